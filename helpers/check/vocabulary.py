@@ -1,0 +1,169 @@
+"""The small vocabulary in which an answer key is written.
+
+A lesson's `answer_key.py` lists its exercises. Each exercise has cases (inputs), known mistakes (small
+functions with a hint) and other correct forms. References are not here: they are the lesson's own solution.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+VALUES = "values"
+LEADING = "any leading dimensions"
+DTYPE = "dtype kept"
+UNCHANGED = "inputs unchanged"
+GRADIENT = "gradient flows"
+
+
+@dataclass(frozen=True)
+class Raises:
+    """What a case must raise: the exception's class name, and a text its message must contain."""
+
+    error: str
+    names: str = ""
+
+
+@dataclass(frozen=True)
+class Fixture:
+    """A public object of helpers/check/fixtures.py passed as an argument, by name, built with `args`."""
+
+    name: str
+    args: tuple = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of the answer and what is compared.
+
+    args, kwargs: tensors, numbers, strings, lists, tuples, dicts, Fixtures.
+    part: the sub-check this case belongs to, in words a learner reads; VALUES is the gate.
+    gradient: compare the gradients at the float inputs too, for a random cotangent.
+    no_gradient: positions of args whose gradient is not compared.
+    raises: the call must raise this, instead of returning.
+    tolerance: relative plus absolute; None means 1e-5 (float32) or 1e-7 (float64).
+    via: a scenario of helpers/check/scenarios.py that calls the answer; None means a plain call.
+    view: a view of helpers/check/views.py that outputs pass through before they are compared.
+    note: what to call this input in a message, when its numbers would not help.
+    """
+
+    args: tuple
+    kwargs: dict = field(default_factory=dict)
+    part: str = VALUES
+    gradient: bool = False
+    no_gradient: tuple[int, ...] = ()
+    raises: Raises | None = None
+    tolerance: float | None = None
+    via: str | None = None
+    view: str | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong answer that people really give: `answer` is the mistake as code, `hint` a nudge, never the fix.
+
+    `label` is what the learner reads after "This looks like:".
+    """
+
+    name: str
+    label: str
+    hint: str
+    answer: Callable
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise. `cases` makes fresh inputs from a Draw; `alternatives` are other correct forms (tests).
+
+    axes: what the last axes of the output mean, for messages, such as ("query", "key").
+    forbidden: call names that would be the whole answer (see helpers/check/forbidden.py).
+    weights: how much a part counts, where it is not 1 (VALUES counts 5).
+    """
+
+    name: str
+    cases: Callable[[Draw], list[Case]]
+    mistakes: Sequence[Mistake] = ()
+    alternatives: Sequence[Callable] = ()
+    axes: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
+    weights: dict[str, int] = field(default_factory=dict)
+    time_limit: float = 5.0
+
+
+@dataclass(frozen=True)
+class Quiz:
+    """A multiple-choice question. Every option, right or wrong, has its own explanation."""
+
+    name: str
+    correct: str
+    explanations: dict[str, str]
+
+
+class Draw:
+    """Seeded random inputs: torch's generator for tensors, Python's for words and choices."""
+
+    def __init__(self, seed: int):
+        self.generator = torch.Generator().manual_seed(seed)
+        self.python = random.Random(seed)
+
+    def normal(self, *shape: int, dtype=torch.float32, scale: float = 1.0) -> torch.Tensor:
+        """Standard normal numbers times `scale`; float32 draws, so both dtypes hold the same numbers."""
+        return (torch.randn(*shape, generator=self.generator) * scale).to(dtype)
+
+    def uniform(self, *shape: int, low=0.0, high=1.0, dtype=torch.float32) -> torch.Tensor:
+        return (torch.rand(*shape, generator=self.generator) * (high - low) + low).to(dtype)
+
+    def integers(self, low: int, high: int, shape: tuple[int, ...]) -> torch.Tensor:
+        """LongTensor with entries in [low, high)."""
+        return torch.randint(low, high, shape, generator=self.generator)
+
+    def integer(self, low: int, high: int) -> int:
+        """One Python int in [low, high)."""
+        return self.python.randrange(low, high)
+
+    def permutation(self, n: int) -> torch.Tensor:
+        return torch.randperm(n, generator=self.generator)
+
+    def probabilities(self, *shape: int, dtype=torch.float64) -> torch.Tensor:
+        """Probability vectors along the last dimension, all entries positive."""
+        x = torch.randn(*shape, generator=self.generator, dtype=torch.float64)
+        return torch.softmax(x, dim=-1).to(dtype)
+
+    def mask(self, *shape: int, keep: float = 0.6) -> torch.Tensor:
+        """Boolean mask, True = may attend, with at least one True in every row."""
+        mask = torch.rand(*shape, generator=self.generator) < keep
+        first = torch.randint(0, shape[-1], (*shape[:-1], 1), generator=self.generator)
+        return mask.scatter(-1, first, True)
+
+    def choice(self, items: Sequence):
+        return self.python.choice(items)
+
+    def sample(self, items: Sequence, k: int) -> list:
+        return self.python.sample(list(items), k)
+
+    def word(self, low: int = 3, high: int = 8) -> str:
+        """A made-up lower-case word."""
+        return "".join(self.python.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(self.integer(low, high)))
+
+
+def tensor_cases(
+    make: Callable[..., tuple],
+    leads: Sequence[tuple[int, ...]] = ((), (3,), (2, 3)),
+    gradient: bool = True,
+    **options,
+) -> list[Case]:
+    """The standard cases of a function of float tensors: values, leading dimensions, dtype, gradient.
+
+    `make(dtype, *lead)` returns fresh arguments; the first of `leads` is the plain case. `options` go to every Case.
+    """
+    first, *others = leads
+    cases = [Case(make(torch.float32, *first), **options)]
+    cases += [Case(make(torch.float32, *lead), part=LEADING, **options) for lead in others]
+    cases.append(Case(make(torch.float64, *first), part=DTYPE, **options))
+    if gradient:
+        cases.append(Case(make(torch.float64, *first), part=GRADIENT, gradient=True, **options))
+    return cases
