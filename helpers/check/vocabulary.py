@@ -80,8 +80,9 @@ class Exercise:
     """One exercise. `cases` makes fresh inputs from a Draw; `alternatives` are other correct forms (tests).
 
     axes: what the last axes of the output mean, for messages, such as ("query", "key").
-    forbidden: call names that would be the whole answer (see helpers/check/forbidden.py).
-    weights: how much a part counts, where it is not 1 (VALUES counts 5).
+    forbidden: call names that would be the whole answer (see helpers/check/forbidden.py); `instead` ends the
+    message "torch.softmax is the answer to this exercise; ...".
+    weights: how much a part counts, where the default (5 for VALUES, 2 for a corner case's part, else 1) is not right.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Exercise:
     alternatives: Sequence[Callable] = ()
     axes: tuple[str, ...] = ()
     forbidden: tuple[str, ...] = ()
+    instead: str = "build it from smaller pieces."
     weights: dict[str, int] = field(default_factory=dict)
     time_limit: float = 5.0
 
@@ -111,11 +113,11 @@ class Draw:
         self.python = random.Random(seed)
 
     def normal(self, *shape: int, dtype=torch.float32, scale: float = 1.0) -> torch.Tensor:
-        """Standard normal numbers times `scale`; float32 draws, so both dtypes hold the same numbers."""
-        return (torch.randn(*shape, generator=self.generator) * scale).to(dtype)
+        """Standard normal numbers times `scale`, drawn in their dtype: float64 numbers are no rounded float32."""
+        return torch.randn(*shape, generator=self.generator, dtype=dtype) * scale
 
     def uniform(self, *shape: int, low=0.0, high=1.0, dtype=torch.float32) -> torch.Tensor:
-        return (torch.rand(*shape, generator=self.generator) * (high - low) + low).to(dtype)
+        return torch.rand(*shape, generator=self.generator, dtype=dtype) * (high - low) + low
 
     def integers(self, low: int, high: int, shape: tuple[int, ...]) -> torch.Tensor:
         """LongTensor with entries in [low, high)."""

@@ -1,0 +1,189 @@
+"""Trees of tensors and plain Python values to bytes and back, without pickle.
+
+A tree is None, a bool, int, float, str, tensor, Fixture, or a list, tuple or dict of trees. Anything else that an
+answer may return becomes Odd, which keeps the type's name for a message. Tensors are gathered in one flat array
+for each dtype, so that a key of many small tensors loads as a handful of arrays.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from helpers.check.vocabulary import Fixture
+
+MAX_ELEMENTS = 20_000_000
+MAX_DEPTH = 40
+MAX_ITEMS = 200_000
+MAX_TEXT = 100_000
+STORED = {
+    torch.float32: "float32",
+    torch.float64: "float64",
+    torch.int64: "int64",
+    torch.bool: "bool",
+}
+BY_NAME = {name: dtype for dtype, name in STORED.items()}
+# Other dtypes travel as a stored one and keep their own name.
+CARRIER = {
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float32,
+    torch.int32: torch.int64,
+    torch.int16: torch.int64,
+    torch.int8: torch.int64,
+    torch.uint8: torch.int64,
+}
+ALL_NAMES = {str(dtype).removeprefix("torch."): dtype for dtype in [*STORED, *CARRIER]}
+
+
+@dataclass(frozen=True)
+class Odd:
+    """Something that no exercise asks for: its type's name, and a short text."""
+
+    type_name: str
+    text: str = ""
+
+
+class BadTree(ValueError):
+    """Bytes or JSON that do not hold a tree."""
+
+
+def plain(value, depth: int = 0):
+    """`value` as a tree: tensors detached, copied to the CPU and dense; what has no place in a tree as Odd."""
+    if depth > MAX_DEPTH:
+        return Odd("deeply nested value")
+    if isinstance(value, torch.Tensor):
+        return _plain_tensor(value)
+    if value is None or isinstance(value, (bool, Fixture, Odd)):
+        return value
+    if isinstance(value, int):
+        return int(value) if abs(value) < 2**63 else Odd("int", "too large")
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, str):
+        return str(value) if len(value) <= MAX_TEXT else Odd("str", "too long")
+    if isinstance(value, (list, tuple, dict)) and len(value) > MAX_ITEMS:
+        return Odd(type(value).__name__, f"{len(value)} items")
+    if isinstance(value, list):
+        return [plain(item, depth + 1) for item in value]
+    if isinstance(value, tuple):
+        return tuple(plain(item, depth + 1) for item in value)
+    if isinstance(value, dict):
+        if all(isinstance(key, (str, int, tuple)) for key in value):
+            return {key: plain(item, depth + 1) for key, item in value.items()}
+        return Odd("dict", "with keys that are neither strings nor numbers")
+    kind = type(value)
+    module = getattr(kind, "__module__", "")
+    return Odd(kind.__name__ if module in ("builtins", "__main__") else f"{module}.{kind.__name__}")
+
+
+def _plain_tensor(tensor: torch.Tensor):
+    if tensor.layout != torch.strided or tensor.is_meta:
+        return Odd("torch.Tensor", "sparse or without data")
+    if tensor.numel() > MAX_ELEMENTS:
+        return Odd("torch.Tensor", f"{tensor.numel()} numbers")
+    if tensor.dtype not in STORED and tensor.dtype not in CARRIER:
+        return Odd("torch.Tensor", f"of dtype {tensor.dtype}")
+    return tensor.detach().as_subclass(torch.Tensor).cpu().clone()
+
+
+def pack(tree) -> tuple[object, dict[str, np.ndarray]]:
+    """A tree as JSON-ready values and one flat array for each stored dtype."""
+    chunks: dict[str, list[np.ndarray]] = {name: [] for name in BY_NAME}
+    sizes = dict.fromkeys(BY_NAME, 0)
+
+    def walk(node):
+        if isinstance(node, torch.Tensor):
+            own = str(node.dtype).removeprefix("torch.")
+            stored = STORED[CARRIER.get(node.dtype, node.dtype)]
+            array = node.detach().to(BY_NAME[stored]).contiguous().numpy().reshape(-1)
+            start = sizes[stored]
+            sizes[stored] += array.size
+            chunks[stored].append(array)
+            return {"t": [own, start, list(node.shape)]}
+        if node is None or isinstance(node, (bool, int, float, str)):
+            return node
+        if isinstance(node, list):
+            return [walk(item) for item in node]
+        if isinstance(node, tuple):
+            return {"u": [walk(item) for item in node]}
+        if isinstance(node, dict):
+            return {"d": [[walk(key), walk(item)] for key, item in node.items()]}
+        if isinstance(node, Fixture):
+            return {"f": [node.name, walk(list(node.args))]}
+        if isinstance(node, Odd):
+            return {"o": [node.type_name, node.text]}
+        raise BadTree(f"a {type(node).__name__} has no place in a tree")
+
+    packed = walk(tree)
+    arrays = {name: np.concatenate(parts) if parts else np.zeros(0, name) for name, parts in chunks.items()}
+    return packed, arrays
+
+
+def unpack(packed, arrays: dict[str, np.ndarray]):
+    """The tree that `pack` took apart. Raises BadTree where it is none."""
+    flat = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+
+    def tensor(own, start, shape):
+        dtype = ALL_NAMES[own]
+        stored = STORED[CARRIER.get(dtype, dtype)]
+        size = 1
+        for n in shape:
+            if not isinstance(n, int) or n < 0:
+                raise BadTree("a shape that is none")
+            size *= n
+        if not isinstance(start, int) or start < 0 or start + size > flat[stored].numel():
+            raise BadTree("a tensor beyond its data")
+        return flat[stored][start : start + size].reshape(shape).to(dtype).clone()
+
+    def walk(node, depth=0):
+        if depth > 2 * MAX_DEPTH + 20:
+            raise BadTree("too deep")
+        if node is None or isinstance(node, (bool, int, float, str)):
+            return node
+        if isinstance(node, list):
+            return [walk(item, depth + 1) for item in node]
+        if not isinstance(node, dict) or len(node) != 1:
+            raise BadTree("an unknown node")
+        ((kind, body),) = node.items()
+        if kind == "t":
+            return tensor(*body)
+        if kind == "u":
+            return tuple(walk(item, depth + 1) for item in body)
+        if kind == "d":
+            return {walk(key, depth + 1): walk(item, depth + 1) for key, item in body}
+        if kind == "f":
+            return Fixture(body[0], tuple(walk(body[1], depth + 1)))
+        if kind == "o":
+            return Odd(str(body[0]), str(body[1]))
+        raise BadTree("an unknown node")
+
+    try:
+        return walk(packed)
+    except (KeyError, TypeError, IndexError, AttributeError, RuntimeError) as error:
+        raise BadTree(str(error)) from None
+
+
+def dumps(tree) -> bytes:
+    """A tree as bytes: an 8-byte length, a JSON header, raw little-endian numbers."""
+    packed, arrays = pack(tree)
+    header = json.dumps([packed, {name: int(array.size) for name, array in arrays.items()}]).encode()
+    return len(header).to_bytes(8, "little") + header + b"".join(array.tobytes() for array in arrays.values())
+
+
+def loads(data: bytes):
+    """The tree in `data`. Raises BadTree where the bytes hold none."""
+    try:
+        end = 8 + int.from_bytes(data[:8], "little")
+        packed, sizes = json.loads(data[8:end])
+        arrays = {}
+        for name in BY_NAME:
+            dtype = np.dtype(name)
+            stop = end + dtype.itemsize * sizes[name]
+            arrays[name] = np.frombuffer(data[end:stop], dtype).copy()
+            end = stop
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BadTree(f"no tree in these bytes: {error}") from None
+    return unpack(packed, arrays)

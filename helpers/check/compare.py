@@ -1,0 +1,98 @@
+"""When two outputs are equal: same types, shapes and dtypes, and values within a tolerance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from helpers.check.codec import Odd
+
+# Relative plus absolute, by the dtype of the expected value.
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-7}
+FLOAT_TOLERANCE = 1e-5
+# A difference of an earlier kind is the more serious one.
+KINDS = ("type", "shape", "nan", "value", "dtype")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How an output differs from the expected one: a kind of KINDS, where in the tree, and both values there."""
+
+    kind: str
+    path: tuple
+    expected: object
+    actual: object
+
+
+def difference(expected, actual, tolerance: float | None = None, path: tuple = ()) -> Difference | None:
+    """The most serious difference between two trees, or None when they are equal."""
+    if isinstance(expected, torch.Tensor):
+        return _tensor_difference(expected, actual, tolerance, path)
+    if isinstance(expected, (list, tuple)):
+        same_type = isinstance(actual, type(expected))
+        return _children(expected, actual, tolerance, path, range(len(expected))) if same_type else _no(
+            "type", path, expected, actual
+        )
+    if isinstance(expected, dict):
+        if not isinstance(actual, dict):
+            return _no("type", path, expected, actual)
+        if expected.keys() != actual.keys():
+            return _no("value", path, expected, actual)
+        return _children(expected, actual, tolerance, path, expected)
+    if isinstance(expected, bool) or expected is None or isinstance(expected, (str, Odd)):
+        if type(actual) is not type(expected):
+            return _no("type", path, expected, actual)
+        return None if actual == expected else _no("value", path, expected, actual)
+    if isinstance(expected, int):
+        if isinstance(actual, bool) or not isinstance(actual, int):
+            return _no("type", path, expected, actual)
+        return None if actual == expected else _no("value", path, expected, actual)
+    return _float_difference(expected, actual, tolerance, path)
+
+
+def _no(kind, path, expected, actual) -> Difference:
+    return Difference(kind, path, expected, actual)
+
+
+def _children(expected, actual, tolerance, path, keys) -> Difference | None:
+    if len(expected) != len(actual):
+        return _no("shape", path, expected, actual)
+    found = [difference(expected[key], actual[key], tolerance, (*path, key)) for key in keys]
+    found = [item for item in found if item is not None]
+    return min(found, key=lambda item: KINDS.index(item.kind), default=None)
+
+
+def _float_difference(expected, actual, tolerance, path) -> Difference | None:
+    if isinstance(actual, bool) or not isinstance(actual, (int, float)):
+        return _no("type", path, expected, actual)
+    if actual != actual:
+        return None if expected != expected else _no("nan", path, expected, actual)
+    limit = FLOAT_TOLERANCE if tolerance is None else tolerance
+    if actual == expected or abs(actual - expected) <= limit + limit * abs(expected):
+        return None
+    return _no("value", path, expected, actual)
+
+
+def _tensor_difference(expected, actual, tolerance, path) -> Difference | None:
+    if not isinstance(actual, torch.Tensor):
+        return _no("type", path, expected, actual)
+    if expected.shape != actual.shape:
+        return _no("shape", path, expected, actual)
+    if expected.is_floating_point() and actual.isnan().any() and not expected.isnan().any():
+        return _no("nan", path, expected, actual)
+    if wrong_entries(expected, actual, tolerance).any():
+        return _no("value", path, expected, actual)
+    if expected.dtype != actual.dtype:
+        return _no("dtype", path, expected, actual)
+    return None
+
+
+def wrong_entries(expected: torch.Tensor, actual: torch.Tensor, tolerance: float | None = None) -> torch.Tensor:
+    """Boolean tensor: True where `actual` is further from `expected` than the tolerance. Shapes must agree."""
+    if not expected.is_floating_point():
+        return expected.to(torch.float64) != actual.to(torch.float64)
+    limit = TOLERANCE.get(expected.dtype, 1e-5) if tolerance is None else tolerance
+    a, b = expected.to(torch.float64), actual.to(torch.float64)
+    close = (a - b).abs() <= limit + limit * a.abs()
+    return ~(close | (a == b) | (a.isnan() & b.isnan()))

@@ -1,0 +1,274 @@
+"""Calls that would be the whole answer: seen while they run, and found in the source.
+
+Four looks, as one alone is easy to miss: by name (TorchFunctionMode), by operator (TorchDispatchMode, which also
+sees scripted and module forms), by the autograd engine, and a walk over the names that the answer's source uses
+(scripted functions, SciPy and its like, torch.autograd, blocks of this or a later lesson).
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import inspect
+import re
+import sys
+import textwrap
+import types
+
+import torch
+from torch.overrides import TorchFunctionMode, resolve_name
+from torch.utils._python_dispatch import TorchDispatchMode
+
+SOFTMAX = (
+    "softmax", "log_softmax", "logsumexp", "logcumsumexp", "logaddexp", "logaddexp2", "softmin", "gumbel_softmax",
+    "softmax2d", "masked_softmax", "safe_softmax", "scaled_dot_product_attention", "multi_head_attention_forward",
+    "cross_entropy", "nll_loss", "sparse_softmax", "adaptivelogsoftmaxwithloss",
+)  # fmt: skip
+# What an author writes in `forbidden`, and every name under which the same computation is to be had.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "one_hot": ("one_hot",),
+    "cosine_similarity": (
+        "cosine_similarity", "normalize", "cosine_embedding_loss", "cosinesimilarity", "pairwise_cosine_similarity",
+    ),
+    "softmax": SOFTMAX,
+    "log_softmax": SOFTMAX,
+    "cross_entropy": ("cross_entropy", "nll_loss", "nll_loss2d", "nll_loss_nd", "crossentropyloss", "nllloss"),
+    "attention": (
+        "scaled_dot_product_attention", "multi_head_attention_forward", "multiheadattention",
+        "native_multi_head_attention", "transform_bias_rescale_qkv",
+    ),
+    "softmax_backward": ("softmax_backward_data", "softmax_backward", "log_softmax_backward_data"),
+    "cat": ("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack"),
+    "autograd": (),
+}  # fmt: skip
+# Composite operators also run inside other functions, where nobody asked for them: not looked for by operator.
+NOT_BY_OPERATOR = {"cat", "stack", "normalize"}
+FOREIGN = ("scipy", "sklearn", "jax", "tensorflow", "keras", "torchmetrics", "transformers", "sentence_transformers")
+AUTOGRAD_HOMES = ("torch.autograd", "torch.func", "torch._functorch", "functorch", "torch.utils.checkpoint")
+
+
+def banned_names(forbidden: tuple[str, ...]) -> set[str]:
+    """Every plain lower-case name that the groups (or single names) in `forbidden` stand for."""
+    return {name for item in forbidden for name in GROUPS.get(item, (item,))}
+
+
+def _plain(name: str) -> str:
+    """'_softmax', 'softmax_' and 'Softmax' are one call."""
+    return name.strip("_").lower()
+
+
+@functools.lru_cache(maxsize=1)
+def warm_up():
+    """Let torch import what its first dispatch mode needs (a second), outside anybody's time limit."""
+    with _ByOperator(Watch(())):
+        torch.zeros(1).sum()
+
+
+class Watch(contextlib.AbstractContextManager):
+    """While active, collects the forbidden calls that run, as readable names, in `found`."""
+
+    def __init__(self, forbidden: tuple[str, ...]):
+        self.found: list[str] = []
+        self.names = banned_names(forbidden)
+        self.autograd = "autograd" in forbidden
+        self.stack = contextlib.ExitStack()
+
+    def note(self, name: str):
+        if name not in self.found:
+            self.found.append(name)
+
+    def __enter__(self):
+        if self.autograd:
+            self.stack.enter_context(_engine_watch(self))
+        if self.names:
+            warm_up()
+            self.stack.enter_context(_ByOperator(self))
+            self.stack.enter_context(_ByName(self))
+        return self
+
+    def __exit__(self, *details):
+        return self.stack.__exit__(*details)
+
+
+class _ByName(TorchFunctionMode):
+    def __init__(self, watch: Watch):
+        super().__init__()
+        self.watch = watch
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        name = getattr(func, "__name__", "")
+        if _plain(name.split(".")[0]) in self.watch.names:
+            self.watch.note(_readable(func, name))
+        return func(*args, **(kwargs or {}))
+
+
+class _ByOperator(TorchDispatchMode):
+    def __init__(self, watch: Watch):
+        super().__init__()
+        self.watch = watch
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = _plain(func.overloadpacket.__name__)
+        stem = re.sub(r"^(native|efficient|flash|fused|scaled|cudnn|safe)_", "", name)
+        if not self.watch.found and name not in NOT_BY_OPERATOR and {name, stem} & self.watch.names:
+            self.watch.note(f"torch's {name}")
+        return func(*args, **(kwargs or {}))
+
+
+def _readable(func, name: str) -> str:
+    try:
+        full = resolve_name(func)
+    except (RuntimeError, TypeError, AttributeError, ValueError):
+        full = None
+    full = full or f"torch.{name}"
+    return full.replace("torch.nn.functional.", "F.").replace("torch._C._nn.", "F.").replace("torch._C._", "torch.")
+
+
+@contextlib.contextmanager
+def _engine_watch(watch: Watch):
+    """Notes any run of the autograd engine, however it was started."""
+    variable = torch.autograd.Variable
+    engine = variable._execution_engine
+
+    class Engine:
+        def run_backward(self, *args, **kwargs):
+            watch.note("torch.autograd")
+            return engine.run_backward(*args, **kwargs)
+
+        def __getattr__(self, name):
+            return getattr(engine, name)
+
+    variable._execution_engine = Engine()
+    try:
+        yield
+    finally:
+        variable._execution_engine = engine
+
+
+def lesson_number(lesson: str) -> int:
+    """'04_scaling' -> 4."""
+    digits = lesson[:2]
+    return int(digits) if digits.isdigit() else 0
+
+
+def block_lesson(thing) -> int | None:
+    """The lesson whose finished block `thing` is, or None."""
+    match = re.fullmatch(r"helpers\.blocks\.lesson_(\d\d)", str(getattr(thing, "__module__", "") or ""))
+    return int(match.group(1)) if match else None
+
+
+def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
+    """Readable names of what the answer's own source must not use. Looks through the learner's helper functions."""
+    names, autograd = banned_names(forbidden), "autograd" in forbidden
+    found: list[str] = []
+    number = block_lesson(answer)
+    if number is not None and number >= lesson_number(lesson):
+        return [f"helpers.blocks.{answer.__name__}"]
+    for text, thing in _things(answer):
+        number = block_lesson(thing)
+        home = str(getattr(thing, "__module__", "") or "")
+        name = _plain(str(getattr(thing, "__name__", "") or ""))
+        if number is not None and number >= lesson_number(lesson):
+            found.append(f"helpers.blocks.{getattr(thing, '__name__', text)}")
+        elif name in names and home.split(".")[0] in FOREIGN:
+            found.append(text)
+        elif isinstance(thing, (torch.jit.ScriptFunction, torch.jit.ScriptModule)) and _graph_has(thing, names):
+            found.append(text)
+        elif name in names and home.startswith("torch") and name not in NOT_BY_OPERATOR and "script" in _uses(answer):
+            found.append(text)
+        elif autograd and _is_autograd(text, thing, home):
+            found.append(text)
+    return list(dict.fromkeys(found))
+
+
+def _is_autograd(text: str, thing, home: str) -> bool:
+    own_name = getattr(thing, "__name__", "") if isinstance(thing, types.ModuleType) else ""
+    switch = text.rsplit(".", 1)[-1] in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode")
+    return not switch and (home.startswith(AUTOGRAD_HOMES) or own_name.startswith(AUTOGRAD_HOMES))
+
+
+def _graph_has(scripted, names: set[str]) -> bool:
+    graph = str(getattr(scripted, "inlined_graph", ""))
+    return any(_plain(operator) in names for operator in re.findall(r"aten::(\w+)", graph))
+
+
+def _uses(answer) -> set[str]:
+    """The last part of every dotted name in the answer's source."""
+    return {text.rsplit(".", 1)[-1] for text, _ in _things(answer)}
+
+
+def _things(answer):
+    """(dotted text, object) for every name that the answer and the learner's functions it uses load."""
+    waiting, seen = [answer], set()
+    while waiting:
+        current = waiting.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        for function in _functions(current):
+            for text, thing in _names(function):
+                yield text, thing
+                own = getattr(thing, "__globals__", None) is function.__globals__ or (
+                    isinstance(thing, type) and thing.__module__ == function.__module__
+                )
+                if own:
+                    waiting.append(thing)
+
+
+def _functions(thing) -> list[types.FunctionType]:
+    thing = inspect.unwrap(thing) if callable(thing) else thing
+    if isinstance(thing, types.FunctionType):
+        return [thing]
+    if isinstance(thing, types.MethodType):
+        return [thing.__func__]
+    if isinstance(thing, type):
+        return [item for item in vars(thing).values() if isinstance(item, types.FunctionType)]
+    inner = getattr(thing, "func", None)  # functools.partial
+    return _functions(inner) if inner is not None else []
+
+
+def _names(function: types.FunctionType):
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError, IndentationError, ValueError):
+        return
+    try:
+        closure = inspect.getclosurevars(function).nonlocals
+    except (TypeError, ValueError):
+        closure = {}
+    scope = {**function.__globals__, **closure}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                name = alias.name if alias.asname else alias.name.split(".")[0]
+                scope[alias.asname or name] = sys.modules.get(name)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            home = sys.modules.get(node.module or "")
+            for alias in node.names:
+                thing = getattr(home, alias.name, None)
+                scope[alias.asname or alias.name] = thing
+                yield f"{node.module}.{alias.name}", thing
+    local = set(function.__code__.co_varnames) - {
+        alias.asname or alias.name.split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            chain = _chain(node)
+            if chain and chain[0] in scope and chain[0] not in local:
+                thing = scope[chain[0]]
+                for part in chain[1:]:
+                    thing = getattr(thing, part, None)
+                if thing is not None:
+                    yield ".".join(chain), thing
+
+
+def _chain(node) -> list[str] | None:
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else None

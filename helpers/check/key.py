@@ -1,0 +1,202 @@
+"""What an answer is compared with: the cases of an exercise, what the reference shows on them, and each mistake.
+
+Made from an answer key's Exercise by `make_key`: with a fixed seed for the key that travels with the notebooks, with
+a fresh one by the judge.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from helpers.check.codec import Odd, pack, plain, unpack
+from helpers.check.observe import Facts, Observation, case_from_tree, case_to_tree, observe_all
+from helpers.check.views import VIEWS
+from helpers.check.vocabulary import Case, Draw, Exercise, Quiz
+
+FORMAT = 1
+FOLDER = Path(__file__).parents[1] / "answer_keys"
+MISTAKE_TIME_LIMIT = 5.0
+
+
+class UnsoundKey(ValueError):
+    """An answer key that contradicts itself; the text says where."""
+
+
+@dataclass
+class KnownMistake:
+    name: str
+    label: str
+    hint: str
+    observations: list[Observation]
+
+
+@dataclass
+class ExerciseKey:
+    """Everything `decide` needs. `arguments` are the parameter names of the reference, for messages."""
+
+    lesson: str
+    name: str
+    points: float
+    bonus: bool = False
+    kind: str = "exercise"
+    facts: Facts | None = None
+    cases: list[Case] = field(default_factory=list)
+    expected: list[Observation] = field(default_factory=list)
+    mistakes: list[KnownMistake] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
+    axes: tuple[str, ...] = ()
+    instead: str = ""
+    weights: dict[str, int] = field(default_factory=dict)
+    correct: str = ""
+    explanations: dict[str, str] = field(default_factory=dict)
+
+
+def make_key(
+    lesson: str, exercise: Exercise | Quiz, points: float, bonus: bool, reference: Callable | None, seed: int
+) -> ExerciseKey:
+    """Run the reference and every known mistake on the exercise's cases for `seed`."""
+    if isinstance(exercise, Quiz):
+        return ExerciseKey(
+            lesson, exercise.name, points, bonus, "quiz",
+            facts=Facts(exercise.name, lesson), correct=exercise.correct, explanations=dict(exercise.explanations),
+        )  # fmt: skip
+    cases = exercise.cases(Draw(seed))
+    facts = Facts(exercise.name, lesson, tuple(exercise.forbidden), exercise.time_limit)
+    open_facts = Facts(exercise.name, "99_reference", (), MISTAKE_TIME_LIMIT)
+    expected = [viewed(case, seen) for case, seen in zip(cases, observe_all(reference, cases, open_facts), strict=True)]
+    for case, seen in zip(cases, expected, strict=True):
+        _require_sound(lesson, exercise.name, case, seen)
+    mistakes = [
+        KnownMistake(
+            item.name, item.label, item.hint,
+            [viewed(c, seen) for c, seen in zip(cases, observe_all(item.answer, cases, open_facts), strict=True)],
+        )
+        for item in exercise.mistakes
+    ]  # fmt: skip
+    return ExerciseKey(
+        lesson, exercise.name, points, bonus, "exercise", facts, cases, expected, mistakes,
+        _argument_names(reference, cases), tuple(exercise.axes), exercise.instead, dict(exercise.weights),
+    )  # fmt: skip
+
+
+def _require_sound(lesson: str, name: str, case: Case, seen: Observation):
+    place = f"{lesson}, {name}, case of part {case.part!r}"
+    if case.raises is None and seen.error is not None:
+        raise UnsoundKey(f"{place}: the reference raised {seen.error.type}: {seen.error.message}")
+    if case.raises is not None and (seen.error is None or seen.error.type != case.raises.error):
+        raise UnsoundKey(f"{place}: the reference did not raise {case.raises.error}")
+    if seen.changed:
+        raise UnsoundKey(f"{place}: the reference changed its input {seen.changed[0]}")
+    if seen.gradient_error is not None:
+        raise UnsoundKey(f"{place}: the reference's gradient raised {seen.gradient_error.message}")
+    if isinstance(seen.output, Odd):
+        raise UnsoundKey(f"{place}: the reference returned {seen.output.type_name} {seen.output.text}")
+
+
+def viewed(case: Case, seen: Observation) -> Observation:
+    """The observation with the case's view applied to its output; what a view cannot look at becomes Odd."""
+    if case.view is None or seen.error is not None:
+        return seen
+    try:
+        seen.output = plain(VIEWS[case.view](case.args, case.kwargs, seen.output))
+    except Exception as error:  # a view meets whatever an answer returned
+        seen.output = Odd("unusable", str(error))
+    return seen
+
+
+def _argument_names(reference, cases: list[Case]) -> list[str]:
+    target = getattr(reference, "forward", reference) if cases and cases[0].via == "module" else reference
+    try:
+        names = list(inspect.signature(target).parameters)
+    except (TypeError, ValueError):
+        return []
+    return names[1:] if names[:1] == ["self"] else names
+
+
+def key_to_tree(key: ExerciseKey):
+    """A key as a tree (see codec)."""
+    tree = {name: getattr(key, name) for name in ("lesson", "name", "points", "bonus", "kind", "instead", "correct")}
+    tree |= {"arguments": key.arguments, "axes": list(key.axes), "weights": key.weights}
+    tree |= {"explanations": key.explanations}
+    tree["forbidden"], tree["time_limit"] = list(key.facts.forbidden), key.facts.time_limit
+    tree["cases"] = [case_to_tree(case) for case in key.cases]
+    tree["expected"] = [_steady(seen) for seen in key.expected]
+    tree["mistakes"] = [
+        {"name": m.name, "label": m.label, "hint": m.hint, "observations": [_steady(seen) for seen in m.observations]}
+        for m in key.mistakes
+    ]
+    return tree
+
+
+def _steady(seen: Observation):
+    """An observation without what changes from run to run or names the author's files."""
+    tree = seen.to_tree() | {"seconds": 0.0, "printed": 0}
+    for name in ("error", "gradient_error"):
+        if tree[name] is not None:
+            tree[name] = (tree[name][0], "", 0, "")
+    return tree
+
+
+def key_from_tree(tree) -> ExerciseKey:
+    """The key that `key_to_tree` wrote."""
+    lesson, name = tree["lesson"], tree["name"]
+    return ExerciseKey(
+        lesson, name, tree["points"], tree["bonus"], tree["kind"],
+        Facts(name, lesson, tuple(tree["forbidden"]), tree["time_limit"]),
+        [case_from_tree(case) for case in tree["cases"]],
+        [Observation.from_tree(seen) for seen in tree["expected"]],
+        [
+            KnownMistake(m["name"], m["label"], m["hint"], [Observation.from_tree(o) for o in m["observations"]])
+            for m in tree["mistakes"]
+        ],
+        tree["arguments"], tuple(tree["axes"]), tree["instead"], tree["weights"], tree["correct"],
+        tree["explanations"],
+    )  # fmt: skip
+
+
+def save_keys(path: Path, keys: list[ExerciseKey]):
+    """Write keys as an .npz of numbers and text: a JSON manifest and one flat array a dtype. The same keys give the
+    same bytes."""
+    packed, arrays = pack([key_to_tree(key) for key in keys])
+    manifest = json.dumps({"format": FORMAT, "keys": packed}, ensure_ascii=True, separators=(",", ":"))
+    np.savez_compressed(path, manifest=np.frombuffer(manifest.encode(), np.uint8), **arrays)
+
+
+def load_keys(lesson: str, path: Path | None = None) -> dict[str, ExerciseKey]:
+    """The stored keys of a lesson by exercise name. FileNotFoundError where the lesson has none."""
+    path = path or FOLDER / f"{lesson}.npz"
+    return _load(str(path), path.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=32)
+def _load(path: str, _changed_at: int) -> dict[str, ExerciseKey]:
+    with np.load(path, allow_pickle=False) as stored:
+        manifest = json.loads(stored["manifest"].tobytes())
+        arrays = {name: stored[name] for name in stored.files if name != "manifest"}
+    if manifest["format"] != FORMAT:
+        raise ValueError(f"{path} is of another version of the course: build it again with course build")
+    keys = [key_from_tree(tree) for tree in unpack(manifest["keys"], arrays)]
+    return {key.name: key for key in keys}
+
+
+def lesson_of(name: str) -> str | None:
+    """The lesson that has an exercise of this name, or None. Names of exercises are unique in the course."""
+    return _index().get(name)
+
+
+@functools.lru_cache(maxsize=1)
+def _index() -> dict[str, str]:
+    found = {}
+    for path in sorted(FOLDER.glob("*.npz")):
+        for name, key in load_keys(path.stem, path).items():
+            if key.kind == "exercise":
+                found.setdefault(name, path.stem)
+    return found
+

@@ -1,0 +1,42 @@
+"""Scenarios: ways to call an answer other than answer(*args, **kwargs).
+
+A scenario takes (answer, args, kwargs) and returns the output and the parameters whose gradients count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+SCENARIOS: dict[str, Callable] = {}
+
+
+def scenario(function: Callable) -> Callable:
+    """Register `function` as a scenario under its own name."""
+    SCENARIOS[function.__name__] = function
+    return function
+
+
+@scenario
+def module(answer, args, kwargs):
+    """args = (init_args, state, call_args, call_kwargs): build, load the state (a dict of tensors), call."""
+    init_args, state, call_args, call_kwargs = args
+    built = answer(*init_args)
+    if not isinstance(built, torch.nn.Module):
+        raise TypeError(f"{answer.__name__}(...) made a {type(built).__name__}, not an nn.Module")
+    own = dict(built.named_parameters()) | dict(built.named_buffers())
+    for name, value in state.items():
+        if name not in own:
+            raise AttributeError(f"your module has no parameter {name}; it has {', '.join(own) or 'none'}")
+        if own[name].shape != value.shape:
+            shapes = f"{tuple(own[name].shape)} instead of {tuple(value.shape)}"
+            raise AttributeError(f"your parameter {name} has shape {shapes}")
+    dtypes = {value.dtype for value in state.values() if value.is_floating_point()}
+    if dtypes:
+        built = built.to(dtypes.pop())
+    built.load_state_dict(dict(state), strict=False)
+    built.eval()
+    parameters = dict(built.named_parameters())
+    leaves = [parameters[name] for name in state if name in parameters]
+    return built(*call_args, **call_kwargs), leaves

@@ -1,0 +1,313 @@
+"""From observations to a verdict: what holds, what does not, which mistake it is, how many points."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+
+from helpers.check import diagnose
+from helpers.check.codec import Odd
+from helpers.check.compare import Difference, difference
+from helpers.check.key import ExerciseKey, KnownMistake, viewed
+from helpers.check.observe import TOO_SLOW, Observation, is_not_answered
+from helpers.check.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case
+
+WEIGHTS = {VALUES: 5, LEADING: 1, DTYPE: 1, UNCHANGED: 1, GRADIENT: 1}
+CORNER_WEIGHT = 2
+# Reserved names, in the order in which they are tried when no known mistake matches.
+RESERVED = (
+    "not_answered", "raises", "wrong_type", "wrong_shape", "nan", "forbidden_call", "input_changed", "dtype_lost",
+    "detached", "too_slow", "hard_coded",
+)  # fmt: skip
+FACETS = ("output", "dtype", "changed", "gradient")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A sub-check: its name in a learner's words, whether it holds, and what was seen where it does not."""
+
+    name: str
+    passed: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A matrix that came out wrong, and the one that was expected."""
+
+    expected: torch.Tensor
+    actual: torch.Tensor
+    axes: tuple[str, ...]
+
+
+@dataclass
+class Verdict:
+    """What the check says. `mistake` is a known mistake's name, one of RESERVED, or None; `label` its words.
+
+    answered: whether there was anything to judge. message: plain sentences for the learner. hint: a known mistake's.
+    """
+
+    exercise: str
+    points: float
+    max_points: float
+    passed: bool
+    mistake: str | None = None
+    label: str = ""
+    message: str = ""
+    parts: list[Part] = field(default_factory=list)
+    answered: bool = True
+    bonus: bool = False
+    picture: Picture | None = None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong on one case. `kind` is a reserved name, or value, gradient, no_error, no_name."""
+
+    kind: str
+    part: str
+    index: int
+    case: Case
+    seen: Observation
+    expected: Observation
+    difference: Difference | None = None
+    where: str = ""
+
+
+def refused(key: ExerciseKey, mistake: str, message: str) -> Verdict:
+    """No points, for a reason that no observation shows."""
+    answered = mistake != "not_answered"
+    return Verdict(key.name, 0, key.points, False, mistake, message=message, answered=answered, bonus=key.bonus)
+
+
+def not_answered(key: ExerciseKey) -> Verdict:
+    return refused(key, "not_answered", "not answered yet")
+
+
+def decide_quiz(key: ExerciseKey, value) -> Verdict:
+    """A multiple-choice answer: each option has its own explanation. Any honest attempt earns the points."""
+    if value is None:
+        return not_answered(key)
+    options = ", ".join(f'"{option}"' for option in key.explanations)
+    if not isinstance(value, str):
+        return refused(key, "wrong_type", f"Answer with one of {options}, in quotes. Yours is of another type.")
+    choice = value.strip().lower()
+    if choice not in key.explanations:
+        return refused(key, "wrong_type", f'Answer with one of {options}. Yours is "{choice[:20]}".')
+    right = choice == key.correct
+    words = "Right." if right else "Not this one; think again, and change your answer as often as you like."
+    message = f"{words} {key.explanations[choice]}"
+    return Verdict(key.name, key.points, key.points, right, None if right else f"option_{choice}", message=message,
+                   bonus=key.bonus)  # fmt: skip
+
+
+def decide(key: ExerciseKey, observations: list[Observation]) -> Verdict:
+    """The verdict on one answer's observations, one for each of the key's cases, in their order."""
+    observations = [viewed(case, seen) for case, seen in zip(key.cases, observations, strict=True)]
+    if all(is_not_answered(seen.error) for seen in observations):
+        return not_answered(key)
+    used = list(dict.fromkeys(name for seen in observations for name in seen.forbidden))
+    if used:
+        return refused(key, "forbidden_call", diagnose.forbidden_text(used[0], key))
+    problems = [
+        problem
+        for index, (case, expected, seen) in enumerate(zip(key.cases, key.expected, observations, strict=True))
+        for problem in _problems(key, index, case, expected, seen)
+    ]
+    parts = _parts(key, problems)
+    points = _points(key, parts)
+    if not problems:
+        return Verdict(key.name, key.points, key.points, True, parts=parts, bonus=key.bonus)
+    mistake = _known_mistake(key, observations, problems)
+    problem = _worst(problems)
+    if mistake is not None:
+        name, label = mistake.name, mistake.label
+        message = f"This looks like: {mistake.label}.\n{mistake.hint}"
+        if problem.kind in ("wrong_shape", "raises"):
+            message = f"{diagnose.text(problem, key)}\n{message}"
+    else:
+        name = problem.kind if problem.kind in RESERVED else None
+        label = ""
+        message = diagnose.text(problem, key)
+    return Verdict(
+        key.name, points, key.points, False, name, label, message, parts, bonus=key.bonus,
+        picture=_picture(key, problem),
+    )  # fmt: skip
+
+
+def _problems(key: ExerciseKey, index: int, case: Case, expected: Observation, seen: Observation) -> list[Problem]:
+    found = []
+
+    def add(kind, part=case.part, diff=None, where=""):
+        found.append(Problem(kind, part, index, case, seen, expected, diff, where))
+
+    if seen.changed:
+        add("input_changed", UNCHANGED)
+    if case.raises is not None:
+        if seen.error is None:
+            add("no_error")
+        elif seen.error.type == TOO_SLOW:
+            add("too_slow")
+        elif seen.error.type != case.raises.error:
+            add("raises")
+        elif case.raises.names not in seen.error.message:
+            add("no_name")
+        return found
+    if seen.error is not None:
+        kind = "too_slow" if seen.error.type == TOO_SLOW else "raises"
+        add("not_answered" if is_not_answered(seen.error) else kind)
+        return found
+    diff = difference(expected.output, seen.output, case.tolerance)
+    if diff is not None:
+        kinds = {"type": "wrong_type", "shape": "wrong_shape", "nan": "nan", "value": "value", "dtype": "dtype_lost"}
+        add(kinds[diff.kind], DTYPE if diff.kind == "dtype" else case.part, diff)
+    if expected.gradients is not None and (diff is None or diff.kind == "dtype"):
+        kind, diff, where = _gradient_problem(key, case, expected, seen)
+        if kind:
+            add(kind, case.part, diff, where)
+    return found
+
+
+def _gradient_problem(key, case, expected, seen):
+    """(kind, difference, where) of the first wrong gradient; kind is "" when all are right."""
+    if seen.gradient_error is not None:
+        return "raises", None, "gradient"
+    if seen.gradients is None or len(seen.gradients) != len(expected.gradients):
+        return "detached", None, ""
+    for number, (want, got) in enumerate(zip(expected.gradients, seen.gradients, strict=True)):
+        if want is None:
+            continue
+        if got is None:
+            if bool(want.any()):
+                return "detached", None, diagnose.leaf_name(key, case, number)
+            continue
+        tolerance = max(case.tolerance or 0, 1e-6 if want.dtype == torch.float64 else 1e-4)
+        diff = difference(want, got, tolerance)
+        if diff is not None and diff.kind != "dtype":
+            kind = "nan" if diff.kind == "nan" else "gradient"
+            return kind, diff, diagnose.leaf_name(key, case, number)
+    return "", None, ""
+
+
+def _parts(key: ExerciseKey, problems: list[Problem]) -> list[Part]:
+    names = list(dict.fromkeys([VALUES, *(case.part for case in key.cases)]))
+    if _holds_tensor([seen.output for seen in key.expected]) and DTYPE not in names:
+        names.append(DTYPE)
+    if any(_mutable(case.args) or _mutable(case.kwargs) for case in key.cases):
+        place = names.index(DTYPE) + 1 if DTYPE in names else len(names)
+        names.insert(place, UNCHANGED)
+    parts = []
+    for name in names:
+        own = [problem for problem in problems if problem.part == name]
+        parts.append(Part(name, not own, diagnose.short(own[0], key) if own else ""))
+    return parts
+
+
+def _holds_tensor(tree) -> bool:
+    if isinstance(tree, torch.Tensor):
+        return True
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    return isinstance(tree, (list, tuple)) and any(map(_holds_tensor, tree))
+
+
+def _mutable(tree) -> bool:
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    return isinstance(tree, (torch.Tensor, list)) or (isinstance(tree, tuple) and any(map(_mutable, tree)))
+
+
+def _points(key: ExerciseKey, parts: list[Part]) -> float:
+    if any(part.name == VALUES and not part.passed for part in parts):
+        return 0
+    weight = {part.name: key.weights.get(part.name, WEIGHTS.get(part.name, CORNER_WEIGHT)) for part in parts}
+    share = sum(weight[part.name] for part in parts if part.passed) / sum(weight.values())
+    return key.points if share == 1 else math.floor(key.points * share)
+
+
+def _worst(problems: list[Problem]) -> Problem:
+    """The problem to talk about: within the gate while it fails, in the order of RESERVED."""
+    gate = [problem for problem in problems if problem.part == VALUES]
+    candidates = gate + [problem for problem in problems if problem.kind == "input_changed"] if gate else problems
+    return min(candidates, key=lambda p: RESERVED.index(p.kind) if p.kind in RESERVED else len(RESERVED))
+
+
+def _known_mistake(key: ExerciseKey, observations: list[Observation], problems: list[Problem]) -> KnownMistake | None:
+    """The known mistake that the answer agrees with wherever that mistake differs from the reference."""
+    gate_fails = any(problem.part == VALUES for problem in problems)
+    best, best_rank = None, None
+    for mistake in key.mistakes:
+        telling = total = 0
+        explains_gate = False
+        for case, expected, wrong, seen in zip(
+            key.cases, key.expected, mistake.observations, observations, strict=True
+        ):
+            for facet in FACETS:
+                agrees = _agree(case, wrong, seen, facet)
+                total += agrees
+                if not _agree(case, expected, wrong, facet):
+                    if not agrees:
+                        break
+                    telling += 1
+                    explains_gate = explains_gate or case.part == VALUES
+            else:
+                continue
+            break
+        else:
+            if telling and (explains_gate or not gate_fails):
+                rank = (total, telling)
+                if best_rank is None or rank > best_rank:
+                    best, best_rank = mistake, rank
+    return best
+
+
+def _agree(case: Case, one: Observation, other: Observation, facet: str) -> bool:
+    """Whether two observations of a case are the same in one facet."""
+    if facet == "changed":
+        return list(one.changed) == list(other.changed)
+    if one.error is not None or other.error is not None:
+        same = one.error is not None and other.error is not None and one.error.type == other.error.type
+        return same if facet == "output" else True
+    if facet == "gradient":
+        return _same_gradients(one, other)
+    diff = difference(one.output, other.output, case.tolerance)
+    if facet == "dtype":
+        return diff is None or diff.kind != "dtype"
+    return diff is None or diff.kind == "dtype"
+
+
+def _same_gradients(one: Observation, other: Observation) -> bool:
+    if (one.gradient_error is None) != (other.gradient_error is None):
+        return False
+    if one.gradients is None or other.gradients is None:
+        return one.gradients is other.gradients or one.gradient_error is not None
+    if len(one.gradients) != len(other.gradients):
+        return False
+    for a, b in zip(one.gradients, other.gradients, strict=True):
+        zero = a is None and b is None
+        if zero:
+            continue
+        a, b = (torch.zeros_like(b) if a is None else a), (torch.zeros_like(a) if b is None else b)
+        diff = difference(a, b, 1e-6)
+        if diff is not None and diff.kind != "dtype":
+            return False
+    return True
+
+
+def _picture(key: ExerciseKey, problem: Problem) -> Picture | None:
+    diff = problem.difference
+    if problem.kind not in ("value", "nan") or diff is None or problem.where:
+        return None
+    if not isinstance(diff.expected, torch.Tensor) or isinstance(diff.actual, Odd):
+        return None
+    want, got = diff.expected, diff.actual
+    while want.dim() > 2:
+        wrong = [i for i in range(want.shape[0]) if not torch.allclose(want[i].double(), got[i].double(), 1e-5, 1e-5)]
+        if not wrong:
+            return None
+        want, got = want[wrong[0]], got[wrong[0]]
+    if want.dim() != 2 or not 1 < want.numel() <= 400:
+        return None
+    return Picture(want, got, key.axes if len(key.axes) == 2 else ())
