@@ -174,6 +174,8 @@ def _input_changed(problem, key) -> str:
 
 def _dtype_lost(problem, key) -> str:
     diff = problem.difference
+    if diff.expected.dtype == diff.actual.dtype:
+        return "your float64 answer holds float32 numbers only: somewhere on the way it is rounded"
     want, got = (str(x.dtype).removeprefix("torch.") for x in (diff.expected, diff.actual))
     return f"expected dtype {want}{_place(diff.path)}, yours is {got}"
 
