@@ -1,0 +1,61 @@
+"""The command line: `course ...`, the same as `python -m helpers ...`. Each command loads its own wing only."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+from helpers.course import CourseError
+
+# command: (module with add_arguments(parser) and run(args) -> exit code, what it does)
+COMMANDS = {
+    "build": ("helpers.authoring.build", "make notebooks, answer keys and blocks from the lesson texts"),
+    "try": ("helpers.grading.try_answers", "judge loose answer files, without a notebook"),
+    "grade": ("helpers.grading.grade", "grade the submissions of a lesson"),
+    "doctor": ("helpers.grading.doctor", "look whether this machine can grade, and say what is missing"),
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit code: 2 where it could not run, with one sentence on stderr."""
+    argv = sys.argv[1:] if argv is None else argv
+    try:
+        parser = build_parser(argv[0] if argv else None)
+        args = parser.parse_args(argv)
+        if args.command is None:
+            parser.print_help()
+            return 2
+        return args.run(args)
+    except CourseError as error:
+        print(error, file=sys.stderr)
+    except ModuleNotFoundError as error:
+        print(_missing_module(argv[0], error), file=sys.stderr)
+    except KeyboardInterrupt:
+        print("Stopped.", file=sys.stderr)
+        return 130
+    return 2
+
+
+def build_parser(chosen: str | None) -> argparse.ArgumentParser:
+    """The parser of all commands; only the chosen one's module is imported, so that --help is quick."""
+    parser = argparse.ArgumentParser(prog="course", description="The course's own commands.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, (module, help_line) in COMMANDS.items():
+        command = commands.add_parser(name, help=help_line, description=help_line.capitalize() + ".")
+        if name == chosen:
+            wing = importlib.import_module(module)
+            wing.add_arguments(command)
+            command.set_defaults(run=wing.run)
+    return parser
+
+
+def _missing_module(command: str, error: ModuleNotFoundError) -> str:
+    name = error.name or str(error)
+    if name.startswith("helpers"):
+        return f"`course {command}` needs {name}, which is not in this edition of the course."
+    return f'`course {command}` needs the package {name}. Install with: pip install -e ".[author,grade]"'
+
+
+if __name__ == "__main__":
+    sys.exit(main())

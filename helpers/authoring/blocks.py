@@ -1,0 +1,109 @@
+"""A lesson's blocks: the solution cells as a module that later lessons import."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib.util
+import sys
+from types import ModuleType
+
+from helpers.authoring.text import BEGIN, END, BuildError, LessonText
+from helpers.course import Course, Lesson
+
+
+def blocks_path(course: Course, lesson: Lesson):
+    return course.root / "helpers" / "blocks" / f"lesson_{lesson.number}.py"
+
+
+def blocks_source(text: LessonText) -> str:
+    """The source of helpers/blocks/lesson_NN.py. BuildError where a solution uses a name that it may not."""
+    name = text.lesson.name
+    pieces = [_without_markers(text.answers[exercise]) for exercise in text.exercises]
+    available = {}
+    for cell in text.notebook.cells:
+        if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
+            available.update(_allowed_imports(cell.source))
+    defined, imports = set(), set()
+    for piece in pieces:
+        tree = ast.parse(piece)
+        defined |= _bound_names(tree)
+        for used in sorted(_used_names(tree) - defined - set(dir(builtins))):
+            if used not in available:
+                raise BuildError(
+                    f"{name}: a solution uses {used}, which is no earlier answer and is not imported in an import cell "
+                    "from the standard library, torch or helpers.blocks."
+                )
+            imports.add(available[used])
+    head = (
+        f"# Made by `course build` from solutions/{name}/{name}.py; never edited here.\n"
+        f'"""The finished pieces of lesson {text.lesson.number}: {text.lesson.title}."""\n'
+    )
+    groups = [sorted(line for line in imports if _rank(line) == rank) for rank in range(3)]
+    parts = [head, *("\n".join(group) + "\n" for group in groups if group)]
+    return "\n".join([*parts, *("\n" + piece + "\n" for piece in pieces)])
+
+
+def load_blocks(course: Course, lesson: Lesson) -> ModuleType:
+    """The built module, run anew from its file."""
+    spec = importlib.util.spec_from_file_location(f"helpers.blocks.lesson_{lesson.number}", blocks_path(course, lesson))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise BuildError(f"The solutions of {lesson.name} do not run as blocks: {reason}.") from None
+    return module
+
+
+def _without_markers(source: str) -> str:
+    return "\n".join(line for line in source.split("\n") if BEGIN not in line and END not in line).strip("\n")
+
+
+def _allowed_imports(source: str) -> dict[str, str]:
+    """Name to the one-line import that brings it, for the imports a block may have."""
+    found = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if _may_import(alias.name):
+                    line = f"import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
+                    found[alias.asname or alias.name.split(".")[0]] = line
+        elif isinstance(node, ast.ImportFrom) and _may_import(node.module or ""):
+            for alias in node.names:
+                line = f"from {node.module} import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
+                found[alias.asname or alias.name] = line
+    return found
+
+
+def _may_import(module: str) -> bool:
+    top = module.split(".")[0]
+    return module == "helpers.blocks" or top == "torch" or top in sys.stdlib_module_names
+
+
+def _rank(line: str) -> int:
+    top = line.split()[1].split(".")[0]
+    return {"torch": 1, "helpers": 2}.get(top, 0)
+
+
+def _used_names(tree: ast.AST) -> set[str]:
+    """Names that are read somewhere and bound nowhere in this piece."""
+    loaded = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return loaded - _bound_names(tree)
+
+
+def _bound_names(tree: ast.AST) -> set[str]:
+    bound = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            bound.add(node.name)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            bound.add(node.id)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            bound.add(node.name)
+        elif isinstance(node, ast.alias):
+            bound.add(node.asname or node.name.split(".")[0])
+    return bound

@@ -1,0 +1,149 @@
+"""`course build`: lesson texts to notebooks, answer keys and blocks. `--check` compares and writes nothing."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+
+from helpers.authoring.blocks import blocks_path, blocks_source
+from helpers.authoring.execute import run_notebook
+from helpers.authoring.keys import key_path, keys_differ, make_keys, write_keys
+from helpers.authoring.release import student_notebook
+from helpers.authoring.text import BuildError, read_lesson
+from helpers.blocks import defined_names
+from helpers.course import Course, CourseError, Lesson, course
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 04_scaling; all of them if none is given")
+    parser.add_argument("--check", action="store_true", help="write nothing; list what is out of date and exit with 1")
+    parser.add_argument("--no-run", action="store_true", help="do not execute the solution notebook; keep its outputs")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Build or check the lessons. 0: done; 1: something is out of date; 2: a lesson could not be built."""
+    home = course()
+    lessons = [home.lesson(name) for name in args.lessons] or list(home.lessons)
+    stale, failed = [], False
+    for lesson in lessons:
+        start = time.perf_counter()
+        try:
+            if args.check:
+                stale += out_of_date(home, lesson)
+                continue
+            build(home, lesson, execute=not args.no_run)
+        except CourseError as error:
+            failed = True
+            print(error, file=sys.stderr)
+        else:
+            print(f"{lesson.name:<24} built in {time.perf_counter() - start:.1f} s", flush=True)
+    if args.check and not args.lessons:
+        stale += strays(home)
+    if stale:
+        print("Out of date; run `course build` and commit what it writes:")
+        print("\n".join(f"  {item}" for item in stale))
+    elif args.check and not failed:
+        print(f"{len(lessons)} lessons are up to date.")
+    return 2 if failed else int(bool(stale))
+
+
+def build(home: Course, lesson: Lesson, execute: bool = True) -> None:
+    """Write the four built files of a lesson. BuildError where it cannot be built."""
+    text = read_lesson(home, lesson)
+    blocks = blocks_source(text)
+    _require_unique(home, lesson, blocks)
+    student = student_notebook(text.notebook, lesson.name)
+    _write(blocks_path(home, lesson), blocks)
+    keys = make_keys(home, text)
+    if keys_differ(home, lesson, keys):
+        write_keys(home, lesson, keys)
+    _write(student_path(home, lesson), student)
+    path = solution_path(home, lesson)
+    if execute:
+        solution = run_notebook(home, text.notebook, path.parent, lesson.name)
+    else:
+        solution = _with_stored_outputs(text.notebook, path)
+    _write(path, nbformat.writes(solution) + "\n")
+
+
+def out_of_date(home: Course, lesson: Lesson) -> list[str]:
+    """The built files of a lesson that its text and answer key would change, as paths from the course's root."""
+    text = read_lesson(home, lesson)
+    blocks = blocks_source(text)
+    stale = []
+    if _read(blocks_path(home, lesson)) != blocks:
+        stale.append(blocks_path(home, lesson))  # the key cannot be compared: its references are these blocks
+    elif keys_differ(home, lesson, make_keys(home, text)):
+        stale.append(key_path(home, lesson))
+    if _read(student_path(home, lesson)) != student_notebook(text.notebook, lesson.name):
+        stale.append(student_path(home, lesson))
+    stored = _stored_notebook(solution_path(home, lesson))
+    if stored is None or _without_outputs(stored) != _without_outputs(text.notebook):
+        stale.append(solution_path(home, lesson))
+    return [path.relative_to(home.root).as_posix() for path in stale]
+
+
+def strays(home: Course) -> list[str]:
+    """Built files that belong to no lesson of course.toml."""
+    names, numbers = {lesson.name for lesson in home.lessons}, {lesson.number for lesson in home.lessons}
+    found = [path for path in (home.root / "notebooks").glob("*/*.ipynb") if path.parent.name not in names]
+    found += [path for path in (home.root / "helpers" / "answer_keys").glob("*.npz") if path.stem not in names]
+    blocks = (home.root / "helpers" / "blocks").glob("lesson_*.py")
+    found += [path for path in blocks if path.stem.removeprefix("lesson_") not in numbers]
+    return [f"{path.relative_to(home.root).as_posix()} (belongs to no lesson)" for path in sorted(found)]
+
+
+def student_path(home: Course, lesson: Lesson) -> Path:
+    return home.root / "notebooks" / lesson.name / f"{lesson.name}.ipynb"
+
+
+def solution_path(home: Course, lesson: Lesson) -> Path:
+    return home.root / "solutions" / lesson.name / f"{lesson.name}.ipynb"
+
+
+def _require_unique(home: Course, lesson: Lesson, blocks: str) -> None:
+    """Blocks of all lessons share one namespace, so a name may be defined in one lesson only."""
+    mine = defined_names(blocks)
+    for other in home.lessons:
+        source = _read(blocks_path(home, other)) if other.name != lesson.name else None
+        for name in sorted(mine & defined_names(source or "")):
+            raise BuildError(f"{name} is a block of {lesson.name} and of {other.name}. Rename one of them.")
+
+
+def _with_stored_outputs(notebook, path: Path):
+    """The notebook with the outputs of the stored one, cell by cell, where the source is the same."""
+    stored = _stored_notebook(path)
+    kept = {cell["id"]: cell for cell in stored.cells} if stored else {}
+    for cell in notebook.cells:
+        old = kept.get(cell["id"])
+        if cell.cell_type == "code" and old and old.cell_type == "code" and old.source == cell.source:
+            cell.outputs, cell.execution_count = old.outputs, old.execution_count
+    return notebook
+
+
+def _without_outputs(notebook) -> list:
+    return [(cell["id"], cell.cell_type, cell.source, cell.metadata) for cell in notebook.cells] + [notebook.metadata]
+
+
+def _stored_notebook(path: Path):
+    """The notebook at `path`, None where there is none that can be read."""
+    text = _read(path)
+    try:
+        return None if text is None else nbformat.reads(text, as_version=4)
+    except (nbformat.reader.NotJSONError, nbformat.ValidationError, AttributeError):
+        return None
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+def _write(path: Path, text: str) -> None:
+    """Write only what changed, so that an unchanged file keeps its date."""
+    if _read(path) != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")

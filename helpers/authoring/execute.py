@@ -1,0 +1,95 @@
+"""Run a solution notebook from top to bottom, and keep of its outputs what does not depend on the machine."""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from ipykernel.kernelspec import get_kernel_dict
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+
+from helpers.authoring.text import BuildError
+from helpers.course import Course
+
+CELL_TIMEOUT = 300  # seconds
+
+
+class ThisPython(AsyncKernelManager):
+    """Starts the kernel of the Python that builds, whatever kernels are registered on the machine."""
+
+    @property
+    def kernel_spec(self) -> KernelSpec:
+        return KernelSpec(**get_kernel_dict(extra_arguments=["--log-level=ERROR"]))
+
+
+def run_notebook(course: Course, notebook, folder: Path, lesson: str, allow_errors: bool = False):
+    """A copy of `notebook`, executed in `folder`, with normalized outputs.
+
+    Unless `allow_errors`, BuildError names the first cell that raised; only a plain cell that the author tagged
+    `raises-exception` may.
+    """
+    executed = copy.deepcopy(notebook)
+    with tempfile.TemporaryDirectory() as scratch:
+        environment = os.environ | {
+            "COURSE_STATIC_PAGE": "1",
+            "COURSE_PROGRESS_FILE": str(Path(scratch) / "progress.json"),
+            "PYTHONPATH": str(course.root),
+            "PYTHONHASHSEED": "0",
+            "IPYTHONDIR": scratch,
+        }
+        client = NotebookClient(
+            executed,
+            timeout=CELL_TIMEOUT,
+            allow_errors=True,
+            store_widget_state=False,
+            coalesce_streams=True,
+            record_timing=False,
+            kernel_manager_class=ThisPython,
+            resources={"metadata": {"path": str(folder)}},
+        )
+        try:
+            client.execute(env=environment)
+        except CellTimeoutError:
+            raise BuildError(f"{lesson}: a cell ran longer than {CELL_TIMEOUT} s. Make it smaller.") from None
+        except DeadKernelError:
+            raise BuildError(f"{lesson}: the kernel died on the way. Run it in JupyterLab to see where.") from None
+    for cell in executed.cells:
+        if cell.cell_type == "code":
+            _normalize(cell)
+            if not allow_errors:
+                _require_success(cell, course, lesson)
+    executed.metadata = copy.deepcopy(notebook.metadata)
+    return executed
+
+
+def _normalize(cell) -> None:
+    cell.metadata.pop("execution", None)
+    for output in cell.outputs:
+        for holder in (output, output.get("data", {})):
+            for key, value in holder.items():
+                if isinstance(value, str) and key in ("text", "text/plain", "text/html"):
+                    holder[key] = re.sub(r"\bat 0x[0-9a-f]{6,}", "at 0x…", value)
+
+
+def _require_success(cell, course: Course, lesson: str) -> None:
+    own_error = "raises-exception" in cell.metadata.get("tags", []) and "nbgrader" not in cell.metadata
+    for output in cell.outputs:
+        if output.output_type == "error" and not own_error:
+            reason = output.evalue.strip().split("\n")[0]
+            raise BuildError(
+                f"{lesson}: cell {cell['id']} of the solution notebook raised {output.ename}: {reason}\n"
+                f"Its first line is: {cell.source.splitlines()[0]}"
+            )
+        text = str(output)
+        for path in (str(course.root), sys.prefix):
+            if path in text:
+                raise BuildError(
+                    f"{lesson}: cell {cell['id']} shows a path of this machine ({path}). Show no paths and no warnings."
+                )

@@ -1,0 +1,108 @@
+"""A lesson's answer key: cases, the reference's outputs and the known mistakes', as numbers in an .npz."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from types import ModuleType
+
+import torch
+
+from helpers.authoring.blocks import load_blocks
+from helpers.authoring.text import BuildError, LessonText
+from helpers.check.key import ExerciseKey, UnsoundKey, key_to_tree, load_keys, make_key, save_keys
+from helpers.check.vocabulary import Quiz
+from helpers.course import Course, Lesson
+
+SEED = 0
+# Processors differ in the last bits; what differs by more, relative to the largest number beside it, is another key.
+TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-6}
+
+
+def key_path(course: Course, lesson: Lesson):
+    return course.root / "helpers" / "answer_keys" / f"{lesson.name}.npz"
+
+
+def make_keys(course: Course, text: LessonText) -> list[ExerciseKey]:
+    """The keys of all exercises and quizzes of a lesson, in the order of its text; its blocks must be built."""
+    lesson = text.lesson
+    module = load_answer_key(course, lesson)
+    described = {item.name: item for item in (*module.exercises, *getattr(module, "quizzes", ()))}
+    where = f"solutions/{lesson.name}/answer_key.py"
+    for name in sorted(set(described) - set(text.answers)):
+        raise BuildError(f"{where} describes {name}, which has no answer cell in the lesson.")
+    for name in sorted(set(text.answers) - set(described)):
+        raise BuildError(f"{where} does not describe {name}. Add it to exercises or quizzes.")
+    blocks, keys = load_blocks(course, lesson), []
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        for name in text.answers:
+            item, bonus = described[name], name in lesson.bonus
+            points = (lesson.bonus if bonus else lesson.points).get(name, 0)
+            reference = None if isinstance(item, Quiz) else getattr(blocks, name)
+            keys.append(make_key(lesson.name, item, points, bonus, reference, SEED))
+    except UnsoundKey as error:
+        raise BuildError(f"{where}: {error}.") from None
+    finally:
+        torch.set_num_threads(threads)
+    return keys
+
+
+def load_answer_key(course: Course, lesson: Lesson) -> ModuleType:
+    """The lesson's answer_key.py as a module. BuildError where it is missing or does not run."""
+    path = course.root / "solutions" / lesson.name / "answer_key.py"
+    where = path.relative_to(course.root).as_posix()
+    if not path.is_file():
+        raise BuildError(f"{where} is missing. It holds the cases and known mistakes of {lesson.name}.")
+    spec = importlib.util.spec_from_file_location(f"answer_key_{lesson.name}", path)
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        raise BuildError(f"{where} line {error.lineno}: {error.msg}.") from None
+    except Exception as error:
+        raise BuildError(f"{where} does not run: {type(error).__name__}: {error}.") from None
+    if not hasattr(module, "exercises"):
+        raise BuildError(f"{where} has no list `exercises`.")
+    return module
+
+
+def keys_differ(course: Course, lesson: Lesson, keys: list[ExerciseKey]) -> bool:
+    """Whether `keys` say something else than the stored ones, beyond the last bits of float numbers."""
+    path = key_path(course, lesson)
+    try:
+        stored = load_keys(lesson.name, path)
+    except (FileNotFoundError, ValueError, KeyError, OSError):
+        return True
+    return not same([key_to_tree(key) for key in keys], [key_to_tree(key) for key in stored.values()])
+
+
+def same(a, b) -> bool:
+    """Whether two trees of tensors, numbers and texts are equal, floats within TOLERANCES."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, torch.Tensor):
+        return a.dtype == b.dtype and a.shape == b.shape and _close(a, b)
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, float):
+        return a == b or (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=1e-10, abs_tol=1e-12)
+    return a == b
+
+
+def _close(a: torch.Tensor, b: torch.Tensor) -> bool:
+    tolerance = TOLERANCES.get(a.dtype)
+    if tolerance is None:
+        return torch.equal(a, b)
+    finite = a.isfinite()
+    if not torch.equal(finite, b.isfinite()) or not torch.equal(a[~finite].nan_to_num(), b[~finite].nan_to_num()):
+        return False
+    scale = a[finite].abs().max().clamp(min=1.0) if finite.any() else 1.0
+    return bool(((a[finite] - b[finite]).abs() <= tolerance * scale).all())
+
+
+def write_keys(course: Course, lesson: Lesson, keys: list[ExerciseKey]) -> None:
+    save_keys(key_path(course, lesson), keys)

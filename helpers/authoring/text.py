@@ -1,0 +1,255 @@
+"""A lesson's text (jupytext py:percent) read into a notebook with nbgrader's full metadata, and checked."""
+
+from __future__ import annotations
+
+import ast
+import re
+import unicodedata
+from dataclasses import dataclass, field
+
+import jupytext
+from nbformat.v4 import new_markdown_cell, new_notebook
+
+from helpers.authoring.setup_cell import set_up_source
+from helpers.course import Course, CourseError, Lesson
+
+LONGEST_CELL = 25  # lines
+BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+HINT = re.compile(r"<details>\s*<summary>(?:(?!</summary>).)*hint.*?</details>", re.DOTALL | re.IGNORECASE)
+METADATA = {  # no version of the building machine
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+class BuildError(CourseError):
+    """A lesson that cannot be built. The text says where and what to do."""
+
+
+@dataclass
+class LessonText:
+    """A lesson's text. notebook: with solutions, without outputs. answers: source of each code answer cell by name."""
+
+    lesson: Lesson
+    notebook: dict
+    answers: dict[str, str] = field(default_factory=dict)
+    checks: set[str] = field(default_factory=set)
+    written: set[str] = field(default_factory=set)
+
+    @property
+    def exercises(self) -> list[str]:
+        """Names of the exercises in order, quizzes left out."""
+        return [name for name in self.answers if not is_quiz(name)]
+
+
+def is_quiz(name: str) -> bool:
+    return name.startswith("quiz_")
+
+
+def text_path(course: Course, lesson: Lesson):
+    return course.root / "solutions" / lesson.name / f"{lesson.name}.py"
+
+
+def read_lesson(course: Course, lesson: Lesson) -> LessonText:
+    """Read and check the text of `lesson`. BuildError where it is missing or breaks a rule of docs/authoring.md."""
+    path = text_path(course, lesson)
+    where = path.relative_to(course.root).as_posix()
+    try:
+        source = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise BuildError(f"{where} is missing. It is the text that {lesson.name} is built from.") from None
+    except UnicodeDecodeError:
+        raise BuildError(f"{where} is not UTF-8. Save it in that encoding.") from None
+    try:
+        ast.parse(source)
+    except SyntaxError as error:
+        raise BuildError(f"{where} line {error.lineno}: {error.msg}.") from None
+    cells = [cell for cell in jupytext.reads(source, fmt="py:percent").cells if cell.source.strip() or cell.metadata]
+    text = LessonText(lesson, new_notebook(cells=cells, metadata=METADATA))
+    for cell in cells:
+        cell.metadata.pop("lines_to_next_cell", None)
+        _expand(cell, text, course, where)
+    if course.url:
+        _add_badge(cells, course, lesson)
+    _name_cells(cells, where)
+    _check_rules(text, where)
+    return text
+
+
+def _expand(cell, text: LessonText, course: Course, where: str) -> None:
+    """Fill in nbgrader's metadata from the short form, and the set-up cell's source."""
+    short = cell.metadata.pop("nbgrader", None)
+    if "setup" in cell.metadata.get("tags", []):
+        cell.source = set_up_source(course, text.lesson.name)
+        cell.metadata["nbgrader"] = _nbgrader("setup", locked=True)
+        return
+    if short is None:
+        if BEGIN in cell.source or END in cell.source:
+            raise BuildError(f"{where}: a solution stands outside an answer cell:\n{cell.source}")
+        return
+    kinds = {"solution": "code", "grade": "code", "written": "markdown"}
+    kind, name = next(iter(short.items())) if isinstance(short, dict) and len(short) == 1 else (None, None)
+    if kind not in kinds or not isinstance(name, str) or not re.fullmatch(r"[A-Za-z]\w*", name):
+        raise BuildError(f"{where}: nbgrader={short!r} must be solution, grade or written with one exercise's name.")
+    if cell.cell_type != kinds[kind]:
+        raise BuildError(f"{where}: the cell {kind} {name} must be a {kinds[kind]} cell.")
+    points = text.lesson.points.get(name, 0)
+    if kind == "written":
+        _once(name, text.written, where, "written question")
+        text.written.add(name)
+        cell.metadata["nbgrader"] = _nbgrader(name, grade=True, solution=True, points=points)
+        return
+    cell.metadata["tags"] = sorted({*cell.metadata.get("tags", []), "raises-exception"})
+    if kind == "solution":
+        _once(name, text.answers, where, "answer cell")
+        text.answers[name] = cell.source
+        cell.metadata["nbgrader"] = _nbgrader(name, solution=True)
+    else:
+        _once(name, text.checks, where, "check cell")
+        text.checks.add(name)
+        graded = bool(text.lesson.points)
+        cell.metadata["nbgrader"] = _nbgrader(
+            f"check_{name}", grade=graded, locked=True, **({"points": points} if graded else {})
+        )
+
+
+def _nbgrader(grade_id: str, grade=False, locked=False, solution=False, **points) -> dict:
+    return {
+        "grade": grade,
+        "grade_id": grade_id,
+        "locked": locked,
+        "schema_version": 3,
+        "solution": solution,
+        "task": False,
+        **points,
+    }
+
+
+def _once(name: str, seen, where: str, what: str) -> None:
+    if name in seen:
+        raise BuildError(f"{where}: {name} has two {what}s. Keep one of them.")
+
+
+def _add_badge(cells: list, course: Course, lesson: Lesson) -> None:
+    page = f"{course.owner}/{course.repository}/blob/{course.tag}/notebooks/{lesson.name}/{lesson.name}.ipynb"
+    image = "https://colab.research.google.com/assets/colab-badge.svg"
+    badge = f"[![Open in Colab]({image})](https://colab.research.google.com/github/{page})"
+    cells.insert(0, new_markdown_cell(badge))
+
+
+def headings(source: str) -> list[str]:
+    """The headings of a markdown cell, code fences left out."""
+    found, fenced = [], False
+    for line in source.split("\n"):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and (match := re.match(r"#{1,6} +(.+)", line)):
+            found.append(match[1].strip())
+    return found
+
+
+def _slug(heading: str) -> str:
+    ascii_text = unicodedata.normalize("NFKD", heading).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9]+", "-", ascii_text.lower()).strip("-")[:48].strip("-") or "section"
+
+
+def _name_cells(cells: list, where: str) -> None:
+    """Cell ids: an nbgrader cell's own name, or the nearest heading and a counter. The same text gives the same ids."""
+    slug, count, known = "start", 0, {}
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            for heading in headings(cell.source):
+                slug, count = _slug(heading), 0
+                if slug in known:
+                    raise BuildError(f"{where}: the headings {known[slug]!r} and {heading!r} read alike. Reword one.")
+                known[slug] = heading
+        if "nbgrader" in cell.metadata:
+            cell["id"] = cell.metadata["nbgrader"]["grade_id"][:64]
+        else:
+            count += 1
+            cell["id"] = f"{slug}--{count}"  # two dashes: no name and no heading alone has them
+    ids = [cell["id"] for cell in cells]
+    for cell_id in ids:
+        if ids.count(cell_id) > 1:
+            raise BuildError(f"{where}: two cells would have the id {cell_id}. Rename an exercise or a heading.")
+
+
+def _check_rules(text: LessonText, where: str) -> None:
+    """The rules of docs/authoring.md that need no run."""
+    cells = text.notebook.cells
+    if sum("setup" in cell.metadata.get("tags", []) for cell in cells) != 1:
+        raise BuildError(f'{where} needs exactly one set-up cell: # %% tags=["setup"]')
+    for cell in cells:
+        lines = len(cell.source.split("\n"))
+        if cell.cell_type == "code" and lines > LONGEST_CELL:
+            raise BuildError(
+                f"{where}: cell {cell['id']} has {lines} lines, and {LONGEST_CELL} are the most. "
+                "Split it or move plumbing to helpers."
+            )
+    for name, source in text.answers.items():
+        if name not in text.checks:
+            raise BuildError(f"{where}: {name} has an answer cell and no check cell.")
+        if source.count(BEGIN) != 1 or source.count(END) != 1 or source.index(BEGIN) > source.index(END):
+            raise BuildError(f"{where}: {name} needs one {BEGIN} and one {END}, in this order.")
+    for name in sorted(text.checks - set(text.answers)):
+        raise BuildError(f"{where}: {name} has a check cell and no answer cell.")
+    _check_points(text, where)
+    _check_hints(text, where)
+
+
+def _check_points(text: LessonText, where: str) -> None:
+    lesson = text.lesson
+    paid, present = {**lesson.points, **lesson.bonus}, {*text.answers, *text.written}
+    for name in sorted(set(lesson.points) & set(lesson.bonus)):
+        raise BuildError(f"course.toml: {name} of {lesson.name} stands under points and under bonus. Keep one.")
+    if not lesson.points:
+        return
+    for name in sorted(set(paid) - present):
+        raise BuildError(f"course.toml gives points for {name}, which is not in {where}.")
+    for name in sorted(present - set(paid)):
+        raise BuildError(f"course.toml gives no points for {name} of {where}. Add it to the lesson's table.")
+    if sum(lesson.points.values()) != 100:
+        total = sum(lesson.points.values())
+        raise BuildError(f"course.toml: the points of {lesson.name} add up to {total:g}, not to 100.")
+
+
+def _check_hints(text: LessonText, where: str) -> None:
+    """Two hints in the section of each exercise, none of which holds a line of the solution."""
+    for section in _sections(text.notebook.cells):
+        names = [cell.metadata["nbgrader"]["grade_id"] for cell in section if is_answer(cell)]
+        names = [name for name in names if not is_quiz(name)]
+        prose = "\n".join(cell.source for cell in section if cell.cell_type == "markdown")
+        hints = HINT.findall(prose)
+        if len(hints) < 2 * len(names):
+            found = f"and has {len(hints)}" if hints else "and has none"
+            raise BuildError(f"{where}: {names[0]} needs two hints (<details><summary>Hint 1</summary>), {found}.")
+        for name in names:
+            for line in solution_lines(text.answers[name]):
+                if len(line) > 15 and any(line in _squeeze(hint) for hint in hints):
+                    raise BuildError(f"{where}: a hint of {name} gives the solution away: {line}")
+
+
+def _sections(cells: list) -> list[list]:
+    """The cells in runs, each beginning at a cell with a heading."""
+    runs: list[list] = [[]]
+    for cell in cells:
+        if cell.cell_type == "markdown" and headings(cell.source):
+            runs.append([])
+        runs[-1].append(cell)
+    return runs
+
+
+def is_answer(cell) -> bool:
+    """Whether this is a code answer cell."""
+    return cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("solution", False)
+
+
+def solution_lines(source: str) -> list[str]:
+    """What the solution region of an answer cell says, line by line: no comments, no white space, no bare `return`."""
+    region = source.split(BEGIN)[1].split(END)[0] if BEGIN in source else ""
+    lines = [_squeeze(line.split("#")[0]).removeprefix("return") for line in region.split("\n")]
+    return [line for line in lines if line]
+
+
+def _squeeze(text: str) -> str:
+    return re.sub(r"\s+", "", text)

@@ -1,0 +1,84 @@
+"""The course as course.toml describes it: where it lives, its lessons in order, and their points."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+
+class CourseError(Exception):
+    """Something a person can mend. Its text is one or two sentences, and the command line prints just that."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One lesson. points: core exercises, quizzes, written question (100 together); bonus: extras, on top."""
+
+    name: str
+    title: str
+    minutes: int
+    points: dict[str, float] = field(default_factory=dict)
+    bonus: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def number(self) -> str:
+        """The two digits that the name starts with, such as "04"."""
+        return self.name[:2]
+
+
+@dataclass(frozen=True)
+class Course:
+    """root: the folder that holds `helpers`, notebooks and solutions."""
+
+    root: Path
+    owner: str
+    repository: str
+    tag: str
+    lessons: tuple[Lesson, ...]
+
+    @property
+    def url(self) -> str:
+        """Where the course can be cloned from; empty while course.toml names no repository."""
+        return f"https://github.com/{self.owner}/{self.repository}" if self.owner and self.repository else ""
+
+    def lesson(self, name: str) -> Lesson:
+        """The lesson of this name or number ("04"). CourseError, which lists the known ones, if there is none."""
+        for lesson in self.lessons:
+            if name in (lesson.name, lesson.number):
+                return lesson
+        known = ", ".join(lesson.name for lesson in self.lessons)
+        raise CourseError(f"There is no lesson {name!r}. The lessons are: {known}.")
+
+
+@cache
+def course() -> Course:
+    """The course that this `helpers` belongs to. CourseError where course.toml is missing or broken."""
+    package = Path(__file__).resolve().parent
+    places = [package.parent / "course.toml", package / "course.toml"]  # the second in an installed package
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
+        raise CourseError(f"course.toml is missing from {package.parent}. Copy it from the course's repository.")
+    return read(path, package.parent)
+
+
+def read(path: Path, root: Path) -> Course:
+    """The course that the file at `path` describes. CourseError names what is wrong with it."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        lessons = tuple(
+            Lesson(
+                str(table["name"]),
+                str(table["title"]),
+                int(table["minutes"]),
+                dict(table.get("points", {})),
+                dict(table.get("bonus", {})),
+            )
+            for table in data.get("lesson", [])
+        )
+        return Course(root, data["owner"], data["repository"], data["tag"], lessons)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CourseError(f"{path} is not valid TOML: {error}.") from None
+    except KeyError as error:
+        raise CourseError(f"{path} lacks {error.args[0]!r}.") from None
