@@ -1,0 +1,103 @@
+"""How many wrong answers the check catches: every known mistake of every exercise, and every right form.
+
+Run as a program it prints the table: `python -m tests.kill_rate`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from helpers.authoring.blocks import load_blocks
+from helpers.authoring.keys import load_answer_key
+from helpers.check.key import make_key
+from helpers.check.observe import observe_all
+from helpers.check.verdict import decide
+from helpers.course import course
+
+SEEDS = (0, 101, 202)  # 0 is the stored key's, the others are fresh inputs as the judge draws them
+
+
+@dataclass
+class Tally:
+    """What happened to an exercise's mistakes and right forms, over all seeds. The lists hold sentences."""
+
+    lesson: str
+    exercise: str
+    mistakes: int = 0
+    caught: int = 0
+    named: int = 0
+    right: int = 0
+    accepted: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+def lessons() -> list[str]:
+    """The lessons whose two source files exist."""
+    root = course().root / "solutions"
+    return [item.name for item in course().lessons if (root / item.name / "answer_key.py").is_file()]
+
+
+def exercises(lesson: str):
+    return load_answer_key(course(), course().lesson(lesson)).exercises
+
+
+def tally(lesson: str, exercise) -> Tally:
+    """Judge every mistake and right form of one exercise on the inputs of every seed."""
+    reference = getattr(load_blocks(course(), course().lesson(lesson)), exercise.name)
+    result = Tally(lesson, exercise.name, len(exercise.mistakes), right=1 + len(exercise.alternatives))
+    verdicts = {}
+    for seed in SEEDS:
+        key = make_key(lesson, exercise, 100, False, reference, seed)
+        # The reference is a block of this lesson, which the check refuses as an answer: judged as a stranger here.
+        facts = type(key.facts)(key.name, "99_kill_rate", key.facts.forbidden, key.facts.time_limit)
+        for form in (reference, *exercise.alternatives):
+            verdict = decide(key, observe_all(form, key.cases, facts))
+            verdicts.setdefault(("right", form), []).append((seed, verdict))
+        for mistake in exercise.mistakes:
+            verdict = decide(key, observe_all(mistake.answer, key.cases, facts))
+            verdicts.setdefault(("wrong", mistake.name), []).append((seed, verdict))
+    for (kind, which), found in verdicts.items():
+        name = which if isinstance(which, str) else getattr(which, "__name__", str(which))
+        if kind == "right":
+            bad = [(seed, v) for seed, v in found if not v.passed]
+            result.accepted += not bad
+            result.wrong += [f"{name} is right but failed (seed {s}): {v.mistake}: {v.message}" for s, v in bad[:1]]
+        else:
+            result.caught += not any(v.passed for _, v in found)
+            result.named += all(v.mistake == which for _, v in found)
+            bad = [(seed, v) for seed, v in found if v.mistake != which]
+            result.wrong += [f"{name} was called {v.mistake!r} (seed {s}): {v.message}" for s, v in bad[:1]]
+    return result
+
+
+def table(tallies: list[Tally]) -> str:
+    """The kill rate as lines of text."""
+    head = f"{'lesson':<20}{'exercise':<26}{'caught':>12}{'named':>12}{'right forms pass':>20}"
+    lines = [head, "-" * len(head)]
+    for t in tallies:
+        caught, named, accepted = f"{t.caught}/{t.mistakes}", f"{t.named}/{t.mistakes}", f"{t.accepted}/{t.right}"
+        lines.append(f"{t.lesson:<20}{t.exercise:<26}{caught:>12}{named:>12}{accepted:>20}")
+    total, caught = sum(t.mistakes for t in tallies), sum(t.caught for t in tallies)
+    named, right = sum(t.named for t in tallies), sum(t.right for t in tallies)
+    accepted = sum(t.accepted for t in tallies)
+    lines.append("-" * len(head))
+    lines.append(
+        f"{'all':<46}{f'{caught}/{total}':>12}{f'{named}/{total}':>12}{f'{accepted}/{right}':>20}"
+        f"   ({100 * caught / max(total, 1):.0f} % of wrong answers caught)"
+    )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    torch.set_num_threads(1)
+    tallies = [tally(lesson, exercise) for lesson in lessons() for exercise in exercises(lesson)]
+    print(table(tallies))
+    wrong = [f"{t.lesson} {t.exercise}: {line}" for t in tallies for line in t.wrong]
+    print("\n".join(wrong))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

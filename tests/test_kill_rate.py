@@ -1,0 +1,50 @@
+"""Every known mistake is rejected with its own hint and no other's; every right form is accepted."""
+
+import ast
+import inspect
+import re
+import textwrap
+
+import pytest
+import torch
+from torch import nn
+
+from tests.kill_rate import exercises, lessons, tally
+
+torch.set_num_threads(1)
+CASES = [(lesson, exercise) for lesson in lessons() for exercise in exercises(lesson)]
+IDS = [f"{lesson}-{exercise.name}" for lesson, exercise in CASES]
+
+
+@pytest.mark.parametrize(("lesson", "exercise"), CASES, ids=IDS)
+def test_mistakes_are_caught_and_named_and_right_forms_pass(lesson, exercise):
+    result = tally(lesson, exercise)
+    assert not result.wrong, "\n".join(result.wrong)
+    assert result.caught == result.named == result.mistakes
+    assert result.accepted == result.right
+
+
+@pytest.mark.parametrize(("lesson", "exercise"), CASES, ids=IDS)
+def test_there_are_enough_mistakes_and_right_forms(lesson, exercise):
+    module = any(isinstance(form, type) and issubclass(form, nn.Module) for form in exercise.alternatives)
+    assert len(exercise.alternatives) >= (8 if module else 4)
+    assert len(exercise.mistakes) >= 3
+    assert len({mistake.name for mistake in exercise.mistakes}) == len(exercise.mistakes)
+
+
+@pytest.mark.parametrize(("lesson", "exercise"), CASES, ids=IDS)
+def test_hints_do_not_hold_the_solution(lesson, exercise):
+    from helpers.authoring.blocks import load_blocks
+    from helpers.course import course
+
+    reference = getattr(load_blocks(course(), course().lesson(lesson)), exercise.name)
+    tree = ast.parse(textwrap.dedent(inspect.getsource(reference)))
+    expressions = {
+        re.sub(r"\s", "", ast.unparse(node))
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.BinOp, ast.Call, ast.Subscript, ast.Compare))
+    }
+    expressions = {text for text in expressions if len(text) >= 12}
+    for mistake in exercise.mistakes:
+        words = re.sub(r"\s", "", f"{mistake.label} {mistake.hint}")
+        assert not [text for text in expressions if text in words], f"{mistake.name} gives the answer away"
