@@ -1,0 +1,54 @@
+"""A progress bar for loops that take seconds: it redraws itself in JupyterLab and Colab, and leaves one line of text."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+
+WIDTH = 30
+
+
+def bar(steps: Iterable, label: str = "", every: int | None = None) -> Iterator:
+    """Go through `steps` (anything with a length) and show how far the loop is.
+
+    In a notebook the line is plain text that is updated in place, so an executed notebook keeps only the last state.
+    In a terminal it is rewritten; where the output is a file nothing but the finished line is written.
+    """
+    total = len(steps)
+    every = every or max(1, total // 100)
+    show = _line()
+    for done, step in enumerate(steps):
+        if done % every == 0:
+            show(_text(label, done, total), False)
+        yield step
+    show(_text(label, total, total), True)
+
+
+def _text(label: str, done: int, total: int) -> str:
+    full = WIDTH * done // max(total, 1)
+    return f"{label} {'█' * full}{'░' * (WIDTH - full)} {100 * done // max(total, 1):3d} %  {done} of {total}".lstrip()
+
+
+def _line():
+    """A function (text, finished) that shows the text where the last one stood."""
+    if _in_notebook():
+        from IPython.display import display
+
+        handle = display({"text/plain": ""}, raw=True, display_id=True)
+        return lambda text, _finished: handle.update({"text/plain": text}, raw=True)
+
+    def write(text: str, finished: bool):
+        if sys.stdout.isatty():
+            print(f"\r{text}", end="\n" if finished else "", flush=True)
+        elif finished:
+            print(text)
+
+    return write
+
+
+def _in_notebook() -> bool:
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return False
+    return getattr(get_ipython(), "kernel", None) is not None

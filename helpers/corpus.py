@@ -1,0 +1,45 @@
+"""Text that the course makes itself: seeded grammars, so that every learner has the same sentences and no download."""
+
+from __future__ import annotations
+
+import random
+
+# Lesson 1: words that share company. No sentence holds two words of one group; what they share is their neighbors.
+COMPANY = {
+    "places": ("africa", "kenya", "peru", "norway", "japan"),
+    "foods": ("apples", "bread", "soup", "dessert", "rice"),
+    "animals": ("cat", "dog", "horse", "cow", "sheep"),
+}
+_PEOPLE = ("jane", "tom", "anna", "she", "he")
+_PATTERNS = {
+    "places": (("visits", "leaves", "crosses"), "{who} {verb} {noun} by {rest}", ("train", "boat", "plane")),
+    "foods": (("eats", "cooks", "tastes"), "{who} {verb} {noun} for {rest}", ("lunch", "dinner", "breakfast")),
+    "animals": (("feeds", "brushes", "chases"), "{who} {verb} the {noun} in the {rest}", ("barn", "garden", "field")),
+}
+
+
+def company_sentences(count: int, generator: random.Random) -> list[str]:
+    """`count` sentences such as "jane visits africa by train", drawn with `generator`.
+
+    Each sentence is about one group of COMPANY and holds exactly one of its words.
+    """
+    sentences = []
+    for _ in range(count):
+        group = generator.choice(list(COMPANY))
+        verbs, pattern, rests = _PATTERNS[group]
+        sentences.append(
+            pattern.format(
+                who=generator.choice(_PEOPLE),
+                verb=generator.choice(verbs),
+                noun=generator.choice(COMPANY[group]),
+                rest=generator.choice(rests),
+            )
+        )
+    return sentences
+
+
+def index_words(sentences: list[str]) -> tuple[list[str], list[list[int]]]:
+    """The distinct words of lower-case sentences without marks, in order, and every sentence as a list of ids."""
+    words = sorted({word for sentence in sentences for word in sentence.split()})
+    place = {word: i for i, word in enumerate(words)}
+    return words, [[place[word] for word in sentence.split()] for sentence in sentences]
