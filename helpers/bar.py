@@ -1,4 +1,4 @@
-"""A progress bar for loops that take seconds: it redraws itself in JupyterLab and Colab, and leaves one line of text."""
+"""A progress bar for loops that take seconds: redrawn in place in JupyterLab and Colab, one line of text elsewhere."""
 
 from __future__ import annotations
 

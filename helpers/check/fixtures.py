@@ -24,3 +24,22 @@ def resolve(tree):
     if isinstance(tree, dict):
         return {key: resolve(item) for key, item in tree.items()}
     return tree
+
+
+class _OnlyContains:
+    """Tokens of which one can only ask whether a token is `in` them."""
+
+    def __init__(self, tokens):
+        self._tokens = frozenset(tokens)
+
+    def __contains__(self, token):
+        return token in self._tokens
+
+    def __repr__(self):
+        return f"a vocabulary of {len(self._tokens)} tokens that only knows `in`"
+
+
+@fixture
+def only_contains(*tokens):
+    """Lesson 1: the poorest object that may be called a vocabulary."""
+    return _OnlyContains(tokens)
