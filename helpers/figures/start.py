@@ -1,0 +1,184 @@
+"""Figures of lesson 0: broadcasting, the order of numbers in memory, and a Jacobian."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from matplotlib.patches import Rectangle
+
+from helpers.figures.style import BLACK, BLUE, CYCLE, GREEN, ORANGE, RED, Picture, heatmap, new_figure
+
+TOKENS = ["jane", "visits", "africa"]
+
+
+def sum_table_picture() -> Picture:
+    """Three numbers in a column plus four in a row: broadcasting fills a table of twelve."""
+    column = torch.tensor([[10.0], [20.0], [30.0]])  # (3, 1)
+    row = torch.tensor([[1.0, 2.0, 3.0, 4.0]])  # (1, 4)
+    figure, axes = new_figure(8.2, 2.6, columns=5, width_ratios=[1, 0.35, 4, 0.35, 4])
+    pieces = [(axes[0], column, "(3, 1)"), (axes[2], row, "(1, 4)"), (axes[4], column + row, "(3, 4)")]
+    for ax, values, title in pieces:
+        heatmap(ax, values, rows=[""] * len(values), columns=[""] * values.shape[1], digits=0, vmin=0, vmax=60)
+        ax.set_title(title)
+    axes[2].set_box_aspect(1 / 4)
+    for ax, sign in ((axes[1], "+"), (axes[3], "=")):
+        ax.axis("off")
+        ax.text(0.5, 0.5, sign, ha="center", va="center", fontsize=18, transform=ax.transAxes)
+    return Picture(
+        figure,
+        "A column of shape (3, 1) holding 10, 20, 30 plus a row of shape (1, 4) holding 1, 2, 3, 4 "
+        "gives a table of shape (3, 4): 11 12 13 14, then 21 22 23 24, then 31 32 33 34.",
+    )
+
+
+def _names(rows: int) -> list[str]:
+    return TOKENS[:rows] if rows <= len(TOKENS) else [f"t{t}" for t in range(rows)]
+
+
+def _memory(ax, numbers, colors, title):
+    """One line of boxes: the numbers as they lie in memory."""
+    for i, (number, color) in enumerate(zip(numbers, colors, strict=True)):
+        ax.text(
+            i, 0, str(int(number)), ha="center", va="center", fontsize=10,
+            bbox={"boxstyle": "square,pad=0.35", "facecolor": color, "alpha": 0.35, "edgecolor": "none"},
+        )  # fmt: skip
+    ax.set_xlim(-0.7, len(numbers) - 0.3)
+    ax.set_ylim(-0.5, 0.5)
+    ax.set_title(title)
+    ax.axis("off")
+
+
+def _colored_table(ax, values, colors, title, rows, columns):
+    """A table whose cells carry the color of the token that each number came from."""
+    height, width = values.shape
+    for i in range(height):
+        for j in range(width):
+            number = int(values[i, j])
+            ax.add_patch(_cell(j, i, colors[number]))
+            ax.text(j, i, str(number), ha="center", va="center", fontsize=11)
+    ax.set_xlim(-0.5, width - 0.5)
+    ax.set_ylim(height - 0.5, -0.5)
+    ax.set_aspect("equal")
+    ax.set_yticks(range(height), rows)
+    ax.set_xticks(range(width), columns)
+    ax.tick_params(length=0)
+    for side in ax.spines.values():
+        side.set_visible(False)
+    ax.set_title(title)
+
+
+def _cell(x, y, color):
+    return Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, facecolor=color, alpha=0.35, edgecolor="none")
+
+
+def transpose_against_view(tokens: int = 3, width: int = 2) -> Picture:
+    """The same numbers turned by transpose and cut anew by view: equal shapes, different tables.
+
+    tokens, width: the shape of the tensor 0, 1, 2, ... that is shown; every row of it has a color of its own.
+    """
+    x = torch.arange(tokens * width).view(tokens, width)  # (tokens, width)
+    turned, recut = x.transpose(0, 1), x.view(width, tokens)  # (width, tokens), (width, tokens)
+    colors = [CYCLE[n // width % len(CYCLE)] for n in range(tokens * width)]
+    figure, axes = new_figure(8.4, 3.9, rows=2, columns=3, height_ratios=[1, 4])
+    grid = axes[0, 0].get_gridspec()
+    for ax in axes[0]:
+        ax.remove()
+    _memory(figure.add_subplot(grid[0, :]), range(tokens * width), colors, "in memory: one line, row after row")
+    names, features = _names(tokens), [f"f{j}" for j in range(width)]
+    _colored_table(axes[1, 0], x, colors, f"x  ({tokens}, {width})", names, features)
+    _colored_table(axes[1, 1], turned, colors, f"transpose  ({width}, {tokens})", features, names)
+    _colored_table(axes[1, 2], recut, colors, f"view  ({width}, {tokens})", features, names)
+    verdict = "here the two tables agree" if torch.equal(turned, recut) else "its columns mix the tokens"
+    return Picture(
+        figure,
+        f"x, with one row and one color for each token, is {x.tolist()}. Its transpose, "
+        f"{turned.tolist()}, has one color in each column: every column is still one token. Its view, "
+        f"{recut.tolist()}, cuts the same line of memory into rows of {tokens}: {verdict}.",
+    )
+
+
+def jacobian_picture(step: float = 0.5) -> Picture:
+    """A small square around x = (2, 3), its image under f, and the parallelogram that the Jacobian predicts.
+
+    f(x) = (x1 x2, x1^2 + x2), J = [[3, 2], [4, 1]] at (2, 3).
+    """
+    start, jacobian = np.array([2.0, 3.0]), np.array([[3.0, 2.0], [4.0, 1.0]])  # (2,), (2, 2)
+    side = np.linspace(0.0, step, 40)  # (40,)
+    zero, full = np.zeros_like(side), np.full_like(side, step)
+    edges = [(side, zero), (full, side), (side[::-1], full), (zero, side[::-1])]
+    outline = np.concatenate([np.stack(edge, axis=1) for edge in edges])  # (160, 2)
+    points = start + outline  # (160, 2)
+    image = np.stack([points[:, 0] * points[:, 1], points[:, 0] ** 2 + points[:, 1]], axis=1)  # (160, 2)
+    predicted = np.array([6.0, 7.0]) + outline @ jacobian.T  # (160, 2)
+
+    figure, (left, right) = new_figure(8.4, 3.9, columns=2)
+    left.fill(*points.T, color=BLUE, alpha=0.15)
+    left.plot(*points.T, color=BLACK, linewidth=1)
+    right.fill(*image.T, color=BLUE, alpha=0.15)
+    right.plot(*image.T, color=BLACK, linewidth=1, label="where f really sends the square")
+    right.plot(*predicted.T, color=BLACK, linestyle="--", linewidth=1, label="where J says it goes")
+    for ax, origin, columns in ((left, start, np.eye(2)), (right, np.array([6.0, 7.0]), jacobian)):
+        for k, color in ((0, RED), (1, GREEN)):
+            tip = origin + step * columns[:, k]
+            ax.annotate("", xy=tip, xytext=origin, arrowprops={"arrowstyle": "->", "color": color, "linewidth": 2.5})
+        ax.plot(*origin, "o", color=BLACK)
+    left.text(2.25, 2.96, "step in $x_1$", color=RED, ha="center", va="top")
+    left.text(1.97, 3.25, "step in $x_2$", color=GREEN, ha="right", va="center")
+    left.set(xlim=(1.65, 2.65), ylim=(2.8, 3.65), xlabel="$x_1$", ylabel="$x_2$", title="around $x = (2, 3)$")
+    right.set(xlabel="$y_1 = x_1 x_2$", ylabel="$y_2 = x_1^2 + x_2$", title="around $f(x) = (6, 7)$", ylim=(6.8, 10.9))
+    right.text(6.75, 8.35, "along (3, 4)", color=RED, ha="right")
+    right.text(6.75, 7.15, "along (2, 1)", color=GREEN, ha="left")
+    right.legend(frameon=False, loc="upper left", fontsize=9)
+    return Picture(
+        figure,
+        f"Left: a square of side {step:g} at x = (2, 3). Right: its image under f, which starts at (6, 7). The step "
+        "in x1 becomes an arrow along (3, 4), the first column of J, and the step in x2 an arrow along (2, 1), the "
+        "second column. The parallelogram of the two arrows lies on the curved image near (6, 7) and leaves it "
+        f"farther out: J predicts the far corner at ({6 + 5 * step:g}, {7 + 5 * step:g}), "
+        f"f sends it to ({(2 + step) * (3 + step):g}, {(2 + step) ** 2 + 3 + step:g}).",
+    )
+
+
+def broadcast_picture(a: tuple[int, ...], b: tuple[int, ...]) -> Picture:
+    """Two shapes set flush right, one column for each axis, and the shape of their sum, or the axis that fails."""
+    rank = max(len(a), len(b), 1)
+    padded = [(None,) * (rank - len(shape)) + tuple(shape) for shape in (a, b)]
+    result, fits = [], True
+    for m, n in zip(*padded, strict=True):
+        m, n = m or 1, n or 1
+        good = m == n or 1 in (m, n)
+        fits = fits and good
+        result.append(max(m, n) if good else None)
+    figure, ax = new_figure(6.4, 2.7)
+    for row, (name, sizes) in enumerate((("a", padded[0]), ("b", padded[1]), ("a + b", result))):
+        ax.text(-0.9, -row, name, ha="right", va="center", fontsize=13, family="monospace")
+        for axis, size in enumerate(sizes):
+            _shape_box(ax, axis, row, size, result[axis], fits)
+    ax.plot([-0.6, rank - 0.4], [-1.5, -1.5], color=BLACK, linewidth=1)
+    ax.set_xlim(-2.2, max(rank, 4) - 0.3)
+    ax.set_ylim(-2.7, 0.7)
+    ax.axis("off")
+    shape = tuple(result)
+    verdict = f"a + b has shape {shape}" if fits else "these shapes do not fit: a + b raises RuntimeError"
+    if not a and not b:
+        verdict, shape = "a + b has shape (): one number", ()
+    ax.set_title(verdict, color=BLACK if fits else RED)
+    return Picture(figure, f"Shape {tuple(a)} above shape {tuple(b)}, set flush right: {verdict}.")
+
+
+def _shape_box(ax, axis, row, size, outcome, fits):
+    """One size in its box: dashed where broadcasting stretches or adds the axis, red where the sizes clash."""
+    clash = outcome is None
+    if row == 2 and clash:
+        text, color, style = "✗", RED, "-"
+    elif row < 2 and size is None:
+        text, color, style = "1", "#999999", ":"
+    else:
+        stretched = row < 2 and size == 1 and outcome not in (1, None)
+        text, color, style = str(size), ORANGE if stretched else RED if clash else BLUE, "--" if stretched else "-"
+    if row == 2 and not fits and not clash:
+        color = "#999999"
+    ax.text(
+        axis, -row, text, ha="center", va="center", fontsize=13, family="monospace", color=color,
+        bbox={"boxstyle": "square,pad=0.45", "facecolor": "white", "edgecolor": color, "linestyle": style},
+    )  # fmt: skip

@@ -1,0 +1,606 @@
+# %% [markdown]
+# # 0. Start here
+#
+# **Goal:** read a line of tensor code and know the shape of what it makes; know what a gradient and a Jacobian are; know how this course answers you.
+#
+# **Time:** half an hour. Nothing here is graded. Every idea comes back in a later lesson.
+#
+# ### You need
+# Python functions and lists, the product of two matrices, and the derivative of $x^2$. No PyTorch, and no knowledge of Transformers.
+#
+# Two questions to warm up. Answer them before you open them.
+#
+# <details><summary>A matrix of shape (2, 3) times a matrix of shape (3, 4): what shape, and how many multiplications for each entry?</summary>
+#
+# Shape (2, 4). Each entry is a row of three numbers times a column of three numbers: three multiplications, then a sum.
+# </details>
+#
+# <details><summary>What is the derivative of x² + 5x at x = 2, and what does that number promise about x = 2.01?</summary>
+#
+# $2x + 5 = 9$. Moving 0.01 to the right raises the value by about $9 \cdot 0.01 = 0.09$. (Exactly: 0.0901.)
+# </details>
+
+# %% [markdown]
+# <details><summary><b>Conventions of this course</b> (the same in every lesson)</summary>
+#
+# - **Shapes.** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k`, `d_v` head widths, `V` vocabulary. `...` stands for any leading dimensions, none included.
+# - **Weights** follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`. The sources of this course write `X·W`, `X·Wᵀ` and `W·x`; lesson 3 shows that they are one map in three notations.
+# - **Masks** are boolean, **True = may attend** (as in `F.scaled_dot_product_attention`; `nn.MultiheadAttention` means the opposite, and lesson 5 says so).
+# - **Answers.** Unless an exercise says otherwise an answer: accepts any `...` (Q and K, or all inputs, share the same ones); accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN in values (in gradients too where the exercise says so).
+# - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A case carries its own tolerance where that is too tight.
+# - **Types.** `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers. What is made from no float input is float32. Ids are valid ids unless an exercise says otherwise.
+# - **Forbidden** lists library calls that would be the whole answer, under any alias or import name and in every form. Using one gets no points and a message that names the call. A learner's own helper of the same name is theirs, and a name in a comment is no call.
+#
+# The words *dtype*, *in place* and *differentiable* are explained below, each with a puzzle.
+# </details>
+#
+# The next cell makes the course's helpers importable. Run it first, in every lesson (Shift+Enter runs a cell and moves on).
+
+# %% tags=["setup"]
+
+# %%
+import torch
+
+from helpers import check, progress
+from helpers.explore import start as explore
+from helpers.figures import start as figures
+
+# %% [markdown]
+# ## How the check talks
+#
+# You write functions; `check` runs them on inputs of its own and says what holds. Meet it with a function that is wrong on purpose. The task is called `twice`: *return two times x*.
+
+# %%
+def squared(x):
+    return x * x
+
+
+# %% tags=["raises-exception"]
+check(twice=squared)
+
+# %% [markdown]
+# Read it from the top. The cross says that the values are wrong. The next lines name the mistake and ask a question, because squaring is a mistake that the check knows. Hundreds of such mistakes are known to it. Where it knows none, it says what it can see: a wrong shape, a factor, a lost dtype, an input that you changed.
+#
+# The cell ends with an error, and it is meant to: a wrong answer should never look like a finished one. Nothing is broken, and *Run All Cells* goes on after it.
+#
+# Now a right answer, in an odd form:
+
+# %%
+def added_to_itself(x):
+    return x + x
+
+
+# %%
+check(twice=added_to_itself)
+
+# %% [markdown]
+# Each item in the line is a promise that was tried: right values, any number of leading dimensions, the dtype kept, the inputs unchanged, the gradient flowing. The check never asks *how*. It compares what comes out.
+#
+# Your turn. An answer cell holds a specification and `raise NotImplementedError`. Replace that line by your own, run the cell, then run the check cell below it. (Run the check cell once *before* you answer, too: that third voice says "not answered yet".)
+
+# %% nbgrader={"solution": "twice"}
+def twice(x):
+    """Two times x.
+
+    x (...), float32 or float64 -> (...), same dtype.
+    """
+    ### BEGIN SOLUTION
+    return 2 * x
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "twice"}
+check(twice)
+
+# %% [markdown]
+# ## A sentence is a table
+#
+# A model reads *jane visits africa* as three rows of numbers, one row for each token. Here are three rows of width four, small enough for paper:
+
+# %%
+tokens = ["jane", "visits", "africa"]
+x = torch.tensor([[1.0, 2.0, 6.0, 3.0],
+                  [0.0, 3.0, 3.0, 6.0],
+                  [2.0, 2.0, 2.0, -2.0]])  # (T, D) = (3, 4)
+x.shape, x.ndim, x.dtype
+
+# %% [markdown]
+# **Reading a shape.** `(3, 4)` means *3 tokens, each of width 4*. We write `(T, D)`. Two sentences of the same length make `(B, T, D)`, and with several heads there will be `(B, H, T, D)`. The meaning of an axis is counted best **from the end**: `-1` is the width and `-2` is the tokens, however many axes come before.
+#
+# That is what `...` is for. In an index it stands for *all the axes that I do not mention*:
+#
+# | expression | for `(T, D)` | for `(B, T, D)` |
+# |---|---|---|
+# | `x[0]` | the first token | the whole first sentence |
+# | `x[..., 0]` | column 0 of every token | column 0 of every token |
+# | `x[..., 0, :]` | the first token | the first token of every sentence |
+#
+# Only the last two mean the same in both columns. So code with `...` and negative axes works for one sentence, a batch, and a batch of heads. In this course `(..., T, D)` in a specification promises that, with `...` possibly empty.
+
+# %%
+batch = torch.stack([x, 10 * x])  # (B, T, D) = (2, 3, 4)
+print(x[..., 0, :].shape, batch[..., 0, :].shape)
+batch[..., 0, :]  # (B, D): jane, twice
+
+# %% [markdown]
+# ## Broadcasting: unequal shapes, one sum
+#
+# What is a column of three numbers plus a row of four?
+
+# %%
+column = torch.tensor([[10.0], [20.0], [30.0]])  # (3, 1)
+row = torch.tensor([[1.0, 2.0, 3.0, 4.0]])  # (1, 4)
+column + row  # (3, 4)
+
+# %%
+figures.sum_table_picture()
+
+# %% [markdown]
+# The rule has three steps:
+# 1. Set the two shapes **flush right**. Where one is shorter, put ones on its left.
+# 2. In each place the two sizes must be equal, or one of them must be 1.
+# 3. A size of 1 is stretched: its numbers are repeated (without being copied).
+#
+# A new axis of size 1 comes from `unsqueeze`: if `a` is `(3,)`, then `a.unsqueeze(-1)` is `(3, 1)`, a column, and `a.unsqueeze(-2)` is `(1, 3)`, a row. `a[..., None]` is another spelling of the first.
+#
+# Try shapes below. Two pairs are worth a look now, because they return in lessons 5 to 8: `(2, 5, 3, 4)` with `(2, 1, 1, 4)`, and `(2, 3, 4)` with `(2, 4)`, which looks as if it should work.
+
+# %%
+explore.broadcasting()
+
+# %% [markdown]
+# ## Exercise 0.1 `sum_table`
+# Difficulty ●○○○○ · importance ●●●●● · 2 minutes · no points in this lesson
+#
+# All the sums of an entry of `a` and an entry of `b`:
+# $$\text{out}_{ij} = a_i + b_j$$
+# Shapes: `a (..., N)`, `b (..., M)` → `(..., N, M)`. The leading dimensions of `a` and `b` are the same.
+#
+# *Later:* every query meets every key in just this way.
+
+# %% nbgrader={"solution": "sum_table"}
+def sum_table(a, b):
+    """out[..., i, j] = a[..., i] + b[..., j].
+
+    a (..., N), b (..., M), float32 or float64 -> (..., N, M), same dtype.
+    """
+    ### BEGIN SOLUTION
+    return a.unsqueeze(-1) + b.unsqueeze(-2)  # (..., N, 1) + (..., 1, M)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "sum_table"}
+check(sum_table)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Write the two shapes that you want to add flush right, under `(..., N, M)`. Which axis must be 1 in each?
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# `a` should become a column in its last two axes and `b` a row. The text above shows the call that makes either, counted from the end.
+# </details>
+
+# %% [markdown]
+# ## Along the last axis
+#
+# Most of a Transformer works **along the last axis**: a softmax over the keys, a norm over the width. An operation like `mean(dim=-1)` takes that axis away: `(3, 4)` becomes `(3,)`. With `keepdim=True` it stays, with size 1: `(3, 1)`.
+#
+# > **Predict before you run.** Here are the first three columns of our table. The last row is 2, 2, 2, so its mean is 2. What will the last row be after each row's mean was subtracted as written below?
+
+# %%
+square = x[:, :3]  # (3, 3): rows 1 2 6 | 0 3 3 | 2 2 2
+square - square.mean(dim=-1)  # (3, 3) - (3,)
+
+# %% [markdown]
+# <details><summary>What happened</summary>
+#
+# The row means are 3, 2, 2. Their shape is `(3,)`, and set flush right they lie along the *columns*: every row lost 3, 2, 2. The last row became −1, 0, 0 instead of 0, 0, 0. There was no error, because the table is square. With four columns there would have been one, and that would have been luckier.
+# </details>
+#
+# Attention's score tables are square whenever a sentence looks at itself. So in this course the sizes in a check are all different, and it is a good habit for your own trials.
+
+# %% [markdown]
+# ## Exercise 0.2 `center_rows`
+# Difficulty ●○○○○ · importance ●●●●○ · 2 minutes · no points in this lesson
+#
+# Subtract from every row its own mean:
+# $$\text{out}_{j} = x_{j} - \frac{1}{D}\sum_{k=1}^{D} x_{k}$$
+# Shapes: `x (..., D)` → `(..., D)`. For our table the rows become −2 −1 3 0, then −3 0 0 3, then 1 1 1 −3.
+#
+# *Later:* the first half of layer norm (lesson 9).
+
+# %% nbgrader={"solution": "center_rows"}
+def center_rows(x):
+    """Every row (last axis) minus its mean.
+
+    x (..., D), float32 or float64 -> (..., D), same dtype.
+    """
+    ### BEGIN SOLUTION
+    return x - x.mean(dim=-1, keepdim=True)  # (..., D) - (..., 1)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "center_rows"}
+check(center_rows)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# The means should stand beside the rows as a column. What shape is that for an input of `(T, D)`?
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# `mean` has an argument that keeps the axis it averages over. It was named two cells above.
+# </details>
+
+# %% [markdown]
+# ## `transpose` turns, `view` cuts anew
+#
+# A tensor's numbers lie in memory as one line, row after row. A shape is only a rule for cutting that line.
+# - `x.view(2, 3)` (and `x.reshape(2, 3)`) keeps the line and **cuts** it in other places.
+# - `x.transpose(0, 1)` **turns** the table: rows become columns.
+#
+# Both can give the same shape. In the figure each token has a color.
+
+# %%
+figures.transpose_against_view()
+
+# %% [markdown]
+# After `transpose` each column still has one color: each column is a token. After `view` the second column holds one number of *jane* and one of *africa*. Shapes agree, nothing complains, and a model trained on it gets worse without a word. For which shapes do the two agree? Find out with the sliders.
+
+# %%
+explore.memory_order()
+
+# %% [markdown]
+# ## Exercise 0.3 `swap_last_two`
+# Difficulty ●●○○○ · importance ●●●●● · 3 minutes · no points in this lesson · **find the bug**
+#
+# In 2021 the published code of an attention model, Informer, brought its queries from `(B, L, H, D)` to `(B, H, L, D)` with `queries.view(B, H, L_Q, -1)`. A reader [asked](https://github.com/zhouhaoyi/Informer2020/issues/59) whether that does not mix up the heads. It does; the authors called it an error and promised a fix at once. Here is the same slip on the last two axes:
+# ```python
+# def swap_last_two(x):
+#     *lead, T, D = x.shape
+#     return x.view(*lead, D, T)
+# ```
+# Write it without the bug:
+# $$\text{out}_{\ldots ji} = x_{\ldots ij}$$
+# Shapes: `x (..., T, D)` → `(..., D, T)`.
+#
+# *Later:* the $K^\top$ in $QK^\top$ is this, for a whole batch of heads at once.
+
+# %% nbgrader={"solution": "swap_last_two"}
+def swap_last_two(x):
+    """out[..., j, i] = x[..., i, j].
+
+    x (..., T, D), float32 or float64 -> (..., D, T), same dtype.
+    """
+    ### BEGIN SOLUTION
+    return x.transpose(-2, -1)  # (..., D, T)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "swap_last_two"}
+check(swap_last_two)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Cut or turn? Then: which axes, counted from the end? (`x.T` reverses *all* axes, so the batch would end up last.)
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# The call in the text above names two axes, 0 and 1. Those are right for a single table. What are they called from the other end?
+# </details>
+
+# %% [markdown]
+# ## In place: two names, one tensor
+#
+# `y = x` does not copy a tensor. It gives the same numbers a second name. Neither `view` nor `transpose` copies: they are new ways to look at the same memory. So this changes a tensor that the line never mentions:
+
+# %%
+original = torch.zeros(2, 3)  # (2, 3)
+turned = original.transpose(0, 1)  # (3, 2), the same memory
+turned[0, 1] = 7.0
+original
+
+# %% [markdown]
+# Writing into existing memory is called *in place*: `y[...] = 7`, `y += 1`, and every method whose name ends in an underscore, such as `y.add_(1)`. By contrast `y + 1` makes a new tensor, and `y.clone()` makes a copy that you may write into.
+#
+# In-place code is fine on memory that you made yourself. On an input it is a trap: the caller's numbers change, and a backward pass may need the old ones. That is why every check asks for *inputs unchanged*.
+
+# %% [markdown]
+# ## Exercise 0.4 `blank_first_token`
+# Difficulty ●●○○○ · importance ●●●●○ · 3 minutes · no points in this lesson
+#
+# The same table with the first token's row set to zero, and **x as it was**:
+# $$\text{out}_{tj} = \begin{cases} 0 & t = 0 \\ x_{tj} & t > 0 \end{cases}$$
+# Shapes: `x (..., T, D)` → `(..., T, D)`.
+#
+# *Later:* masks and paddings overwrite entries all the time, and never the caller's.
+
+# %% nbgrader={"solution": "blank_first_token"}
+def blank_first_token(x):
+    """x with the row of its first token set to zero; x itself is left as it is.
+
+    x (..., T, D), T >= 1, float32 or float64 -> (..., T, D), same dtype.
+    """
+    ### BEGIN SOLUTION
+    y = x.clone()
+    y[..., 0, :] = 0
+    return y
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "blank_first_token"}
+check(blank_first_token)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Two questions: which memory do you write into, and which index reaches the first token however many leading dimensions there are? The small table of indices above answers the second.
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# Either write into a copy, or write nothing at all: put a row of zeros in front of the other tokens, or multiply by a column of zeros and ones.
+# </details>
+
+# %% [markdown]
+# ## dtype: what kind of number
+#
+# Every tensor has one kind of number, its `dtype`. Four matter here: `float32` (about 7 digits, what models use), `float64` (about 16 digits, what checks of formulas use), `int64` (ids; such a tensor is called a *LongTensor*) and `bool` (masks).
+#
+# A comparison gives `bool`. You can sum a bool tensor, True counting 1, but you cannot average it: `mean` wants floats. And careless conversions lose digits without a word:
+
+# %%
+third = torch.tensor(1.0, dtype=torch.float64) / 3
+print((x > 2.5).dtype, (x > 2.5).sum(dim=-1))  # bool; int64 counts for each token
+print(third.item(), third.float().item(), sep="\n")
+
+# %% [markdown]
+# The second number agrees with the first in seven digits only. `t.float()` always gives float32, `t.to(other.dtype)` gives whatever `other` is. *Keeps the dtype* in a specification means: float32 in, float32 out; float64 in, float64 out.
+
+# %% [markdown]
+# ## Exercise 0.5 `share_above`
+# Difficulty ●●○○○ · importance ●●●○○ · 3 minutes · no points in this lesson
+#
+# For each row, the share of its entries that are strictly above a threshold $c$:
+# $$\text{out} = \frac{1}{D}\,\bigl|\{\, j : x_j > c \,\}\bigr|$$
+# Shapes: `x (..., D)`, `threshold` a Python float → `(...)`, **in x's dtype**. For our table and 2.5: 0.5, 0.75, 0. A share moves in jumps, so there is no gradient to ask for.
+#
+# *Later:* accuracies are such shares (lesson 11), and a mask is the left half of one.
+
+# %% nbgrader={"solution": "share_above"}
+def share_above(x, threshold):
+    """The share of each row's entries that are strictly above the threshold.
+
+    x (..., D), float32 or float64, threshold float -> (...), dtype of x. No gradient is asked for.
+    """
+    ### BEGIN SOLUTION
+    return (x > threshold).to(x.dtype).mean(dim=-1)  # (..., D) -> (...)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "share_above"}
+check(share_above)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Three steps: compare, convert, average. Which of the three decides the dtype of the result?
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# If only *dtype kept* fails, look for a conversion that names a fixed dtype. Ask x for its own instead.
+# </details>
+
+# %% [markdown]
+# ## Picking one entry from each row
+#
+# A language model scores every word of its vocabulary at every position; the loss wants, at each position, the score of the one word that really came. Row t, column `index[t]`. Plain indexing gives something else:
+
+# %%
+index = torch.tensor([2, 3, 0])  # (T,): 6 for jane, 6 for visits, 2 for africa
+x[..., index]  # (3, 3): for every token, columns 2, 3 and 0
+
+# %% [markdown]
+# The numbers we want are there, on the diagonal (6, 6, 2), among six that we do not. For a text of 10,000 tokens it would be a hundred million numbers, to keep ten thousand.
+
+# %% [markdown]
+# ## Exercise 0.6 `pick_per_row`
+# Difficulty ●●●○○ · importance ●●●●○ · 4 minutes · no points in this lesson
+#
+# One entry from each row, chosen by that row's own index:
+# $$\text{out}_{\ldots} = x_{\ldots,\ \text{index}_{\ldots}}$$
+# Shapes: `x (..., V)`, `index` LongTensor `(...)` with entries 0 to V−1 → `(...)`. Here `...` may be empty: then `x` is one row, `index` one number, and so is the answer. The gradient reaches `x`.
+#
+# *Later:* this is the heart of `cross_entropy` (lesson 6).
+
+# %% nbgrader={"solution": "pick_per_row"}
+def pick_per_row(x, index):
+    """out[...] = x[..., index[...]]: one entry from each row.
+
+    x (..., V), float32 or float64, index LongTensor (...), entries 0 to V-1 -> (...), dtype of x.
+    """
+    ### BEGIN SOLUTION
+    return x.gather(-1, index.unsqueeze(-1)).squeeze(-1)  # (..., 1) -> (...)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "pick_per_row"}
+check(pick_per_row)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# `torch.gather(x, -1, where)` takes, in every row of `x`, the entries that the same row of `where` names. So `where` needs as many axes as `x`. How many does `index` have?
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# Give `index` a last axis of size 1 before you gather, and take it away after. (Another way without `gather`: a mask that is True at one entry in each row, and a sum.)
+# </details>
+
+# %% [markdown]
+# ## Slopes: what is a Jacobian?
+#
+# Training changes numbers a little and asks what happens to the result. For a function of one number the answer is its derivative. What is it for a function of two numbers with two results? Take
+# $$f(x_1, x_2) = \bigl(x_1 x_2,\; x_1^2 + x_2\bigr) \quad\text{at}\quad x = (2, 3), \quad\text{where}\quad f(x) = (6, 7).$$
+# Move $x_1$ alone: the first result changes with slope $x_2 = 3$, the second with slope $2x_1 = 4$. Move $x_2$ alone: slopes $x_1 = 2$ and $1$. Four slopes; put them into a table, **one row for each result, one column for each input**:
+# $$J = \begin{pmatrix} \partial f_1/\partial x_1 & \partial f_1/\partial x_2 \\ \partial f_2/\partial x_1 & \partial f_2/\partial x_2 \end{pmatrix} = \begin{pmatrix} x_2 & x_1 \\ 2x_1 & 1 \end{pmatrix} = \begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix}.$$
+# That table is the **Jacobian**. From $n$ inputs to $m$ results it has shape $(m, n)$. PyTorch finds the same four numbers, without being told any rule of ours:
+
+# %%
+def f(x):
+    return torch.stack([x[0] * x[1], x[0] ** 2 + x[1]])  # (2,)
+
+
+point = torch.tensor([2.0, 3.0])  # (2,)
+J = torch.autograd.functional.jacobian(f, point)  # (2, 2)
+J
+
+# %% [markdown]
+# What does it promise? For a small step $s$: $f(x + s) \approx f(x) + J s$. Take $s = (0.1, 0)$. The promise is a change of $(0.3, 0.4)$.
+
+# %%
+step = torch.tensor([0.1, 0.0])  # (2,)
+print("promised", J @ step)
+print("found   ", f(point + step) - f(point))
+
+# %% [markdown]
+# Found: $(0.3, 0.41)$. The extra 0.01 is $0.1^2$, from the square in the second result. Here intuition stops and mathematics begins: "a small step" is a way of speaking. The exact statement is that the error, divided by the length of the step, goes to 0 as the step does. The figure uses a step of 0.5, so that one can see the error at all.
+
+# %%
+figures.jacobian_picture()
+
+# %% [markdown]
+# ## From a Jacobian to a gradient
+#
+# A loss is *one* number. Suppose ours is $L = 1\cdot f_1 + 2\cdot f_2$. How does it change with $x_1$? Through both results: $1\cdot 3 + 2\cdot 4 = 11$. With $x_2$: $1\cdot 2 + 2\cdot 1 = 4$. So
+# $$\frac{\partial L}{\partial x} = (1, 2)\begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix} = (11, 4).$$
+# That is the **gradient**: the slopes of one number with respect to every input. It has the **shape of the input**, however large that is. And it came from a row vector times a Jacobian. The row vector $(1, 2)$ is the gradient of $L$ at the *results*; the product is the gradient at the *inputs*. This step, layer after layer from the loss back to the weights, is all that backpropagation is.
+
+# %%
+x0 = torch.tensor([2.0, 3.0], requires_grad=True)  # (2,)
+loss = (torch.tensor([1.0, 2.0]) * f(x0)).sum()  # one number
+loss.backward()
+print(x0.grad, torch.tensor([1.0, 2.0]) @ J)  # twice the same
+
+# %% [markdown]
+# Four things to keep:
+# - `requires_grad=True` says *remember what is computed from this*. `backward()` walks back and leaves the slopes in `.grad`.
+# - `backward()` starts from one number. From two results it needs weights for them: `f(x0).backward(torch.tensor([1.0, 2.0]))` does what we did.
+# - `backward()` never forms $J$: it computes the product directly. For a layer with a million inputs and results $J$ would have $10^{12}$ entries.
+# - A second `backward()` **adds** to `.grad`. Training loops set it back to nothing before each step.
+#
+# When a check says *gradient flows*, it has compared your gradients with the right ones, for a random row vector in place of $(1, 2)$. What breaks the flow: `.item()`, `.detach()`, `.numpy()`, `.tolist()`, or building a new tensor from numbers.
+
+# %% [markdown]
+# ## Quiz 1
+# Scores have shape `(2, 4, 3, 5)`: batch, heads, queries, keys. A mask has shape `(2, 1, 1, 5)`. What is the shape of their sum?
+#
+# - **a** none, it raises an error
+# - **b** `(2, 1, 1, 5)`
+# - **c** `(2, 4, 3, 5)`
+# - **d** an eight-dimensional tensor
+
+# %% nbgrader={"solution": "quiz_1"}
+quiz_1 = None  # "a", "b", "c" or "d"
+### BEGIN SOLUTION
+quiz_1 = "c"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_1"}
+check(quiz_1=quiz_1)
+
+# %% [markdown]
+# ## Quiz 2
+# A function takes 5 numbers and gives 3. What is the shape of its Jacobian?
+#
+# - **a** `(5, 3)`
+# - **b** `(3, 5)`
+# - **c** `(5,)`
+# - **d** it has none, as it does not give a single number
+
+# %% nbgrader={"solution": "quiz_2"}
+quiz_2 = None  # "a", "b", "c" or "d"
+### BEGIN SOLUTION
+quiz_2 = "b"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_2"}
+check(quiz_2=quiz_2)
+
+# %% [markdown]
+# ## The notation card
+#
+# Books, papers and libraries write the same things differently, and sometimes different things alike. Come back to this card whenever a formula elsewhere does not fit.
+#
+# | here | meaning | elsewhere |
+# |---|---|---|
+# | `B` | sentences in a batch | `N` (PyTorch's documentation), `b` |
+# | `T` (`T_q`, `T_k`) | tokens (queries, keys) | `N`, `n`; `L` and `S` for target and source (PyTorch's documentation); `seq_len` |
+# | `D` | width of a token's vector | $d_{\text{model}}$ (Vaswani et al.), `C` for channels (Karpathy), `M`, `E`, `n_embd`, `hidden_size` |
+# | `d_k`, `d_v` | width of one head's queries and keys, of its values | `head_size` (Karpathy), `d_q` (= `d_k` always), `head_dim` |
+# | `H` | number of heads | `h`, `n_head`, `nhead` |
+# | `V` as a size | words in the vocabulary | `vocab_size`; $\lvert V\rvert$ |
+# | `Q`, `K`, `V` as matrices | queries, keys, values, one in each row | in texts with column vectors: one in each column |
+# | scores | $QK^\top$, with or without $/\sqrt{d_k}$ | $\omega$, `wei`, "similarities", "energies", "logits" |
+# | weights | what softmax makes of the scores; each row sums to 1 | $\alpha$, $A$, "attention matrix", "attention scores", "probabilities" |
+#
+# Note the two meanings of `V`, and of a raised T: $K^\top$ is a transpose, and has nothing to do with the number of tokens.
+#
+# **One map, three spellings.** A projection from width `in` to width `out`:
+#
+# | written | shape of W | where you meet it |
+# |---|---|---|
+# | $XW^\top$, `x @ W.T` | `(out, in)` | here, `nn.Linear`, "y = xWᵀ + b" |
+# | $XW$ | `(in, out)` | Vaswani et al., most papers |
+# | $Wx$, `W @ x` | `(out, in)` | texts in which a vector is a column |
+#
+# **One mask, four spellings.** Which keys may a query see?
+#
+# | form | may be seen | is blocked | where you meet it |
+# |---|---|---|---|
+# | boolean, here | `True` | `False` | `F.scaled_dot_product_attention` |
+# | boolean, opposite | `False` | `True` | `nn.MultiheadAttention`, `key_padding_mask` |
+# | added to the scores, M | 0 | −∞ | formulas such as softmax(QKᵀ/√d_k + M) |
+# | zeros and ones | 1 | 0 | `masked_fill(tril == 0, float("-inf"))` |
+#
+# **Loose use to watch for.** Much code calls the tensor `score` before *and* after the softmax; here *scores* come before and *weights* after. One of this course's sources gives $X$ the width $d_k$ and its projections the shape $d_k \times d_{\text{model}}$, with the two names in each other's place; lesson 3 sorts that out. And a *gradient* in this course has the shape of the input, a *Jacobian* has a row for each result; some books print the transpose of either.
+
+# %% [markdown]
+# ## How to hand in
+#
+# 1. **Work** through a lesson in `notebooks/`, in JupyterLab (`make lab`) or in Colab. Write in answer cells. You may add cells of your own anywhere.
+# 2. **Check** as often as you like. A check cell is locked: it holds no secrets, only the call. Deleting or editing it changes nothing, as the grader uses its own.
+# 3. Before you hand in: **Kernel → Restart Kernel and Run All Cells**. A notebook that works only in the order in which you happened to run it is the most common surprise. Checks that fail do not stop the run.
+# 4. **Save** (Ctrl+S, or ⌘S), and hand in the one file `NN_topic.ipynb` under its own name. If your class uses nbgrader's *Assignments* list, press *Submit* there; otherwise upload the file where your teacher says. In Colab: *File → Download → Download .ipynb*.
+#
+# **Points.** Each of the thirteen lessons has 100: about 80 for the exercises, 15 for a written question that a person reads, 5 for the quiz, where any honest attempt earns them. Extras, marked **+**, come on top. Points are partial: right values with a lost dtype keep most of them. The grader runs your functions on *new* inputs, so an answer made for the numbers that you see will not do. An error is charged once: if one answer fails only because an earlier one is wrong, it is tried again with the earlier one replaced.
+#
+# **Stuck?** Go on. No figure and no later part of a lesson waits for your answer, and the next lesson brings finished versions of what it needs.
+#
+# `progress()` shows how far you are, over all lessons:
+
+# %%
+progress()
+
+# %% [markdown]
+# ## Further reading
+#
+# - Sasha Rush, [Tensor Puzzles](https://github.com/srush/Tensor-Puzzles): twenty-one more of these, each in one line.
+# - PyTorch's notes on [broadcasting](https://pytorch.org/docs/stable/notes/broadcasting.html) and on [tensor views](https://pytorch.org/docs/stable/tensor_view.html).
+# - Terence Parr and Jeremy Howard, [The Matrix Calculus You Need For Deep Learning](https://arxiv.org/abs/1802.01528) (2018): gradients and Jacobians from school calculus up.
+# - Baydin, Pearlmutter, Radul and Siskind, [Automatic Differentiation in Machine Learning: a Survey](https://arxiv.org/abs/1502.05767) (2018).
+# - Andrej Karpathy, [Let's build GPT: from scratch, in code, spelled out](https://www.youtube.com/watch?v=kCc8FmEb1nY): the source of much notation on the card (`B, T, C`, `head_size`).
+# - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), and [The Annotated Transformer](https://nlp.seas.harvard.edu/annotated-transformer/): where all of this leads.
+#
+# ## What you have now
+#
+# - A shape is read from the end; `...` stands for the rest.
+# - Broadcasting sets shapes flush right and stretches ones. Square tables hide mistakes.
+# - `transpose` turns, `view` cuts; both share memory, and writing in place shows through.
+# - Comparisons give `bool`; `gather` picks one entry from each row.
+# - A Jacobian has a row for each result and a column for each input. A gradient is a row vector times a Jacobian, in the shape of the input.
+#
+# **Next:** [lesson 1](../01_token_embedding/01_token_embedding.ipynb), where words become vectors.
