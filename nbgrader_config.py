@@ -29,12 +29,10 @@ c.CourseDirectory.ignore = [
 ]  # fmt: skip
 (root / gradebook).mkdir(parents=True, exist_ok=True)
 
-# Release: what a learner sees where the solution was.
-try:
+# Release: what a learner sees where the solution was, set where `course build` sets it, so that both make the same.
+if (root / "helpers" / "authoring").is_dir():
     from helpers.authoring.release import configure
-except ImportError:  # the learner edition has no authoring wing
-    pass
-else:
+
     configure(c)
 
 # Grading: `nbgrader autograde` and Formgrader's button take the course's own judge, not the notebook's kernel.

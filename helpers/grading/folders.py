@@ -1,0 +1,71 @@
+"""Where the teacher's end keeps its files, as nbgrader_config.py says."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Folders:
+    """The folders and the database of one class."""
+
+    release: Path
+    submitted: Path
+    autograded: Path
+    feedback: Path
+    gradebook: Path  # the folder that holds all of these but `release`
+    db_url: str
+    course_id: str
+
+    def notebook(self, lesson: str) -> Path:
+        return self.release / lesson / f"{lesson}.ipynb"
+
+    def autograded_notebook(self, lesson: str, student: str) -> Path:
+        return self.autograded / student / lesson / f"{lesson}.ipynb"
+
+    def batch(self, lesson: str) -> Path:
+        """Facts about the batch: its seed, so that a regrade draws the same inputs."""
+        return self.gradebook / "batches" / f"{lesson}.json"
+
+    def result(self, lesson: str, student: str) -> Path:
+        """What the grader found in one submission; written last, so it says that the submission is finished."""
+        return self.gradebook / "batches" / lesson / f"{student}.json"
+
+    def report(self, lesson: str, kind: str) -> Path:
+        return self.gradebook / "reports" / f"{lesson}.{kind}"
+
+    def lessons(self) -> list[str]:
+        return sorted(path.stem for path in self.release.glob("*/*.ipynb") if path.stem == path.parent.name)
+
+
+def from_coursedir(coursedir) -> Folders:
+    """From nbgrader's CourseDirectory."""
+    root = Path(coursedir.root)
+    submitted = root / coursedir.submitted_directory
+    return Folders(
+        root / coursedir.release_directory, submitted, root / coursedir.autograded_directory,
+        root / coursedir.feedback_directory, submitted.parent, coursedir.db_url, coursedir.course_id,
+    )  # fmt: skip
+
+
+def load(gradebook: str | Path | None = None):
+    """The folders, and nbgrader's whole configuration. gradebook: another folder than the configured one."""
+    from nbgrader.coursedir import CourseDirectory
+    from traitlets.config.loader import PyFileConfigLoader
+
+    if gradebook is not None:
+        os.environ["COURSE_GRADEBOOK"] = str(Path(gradebook).resolve())
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(ROOT)).load_config()
+    return from_coursedir(CourseDirectory(config=config)), config
+
+
+def shown(path: Path) -> str:
+    """A path as a person at this prompt would type it."""
+    try:
+        return os.path.relpath(path)
+    except ValueError:  # another drive
+        return str(path)

@@ -1,0 +1,158 @@
+"""`course grade LESSON`: judge the whole class, record it in nbgrader's gradebook, write the class report."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections import Counter
+
+from helpers.grading.folders import Folders, load, shown
+from helpers.grading.record import GradingStopped, Result
+
+SHOWN_FLAGS = 8
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("lesson", metavar="LESSON", help="such as 04_scaling")
+    parser.add_argument("--student", nargs="+", metavar="ID", help="only these students")
+    parser.add_argument("--force", action="store_true", help="grade unchanged submissions again, with the same inputs")
+    parser.add_argument("--jobs", type=int, metavar="N", help="judges side by side (default: one a core, at most two)")
+    parser.add_argument("--feedback", action="store_true", help="write nbgrader's feedback pages too")
+    parser.add_argument(
+        "--unsafe", action="store_true",
+        help="grade without a sandbox where there is no bubblewrap: learner code then runs with your rights",
+    )  # fmt: skip
+    parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Grade and print a summary. Exit code 2, with a sentence on stderr, where grading could not be done."""
+    try:
+        folders, config = load(args.gradebook)
+        grade_and_tell(folders, config, args)
+    except GradingStopped as stopped:
+        print(stopped, file=sys.stderr)
+        return 2
+    return 0
+
+
+def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[Result]:
+    from helpers.grading.batch import grade_lesson
+    from helpers.grading.report import write_report
+
+    lesson, began = _lesson_name(folders, args.lesson), time.monotonic()
+    with Progress(lesson) as progress:
+        outcome = grade_lesson(
+            folders, lesson, args.student, args.jobs, args.force, args.unsafe, config, progress.start, progress.step
+        )
+    graded = f"{outcome.new} graded in {_duration(time.monotonic() - began)}" if outcome.new else "nothing new to grade"
+    report = write_report(folders, lesson)
+    if args.feedback:
+        write_feedback(folders, config, lesson)
+    for line in summary(graded, outcome.results, report):
+        print(line)
+    print(f"  report: {shown(folders.report(lesson, 'html'))}   gradebook: {_gradebook(folders)}")
+    if args.feedback:
+        print(f"  feedback: {shown(folders.feedback)}")
+    return outcome.results
+
+
+def _lesson_name(folders: Folders, name: str) -> str:
+    """A lesson by its name or its two digits."""
+    return next((lesson for lesson in folders.lessons() if name in (lesson, lesson[:2])), name)
+
+
+def summary(graded: str, results: list[Result], report) -> list[str]:
+    """The lines that FEEL.md's teacher reads."""
+    totals = [report.totals[result.student] for result in results if result.student in report.totals]
+    lines = [f"{graded} · mean {statistics.mean(totals):.1f} · median {statistics.median(totals):.4g}"]
+    counts = Counter(
+        label for result in results for exercise, (name, label) in result.mistakes.items()
+        if name != "not_answered" and not exercise.startswith("quiz_")
+    )  # fmt: skip
+    if counts:
+        lines.append("  commonest mistakes: " + " · ".join(f"{label} ({n})" for label, n in counts.most_common(4)))
+    if report.to_grade:
+        answers = "answer" if report.to_grade == 1 else "answers"
+        lines.append(f"  {report.to_grade} written {answers} to grade by hand in Formgrader")
+    odd = [(result.student, text) for result in results for text in [result.problem, *result.flags] if text]
+    if odd:
+        texts = [f"{student} ({text})" for student, text in odd[:SHOWN_FLAGS]]
+        more = [f"{len(odd) - SHOWN_FLAGS} more in the report"] if len(odd) > SHOWN_FLAGS else []
+        lines.append(f"  {len(odd)} {'flag' if len(odd) == 1 else 'flags'} to look at: " + " · ".join(texts + more))
+    if any(result.unsafe for result in results):
+        lines.append("  graded without a sandbox (--unsafe)")
+    return lines
+
+
+def _gradebook(folders: Folders) -> str:
+    prefix = "sqlite:///"
+    return shown(folders.db_url[len(prefix) :]) if folders.db_url.startswith(prefix) else folders.db_url.split("@")[-1]
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def write_feedback(folders: Folders, config, lesson: str) -> None:
+    """nbgrader's own feedback pages for everybody who was graded."""
+    import logging
+
+    from nbgrader.converters import GenerateFeedback
+    from nbgrader.converters.base import NbGraderException
+    from nbgrader.coursedir import CourseDirectory
+
+    coursedir = CourseDirectory(config=config)
+    coursedir.assignment_id = lesson
+    converter = GenerateFeedback(coursedir=coursedir, config=config)
+    converter.force = True
+    converter.log.setLevel(logging.ERROR)
+    try:
+        converter.start()
+    except NbGraderException as error:
+        raise GradingStopped(f"The scores are recorded, but the feedback pages could not be written: {error}") from None
+
+
+class Progress:
+    """A bar in a terminal, a few plain lines elsewhere. Use as a context manager."""
+
+    def __init__(self, lesson: str):
+        self.lesson, self.bar, self.total, self.done = lesson, None, 0, 0
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *exc) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def start(self, new: int, unchanged: int) -> None:
+        total = new + unchanged
+        print(f"{self.lesson}: {total} {_plural(total)}, {new} new, {unchanged} unchanged", flush=True)
+        self.total = new
+        if not new or not sys.stdout.isatty():
+            return
+        from rich import progress as rich
+
+        self.bar = rich.Progress(
+            rich.TextColumn("grading"), rich.BarColumn(), rich.TaskProgressColumn(), rich.MofNCompleteColumn(),
+            rich.TextColumn("{task.fields[rate]}"), rich.TimeRemainingColumn(), rich.TextColumn("left"),
+            transient=True,
+        )  # fmt: skip
+        self.began = time.monotonic()
+        self.task = self.bar.add_task("grading", total=new, rate="")
+        self.bar.start()
+
+    def step(self, student: str) -> None:
+        self.done += 1
+        if self.bar is not None:
+            rate = self.done / max(time.monotonic() - self.began, 1e-3)
+            self.bar.update(self.task, completed=self.done, rate=f"{rate:.1f}/s")
+        elif self.done == self.total or self.done % 25 == 0:
+            print(f"graded {self.done} of {self.total}", flush=True)
+
+
+def _plural(total: int) -> str:
+    return "submission" if total == 1 else "submissions"

@@ -1,0 +1,347 @@
+"""From a folder that was handed in to cells that can be judged.
+
+Whatever is odd is flagged for a person; what cannot be read becomes a submission with a `problem`. Nothing here
+raises because of what a learner handed in, so one odd file never stops a class.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+LARGEST = 20 * 2**20  # bytes of a submitted notebook
+LARGEST_TEXT = "20 MB"
+MOST_CELLS = 5000
+
+
+@dataclass
+class Release:
+    """The pristine student notebook of a lesson, as it was handed out."""
+
+    lesson: str
+    metadata: dict
+    graded: dict[str, dict]  # grade_id -> cell, in the notebook's order
+    checks: dict[str, float]  # exercise -> points of its check cell (0 for a bonus exercise)
+    written: dict[str, float]  # grade_id -> points of a question that a person grades
+    sources: set[str]  # source of every Markdown cell: what is ours and needs no sanitizing
+    ids: dict[str, str] = field(default_factory=dict)  # cell id -> grade_id
+
+
+@dataclass
+class IntakeCell:
+    """One cell of the merged notebook, in the learner's order. kind: markdown, raw, code, answer, check or written."""
+
+    id: str
+    kind: str
+    source: str
+    name: str | None = None  # exercise of an answer or check cell, grade_id of a written one
+    grade_id: str | None = None
+    metadata: dict = field(default_factory=dict)
+    attachments: dict = field(default_factory=dict)
+    trusted: bool = False  # the source is the release's own
+
+
+@dataclass
+class Submission:
+    """What a student handed in for a lesson. `problem`: one sentence if it cannot be graded without a person."""
+
+    student: str
+    lesson: str
+    cells: list[IntakeCell]
+    sha: str
+    flags: list[str] = field(default_factory=list)
+    problem: str | None = None
+    timestamp: str | None = None
+
+
+class Unreadable(Exception):
+    """A submission that cannot be graded; the message is the sentence for the teacher."""
+
+
+def read_release(path: Path) -> Release:
+    """The lesson's student notebook, notebooks/NN_topic/NN_topic.ipynb."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    release = Release(path.stem, notebook.get("metadata", {}), {}, {}, {}, set())
+    for cell in notebook["cells"]:
+        source = _text(cell.get("source", ""))
+        facts = cell.get("metadata", {}).get("nbgrader")
+        if cell["cell_type"] == "markdown":
+            release.sources.add(source)
+        if not facts or not facts.get("grade_id"):
+            continue
+        grade_id = facts["grade_id"]
+        release.graded[grade_id] = {**cell, "source": source}
+        if cell.get("id"):
+            release.ids[cell["id"]] = grade_id
+        if facts.get("grade") and facts.get("solution"):
+            release.written[grade_id] = float(facts["points"])
+        elif facts.get("grade"):
+            release.checks[grade_id.removeprefix("check_")] = float(facts["points"])
+    return release
+
+
+def find_submissions(submitted: Path, lesson: str) -> list[str]:
+    """The students who handed in something for this lesson, sorted."""
+    if not submitted.is_dir():
+        return []
+    return sorted(
+        folder.name for folder in submitted.iterdir()
+        if not folder.name.startswith(".") and folder.is_dir() and os.path.lexists(folder / lesson)
+    )  # fmt: skip
+
+
+def read_submission(submitted: Path, student: str, release: Release, notebooks: Path) -> Submission:
+    """Read what `student` handed in. notebooks: the folder of all released lessons, to name a wrong lesson."""
+    folder = submitted / student / release.lesson
+    submission = Submission(student, release.lesson, [], sha="")
+    content = b""
+    try:
+        path = _choose(folder, release, submission.flags)
+        content = _read_bytes(path)
+        cells = _cells(content, path.name)
+        _refuse_other_lesson(cells, release, notebooks, path.name)
+        submission.cells = _merge(cells, release, submission.flags)
+    except Unreadable as problem:
+        submission.problem = _clean(str(problem))
+        submission.cells = _merge([], release, [])
+    submission.sha = hashlib.sha256(content + (submission.problem or "").encode()).hexdigest()
+    submission.flags = [_clean(flag) for flag in submission.flags]
+    submission.timestamp = _timestamp(folder, submission.flags)
+    return submission
+
+
+def _choose(folder: Path, release: Release, flags: list[str]) -> Path:
+    """The notebook in the folder: the one of the right name, else the one that looks most like the lesson."""
+    expected = f"{release.lesson}.ipynb"
+    if folder.is_symlink() or not folder.is_dir():
+        raise Unreadable(f"{release.lesson} is not a folder; nothing was read. Ask for the notebook {expected}.")
+    if os.path.lexists(folder / expected):
+        return folder / expected
+    try:
+        others = sorted(p for p in folder.iterdir() if p.suffix.lower() in (".ipynb", ".json"))
+    except OSError as error:
+        raise Unreadable(f"The folder cannot be read ({error.strerror}). Ask for the notebook {expected}.") from None
+    if not others:
+        raise Unreadable(f"No notebook was handed in; {expected} was expected.")
+    if len(others) > 1:
+        others.sort(key=lambda path: -_likeness(path, release))
+    flags.append(f"the notebook is called {others[0].name[:80]}, not {expected}")
+    return others[0]
+
+
+def _likeness(path: Path, release: Release) -> int:
+    try:
+        return sum(_grade_id(cell) in release.graded for cell in _cells(_read_bytes(path), path.name))
+    except Unreadable:
+        return -1
+
+
+def _read_bytes(path: Path) -> bytes:
+    """The bytes of a regular file that is no link and not too large."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        if path.is_symlink():
+            raise Unreadable(f"{path.name} is a link, not a file; it was not followed. Ask for the notebook.") from None
+        raise Unreadable(f"{path.name} cannot be opened ({error.strerror}). Ask for the notebook again.") from None
+    with os.fdopen(handle, "rb") as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            raise Unreadable(f"{path.name} is not a regular file; it was not read. Ask for the notebook.")
+        if facts.st_size > LARGEST:
+            raise Unreadable(
+                f"{path.name} is larger than {LARGEST_TEXT}; it was not read. Ask for it with its outputs cleared."
+            )
+        return file.read(LARGEST + 1)
+
+
+def _decode(content: bytes) -> str:
+    """Text in any common encoding: UTF-8, UTF-16 or UTF-32, with or without a mark, else Latin-1."""
+    try:
+        return content.decode(json.detect_encoding(content))
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+def _cells(content: bytes, name: str) -> list[dict]:
+    """The cells of a notebook, whatever its minor version, each with cell_type, source and metadata."""
+    try:
+        notebook = json.loads(_decode(content))
+        if not isinstance(notebook, dict):
+            raise ValueError("it holds no notebook")
+        cells = notebook.get("cells")
+        if cells is None and isinstance(notebook.get("worksheets"), list):  # notebook format 3
+            cells = [cell for sheet in notebook["worksheets"] for cell in sheet.get("cells", [])]
+        if not isinstance(cells, list):
+            raise ValueError("it holds no cells")
+        if len(cells) > MOST_CELLS:
+            raise ValueError(f"it holds {len(cells)} cells")
+        return [_plain(cell) for cell in cells if isinstance(cell, dict)]
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:120]
+        empty = "it is empty" if not content.strip() else reason
+        raise Unreadable(f"{name} cannot be read as a notebook: {empty}. Ask for the notebook again.") from None
+
+
+def _plain(cell: dict) -> dict:
+    metadata = cell.get("metadata")
+    kind = cell.get("cell_type")
+    return {
+        "cell_type": {"heading": "markdown"}.get(kind, kind) if kind in ("code", "markdown", "heading") else "raw",
+        "source": _text(cell.get("source", cell.get("input", ""))),
+        "metadata": metadata if isinstance(metadata, dict) else {},
+        "attachments": cell.get("attachments") if isinstance(cell.get("attachments"), dict) else {},
+        "id": cell.get("id") if isinstance(cell.get("id"), str) else None,
+    }
+
+
+def _text(source) -> str:
+    if isinstance(source, list):
+        source = "".join(part for part in source if isinstance(part, str))
+    return _clean(source) if isinstance(source, str) else ""
+
+
+def _clean(text: str) -> str:
+    """Text that can be written as UTF-8: a lone surrogate becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _grade_id(cell: dict) -> str | None:
+    facts = cell["metadata"].get("nbgrader")
+    grade_id = facts.get("grade_id") if isinstance(facts, dict) else None
+    return grade_id if isinstance(grade_id, str) and grade_id else None
+
+
+def _refuse_other_lesson(cells: list[dict], release: Release, notebooks: Path, name: str) -> None:
+    """A notebook with cells of another lesson and none of this one was handed in by mistake."""
+    ids = {_grade_id(cell) for cell in cells} - {None}
+    own = set(release.graded)
+    if not ids or ids & {grade_id for grade_id in own if not _shared(grade_id)}:
+        return
+    best, most = None, 0
+    for path in sorted(notebooks.glob("*/*.ipynb")):
+        if path.stem != release.lesson and path.stem == path.parent.name:
+            theirs = {grade_id for grade_id in read_release(path).graded if not _shared(grade_id)}
+            if len(theirs & ids) > most:
+                best, most = path.stem, len(theirs & ids)
+    if best:
+        raise Unreadable(f"{name} is the notebook of {best}, not of {release.lesson}. Ask for the right one.")
+
+
+def _shared(grade_id: str) -> bool:
+    """Whether a cell name occurs in every lesson, so that it says nothing about which one this is."""
+    return grade_id.removeprefix("check_").startswith(("quiz_", "written_"))
+
+
+def _merge(cells: list[dict], release: Release, flags: list[str]) -> list[IntakeCell]:
+    """The learner's cells in the learner's order, with check and locked cells from the release.
+
+    Of several copies of an answer cell all stay and the last carries the name; the first copy of a check cell is
+    the place where the pristine one goes; what is missing is put back behind its neighbor in the release.
+    """
+    merged: list[IntakeCell] = []
+    names = [_name(cell, release) for cell in cells]
+    for index, (cell, grade_id) in enumerate(zip(cells, names, strict=True)):
+        if grade_id is None:
+            merged.append(_ordinary(cell, index, release))
+            continue
+        pristine = release.graded[grade_id]
+        if _learners(pristine):
+            if grade_id in names[index + 1 :]:
+                merged.append(_ordinary(cell, index, release))
+                continue
+            source = cell["source"]
+            if names.count(grade_id) > 1:
+                if grade_id in release.written:
+                    source = _join(cells, names, grade_id, pristine["source"])
+                    merged = [m for m in merged if m.metadata.get("copy") != grade_id]
+                flags.append(f"copied answer cell: {grade_id} (all copies ran, the last definition counts)")
+            if cell["cell_type"] != pristine["cell_type"]:
+                flags.append(f"answer cell {grade_id} had become a {cell['cell_type']} cell; it was changed back")
+            merged.append(_named(grade_id, release, source, cell["attachments"]))
+        elif grade_id in names[:index]:
+            flags.append(f"copied check cell: {grade_id} (the copy was left out)")
+        else:
+            if cell["source"].strip() != pristine["source"].strip():
+                flags.append(f"edited check cell: {grade_id} (the original was used)")
+            merged.append(_named(grade_id, release, pristine["source"]))
+    _restore(merged, release, flags)
+    return merged
+
+
+def _name(cell: dict, release: Release) -> str | None:
+    """Which cell of the release this is, by grade_id, or by cell id where an editor dropped the metadata."""
+    grade_id = _grade_id(cell)
+    if grade_id is None:
+        grade_id = release.ids.get(cell["id"])
+    return grade_id if grade_id in release.graded else None
+
+
+def _learners(pristine: dict) -> bool:
+    """Whether the release leaves this cell to the learner."""
+    return bool(pristine["metadata"]["nbgrader"].get("solution"))
+
+
+def _join(cells, names, grade_id, stub) -> str:
+    """A written answer that was split over copies of its cell, in one piece for the person who grades it."""
+    parts = [cell["source"] for cell, name in zip(cells, names, strict=True) if name == grade_id]
+    return "\n\n".join(part for part in parts if part.strip() and part.strip() != stub.strip()) or stub
+
+
+def _ordinary(cell: dict, index: int, release: Release) -> IntakeCell:
+    return IntakeCell(
+        f"learner-{index}", cell["cell_type"], cell["source"], attachments=cell["attachments"],
+        metadata={"copy": _name(cell, release)}, trusted=cell["source"] in release.sources,
+    )  # fmt: skip
+
+
+def _named(grade_id: str, release: Release, source: str, attachments: dict | None = None) -> IntakeCell:
+    pristine = release.graded[grade_id]
+    if grade_id in release.written:
+        kind, name = "written", grade_id
+    elif pristine["metadata"]["nbgrader"].get("grade"):
+        kind, name = "check", grade_id.removeprefix("check_")
+    elif _learners(pristine):
+        kind, name = ("answer" if pristine["cell_type"] == "code" else "markdown"), grade_id
+    else:
+        kind, name = pristine["cell_type"], None
+    return IntakeCell(
+        pristine.get("id") or grade_id, kind, source, name, grade_id, pristine["metadata"], attachments or {},
+        trusted=source == pristine["source"],
+    )  # fmt: skip
+
+
+def _restore(merged: list[IntakeCell], release: Release, flags: list[str]) -> None:
+    """Put back what the learner deleted, behind the cell that comes before it in the release."""
+    previous = None
+    for grade_id, pristine in release.graded.items():
+        places = {cell.grade_id: index for index, cell in enumerate(merged) if cell.grade_id}
+        if grade_id not in places:
+            learners = _learners(pristine)
+            blank = learners and pristine["cell_type"] == "code"
+            if previous is None:
+                place = 0
+            else:
+                place = places[previous] + 1
+            merged.insert(place, _named(grade_id, release, "" if blank else pristine["source"]))
+            flags.append(f"deleted {'answer' if learners else 'check'} cell: {grade_id} (put back)")
+        previous = grade_id
+
+
+def _timestamp(folder: Path, flags: list[str]) -> str | None:
+    """The time of the hand-in that nbgrader's collect writes beside the notebook."""
+    path = folder / "timestamp.txt"
+    try:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > 200:
+            return None
+        text = path.read_text(encoding="utf-8").strip()
+        from nbgrader.utils import parse_utc
+
+        return text if text and parse_utc(text) is not None else None
+    except (OSError, ValueError, OverflowError, TypeError):
+        flags.append("timestamp.txt holds no time; the hand-in counts as on time")
+        return None
