@@ -93,6 +93,18 @@ def twice(x):
 check(twice)
 
 # %% [markdown]
+# Every exercise has two hints below its check. They nudge, and never tell.
+#
+# <details><summary>Hint 1</summary>
+#
+# What is 5, doubled? Write the same with `x` in the place of 5. It works on every number in the tensor at once.
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# A function gives back what stands after `return`. Take care that the line is indented like the one it replaces.
+# </details>
+
+# %% [markdown]
 # ## A sentence is a table
 #
 # A model reads *jane visits africa* as three rows of numbers, one row for each token. Here are three rows of width four, small enough for paper:
