@@ -1,0 +1,60 @@
+# Made by `course build` from solutions/00_start_here/00_start_here.py; never edited here.
+"""The finished pieces of lesson 00: Start here."""
+
+
+def twice(x):
+    """Two times x.
+
+    x (...), float32 or float64 -> (...), same dtype.
+    """
+    return 2 * x
+
+
+def sum_table(a, b):
+    """out[..., i, j] = a[..., i] + b[..., j].
+
+    a (..., N), b (..., M), float32 or float64 -> (..., N, M), same dtype.
+    """
+    return a.unsqueeze(-1) + b.unsqueeze(-2)  # (..., N, 1) + (..., 1, M)
+
+
+def center_rows(x):
+    """Every row (last axis) minus its mean.
+
+    x (..., D), float32 or float64 -> (..., D), same dtype.
+    """
+    return x - x.mean(dim=-1, keepdim=True)  # (..., D) - (..., 1)
+
+
+def swap_last_two(x):
+    """out[..., j, i] = x[..., i, j].
+
+    x (..., T, D), float32 or float64 -> (..., D, T), same dtype.
+    """
+    return x.transpose(-2, -1)  # (..., D, T)
+
+
+def blank_first_token(x):
+    """x with the row of its first token set to zero; x itself is left as it is.
+
+    x (..., T, D), T >= 1, float32 or float64 -> (..., T, D), same dtype.
+    """
+    y = x.clone()
+    y[..., 0, :] = 0
+    return y
+
+
+def share_above(x, threshold):
+    """The share of each row's entries that are strictly above the threshold.
+
+    x (..., D), float32 or float64, threshold float -> (...), dtype of x. No gradient is asked for.
+    """
+    return (x > threshold).to(x.dtype).mean(dim=-1)  # (..., D) -> (...)
+
+
+def pick_per_row(x, index):
+    """out[...] = x[..., index[...]]: one entry from each row.
+
+    x (..., V), float32 or float64, index LongTensor (...), entries 0 to V-1 -> (...), dtype of x.
+    """
+    return x.gather(-1, index.unsqueeze(-1)).squeeze(-1)  # (..., 1) -> (...)
