@@ -124,6 +124,15 @@ def score_table(scores, tokens, title="scores: a row asks, a column answers") ->
     return Picture(figure, f"Table of scores, rows are queries and columns keys. {said}.")
 
 
+def scores_of_is() -> torch.Tensor:
+    """The scores of 'is' in 'Life is short, eat dessert first' with the weights of seed 123, (6,)."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(123)
+        x = torch.nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()  # (T=6, D=16)
+        W_query, W_key = torch.rand(24, 16), torch.rand(24, 16)
+    return torch.stack([(W_query @ x[1]).dot(W_key @ token) for token in x])
+
+
 def one_row(scores, tokens, query) -> Picture:
     """The scores of one query against every key, as bars."""
     figure, ax = new_figure(6.4, 2.6)
@@ -341,7 +350,7 @@ def learning_the_wires(step: int) -> Picture:
     """Scores of jane visits africa after `step` steps of gradient descent from random W_Q and W_K."""
     tables, losses = _training_run()
     figure, (left, right) = new_figure(8.4, 2.8, 1, 2)
-    heatmap(left, tables[step], JANE, JANE, cmap=SIGNED, vmin=-8, vmax=8, digits=1)
+    heatmap(left, tables[step].round(decimals=1) + 0.0, JANE, JANE, cmap=SIGNED, vmin=-8, vmax=8, digits=1)
     wanted = [key for _, key, _ in HAND_DRAWN]
     left.plot(wanted, range(3), "s", markersize=30, fillstyle="none", color=GREEN, markeredgewidth=2)
     left.set(title=f"scores after {step} steps", xlabel="key", ylabel="query")
