@@ -1,0 +1,640 @@
+# %% [markdown]
+# # 2. Position: order
+#
+# **Goal.** See that attention alone cannot tell *jane visits africa* from *africa visits jane*, and give it an order: waves, a learned table, rotations.
+#
+# **Time.** About 75 minutes for the core; the two extras take another 40.
+
+# %% [markdown]
+# ## You need
+#
+# [Lesson 1](../01_token_embedding/01_token_embedding.ipynb): every word has a vector. [Lesson 0](../00_start_here/00_start_here.ipynb): shapes, broadcasting, gradients.
+#
+# Two questions to warm up. Answer before you unfold.
+#
+# 1. Two sentences contain the same words in another order. What differs between their matrices of word vectors, one row a token?
+#
+# <details><summary>Answer</summary>
+#
+# Only the order of the rows. A row is looked up by the word's id, and the id knows nothing of the place where the word stands.
+#
+# </details>
+#
+# 2. What does the dot product of two vectors see that their cosine does not?
+#
+# <details><summary>Answer</summary>
+#
+# Their lengths: $a \cdot b = |a|\,|b| \cos(a, b)$. For vectors of one common length the two rank everything alike. The vectors of this lesson will have one common length.
+#
+# </details>
+
+# %% [markdown]
+# <details><summary>Conventions</summary>
+#
+# - Shapes: `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k`, `d_v` head widths, `V` vocabulary. `...` stands for any leading dimensions, none included.
+# - Weights follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`. The sources of this course write `X·W`, `X·Wᵀ` and `W·x`; lesson 3 shows that they are one map in three notations.
+# - Masks are boolean, **True = may attend** (as in `F.scaled_dot_product_attention`; `nn.MultiheadAttention` means the opposite, and lesson 5 says so).
+# - Unless an exercise says otherwise an answer: accepts any `...` (all inputs share the same ones); accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN in values.
+# - Equal means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. Every case carries its own tolerance where that is too tight: `sinusoidal_positions` is judged at 1e-5 up to position 64 and 1e-4 up to 512, `rotate` and `shift_matrix` at 1e-4 for far positions.
+# - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers. What is made from no float input (`sinusoidal_positions`, `shift_matrix`) is float32.
+# - *Forbidden* lists library calls that would be the whole answer. This lesson forbids none.
+#
+# </details>
+
+# %% tags=["setup"]
+# (empty: the build puts the set-up cell here)
+
+# %% [markdown]
+# ## Imports
+
+# %%
+import math
+
+import torch
+
+from helpers import check, progress
+from helpers.explore import position as explore
+from helpers.figures import position as figures
+
+# %% [markdown]
+# ## Does attention see order?
+#
+# Here are three words as vectors of width 4, small enough for paper:
+#
+# | word | vector | 
+# |---|---|
+# | jane | (1, 0, 0, 1) |
+# | visits | (0, 1, 1, 0) |
+# | africa | (1, 1, 0, 0) |
+#
+# And here is attention, stripped of everything that can be learned. Lessons 3 to 7 put the learned parts in. Each word asks every word *how alike are we?* by a dot product; `softmax` turns its three answers into positive weights that sum to 1; the word's new vector is the mean of all three under those weights.
+
+# %%
+tokens = ["jane", "visits", "africa"]
+x = torch.tensor([[1.0, 0, 0, 1], [0, 1, 1, 0], [1, 1, 0, 0]])  # (T, D)
+
+
+def mix(x):
+    weights = torch.softmax(x @ x.T, dim=-1)  # (T, T), each row sums to 1
+    return weights @ x  # (T, D)
+
+
+mix(x)
+
+# %% [markdown]
+# Follow *jane* on paper. Her dot products with *jane*, *visits*, *africa* are 2, 0, 1. The powers $e^2, e^0, e^1$ are 7.389, 1, 2.718 and sum to 11.107, so her weights are 0.665, 0.090, 0.245. Her new vector is
+#
+# $$0.665\,(1,0,0,1) + 0.090\,(0,1,1,0) + 0.245\,(1,1,0,0) = (0.910,\ 0.335,\ 0.090,\ 0.665),$$
+#
+# the first row above.
+#
+# **Predict before you run.** Now the sentence is *africa visits jane*. Does *jane*, last this time, get another vector? Write down yes or no, and a reason, then run the next cell.
+
+# %%
+perm = torch.tensor([2, 1, 0])  # africa visits jane
+mix(x)[0], mix(x[perm])[2]  # jane in the first sentence, jane in the second
+
+# %% [markdown]
+# The same vector, to the last digit. Who visits whom is gone. The picture says why: the whole table of weights is shuffled along with the words, and each weight stays with its *pair* of words.
+
+# %%
+figures.two_orders(tokens, x, perm)
+
+# %% [markdown]
+# In symbols. Let $\Pi$ be the matrix that shuffles the rows. Then the scores become $(\Pi X)(\Pi X)^\top = \Pi\,(XX^\top)\,\Pi^\top$. Softmax works on each row by itself and does not care in which order a row's entries stand, so it commutes with both shuffles. And $\Pi^\top \Pi$ is the identity:
+#
+# $$f(\Pi X) = \Pi\,\mathrm{softmax}(XX^\top)\,\Pi^\top\,\Pi X = \Pi f(X).$$
+#
+# A function with $f(\Pi X) = \Pi f(X)$ is called **permutation equivariant**: shuffle the input, and the output is shuffled alike, and nothing else happens. Learned $W_Q, W_K, W_V$ do not change this, for they act on each row by itself; neither do more heads, nor a feed-forward layer, nor a hundred layers of all of them. Learning cannot repair it, since it holds for *every* choice of weights.
+#
+# Honest footnote: the causal mask of lesson 5 does break it. A word that sees only what came before can count how much that is. Language models without any positions were trained and did learn some order that way (Haviv et al., 2022). An encoder, which sees everything, cannot.
+#
+# Instead of believing this, measure it.
+
+# %% [markdown]
+# ## Exercise 2.1 `permutation_gap`
+#
+# difficulty ●●○○○ · importance ●●●●○ · 10 minutes · 18 points
+#
+# How far is a function from being equivariant, for one input and one shuffle?
+#
+# $$\text{gap} = \max_{t,j} \left| f(x[\text{perm}])_{tj} - f(x)[\text{perm}]_{tj} \right|$$
+#
+# - `f`: a function from `(T, D)` to `(T, any width)`
+# - `x`: `(T, D)`, float32 or float64; `perm`: LongTensor `(T,)`, a permutation of 0 ... T−1
+# - returns a Python `float`; 0 (up to rounding) when `f` is equivariant
+
+# %% nbgrader={"solution": "permutation_gap"}
+def permutation_gap(f, x, perm):
+    """Largest absolute difference between f(x[perm]) and f(x)[perm]: 0 where f does not see order.
+
+    f: function (T, D) -> (T, any width); x (T, D) float32 or float64; perm LongTensor (T,), a permutation.
+    Returns a Python float.
+    """
+    ### BEGIN SOLUTION
+    difference = f(x[perm]) - f(x)[perm]  # (T, any width)
+    return difference.abs().max().item()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "permutation_gap"}
+check(permutation_gap)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# `x[perm]` takes row `perm[0]` first, then row `perm[1]`, and so on. Two things must be compared: shuffle first and compute then; compute first and shuffle then.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# A difference of −3 is as large as one of 3. And a tensor with one number is not yet a Python float.
+#
+# </details>
+
+# %% [markdown]
+# With your `permutation_gap` you can test any function you like. A running mean, for one, does see order:
+
+# %%
+def running_mean(x):
+    return x.cumsum(0) / torch.arange(1, len(x) + 1)[:, None]  # (T, D)
+
+
+(running_mean(x[perm]) - running_mean(x)[perm]).abs().max()
+
+# %% [markdown]
+# ## Question 1
+#
+# A stack of a hundred attention layers with learned weights, no mask, no positions, reads *africa visits jane* and *jane visits africa*. We take the mean of all output rows as the sentence's vector. What can we say of the two sentence vectors?
+#
+# - **a** They are equal, whatever the weights.
+# - **b** They are equal at random weights; training can make them differ.
+# - **c** They differ, because the rows come out in another order.
+
+# %% nbgrader={"solution": "quiz_1"}
+quiz_1 = None  # "a", "b" or "c"
+### BEGIN SOLUTION
+quiz_1 = "a"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_1"}
+check(quiz_1=quiz_1)
+
+# %% [markdown]
+# ## Write the place into the vector
+#
+# The repair is as old as house numbers: let every token carry its place. Add to the vector of the word at place $t$ a vector $P_t$ that depends on $t$ only. Which one?
+#
+# - **The number $t$ itself.** At place 500 it drowns a word vector whose entries are near 1, and no training sentence may ever have shown a 700.
+# - **$t / T$, between 0 and 1.** Then the step from one word to the next is another one in every sentence length. *Next word* would have no fixed meaning.
+# - **Binary digits.** Bounded, and every place is different: 0000, 0001, 0010, ... The last digit flips at every step, the one before it at every second. But from 7 to 8 four digits flip at once, from 6 to 7 only one: neighbors are sometimes near and sometimes far.
+#
+# Waves are the smooth version of binary digits: instead of a digit that flips every 1, 2, 4, 8 steps, a wave that goes round every 6, 20, 63, 199 steps.
+
+# %%
+figures.counting()
+
+# %% [markdown]
+# Vaswani et al. (2017, section 3.5) take one sine and one cosine for each of $D/2$ angles:
+#
+# $$P_{t,\,2i} = \sin\!\left(\frac{t}{10000^{2i/D}}\right), \qquad P_{t,\,2i+1} = \cos\!\left(\frac{t}{10000^{2i/D}}\right), \qquad i = 0, \dots, \tfrac{D}{2} - 1.$$
+#
+# Work it out for $D = 4$. Pair $i = 0$ divides by $10000^0 = 1$, pair $i = 1$ by $10000^{2/4} = 100$:
+#
+# | place | sin t | cos t | sin t/100 | cos t/100 |
+# |---|---|---|---|---|
+# | 0 | 0 | 1 | 0 | 1 |
+# | 1 | 0.8415 | 0.5403 | 0.0100 | 1.0000 |
+# | 2 | 0.9093 | −0.4161 | 0.0200 | 0.9998 |
+#
+# The first pair is the second hand of a clock, the last one the hour hand. A sine alone would not do: it passes each height twice a turn. Sine *and* cosine together say where on the circle the hand points.
+
+# %%
+figures.sinusoid_map(length=60, d_model=32)
+
+# %% [markdown]
+# Turn the knobs: `pair` picks two columns, `t` a place. Find the pair that still tells place 10 from place 54, where the fastest pair nearly repeats itself ($44 \approx 7 \cdot 2\pi$).
+
+# %%
+explore.waves()
+
+# %% [markdown]
+# ## Exercise 2.2 `sinusoidal_positions`
+#
+# difficulty ●●●○○ · importance ●●●●● · 15 minutes · 26 points
+#
+# The table of the formula above.
+#
+# - `length`: number of places, 0 ... length−1; `d_model`: width
+# - returns float32 `(length, d_model)`: column $2i$ is $\sin(t / 10000^{2i/D})$, column $2i+1$ the cosine of *the same* angle
+# - `d_model` odd: raise `ValueError`
+
+# %% nbgrader={"solution": "sinusoidal_positions"}
+def sinusoidal_positions(length, d_model):
+    """Sinusoidal position vectors, section 3.5 of Vaswani et al. (2017).
+
+    length, d_model: int -> (length, d_model) float32. Column 2i is sin(t / 10000^(2i/d_model)), column 2i+1 the
+    cosine of the same angle. ValueError if d_model is odd.
+    """
+    ### BEGIN SOLUTION
+    if d_model % 2 != 0:
+        raise ValueError(f"d_model must be even, got {d_model}")
+    t = torch.arange(length, dtype=torch.float64)[:, None]  # (length, 1)
+    even = torch.arange(0, d_model, 2, dtype=torch.float64)  # (D/2,): 0, 2, 4, ...
+    angles = t / 10000 ** (even / d_model)  # (length, D/2)
+    pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)  # (length, D/2, 2)
+    return pairs.flatten(1).float()  # (length, D)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "sinusoidal_positions"}
+check(sinusoidal_positions)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Make the angles first: a column of places against a row of D/2 divisors gives `(length, D/2)` by broadcasting. In the table above, which divisor belongs to which pair?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# The columns alternate sine, cosine, sine, cosine. Slices with a step (`[:, 0::2]`) can fill every second column; so can stacking on a new last axis and flattening it.
+#
+# </details>
+#
+# **Seen in published code.** (1) All sines first, then all cosines, under a comment that cites the formula above. A model can learn with that table as well, as it is the same columns in another order; but it is not the paper's, and weights trained with one do not fit the other. (2) The loop variable already counts 0, 2, 4, ... and is doubled again in the exponent. (3) The cosine gets an exponent of its own, so that the two columns of a pair turn at different speeds. (3) is the worst: such a pair is no clock hand any more, and the rotation at the end of this lesson does not exist for it.
+#
+# **A loose word in the paper.** It says that the wavelengths run from $2\pi$ to $10000 \cdot 2\pi$. The longest one is $2\pi \cdot 10000^{(D-2)/D}$: for $D = 512$ that is $9647 \cdot 2\pi$, for $D = 4$ only $100 \cdot 2\pi$.
+
+# %%
+10000 ** (510 / 512), 10000 ** (2 / 4)
+
+# %% [markdown]
+# ## Question 2
+#
+# In a table with $D = 16$, which columns change most between place 20 and place 21?
+#
+# - **a** columns 0 and 1
+# - **b** columns 14 and 15
+# - **c** all alike, since all rows have the same length
+
+# %% nbgrader={"solution": "quiz_2"}
+quiz_2 = None  # "a", "b" or "c"
+### BEGIN SOLUTION
+quiz_2 = "a"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_2"}
+check(quiz_2=quiz_2)
+
+# %% [markdown]
+# ## Can the place be read back?
+#
+# A code that nobody can read is no use. Since $\sin^2 + \cos^2 = 1$, each pair adds exactly 1 to a row's squared length: **every row has length $\sqrt{D/2}$**. And by the rule for the cosine of a difference,
+#
+# $$P_s \cdot P_t = \sum_i \left(\sin a_i s\, \sin a_i t + \cos a_i s\, \cos a_i t\right) = \sum_i \cos\left(a_i (s - t)\right), \qquad a_i = 10000^{-2i/D}.$$
+#
+# The dot product of two places depends on their *distance* only, and is largest, $D/2$, at distance 0.
+
+# %%
+figures.position_dots(length=48, d_model=32)
+
+# %% [markdown]
+# ## Exercise 2.3 `find_position`
+#
+# difficulty ●●○○○ · importance ●●○○○ · 8 minutes · 10 points
+#
+# Somebody hands you one row of the table, slightly blurred. Which place is it?
+#
+# - `row`: `(D,)` float32, a row of `sinusoidal_positions(length, D)`, D even and at least 4, with every entry off by up to 0.01; `length` at most 512
+# - returns the place as a Python `int`
+#
+# No single pair is enough. The fast hand is exact but comes round again; the slow hand never comes round, but the blur moves it by many places.
+
+# %% nbgrader={"solution": "find_position"}
+def find_position(row, length):
+    """The place t, 0 <= t < length, whose row of sinusoidal_positions(length, D) was blurred into `row`.
+
+    row (D,) float32, each entry off by at most 0.01; D even, at least 4; length at most 512. Returns a Python int.
+    """
+    ### BEGIN SOLUTION
+    table = sinusoidal_positions(length, len(row))  # (length, D)
+    return (table @ row).argmax().item()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "find_position"}
+check(find_position)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# No row of the table is equal to yours. But you have the whole table, and you know how to measure which of many vectors is most like one given vector.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# All rows have the same length, so two measures work here that in general disagree: the smallest distance, and the one of the formula above. `argmax` and `argmin` return tensors.
+#
+# </details>
+
+# %% [markdown]
+# ## Add, and where the gradient goes
+#
+# The vector that enters the first layer is *word + place*: $x_t + P_t$. Added, not appended: the width stays $D$, and a learned layer can still pull both apart as long as words and places do not fill the same directions. This is a bet, and not a theorem; with $D$ in the hundreds it works well.
+#
+# The table need not be sinusoidal. An `nn.Embedding(max_len, D)` whose rows are trained like words does as well: Vaswani et al. tried both and report nearly the same quality (their table 3, row E). BERT and GPT-2 learn theirs. A learned table has two limits: a row that no training sentence was long enough to reach is never trained, and beyond the last row there is nothing.
+
+# %%
+P = torch.tensor([[0, 1, 0, 1], [0.8415, 0.5403, 0.0100, 1.0000], [0.9093, -0.4161, 0.0200, 0.9998]])  # (T, D)
+mix(x + P)[0], mix(x[perm] + P)[2]  # jane who visits, jane who is visited
+
+# %% [markdown]
+# Now *jane* first and *jane* last differ: order is visible.
+#
+# ## Exercise 2.4 `add_positions`
+#
+# difficulty ●●○○○ · importance ●●●●● · 8 minutes · 14 points
+#
+# $$\text{out}_{\dots t} = x_{\dots t} + \text{table}_t$$
+#
+# - `x`: `(..., T, D)`, any leading dimensions; `table`: `(max_len, D)`
+# - returns `(..., T, D)`: the first T rows of the table added, the same for every sentence
+# - the gradient reaches `x` and `table`; neither is changed
+# - T longer than the table: raise `ValueError`, also when the table has a single row
+#
+# *Predict the shape first:* for `x` of shape `(2, 3, 5, 8)` and a table of `(9, 8)`, what is the shape of the slice that you add, and along which axes is it repeated?
+
+# %% nbgrader={"solution": "add_positions"}
+def add_positions(x, table):
+    """Add the first T rows of a position table to token vectors.
+
+    x (..., T, D), table (max_len, D) of the same dtype -> (..., T, D). ValueError if T > max_len.
+    """
+    ### BEGIN SOLUTION
+    T = x.shape[-2]
+    if T > len(table):
+        raise ValueError(f"{T} tokens, but the table has only {len(table)} positions")
+    return x + table[:T]  # (..., T, D)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "add_positions"}
+check(add_positions)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Broadcasting lines shapes up from the right. Which axis of `x`, counted from the right, holds the tokens?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Slicing past the end of a tensor is no error in PyTorch: you get fewer rows. With one row left, broadcasting repeats it silently. So ask about the length before you slice.
+#
+# </details>
+
+# %% [markdown]
+# ## Find the bug
+#
+# This layer is in many repositories. It comes from a tutorial where tensors are `(T, B, D)`, tokens first, and there it is right:
+#
+# ```python
+# pe = pe.unsqueeze(1)                # (max_len, 1, D)
+# ...
+# def forward(self, x):
+#     return x + self.pe[:x.size(0)]
+# ```
+#
+# Then somebody sets `batch_first=True`, `x` becomes `(B, T, D)`, and nothing complains. Here it is as a function, on two empty sentences of three tokens:
+
+# %%
+def published_position_layer(x, pe):
+    return x + pe[: x.size(0)]
+
+
+pe = P[:, None]  # (3, 1, 4)
+published_position_layer(torch.zeros(2, 3, 4), pe)
+
+# %% [markdown]
+# Read the rows. What do the three tokens of the second sentence have in common? So is a model with this layer still blind to order inside a sentence, or not? The loss goes down all the same, only less far: this bug has no error message.
+#
+# ## Exercise 2.5 `fixed_position_layer`
+#
+# difficulty ●●○○○ · importance ●●●●○ · 8 minutes · 12 points
+#
+# Repair it for sentences first.
+#
+# - `x`: exactly `(B, T, D)`; `pe`: `(max_len, 1, D)`, as the buffer is stored, with T ≤ max_len
+# - returns `(B, T, D)`: token t of *every* sentence gets `pe[t, 0]`
+# - B is any size, also larger than max_len; the gradient reaches `x` and `pe`; neither is changed
+
+# %% nbgrader={"solution": "fixed_position_layer"}
+def fixed_position_layer(x, pe):
+    """The published position layer, repaired for batches that come first.
+
+    x (B, T, D), pe (max_len, 1, D) of the same dtype, T <= max_len -> (B, T, D).
+    """
+    ### BEGIN SOLUTION
+    return x + pe[: x.size(1), 0]  # (B, T, D) + (T, D)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "fixed_position_layer"}
+check(fixed_position_layer)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Two things are wrong at once: how many rows are taken, and where the axis of length 1 stands when shapes are lined up from the right.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# If you only change which size of `x` you slice by, you add `(T, 1, D)` to `(B, T, D)`. What shape has that sum when B is 1? Get rid of the middle axis, or move it to the front.
+#
+# </details>
+
+# %% [markdown]
+# ## A step is a rotation
+#
+# Why sine and cosine *of the same angle*? Look at one pair as a point on a circle: at place $t$ the hand stands at angle $a t$. Three places later it stands at $a t + 3a$. Whatever $t$ was, the hand turned by $3a$. So *three words further* is one fixed rotation, the same at place 2 and at place 200.
+
+# %%
+figures.one_turn(offset=3)
+
+# %% [markdown]
+# The rules for sums of angles say it in numbers. With $b = a \cdot \text{offset}$,
+#
+# $$\sin(at + b) = \sin(at)\cos b + \cos(at)\sin b, \qquad \cos(at + b) = \cos(at)\cos b - \sin(at)\sin b.$$
+#
+# Both right-hand sides are *linear* in the pair $(\sin at, \cos at)$, with coefficients that do not contain $t$. Vaswani et al. hoped that this would help a model to attend by relative position: a linear layer *can* compute a shift. That it will is no theorem. And the dot product of *word plus place* with *word plus place* has four terms,
+#
+# $$(x_m + P_m)\cdot(x_n + P_n) = x_m \cdot x_n + x_m \cdot P_n + P_m \cdot x_n + P_m \cdot P_n,$$
+#
+# of which only the first and the last leave the absolute places out.
+
+# %% [markdown]
+# ## Exercise 2.6 `shift_matrix` + extra
+#
+# difficulty ●●●●○ · importance ●●○○○ · 20 minutes · 10 bonus points
+#
+# Write down the matrix M that moves every place by `offset`:
+#
+# $$P_{t + \text{offset}} = M\,P_t \quad \text{for every } t, \qquad P = \texttt{sinusoidal\_positions}$$
+#
+# - `offset`: int, may be 0 or negative; `d_model`: int
+# - returns float32 `(D, D)`; `d_model` odd: raise `ValueError`
+
+# %% nbgrader={"solution": "shift_matrix"}
+def shift_matrix(offset, d_model):
+    """The matrix M with P[t + offset] = M @ P[t] for every t, where P is sinusoidal_positions.
+
+    offset: int, may be 0 or negative; d_model: even int -> (d_model, d_model) float32. ValueError if d_model is odd.
+    """
+    ### BEGIN SOLUTION
+    if d_model % 2 != 0:
+        raise ValueError(f"d_model must be even, got {d_model}")
+    even = torch.arange(0, d_model, 2)
+    angles = offset / 10000 ** (even.double() / d_model)  # (D/2,)
+    M = torch.zeros(d_model, d_model)
+    M[even, even] = M[even + 1, even + 1] = angles.cos().float()
+    M[even, even + 1] = angles.sin().float()
+    M[even + 1, even] = -angles.sin().float()
+    return M
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "shift_matrix"}
+check(shift_matrix)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Pairs do not mix: M has D/2 little 2×2 blocks on its diagonal and zeros elsewhere. Start with D = 2 and read the block off the two formulas above.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# The first row of a block makes the new sine from (old sine, old cosine); the second makes the new cosine. Try it: does M for offset 1 carry row 0 of the table, (0, 1, 0, 1, ...), to row 1?
+#
+# </details>
+
+# %% [markdown]
+# ## Rotate instead of add: rotary positions
+#
+# If a step is a rotation, why add waves first and hope? Su et al. (2021) leave the word vectors alone and turn the *query* and the *key* (lesson 3 says what these are; here: the two vectors whose dot product is the score). Cut a vector into pairs, see each pair as an arrow, and turn it by an angle proportional to its place:
+#
+# $$\begin{aligned} x'_{2i} &= x_{2i}\cos a - x_{2i+1}\sin a \\ x'_{2i+1} &= x_{2i}\sin a + x_{2i+1}\cos a \end{aligned} \qquad a = \text{position} \cdot \text{base}^{-2i/D}$$
+#
+# On paper: $q = (1, 0)$ at place 0 stays $(1, 0)$; $k = (1, 0)$ at place 1 becomes $(\cos 1, \sin 1) = (0.5403, 0.8415)$. Their score is 0.5403. Put them at places 5 and 6 instead: both arrows turn by 5 more, the angle between them stays 1, and the score stays 0.5403. A rotation changes no length and no angle between two arrows that turn together. So **the score depends on the distance of the two places, and on nothing else about them**: here this *is* a theorem, for every q and k.
+
+# %%
+figures.rotary_scores()
+
+# %% [markdown]
+# Try it. Move `query at` alone: the score changes. Then move both by the same step: it does not.
+
+# %%
+explore.rotary()
+
+# %% [markdown]
+# ## Exercise 2.7 `rotate` + extra
+#
+# difficulty ●●●●○ · importance ●●●●○ · 20 minutes · 10 bonus points
+#
+# - `x`: `(..., T, D)`, D even; `positions`: LongTensor `(T,)`, any places in any order; `base`: float
+# - returns `(..., T, D)`, same dtype: the pairs $(x_{2i}, x_{2i+1})$ turned as in the formula above
+
+# %% nbgrader={"solution": "rotate"}
+def rotate(x, positions, base=10000.0):
+    """Rotary position embedding over interleaved pairs, eq. 34 of Su et al. (2021).
+
+    x (..., T, D) with D even, positions LongTensor (T,) -> (..., T, D), same dtype. The pair (x[2i], x[2i+1]) is
+    turned by the angle position * base^(-2i/D), from the first axis towards the second.
+    """
+    ### BEGIN SOLUTION
+    D = x.shape[-1]
+    even = torch.arange(0, D, 2, dtype=torch.float64)  # (D/2,)
+    angles = positions[:, None] / base ** (even / D)  # (T, D/2)
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    a, b = x[..., 0::2], x[..., 1::2]  # (..., T, D/2)
+    return torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)  # (..., T, D)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "rotate"}
+check(rotate)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# The angles are a `(T, D/2)` table, made like the one of exercise 2.2, but for the given places. Every second column of `x`, from 0 and from 1, gives the two halves of all pairs.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Keep the old pair until both new numbers are made. To interleave the two results, think of the shape `(..., T, D/2, 2)`.
+#
+# </details>
+#
+# **Two dialects.** Many models (GPT-NeoX, and LLaMA as Hugging Face stores it) pair column $i$ with column $i + D/2$ instead of its neighbor. It is the same idea with the columns in another order. Code of one dialect with weights of the other runs without an error and gives nonsense; converters therefore permute the rows of $W_Q$ and $W_K$.
+
+# %% [markdown]
+# ## Question 3
+#
+# Rotary positions are applied to queries and keys. A colleague also *adds* the sinusoidal table to the word vectors. Which statement holds?
+#
+# - **a** Nothing changes: both carry the same places.
+# - **b** The score no longer depends on the distance alone.
+# - **c** The rotation cancels what was added.
+
+# %% nbgrader={"solution": "quiz_3"}
+quiz_3 = None  # "a", "b" or "c"
+### BEGIN SOLUTION
+quiz_3 = "b"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_3"}
+check(quiz_3=quiz_3)
+
+# %% [markdown]
+# ## Written question
+#
+# A translation model was trained on sentences of at most 32 tokens. It is then given one of 50. What happens at places 32 to 49 with (i) a learned table of 64 rows, (ii) the sinusoidal table, (iii) rotary positions? For each: what is computed, what did training see of it, and what would you measure to find out whether it works? About ten sentences.
+
+# %% [markdown] nbgrader={"written": "written_1"}
+# **Model answer.** (i) Rows 32 to 63 of the learned table exist, so nothing raises; but no training sentence reached them, their gradient was always zero (apart from weight decay), and they still hold their random start. The tokens there get noise of a scale that the model never saw. Only a longer sentence than 64 raises an error. (ii) The sinusoidal rows are defined at every place. Their entries lie between −1 and 1 as ever, and the fast pairs have shown all their values; the slow pairs reach angles never seen, and the *combination* is new. A step of one is still the same rotation, but whether the model's layers used that is an empirical question. (iii) Rotary scores depend on the distance only. All distances up to 31 were seen at some place, so attention to near words works at place 49 as at place 9; distances 32 to 49 are new, and softmax now shares its weight among more keys. In all three, the definition of a code outside its range says little about the quality there. To measure: the loss (or exact match) by position in the sentence, on long sentences, against a model that was trained on long ones; and as a control the same long sentences cut to 32.
+#
+# **Marking scheme (15).** Learned table: rows exist but are untrained (3), error only beyond the last row (1). Sinusoids: defined and bounded everywhere (2), new combinations or new slow angles (2). Rotary: distance only (2), new distances remain (1). Says that being defined is not the same as working (2). A measurement by position with some comparison (2). Other true remarks (masks, more keys share the weight) may make up for one lost point.
+
+# %% [markdown]
+# ## Further reading
+#
+# - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), section 3.5 and table 3, row E.
+# - Su et al., [RoFormer: Enhanced Transformer with Rotary Position Embedding](https://arxiv.org/abs/2104.09864) (2021), sections 3.2 and 3.4.
+# - Shaw, Uszkoreit, Vaswani, [Self-Attention with Relative Position Representations](https://arxiv.org/abs/1803.02155) (2018).
+# - Press, Smith, Lewis, [Train Short, Test Long](https://arxiv.org/abs/2108.12409) (2021): no position vectors, but a penalty for distance.
+# - Haviv et al., [Transformer Language Models without Positional Encodings Still Learn Positional Information](https://arxiv.org/abs/2203.16634) (2022).
+# - [The Annotated Transformer](http://nlp.seas.harvard.edu/2018/04/03/attention.html), *Positional Encoding*.
+# - Poupart, [CS480/680 Lecture 19: Attention and Transformer Networks](https://www.youtube.com/watch?v=OyFJWRnt_AY).
+
+# %% [markdown]
+# ## Recap
+#
+# - Attention without positions is permutation equivariant: shuffle the words, and the answers are shuffled alike. No training changes that.
+# - Sinusoids are a smooth counter: fast pairs tell neighbors apart, slow pairs tell far places apart. All rows have the same length, and $P_s \cdot P_t$ depends on the distance.
+# - A learned table does as well, up to its last trained row.
+# - A step is a rotation of every pair. Rotary positions rotate queries and keys, and their score depends on the distance.
+#
+# Next: [lesson 3](../03_query_key/03_query_key.ipynb) takes the words, which now know their place, and asks who looks at whom.
+
+# %%
+progress()
