@@ -1,0 +1,426 @@
+"""Starts the worker where learner code can do no harm, and speaks to it. What comes back is only read, never believed.
+
+In bubblewrap a process sees the Python installation, the operating system's programs and a copy of the learner's
+wing without this lesson's answers, all read-only; no network, no other process, no file of the teacher's. Each
+submission has namespaces of its own inside, so that it meets no trace of the one before it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import site
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from helpers.check.codec import loads
+from helpers.grading import worker
+
+HELPERS = Path(__file__).resolve().parents[1]
+PROJECT = HELPERS.parent
+COURSE = "/course"  # where the learner's wing stands inside
+ORDINARY_USER = 65534  # nobody: who learner code runs as when root starts the grader
+OTHER_WINGS = ("authoring", "grading")
+START_SECONDS = 180
+TICK = 0.25  # seconds between two looks at memory and processes while waiting
+
+DROP_ROOT = (
+    "import os, sys; os.setgroups([]); os.setgid({0}); os.setuid({0}); os.execv(sys.argv[1], sys.argv[1:])"
+).format(ORDINARY_USER)
+
+
+class SandboxMissing(RuntimeError):
+    """Learner code cannot be isolated on this machine. The message is for a person."""
+
+
+class SandboxFailed(RuntimeError):
+    """The sandbox is there but did not start or stopped answering: the grader's trouble, not a learner's."""
+
+
+class Lost(Exception):
+    """A submission or an exercise gave no usable reply. reason: died, too slow, memory or garbage."""
+
+    def __init__(self, reason: str):
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of one submission. memory_bytes: of one process, beyond what torch itself takes; total_bytes: of all."""
+
+    memory_bytes: int = 2 << 30
+    total_bytes: int = 3 << 30
+    disk_bytes: int = 64 << 20
+    processes: int = 48
+    cell_seconds: float = 60.0
+    reply_bytes: int = 32 << 20
+
+
+class Sandbox:
+    """One worker with everything imported, which forks a process for each submission. Use as a context manager.
+
+    lesson: blocks and answer keys of this lesson and later ones are left out. notebook: submissions are notebook
+    cells (IPython and figures are ready), else loose files. unsafe: a plain process instead of bubblewrap.
+    Raises SandboxMissing, SandboxFailed.
+    """
+
+    def __init__(self, lesson: str, notebook: bool = True, unsafe: bool = False, limits: Limits | None = None):
+        self.lesson, self.notebook, self.unsafe = lesson, notebook, unsafe
+        self.limits = limits or Limits()
+        self.process: subprocess.Popen | None = None
+        self.nested = False
+        self.used = False
+        self.folder = Path(tempfile.mkdtemp(prefix="course-sandbox-"))
+        try:
+            if not hasattr(os, "fork"):
+                raise SandboxMissing("Judging answers needs Linux or macOS; on Windows use WSL.")
+            if not unsafe:
+                find_bubblewrap()
+            os.chmod(self.folder, 0o755)
+            stage_wing(self.folder / "course", lesson)
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def submission(self) -> Submission:
+        """A fresh process for one submission. Close it before asking for the next."""
+        worn = self.used and not (self.nested or self.unsafe)
+        if worn or self.process is None or self.process.poll() is not None:
+            self._stop()
+            self._start()
+        self.used = True
+        ours, theirs = socket.socketpair()
+        try:
+            socket.send_fds(self.control, [worker.FORK], [theirs.fileno()])
+        except OSError:
+            raise SandboxFailed("the sandbox's worker stopped; start again") from None
+        finally:
+            theirs.close()
+        return Submission(self, ours)
+
+    def _start(self) -> None:
+        self.control, theirs = socket.socketpair()
+        request = {
+            "fd": theirs.fileno(),
+            "nested": not self.unsafe,
+            "notebook": self.notebook,
+            "limits": asdict(self.limits),
+            "places": writable_places(),
+        }
+        here = self.folder / "course" / "worker.py"
+        if self.unsafe:
+            program = [sys.executable, "-B", str(here), repr(request)]
+            environment = environment_inside(home=str(self.folder)) | {"PATH": os.environ.get("PATH", "")}
+        else:
+            program = bubblewrap(self.folder / "course", [sys.executable, "-B", f"{COURSE}/worker.py", repr(request)])
+            environment = {}
+        self.said = open(self.folder / "stderr", "w+b")  # noqa: SIM115, closed in _stop
+        self.process = subprocess.Popen(
+            program, env=environment, pass_fds=[theirs.fileno()], cwd="/", start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.said,
+        )  # fmt: skip
+        theirs.close()
+        try:
+            hello = receive(self.control, bytes(worker.TOKEN_BYTES), START_SECONDS, 1 << 20, lambda: None)
+        except Lost:
+            self._explain()
+        self.nested = bool(hello["nested"])
+        self.used = False
+
+    def _explain(self) -> None:
+        """Raise what the worker's last words mean."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(5)
+        self.said.seek(0)
+        lines = self.said.read().decode(errors="replace").strip().splitlines() or ["it said nothing"]
+        if lines[0].startswith("bwrap: "):
+            raise SandboxMissing(
+                f"Learner code cannot be isolated here ({lines[0]}). Allow user namespaces on this machine, or use "
+                "--unsafe on code that you trust."
+            )
+        raise SandboxFailed(f"the sandbox could not start: {lines[-1]}")
+
+    def _stop(self) -> None:
+        if self.process is None:
+            return
+        self.control.close()  # the worker ends with its control socket
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(OSError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self.said.close()
+        self.process = None
+
+    def end_submission(self) -> None:
+        """Kill what is left of the current submission and wait until it is gone."""
+        try:
+            self.control.settimeout(20)
+            self.control.sendall(worker.KILL)
+            self.control.recv(1)
+        except OSError:
+            self._stop()
+
+    def overfull(self) -> None:
+        """Raise Lost when the submission's processes together take more memory than they may."""
+        try:
+            import psutil
+        except ImportError:
+            return
+        with contextlib.suppress(psutil.Error, OSError):
+            own = [private_bytes(child) for child in psutil.Process(self.process.pid).children(recursive=True)]
+            base = max(self.base_bytes(), 1)
+            if sum(max(0, size - base) for size in own) > self.limits.total_bytes:
+                raise Lost("memory")
+
+    def base_bytes(self) -> int:
+        """What a process that has imported torch holds, roughly; forks share it."""
+        return 200 << 20
+
+
+def private_bytes(process) -> int:
+    import psutil
+
+    try:
+        info = process.memory_info()
+    except psutil.Error:
+        return 0
+    return info.rss - getattr(info, "shared", 0)
+
+
+class Submission:
+    """One submission's process, as the judge speaks to it."""
+
+    def __init__(self, sandbox: Sandbox, channel: socket.socket):
+        self.sandbox, self.channel = sandbox, channel
+
+    def __enter__(self) -> Submission:
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self.channel.close()
+        self.sandbox.end_submission()
+
+    def ask(self, request: dict, seconds: float):
+        """Send a request and return the reply, a tree that may hold anything. Raises Lost."""
+        token = secrets.token_bytes(worker.TOKEN_BYTES)
+        self._send(token, request)
+        return receive(self.channel, token, seconds, self.sandbox.limits.reply_bytes, self.sandbox.overfull)
+
+    def observe(self, request: dict, seconds: float):
+        """The reply of a fork of the submission, over a socket of its own. Raises Lost."""
+        token = secrets.token_bytes(worker.TOKEN_BYTES)
+        self._send(token, {"do": "observe", **request})
+        ours, theirs = socket.socketpair()
+        with ours:
+            try:
+                socket.send_fds(self.channel, [worker.FORK], [theirs.fileno()])
+            except OSError:
+                raise Lost("gone") from None
+            finally:
+                theirs.close()
+            return receive(ours, token, seconds, self.sandbox.limits.reply_bytes, self.sandbox.overfull)
+
+    def alive(self) -> bool:
+        """Whether the submission still answers; an exercise's fork, if one still runs, is killed."""
+        try:
+            self.ask({"do": "nothing"}, 10)
+        except Lost:
+            return False
+        return True
+
+    def _send(self, token: bytes, request: dict) -> None:
+        self.channel.settimeout(20)
+        try:
+            worker.send(self.channel, token, request)
+        except OSError:
+            raise Lost("gone") from None
+
+
+def receive(channel: socket.socket, token: bytes, seconds: float, most: int, tick):
+    """A reply that starts with `token`, within `seconds` and `most` bytes. Raises Lost, whatever arrives."""
+    end = time.monotonic() + seconds
+    data, needed = bytearray(), 8 + len(token)
+    while len(data) < needed:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise Lost("too slow")
+        channel.settimeout(min(left, TICK))
+        try:
+            chunk = channel.recv(min(needed - len(data), 1 << 20))
+        except TimeoutError:
+            tick()
+            continue
+        except OSError:
+            raise Lost("died") from None
+        if not chunk:
+            raise Lost("died")
+        data += chunk
+        if len(data) == 8 + len(token) and needed == len(data):
+            if data[8:] != token or int.from_bytes(data[:8], "little") > most:
+                raise Lost("garbage")
+            needed += int.from_bytes(data[:8], "little")
+    try:
+        return loads(bytes(data[8 + len(token) :]))
+    except Exception:  # whatever a hostile process sent, it is no reply
+        raise Lost("garbage") from None
+
+
+def find_bubblewrap() -> str:
+    found = shutil.which("bwrap", path=os.environ.get("PATH", "") + ":/usr/bin:/usr/local/bin")
+    if found is None:
+        raise SandboxMissing(
+            "bubblewrap is not installed, so learner code cannot be isolated. Install it (on Debian and Ubuntu: "
+            "apt install bubblewrap), or use --unsafe on code that you trust."
+        )
+    return found
+
+
+def stage_wing(target: Path, lesson: str) -> None:
+    """Copy what learner code may import: the learner's wing, with blocks and keys of earlier lessons only."""
+
+    def left_out(folder, names):
+        folder = Path(folder)
+        hidden = {name for name in names if name == "__pycache__" or name.endswith(".pyc")}
+        if folder == HELPERS:
+            hidden |= set(OTHER_WINGS)
+        if folder == HELPERS / "blocks":
+            hidden |= {name for name in names if name.startswith("lesson_") and name[7:9] >= lesson[:2]}
+        if folder == HELPERS / "answer_keys":
+            hidden |= {name for name in names if name.endswith(".npz") and name[:2] >= lesson[:2]}
+        return hidden
+
+    shutil.copytree(HELPERS, target / "helpers", ignore=left_out, copy_function=shutil.copyfile)
+    shutil.copyfile(worker.__file__, target / "worker.py")
+    fonts = target / "matplotlib"
+    fonts.mkdir()
+    with contextlib.suppress(ImportError, OSError):
+        import matplotlib
+
+        for file in Path(matplotlib.get_cachedir()).glob("fontlist-*.json"):
+            shutil.copyfile(file, fonts / file.name)
+    toml = PROJECT / "course.toml"
+    if toml.is_file():
+        shutil.copyfile(toml, target / "course.toml")
+    os.chmod(target, 0o755)
+    for path in target.rglob("*"):
+        os.chmod(path, 0o755 if path.is_dir() else 0o644)
+
+
+def environment_inside(home: str = worker.HOME) -> dict[str, str]:
+    """All environment variables that learner code sees."""
+    variables = {
+        "PATH": "/usr/bin:/bin", "HOME": home, "USER": "learner", "LOGNAME": "learner", "LANG": "C.UTF-8",
+        "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline", "IPYTHONDIR": f"{home}/.ipython",
+        "TMPDIR": home, "MPLCONFIGDIR": f"{home}/.matplotlib",
+        "PYTHONDONTWRITEBYTECODE": "1", "COURSE_STATIC_PAGE": "1",
+    }  # fmt: skip
+    if site.ENABLE_USER_SITE:
+        variables["PYTHONUSERBASE"] = site.getuserbase()
+    return variables
+
+
+def runtime_folders() -> list[str]:
+    """The folders of this Python and its packages, besides the operating system's."""
+    folders = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix]
+    step = Path(sys.executable)
+    while step.is_symlink():
+        step = step.parent / os.readlink(step)
+        folders.append(os.path.normpath(step.parent.parent))
+    folders += [*site.getsitepackages(), site.getusersitepackages()]
+    folders = [folder for folder in folders if os.path.isdir(folder)]
+    kept = []
+    for folder in sorted({os.path.abspath(folder) for folder in folders}, key=len):
+        holds_project = folder == "/" or PROJECT.is_relative_to(folder)
+        covered = folder.startswith("/usr/") or folder == "/usr" or any(is_within(folder, other) for other in kept)
+        if not holds_project and not covered:
+            kept.append(folder)
+    return kept
+
+
+def writable_places() -> list[str]:
+    """Where learner code may write, each in memory and its own: not /tmp where Python itself is installed there."""
+    free = not any(is_within(folder, "/tmp") for folder in runtime_folders())
+    return [worker.HOME, "/dev/shm", *(["/tmp"] if free else [])]
+
+
+def is_within(folder: str, other: str) -> bool:
+    return folder == other or folder.startswith(other.rstrip("/") + "/")
+
+
+def view(course: Path) -> list[str]:
+    """bubblewrap's arguments for the files that learner code sees, all read-only."""
+    arguments = ["--ro-bind", "/usr", "/usr"]
+    for name in ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"):
+        if os.path.islink(name):
+            arguments += ["--symlink", os.readlink(name), name]
+        elif os.path.isdir(name):
+            arguments += ["--ro-bind", name, name]
+    arguments += ["--perms", "0755", "--dir", "/etc"]
+    for name in ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "fonts", "localtime", "nsswitch.conf"):
+        arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    folders = runtime_folders()
+    installed = [os.path.join(place, "helpers") for place in [*site.getsitepackages(), site.getusersitepackages()]]
+    hidden = [str(PROJECT), *filter(os.path.isdir, installed)]
+    places = [(folder, "--ro-bind") for folder in folders]
+    places += [(folder, "--tmpfs") for folder in hidden if any(is_within(folder, seen) for seen in [*folders, "/usr"])]
+    for folder, how in sorted(places, key=lambda place: len(place[0])):
+        arguments += parents(folder)
+        arguments += [how, folder, folder] if how == "--ro-bind" else [how, folder]
+    return arguments + ["--ro-bind", str(course), COURSE]
+
+
+def parents(folder: str) -> list[str]:
+    """Arguments that make the folders above `folder` open to everyone, as bubblewrap would make them private."""
+    above = [str(parent) for parent in reversed(Path(folder).parents) if str(parent) != "/"]
+    return [word for parent in above if not is_within(parent, "/usr") for word in ("--perms", "0755", "--dir", parent)]
+
+
+def bubblewrap(course: Path, program: list[str]) -> list[str]:
+    """The command that runs `program` in the sandbox; `course` is the staged copy of the learner's wing.
+
+    Real root first arranges the view, so that an ordinary user can read an installation below /root, and then
+    becomes that user, who starts the sandbox proper: limits on processes do not hold for root.
+    """
+    bwrap = find_bubblewrap()
+    files = view(course)
+    inside = [
+        bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv", *files,
+        "--proc", "/proc", "--dev", "/dev",
+    ]  # fmt: skip
+    for place in writable_places():
+        if place != "/dev/shm":
+            inside += ["--tmpfs", place]
+    for name, value in environment_inside().items():
+        inside += ["--setenv", name, value]
+    inside += ["--remount-ro", "/", "--chdir", worker.HOME, "--", *program]
+    if os.getuid() != 0:
+        return inside
+    inner = inside.index(str(course))
+    inside[inner] = COURSE
+    outside = [bwrap, "--die-with-parent", *files, *parents(bwrap), "--ro-bind", bwrap, bwrap]
+    outside += ["--bind", "/proc", "/proc", "--dev-bind", "/dev", "/dev", "--dir", "/tmp"]
+    outside += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--"]
+    return [*outside, sys.executable, "-I", "-S", "-c", DROP_ROOT, *inside]
