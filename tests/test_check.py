@@ -1,0 +1,342 @@
+"""What the check says of right, wrong and strange answers to one small exercise."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.check.codec import BadTree, Odd, dumps, loads, plain
+from helpers.check.key import UnsoundKey, key_to_tree, load_keys, make_key, save_keys
+from helpers.check.observe import Facts, Observation, observe, observe_all
+from helpers.check.report import as_html, as_text
+from helpers.check.verdict import decide, decide_quiz
+from helpers.check.vocabulary import Case, Draw, Exercise, Mistake, Quiz, Raises, tensor_cases
+
+LESSON = "50_test"
+
+
+def weights_of(Q, K):
+    """Attention weights without a library softmax: the reference of these tests."""
+    scores = Q @ K.transpose(-2, -1)
+    scores = scores - scores.max(-1, keepdim=True).values
+    return scores.exp() / scores.exp().sum(-1, keepdim=True)
+
+
+def over_queries(Q, K):
+    scores = Q @ K.transpose(-2, -1)
+    return scores.exp() / scores.exp().sum(-2, keepdim=True)
+
+
+def unstable(Q, K):
+    scores = Q @ K.transpose(-2, -1)
+    return scores.exp() / scores.exp().sum(-1, keepdim=True)
+
+
+def cases(draw):
+    def make(dtype, *lead):
+        return draw.normal(*lead, 5, 4, dtype=dtype), draw.normal(*lead, 7, 4, dtype=dtype)
+
+    large = draw.normal(5, 4) * 100, draw.normal(7, 4) * 100
+    return [*tensor_cases(make), Case(large, part="large scores", gradient=False)]
+
+
+EXERCISE = Exercise(
+    "weights_of", cases, axes=("query", "key"), forbidden=("softmax",), instead="build it from exp and sum.",
+    mistakes=[
+        Mistake("over_queries", "a softmax over the queries", "Which sums should be 1?", over_queries),
+        Mistake("unstable", "exp of large scores overflows", "What may be taken off every score?", unstable),
+    ],
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def key():
+    made = make_key(LESSON, EXERCISE, 20, False, weights_of, 7)
+    made.facts = dataclasses.replace(made.facts, time_limit=1.0)
+    return made
+
+
+def verdict(key, answer):
+    return decide(key, observe_all(answer, key.cases, key.facts))
+
+
+def test_a_right_answer_gets_everything_and_says_what_holds(key):
+    found = verdict(key, weights_of)
+    assert (found.passed, found.points, found.mistake) == (True, 20, None)
+    line = "values · any leading dimensions · dtype kept · inputs unchanged · gradient flows · large scores"
+    assert as_text(found).splitlines() == ["✓ weights_of   20 of 20 points", f"  {line}"]
+
+
+def test_a_known_mistake_is_named_with_its_hint(key):
+    found = verdict(key, over_queries)
+    assert (found.points, found.mistake) == (0, "over_queries")
+    assert "This looks like: a softmax over the queries." in as_text(found)
+    assert "Which sums should be 1?" in as_text(found)
+    assert 'alt="rows: query, columns: key; ' in as_html(found)
+
+
+def test_half_right_says_what_is_right_first(key):
+    found = verdict(key, unstable)
+    lines = as_text(found).splitlines()
+    assert found.mistake == "unstable" and 0 < found.points < 20
+    assert lines[0] == f"◐ weights_of   {found.points} of 20 points"
+    assert lines[1].startswith("  ✓ values") and lines[2].startswith("  ✗ large scores")
+
+
+def in_place(Q, K):
+    Q *= 1.0
+    Q += 0.5
+    return weights_of(Q - 0.5, K)
+
+
+def endless(Q, K):
+    while True:
+        try:
+            continue
+        except:  # noqa: E722
+            pass
+
+
+def flood(Q, K):
+    for _ in range(5000):
+        print("row", Q.shape)
+    return weights_of(Q, K)
+
+
+def leaves(Q, K):
+    raise SystemExit
+
+
+def unanswered(Q, K):
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("answer", "mistake", "says"),
+    [
+        (lambda Q, K: None, "wrong_type", "is a return missing?"),
+        (lambda Q, K: weights_of(Q, K).tolist(), "wrong_type", "got a list of 5"),
+        (lambda Q, K: weights_of(Q, K).detach().numpy(), "wrong_type", "numpy.ndarray"),
+        (lambda Q, K: (weights_of(Q, K), 1, 2), "wrong_type", "got a tuple of 3"),
+        (lambda Q, K: object(), "wrong_type", "got a object"),
+        (lambda Q, K: weights_of(Q, K).mT, "wrong_shape", "one row for each of the 5 queries"),
+        (lambda Q, K: weights_of(Q, K) * float("nan"), "nan", "got nan at [0, 0]"),
+        (lambda Q, K: weights_of(Q, K) + 1j, "wrong_type", "complex64"),
+        (lambda Q, K: weights_of(Q.double(), K.double()), "dtype_lost", "expected dtype float32, yours is float64"),
+        (lambda Q, K: weights_of(Q.float(), K.float()).to(Q.dtype), "dtype_lost", "rounded"),
+        (lambda Q, K: weights_of(Q, K.detach()), "detached", "no gradient reaches K"),
+        (lambda Q, K: Q[5] + K, "raises", "your code raised IndexError"),
+        (lambda Q: Q, "raises", "TypeError"),
+        (lambda Q, K: 3 * weights_of(Q, K), None, "a constant factor off: every number is 3 times"),
+        (lambda Q, K: weights_of(Q, K).flip(-1), None, "the right columns in another order"),
+        (lambda Q, K: weights_of(Q, K) + 0.1 * Q[..., :1], None, "rows should sum to 1"),
+        (in_place, "input_changed", "changed its input Q in place"),
+        (endless, "too_slow", "no answer after 1 seconds"),
+        (leaves, "raises", "SystemExit"),
+        (unanswered, "not_answered", "not answered yet"),
+    ],
+)
+def test_strange_answers(key, answer, mistake, says):
+    found = verdict(key, answer)
+    assert not found.passed
+    assert found.mistake == mistake
+    assert says in as_text(found) + as_html(found)
+
+
+def test_prints_are_no_mistake(key, capsys):
+    assert verdict(key, flood).passed
+    assert capsys.readouterr().out == ""
+
+
+def hidden_in_a_module(Q, K):
+    return nn.Softmax(dim=-1)(Q @ K.mT)
+
+
+def through_an_alias(Q, K):
+    from torch import softmax as weighting
+
+    return weighting(Q @ K.mT, -1)
+
+
+def as_an_operator(Q, K):
+    return torch.ops.aten._softmax(Q @ K.mT, -1, False)
+
+
+def through_logsumexp(Q, K):
+    scores = Q @ K.mT
+    return (scores - scores.logsumexp(-1, keepdim=True)).exp()
+
+
+def through_attention(Q, K):
+    return F.scaled_dot_product_attention(Q, K, torch.eye(K.shape[-2], dtype=Q.dtype), scale=1.0)
+
+
+def softmax(scores):
+    """A learner's own helper may have any name. torch.softmax in a docstring is no call."""
+    powers = (scores - scores.amax(-1, keepdim=True)).exp()  # like torch.softmax
+    return powers / powers.sum(-1, keepdim=True)
+
+
+def with_own_helper(Q, K):
+    return softmax(Q @ K.mT)
+
+
+@pytest.mark.parametrize(
+    "answer", [hidden_in_a_module, through_an_alias, as_an_operator, through_logsumexp, through_attention]
+)
+def test_forbidden_calls_are_seen_in_every_form(key, answer):
+    found = verdict(key, answer)
+    assert (found.mistake, found.points) == ("forbidden_call", 0)
+    assert "is the answer to this exercise; build it from exp and sum." in as_text(found)
+
+
+def test_a_traced_softmax_is_seen(key):
+    traced = torch.jit.trace(lambda x: torch.softmax(x, -1), torch.zeros(2, 2), check_trace=False)
+    assert verdict(key, lambda Q, K: traced(Q @ K.mT)).mistake == "forbidden_call"
+
+
+def test_a_helper_of_the_same_name_is_the_learners_own(key):
+    assert verdict(key, with_own_helper).passed
+
+
+def uses_autograd(x):
+    return torch.autograd.grad((x**2).sum(), x)[0]
+
+
+def test_autograd_is_seen_under_any_name():
+    def twice(x):
+        return 2 * x
+
+    def by_backward(x):
+        leaf = x.detach().requires_grad_()
+        (leaf**2).sum().backward()
+        return leaf.grad
+
+    def by_func(x):
+        return torch.func.grad(lambda y: (y**2).sum())(x)
+
+    exercise = Exercise("twice", lambda d: [Case((d.normal(3),))], forbidden=("autograd",))
+    made = make_key(LESSON, exercise, 5, False, twice, 0)
+    assert verdict(made, twice).passed
+    assert verdict(made, by_backward).mistake == "forbidden_call"
+    assert verdict(made, by_func).mistake == "forbidden_call"
+
+
+def test_what_must_raise():
+    def find(word, words):
+        if word not in words:
+            raise KeyError(word)
+        return words[word]
+
+    def quiet(word, words):
+        return words.get(word, 0)
+
+    def nameless(word, words):
+        if word not in words:
+            raise KeyError("unknown word")
+        return words[word]
+
+    exercise = Exercise(
+        "find",
+        lambda d: [
+            Case(("a", {"a": 3})),
+            Case(("pizza", {"a": 3}), part="unknown word", raises=Raises("KeyError", "pizza")),
+        ],
+    )
+    made = make_key(LESSON, exercise, 10, False, find, 0)
+    assert verdict(made, find).passed
+    assert "expected a KeyError" in as_text(verdict(made, quiet))
+    assert "should name 'pizza'" in as_text(verdict(made, nameless))
+
+
+def test_a_module_is_judged_with_given_weights():
+    class Scale(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.W = nn.Linear(width, 2, bias=False)
+
+        def forward(self, x):
+            return self.W(x)
+
+    class Frozen(Scale):
+        def forward(self, x):
+            return x @ self.W.weight.data.mT
+
+    class Renamed(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.V = nn.Linear(width, 2, bias=False)
+
+    def module_cases(draw):
+        state = {"W.weight": draw.normal(2, 3)}
+        return [Case(((3,), state, (draw.normal(4, 3),), {}), via="module", gradient=True)]
+
+    made = make_key(LESSON, Exercise("Scale", module_cases), 10, False, Scale, 0)
+    assert verdict(made, Scale).passed
+    assert verdict(made, Frozen).mistake == "detached"
+    assert "your module has no parameter W.weight; it has V.weight" in as_text(verdict(made, Renamed))
+
+
+def test_a_quiz_explains_every_option_and_pays_for_any():
+    made = make_key(LESSON, Quiz("quiz_1", "b", {"a": "No: sums.", "b": "Yes: roots."}), 2, False, None, 0)
+    right, wrong, empty, odd = (decide_quiz(made, value) for value in ("B ", "a", None, 3))
+    assert right.passed and right.points == 2 and "Yes: roots." in as_text(right)
+    assert not wrong.passed and wrong.points == 2 and "No: sums." in as_text(wrong)
+    assert not empty.answered and empty.points == 0
+    assert odd.mistake == "wrong_type" and odd.points == 0
+
+
+def test_keys_come_back_as_they_were_saved(key, tmp_path):
+    save_keys(tmp_path / "a.npz", [key])
+    save_keys(tmp_path / "b.npz", [key])
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    back = load_keys(LESSON, tmp_path / "a.npz")["weights_of"]
+    assert dumps(key_to_tree(back)) == dumps(key_to_tree(key))
+    with np.load(tmp_path / "a.npz", allow_pickle=False) as stored:
+        assert b"def " not in stored["manifest"].tobytes()
+
+
+def test_a_key_whose_reference_fails_is_refused():
+    with pytest.raises(UnsoundKey, match="the reference raised"):
+        make_key(LESSON, EXERCISE, 20, False, lambda Q, K: Q[99], 0)
+    with pytest.raises(UnsoundKey, match="changed its input"):
+        make_key(LESSON, EXERCISE, 20, False, in_place, 0)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        None, True, 3, -0.5, float("inf"), "ä", [1, [2, (3,)]], {"a": torch.tensor(2.0), 3: None, (1, 2): "b"},
+        torch.arange(6).reshape(2, 3), torch.zeros(0, 3), torch.tensor(True), torch.tensor(1, dtype=torch.int32),
+        torch.tensor([1.5], dtype=torch.bfloat16), Odd("set"),
+    ],
+)  # fmt: skip
+def test_trees_travel_as_bytes(tree):
+    back = loads(dumps(plain(tree)))
+    assert str(back) == str(plain(tree))
+    assert getattr(back, "dtype", None) == getattr(tree, "dtype", None)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff" * 40, dumps([1, torch.ones(3)])[:-4], b"\x02" + b"\0" * 7 + b"[]"])
+def test_bytes_that_hold_no_tree_are_refused(data):
+    with pytest.raises(BadTree):
+        loads(data)
+    with pytest.raises(ValueError):
+        Observation.from_tree({"output": 1})
+
+
+def test_observing_leaves_the_learners_random_numbers_alone(key):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    observe(weights_of, key.cases[0], key.facts)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_fresh_seeds_draw_fresh_numbers():
+    assert not torch.equal(Draw(1).normal(3), Draw(2).normal(3))
+    assert torch.equal(Draw(1).normal(3), Draw(1).normal(3))
+    assert Facts("a", "b").time_limit > 0
