@@ -36,6 +36,6 @@ def memory_order() -> None:
     """Choose a shape; the picture sets transpose beside view."""
     panel(
         figures.transpose_against_view,
-        tokens=widgets.IntSlider(value=3, min=1, max=5, description="tokens"),
-        width=widgets.IntSlider(value=2, min=1, max=4, description="width"),
+        tokens=widgets.IntSlider(value=4, min=1, max=5, description="tokens"),
+        width=widgets.IntSlider(value=3, min=1, max=4, description="width"),
     )

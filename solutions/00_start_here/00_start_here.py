@@ -33,7 +33,8 @@
 #
 # The words *dtype*, *in place* and *differentiable* are explained below, each with a puzzle.
 # </details>
-#
+
+# %% [markdown]
 # The next cell makes the course's helpers importable. Run it first, in every lesson (Shift+Enter runs a cell and moves on).
 
 # %% tags=["setup"]
@@ -164,7 +165,7 @@ explore.broadcasting()
 # ## Exercise 0.1 `sum_table`
 # Difficulty ●○○○○ · importance ●●●●● · 2 minutes · no points in this lesson
 #
-# All the sums of an entry of `a` and an entry of `b`:
+# Every entry of `a` plus every entry of `b`, in a table:
 # $$\text{out}_{ij} = a_i + b_j$$
 # Shapes: `a (..., N)`, `b (..., M)` → `(..., N, M)`. The leading dimensions of `a` and `b` are the same.
 #
@@ -210,10 +211,10 @@ square - square.mean(dim=-1)  # (3, 3) - (3,)
 #
 # The row means are 3, 2, 2. Their shape is `(3,)`, and set flush right they lie along the *columns*: every row lost 3, 2, 2. The last row became −1, 0, 0 instead of 0, 0, 0. There was no error, because the table is square. With four columns there would have been one, and that would have been luckier.
 # </details>
-#
-# Attention's score tables are square whenever a sentence looks at itself. So in this course the sizes in a check are all different, and it is a good habit for your own trials.
 
 # %% [markdown]
+# Attention's score tables are square whenever a sentence looks at itself. So the checks try sizes that are all different, and it is a good habit for your own trials.
+#
 # ## Exercise 0.2 `center_rows`
 # Difficulty ●○○○○ · importance ●●●●○ · 2 minutes · no points in this lesson
 #
@@ -260,10 +261,16 @@ check(center_rows)
 figures.transpose_against_view()
 
 # %% [markdown]
-# After `transpose` each column still has one color: each column is a token. After `view` the second column holds one number of *jane* and one of *africa*. Shapes agree, nothing complains, and a model trained on it gets worse without a word. For which shapes do the two agree? Find out with the sliders.
+# After `transpose` each column still has one color: each column is a token. After `view` the second column holds one number of *jane* and one of *africa*. Shapes agree, nothing complains, and a model trained on it gets worse without a word. For which shapes do the two agree? Guess, then find out with the sliders.
 
 # %%
 explore.memory_order()
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# Only where one of the two sizes is 1. A single row and a single column lie in memory in the same way, so there is nothing to turn.
+# </details>
 
 # %% [markdown]
 # ## Exercise 0.3 `swap_last_two`
@@ -275,6 +282,7 @@ explore.memory_order()
 #     *lead, T, D = x.shape
 #     return x.view(*lead, D, T)
 # ```
+#
 # Write it without the bug:
 # $$\text{out}_{\ldots ji} = x_{\ldots ij}$$
 # Shapes: `x (..., T, D)` → `(..., D, T)`.
@@ -502,7 +510,7 @@ print(x0.grad, torch.tensor([1.0, 2.0]) @ J)  # twice the same
 # - `requires_grad=True` says *remember what is computed from this*. `backward()` walks back and leaves the slopes in `.grad`.
 # - `backward()` starts from one number. From two results it needs weights for them: `f(x0).backward(torch.tensor([1.0, 2.0]))` does what we did.
 # - `backward()` never forms $J$: it computes the product directly. For a layer with a million inputs and results $J$ would have $10^{12}$ entries.
-# - A second `backward()` **adds** to `.grad`. Training loops set it back to nothing before each step.
+# - The `backward()` of a second loss **adds** to `.grad`. That is why training loops clear it before each step.
 #
 # When a check says *gradient flows*, it has compared your gradients with the right ones, for a random row vector in place of $(1, 2)$. What breaks the flow: `.item()`, `.detach()`, `.numpy()`, `.tolist()`, or building a new tensor from numbers.
 

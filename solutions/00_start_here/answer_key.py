@@ -839,7 +839,7 @@ quizzes = [
         {
             "a": "They do fit. Set flush right, 2 meets 2, 1 meets 4, 1 meets 3 and 5 meets 5; 1 fits any size.",
             "b": "A size of 1 stretches; it does not shrink its partner. 1 beside 4 gives 4.",
-            "c": "Right. The two ones stretch to 4 heads and 3 queries: one mask of keys for each sentence serves them "
+            "c": "The two ones stretch to 4 heads and 3 queries: one mask of keys for each sentence serves them "
             "all. Lessons 5 and 8 use this very pair of shapes.",
             "d": "The axes are paired up, not joined: both shapes have four axes, so the sum has four.",
         },
@@ -849,7 +849,7 @@ quizzes = [
         "b",
         {
             "a": "That is its transpose. Rows of a Jacobian count outputs, columns count inputs.",
-            "b": "Right: one row for each of the 3 outputs, one column for each of the 5 inputs.",
+            "b": "One row for each of the 3 outputs, one column for each of the 5 inputs.",
             "c": "That is the shape of a gradient: what is left when the 3 outputs are summed with weights.",
             "d": "Backward needs a single number to start from. A Jacobian exists without it: it holds all 15 slopes.",
         },

@@ -1,0 +1,174 @@
+"""Lesson 0: its answers against torch's own routes, the numbers its text promises, its figures and explorers."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.blocks import lesson_00 as lesson
+from helpers.explore import start as explore
+from helpers.figures import start as figures
+
+LESSON = "00_start_here"
+ROOT = Path(__file__).parents[1]
+X = torch.tensor([[1.0, 2.0, 6.0, 3.0], [0.0, 3.0, 3.0, 6.0], [2.0, 2.0, 2.0, -2.0]])  # (T, D), as in the lesson
+
+leading = st.lists(st.integers(1, 3), max_size=3).map(tuple)
+size = st.integers(1, 6)
+dtypes = st.sampled_from([torch.float32, torch.float64])
+seeds = st.integers(0, 2**31)
+quick = settings(max_examples=40, deadline=None)
+
+
+def draw(seed, *shape, dtype=torch.float32):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def same(actual, expected):
+    """Equal in shape, dtype and value."""
+    torch.testing.assert_close(actual, expected, rtol=1e-6, atol=1e-6)
+
+
+@quick
+@given(leading, size, size, dtypes, seeds)
+def test_sum_table_is_the_logarithm_of_an_outer_product(lead, n, m, dtype, seed):
+    a, b = draw(seed, *lead, n, dtype=dtype), draw(seed + 1, *lead, m, dtype=dtype)
+    outer = torch.einsum("...n,...m->...nm", a.double().exp(), b.double().exp())
+    same(lesson.sum_table(a, b), outer.log().to(dtype))
+
+
+@quick
+@given(leading, size, dtypes, seeds)
+def test_center_rows_leaves_mean_zero_and_differences_alone(lead, n, dtype, seed):
+    x = draw(seed, *lead, n, dtype=dtype)
+    y = lesson.center_rows(x)
+    same(y.mean(-1), torch.zeros(lead, dtype=dtype))
+    same(y.diff(dim=-1), x.diff(dim=-1))
+
+
+@quick
+@given(leading, size, size, dtypes, seeds)
+def test_swap_last_two_is_torchs_matrix_transpose(lead, n, m, dtype, seed):
+    x = draw(seed, *lead, n, m, dtype=dtype)
+    same(lesson.swap_last_two(x), torch.einsum("...ij->...ji", x))
+
+
+@quick
+@given(leading, size, size, dtypes, seeds)
+def test_blank_first_token_clears_one_row_of_a_copy(lead, tokens, width, dtype, seed):
+    x = draw(seed, *lead, tokens, width, dtype=dtype)
+    before = x.clone()
+    y = lesson.blank_first_token(x)
+    assert torch.equal(x, before)
+    assert not y.select(-2, 0).any()
+    assert torch.equal(y.narrow(-2, 1, tokens - 1), x.narrow(-2, 1, tokens - 1))
+
+
+@quick
+@given(leading, size, dtypes, seeds, st.integers(-2, 2))
+def test_share_above_counts_strictly(lead, n, dtype, seed, threshold):
+    x = draw(seed, *lead, n, dtype=dtype).mul(2).round()  # whole numbers, so that many are equal to the threshold
+    expected = torch.count_nonzero(x - threshold > 0, dim=-1) / n
+    same(lesson.share_above(x, float(threshold)), expected.to(dtype))
+
+
+@quick
+@given(leading, size, dtypes, seeds)
+def test_pick_per_row_is_take_along_dim(lead, n, dtype, seed):
+    x = draw(seed, *lead, n, dtype=dtype)
+    index = torch.randint(0, n, lead, generator=torch.Generator().manual_seed(seed))
+    same(lesson.pick_per_row(x, index), torch.take_along_dim(x, index[..., None], -1).reshape(lead))
+
+
+def test_numbers_that_the_text_promises():
+    assert lesson.center_rows(X).tolist() == [[-2, -1, 3, 0], [-3, 0, 0, 3], [1, 1, 1, -3]]
+    assert lesson.share_above(X, 2.5).tolist() == [0.5, 0.75, 0.0]
+    assert lesson.pick_per_row(X, torch.tensor([2, 3, 0])).tolist() == [6, 6, 2]
+
+
+def notebook(folder):
+    return json.loads((ROOT / folder / LESSON / f"{LESSON}.ipynb").read_text())["cells"]
+
+
+def text_of(cell):
+    """All text that running a cell showed."""
+    shown = []
+    for output in cell["outputs"]:
+        parts = output.get("data", {}).get("text/plain", output.get("text", output.get("traceback", "")))
+        shown.append("".join(parts))
+    return "\n".join(shown)
+
+
+def test_printed_numbers_of_the_solution_notebook():
+    shown = "\n".join(text_of(cell) for cell in notebook("solutions") if cell["cell_type"] == "code")
+    for expected in (
+        "[[-2.,  0.,  4.],", "[-1.,  0.,  0.]]",  # the square table, centered wrongly
+        "[[3., 2.],", "[4., 1.]]",  # the Jacobian
+        "tensor([0.3000, 0.4000])", "tensor([0.3000, 0.4100])",  # promised and found
+        "tensor([11.,  4.]) tensor([11.,  4.])",  # the gradient, both ways
+    ):  # fmt: skip
+        assert expected in shown
+
+
+def test_one_deliberate_failure_is_named_and_does_not_stop_run_all():
+    cells = notebook("solutions")
+    failing = [c for c in cells if any(o.get("output_type") == "error" for o in c.get("outputs", []))]
+    assert ["".join(cell["source"]) for cell in failing] == ["check(twice=squared)"]
+    assert "raises-exception" in failing[0]["metadata"]["tags"]
+    assert "each number multiplied by itself" in text_of(failing[0])
+
+
+def test_nothing_in_this_lesson_is_graded():
+    for cell in notebook("notebooks"):
+        assert not cell["metadata"].get("nbgrader", {}).get("grade", False)
+    checks = [c for c in notebook("solutions") if c["cell_type"] == "code" and c["source"][0].startswith("check(")]
+    shown = "\n".join(map(text_of, checks))
+    assert len(checks) == 11 and "✓ pick_per_row" in shown
+    assert not re.search(r"\d of \d+ (bonus )?points", shown)
+
+
+SHAPES = list(explore.SHAPES.values())
+
+
+@pytest.mark.parametrize("a", SHAPES)
+def test_broadcasting_picture_says_what_torch_does(a):
+    for b in SHAPES:
+        alt = figures.broadcast_picture(a, b).alt
+        try:
+            assert f"a + b has shape {tuple(torch.broadcast_shapes(a, b))}" in alt
+        except RuntimeError:
+            assert "RuntimeError" in alt
+
+
+def test_figures_say_their_numbers():
+    assert "21 22 23 24" in figures.sum_table_picture().alt
+    jacobian = figures.jacobian_picture().alt
+    assert "(8.5, 9.5)" in jacobian and "(8.75, 9.75)" in jacobian
+    assert "mix the tokens" in figures.transpose_against_view(3, 2).alt
+    assert "[[0, 2, 4], [1, 3, 5]]" in figures.transpose_against_view(3, 2).alt
+
+
+@pytest.mark.parametrize(("tokens", "width"), [(1, 1), (1, 4), (5, 1), (5, 4), (2, 2)])
+def test_transpose_and_view_agree_only_for_a_single_row_or_column(tokens, width):
+    alt = figures.transpose_against_view(tokens, width).alt
+    assert ("agree" in alt) == (min(tokens, width) == 1)
+
+
+def test_explorers_redraw(monkeypatch):
+    shown = []
+    monkeypatch.setattr("helpers.explore.panel.display", shown.append)
+    monkeypatch.delenv("COURSE_STATIC_PAGE", raising=False)
+    explore.broadcasting()
+    explore.memory_order()
+    for box, control, value, words in (
+        (shown[0], 1, (2, 4), "a + b raises RuntimeError"),
+        (shown[1], 0, 1, "the two tables agree"),
+    ):
+        controls, page = box.children
+        before = page.value
+        controls.children[control].value = value
+        assert page.value != before and words in page.value
