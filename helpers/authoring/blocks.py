@@ -48,7 +48,6 @@ def load_blocks(course: Course, lesson: Lesson) -> ModuleType:
     """The built module, run anew from its file."""
     spec = importlib.util.spec_from_file_location(f"helpers.blocks.lesson_{lesson.number}", blocks_path(course, lesson))
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
     except Exception as error:

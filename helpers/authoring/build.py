@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         print("Out of date; run `course build` and commit what it writes:")
         print("\n".join(f"  {item}" for item in stale))
     elif args.check and not failed:
-        print(f"{len(lessons)} lessons are up to date.")
+        print("1 lesson is up to date." if len(lessons) == 1 else f"{len(lessons)} lessons are up to date.")
     return 2 if failed else int(bool(stale))
 
 

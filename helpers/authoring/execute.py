@@ -87,6 +87,9 @@ def _require_success(cell, course: Course, lesson: str) -> None:
                 f"{lesson}: cell {cell['id']} of the solution notebook raised {output.ename}: {reason}\n"
                 f"Its first line is: {cell.source.splitlines()[0]}"
             )
+        data = output.get("data", {})
+        if "image/png" in data or re.search(r"<img(?![^>]*\balt=\"[^\"]+\")", data.get("text/html", "")):
+            raise BuildError(f"{lesson}: cell {cell['id']} shows a figure without alt text. Use Picture(figure, alt).")
         text = str(output)
         for path in (str(course.root), sys.prefix):
             if path in text:

@@ -1,0 +1,55 @@
+"""Shared by all tests: what is slow is made once in a run, whatever the number of workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+from filelock import FileLock
+
+from helpers.course import course
+
+ROOT = course().root
+
+
+def lesson_names() -> list[str]:
+    """The lessons of course.toml, in order."""
+    return [lesson.name for lesson in course().lessons]
+
+
+@pytest.fixture(scope="session")
+def executed_folder(tmp_path_factory) -> Path:
+    """Where executed notebooks of this run are kept: COURSE_EXECUTED_DIR, or a folder that pytest's workers share."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = Path(os.environ.get("COURSE_EXECUTED_DIR") or shared / "executed")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def executed_solution(executed_folder):
+    """executed_solution(lesson) -> the solution notebook, run from top to bottom; an error in it fails the test.
+
+    The seconds that each took are kept beside it, in LESSON.json.
+    """
+    from helpers.authoring.execute import run_notebook
+    from helpers.authoring.text import read_lesson
+
+    def execute(lesson: str):
+        path = executed_folder / f"{lesson}.ipynb"
+        with FileLock(f"{path}.lock"):
+            if not path.exists():
+                text = read_lesson(course(), course().lesson(lesson))
+                start = time.perf_counter()
+                notebook = run_notebook(course(), text.notebook, ROOT / "solutions" / lesson, lesson)
+                seconds = time.perf_counter() - start
+                path.with_suffix(".json").write_text(json.dumps({"lesson": lesson, "seconds": round(seconds, 1)}))
+                nbformat.write(notebook, path)
+        return nbformat.read(path, as_version=4)
+
+    return execute

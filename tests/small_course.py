@@ -1,0 +1,160 @@
+"""A course of one tiny lesson in a folder of its own, for tests of the machinery around lessons."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from helpers.course import course
+
+ROOT = course().root
+LESSON = "04_tiny"
+
+COURSE = """\
+owner = ""
+repository = ""
+tag = "v0.1.0"
+
+[[lesson]]
+name = "04_tiny"
+title = "A tiny lesson"
+minutes = 5
+[lesson.points]
+scaled_scores = 83
+quiz_1 = 2
+written_1 = 15
+[lesson.bonus]
+halved = 5
+"""
+
+TEXT = '''\
+# %% [markdown]
+# # A tiny lesson
+
+# %% tags=["setup"]
+# (empty: the build puts the set-up cell here)
+
+# %%
+import math
+import torch
+from helpers import check, progress
+from helpers.figures.style import Picture, new_figure
+
+# %% [markdown]
+# ## A picture
+
+# %%
+figure, axes = new_figure()
+axes.plot([1, 2])
+Picture(figure, alt="a line from 1 to 2")
+
+# %% [markdown]
+# ## Exercise 4.1 `scaled_scores`
+
+# %% nbgrader={"solution": "scaled_scores"}
+def scaled_scores(Q, K):
+    """Q (..., T_q, d_k), K (..., T_k, d_k) -> (..., T_q, T_k)."""
+    ### BEGIN SOLUTION
+    width = Q.shape[-1]
+    return Q @ K.transpose(-2, -1) / math.sqrt(width)  # (..., T_q, T_k)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": "scaled_scores"}
+check(scaled_scores)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+# How does the variance grow?
+# </details>
+# <details><summary>Hint 2</summary>
+# Which function of it has the unit of the scores?
+# </details>
+
+# %% [markdown]
+# ## Exercise 4.2 `halved` + extra
+
+# %% nbgrader={"solution": "halved"}
+def halved(x):
+    """x (...) -> (...)."""
+    ### BEGIN SOLUTION
+    return x / 2
+    ### END SOLUTION
+
+# %% nbgrader={"grade": "halved"}
+check(halved)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+# Half of a pizza.
+# </details>
+# <details><summary>Hint 2</summary>
+# Two of them make one.
+# </details>
+
+# %% [markdown]
+# ## Quiz
+
+# %% nbgrader={"solution": "quiz_1"}
+quiz_1 = None  # "a" or "b"
+### BEGIN SOLUTION
+quiz_1 = "b"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_1"}
+check(quiz_1=quiz_1)
+
+# %% [markdown]
+# ## In your words
+
+# %% [markdown] nbgrader={"written": "written_1"}
+# The model answer mentions the variance of a sum.
+'''
+
+KEY = '''\
+from helpers.check.vocabulary import Exercise, Mistake, Quiz, tensor_cases
+
+
+def cases_scaled_scores(draw):
+    def make(dtype, *lead):
+        return draw.normal(*lead, 5, 4, dtype=dtype), draw.normal(*lead, 7, 4, dtype=dtype)
+    return tensor_cases(make)
+
+
+def cases_halved(draw):
+    return tensor_cases(lambda dtype, *lead: (draw.normal(*lead, 5, dtype=dtype),))
+
+
+def divided_by_width(Q, K):
+    return Q @ K.transpose(-2, -1) / Q.shape[-1]
+
+
+exercises = [
+    Exercise("scaled_scores", cases_scaled_scores, axes=("query", "key"), mistakes=[
+        Mistake("divided_by_width", "divided by the width", "What is its standard deviation?", divided_by_width)]),
+    Exercise("halved", cases_halved, mistakes=[Mistake("doubled", "doubled", "Which way?", lambda x: x * 2)]),
+]
+quizzes = [Quiz("quiz_1", "b", {"a": "That is the variance.", "b": "Yes."})]
+'''
+
+
+def make_small_course(root: Path) -> Path:
+    """Write the course into `root`, with a copy of this course's helpers without its lessons' built files."""
+    built = shutil.ignore_patterns("__pycache__", "lesson_*.py", "*.npz")
+    shutil.copytree(ROOT / "helpers", root / "helpers", ignore=built, symlinks=True)
+    shutil.copy(ROOT / "nbgrader_config.py", root)
+    folder = root / "solutions" / LESSON
+    folder.mkdir(parents=True)
+    (root / "course.toml").write_text(COURSE)
+    (folder / f"{LESSON}.py").write_text(TEXT, encoding="utf-8")
+    (folder / "answer_key.py").write_text(KEY, encoding="utf-8")
+    return root
+
+
+def run_command(root: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """`course ARGUMENTS` in the course at `root`."""
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    command = [sys.executable, "-m", "helpers", *arguments]
+    return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)

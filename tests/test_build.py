@@ -1,0 +1,604 @@
+"""`course build`: what it writes, what it refuses, and that solutions stay where they belong."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+from conftest import ROOT, lesson_names
+from small_course import COURSE, LESSON, TEXT, make_small_course, run_command
+
+from helpers.authoring.blocks import blocks_source
+from helpers.authoring.build import build, out_of_date, strays
+from helpers.authoring.execute import run_notebook
+from helpers.authoring.text import BEGIN, END, BuildError, is_answer, is_quiz, read_lesson
+from helpers.blocks import defined_names
+from helpers.course import CourseError, course, read
+
+LESSONS = lesson_names()
+each_lesson = pytest.mark.parametrize("lesson", LESSONS)
+
+
+def student(lesson: str):
+    return nbformat.read(ROOT / "notebooks" / lesson / f"{lesson}.ipynb", as_version=4)
+
+
+def solution(lesson: str):
+    return nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", as_version=4)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Path:
+    """The small course, built once; tests only read it."""
+    root = make_small_course(tmp_path_factory.mktemp("small") / "course")
+    result = run_command(root, "build")
+    assert result.returncode == 0, result.stderr
+    return root
+
+
+@pytest.fixture
+def own(small, tmp_path) -> Path:
+    """A copy of the built small course, to change."""
+    return shutil.copytree(small, tmp_path / "course", symlinks=True)
+
+
+def built_files(root: Path) -> dict[str, bytes]:
+    places = ["notebooks/*/*.ipynb", "solutions/*/*.ipynb", "helpers/answer_keys/*.npz", "helpers/blocks/lesson_*.py"]
+    paths = [path for place in places for path in root.glob(place)]
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
+
+
+# What the build writes
+
+
+@each_lesson
+def test_built_files_are_up_to_date(lesson):
+    assert out_of_date(course(), course().lesson(lesson)) == []
+
+
+def test_no_built_file_is_left_over():
+    assert strays(course()) == []
+
+
+@each_lesson
+def test_nbgrader_releases_the_same_bytes(lesson, tmp_path):
+    shutil.copy(ROOT / "nbgrader_config.py", tmp_path)
+    (tmp_path / "helpers").symlink_to(ROOT / "helpers")
+    source = tmp_path / "solutions" / lesson
+    source.mkdir(parents=True)
+    for name in (f"{lesson}.ipynb", f"{lesson}.py", "answer_key.py"):
+        shutil.copy(ROOT / "solutions" / lesson / name, source)
+    command = [sys.executable, "-m", "nbgrader", "generate_assignment", lesson, "--force"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    released = tmp_path / "notebooks" / lesson
+    assert [path.name for path in released.iterdir()] == [f"{lesson}.ipynb"]
+    ours = ROOT / "notebooks" / lesson / f"{lesson}.ipynb"
+    assert (released / f"{lesson}.ipynb").read_bytes() == ours.read_bytes()
+
+
+def test_building_again_gives_the_same_bytes(small, tmp_path):
+    other = make_small_course(tmp_path / "elsewhere")
+    assert run_command(other, "build").returncode == 0
+    first, second = built_files(small), built_files(other)
+    assert len(first) == 4 and first == second
+
+
+def test_no_run_keeps_outputs_of_unchanged_cells(own):
+    path = own / "solutions" / LESSON / f"{LESSON}.py"
+    path.write_text(TEXT.replace("## A picture", "## A picture\n# One more line."), encoding="utf-8")
+    before = nbformat.read(path.with_suffix(".ipynb"), as_version=4)
+    assert run_command(own, "build", "--no-run").returncode == 0
+    after = nbformat.read(path.with_suffix(".ipynb"), as_version=4)
+    assert "One more line." in after.cells[3].source
+    assert [cell.get("outputs") for cell in before.cells] == [cell.get("outputs") for cell in after.cells]
+
+
+@each_lesson
+def test_cells_have_names_of_their_own(lesson):
+    notebook = student(lesson)
+    ids = [cell["id"] for cell in notebook.cells]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", cell_id) for cell_id in ids)
+    assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
+    assert notebook.metadata.kernelspec.name == "python3" and notebook.metadata.language_info == {"name": "python"}
+
+
+@each_lesson
+def test_points_are_those_of_course_toml(lesson):
+    about = course().lesson(lesson)
+    marked = [cell.metadata.get("nbgrader", {}) for cell in student(lesson).cells]
+    points = {mark["grade_id"].removeprefix("check_"): mark["points"] for mark in marked if mark.get("grade")}
+    expected = about.points | dict.fromkeys(about.bonus, 0)
+    assert {name: value for name, value in points.items() if value or expected} == expected
+
+
+# The executed solution
+
+
+@each_lesson
+def test_solution_runs_to_its_end(lesson, executed_solution):
+    ran = executed_solution(lesson)
+    stored = solution(lesson)
+    assert [cell.source for cell in ran.cells] == [cell.source for cell in stored.cells]
+    for cell in stored.cells:
+        if cell.cell_type == "code":
+            assert cell.execution_count is not None, f"{cell['id']} was not executed: run course build {lesson}"
+
+
+@each_lesson
+def test_stored_solution_shows_every_figure_with_alt_text(lesson):
+    figures = 0
+    for cell in solution(lesson).cells:
+        for output in cell.get("outputs", []):
+            assert "image/png" not in output.get("data", {}), cell["id"]
+            for image in re.findall(r"<img[^>]*>", output.get("data", {}).get("text/html", "")):
+                figures += 1
+                assert len(re.search(r'alt="([^"]*)"', image)[1]) > 20, cell["id"]
+    assert figures > 0
+
+
+@each_lesson
+def test_untouched_notebook_runs_to_its_end(lesson):
+    ran = run_notebook(course(), student(lesson), ROOT / "notebooks" / lesson, lesson, allow_errors=True)
+    for cell in ran.cells:
+        if cell.cell_type != "code":
+            continue
+        assert cell.execution_count is not None
+        errors = [output for output in cell.outputs if output.output_type == "error"]
+        if cell["id"].startswith("check_"):
+            assert [error.ename for error in errors] == ["NotAnswered"], cell["id"]
+            assert "not answered yet" in str(cell.outputs), cell["id"]
+        elif "raises-exception" not in cell.metadata.get("tags", []) or is_answer(cell):
+            assert not errors, f"{cell['id']}: {errors}"
+
+
+def test_a_cell_that_raises_stops_the_build(own):
+    path = own / "solutions" / LESSON / f"{LESSON}.py"
+    path.write_text(TEXT.replace("axes.plot([1, 2])", 'raise OSError("no ink")'), encoding="utf-8")
+    result = run_command(own, "build")
+    assert result.returncode == 2
+    assert "cell a-picture--2 of the solution notebook raised OSError: no ink" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_check_that_fails_in_the_solution_stops_the_build(own):
+    path = own / "solutions" / LESSON / f"{LESSON}.py"
+    wrong = "scaled_scores = lambda Q, K: Q @ K.transpose(-2, -1)"
+    path.write_text(TEXT.replace("check(scaled_scores)", f"{wrong}\ncheck(scaled_scores)"), encoding="utf-8")
+    result = run_command(own, "build")
+    assert result.returncode == 2
+    assert "cell check_scaled_scores of the solution notebook raised CheckFailed" in result.stderr
+
+
+def test_a_figure_without_alt_text_stops_the_build(own):
+    path = own / "solutions" / LESSON / f"{LESSON}.py"
+    text = TEXT.replace('Picture(figure, alt="a line from 1 to 2")', "import matplotlib.pyplot as plt\nplt.plot([1, 2]);")
+    path.write_text(text, encoding="utf-8")
+    result = run_command(own, "build")
+    assert result.returncode == 2 and "a-picture--2 shows a figure without alt text" in result.stderr
+
+
+# --check
+
+PLACES = ("blocks", "answer_keys", "notebooks", "solutions")
+
+
+def home_and_lesson(root: Path):
+    home = read(root / "course.toml", root)
+    return home, home.lessons[0]
+
+
+
+def test_check_passes_on_what_was_just_built(own):
+    before = built_files(own)
+    result = run_command(own, "build", "--check")
+    assert (result.returncode, result.stdout) == (0, "1 lesson is up to date.\n"), result.stdout + result.stderr
+    assert built_files(own) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "stale"),
+    [
+        ((f"solutions/{LESSON}/{LESSON}.py", "# ## A picture", "# ## Another picture"), ["notebooks", "solutions"]),
+        ((f"solutions/{LESSON}/{LESSON}.py", "return x / 2", "return x * 0.5"), ["blocks", "solutions"]),
+        ((f"solutions/{LESSON}/answer_key.py", "Which way?", "Up or down?"), ["answer_keys"]),
+        ((f"solutions/{LESSON}/answer_key.py", "5, 4, dtype", "6, 4, dtype"), ["answer_keys"]),
+        (("helpers/blocks/lesson_04.py", "x / 2", "x / 3"), ["blocks"]),
+        ((f"notebooks/{LESSON}/{LESSON}.ipynb", "A tiny lesson", "A small lesson"), ["notebooks"]),
+        ((f"solutions/{LESSON}/{LESSON}.ipynb", "x / 2", "x / 3"), ["solutions"]),
+        (("course.toml", "= 83\nquiz_1 = 2", "= 82\nquiz_1 = 3"), ["answer_keys", "notebooks", "solutions"]),
+    ],
+    ids=["text", "solution", "hint", "case", "blocks", "student notebook", "solution notebook", "points"],
+)  # fmt: skip
+def test_check_lists_what_is_out_of_date(own, change, stale):
+    file, old, new = change
+    path = own / file
+    content = path.read_text(encoding="utf-8")
+    assert old in content
+    path.write_text(content.replace(old, new), encoding="utf-8")
+    before = built_files(own)
+    listed = out_of_date(*home_and_lesson(own))
+    assert sorted(name for name in PLACES if any(f"{name}/" in item for item in listed)) == sorted(stale), listed
+    assert built_files(own) == before
+
+
+def test_check_exits_with_1_and_prints_the_list(own):
+    (own / "helpers" / "blocks" / "lesson_04.py").unlink()
+    result = run_command(own, "build", "--check")
+    assert result.returncode == 1
+    assert result.stdout.splitlines()[1:] == ["  helpers/blocks/lesson_04.py"]
+
+
+def test_check_names_files_of_no_lesson(own):
+    (own / "helpers" / "blocks" / "lesson_09.py").write_text("")
+    result = run_command(own, "build", "--check")
+    assert result.returncode == 1 and "helpers/blocks/lesson_09.py (belongs to no lesson)" in result.stdout
+
+
+# Solutions stay where they belong
+
+
+class Solution:
+    """What would give an answer cell away: what it returns, and each two statements in a row, in a normal form."""
+
+    def __init__(self, source: str):
+        tree = ast.parse(source.split(BEGIN)[0] + source.split(BEGIN)[1].split(END)[0])
+        returned = [ast.unparse(node.value) for node in ast.walk(tree) if isinstance(node, ast.Return) and node.value]
+        self.expressions = {text for text in returned if len(text) > 25}
+        self.pairs = {pair for pair in pairs_of_statements(tree) if len("".join(pair)) > 40}
+
+
+def pairs_of_statements(tree: ast.AST) -> set[tuple[str, str]]:
+    pairs = set()
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        simple = [ast.unparse(part) if not hasattr(part, "body") else "" for part in body] if type(body) is list else []
+        pairs |= {pair for pair in zip(simple, simple[1:], strict=False) if all(pair)}
+    return {pair for pair in pairs if not pair[0].startswith(("'", '"'))}
+
+
+def solutions_of(lesson: str) -> dict[str, Solution]:
+    text = read_lesson(course(), course().lesson(lesson))
+    return {name: Solution(source) for name, source in text.answers.items() if not is_quiz(name)}
+
+
+def found_in_code(answer: Solution, source: str) -> list[str]:
+    tree = ast.parse(source)
+    expressions = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.expr)}
+    pairs = pairs_of_statements(tree)
+    return sorted(answer.expressions & expressions) + [" / ".join(pair) for pair in sorted(answer.pairs & pairs)]
+
+
+def found_in_prose(answer: Solution, prose: str) -> list[str]:
+    squeezed = re.sub(r"\s+", "", prose)
+    whole = answer.expressions | {"".join(pair) for pair in answer.pairs}
+    return sorted(text for text in whole if re.sub(r"\s+", "", text) in squeezed)
+
+
+def test_the_search_for_solutions_finds_them():
+    answer = Solution(TEXT.split('"solution": "scaled_scores"}\n')[1].split("\n# %%")[0])
+    assert found_in_code(answer, "def f(Q, K, width):\n    return Q @ K.transpose(-2,-1)  /  math.sqrt(width)")
+    assert found_in_code(answer, "width = Q.shape[-1]\nreturn_value = 1") == []
+    assert found_in_prose(answer, "Try `Q @ K.transpose(-2, -1) / math.sqrt(width)`.")
+
+
+@each_lesson
+def test_student_notebook_holds_no_solution(lesson):
+    notebook = student(lesson)
+    answers = solutions_of(lesson)
+    leaks, bug_hunt = [], False
+    for cell in notebook.cells:
+        assert "BEGIN SOLUTION" not in cell.source and "END SOLUTION" not in cell.source
+        if cell.cell_type == "markdown" and cell.source.lstrip().startswith("#"):
+            bug_hunt = "find the bug" in cell.source.lower()  # shows published code, all but one line of it right
+        if is_answer(cell):
+            assert re.search(r"raise NotImplementedError|^\w+ = None\b", cell.source, re.MULTILINE), cell["id"]
+        look = found_in_code if cell.cell_type == "code" else found_in_prose
+        for name, answer in answers.items():
+            leaks += [(cell["id"], name, text) for text in look(answer, cell.source) if not bug_hunt]
+    assert leaks == []
+    model_answers = [cell.source for cell in solution(lesson).cells if cell.metadata.get("nbgrader", {}).get("solution")
+                     and cell.cell_type == "markdown"]  # fmt: skip
+    released = "\n".join(cell.source for cell in notebook.cells)
+    assert all(text not in released for text in model_answers)
+
+
+@each_lesson
+def test_learners_wing_holds_no_solution(lesson):
+    answers = solutions_of(lesson)
+    leaks = []
+    for path in learners_wing():
+        source = path.read_text(encoding="utf-8")
+        for name, answer in answers.items():
+            leaks += [(path.name, name, text) for text in found_in_code(answer, source)]
+    assert leaks == []
+
+
+@each_lesson
+def test_answer_key_holds_numbers_and_words_only(lesson):
+    answers = solutions_of(lesson)
+    with np.load(ROOT / "helpers" / "answer_keys" / f"{lesson}.npz", allow_pickle=False) as stored:
+        assert all(stored[name].dtype.kind in "biufc" for name in stored.files)
+        manifest = stored["manifest"].tobytes().decode()
+    assert "lambda" not in manifest and "def " not in manifest
+    assert [text for answer in answers.values() for text in found_in_prose(answer, manifest)] == []
+
+
+def test_notebooks_folder_holds_notebooks_only():
+    paths = [path for path in (ROOT / "notebooks").rglob("*") if ".ipynb_checkpoints" not in path.parts]
+    files = [path for path in paths if path.is_file()]
+    assert files and all(path.suffix == ".ipynb" for path in files)
+
+
+def learners_wing() -> list[Path]:
+    """Sources of the learner's wing, the blocks of finished lessons left out."""
+    paths = [path for path in (ROOT / "helpers").rglob("*.py") if not {"authoring", "grading"} & set(path.parts)]
+    return [path for path in paths if not path.name.startswith("lesson_")]
+
+
+def test_wings_import_each_other_only_as_the_house_allows():
+    rules = {
+        "learner": (learners_wing(), ("helpers.authoring", "helpers.grading")),
+        "authoring": ((ROOT / "helpers" / "authoring").glob("*.py"), ("helpers.grading",)),
+        "grading": ((ROOT / "helpers" / "grading").glob("*.py"), ("helpers.authoring",)),
+    }
+    for paths, banned in rules.values():
+        for path in paths:
+            modules = {
+                name
+                for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                for name in (
+                    [node.module or ""] if isinstance(node, ast.ImportFrom)
+                    else [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                )
+            }  # fmt: skip
+            assert not [name for name in modules if name.startswith(banned)], path
+
+
+# Blocks
+
+
+def test_blocks_name_their_source_and_import_what_they_need(small):
+    source = (small / "helpers" / "blocks" / "lesson_04.py").read_text()
+    assert source.startswith(f"# Made by `course build` from solutions/{LESSON}/{LESSON}.py; never edited here.\n")
+    assert "import math" in source and "import torch" not in source and "SOLUTION" not in source
+    assert defined_names(source) == {"scaled_scores", "halved"}
+
+
+def test_blocks_import_one_lesson_at_a_time_and_do_without_later_ones(own):
+    (own / "helpers" / "blocks" / "lesson_05.py").write_text("raise RuntimeError('imported')\ndef later(): pass\n")
+    program = textwrap.dedent("""
+        import sys
+        from helpers.blocks import halved
+        print(halved(3), "helpers.blocks.lesson_05" in sys.modules, "later" in dir(sys.modules["helpers.blocks"]))
+        try:
+            from helpers.blocks import unheard_of
+        except ImportError as error:
+            print(error)
+    """)
+    result = subprocess.run([sys.executable, "-c", program], cwd=own, capture_output=True, text=True)
+    assert result.stdout.startswith("1.5 False True\n") and "unheard_of" in result.stdout, result.stderr
+
+
+def test_helpers_import_no_torch():
+    program = "import sys, helpers; print(callable(helpers.check), callable(helpers.progress), 'torch' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert result.stdout == "True True False\n", result.stderr
+    program = "import helpers, helpers.check.codec; print(callable(helpers.check))"
+    result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert result.stdout == "True\n", result.stderr
+
+
+def test_one_version_everywhere():
+    import tomllib
+
+    import helpers
+
+    packaged = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert packaged == helpers.__version__ == course().tag.removeprefix("v")
+
+
+# The set-up cell
+
+
+def set_up_cell(root: Path, clone: str = "") -> str:
+    source = next(cell.source for cell in read_lesson(*home_and_lesson(root)).notebook.cells if cell["id"] == "setup")
+    return source.replace("'0.1.0', ''", f"'0.1.0', {clone!r}")
+
+
+def run_set_up(folder: Path, source: str, installed: Path | None = None) -> subprocess.CompletedProcess:
+    """Run the cell twice as a script in `folder`, without site-packages but with the folder `installed`."""
+    script = folder / "cell.py"
+    script.write_text(f"{source}\n{source}\nimport helpers, sys\nprint(helpers.__file__)\n"
+                      "print(len(sys.path) - len(set(sys.path)))\n")  # fmt: skip
+    environment = {"PATH": os.environ["PATH"]} | ({"PYTHONPATH": str(installed)} if installed else {})
+    return subprocess.run([sys.executable, "-S", script], cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def place_of_helpers(result: subprocess.CompletedProcess) -> Path:
+    assert result.returncode == 0, result.stderr
+    *_, place, doubled = result.stdout.splitlines()
+    assert doubled == "0"
+    return Path(place).parents[1]
+
+
+def test_set_up_finds_the_course_in_a_parent_folder(small):
+    folder = small / "notebooks" / LESSON
+    assert place_of_helpers(run_set_up(folder, set_up_cell(small))) == small
+    (folder / "cell.py").unlink()
+
+
+@pytest.mark.parametrize(("version", "wins"), [("0.1.0", "installed"), ("0.0.9", "parent")])
+def test_set_up_prefers_an_installed_course_of_its_own_version_only(own, tmp_path, version, wins):
+    installed = tmp_path / "site"
+    shutil.copytree(own / "helpers", installed / "helpers", symlinks=True)
+    about = installed / f"attention_course-{version}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: attention-course\nVersion: {version}\n")
+    result = run_set_up(own / "notebooks", set_up_cell(own), installed)
+    assert place_of_helpers(result) == {"installed": installed, "parent": own}[wins]
+
+
+def test_set_up_unpacks_the_course_beside_the_notebook(small, tmp_path):
+    shutil.make_archive(str(tmp_path / "attention-course"), "zip", small, "helpers")
+    assert place_of_helpers(run_set_up(tmp_path, set_up_cell(small))) == tmp_path / "attention-course"
+
+
+def test_set_up_clones_the_tag_where_a_repository_is_named(own, tmp_path):
+    def git(*command):
+        name = ["-c", "user.name=test", "-c", "user.email=test@example.org"]
+        subprocess.run(["git", *name, *command], cwd=own, check=True, capture_output=True)
+
+    git("init"), git("add", "."), git("commit", "-m", "course"), git("tag", "v0.1.0")
+    folder = tmp_path / "colab"
+    folder.mkdir()
+    result = run_set_up(folder, set_up_cell(own, clone=own.as_uri()))
+    assert place_of_helpers(result) == folder / "attention-course"
+
+
+def test_set_up_names_a_foreign_package(small, tmp_path):
+    (tmp_path / "helpers").mkdir()
+    (tmp_path / "helpers" / "__init__.py").write_text("")
+    result = run_set_up(tmp_path, set_up_cell(small))
+    last = result.stderr.strip().splitlines()[-1]
+    assert "Another package named helpers hides the course's own" in last and str(tmp_path / "helpers") in last
+
+
+def test_set_up_says_in_one_sentence_that_nothing_was_found(small, tmp_path):
+    result = run_set_up(tmp_path, set_up_cell(small))
+    assert "The course is not here: put this notebook back" in result.stderr.strip().splitlines()[-1]
+
+
+def test_set_up_shows_the_sentence_without_a_traceback(small, tmp_path):
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shown = []
+    shell = InteractiveShell()
+    shell._showtraceback = lambda kind, value, lines: shown.extend(lines)
+    source = set_up_cell(small).replace("        import helpers\n", "        import no_such_course as helpers\n")
+    shell.run_cell(source)
+    assert len(shown) == 1 and shown[0].startswith("The course is not here")
+
+
+def test_a_named_repository_gives_badge_and_clone(own):
+    named = COURSE.replace('owner = ""', 'owner = "someone"').replace('repository = ""', 'repository = "somewhere"')
+    (own / "course.toml").write_text(named)
+    cells = read_lesson(*home_and_lesson(own)).notebook.cells
+    page = f"https://colab.research.google.com/github/someone/somewhere/blob/v0.1.0/notebooks/{LESSON}/{LESSON}.ipynb"
+    assert page in cells[0].source
+    assert "'https://github.com/someone/somewhere', 'v0.1.0')" in next(c.source for c in cells if c["id"] == "setup")
+
+
+@each_lesson
+def test_no_badge_without_a_repository(lesson):
+    if not course().url:
+        assert "colab.research" not in "".join(cell.source for cell in student(lesson).cells)
+
+
+# What it refuses, in words
+
+
+def refusal(own: Path, old: str, new: str, file: str = f"solutions/{LESSON}/{LESSON}.py") -> str:
+    """The sentence with which the changed lesson is refused."""
+    path = own / file
+    content = path.read_text(encoding="utf-8")
+    assert old in content
+    path.write_text(content.replace(old, new), encoding="utf-8")
+    with pytest.raises(BuildError) as refused:
+        build(*home_and_lesson(own), execute=False)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("def halved(x):", "def halved(x:", "04_tiny.py line 47: "),
+        ('"solution": "halved"', '"answer": "halved"', "must be solution, grade or written"),
+        ("check(halved)", "check(halved)" + "\n# more" * 30, "cell check_halved has 31 lines, and 25 are the most"),
+        ('# %% nbgrader={"grade": "halved"}\ncheck(halved)\n', "", "halved has an answer cell and no check cell"),
+        ("    return x / 2\n    ### END SOLUTION", "    return x / 2", "halved needs one ### BEGIN SOLUTION"),
+        ("<details><summary>Hint 2</summary>\n# Two of them", "# Two of them", "halved needs two hints"),
+        ("# How does the variance grow?", "# Q@K.transpose(-2, -1)/math.sqrt(width)", "hint of scaled_scores gives"),
+        ("## Quiz", "## A picture", "read alike"),
+        ("return x / 2", "return np.divide(x, 2)", "a solution uses np"),
+        ('"grade": "halved"', '"grade": "scaled_scores"', "scaled_scores has two check cells"),
+        ('# %% tags=["setup"]', "# %%", "exactly one set-up cell"),
+        ("\nquiz_1 = None", "\nhalf = 0  ### BEGIN SOLUTION\nquiz_1 = None", "quiz_1 needs one ### BEGIN SOLUTION"),
+        ("axes.plot([1, 2])", "### BEGIN SOLUTION", "a solution stands outside an answer cell"),
+    ],
+)  # fmt: skip
+def test_a_lesson_that_breaks_a_rule_is_refused_in_words(tmp_path, old, new, said):
+    root = tmp_path / "course"
+    (root / "solutions" / LESSON).mkdir(parents=True)
+    (root / "course.toml").write_text(COURSE)
+    assert old in TEXT
+    (root / "solutions" / LESSON / f"{LESSON}.py").write_text(TEXT.replace(old, new), encoding="utf-8")
+    with pytest.raises(BuildError, match=re.escape(said)):
+        blocks_source(read_lesson(*home_and_lesson(root)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("scaled_scores = 83", "scaled_scores = 80", "add up to 97, not to 100"),
+        ("quiz_1 = 2", "quiz_2 = 2", "course.toml gives points for quiz_2"),
+        ("halved = 5", "", "gives no points for halved"),
+        ("halved = 5", "halved = 5\nquiz_1 = 2", "stands under points and under bonus"),
+    ],
+)
+def test_points_that_do_not_fit_are_refused_in_words(tmp_path, old, new, said):
+    root = tmp_path / "course"
+    (root / "solutions" / LESSON).mkdir(parents=True)
+    (root / "course.toml").write_text(COURSE.replace(old, new))
+    (root / "solutions" / LESSON / f"{LESSON}.py").write_text(TEXT, encoding="utf-8")
+    with pytest.raises(BuildError, match=re.escape(said)):
+        read_lesson(*home_and_lesson(root))
+
+
+def test_a_broken_course_file_is_refused_in_words(tmp_path):
+    path = tmp_path / "course.toml"
+    path.write_text('owner = "')
+    with pytest.raises(CourseError, match="is not valid TOML"):
+        read(path, tmp_path)
+    path.write_text(COURSE.replace('owner = ""', ""))
+    with pytest.raises(CourseError, match="lacks 'owner'"):
+        read(path, tmp_path)
+
+
+def test_an_unknown_lesson_is_refused_with_the_known_ones():
+    result = run_command(ROOT, "build", "99_magic")
+    assert result.returncode == 2
+    assert result.stderr == f"There is no lesson '99_magic'. The lessons are: {', '.join(LESSONS)}.\n"
+
+
+def test_a_lesson_without_its_files_is_refused_in_words(own):
+    (own / "solutions" / LESSON / "answer_key.py").unlink()
+    result = run_command(own, "build", "--no-run")
+    assert result.returncode == 2 and result.stderr.startswith(f"solutions/{LESSON}/answer_key.py is missing.")
+    (own / "solutions" / LESSON / f"{LESSON}.py").unlink()
+    result = run_command(own, "build", "--no-run")
+    assert result.returncode == 2 and result.stderr.startswith(f"solutions/{LESSON}/{LESSON}.py is missing.")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("quizzes = [", "quizzes = [[", "answer_key.py line "),
+        ("import Exercise, Mistake", "import Exercises, Mistake", "does not run: ImportError"),
+        ('Quiz("quiz_1"', 'Quiz("quiz_7"', "describes quiz_7, which has no answer cell"),
+        ('Exercise("halved"', 'Exercise("scaled_scores"', "does not describe halved"),
+        ("draw.normal(*lead, 5, dtype=dtype),)", "draw.word(),)", "the reference raised TypeError"),
+    ],
+)
+def test_an_answer_key_that_does_not_fit_is_refused_in_words(own, old, new, said):
+    assert said in refusal(own, old, new, f"solutions/{LESSON}/answer_key.py")
