@@ -11,7 +11,7 @@ from collections import Counter
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.record import GradingStopped, Result
 
-SHOWN_FLAGS = 8
+SHOWN_FLAGS = 6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +69,7 @@ def summary(graded: str, results: list[Result], report) -> list[str]:
     totals = [report.totals[result.student] for result in results if result.student in report.totals]
     lines = [f"{graded} · mean {statistics.mean(totals):.1f} · median {statistics.median(totals):.4g}"]
     counts = Counter(
-        label for result in results for exercise, (name, label) in result.mistakes.items()
+        label.rstrip(".") for result in results for exercise, (name, label) in result.mistakes.items()
         if name != "not_answered" and not exercise.startswith("quiz_")
     )  # fmt: skip
     if counts:
@@ -77,14 +77,22 @@ def summary(graded: str, results: list[Result], report) -> list[str]:
     if report.to_grade:
         answers = "answer" if report.to_grade == 1 else "answers"
         lines.append(f"  {report.to_grade} written {answers} to grade by hand in Formgrader")
-    odd = [(result.student, text) for result in results for text in [result.problem, *result.flags] if text]
+    problems = [result for result in results if result.problem]
+    if problems:
+        lines.append(f"  {len(problems)} could not be graded and {'needs' if len(problems) == 1 else 'need'} a person:")
+        lines += [f"    {result.student}: {result.problem}" for result in problems[:SHOWN_FLAGS]]
+    odd = [result for result in results if result.flags]
     if odd:
-        texts = [f"{student} ({text})" for student, text in odd[:SHOWN_FLAGS]]
-        more = [f"{len(odd) - SHOWN_FLAGS} more in the report"] if len(odd) > SHOWN_FLAGS else []
-        lines.append(f"  {len(odd)} {'flag' if len(odd) == 1 else 'flags'} to look at: " + " · ".join(texts + more))
+        texts = [f"{result.student} ({_short(result.flags)})" for result in odd[:SHOWN_FLAGS]]
+        lines.append(f"  {len(odd)} to look at: " + " · ".join(texts + ["…"] * (len(odd) > SHOWN_FLAGS)))
     if any(result.unsafe for result in results):
         lines.append("  graded without a sandbox (--unsafe)")
     return lines
+
+
+def _short(flags: list[str]) -> str:
+    more = f" and {len(flags) - 1} more" if len(flags) > 1 else ""
+    return (flags[0] if len(flags[0]) <= 60 else flags[0][:57] + "...") + more
 
 
 def _gradebook(folders: Folders) -> str:

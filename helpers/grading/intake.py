@@ -259,7 +259,7 @@ def _merge(cells: list[dict], release: Release, flags: list[str]) -> list[Intake
                 if grade_id in release.written:
                     source = _join(cells, names, grade_id, pristine["source"])
                     merged = [m for m in merged if m.metadata.get("copy") != grade_id]
-                flags.append(f"copied answer cell: {grade_id} (all copies ran, the last definition counts)")
+                flags.append(f"copied answer cell: {grade_id}")
             if cell["cell_type"] != pristine["cell_type"]:
                 flags.append(f"answer cell {grade_id} had become a {cell['cell_type']} cell; it was changed back")
             merged.append(_named(grade_id, release, source, cell["attachments"]))
@@ -317,19 +317,17 @@ def _named(grade_id: str, release: Release, source: str, attachments: dict | Non
 
 def _restore(merged: list[IntakeCell], release: Release, flags: list[str]) -> None:
     """Put back what the learner deleted, behind the cell that comes before it in the release."""
-    previous = None
+    previous, deleted = None, []
     for grade_id, pristine in release.graded.items():
         places = {cell.grade_id: index for index, cell in enumerate(merged) if cell.grade_id}
         if grade_id not in places:
-            learners = _learners(pristine)
-            blank = learners and pristine["cell_type"] == "code"
-            if previous is None:
-                place = 0
-            else:
-                place = places[previous] + 1
+            blank = _learners(pristine) and pristine["cell_type"] == "code"
+            place = 0 if previous is None else places[previous] + 1
             merged.insert(place, _named(grade_id, release, "" if blank else pristine["source"]))
-            flags.append(f"deleted {'answer' if learners else 'check'} cell: {grade_id} (put back)")
+            deleted.append(grade_id)
         previous = grade_id
+    if deleted:
+        flags.append(f"deleted {'cell' if len(deleted) == 1 else 'cells'}: {', '.join(deleted)} (put back)")
 
 
 def _timestamp(folder: Path, flags: list[str]) -> str | None:

@@ -175,7 +175,8 @@ class Recorder:
 
         facts = {"timestamp": submission.timestamp} if submission.timestamp else {}
         self.gradebook.update_or_create_student(submission.student)
-        handed_in = self.gradebook.update_or_create_submission(self.lesson, submission.student, **facts)
+        with self.gradebook.db.no_autoflush:
+            handed_in = self.gradebook.update_or_create_submission(self.lesson, submission.student, **facts)
         recorded = next(n for n in handed_in.notebooks if n.name == self.lesson)
         grades = {grade.name: grade for grade in recorded.grades}
         comments = {comment.name: comment for comment in recorded.comments}

@@ -102,7 +102,7 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
             waiting = waits and manual is None
             row.scores[grade_id] = None if waiting else score
             row.total += score
-            report.to_grade += bool(waiting)
+            report.to_grade += bool(waiting) and not report.results[student].problem
     report.rows = list(rows.values())
     return report
 

@@ -1,0 +1,333 @@
+"""A made-up class of thirty, from the solutions and the known mistakes: `make grade` shows a teacher the whole way.
+
+The students have numbers, not names; what each was made of, and so what each deserves, is known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import importlib.util
+import inspect
+import json
+import os
+import random
+import shutil
+import sys
+import textwrap
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from helpers.grading.folders import ROOT, Folders, load, shown
+from helpers.grading.intake import read_release
+from helpers.grading.record import GradingStopped
+
+STUDENTS = 30
+SEED = 2017
+MARKER = ".sample-class"
+WRITTEN = "The scores grow with the width, so the softmax would put nearly all of its weight on one key."
+
+
+@dataclass
+class Made:
+    """One student of the sample class. deserves: exercise -> points (bonus exercises too). odd: what is unusual."""
+
+    student: str
+    odd: str
+    deserves: dict[str, float]
+    mistakes: dict[str, str] = field(default_factory=dict)
+
+
+class Lesson:
+    """What students of a lesson are made from."""
+
+    def __init__(self, folders: Folders, name: str):
+        from helpers.check.key import load_keys
+
+        self.name = name
+        self.release = json.loads(folders.notebook(name).read_text(encoding="utf-8"))
+        self.written = set(read_release(folders.notebook(name)).written)
+        solved = json.loads((ROOT / "solutions" / name / f"{name}.ipynb").read_text(encoding="utf-8"))
+        self.solutions = {grade_id(cell): text(cell) for cell in solved["cells"] if grade_id(cell)}
+        self.keys = load_keys(name)
+        self.exercises = [name for name, key in self.keys.items() if key.kind == "exercise"]
+        self.quizzes = [name for name, key in self.keys.items() if key.kind != "exercise"]
+        module = load_answer_key(name)
+        self.mistakes = {
+            exercise.name: {m.name: source for m in exercise.mistakes if (source := as_answer(m.answer, exercise.name))}
+            for exercise in module.exercises
+        }
+
+    def deserved(self, exercise: str, mistake: str) -> float:
+        """The points of a known mistake, from what the stored key says that it returns."""
+        from helpers.check.verdict import decide
+
+        key = self.keys[exercise]
+        known = next(known for known in key.mistakes if known.name == mistake)
+        return float(decide(key, copy.deepcopy(known.observations)).points)
+
+
+def grade_id(cell: dict) -> str | None:
+    return cell["metadata"].get("nbgrader", {}).get("grade_id")
+
+
+def text(cell: dict) -> str:
+    return cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
+
+
+def load_answer_key(lesson: str):
+    """The lesson's answer_key.py as a module."""
+    path = ROOT / "solutions" / lesson / "answer_key.py"
+    spec = importlib.util.spec_from_file_location(f"answer_key_{lesson}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def as_answer(answer, name: str) -> str | None:
+    """The source of a mistake as the cell of a student who made it: a function or class of the exercise's name, with
+    the imports and helpers of the answer key that it uses. None where it has no source of its own."""
+    if not (inspect.isfunction(answer) or inspect.isclass(answer)) or "<" in answer.__qualname__:
+        return None
+    module = ast.parse(Path(inspect.getsourcefile(answer)).read_text(encoding="utf-8"))
+    defined = {}
+    for node in module.body:
+        for known in _names_made(node):
+            defined[known] = node
+    if answer.__name__ not in defined:
+        return None
+    body = copy.deepcopy(defined[answer.__name__])
+    needed, queue = [], [body]
+    while queue:
+        for used in {n.id for n in ast.walk(queue.pop()) if isinstance(n, ast.Name)} - {answer.__name__}:
+            node = defined.get(used)
+            if node is not None and node not in needed:
+                needed.append(node)
+                queue.append(node)
+    for node in ast.walk(body):
+        if isinstance(node, ast.Name) and node.id == answer.__name__:
+            node.id = name
+    body.name = name
+    parts = [ast.unparse(node) for node in module.body if node in needed] + [ast.unparse(body)]
+    return "\n\n".join(parts)
+
+
+def _names_made(node: ast.stmt) -> list[str]:
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return [node.name]
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return [(alias.asname or alias.name).split(".")[0] for alias in node.names]
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return []
+
+
+def hand_in(folders: Folders, lesson: Lesson, student: str, answers: dict[str, str], edit=None, encoding="utf-8"):
+    """Write a student's notebook: the release with `answers` in its answer cells. edit: changes the list of cells."""
+    notebook = copy.deepcopy(lesson.release)
+    for cell in notebook["cells"]:
+        if grade_id(cell) in answers:
+            cell["source"] = answers[grade_id(cell)]
+    if edit:
+        notebook["cells"] = edit(notebook["cells"])
+    folder = folders.submitted / student / lesson.name
+    folder.mkdir(parents=True, exist_ok=True)
+    content = json.dumps(notebook, ensure_ascii=False).encode(encoding, "replace")
+    (folder / f"{lesson.name}.ipynb").write_bytes(content)
+
+
+def make_class(folders: Folders, lesson: Lesson, size: int = STUDENTS, seed: int = SEED) -> list[Made]:
+    """Hand in for `size` students: right ones, ones with known mistakes, unfinished and odd ones."""
+    dice = random.Random(seed)
+    made = []
+    odd = dict(zip(range(size - len(ODD), size), ODD, strict=True)) if size > len(ODD) else {}
+    for number in range(size):
+        student = f"student-{number + 1:02d}"
+        answers = {name: lesson.solutions[name] for name in lesson.exercises}
+        for name in lesson.quizzes:  # any honest attempt at a quiz earns its points
+            answers[name] = f"{name} = {dice.choice(sorted(lesson.keys[name].explanations))!r}"
+        answers |= dict.fromkeys(lesson.written, WRITTEN)
+        names = [*lesson.exercises, *lesson.quizzes]
+        one = Made(student, "", {name: float(lesson.keys[name].points) for name in names})
+        edit, encoding = None, "utf-8"
+        if number in odd:
+            one.odd, change = odd[number]
+            edit, encoding = change(lesson, dice, answers, one) or (None, "utf-8")
+        elif number >= size // 4:
+            _make_mistakes(lesson, dice, answers, one)
+        if number % 7 == 6 and not one.odd:
+            _leave_unfinished(lesson, dice, answers, one)
+        hand_in(folders, lesson, student, answers, edit, encoding)
+        made.append(one)
+    return made
+
+
+def _make_mistakes(lesson: Lesson, dice, answers: dict, one: Made) -> None:
+    able = [name for name in lesson.exercises if lesson.mistakes[name]]
+    for exercise in dice.sample(able, min(len(able), dice.choice((1, 1, 2, 3)))):
+        mistake = sorted(lesson.mistakes[exercise])[int(len(lesson.mistakes[exercise]) * dice.random() ** 2)]
+        answers[exercise] = lesson.mistakes[exercise][mistake]
+        one.mistakes[exercise] = mistake
+        one.deserves[exercise] = lesson.deserved(exercise, mistake)
+
+
+def _blank(answers: dict, one: Made, names: list[str]) -> None:
+    for name in names:
+        answers.pop(name)
+        one.mistakes.pop(name, None)
+        one.deserves[name] = 0.0
+
+
+def _leave_unfinished(lesson: Lesson, dice, answers: dict, one: Made) -> None:
+    first = dice.randrange(1, len(lesson.exercises))
+    _blank(answers, one, lesson.exercises[first:])
+
+
+def _all_blank(lesson, dice, answers, one):
+    _blank(answers, one, [*lesson.exercises, *lesson.quizzes])
+    answers.clear()
+
+
+def _syntax_error(lesson, dice, answers, one):
+    name = lesson.exercises[0]
+    answers[name] += "\n)"
+    one.deserves[name] = 0.0
+
+
+def _endless_loop(lesson, dice, answers, one):
+    name = lesson.exercises[-1]
+    answers[name] = "while True:\n    pass\n" + answers[name]
+    one.deserves[name] = 0.0
+
+
+def _no_checks(lesson, dice, answers, one):
+    def edit(cells):
+        return [cell for cell in cells if not (grade_id(cell) or "").startswith("check_")]
+
+    return edit, "utf-8"
+
+
+def _copied_answer(lesson, dice, answers, one):
+    """A wrong first try, copied and mended below: the last definition counts."""
+    name = lesson.exercises[0]
+
+    def edit(cells):
+        place = next(i for i, cell in enumerate(cells) if grade_id(cell) == name)
+        first = copy.deepcopy(cells[place]) | {"source": f"def {name}(*inputs):\n    return None", "id": "first-try"}
+        return [*cells[:place], first, *cells[place:]]
+
+    return edit, "utf-8"
+
+
+def _old_encoding(lesson, dice, answers, one):
+    name = lesson.exercises[0]
+    answers[name] += "\n# une réponse déjà vérifiée"
+    return (lambda cells: [_without_wide_letters(cell) for cell in cells]), "latin-1"
+
+
+def _without_wide_letters(cell: dict) -> dict:
+    return cell | {"source": text(cell).encode("latin-1", "replace").decode("latin-1")}
+
+
+def _raises(lesson, dice, answers, one):
+    name = lesson.exercises[0]
+    answers[name] = f"def {name}(*inputs):\n    raise ValueError('I am stuck here')"
+    one.deserves[name] = 0.0
+
+
+def _warns(lesson, dice, answers, one):
+    for name in lesson.exercises:
+        answers[name] = f"import warnings\nwarnings.warn('nothing is wrong with {name}')\n" + answers[name]
+
+
+# Odd things that honest students hand in; each has one student.
+ODD = [
+    ("blank", _all_blank), ("a syntax error", _syntax_error), ("an endless loop", _endless_loop),
+    ("check cells deleted", _no_checks), ("an answer cell copied", _copied_answer), ("Latin-1", _old_encoding),
+    ("raises", _raises), ("warnings on stderr", _warns),
+]  # fmt: skip
+
+
+def prepare(gradebook: Path) -> Folders:
+    """An empty folder for a sample class. A folder that holds anything else is left alone: GradingStopped."""
+    gradebook = gradebook.resolve()
+    if gradebook.exists() and any(gradebook.iterdir()):
+        if not (gradebook / MARKER).is_file():
+            raise GradingStopped(
+                f"{shown(gradebook)} holds something that is no sample class; nothing was changed. Name another folder."
+            )
+        shutil.rmtree(gradebook)
+    gradebook.mkdir(parents=True, exist_ok=True)
+    (gradebook / MARKER).write_text("Made by helpers/grading/sample_class.py; removed when it runs again.\n")
+    return load(gradebook)[0]
+
+
+def default_lessons(folders: Folders) -> list[str]:
+    """Lessons 3 and 4 where they are built, else the last one that is."""
+    able = [name for name in folders.lessons() if (ROOT / "helpers" / "answer_keys" / f"{name}.npz").is_file()]
+    able = [name for name in able if read_release(folders.notebook(name)).checks]
+    return [name for name in able if name[:2] in ("03", "04")] or able[-1:]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Make the class, grade it, write feedback and report, say where they lie."""
+    parser = argparse.ArgumentParser(prog="make grade", description=__doc__.splitlines()[0])
+    parser.add_argument("lesson", nargs="*", help="lessons (default: 03_query_key and 04_scaling)")
+    parser.add_argument("--folder", type=Path, default=ROOT / "gradebook" / "sample")
+    parser.add_argument("--students", type=int, default=STUDENTS)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--unsafe", action="store_true", help="grade without a sandbox where there is no bubblewrap")
+    args = parser.parse_args(argv)
+    from helpers.grading import grade
+
+    try:
+        folders = prepare(args.folder)
+        lessons = args.lesson or default_lessons(folders)
+        if not lessons:
+            raise GradingStopped("No lesson is built yet; see `course build`.")
+        for name in lessons:
+            if not folders.notebook(name).is_file():
+                raise GradingStopped(f"There is no lesson {name!r}. Lessons: {', '.join(folders.lessons())}.")
+            made = make_class(folders, Lesson(folders, name), args.students, args.seed)
+            print(f"{name}: a sample class of {len(made)} in {shown(folders.submitted)}")
+            choices = ["--gradebook", str(folders.gradebook), "--feedback", *(["--unsafe"] if args.unsafe else [])]
+            chosen = argparse.ArgumentParser()
+            grade.add_arguments(chosen)
+            _, config = load(folders.gradebook)
+            results = grade.grade_and_tell(folders, config, chosen.parse_args([name, *choices]))
+            _tell_differences(made, results)
+    except GradingStopped as stopped:
+        print(stopped, file=sys.stderr)
+        return 2
+    where = os.path.relpath(folders.gradebook, ROOT)
+    print(textwrap.dedent(f"""
+        Look around:
+          feedback pages   {shown(folders.feedback)}/student-01/{lessons[0]}/{lessons[0]}.html
+          Formgrader       COURSE_GRADEBOOK={where} jupyter lab, then Nbgrader > Formgrader
+    """).rstrip())
+    return 0
+
+
+def differences(made: list[Made], results) -> list[str]:
+    """Where a score is not what the student was made to deserve; empty when the grader is right."""
+    found = {result.student: {**result.points, **result.bonus} for result in results}
+    wrong = []
+    for one in made:
+        for exercise, points in one.deserves.items():
+            got = found[one.student].get(exercise, -1.0)
+            if abs(got - points) > 1e-9:
+                wrong.append(f"{one.student} ({one.odd or 'ordinary'}): {exercise} got {got:g}, deserves {points:g}")
+    return wrong
+
+
+def _tell_differences(made: list[Made], results) -> None:
+    wrong = differences(made, results)
+    print(f"  {len(made) * len(made[0].deserves)} scores, {len(wrong) or 'none'} other than deserved")
+    for line in wrong:
+        print("    " + line)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

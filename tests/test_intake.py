@@ -1,0 +1,230 @@
+"""From what was handed in to cells that can be judged: nothing odd stops a class, nothing honest is lost."""
+
+import json
+import os
+
+import pytest
+
+from helpers.grading.batch import judge_input
+from helpers.grading.intake import LARGEST, find_submissions, read_release, read_submission
+
+LESSON = "04_scaling"
+STUB = "*Write your answer here.*"
+
+
+def cell(kind, source, grade_id=None, grade=False, solution=False, points=None):
+    made = {"cell_type": kind, "source": source, "metadata": {}, "id": grade_id or f"id-{abs(hash(source)) % 10**8}"}
+    if grade_id:
+        facts = {"grade_id": grade_id, "grade": grade, "solution": solution, "locked": grade and not solution}
+        made["metadata"]["nbgrader"] = facts | ({"points": points} if grade else {})
+    return made | ({"outputs": [], "execution_count": None} if kind == "code" else {})
+
+
+def lesson_cells(*exercises):
+    cells = [cell("markdown", "# Scaling"), cell("code", "import torch")]
+    for name in exercises:
+        cells.append(cell("code", f"def {name}():\n    raise NotImplementedError", name, solution=True))
+        cells.append(cell("code", f"check({name})", f"check_{name}", grade=True, points=10))
+    return [*cells, cell("markdown", STUB, "written_1", grade=True, solution=True, points=15)]
+
+
+def as_notebook(cells, minor=5):
+    return {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": minor}
+
+
+@pytest.fixture
+def course(tmp_path):
+    """The folders of a course with two lessons, and what reads a student's submission of the first."""
+    for lesson, exercises in ((LESSON, ("first", "second")), ("03_query_key", ("select", "project"))):
+        folder = tmp_path / "notebooks" / lesson
+        folder.mkdir(parents=True)
+        (folder / f"{lesson}.ipynb").write_text(json.dumps(as_notebook(lesson_cells(*exercises))))
+    return tmp_path
+
+
+@pytest.fixture
+def read(course):
+    def read(content, name=f"{LESSON}.ipynb", student="ada"):
+        folder = course / "submitted" / student / LESSON
+        folder.mkdir(parents=True, exist_ok=True)
+        if content is not None:
+            if not isinstance(content, bytes):
+                content = json.dumps(content, ensure_ascii=False).encode()
+            (folder / name).write_bytes(content)
+        release = read_release(course / "notebooks" / LESSON / f"{LESSON}.ipynb")
+        return read_submission(course / "submitted", student, release, course / "notebooks")
+
+    return read
+
+
+def answered(**sources):
+    cells = lesson_cells("first", "second")
+    for one in cells:
+        name = one["metadata"].get("nbgrader", {}).get("grade_id")
+        one["source"] = sources.get(name, one["source"])
+    return cells
+
+
+def names(submission):
+    return [one.grade_id for one in submission.cells if one.grade_id]
+
+
+WHOLE = ["first", "check_first", "second", "check_second", "written_1"]
+
+
+def test_an_ordinary_submission_comes_through_as_it_is(read):
+    submission = read(as_notebook(answered(first="def first(): return 1", written_1="Because of the width.")))
+    assert submission.problem is None and submission.flags == []
+    assert names(submission) == WHOLE
+    judged = judge_input(submission)
+    assert [(c.kind, c.exercise) for c in judged] == [
+        ("learner", None), ("learner", "first"), ("check", "first"), ("learner", "second"), ("check", "second"),
+    ]  # fmt: skip
+    assert judged[1].source == "def first(): return 1"
+    assert submission.cells[-1].source == "Because of the width."
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1"])
+def test_common_encodings(read, encoding):
+    text = json.dumps(as_notebook(answered(first="def first(): return 'déjà'")), ensure_ascii=False)
+    submission = read(text.encode(encoding))
+    assert submission.problem is None
+    assert submission.cells[2].source == "def first(): return 'déjà'"
+
+
+def test_an_unknown_minor_version_and_sources_as_lists(read):
+    cells = answered()
+    cells[2]["source"] = ["def first():\n", "    return 1"]
+    submission = read(as_notebook(cells, minor=99) | {"surprise": {"a": 1}})
+    assert submission.problem is None and submission.cells[2].source == "def first():\n    return 1"
+
+
+def test_lone_surrogates_can_be_written_again(read):
+    raw = json.dumps(as_notebook(answered(first="x = 'HERE'"))).replace("HERE", "\\ud800").encode()
+    read(raw).cells[2].source.encode("utf-8")
+
+
+def test_deleted_edited_copied_and_moved_check_cells_are_restored(read):
+    cells = answered(first="def first(): return 1")
+    deleted = read(as_notebook([c for c in cells if "check_" not in str(c["metadata"])]))
+    assert names(deleted) == WHOLE and "deleted cells: check_first, check_second" in deleted.flags[0]
+    edited = read(as_notebook(answered(check_first="print('20 points')")))
+    assert edited.cells[3].source == "check(first)" and "edited check cell: check_first" in edited.flags[0]
+    copied = read(as_notebook([*cells, cells[3]]))
+    assert names(copied) == WHOLE and "copied check cell: check_first" in copied.flags[0]
+    moved = read(as_notebook([cells[3], *cells[:3], *cells[4:]]))
+    assert sorted(names(moved)) == sorted(WHOLE)
+
+
+def test_copied_answer_cells_all_run_and_the_last_carries_the_name(read):
+    cells = answered(first="def first(): return 1")
+    second_try = json.loads(json.dumps(cells[2])) | {"source": "def first(): return 2", "id": "copy"}
+    submission = read(as_notebook([*cells[:3], second_try, *cells[3:]]))
+    judged = [c for c in judge_input(submission) if "first()" in c.source]
+    assert [c.source for c in judged] == ["def first(): return 1", "def first(): return 2"]
+    assert [c.exercise for c in judged] == [None, "first"]
+    assert names(submission) == WHOLE and submission.flags == ["copied answer cell: first"]
+
+
+def test_added_cells_stay_where_the_learner_put_them(read):
+    cells = answered(first="def first(): return helper()")
+    cells.insert(2, cell("code", "def helper(): return 1"))
+    judged = judge_input(read(as_notebook(cells)))
+    assert [c.source for c in judged[:3]] == ["import torch", "def helper(): return 1", "def first(): return helper()"]
+
+
+def test_a_deleted_answer_cell_is_put_back_empty(read):
+    cells = [c for c in answered() if c["metadata"].get("nbgrader", {}).get("grade_id") != "first"]
+    submission = read(as_notebook([*cells[:2], cell("code", "def first(): return 1"), *cells[2:]]))
+    assert sorted(names(submission)) == sorted(WHOLE)
+    assert next(c for c in submission.cells if c.grade_id == "first").source == ""
+    assert submission.flags == ["deleted cell: first (put back)"]
+
+
+def test_an_answer_cell_turned_into_text_is_turned_back(read):
+    cells = answered(first="def first(): return 1")
+    cells[2]["cell_type"] = "markdown"
+    submission = read(as_notebook(cells))
+    assert submission.cells[2].kind == "answer" and "markdown" in submission.flags[0]
+
+
+def test_a_split_written_answer_is_kept_whole(read):
+    cells = answered(written_1="First half.")
+    cells.append(json.loads(json.dumps(cells[-1])) | {"source": "Second half."})
+    submission = read(as_notebook(cells))
+    assert [c.source for c in submission.cells if c.kind == "written"] == ["First half.\n\nSecond half."]
+
+
+def test_cells_are_known_by_id_where_an_editor_dropped_the_metadata(read):
+    cells = [c | {"metadata": {}} for c in answered(first="def first(): return 1", written_1="Mine.")]
+    submission = read(as_notebook(cells))
+    assert names(submission) == WHOLE and submission.flags == []
+
+
+@pytest.mark.parametrize(
+    "content, word",
+    [
+        (b"", "empty"),
+        (b'{"cells": [', "cannot be read"),
+        (b"\x00\xff\x13nonsense", "cannot be read"),
+        (b"[1, 2]", "cannot be read"),
+        (b'{"cells": 3}', "cannot be read"),
+        (b'{"cells": ' + b"[" * 100_000, "cannot be read"),
+        (as_notebook(lesson_cells("select", "project")), "is the notebook of 03_query_key"),
+        (None, "No notebook was handed in"),
+    ],
+)
+def test_what_cannot_be_graded_says_so_in_one_sentence_and_keeps_all_cells(read, content, word):
+    submission = read(content)
+    assert word in submission.problem and "\n" not in submission.problem
+    assert names(submission) == WHOLE
+
+
+def test_odd_cells_do_not_stop_the_reading(read):
+    odd = [None, 3, {"cell_type": 7}, {"cell_type": "code", "source": {"a": 1}, "metadata": "x"}]
+    odd.append({"cell_type": "code", "source": "", "metadata": {"nbgrader": {"grade_id": ["list"]}}})
+    submission = read(as_notebook([*odd, *answered(first="def first(): return 1")]))
+    assert submission.problem is None and names(submission) == WHOLE
+
+
+def test_links_pipes_and_huge_files_are_not_read(course, read):
+    read(None)
+    place = course / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb"
+    secret = course / "secret.ipynb"
+    secret.write_text(json.dumps(as_notebook(answered())))
+    place.symlink_to(secret)
+    assert "link" in read(None).problem
+    place.unlink()
+    os.mkfifo(place)
+    assert "regular file" in read(None).problem
+    place.unlink()
+    with place.open("wb") as file:
+        file.truncate(LARGEST + 1)
+    assert "larger than 20 MB" in read(None).problem
+
+
+def test_a_wrong_file_name_is_flagged_and_graded(read):
+    submission = read(as_notebook(answered(first="def first(): return 1")), name="my homework.ipynb")
+    assert submission.problem is None and "my homework.ipynb" in submission.flags[0]
+    assert submission.cells[2].source == "def first(): return 1"
+
+
+def test_the_same_bytes_have_the_same_sum(read):
+    first = read(as_notebook(answered(first="def first(): return 1"))).sha
+    assert read(as_notebook(answered(first="def first(): return 1"))).sha == first
+    assert read(as_notebook(answered(first="def first(): return 2"))).sha != first
+
+
+def test_a_broken_timestamp_is_no_abort(course, read):
+    read(as_notebook(answered()))
+    (course / "submitted" / "ada" / LESSON / "timestamp.txt").write_text("yesterday-ish")
+    submission = read(as_notebook(answered()))
+    assert submission.timestamp is None and "timestamp" in submission.flags[0]
+
+
+def test_students_are_found_by_their_folders(course, read):
+    read(as_notebook(answered()), student="ada")
+    read(None, student="bert")
+    (course / "submitted" / "carla").mkdir()
+    (course / "submitted" / ".hidden" / LESSON).mkdir(parents=True)
+    assert find_submissions(course / "submitted", LESSON) == ["ada", "bert"]
