@@ -52,7 +52,7 @@ import math
 
 import torch
 
-from helpers import check, progress
+from helpers import check
 from helpers.explore import position as explore
 from helpers.figures import position as figures
 
@@ -635,6 +635,3 @@ check(quiz_3=quiz_3)
 # - A step is a rotation of every pair. Rotary positions rotate queries and keys, and their score depends on the distance.
 #
 # Next: [lesson 3](../03_query_key/03_query_key.ipynb) takes the words, which now know their place, and asks who looks at whom.
-
-# %%
-progress()

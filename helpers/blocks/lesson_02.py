@@ -1,0 +1,87 @@
+# Made by `course build` from solutions/02_position/02_position.py; never edited here.
+"""The finished pieces of lesson 02: Position: order."""
+
+import torch
+
+
+def permutation_gap(f, x, perm):
+    """Largest absolute difference between f(x[perm]) and f(x)[perm]: 0 where f does not see order.
+
+    f: function (T, D) -> (T, any width); x (T, D) float32 or float64; perm LongTensor (T,), a permutation.
+    Returns a Python float.
+    """
+    difference = f(x[perm]) - f(x)[perm]  # (T, any width)
+    return difference.abs().max().item()
+
+
+def sinusoidal_positions(length, d_model):
+    """Sinusoidal position vectors, section 3.5 of Vaswani et al. (2017).
+
+    length, d_model: int -> (length, d_model) float32. Column 2i is sin(t / 10000^(2i/d_model)), column 2i+1 the
+    cosine of the same angle. ValueError if d_model is odd.
+    """
+    if d_model % 2 != 0:
+        raise ValueError(f"d_model must be even, got {d_model}")
+    t = torch.arange(length, dtype=torch.float64)[:, None]  # (length, 1)
+    even = torch.arange(0, d_model, 2, dtype=torch.float64)  # (D/2,): 0, 2, 4, ...
+    angles = t / 10000 ** (even / d_model)  # (length, D/2)
+    pairs = torch.stack([angles.sin(), angles.cos()], dim=-1)  # (length, D/2, 2)
+    return pairs.flatten(1).float()  # (length, D)
+
+
+def find_position(row, length):
+    """The place t, 0 <= t < length, whose row of sinusoidal_positions(length, D) was blurred into `row`.
+
+    row (D,) float32, each entry off by at most 0.01; D even, at least 4; length at most 512. Returns a Python int.
+    """
+    table = sinusoidal_positions(length, len(row))  # (length, D)
+    return (table @ row).argmax().item()
+
+
+def add_positions(x, table):
+    """Add the first T rows of a position table to token vectors.
+
+    x (..., T, D), table (max_len, D) of the same dtype -> (..., T, D). ValueError if T > max_len.
+    """
+    T = x.shape[-2]
+    if T > len(table):
+        raise ValueError(f"{T} tokens, but the table has only {len(table)} positions")
+    return x + table[:T]  # (..., T, D)
+
+
+def fixed_position_layer(x, pe):
+    """The published position layer, repaired for batches that come first.
+
+    x (B, T, D), pe (max_len, 1, D) of the same dtype, T <= max_len -> (B, T, D).
+    """
+    return x + pe[: x.size(1), 0]  # (B, T, D) + (T, D)
+
+
+def shift_matrix(offset, d_model):
+    """The matrix M with P[t + offset] = M @ P[t] for every t, where P is sinusoidal_positions.
+
+    offset: int, may be 0 or negative; d_model: even int -> (d_model, d_model) float32. ValueError if d_model is odd.
+    """
+    if d_model % 2 != 0:
+        raise ValueError(f"d_model must be even, got {d_model}")
+    even = torch.arange(0, d_model, 2)
+    angles = offset / 10000 ** (even.double() / d_model)  # (D/2,)
+    M = torch.zeros(d_model, d_model)
+    M[even, even] = M[even + 1, even + 1] = angles.cos().float()
+    M[even, even + 1] = angles.sin().float()
+    M[even + 1, even] = -angles.sin().float()
+    return M
+
+
+def rotate(x, positions, base=10000.0):
+    """Rotary position embedding over interleaved pairs, eq. 34 of Su et al. (2021).
+
+    x (..., T, D) with D even, positions LongTensor (T,) -> (..., T, D), same dtype. The pair (x[2i], x[2i+1]) is
+    turned by the angle position * base^(-2i/D), from the first axis towards the second.
+    """
+    D = x.shape[-1]
+    even = torch.arange(0, D, 2, dtype=torch.float64)  # (D/2,)
+    angles = positions[:, None] / base ** (even / D)  # (T, D/2)
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    a, b = x[..., 0::2], x[..., 1::2]  # (..., T, D/2)
+    return torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)  # (..., T, D)
