@@ -1,0 +1,139 @@
+"""JupyterLab on a copy of the course, seen through headless Chromium."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+ROOT = Path(__file__).parents[1]
+CHROMIUM_FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+# What lab offers to scripts on a page: the app. The list view is windowed, so that cells are counted in the model.
+RUN_ALL = """async () => {
+  const app = window.jupyterapp;
+  await app.commands.execute('notebook:run-all-cells');
+}"""
+OUTPUTS = """() => {
+  const panel = window.jupyterapp.shell.currentWidget;
+  return panel.content.model.sharedModel.cells
+    .filter(cell => cell.cell_type === 'code')
+    .map(cell => ({id: cell.id, source: cell.source, count: cell.execution_count, outputs: cell.outputs}));
+}"""
+
+
+def chromium() -> str | None:
+    """The system's Chromium or Chrome, or None."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next((path for path in map(shutil.which, names) if path), None)
+
+
+@contextlib.contextmanager
+def lab(folder: Path) -> Iterator[str]:
+    """JupyterLab serving `folder` on the loopback address; yields its URL with the token."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    token = secrets.token_hex(16)
+    settings = folder / ".lab"
+    (settings / "labconfig").mkdir(parents=True, exist_ok=True)
+    quiet = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
+    (settings / "labconfig" / "page_config.json").write_text(json.dumps(quiet))
+    environment = os.environ | {
+        "JUPYTER_CONFIG_DIR": str(settings),
+        "JUPYTER_RUNTIME_DIR": str(settings / "runtime"),
+        "COURSE_PROGRESS_FILE": str(settings / "progress.json"),
+        "PYTHONPATH": "",
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
+        f"--IdentityProvider.token={token}", f"--notebook-dir={folder}", "--expose-app-in-browser",
+        "--ServerApp.port_retries=0",
+    ]  # fmt: skip
+    with (settings / "log").open("w") as log:
+        server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
+        try:
+            _wait(f"http://127.0.0.1:{port}/api", settings / "log", server)
+            yield f"http://127.0.0.1:{port}/lab/workspaces/{{space}}/tree/{{path}}?token={token}"
+        finally:
+            server.terminate()
+            server.wait(20)
+
+
+def _wait(url: str, log: Path, server: subprocess.Popen):
+    for _ in range(240):
+        with contextlib.suppress(urllib.error.URLError, ConnectionError):
+            urllib.request.urlopen(url, timeout=2).close()
+            return
+        if server.poll() is not None:
+            break
+        time.sleep(0.25)
+    raise RuntimeError("JupyterLab did not start:\n" + log.read_text()[-2000:])
+
+
+@contextlib.contextmanager
+def browser(width: int = 1280, height: int = 1000) -> Iterator[Page]:
+    """A page in headless Chromium."""
+    with sync_playwright() as play:
+        chrome = play.chromium.launch(executable_path=chromium(), args=list(CHROMIUM_FLAGS))
+        page = chrome.new_page(viewport={"width": width, "height": height})
+        yield page
+        chrome.close()
+
+
+def open_notebook(page: Page, url: str, path: str) -> None:
+    """Open a notebook and wait until its kernel is idle."""
+    # A workspace of its own, or Lab would open the notebooks of the last one again.
+    page.goto(url.format(path=path, space=secrets.token_hex(4)))
+    page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
+    page.wait_for_function(
+        "() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'",
+        timeout=60_000,
+    )
+
+
+def run_all(page: Page, timeout: float = 180) -> list[dict]:
+    """Run every cell; the code cells with their outputs once the kernel is idle again."""
+    page.evaluate(RUN_ALL)
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        cells = page.evaluate(OUTPUTS)
+        busy = page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status")
+        if busy == "idle" and all(cell["count"] or not cell["source"].strip() for cell in cells):
+            return cells
+        time.sleep(0.3)
+    raise TimeoutError(f"the notebook was still running after {timeout} s")
+
+
+def screenshots(page: Page, folder: Path, name: str, step: int = 900) -> list[Path]:
+    """The open notebook as pictures from top to bottom."""
+    folder.mkdir(parents=True, exist_ok=True)
+    scroller = ".jp-WindowedPanel-outer"
+    made, top = [], 0
+    while True:
+        page.evaluate(f"top => document.querySelector('{scroller}').scrollTop = top", top)
+        page.wait_for_timeout(400)
+        path = folder / f"{name}_{len(made):02}.png"
+        page.locator(".jp-NotebookPanel-notebook").screenshot(path=path)
+        made.append(path)
+        height, view = page.evaluate(
+            f"() => {{ const s = document.querySelector('{scroller}'); return [s.scrollHeight, s.clientHeight]; }}"
+        )
+        top += step
+        if top >= height - view + step or len(made) > 60:
+            return made
