@@ -254,7 +254,7 @@ X = torch.eye(3)  # (T=3, D=3): jane, visits, africa
 W_q = torch.tensor([[3.0, 0.0, 2.0], [0.0, 3.0, 0.0]])  # (d_k=2, D=3)
 A = torch.tensor([[3.0, 0.0], [0.0, 3.0], [2.0, 0.0]])  # (D=3, d_k=2): the same map, stored the other way
 layer = nn.Linear(3, 2, bias=False)
-layer.weight.data = W_q
+layer.load_state_dict({"weight": W_q})
 africa = X[2]  # (D,)
 print("X·W ", (X @ A)[2], "  nn.Linear", layer(X)[2].detach(), "  W·x", W_q.matmul(africa))
 
@@ -270,14 +270,14 @@ print("X·W ", (X @ A)[2], "  nn.Linear", layer(X)[2].detach(), "  W·x", W_q.ma
 #   the special case $D = d_k = M$. It hides which side is which: a missing transpose raises no error.
 # - Another source writes $X \in \mathbb{R}^{N \times d_k}$ with
 #   $W^Q, W^K \in \mathbb{R}^{d_k \times d_{model}}$. Read that strictly and $X \cdot W^\top$ does not exist, while
-#   $X \cdot W$ maps *up* to $d_{model}$, although the text says "lower dimensional". The repair is one symbol:
+#   $X \cdot W$ maps *up* to $d_{model}$, although the text wants fewer dimensions. The repair is one symbol:
 #   $X \in \mathbb{R}^{N \times d_{model}}$.
 # - *Life is short, eat dessert first*: $D = 16$ and $d_k = 24$. Nothing forbids $d_k > D$. What must agree is the width
 #   of queries and keys, because a dot product needs two vectors of the same length. Values are free: $d_v = 28$ there.
 #
-# That source calls queries "a feed-forward net with arbitrary output channels". Fair: `W.shape[0]` output channels,
-# `W.shape[1]` input channels, one linear layer for each of Q, K, V, the same for every token. But only one layer, and no
-# nonlinearity: a *linear* layer, the feed-forward network of lesson 9 is more.
+# That last source sees the queries as the output channels of a feed-forward network. Fair: `W.shape[0]` channels out,
+# `W.shape[1]` channels in, one layer for each of Q, K, V, the same for every token. But it is one layer without a
+# nonlinearity, a *linear* layer. The feed-forward network of lesson 9 is more than that.
 
 # %% [markdown]
 # ## One query asks every key
@@ -290,13 +290,20 @@ torch.manual_seed(123)
 embedding = nn.Embedding(6, 16)
 x = embedding(torch.tensor([0, 4, 5, 2, 1, 3])).detach()  # (T=6, D=16)
 W_query, W_key = torch.rand(24, 16), torch.rand(24, 16)  # (d_k=24, D=16) each
+W_value = torch.rand(28, 16)  # (d_v=28, D=16)
 
 q_is = W_query.matmul(x[1])  # (24,)
 k_dessert = W_key.matmul(x[4])  # (24,)
-q_is.shape, k_dessert.shape, q_is.dot(k_dessert)
+q_is.dot(k_dessert)
 
 # %% [markdown]
-# The score is 2.3206. Five more keys are waiting.
+# The score is 2.3206. Five more keys are waiting. The source makes all of them in one go, with tokens as columns, and
+# then turns the result:
+
+# %%
+all_keys = W_key.matmul(x.T).T  # (T=6, d_k=24)
+all_values = W_value.matmul(x.T).T  # (T=6, d_v=28)
+q_is.shape, all_keys.shape, all_values.shape
 
 # %% [markdown]
 # ## Exercise 3.3 `scores_for_one`
@@ -343,8 +350,8 @@ check(scores_for_one)
 figures.one_row(figures.scores_of_is(), figures.LIFE, "is")
 
 # %% [markdown]
-# *eat* wins, with 10.2379; *is* gives itself −4.5398. The source noticed this too, and explains: it is so "because our Q
-# and K networks are not trained yet". The observation is right. The reason is not, on both sides.
+# *eat* wins, with 10.2379; *is* gives itself −4.5398. The source saw this too and blames the missing training: after it,
+# one would think, *is* attends most to itself. The observation is right. The reason is not, on both sides.
 #
 # - **Untrained.** The score of a token with itself is $x^\top W_Q^\top W_K\, x$. With two unrelated matrices this is a
 #   random number like any other. It need not be large, and it need not even be positive.
@@ -452,8 +459,8 @@ figures.five_by_five(table)
 # %% [markdown]
 # ## Is there only one way to relate two vectors?
 #
-# A source remarks that the dot product of query and key "is a cosine similarity", and that there is "probably only one
-# way to express relationship". Neither holds. $q \cdot k = \lVert q \rVert\, \lVert k \rVert \cos(q, k)$: the dot product
+# One source takes the dot product of query and key for a cosine, and supposes that a network has no other way to relate
+# two things. Neither holds. $q \cdot k = \lVert q \rVert\, \lVert k \rVert \cos(q, k)$: the dot product
 # is the cosine *times both lengths*, so a key can shout. And there are other scores in the literature:
 #
 # | score | formula | learns | from |
@@ -490,8 +497,8 @@ print("shape", tuple(M.shape), " rank", int(torch.linalg.matrix_rank(M)))
 
 # %% [markdown]
 # What does this cost? Think of users and products, as the source does. Give each user a query, each product a key, and
-# let the score be how much this user wants that product. "The more products we have, the more channels we need", says
-# the source. Try it: choose a table, then find the smallest $d_k$ that misses nothing.
+# let the score be how much this user wants that product. The source concludes that more products need more channels.
+# Do they? Choose a table, then find the smallest $d_k$ that misses nothing.
 
 # %%
 explore.channels()

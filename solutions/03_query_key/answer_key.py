@@ -301,7 +301,7 @@ def cases_dot_scores(draw):
     return [
         *tensor_cases(make, leads=((), (3,), (2, 3))),
         Case((draw.normal(3, 6), draw.normal(3, 6)), part="as many queries as keys"),
-        Case((draw.normal(2, 4, 4), draw.normal(2, 4, 4)), part="as many queries as keys"),
+        Case((draw.normal(4, 4, 4), draw.normal(4, 4, 4)), part="as many queries as keys"),
         Case((draw.normal(1, 4), draw.normal(6, 4)), part="one query"),
         Case((draw.normal(3, 1), draw.normal(2, 1)), part="d_k = 1"),
     ]
@@ -485,6 +485,7 @@ def cases_bigram_probabilities(draw):
     return [
         Case((text(30, 5), 5)),
         Case((text(60, 7), 7)),
+        Case((text(900, 3), 3), note="a text of 910 tokens"),
         Case((text(12, 4), 9), part="a token that never occurs"),
         Case((last_only, 6), part="a token that occurs only at the end"),
         Case((torch.arange(5), 5), part="a token that occurs only at the end"),
@@ -1096,7 +1097,7 @@ exercises = [
 quizzes = [
     Quiz("quiz_1", "b", {
         "a": "(6, 16) times (24, 16): 16 does not meet 24, so this raises an error. W is stored as (out, in).",
-        "b": "Right. The third notation, with tokens as columns, turned back at the end: (24, 16) times (16, 6) is "
+        "b": "The third notation, with tokens as columns, turned back at the end: (24, 16) times (16, 6) is "
              "(24, 6), and its transpose (6, 24). It is the same map as the course's.",
         "c": "(24, 16) times (6, 16): 16 does not meet 6. The tokens would have to stand in columns first.",
         "d": "A square W would hide the question: no error, but the wrong map. The widths of queries and tokens may "
@@ -1105,14 +1106,14 @@ quizzes = [
     Quiz("quiz_2", "b", {
         "a": "A score is made of two vectors only, and in the first layer both are rows of the embedding table. "
              "Context comes in by competition, and in higher layers by blended vectors.",
-        "b": "Right. Neither jane's query nor the key of visits knows the third word. But shares are made from all "
+        "b": "Neither jane's query nor the key of visits knows the third word. But shares are made from all "
              "scores of the row, so another third word may take more or less of them.",
         "c": "The score stays, yes. But a share depends on all scores of the row, and one of them has changed.",
     }),
     Quiz("quiz_3", "b", {
         "a": "Its size is 512 by 512, but it is a product through a width of 64, and a product's rank is at most the "
              "smallest width on the way.",
-        "b": "Right. That many independent patterns one head can hold, however many words there are.",
+        "b": "That many independent patterns one head can hold, however many words there are.",
         "c": "8 is 512 / 64, the number of heads that share the width. It limits no single head's rank.",
     }),
 ]  # fmt: skip

@@ -1,0 +1,197 @@
+"""Lesson 3: the sources' numbers from its blocks, and its blocks against independent forms."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from helpers.blocks import lesson_03
+from helpers.check.views import VIEWS
+from helpers.figures import query_key as figures
+
+torch.set_num_threads(1)
+SIZES = st.integers(1, 6)
+DTYPES = st.sampled_from([torch.float32, torch.float64])
+LEADS = st.sampled_from([(), (2,), (3, 2)])
+SEEDS = st.integers(0, 10_000)
+
+
+def random(seed, *shape, dtype=torch.float64):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def life_is_short():
+    torch.manual_seed(123)
+    x = nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()
+    return x, torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
+
+
+def test_the_scores_of_is():
+    x, W_query, W_key, W_value = life_is_short()
+    Q, K = lesson_03.project(x, W_query), lesson_03.project(x, W_key)
+    expected = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434])
+    torch.testing.assert_close(lesson_03.scores_for_one(Q[1], K), expected, atol=1e-4, rtol=0)
+    torch.testing.assert_close(lesson_03.dot_scores(Q, K)[1], expected, atol=1e-4, rtol=0)
+    torch.testing.assert_close(figures.scores_of_is(), expected, atol=1e-4, rtol=0)
+    assert Q[1].shape == (24,) and K.shape == (6, 24) and lesson_03.project(x, W_value).shape == (6, 28)
+
+
+def test_the_first_matmul_of_the_lecture():
+    torch.manual_seed(1337)
+    Wk, Wq = nn.Linear(32, 16, bias=False), nn.Linear(32, 16, bias=False)
+    x = torch.randn(4, 8, 32)
+    scores = lesson_03.dot_scores(Wq(x), Wk(x))
+    assert scores.shape == (4, 8, 8)
+    assert scores[0, 1, 6].item() == pytest.approx(0.1025, abs=1e-4)
+
+
+def test_jane_on_paper():
+    W_q = torch.tensor([[3.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    W_k = torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    scores = lesson_03.fixed_self_scores(torch.eye(3), W_q, W_k)
+    assert scores.tolist() == [[0, 3, 0], [0, 0, 3], [0, 2, 0]]
+    # The same two words in another sentence: the same score. A blended vector: another score.
+    loves, visits, blended = [0.0, 2.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]
+    other = torch.tensor([[1.0, 0.0, 0.0], loves, visits, blended])
+    assert lesson_03.fixed_self_scores(other, W_q, W_k)[0].tolist() == [0, 6, 3, 1.5]
+
+
+def test_the_video_search_on_paper():
+    query, keys = torch.tensor([2.0, 0.0, 1.0]), torch.tensor([[3.0, 0, 0], [0, 4.0, 0], [2.0, 0, 3.0]])
+    assert lesson_03.scores_for_one(query, keys).tolist() == [6, 0, 7]
+    assert lesson_03.select(query, keys, torch.eye(3)).tolist() == [0, 0, 1]
+
+
+@settings(deadline=None, max_examples=40)
+@given(SEEDS, LEADS, SIZES, SIZES, SIZES, DTYPES)
+def test_scores_and_projections_agree_with_numpy(seed, lead, T_q, T_k, d, dtype):
+    Q, K = random(seed, *lead, T_q, d, dtype=dtype), random(seed + 1, *lead, T_k, d, dtype=dtype)
+    W = random(seed + 2, T_k, d, dtype=dtype)
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-12
+    scores = lesson_03.dot_scores(Q, K)
+    assert scores.dtype == dtype
+    wanted = np.einsum("...qd,...kd->...qk", Q.numpy(), K.numpy())
+    np.testing.assert_allclose(scores.numpy(), wanted, atol=tolerance)
+    np.testing.assert_allclose(lesson_03.project(Q, W).numpy(), Q.numpy() @ W.numpy().T, atol=tolerance)
+    both = lesson_03.fixed_self_scores(Q, W, W.flip(0))
+    torch.testing.assert_close(both, Q @ (W.T @ W.flip(0)) @ Q.mT, atol=10 * tolerance, rtol=10 * tolerance)
+
+
+@settings(deadline=None, max_examples=40)
+@given(SEEDS, SIZES, SIZES)
+def test_select_takes_the_first_of_the_best(seed, n, d):
+    keys = random(seed, n, d).round()
+    query, values = random(seed + 1, d).round(), random(seed + 2, n, 2).requires_grad_()
+    dots = (keys.numpy() @ query.numpy()).tolist()
+    first = dots.index(max(dots))
+    chosen = lesson_03.select(query, keys, values)
+    assert chosen.tolist() == values[first].tolist()
+    (gradient,) = torch.autograd.grad(chosen.sum(), values)
+    assert gradient.nonzero()[:, 0].unique().tolist() == [first]
+
+
+@pytest.mark.parametrize("max_len", [2, 3, 4, 17, 128])
+def test_every_query_looks_one_back(max_len):
+    W_q, W_k = lesson_03.previous_token_weights(max_len)
+    x = torch.eye(max_len)
+    scores = (x @ W_q.T) @ (x @ W_k.T).T
+    for t in range(1, max_len):
+        others = torch.cat((scores[t, : t - 1], scores[t, t:]))
+        assert scores[t, t - 1] > others.max()
+    assert W_q.dtype == W_k.dtype == torch.float32
+
+
+def test_two_channels_are_enough_and_one_is_not():
+    """What the lesson says once the puzzle is solved: margins on the circle, and d = 1 up to three tokens."""
+    for n, margin in ((10, 0.19), (100, 0.002), (1000, 0.00002)):
+        angle = 2 * torch.pi * torch.arange(n, dtype=torch.float64) / n
+        K = torch.stack((angle.cos(), angle.sin()), dim=1)
+        best_two = (K @ K.T).topk(2).values
+        torch.testing.assert_close(
+            best_two[:, 0] - best_two[:, 1], torch.full((n,), margin).double(), rtol=0.06, atol=0
+        )
+    view = VIEWS["previous_token"]
+    one_channel = torch.tensor([[0.0, 1.0, -1.0]]), torch.tensor([[1.0, -1.0, 0.0]])
+    assert view((3,), {}, one_channel)["every query from 1 on looks at"] == "the token before it"
+
+
+@pytest.mark.parametrize(
+    ("scores", "looks_at"),
+    [
+        ([[9, 9, 9], [1, 0, 0], [0, 1, 0]], "the token before it"),
+        ([[0, 0, 0], [1, 1, 0], [0, 1, 0]], "several tokens at once"),
+        ([[0, 0, 0], [1, 0, 0], [0, 1, 1]], "the token before it, the last query excepted"),
+        ([[0, 0, 0], [0, 1, 0], [0, 0, 1]], "itself"),
+        ([[0, 0, 0], [0, 0, 1], [0, 0, 0]], "the token after it"),
+        ([[0, 0, 0], [1, 0, 0], [1, 0, 0]], "the first token"),
+        ([[0, 0, 0], [float("nan")] * 3, [0, 1, 0]], "several tokens at once"),
+    ],
+)
+def test_the_view_sees_where_queries_look(scores, looks_at):
+    W_q = torch.tensor(scores, dtype=torch.float32).T
+    seen = VIEWS["previous_token"]((3,), {}, (W_q, torch.eye(3)))
+    assert seen["every query from 1 on looks at"] == looks_at
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 6), st.data())
+def test_the_chain_counts_neighbors(vocab_size, data):
+    words = data.draw(st.lists(st.integers(0, vocab_size - 1), min_size=1, max_size=30))
+    P = lesson_03.bigram_probabilities(torch.tensor(words), vocab_size)
+    pairs, starts = Counter(zip(words, words[1:], strict=False)), Counter(words[:-1])
+    for a in range(vocab_size):
+        for b in range(vocab_size):
+            wanted = pairs[a, b] / starts[a] if starts[a] else 1 / vocab_size
+            assert P[a, b].item() == pytest.approx(wanted, abs=1e-6)
+    assert P.dtype == torch.float32 and P.shape == (vocab_size, vocab_size)
+
+
+def test_the_chain_on_paper():
+    P = lesson_03.bigram_probabilities(torch.tensor([0, 1, 2, 0, 3, 1]), 4)
+    assert P.tolist() == [[0, 0.5, 0, 0.5], [0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]]
+    apples = lesson_03.bigram_probabilities(torch.arange(5), 5)
+    torch.testing.assert_close(apples[4], torch.full((5,), 0.2))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 4), st.data())
+def test_edges_are_sorted_complete_and_as_heavy_as_the_threshold(n, data):
+    numbers = st.sampled_from([0.0, 0.125, 0.25, 0.5, 0.7])
+    table = torch.tensor(data.draw(st.lists(st.lists(numbers, min_size=n, max_size=n), min_size=n, max_size=n)))
+    threshold = data.draw(numbers)
+    tokens = [f"w{i}" for i in range(n)]
+    edges = lesson_03.attention_edges(table, tokens, threshold)
+    wanted = sorted((-table[i, j].item(), i, j) for i in range(n) for j in range(n) if table[i, j].item() >= threshold)
+    assert edges == [(tokens[i], tokens[j], -w) for w, i, j in wanted]
+    assert all(type(w) is float for _, _, w in edges)
+
+
+def test_jane_has_the_edges_of_the_table():
+    weights = torch.tensor([[0.04, 0.94, 0.02], [0.10, 0.04, 0.86], [0.14, 0.76, 0.10]])
+    edges = lesson_03.attention_edges(weights, list(figures.JANE), 0.5)
+    assert [(q, k) for q, k, _ in edges] == [("jane", "visits"), ("visits", "africa"), ("africa", "visits")]
+    assert lesson_03.attention_edges(torch.tensor([[0.7]]), ["jane"], 0.7) == []
+
+
+def test_a_product_through_d_k_channels_has_at_most_that_rank():
+    for d_k in (1, 3, 5):
+        M = random(d_k, d_k, 16).T @ random(d_k + 1, d_k, 16)
+        assert torch.linalg.matrix_rank(M) == d_k
+    table = figures.wanted_table("three tastes")
+    assert (table - figures.best_with_channels(table, 2)).norm() > 0.1 * table.norm()
+    torch.testing.assert_close(figures.best_with_channels(table, 3), table, atol=1e-4, rtol=1e-4)
+
+
+def test_what_the_figures_say():
+    assert "I 1.00, like 2.00" in figures.five_by_five(torch.tensor([1.0, 2, 3, 4, 5]).diag()).alt
+    shares = [float(n) for n in re.findall(r": ([01]\.\d\d)", figures.looks_at_itself().alt)]
+    plain, shared, same_length, uniform, around_zero = shares
+    assert plain > 0.95 and shared > 0.95 and same_length == 1.0
+    assert abs(around_zero - 1 / 6) < 0.03 and 0.25 < uniform < 0.45
+    trained = figures.learning_the_wires(60).alt
+    assert "jane to visits, visits to africa, africa to visits. Wanted" in trained
