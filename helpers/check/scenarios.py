@@ -40,3 +40,10 @@ def module(answer, args, kwargs):
     parameters = dict(built.named_parameters())
     leaves = [parameters[name] for name in state if name in parameters]
     return built(*call_args, **call_kwargs), leaves
+
+
+@scenario
+def at_softmax(answer, args, kwargs):
+    """args = (scores,): call the answer on their softmax. Gradients at scores see probability vectors only."""
+    (scores,) = args
+    return answer(torch.softmax(scores, dim=-1), **kwargs), []
