@@ -2,11 +2,81 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
+import importlib.util
+import re
+import sys
+import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from types import ModuleType
+from typing import Literal
 
-if TYPE_CHECKING:
-    from helpers.check.verdict import Verdict
+import torch
+
+from helpers.check.diagnose import forbidden_text
+from helpers.check.key import ExerciseKey, UnsoundKey, load_keys, make_key
+from helpers.check.observe import Observation, case_to_tree
+from helpers.check.session import wrong_kind_text
+from helpers.check.verdict import RESERVED, Verdict, decide, decide_quiz, not_answered, refused
+from helpers.check.vocabulary import VALUES, Quiz
+from helpers.course import course
+from helpers.grading.sandbox import HELPERS, Limits, Lost, Sandbox, SandboxFailed, Submission
+
+RESTARTS = 6  # how often the other cells run again without one that ended the process
+SUBMISSION_SECONDS = 600.0
+GRACE = 3.0  # seconds between a soft limit, which learner code can ignore, and the hard one
+NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
+# What a loose file may lack: a lesson's import cell.
+PRELUDE = "import math\nimport torch\nimport torch.nn as nn\nimport torch.nn.functional as F\nfrom torch import Tensor\n"
+
+LOST_WORDS = {
+    "too slow": ("too_slow", "no answer in the time it may take; is there an endless loop?"),
+    "memory": ("raises", "your code took more memory than a submission may take"),
+    "garbage": ("raises", "what came back from your code could not be read"),
+    "died": ("raises", "the process ended while your code ran: an exit, a crash or too little memory"),
+}
+# What no answer needs. Whoever uses it is not wrong for that, but a person should look.
+SUSPICIOUS = {
+    r"helpers\.check\.(observe|forbidden|codec|compare|verdict|key)": "reaches into the check itself",
+    r"__torch_function__|TorchFunctionMode|TorchDispatchMode|_execution_engine": "interferes with how calls are seen",
+    r"\bctypes\b|\bptrace\b": "uses ctypes",
+    r"\bos\.(_exit|fork|kill|killpg)\b|\bsubprocess\b": "starts or ends processes",
+    r"\b(socket|urllib|requests|http\.client)\b": "looks for a network",
+    r"/proc/|\.\./solutions|/solutions|solutions/|gradebook": "looks for files that are not its own",
+    r"(torch\.\w+|torch\.testing\.\w+|builtins\.\w+)\s*=(?!=)": "replaces functions of torch or Python",
+    r"\bsetitimer\b|\bsignal\.(signal|alarm)\b": "changes timers",
+}  # fmt: skip
+
+HOSTILE_CANARY = '''
+import os, socket
+harm = []
+for path in {paths!r}:
+    try:
+        os.listdir(path) if os.path.isdir(path) else open(path).read()
+        harm.append("read " + path)
+    except OSError:
+        pass
+for path in {places!r}:
+    try:
+        with open(os.path.join(path, "canary"), "w") as file:
+            file.write("x")
+        harm.append("wrote to " + path)
+    except OSError:
+        pass
+for address in (("127.0.0.1", 22), ("1.1.1.1", 53)):
+    try:
+        socket.create_connection(address, timeout=1).close()
+        harm.append("reached the network")
+    except OSError as error:
+        if error.errno == 111:
+            pass
+if os.getuid() == 0:
+    harm.append("is root")
+import torch
+torch.allclose = torch.equal = torch.testing.assert_close = lambda *a, **k: True
+'''
 
 
 class GraderBroken(RuntimeError):
@@ -34,37 +104,526 @@ class SubmissionResult:
     outputs: for each cell that ran, a list of nbformat output dicts (bounded in number and bytes).
     verdicts: one for each exercise and quiz of the lesson, in the order of the answer key.
     flags: sentences about what a person should look at.
+    errors: for each cell that raised or ended the process, what happened, in one line.
     """
 
     outputs: dict[str, list[dict]] = field(default_factory=dict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     flags: list[str] = field(default_factory=list)
+    errors: dict[str, str] = field(default_factory=dict)
 
 
 class Judge:
-    """Judges submissions of one lesson, with inputs drawn from `seed`.
+    """Judges submissions of one lesson, with inputs drawn from `seed`. Use as a context manager.
 
-    unsafe: run learner code in a plain process where there is no bubblewrap. Use as a context manager.
-    Raises SandboxMissing (helpers.grading.sandbox) where learner code cannot be isolated.
+    lesson: its name or number. unsafe: run learner code in a plain process where there is no bubblewrap.
+    notebook: submissions are notebook cells, else loose files. keys: those of another judge of the same lesson and
+    seed. Raises CourseError (unknown lesson), GraderBroken (the lesson is not built), SandboxMissing.
     """
 
-    def __init__(self, lesson: str, seed: int, unsafe: bool = False):
-        raise NotImplementedError
+    def __init__(
+        self,
+        lesson: str,
+        seed: int,
+        unsafe: bool = False,
+        notebook: bool = True,
+        limits: Limits | None = None,
+        keys: dict[str, ExerciseKey] | None = None,
+    ):
+        torch.set_num_threads(1)
+        self.lesson = course().lesson(lesson)
+        self.seed, self.unsafe, self.notebook = seed, unsafe, notebook
+        self.limits = limits or Limits()
+        self.keys = keys if keys is not None else fresh_keys(self.lesson, seed)
+        self.visible = visible_keys(self.lesson.name)
+        self.blocks = Pieces([blocks_source(self.lesson)])
+        try:
+            self.sandbox = Sandbox(self.lesson.name, notebook, unsafe, self.limits)
+        except SandboxFailed as error:
+            raise GraderBroken(str(error)) from None
 
     def __enter__(self) -> Judge:
-        raise NotImplementedError
+        return self
 
     def __exit__(self, *exc) -> None:
-        raise NotImplementedError
+        self.close()
+
+    def close(self) -> None:
+        self.sandbox.close()
 
     def judge_cells(self, cells: list[Cell], exercises: list[str] | None = None) -> SubmissionResult:
         """Run the learner's cells in order, then judge each exercise (all of the lesson, or those named)."""
-        raise NotImplementedError
+        wanted = list(self.keys) if exercises is None else exercises
+        with Trial(self, [cell for cell in cells if cell.kind == "learner"]) as trial:
+            for name in self.keys:
+                if name in wanted:
+                    trial.verdict(name)
+            return trial.result(wanted)
 
-    def judge_source(self, source: str, exercises: list[str] | None = None, name: str = "answer.py") -> list[Verdict]:
-        """Judge a loose file; without `exercises`, those that it defines."""
-        raise NotImplementedError
+    def judge_source(
+        self, source: str, exercises: list[str] | None = None, name: str = "answer.py"
+    ) -> SubmissionResult:
+        """Judge a loose file, `name` being what its errors call it; without `exercises`, those that it defines."""
+        with Trial(self, [Cell("prelude", PRELUDE), Cell(name, source)]) as trial:
+            wanted = [key for key in self.keys if trial.defines(key)] if exercises is None else exercises
+            for key in self.keys:
+                if key in wanted:
+                    trial.verdict(key)
+            return trial.result(wanted)
 
     def self_test(self) -> None:
-        """Reference full, blank 0, hostile canary 0; otherwise GraderBroken."""
-        raise NotImplementedError
+        """Reference full, blank 0, hostile canary 0 and no harm done; otherwise GraderBroken."""
+        try:
+            self._test_reference()
+            self._test_blank()
+            self._test_canary()
+        except SandboxFailed as error:
+            raise GraderBroken(f"the sandbox stopped: {error}") from None
+
+    def _test_reference(self) -> None:
+        answers = "".join(f"\n{key.name} = {key.correct!r}" for key in self.keys.values() if key.kind == "quiz")
+        result = self.judge_cells([Cell("reference", PRELUDE + blocks_source(self.lesson) + answers)])
+        for name, verdict in result.verdicts.items():
+            if not verdict.passed or verdict.points != verdict.max_points:
+                why = verdict.message.splitlines()[0] if verdict.message else "no reason given"
+                raise GraderBroken(
+                    f"the reference solution scored {verdict.points:g} of {verdict.max_points:g} "
+                    f"in exercise {name}: {why}"
+                )
+
+    def _test_blank(self) -> None:
+        result = self.judge_cells([Cell("blank", "")])
+        self._must_be_nothing(result, "a blank submission")
+
+    def _test_canary(self) -> None:
+        root = HELPERS.parent
+        paths = [root / "solutions", root / "gradebook", root / "course.toml", Path("/etc/shadow"), Path.home()]
+        paths += [HELPERS / "grading", Path("/course/helpers/blocks") / f"lesson_{self.lesson.number}.py"]
+        places = ["/course", "/usr", "/etc", "/", str(root), sys.prefix]
+        source = HOSTILE_CANARY.format(paths=[str(path) for path in paths], places=places)
+        wrong = "".join(
+            f"\ndef {key.name}(*args, **kwargs):\n    return args[0] if args else None\n"
+            for key in self.keys.values()
+            if key.kind == "exercise"
+        )
+        with Trial(self, [Cell("canary", source + wrong)]) as trial:
+            for name, key in self.keys.items():
+                if key.kind == "exercise":
+                    trial.verdict(name)
+            result = trial.result(list(self.keys))
+            harm = trial.value("harm")
+        self._must_be_nothing(result, "a hostile canary")
+        if not self.unsafe and harm != []:
+            what = ", ".join(map(str, harm)) if isinstance(harm, list) and harm else "could not tell what it did"
+            raise GraderBroken(f"the sandbox leaks: the canary {what[:200]}")
+
+    def _must_be_nothing(self, result: SubmissionResult, who: str) -> None:
+        for name, verdict in result.verdicts.items():
+            if verdict.passed and verdict.max_points or verdict.points > 0:
+                raise GraderBroken(f"{who} scored {verdict.points:g} in exercise {name}")
+
+
+class Trial:
+    """One submission before the judge: its process, restarted where it dies, and the verdicts so far."""
+
+    def __init__(self, judge: Judge, cells: list[Cell]):
+        self.judge = judge
+        self.cells = cells
+        self.pieces = Pieces([cell.source for cell in cells])
+        self.left_out: dict[str, str] = {}
+        self.outputs: dict[str, list[dict]] = {}
+        self.errors: dict[str, str] = {}
+        self.flags: list[str] = []
+        self.verdicts: dict[str, Verdict] = {}
+        self.submission: Submission | None = None
+        self.restarts = 0
+        self.end = time.monotonic() + SUBMISSION_SECONDS
+
+    def __enter__(self) -> Trial:
+        try:
+            self._flag_sources()
+            self._run()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc) -> None:
+        if self.submission is not None:
+            self.submission.__exit__()
+            self.submission = None
+
+    def result(self, wanted: list[str]) -> SubmissionResult:
+        verdicts = {name: self.verdicts[name] for name in self.judge.keys if name in wanted and name in self.verdicts}
+        return SubmissionResult(self.outputs, verdicts, list(dict.fromkeys(self.flags)), self.errors)
+
+    # The learner's cells.
+
+    def _run(self) -> None:
+        """Run the cells; one that ends the process is left out and the rest run again."""
+        while True:
+            lost = self._run_once()
+            if lost is None:
+                return
+            self.__exit__()
+            self.restarts += 1
+            if self.restarts > RESTARTS:
+                self.flags.append("Its cells ended the process again and again; nothing of it could be judged.")
+                return
+
+    def _run_once(self) -> str | None:
+        """Run all cells that are not left out: None, or the id of the one that ended the process."""
+        self.submission = self.judge.sandbox.submission()
+        self.outputs, self.errors = {}, dict(self.left_out)
+        for cell in self.cells:
+            if cell.id in self.left_out:
+                self.outputs[cell.id] = [error_output("CellLeftOut", self.left_out[cell.id])]
+                continue
+            seconds = min(self.judge.limits.cell_seconds, self.end - time.monotonic())
+            if seconds <= 0:
+                self.flags.append(f"Cell {cell.id} and those after it were not run: the submission took too long.")
+                return None
+            try:
+                request = {"do": "cell", "id": cell.id, "source": cell.source, "seconds": seconds}
+                reply = self.submission.ask(request, seconds + GRACE)
+                self.outputs[cell.id] = [clean_output(output) for output in reply["outputs"]]
+                error = str(reply["error"])
+            except Lost as lost:
+                self._leave_out(cell, lost.reason)
+                return cell.id
+            except (TypeError, KeyError, ValueError, AttributeError):
+                self._leave_out(cell, "garbage")
+                return cell.id
+            if error:
+                self.errors[cell.id] = error
+            if error.startswith("CellTimeout"):
+                self.flags.append(f"Cell {cell.id} was stopped after {seconds:g} s.")
+        return None
+
+    def _leave_out(self, cell: Cell, reason: str) -> None:
+        words = {
+            "too slow": "it did not end in time",
+            "memory": "it took more memory than a submission may take",
+            "garbage": "it sent something that is no output",
+        }.get(reason, "it ended the process (an exit, a crash or too little memory)")
+        self.left_out[cell.id] = f"this code was left out: {words}"
+        self.flags.append(f"Cell {cell.id} was left out: {words}.")
+
+    def _flag_sources(self) -> None:
+        for cell in self.cells:
+            for pattern, words in SUSPICIOUS.items():
+                if re.search(pattern, cell.source) and cell.id != "prelude":
+                    self.flags.append(f"Cell {cell.id} {words}.")
+
+    def _alive(self) -> bool:
+        """Whether there is a process to ask; one that died in an exercise is started again."""
+        if self.submission is None:
+            return False
+        if not self.submission.alive():
+            self.__exit__()
+            self.restarts += 1
+            if self.restarts > RESTARTS or time.monotonic() > self.end:
+                return False
+            self._run()
+        return self.submission is not None
+
+    # The verdicts.
+
+    def defines(self, name: str) -> bool:
+        """Whether the learner's code names this exercise at its top level."""
+        return name in self.pieces.uses
+
+    def value(self, name: str):
+        """The plain value of a name in the submission, or None where it cannot be had."""
+        try:
+            return self._ask(self.judge.keys.get(name), name, [], None)["value"]
+        except Lost:
+            return None
+
+    def verdict(self, name: str) -> Verdict:
+        if name not in self.verdicts:
+            self.verdicts[name] = self._verdict(self.judge.keys[name])
+        return self.verdicts[name]
+
+    def _verdict(self, key: ExerciseKey) -> Verdict:
+        if key.kind == "quiz":
+            return self._quiz(key)
+        verdict = self._observe(key)
+        if verdict.passed:
+            return verdict
+        if block := self._block_in_place_of(key):
+            return refused(key, "forbidden_call", forbidden_text(f"helpers.blocks.{block}", key))
+        if verdict.mistake in ("not_answered", "forbidden_call", "wrong_type") and not verdict.parts:
+            return verdict
+        return self._charged_once(key, verdict) or self._hard_coded(key, verdict) or verdict
+
+    def _quiz(self, key: ExerciseKey) -> Verdict:
+        try:
+            reply = self._ask(key, key.name, [], None)
+        except Lost as lost:
+            return refused(key, *LOST_WORDS.get(lost.reason, LOST_WORDS["died"]))
+        if reply["kind"] in ("missing", "none"):
+            return self._missing(key)
+        return decide_quiz(key, reply["value"])
+
+    def _observe(self, key: ExerciseKey, replace: list[str] | None = None) -> Verdict:
+        """The verdict on the answer as it stands, or with finished blocks in place of `replace`."""
+        try:
+            reply = self._ask(key, key.name, key.cases, replace)
+            if reply["kind"] in ("missing", "none"):
+                return self._missing(key)
+            if reply["kind"] != "callable":
+                return refused(key, "wrong_type", wrong_kind_text(key, reply["kind"]))
+            return decide(key, reply["observations"])
+        except Lost as lost:
+            mistake, words = LOST_WORDS.get(lost.reason, LOST_WORDS["died"])
+            if lost.reason == "garbage":
+                self.flags.append(f"{key.name} sent something that is no observation.")
+            return refused(key, mistake, words)
+        except Exception as error:  # decide met something no honest answer returns
+            self.flags.append(f"{key.name} could not be judged: {type(error).__name__}: {str(error)[:200]}.")
+            return refused(key, "wrong_type", "what your answer returned could not be read")
+
+    def _ask(self, key: ExerciseKey | None, name: str, cases: list, replace: list[str] | None) -> dict:
+        """The reply of a fork of the submission, with its observations taken apart. Raises Lost."""
+        if not self._alive():
+            raise Lost("died" if self.submission is None and self.restarts <= RESTARTS else "gone")
+        facts = key.facts if key is not None else None
+        request = {
+            "name": name,
+            "facts": dataclasses.asdict(facts) if facts else None,
+            "cases": [case_to_tree(case) for case in cases],
+            "replace": {"source": self.judge.blocks.source_of(replace), "names": replace} if replace else None,
+        }
+        limit = facts.time_limit if facts else 5.0
+        reply = self.submission.observe(request, max(20.0, 4 * limit) + GRACE)
+        try:
+            observations = [Observation.from_tree(tree) for tree in reply["observations"]]
+            kind, patched, value = str(reply["kind"]), [str(item)[:80] for item in reply["patched"]], reply["value"]
+        except Exception:
+            raise Lost("garbage") from None
+        if len(observations) != len(cases) and kind == "callable":
+            raise Lost("garbage")
+        if patched:
+            self.flags.append(f"Its code replaced {', '.join(patched[:5])}.")
+        return {"kind": kind, "observations": observations, "value": value}
+
+    def _missing(self, key: ExerciseKey) -> Verdict:
+        """Not answered, unless the code that should define the answer raised: then that is what to say."""
+        pattern = re.compile(rf"^(?:async\s+)?(?:def|class)\s+{key.name}\b|^{key.name}\s*=", re.MULTILINE)
+        for cell in reversed(self.cells):
+            own = cell.exercise == key.name or pattern.search(cell.source) or not self.judge.notebook
+            if cell.id in self.errors and own:
+                error = self.errors[cell.id]
+                plain = cell.id in self.left_out or error.startswith(("SyntaxError", "IndentationError", "TabError"))
+                return refused(key, "raises", error if plain else f"your code raised {error}")
+        return not_answered(key)
+
+    def _block_in_place_of(self, key: ExerciseKey) -> str | None:
+        """A finished block of this or a later lesson that the answer is or uses."""
+        own = int(self.judge.lesson.number)
+        for name, lesson in self.pieces.blocks_used(key.name):
+            home = lesson if lesson is not None else home_of_block(name)
+            if home is not None and home >= own:
+                return name
+        return None
+
+    def _charged_once(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
+        """The verdict with the reference in place of earlier answers that are wrong too, if that makes it better."""
+        order = list(self.judge.keys)
+        earlier = [
+            name
+            for name in order[: order.index(key.name)]
+            if self.judge.keys[name].kind == "exercise" and name in self.pieces.closure(key.name)
+        ]
+        wrong = [name for name in earlier if name in self.judge.blocks.uses and not self.verdict(name).passed]
+        if not wrong:
+            return None
+        again = self._observe(key, wrong)
+        if again.points <= verdict.points and not again.passed:
+            return None
+        names = " and ".join(wrong)
+        what = "which is not right yet" if all(self.defines(name) for name in wrong) else "which is not there yet"
+        note = f"Judged with the reference in place of {names}, {what}."
+        message = f"{again.message}\n{note}" if again.message else note
+        return dataclasses.replace(again, message=message)
+
+    def _hard_coded(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
+        known = verdict.mistake is not None and verdict.mistake not in RESERVED
+        fails = any(part.name == VALUES and not part.passed for part in verdict.parts)
+        visible = self.judge.visible.get(key.name)
+        if known or not fails or visible is None or verdict.mistake in NOT_HARD_CODED:
+            return None
+        shown = self._observe(visible)
+        if not any(part.name == VALUES and part.passed for part in shown.parts):
+            return None
+        words = "right for the numbers of the visible check only; compute the result from the arguments"
+        return dataclasses.replace(verdict, mistake="hard_coded", message=words)
+
+
+class Pieces:
+    """The top level of some code: which names it binds, and which names each of them uses."""
+
+    def __init__(self, sources: list[str]):
+        self.uses: dict[str, set[str]] = {}
+        self.blocks: dict[str, set[tuple[str, int | None]]] = {}
+        self.statements: list[tuple[set[str], str]] = []
+        for source in sources:
+            try:
+                tree = ast.parse(without_magics(source))
+            except (SyntaxError, ValueError, RecursionError, MemoryError):
+                continue
+            for node in tree.body:
+                self._add(node, source)
+
+    def _add(self, node: ast.stmt, source: str) -> None:
+        bound, used, blocks = set(), set(), set()
+        inner = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        if inner:
+            bound.add(node.name)
+        for item in ast.walk(node):
+            if isinstance(item, ast.Name):
+                (used if isinstance(item.ctx, ast.Load) or inner else bound).add(item.id)
+            elif isinstance(item, ast.Attribute):
+                used.add(item.attr)
+            elif isinstance(item, (ast.Import, ast.ImportFrom)):
+                names = {alias.asname or alias.name.split(".")[0] for alias in item.names}
+                if not inner:
+                    bound |= names
+                blocks |= blocks_imported(item)
+            elif isinstance(item, (ast.FunctionDef, ast.ClassDef)) and not inner:
+                bound.add(item.name)
+        for name in bound:
+            self.uses.setdefault(name, set()).update(used - {name})
+            self.blocks.setdefault(name, set()).update(blocks)
+        self.statements.append((bound, ast.unparse(node) if inner else ast.get_source_segment(source, node) or ""))
+
+    def closure(self, name: str) -> set[str]:
+        """All names that `name` uses, directly or through others that are bound here."""
+        found, waiting = set(), [name]
+        while waiting:
+            for used in self.uses.get(waiting.pop(), ()):
+                if used not in found:
+                    found.add(used)
+                    waiting.append(used)
+        return found
+
+    def blocks_used(self, name: str) -> set[tuple[str, int | None]]:
+        return {item for used in {name, *self.closure(name)} for item in self.blocks.get(used, ())}
+
+    def source_of(self, names: list[str]) -> str:
+        """The statements that bind `names` and all that they use, in their order."""
+        wanted = set(names).union(*(self.closure(name) for name in names))
+        return "\n".join(text for bound, text in self.statements if bound & wanted)
+
+
+def blocks_imported(node: ast.Import | ast.ImportFrom) -> set[tuple[str, int | None]]:
+    """(block, lesson if the import says it) for an import of finished blocks."""
+    if not isinstance(node, ast.ImportFrom):
+        return set()
+    home = re.fullmatch(r"helpers\.blocks(?:\.lesson_(\d\d))?", node.module or "")
+    if not home:
+        return set()
+    return {(alias.name, int(home[1]) if home[1] else None) for alias in node.names}
+
+
+def home_of_block(name: str) -> int | None:
+    """The number of the lesson whose finished pieces define `name`, or None."""
+    from helpers.blocks import defined_names
+
+    for path in sorted((HELPERS / "blocks").glob("lesson_*.py")):
+        if name in defined_names(path.read_text(encoding="utf-8")):
+            return int(path.stem[-2:])
+    return None
+
+
+def without_magics(source: str) -> str:
+    """The source with IPython's magics and shell lines blanked, so that Python can parse the rest."""
+    if source.lstrip().startswith("%%"):
+        return ""
+    return re.sub(r"(?m)^([ \t]*)[%!?].*$", r"\1pass", source)
+
+
+def error_output(name: str, text: str) -> dict:
+    return {"output_type": "error", "ename": name, "evalue": text, "traceback": [f"{name}: {text}"]}
+
+
+def clean_output(output: dict) -> dict:
+    """An output as nbformat wants it, whatever the learner's process made of it. KeyError where it is none."""
+    kind = output["output_type"]
+    if kind == "stream":
+        name = "stderr" if output["name"] == "stderr" else "stdout"
+        return {"output_type": "stream", "name": name, "text": str(output["text"])}
+    if kind == "error":
+        lines = [str(line) for line in output["traceback"]]
+        return {"output_type": "error", "ename": str(output["ename"]), "evalue": str(output["evalue"]),
+                "traceback": lines}  # fmt: skip
+    if kind not in ("display_data", "execute_result"):
+        raise KeyError(kind)
+    data = {str(mime): body for mime, body in output["data"].items() if isinstance(body, str)}
+    cleaned = {"output_type": kind, "data": data, "metadata": {}}
+    return cleaned | {"execution_count": None} if kind == "execute_result" else cleaned
+
+
+def fresh_keys(lesson, seed: int) -> dict[str, ExerciseKey]:
+    """The keys of a lesson's exercises and quizzes, with inputs drawn from `seed`, in the order of the lesson."""
+    described = answer_key(lesson)
+    blocks = blocks_module(lesson)
+    stored = list(visible_keys(lesson.name))
+    names = sorted(described, key=lambda name: stored.index(name) if name in stored else len(stored))
+    keys = {}
+    for name in names:
+        item, bonus = described[name], name in lesson.bonus
+        points = (lesson.bonus if bonus else lesson.points).get(name, 0)
+        reference = None if isinstance(item, Quiz) else getattr(blocks, name, None)
+        if reference is None and not isinstance(item, Quiz):
+            raise GraderBroken(f"the finished {name} of {lesson.name} is missing; run `course build {lesson.name}`")
+        try:
+            keys[name] = make_key(lesson.name, item, points, bonus, reference, seed)
+        except UnsoundKey as error:
+            raise GraderBroken(f"the answer key of {lesson.name} contradicts itself: {error}") from None
+    return keys
+
+
+def visible_keys(lesson: str) -> dict[str, ExerciseKey]:
+    """The keys that travel with the notebooks; none where the lesson is not built."""
+    try:
+        return load_keys(lesson)
+    except (OSError, ValueError, KeyError):
+        return {}
+
+
+def answer_key(lesson) -> dict[str, object]:
+    """Exercises and quizzes of the lesson's answer_key.py, by name."""
+    path = HELPERS.parent / "solutions" / lesson.name / "answer_key.py"
+    module = load(path, f"answer_key_{lesson.name}", lesson)
+    return {item.name: item for item in (*module.exercises, *getattr(module, "quizzes", ()))}
+
+
+def blocks_path(lesson) -> Path:
+    return HELPERS / "blocks" / f"lesson_{lesson.number}.py"
+
+
+def blocks_source(lesson) -> str:
+    try:
+        return blocks_path(lesson).read_text(encoding="utf-8")
+    except OSError:
+        raise GraderBroken(f"the finished blocks of {lesson.name} are missing; run `course build {lesson.name}`") from None
+
+
+def blocks_module(lesson) -> ModuleType:
+    return load(blocks_path(lesson), f"helpers.blocks.lesson_{lesson.number}", lesson)
+
+
+def load(path: Path, name: str, lesson) -> ModuleType:
+    """A module from its file. GraderBroken where it is missing or does not run."""
+    if not path.is_file():
+        raise GraderBroken(f"{path.name} of {lesson.name} is missing, so there is nothing to judge with")
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise GraderBroken(f"{path.name} of {lesson.name} does not run: {type(error).__name__}: {error}") from None
+    return module
