@@ -20,7 +20,7 @@ def sinusoidal_positions(length, d_model):
     length, d_model: int -> (length, d_model) float32. Column 2i is sin(t / 10000^(2i/d_model)), column 2i+1 the
     cosine of the same angle. ValueError if d_model is odd.
     """
-    if d_model % 2 != 0:
+    if d_model % 2:
         raise ValueError(f"d_model must be even, got {d_model}")
     t = torch.arange(length, dtype=torch.float64)[:, None]  # (length, 1)
     even = torch.arange(0, d_model, 2, dtype=torch.float64)  # (D/2,): 0, 2, 4, ...
@@ -54,7 +54,7 @@ def fixed_position_layer(x, pe):
 
     x (B, T, D), pe (max_len, 1, D) of the same dtype, T <= max_len -> (B, T, D).
     """
-    return x + pe[: x.size(1), 0]  # (B, T, D) + (T, D)
+    return x + pe.squeeze(1)[: x.size(1)]  # (B, T, D) + (T, D)
 
 
 def shift_matrix(offset, d_model):
@@ -62,14 +62,14 @@ def shift_matrix(offset, d_model):
 
     offset: int, may be 0 or negative; d_model: even int -> (d_model, d_model) float32. ValueError if d_model is odd.
     """
-    if d_model % 2 != 0:
+    if d_model % 2:
         raise ValueError(f"d_model must be even, got {d_model}")
-    even = torch.arange(0, d_model, 2)
-    angles = offset / 10000 ** (even.double() / d_model)  # (D/2,)
+    sine, cosine = torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)  # columns, (D/2,) each
+    angles = offset / 10000 ** (sine.double() / d_model)  # (D/2,)
     M = torch.zeros(d_model, d_model)
-    M[even, even] = M[even + 1, even + 1] = angles.cos().float()
-    M[even, even + 1] = angles.sin().float()
-    M[even + 1, even] = -angles.sin().float()
+    M[sine, sine] = M[cosine, cosine] = angles.cos().float()
+    M[sine, cosine] = angles.sin().float()
+    M[cosine, sine] = -angles.sin().float()
     return M
 
 

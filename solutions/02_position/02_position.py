@@ -61,7 +61,7 @@ from helpers.figures import position as figures
 #
 # Here are three words as vectors of width 4, small enough for paper:
 #
-# | word | vector | 
+# | word | vector |
 # |---|---|
 # | jane | (1, 0, 0, 1) |
 # | visits | (0, 1, 1, 0) |
@@ -238,7 +238,7 @@ def sinusoidal_positions(length, d_model):
     cosine of the same angle. ValueError if d_model is odd.
     """
     ### BEGIN SOLUTION
-    if d_model % 2 != 0:
+    if d_model % 2:
         raise ValueError(f"d_model must be even, got {d_model}")
     t = torch.arange(length, dtype=torch.float64)[:, None]  # (length, 1)
     even = torch.arange(0, d_model, 2, dtype=torch.float64)  # (D/2,): 0, 2, 4, ...
@@ -440,7 +440,7 @@ def fixed_position_layer(x, pe):
     x (B, T, D), pe (max_len, 1, D) of the same dtype, T <= max_len -> (B, T, D).
     """
     ### BEGIN SOLUTION
-    return x + pe[: x.size(1), 0]  # (B, T, D) + (T, D)
+    return x + pe.squeeze(1)[: x.size(1)]  # (B, T, D) + (T, D)
     ### END SOLUTION
 
 
@@ -498,14 +498,14 @@ def shift_matrix(offset, d_model):
     offset: int, may be 0 or negative; d_model: even int -> (d_model, d_model) float32. ValueError if d_model is odd.
     """
     ### BEGIN SOLUTION
-    if d_model % 2 != 0:
+    if d_model % 2:
         raise ValueError(f"d_model must be even, got {d_model}")
-    even = torch.arange(0, d_model, 2)
-    angles = offset / 10000 ** (even.double() / d_model)  # (D/2,)
+    sine, cosine = torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)  # columns, (D/2,) each
+    angles = offset / 10000 ** (sine.double() / d_model)  # (D/2,)
     M = torch.zeros(d_model, d_model)
-    M[even, even] = M[even + 1, even + 1] = angles.cos().float()
-    M[even, even + 1] = angles.sin().float()
-    M[even + 1, even] = -angles.sin().float()
+    M[sine, sine] = M[cosine, cosine] = angles.cos().float()
+    M[sine, cosine] = angles.sin().float()
+    M[cosine, sine] = -angles.sin().float()
     return M
     ### END SOLUTION
 

@@ -647,8 +647,8 @@ def layer_table_transposed(x, pe):
     return x + pe.transpose(0, 1)[:, : x.size(1)]
 
 
-def layer_squeezed(x, pe):
-    return x + pe.squeeze(1)[: x.shape[1]]
+def layer_indexed(x, pe):
+    return x + pe[: x.shape[1], 0]
 
 
 def layer_loop(x, pe):
@@ -682,7 +682,7 @@ fixed_position_layer = Exercise(
                 "Each token needs a row of its own.", layer_first_row),
         Mistake("last_rows", "the last rows of the table", "The first token is at place 0.", layer_counted_from_end),
     ],
-    alternatives=[layer_transposed, layer_table_transposed, layer_squeezed, layer_loop, layer_viewed_right,
+    alternatives=[layer_transposed, layer_table_transposed, layer_indexed, layer_loop, layer_viewed_right,
                   layer_permuted],
 )  # fmt: skip
 
@@ -701,6 +701,7 @@ def cases_shift_matrix(draw):
         Case((-1, 4), part="negative offset", **near),
         Case((draw.choice((-2, -4)), 8), part="negative offset", **near),
         Case((2, 2), part="d_model = 2", **near),
+        Case((110, 8), part="far positions", **near),
         Case((draw.integer(9, 50), 6), part="far positions", **near),
         Case((draw.integer(-50, -9), 8), part="far positions", **near),
         Case((2, 5), part=ODD, raises=Raises("ValueError")),
