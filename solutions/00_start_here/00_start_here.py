@@ -431,7 +431,7 @@ x[..., index]  # (3, 3): for every token, columns 2, 3 and 0
 # Difficulty ●●●○○ · importance ●●●●○ · 4 minutes · no points in this lesson
 #
 # One entry from each row, chosen by that row's own index:
-# $$\text{out}_{\ldots} = x_{\ldots,\ \text{index}_{\ldots}}$$
+# $$\text{out}_{t} = x_{t,\,\text{index}_t} \quad\text{for every row } t$$
 # Shapes: `x (..., V)`, `index` LongTensor `(...)` with entries 0 to V−1 → `(...)`. Here `...` may be empty: then `x` is one row, `index` one number, and so is the answer. The gradient reaches `x`.
 #
 # *Later:* this is the heart of `cross_entropy` (lesson 6).
