@@ -1,0 +1,31 @@
+"""Explorers of lesson 1."""
+
+from __future__ import annotations
+
+import ipywidgets as widgets
+
+from helpers.explore.panel import panel
+from helpers.figures import token_embedding as figures
+
+
+def similarity():
+    """Turn and stretch a beside b = (5, 0); dot product, shadow and cosine follow."""
+    panel(
+        figures.turned,
+        angle=widgets.IntSlider(
+            value=53, min=0, max=180, step=1, description="angle of a (°)", continuous_update=False
+        ),
+        length=widgets.FloatSlider(
+            value=5.0, min=0.5, max=6.0, step=0.5, description="length of a", continuous_update=False
+        ),
+    )
+
+
+def training(history, words):
+    """Drag through the snapshots of a training."""
+    panel(
+        lambda place: figures.training_step(history, words, place),
+        place=widgets.IntSlider(
+            value=0, min=0, max=len(history.steps) - 1, step=1, description="snapshot", continuous_update=False
+        ),
+    )
