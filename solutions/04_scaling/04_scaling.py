@@ -20,14 +20,14 @@
 #
 # Two questions to warm up. Answer before you open them.
 #
-# <details><summary>Lesson 3: Q is (2, 5, 6) and K is (2, 7, 6). Which shape has QKᵀ, and which axis is summed away?</summary>
+# <details><summary>Lesson 3: Q is (2, 5, 6), K is (2, 7, 6). Which shape has QKᵀ, and which axis is summed away?</summary>
 #
 # (2, 5, 7): in each of 2 sequences, 5 queries meet 7 keys. The last axis, of width 6, is summed away. Each score is a
 # sum of 6 products.
 #
 # </details>
 #
-# <details><summary>Lesson 1: make both vectors twice as long. What happens to their dot product and to their cosine?</summary>
+# <details><summary>Lesson 1: make both vectors twice as long. What happens to their dot product, to their cosine?</summary>
 #
 # The dot product becomes four times as large. The cosine stays: it has divided the lengths out.
 #
@@ -97,8 +97,8 @@ figures.spread()
 # $$\operatorname{Var}(q\cdot k) = \sum_{i=1}^{d_k}\operatorname{Var}(q_i k_i) = d_k \cdot 1 = d_k,
 # \qquad \text{standard deviation } \sqrt{d_k}.$$
 #
-# One product has variance 1 because $\operatorname{E}[q_i^2 k_i^2] = \operatorname{E}[q_i^2]\operatorname{E}[k_i^2] = 1$.
-# This is footnote 4 of the paper, and it is all that the square root says.
+# One product has variance 1 because $\operatorname{E}[q_i^2 k_i^2] = \operatorname{E}[q_i^2]\operatorname{E}[k_i^2] =
+# 1$. This is footnote 4 of the paper, and it is all that the square root says.
 #
 # Here intuition stops and mathematics begins: *independent*, *mean 0* and *variance 1* are assumptions. They describe a
 # fresh network with well chosen starting weights. We come back to what they leave out.
@@ -151,8 +151,8 @@ check(score_variance)
 #
 # $$\operatorname{Var}\!\left(\frac{q\cdot k}{c}\right) = \frac{d_k}{c^2}.$$
 #
-# Which $c$ makes this 1, whatever the width? On paper, with the coin tosses of width 4: divide the scores −4, −2, 0, 2, 4
-# by 2 and you get −2, −1, 0, 1, 2. Their variance is $\frac{1\cdot4+4\cdot1+0+4\cdot1+1\cdot4}{16} = 1$.
+# Which $c$ makes this 1, whatever the width? On paper, with the coin tosses of width 4: divide the scores −4, −2, 0, 2,
+# 4 by 2 and you get −2, −1, 0, 1, 2. Their variance is $\frac{1\cdot4+4\cdot1+0+4\cdot1+1\cdot4}{16} = 1$.
 #
 # So the divisor is the standard deviation, $c=\sqrt{d_k}$, and not the variance. Nothing is learned and nothing is
 # measured: it is a constant that depends on the shape alone.
@@ -164,8 +164,8 @@ check(score_variance)
 #
 # $$\text{scaled\_scores}(Q, K) = \frac{QK^\top}{\sqrt{d_k}}$$
 #
-# `Q (..., T_q, d_k)`, `K (..., T_k, d_k)` → `(..., T_q, T_k)`. Read $d_k$ from the shapes, so that any number of leading
-# dimensions works.
+# `Q (..., T_q, d_k)`, `K (..., T_k, d_k)` → `(..., T_q, T_k)`. Read $d_k$ from the shapes, so that any number of
+# leading dimensions works.
 
 # %% nbgrader={"solution": "scaled_scores"}
 def scaled_scores(Q, K):
@@ -209,8 +209,8 @@ check(scaled_scores)
 # | 2 | 7.389 | 7.389 / 11.107 = 0.665 |
 # | sum | 11.107 | 1.000 |
 #
-# Softmax looks at *differences* of scores, through an exponential. Make all scores ten times larger and the order stays,
-# but the winner takes everything:
+# Softmax looks at *differences* of scores, through an exponential. Make all scores ten times larger and the order
+# stays, but the winner takes everything:
 
 # %%
 scores = torch.tensor([0.0, 1.0, 2.0])
@@ -221,14 +221,14 @@ print(torch.softmax(10 * scores, dim=0))
 figures.three_numbers()
 
 # %% [markdown]
-# This is **saturation**. A head of width 64 has scores that spread by 8 before anything was learned. It has decided where
-# to look by the accident of its random weights.
+# This is **saturation**. The scores of a head of width 64 spread by 8 before anything was learned, so it has decided
+# where to look by the accident of its random weights.
 
 # %% [markdown]
 # ## The word *is*, with four divisors
 #
-# The running sentence of lesson 1: *Life is short, eat dessert first*. Embeddings of width 16, queries and keys of width
-# 24, all random. The scores of *is* are those that you met in lesson 3.
+# The running sentence of lesson 1: *Life is short, eat dessert first*. Embeddings of width 16, queries and keys of
+# width 24, all random. The scores of *is* are those that you met in lesson 3.
 
 # %%
 torch.manual_seed(123)
@@ -265,9 +265,10 @@ figures.four_divisors(scores_is, tokens)
 # **does not move with the width**. A divisor is good when the spread after it is the same for every width, and only
 # $\sqrt{d_k}$ (times a constant) does that.
 #
-# **Entropy in one sentence.** $H = -\sum_i p_i \ln p_i$ measures how undecided a weight vector is. By hand, for
-# $p = (\frac12, \frac14, \frac14)$: $H = \frac12\ln 2 + 2\cdot\frac14\ln 4 = 1.04$ nats. Its exponential counts tokens in
-# effect: $e^{1.04} = 2.8$, a little less than three. It is 1 when one token has everything and $T$ when all share alike.
+# **Entropy in one sentence.** $H = -\sum_i p_i \ln p_i$ measures how undecided a weight vector is. By hand, for $p =
+# (\frac12, \frac14, \frac14)$: $H = \frac12\ln 2 + 2\cdot\frac14\ln 4 = 1.04$ nats. Its exponential counts tokens in
+# effect: $e^{1.04} = 2.8$, a little less than three. It is 1 when one token has everything and $T$ when all share
+# alike.
 
 # %% [markdown]
 # ## Temperature
@@ -286,15 +287,15 @@ explore.temperature(scores_is, tokens, start=math.sqrt(24))
 # %% [markdown]
 # ## How a weight answers a score
 #
-# A saturated head could be mended by training, if training reached it. Whether it does is a question of slopes: if score
-# $s_j$ moves a little, how far does weight $p_i$ move? There are $N$ weights and $N$ scores, so the answer is a table of
-# $N \times N$ slopes, the **Jacobian**:
+# A saturated head could be mended by training, if training reached it. Whether it does is a question of slopes: if
+# score $s_j$ moves a little, how far does weight $p_i$ move? There are $N$ weights and $N$ scores, so the answer is a
+# table of $N \times N$ slopes, the **Jacobian**:
 #
 # $$\frac{\partial p_i}{\partial s_j} = \begin{cases} p_i(1 - p_i) & i = j \\ -p_i\,p_j & i \ne j \end{cases}
 # \qquad\text{in one line: } \operatorname{diag}(p) - p\,p^\top .$$
 #
-# **On paper**, for $p = (\frac12, \frac14, \frac14)$: the first row is $(\frac14, -\frac18, -\frac18)$. It adds up to 0,
-# as every row does: raise all scores alike and nothing moves. Now do $p = (1, 0, 0)$. Every entry is 0.
+# **On paper**, for $p = (\frac12, \frac14, \frac14)$: the first row is $(\frac14, -\frac18, -\frac18)$. It adds up to
+# 0, as every row does: raise all scores alike and nothing moves. Now do $p = (1, 0, 0)$. Every entry is 0.
 
 # %%
 figures.two_jacobians()
@@ -351,8 +352,8 @@ check(softmax_jacobian)
 #
 # $$\text{max\_gradient}(s) = \max_{i,j} \left|\frac{\partial p_i}{\partial s_j}\right|, \qquad p = \text{softmax}(s)$$
 #
-# `scores (..., N)` → `(...)`: one number for each vector of scores, right for scores up to ±10,000. The largest entry lies
-# on the diagonal (can you see why $p_i p_j$ is never above $p_i(1-p_i)$?). It is never above $\frac14$.
+# `scores (..., N)` → `(...)`: one number for each vector of scores, right for scores up to ±10,000. The largest entry
+# lies on the diagonal (can you see why $p_i p_j$ is never above $p_i(1-p_i)$?). It is never above $\frac14$.
 # `torch.softmax` is allowed.
 
 # %% nbgrader={"solution": "max_gradient"}
@@ -378,8 +379,8 @@ check(max_gradient)
 #
 # <details><summary>Hint 2</summary>
 #
-# Softmax first, along the axis whose scores compete. Then the slopes on the diagonal. Then a maximum that takes away that
-# axis only. If you write the exponentials yourself, think of what happens at 10,000.
+# Softmax first, along the axis whose scores compete. Then the slopes on the diagonal. Then a maximum that takes away
+# that axis only. If you write the exponentials yourself, think of what happens at 10,000.
 #
 # </details>
 
@@ -394,12 +395,12 @@ figures.slopes_against_width()
 # %% [markdown]
 # Read the orange line: at width 64, which real heads have, the typical row has lost nine tenths of its slope. At width
 # 1024 it is gone. (The *median* vanishes like that. The *mean* shrinks more slowly, because a few rows are close races
-# between two keys, and those still learn. A model without scaling often trains, only later and worse.)
+# between two keys, and those can still learn. So a model without scaling is slowed, not stopped.)
 #
 # The blue line stays near its best at every width. So the chain of reasons is
 #
-# > width → variance $d_k$ → scores of size $\sqrt{d_k}$ → saturated softmax → slopes near 0 → queries and keys that learn
-# > nothing.
+# > width → variance $d_k$ → scores of size $\sqrt{d_k}$ → saturated softmax → slopes near 0 → queries and keys that
+# > learn nothing.
 #
 # Divide by $\sqrt{d_k}$ and the chain breaks at its first link. The paper puts it as a suspicion. You have measured it.
 #
@@ -412,9 +413,9 @@ explore.width_and_divisor()
 # %% [markdown]
 # ## Where the argument is loose
 #
-# **"It keeps the Euclidean length of the weight vectors about the same."** Two of this course's sources give this as the
-# reason, in nearly these words. Which vectors? The rows of $W_Q$ and $W_K$ are not touched by the division, nor is $q$,
-# whose length is about $\sqrt{d_k}$ before and after. What about the attention weights? Measure:
+# **"It keeps the Euclidean length of the weight vectors about the same."** One of this course's sources gives this as
+# the reason. Which vectors? The rows of $W_Q$ and $W_K$ are not touched by the division, nor is $q$, whose length is
+# about $\sqrt{d_k}$ before and after. What about the attention weights? Measure:
 
 # %%
 torch.manual_seed(0)
@@ -430,8 +431,8 @@ for d_k in (16, 256):
 # something true, but it is a *consequence*: the weights look alike because the scores spread alike. The reason is the
 # variance, and the damage that it prevents is in the gradient.
 #
-# **The assumptions.** The running example itself breaks them: `torch.rand` gives weights between 0 and 1, whose mean is
-# not 0. Then the products of one score share a sign more often than not, and do not cancel.
+# **The assumptions.** The running example itself breaks them. `torch.rand` gives weights between 0 and 1, all positive,
+# so the 24 entries of one query lean to the same side, and those of one key too. Their products do not cancel.
 
 # %%
 Q, K = x @ W_query.T, x @ W_key.T  # (6, 24), (6, 24)
@@ -443,17 +444,17 @@ print(f"spread of all 36 scores {spread:.1f}, the rule promises {24**0.5:.1f}; d
 # $\sqrt{d_k}$ repairs the width, not the weights. Good starting weights are the other half of the bargain.
 #
 # **After training** queries and keys are not independent, that is the point of training. A network can also learn any
-# constant into $W_Q$, so no divisor changes *what* attention can express. It changes where training starts and how large
-# its steps are. For queries and keys that have lined up, $q\cdot k$ grows like $d_k$ itself, and some recipes for very
-# wide networks do divide by $d_k$ (μP, see *Further reading*). So $\sqrt{d_k}$ is the right answer to one precise
+# constant into $W_Q$, so no divisor changes *what* attention can express. It changes where training starts and how
+# large its steps are. For queries and keys that have lined up, $q\cdot k$ grows like $d_k$ itself, and some recipes for
+# very wide networks do divide by $d_k$ (μP, see *Further reading*). So $\sqrt{d_k}$ is the right answer to one precise
 # question: what keeps the spread at 1 when nothing has been learned yet?
 
 # %% [markdown]
 # ## Code without the factor
 #
 # A popular explanation of Q and K (it is where lesson 3's inquiry system is from) borrows a few lines from a lecture by
-# Andrej Karpathy, and stops just before the lecture puts the factor in: the scores go into softmax undivided. Same sizes,
-# same seed, and no mask here (masks are lesson 5):
+# Andrej Karpathy, and stops just before the lecture puts the factor in: the scores go into softmax undivided. Same
+# sizes, same seed, and no mask here (masks are lesson 5):
 
 # %%
 torch.manual_seed(1337)
@@ -469,9 +470,9 @@ for name, s in [("as published", omitted), ("over √16    ", omitted / head_siz
     print(f"{name}   variance {s.var(correction=0).item():.2f}   mean of the largest of 8 weights {top:.2f}")
 
 # %% [markdown]
-# Is it a disaster? No, and it is worth knowing why. The variance is 1.9, not 16: `nn.Linear` starts with weights so small
-# that the entries of q and k have variance $\frac13$ here, so a score has $16\cdot\frac13\cdot\frac13 = 1.8$. Sixteen
-# channels are few. Keep everything and widen the head:
+# Is it a disaster? No, and it is worth knowing why. The variance is 1.9, not 16: `nn.Linear` starts with weights so
+# small that the entries of q and k have variance $\frac13$ here, so a score has $16\cdot\frac13\cdot\frac13 = 1.8$.
+# Sixteen channels are few. Keep everything and widen the head:
 
 # %%
 for width in (16, 64, 256, 1024):
@@ -479,11 +480,12 @@ for width in (16, 64, 256, 1024):
     Wk, Wq = nn.Linear(C, width, bias=False), nn.Linear(C, width, bias=False)
     s = (Wq(batch) @ Wk(batch).transpose(-2, -1)).detach()  # (4, 8, 8)
     raw, divided = [torch.softmax(z, dim=-1).amax(dim=-1).mean().item() for z in (s, s / width**0.5)]
-    print(f"width {width:4d}: spread {s.std().item():5.2f}   largest weight {raw:.2f} as published, {divided:.2f} divided")
+    spread = s.std().item()
+    print(f"width {width:4d}: spread {spread:5.2f}   largest weight {raw:.2f} as published, {divided:.2f} divided")
 
 # %% [markdown]
-# The published line is right only by the luck of a small head. With the factor the last column stands still, and that is
-# what a good recipe does: it works the same at every size.
+# The published line is right only by the luck of a small head. With the factor the last column stands still, and that
+# is what a good recipe does: it works the same at every size.
 
 # %% [markdown]
 # ## Exercise 4.5 `head_scores`
@@ -491,8 +493,8 @@ for width in (16, 64, 256, 1024):
 # **Find the bug** · Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · 16 points
 #
 # A head reads `x` of the model's width $D$ and projects it down to its own width. The next cell is code as it was
-# published, in several well-known repositories (links under *Further reading*), put into a function. It runs, it trains,
-# its shapes are right. Queries and keys below have entries of variance 1, so the scores ought to spread by 1.
+# published, in several well-known repositories (links under *Further reading*), put into a function. It runs, it
+# trains, its shapes are right. Queries and keys below have entries of variance 1, so the scores ought to spread by 1.
 
 # %%
 def published_scores(x, W_q, W_k):
@@ -549,8 +551,8 @@ check(head_scores)
 # %% [markdown]
 # ## Quiz 4.1
 #
-# Queries and keys have width 64; their entries are independent, with mean 0 and variance 1. What is the standard deviation
-# of an unscaled score?
+# Queries and keys have width 64; their entries are independent, with mean 0 and variance 1. What is the standard
+# deviation of an unscaled score?
 #
 # - **a** 64
 # - **b** 32
@@ -588,8 +590,8 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Quiz 4.3
 #
-# Somebody initializes badly: all entries of queries and keys have mean 0 and standard deviation 2. The width is 16. Which
-# divisor would give the scores variance 1?
+# Somebody initializes badly: all entries of queries and keys have mean 0 and standard deviation 2. The width is 16.
+# Which divisor would give the scores variance 1?
 #
 # - **a** 4
 # - **b** 2
@@ -610,37 +612,41 @@ check(quiz_3=quiz_3)
 #
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
-# A classmate writes: "We divide by $\sqrt{d_k}$ so that the Euclidean length of the weight vectors stays about the same.
-# Any large number would do, for instance 100." Explain to them what the division is really for, why it is a root, what
-# would happen without it, and what is right and wrong in their two sentences. Name one assumption that your argument needs.
+# A classmate writes: "We divide by $\sqrt{d_k}$ so that the Euclidean length of the weight vectors stays about the
+# same. Any large number would do, for instance 100." Explain to them what the division is really for, why it is a root,
+# what would happen without it, and what is right and wrong in their two sentences. Name one assumption that your
+# argument needs.
 
 # %% [markdown] nbgrader={"written": "written_1"}
-# **Model answer.** A score is a sum of $d_k$ products. If the entries of queries and keys are independent with mean 0 and
-# variance 1, each product has variance 1, variances add, and the score has variance $d_k$: wide heads have widely spread
-# scores. Dividing by $c$ divides the variance by $c^2$, so $c$ must be the standard deviation $\sqrt{d_k}$ to bring the
-# variance back to 1; dividing by $d_k$ would overshoot, to $1/d_k$. Without it softmax saturates: one weight is near 1,
-# the rest near 0. All entries $p_i(\delta_{ij} - p_j)$ of its Jacobian are then near 0, so almost no gradient reaches
-# $W_Q$ and $W_K$, and a choice made by random weights cannot be unlearned. The classmate's first sentence takes a
-# consequence for the reason: the vector of attention weights has a similar length at all widths because the scores spread
-# alike, while the weight matrices and the lengths of q and k are not changed at all. The second is wrong because a fixed
-# divisor does not move with the width: 100 is right at width 10,000 and makes attention almost uniform at width 24.
+# **Model answer.** A score is a sum of $d_k$ products. If the entries of queries and keys are independent with mean 0
+# and variance 1, each product has variance 1, variances add, and the score has variance $d_k$: wide heads have widely
+# spread scores. Dividing by $c$ divides the variance by $c^2$, so $c$ must be the standard deviation $\sqrt{d_k}$ to
+# bring the variance back to 1; dividing by $d_k$ would overshoot, to $1/d_k$. Without it softmax saturates: one weight
+# is near 1, the rest near 0. All entries $p_i(\delta_{ij} - p_j)$ of its Jacobian are then near 0, so almost no
+# gradient reaches $W_Q$ and $W_K$, and a choice made by random weights cannot be unlearned. The classmate's first
+# sentence takes a consequence for the reason: the vector of attention weights has a similar length at all widths
+# because the scores spread alike, while the weight matrices and the lengths of q and k are not changed at all. The
+# second is wrong because a fixed divisor does not move with the width: 100 is right at width 10,000 and makes attention
+# almost uniform at width 24.
 #
-# **Marking scheme (15).** 4: variance of a sum of $d_k$ products is $d_k$. 3: why the root, not $d_k$ (standard deviation;
-# variance scales with $c^2$). 4: saturated softmax, Jacobian near 0, gradient to queries and keys vanishes (2 if only "softmax
-# becomes one-hot"). 2: the sentence on lengths is a consequence or names vectors that the division does not touch. 1: a
-# fixed number does not follow the width. 1: an assumption named (independence, mean 0, variance 1, or start of training).
+# **Marking scheme (15).** 4: variance of a sum of $d_k$ products is $d_k$. 3: why the root, not $d_k$ (standard
+# deviation; variance scales with $c^2$). 4: saturated softmax, Jacobian near 0, gradient to queries and keys vanishes
+# (2 if only "softmax becomes one-hot"). 2: the sentence on lengths is a consequence or names vectors that the division
+# does not touch. 1: a fixed number does not follow the width. 1: an assumption named (independence, mean 0, variance 1,
+# or start of training).
 
 # %% [markdown]
 # ## Further reading
 #
-# - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), section 3.2.1 and its footnote 4:
-#   the formula, the suspicion, the variance argument.
+# - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), section 3.2.1 and its footnote
+#   4: the formula, the suspicion, the variance argument.
 # - Sebastian Raschka,
 #   [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html): the running
 #   example of *Life is short, eat dessert first*.
 # - Andrej Karpathy, [Let's build GPT: from scratch, in code, spelled out](https://www.youtube.com/watch?v=kCc8FmEb1nY):
 #   the lecture, with the factor put in and its effect on softmax shown.
-# - Pascal Poupart, [CS480/680 lecture 19: Attention and Transformer Networks](https://www.youtube.com/watch?v=OyFJWRnt_AY).
+# - Pascal Poupart, [CS480/680 lecture 19: Attention and Transformer
+#   Networks](https://www.youtube.com/watch?v=OyFJWRnt_AY).
 # - The bug of exercise 4.5, found by readers and repaired by the authors:
 #   [ng-video-lecture, pull request 6](https://github.com/karpathy/ng-video-lecture/pull/6) and
 #   [vit-pytorch, issue 65](https://github.com/lucidrains/vit-pytorch/issues/65). It happens to the best.
@@ -651,12 +657,13 @@ check(quiz_3=quiz_3)
 # ## Recap
 #
 # - A score is a sum of $d_k$ products. Its variance grows like $d_k$, its spread like $\sqrt{d_k}$.
-# - Large spread saturates softmax: one weight takes all, and the Jacobian $\operatorname{diag}(p) - p\,p^\top$ goes to 0.
+# - Large spread saturates softmax: one weight takes all, and the Jacobian $\operatorname{diag}(p) - p\,p^\top$ goes to
+#   0.
 # - Dividing by $\sqrt{d_k}$ keeps the spread at 1 for every width. It is a temperature that follows the width.
 # - The width that counts is that of the *head*, as long as one query, not that of the model.
 # - The argument assumes independent entries of variance 1. It is about the start of training.
 #
 # `progress()` in a new cell shows what you have done so far, over all lessons.
 #
-# **Next:** [lesson 5](../05_masking/05_masking.ipynb) decides which scores may be seen at all, before softmax turns them
-# into weights.
+# **Next:** [lesson 5](../05_masking/05_masking.ipynb) decides which scores may be seen at all, before softmax turns
+# them into weights.

@@ -860,7 +860,7 @@ quizzes = [
         {
             "a": "64 is the variance: 64 products, each of variance 1. A standard deviation is the root of it.",
             "b": "32 would be half the width. Spread does not grow like that: take the root of the variance.",
-            "c": "Right: 64 variances of 1 add up to 64, and the standard deviation is its root, 8. "
+            "c": "64 variances of 1 add up to 64, and the standard deviation is its root, 8. "
             "So a score of 8 or -8 is nothing unusual before scaling.",
             "d": "1 is the spread of a single product, or of the score after scaling.",
         },
@@ -870,7 +870,7 @@ quizzes = [
         "b",
         {
             "a": "Softmax divides by the sum of the exponentials, so weights add up to 1 however large the scores are.",
-            "b": "Right: one weight is close to 1, the others close to 0, every p(1 - p) is close to 0, and hardly any "
+            "b": "One weight is close to 1, the others close to 0, every p(1 - p) is close to 0, and hardly any "
             "gradient passes back to the queries and keys.",
             "c": "Dividing scores does nothing to the lengths of the weight matrices. What it changes is the spread "
             "of the scores.",
@@ -883,7 +883,7 @@ quizzes = [
             "a": "4 is √16. It is right when entries have variance 1. These have standard deviation 2.",
             "b": "2 is the standard deviation of one entry. A score is a sum of 16 products of two such entries.",
             "c": "8 accounts for one of the two vectors. Both q and k have entries of standard deviation 2.",
-            "d": "Right: one product has variance 4 · 4 = 16, sixteen of them have 256, and its root is 16. "
+            "d": "One product has variance 4 · 4 = 16, sixteen of them have 256, and its root is 16. "
             "√d_k is right for entries of variance 1: the formula assumes them, initialization should supply them.",
         },
     ),
