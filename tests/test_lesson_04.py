@@ -1,0 +1,136 @@
+"""Lesson 4: the sources' numbers from its blocks, and its blocks against independent forms."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from helpers.blocks import lesson_04
+from helpers.explore import scaling as explore
+from helpers.figures import scaling as figures
+
+torch.set_num_threads(1)
+SIZES = st.integers(1, 6)
+DTYPES = st.sampled_from([torch.float32, torch.float64])
+LEADS = st.sampled_from([(), (2,), (3, 2)])
+SEEDS = st.integers(0, 10_000)
+TOKENS = ["Life", "is", "short", "eat", "dessert", "first"]
+
+
+def random(seed, *shape, dtype=torch.float64):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def close(actual, expected):
+    """Equal in shape, dtype and, within the course's tolerance, value."""
+    tolerance = 1e-5 if expected.dtype == torch.float32 else 1e-7
+    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)
+
+
+def life_is_short():
+    torch.manual_seed(123)
+    x = nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()
+    return x, torch.rand(24, 16), torch.rand(24, 16)
+
+
+def test_the_weights_of_is():
+    weights = torch.softmax(lesson_04.head_scores(*life_is_short())[1], dim=0)
+    expected = torch.tensor([0.0185, 0.0312, 0.1778, 0.6368, 0.1265, 0.0092])
+    torch.testing.assert_close(weights, expected, atol=6e-5, rtol=0)
+
+
+def test_the_running_example_breaks_the_assumptions():
+    x, W_query, W_key = life_is_short()
+    assert lesson_04.score_variance(x @ W_query.T, x @ W_key.T).sqrt().item() == pytest.approx(54.27, abs=0.05)
+
+
+def test_the_lectures_code_without_the_factor():
+    torch.manual_seed(1337)
+    Wk, Wq, _ = (nn.Linear(32, 16, bias=False) for _ in "kqv")
+    x = torch.randn(4, 8, 32)
+    assert lesson_04.score_variance(Wq(x), Wk(x)).item() == pytest.approx(1.91, abs=0.01)
+    assert lesson_04.head_scores(x, Wq.weight, Wk.weight).var(correction=0).item() == pytest.approx(0.119, abs=0.001)
+
+
+def test_coin_tosses_have_the_variance_of_the_table():
+    tosses = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0])] * 4)  # all 16 keys of width 4
+    assert lesson_04.score_variance(torch.ones(1, 4), tosses).item() == 4
+    assert lesson_04.scaled_scores(torch.ones(1, 4), tosses).var(correction=0).item() == 1
+
+
+def test_numbers_on_paper():
+    J = lesson_04.softmax_jacobian(torch.tensor([0.5, 0.25, 0.25]))
+    expected = [[0.25, -0.125, -0.125], [-0.125, 0.1875, -0.0625], [-0.125, -0.0625, 0.1875]]
+    assert J.tolist() == expected
+    p = torch.softmax(torch.tensor([0.0, 1.0, 2.0]), dim=0)
+    assert [round(v, 3) for v in p.tolist()] == [0.090, 0.245, 0.665]
+    assert figures.effective_tokens(torch.tensor([0.5, 0.25, 0.25])).log().item() == pytest.approx(1.5 * math.log(2))
+
+
+@given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES)
+@settings(max_examples=50, deadline=None)
+def test_score_variance_is_the_mean_squared_distance(seed, lead, dtype, t_q, t_k, d_k):
+    Q, K = random(seed, *lead, t_q, d_k, dtype=dtype), random(seed + 1, *lead, t_k, d_k, dtype=dtype)
+    scores = torch.einsum("...id,...jd->...ij", Q, K).flatten()
+    close(lesson_04.score_variance(Q, K), ((scores - scores.mean()) ** 2).mean())
+
+
+@given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES)
+@settings(max_examples=50, deadline=None)
+def test_scaled_scores_are_those_inside_torch(seed, lead, dtype, t_q, t_k, d_k):
+    Q, K = random(seed, *lead, t_q, d_k, dtype=dtype), random(seed + 1, *lead, t_k, d_k, dtype=dtype)
+    weights = torch.softmax(lesson_04.scaled_scores(Q, K), dim=-1)
+    values = torch.eye(t_k, dtype=dtype).expand(*lead, t_k, t_k)  # attention to unit vectors gives the weights back
+    close(weights, F.scaled_dot_product_attention(Q, K, values))
+
+
+@given(SEEDS, DTYPES, SIZES)
+@settings(max_examples=50, deadline=None)
+def test_softmax_jacobian_is_autograds(seed, dtype, n):
+    s = 3 * random(seed, n, dtype=dtype)
+    exact = torch.autograd.functional.jacobian(lambda s: torch.softmax(s, dim=0), s)
+    close(lesson_04.softmax_jacobian(torch.softmax(s, dim=0)), exact)
+    close(lesson_04.max_gradient(s), exact.abs().max())
+
+
+@given(SEEDS, st.sampled_from([1.0, 100.0, 1e4]), st.sampled_from([-9000.0, 0.0, 9000.0]))
+@settings(max_examples=50, deadline=None)
+def test_the_largest_entry_lies_on_the_diagonal(seed, scale, offset):
+    s = scale * random(seed, 2, 3, 5).clamp(-1, 1) / (10 if offset else 1) + offset
+    J = lesson_04.softmax_jacobian(torch.softmax(s, dim=-1))
+    assert J.isfinite().all()
+    close(lesson_04.max_gradient(s), J.abs().amax(dim=(-2, -1)))
+    close(figures.largest_slope(s), lesson_04.max_gradient(s))
+    close(J.sum(dim=-1), torch.zeros(2, 3, 5, dtype=torch.float64))
+
+
+@given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES)
+@settings(max_examples=50, deadline=None)
+def test_head_scores_are_one_bilinear_form(seed, lead, dtype, t, d, d_head):
+    x = random(seed, *lead, t, d, dtype=dtype)
+    W_q, W_k = random(seed + 1, d_head, d, dtype=dtype), random(seed + 2, d_head, d, dtype=dtype)
+    W_q, W_k = W_q / d**0.5, W_k / d**0.5
+    form = W_q.double().T @ W_k.double() / math.sqrt(d_head)
+    close(lesson_04.head_scores(x, W_q, W_k), (x.double() @ form @ x.double().transpose(-2, -1)).to(dtype))
+
+
+def test_pictures_say_their_numbers():
+    x, W_query, W_key = life_is_short()
+    scores = (x @ W_key.T) @ (W_query @ x[1])
+    assert "divided by √24: Life 0.02, is 0.03, short 0.18, eat 0.64" in figures.four_divisors(scores, TOKENS).alt
+    assert "short 0.178, eat 0.637, dessert 0.127" in explore.draw_temperature(scores, TOKENS, math.sqrt(24)).alt
+    assert "0.090, 0.245, 0.665" in figures.three_numbers().alt
+    for picture in (figures.spread(), figures.two_jacobians(), figures.slopes_against_width()):
+        assert len(picture.alt) > 100 and "<img alt=" in picture._repr_html_()
+
+
+def test_undivided_slopes_vanish_and_divided_ones_stay():
+    wide = figures.random_scores(1024, 300, 6)
+    assert figures.largest_slope(wide).median() < 1e-5
+    assert figures.largest_slope(wide / 32).median() > 0.2
+    alt = explore.draw_width_and_divisor(64, 8.0).alt
+    assert "Width 64, scores divided by 8" in alt
