@@ -7,7 +7,8 @@ import torch
 def select(query, keys, values):
     """Hard lookup: the value whose key has the largest dot product with the query, the first one on ties.
 
-    query (D,), keys (N, D), values (N, E), float32 or float64 -> (E,), dtype of values; differentiable in values.
+    query (D,), keys (N, D), values (N, E), float32 or float64 -> (E,), dtype of values.
+    The gradient reaches values.
     """
     matches = keys @ query  # (N,)
     return values[matches.argmax()]  # (E,)
@@ -52,7 +53,8 @@ def previous_token_weights(max_len):
 def bigram_probabilities(ids, vocab_size):
     """The Markov chain P(next | current) estimated from the neighbors in ids, without smoothing.
 
-    ids LongTensor (T,), T >= 1; vocab_size V -> (V, V) float32; a token that is never followed has a uniform row.
+    ids LongTensor (T,), T >= 1; vocab_size V -> (V, V) float32.
+    A token that is never followed by anything has a uniform row.
     """
     pairs = ids[:-1] * vocab_size + ids[1:]  # one number for each pair, (T - 1,)
     counts = torch.bincount(pairs, minlength=vocab_size**2).view(vocab_size, vocab_size)
@@ -64,11 +66,13 @@ def attention_edges(weights, tokens, threshold):
     """The edges of the attention graph whose weight is at least threshold, heaviest first.
 
     weights (T, T) float32 or float64, tokens: list of T strings, threshold: float
-    -> list of (query token, key token, weight as a Python float); ties by query position, then key position.
+    -> list of (query token, key token, weight as a Python float).
+    Ties go by query position, then by key position.
     """
     edges = []
     for query, row in zip(tokens, weights.tolist(), strict=True):
-        edges += [(query, key, weight) for key, weight in zip(tokens, row, strict=True) if weight >= threshold]
+        edges += [(query, key, weight) for key, weight in zip(tokens, row, strict=True)]
+    edges = [edge for edge in edges if edge[2] >= threshold]
     return sorted(edges, key=lambda edge: -edge[2])
 
 

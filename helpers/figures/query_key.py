@@ -57,6 +57,7 @@ def wiring() -> Picture:
     figure, axes = new_figure(8.4, 2.3, 1, 2)
     draw_wires(axes[0], JANE, (), "before: tokens in a row, no wires")
     draw_wires(axes[1], JANE, HAND_DRAWN, "after: who looks at whom")
+    axes[0].set_ylim(axes[1].get_ylim())
     return Picture(
         figure,
         "Two graphs over the tokens jane, visits, africa. Left: no edges. Right: arrows from query to key with the "
@@ -184,7 +185,7 @@ def looks_at_itself(rounds: int = 400) -> Picture:
     for i, value in enumerate(kinds.values()):
         ax.text(value, i, f" {value:.2f}", va="center")
     ax.axvline(1 / T, color=ORANGE, ls="--")
-    ax.set(xlim=(0, 1.12), title="share of tokens whose largest score is their own (dashed: chance, 1/6)")
+    ax.set(xlim=(0, 1.12), title="share of tokens that find themselves (dashed: chance)")
     ax.invert_yaxis()
     said = "; ".join(f"{kind}: {value:.2f}" for kind, value in kinds.items())
     return Picture(figure, f"Share of tokens that score themselves highest, six random tokens. {said}. Chance is 0.17.")

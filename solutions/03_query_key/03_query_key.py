@@ -102,8 +102,8 @@ figures.wiring()
 
 # %%
 titles = ["Rice in one pot", "Jazz for beginners", "Street food of Hanoi"]
-query = torch.tensor([2.0, 0.0, 1.0])  # (D,)
-keys = torch.tensor([[3.0, 0.0, 0.0], [0.0, 4.0, 0.0], [2.0, 0.0, 3.0]])  # (N, D)
+query = torch.tensor([2.0, 0, 1])  # (D,)
+keys = torch.tensor([[3.0, 0, 0], [0, 4, 0], [2, 0, 3]])  # (N, D)
 figures.video_search(titles, query, keys)
 
 # %% [markdown]
@@ -126,7 +126,8 @@ figures.video_search(titles, query, keys)
 def select(query, keys, values):
     """Hard lookup: the value whose key has the largest dot product with the query, the first one on ties.
 
-    query (D,), keys (N, D), values (N, E), float32 or float64 -> (E,), dtype of values; differentiable in values.
+    query (D,), keys (N, D), values (N, E), float32 or float64 -> (E,), dtype of values.
+    The gradient reaches values.
     """
     ### BEGIN SOLUTION
     matches = keys @ query  # (N,)
@@ -182,7 +183,7 @@ explore.search()
 # with each key, on paper, before you run the cell.
 
 # %%
-hand_scores = torch.tensor([[0.0, 3.0, 0.0], [0.0, 0.0, 3.0], [0.0, 2.0, 0.0]])  # (T_q, T_k)
+hand_scores = torch.tensor([[0.0, 3, 0], [0, 0, 3], [0, 2, 0]])  # (T_q, T_k)
 figures.score_table(hand_scores, figures.JANE)
 
 # %% [markdown]
@@ -252,11 +253,11 @@ check(project)
 # %%
 X = torch.eye(3)  # (T=3, D=3): jane, visits, africa
 W_q = torch.tensor([[3.0, 0.0, 2.0], [0.0, 3.0, 0.0]])  # (d_k=2, D=3)
-A = torch.tensor([[3.0, 0.0], [0.0, 3.0], [2.0, 0.0]])  # (D=3, d_k=2): the same map, stored the other way
+A = torch.tensor([[3.0, 0.0], [0.0, 3.0], [2.0, 0.0]])  # (D=3, d_k=2): stored the other way
 layer = nn.Linear(3, 2, bias=False)
 layer.load_state_dict({"weight": W_q})
 africa = X[2]  # (D,)
-print("X·W ", (X @ A)[2], "  nn.Linear", layer(X)[2].detach(), "  W·x", W_q.matmul(africa))
+print("X·W ", (X @ A)[2], "  X·Wᵀ", layer(X)[2].detach(), "  W·x", W_q.matmul(africa))
 
 # %% [markdown]
 # One map. They differ in how the matrix is stored and whether a token stands or lies. The course keeps
@@ -369,8 +370,9 @@ figures.looks_at_itself()
 # %% [markdown]
 # Without any $W$ a token nearly always finds itself. With $W_Q$ and $W_K$ independent and drawn around 0, it is chance.
 # The source draws its weights with `torch.rand`, between 0 and 1. All are positive, so both projections mostly measure
-# the same thing, the sum of a token's numbers; tokens with a large sum then look at themselves. That is a fact about
-# `rand`, not about attention.
+# one thing, the sum of a token's numbers. Roughly, then, all tokens with a positive sum look at the token with the
+# largest sum, and all others at the one with the most negative sum. Two of six tokens find themselves: 0.34. That is a
+# fact about `rand`, not about attention.
 
 # %% [markdown]
 # ## Exercise 3.4 `dot_scores`
@@ -408,7 +410,8 @@ check(dot_scores)
 # Two dimensions of `K` trade places, and they must be the same two whether `K` has two, three or four dimensions. Count
 # them from the end.
 # </details>
-#
+
+# %% [markdown]
 # Here is the setting of a well-known lecture: a batch of 4 sentences, 8 tokens of width 32, head size 16. *Which shape
 # will the scores have?* Below is one of them, worked out alone.
 
@@ -419,7 +422,8 @@ Wk = nn.Linear(C, head_size, bias=False)
 Wq = nn.Linear(C, head_size, bias=False)
 batch = torch.randn(B, T, C)
 k, q = Wk(batch), Wq(batch)  # (4, 8, 16) each
-print(tuple(q.shape), tuple(k.shape), f"sentence 0, query 1, key 6: {q[0, 1].dot(k[0, 6]).item():.4f}")
+score = q[0, 1].dot(k[0, 6]).item()
+print(tuple(q.shape), tuple(k.shape), f"sentence 0, query 1, key 6: {score:.4f}")
 
 # %% [markdown]
 # The scores are `(4, 8, 8)`: in each sentence 8 queries meet 8 keys. That is $8 \cdot 8$ numbers however wide the tokens
@@ -444,14 +448,14 @@ print("row sums", table.sum(-1), " symmetric:", bool((table == table.T).all()))
 figures.five_by_five(table)
 
 # %% [markdown]
-# Not one of them.
+# It does not.
 #
 # - **It is no softmax.** The rows add up to 1.45, 2.00, 2.20, 2.50 and 1.95.
 # - **It is no general $QK^\top$.** It is symmetric: *I* → *like* equals *like* → *I*. But $q_i \cdot k_j$ and
 #   $q_j \cdot k_i$ are different numbers when $W_Q \ne W_K$. Our hand-made scores have jane → visits 3 and
 #   visits → jane 0. Looking is not mutual.
-# - **So what is it?** A diagonal of exactly 1 and symmetry: that is what *cosines of the words with themselves* look
-#   like, with no $W_Q$ and $W_K$ at all. It is a similarity table, and a good picture of one.
+# - **So what is it?** A diagonal of exactly 1 and symmetry: that is what *cosines* between the words look like, without
+#   any $W_Q$ and $W_K$. It is a similarity table, and a good picture of one.
 #
 # The source's own note repairs half of this: it says that one would still divide by $\sqrt{d_k}$ and apply softmax. Then
 # the table is what goes *in*. Lesson 6 does it, and *I* gets the weights 0.377 0.170 0.153 0.153 0.146.
@@ -568,7 +572,8 @@ check(previous_token_weights)
 # One channel works for `max_len` 2 and 3 only: a single number times a single number has its largest value at the
 # largest or at the smallest key, so at most two keys can ever win.
 # </details>
-#
+
+# %% [markdown]
 # Such a *previous-token head* is no toy. Trained language models grow them, and lesson 12 builds on yours.
 
 # %% [markdown]
@@ -581,7 +586,7 @@ check(previous_token_weights)
 # *loves*. So $P(\text{visits} \mid \text{jane}) = 1/2$.
 
 # %%
-chain = torch.tensor([[0.0, 0.5, 0.0, 0.5], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+chain = torch.tensor([[0, 0.5, 0, 0.5], [0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]])  # (V, V)
 figures.transitions(chain, ["jane", "visits", "africa", "loves"])
 
 # %% [markdown]
@@ -601,7 +606,8 @@ figures.transitions(chain, ["jane", "visits", "africa", "loves"])
 def bigram_probabilities(ids, vocab_size):
     """The Markov chain P(next | current) estimated from the neighbors in ids, without smoothing.
 
-    ids LongTensor (T,), T >= 1; vocab_size V -> (V, V) float32; a token that is never followed has a uniform row.
+    ids LongTensor (T,), T >= 1; vocab_size V -> (V, V) float32.
+    A token that is never followed by anything has a uniform row.
     """
     ### BEGIN SOLUTION
     pairs = ids[:-1] * vocab_size + ids[1:]  # one number for each pair, (T - 1,)
@@ -664,7 +670,7 @@ figures.two_sentences(africa_trip, loves_visits, 0.5)
 # token to itself is an edge too.
 
 # %%
-weights = torch.tensor([[0.04, 0.94, 0.02], [0.10, 0.04, 0.86], [0.14, 0.76, 0.10]])  # (T_q, T_k)
+weights = torch.tensor([[0.04, 0.94, 0.02], [0.10, 0.04, 0.86], [0.14, 0.76, 0.10]])
 explore.graph(weights, figures.JANE)
 
 # %% [markdown]
@@ -685,12 +691,14 @@ def attention_edges(weights, tokens, threshold):
     """The edges of the attention graph whose weight is at least threshold, heaviest first.
 
     weights (T, T) float32 or float64, tokens: list of T strings, threshold: float
-    -> list of (query token, key token, weight as a Python float); ties by query position, then key position.
+    -> list of (query token, key token, weight as a Python float).
+    Ties go by query position, then by key position.
     """
     ### BEGIN SOLUTION
     edges = []
     for query, row in zip(tokens, weights.tolist(), strict=True):
-        edges += [(query, key, weight) for key, weight in zip(tokens, row, strict=True) if weight >= threshold]
+        edges += [(query, key, weight) for key, weight in zip(tokens, row, strict=True)]
+    edges = [edge for edge in edges if edge[2] >= threshold]
     return sorted(edges, key=lambda edge: -edge[2])
     ### END SOLUTION
 
@@ -737,10 +745,10 @@ explore.training()
 #
 # ```python
 # def self_scores(x, W_q, W_k):
-#     Q = x @ W_q.T                                                 # (..., T, d_k)
-#     K = x @ W_k.T                                                 # (..., T, d_k)
+#     Q = x @ W_q.T  # (..., T, d_k)
+#     K = x @ W_k.T  # (..., T, d_k)
 #     K_turned = K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])  # (..., d_k, T)
-#     return Q @ K_turned                                           # (..., T, T)
+#     return Q @ K_turned  # (..., T, T)
 # ```
 #
 # The same slip was reported in published attention code

@@ -323,6 +323,10 @@ def dots_all_axes(Q, K):
     return Q @ K.permute(*range(K.dim() - 1, -1, -1))
 
 
+def dots_batches_only(Q, K):
+    return Q @ K.transpose(1, 2)
+
+
 def dots_scaled(Q, K):
     return Q @ K.transpose(-2, -1) / K.shape[-1] ** 0.5
 
@@ -524,6 +528,12 @@ def bigram_zero_rows(ids, vocab_size):
 def bigram_nan_rows(ids, vocab_size):
     counts = _counts(ids, vocab_size)
     return counts / counts.sum(-1, keepdim=True)
+
+
+def bigram_columns_divided(ids, vocab_size):
+    counts = _counts(ids, vocab_size)
+    counts[counts.sum(-1) == 0] = 1.0
+    return counts / counts.sum(-1)
 
 
 def bigram_joint(ids, vocab_size):
@@ -814,6 +824,10 @@ def self_scores_first_axes(x, W_q, W_k):
     return (x @ W_q.T) @ (x @ W_k.T).transpose(0, 1)
 
 
+def self_scores_batches_only(x, W_q, W_k):
+    return (x @ W_q.T) @ (x @ W_k.T).transpose(1, 2)
+
+
 def self_scores_both_reshaped(x, W_q, W_k):
     Q = x @ W_q.reshape(W_q.shape[1], W_q.shape[0])
     K = x @ W_k.reshape(W_k.shape[1], W_k.shape[0])
@@ -937,6 +951,9 @@ exercises = [
                     "The shape fits, but a reshape keeps the reading order. Do rows become columns?", dots_reshaped),
             Mistake("first_two_axes", "the first two dimensions swapped",
                     "Right for one sentence. Which dimensions are the first two in a batch?", dots_first_axes),
+            Mistake("only_for_batches", "made for a batch only",
+                    "Without a batch there is no third dimension. Count the dimensions from the end.",
+                    dots_batches_only),
             Mistake("all_axes_reversed", "all dimensions reversed",
                     "Right for one sentence. What happens to the batch when every dimension is turned around?",
                     dots_all_axes),
@@ -995,6 +1012,9 @@ exercises = [
                     "A row of zeros is no distribution. What says nothing about the next word?", bigram_zero_rows),
             Mistake("nan_rows", "0 divided by 0",
                     "A token that is never followed has a sum of 0. Treat it apart.", bigram_nan_rows),
+            Mistake("columns_divided", "columns divided by the sums of the rows",
+                    "The sums have shape (V,), and broadcasting lays them along a row. Which shape lies along a column?",
+                    bigram_columns_divided),
             Mistake("joint_probabilities", "divided by the number of all pairs",
                     "That is P(current and next). Given the current one, what does each row add up to?",
                     bigram_joint),
@@ -1083,6 +1103,9 @@ exercises = [
             Mistake("first_two_axes", "the first two dimensions swapped",
                     "Right for one sentence. Which dimensions are the first two in a batch?",
                     self_scores_first_axes),
+            Mistake("only_for_batches", "made for a batch only",
+                    "Without a batch there is no third dimension. Count the dimensions from the end.",
+                    self_scores_batches_only),
             Mistake("reshaped_weights", "the weights reshaped",
                     "The suspicious line was further down; the projections were right.", self_scores_both_reshaped),
             Mistake("scaled", "divided by the root of the width",
