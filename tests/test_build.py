@@ -182,8 +182,8 @@ def test_a_check_that_fails_in_the_solution_stops_the_build(own):
 
 def test_a_figure_without_alt_text_stops_the_build(own):
     path = own / "solutions" / LESSON / f"{LESSON}.py"
-    text = TEXT.replace('Picture(figure, alt="a line from 1 to 2")', "import matplotlib.pyplot as plt\nplt.plot([1, 2]);")
-    path.write_text(text, encoding="utf-8")
+    bare = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
+    path.write_text(TEXT.replace('Picture(figure, alt="a line from 1 to 2")', bare), encoding="utf-8")
     result = run_command(own, "build")
     assert result.returncode == 2 and "a-picture--2 shows a figure without alt text" in result.stderr
 
@@ -532,6 +532,7 @@ def refusal(own: Path, old: str, new: str, file: str = f"solutions/{LESSON}/{LES
         ("## Quiz", "## A picture", "read alike"),
         ("return x / 2", "return np.divide(x, 2)", "a solution uses np"),
         ('"grade": "halved"', '"grade": "scaled_scores"', "scaled_scores has two check cells"),
+        ("def halved(x):", "def half(x):", "the answer cell of halved does not define halved"),
         ('# %% tags=["setup"]', "# %%", "exactly one set-up cell"),
         ("\nquiz_1 = None", "\nhalf = 0  ### BEGIN SOLUTION\nquiz_1 = None", "quiz_1 needs one ### BEGIN SOLUTION"),
         ("axes.plot([1, 2])", "### BEGIN SOLUTION", "a solution stands outside an answer cell"),
@@ -594,7 +595,8 @@ def test_a_lesson_without_its_files_is_refused_in_words(own):
     ("old", "new", "said"),
     [
         ("quizzes = [", "quizzes = [[", "answer_key.py line "),
-        ("import Exercise, Mistake", "import Exercises, Mistake", "does not run: ImportError"),
+        ("import Exercise, Mistake", "import Exercises, Mistake", "answer_key.py line 1 does not run: ImportError"),
+        ("draw.normal(*lead, 5, 4, dtype=dtype), draw", "draw.norm(*lead, 5), draw", "line 6, scaled_scores: Attr"),
         ('Quiz("quiz_1"', 'Quiz("quiz_7"', "describes quiz_7, which has no answer cell"),
         ('Exercise("halved"', 'Exercise("scaled_scores"', "does not describe halved"),
         ("draw.normal(*lead, 5, dtype=dtype),)", "draw.word(),)", "the reference raised TypeError"),

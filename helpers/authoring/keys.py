@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import traceback
+import warnings
 from types import ModuleType
 
 import torch
@@ -37,16 +39,27 @@ def make_keys(course: Course, text: LessonText) -> list[ExerciseKey]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        for name in text.answers:
-            item, bonus = described[name], name in lesson.bonus
-            points = (lesson.bonus if bonus else lesson.points).get(name, 0)
-            reference = None if isinstance(item, Quiz) else getattr(blocks, name)
-            keys.append(make_key(lesson.name, item, points, bonus, reference, SEED))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # known mistakes may warn: they are wrong on purpose
+            for name in text.answers:
+                item, bonus = described[name], name in lesson.bonus
+                points = (lesson.bonus if bonus else lesson.points).get(name, 0)
+                reference = None if isinstance(item, Quiz) else getattr(blocks, name)
+                keys.append(make_key(lesson.name, item, points, bonus, reference, SEED))
     except UnsoundKey as error:
         raise BuildError(f"{where}: {error}.") from None
+    except Exception as error:
+        line = _line_in(error, module.__file__)
+        raise BuildError(f"{where}{line}, {name}: {type(error).__name__}: {error}.") from error
     finally:
         torch.set_num_threads(threads)
     return keys
+
+
+def _line_in(error: Exception, path: str) -> str:
+    """Where in the file at `path` the error came from, as " line 7"; empty where it came from elsewhere."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return f" line {lines[-1]}" if lines else ""
 
 
 def load_answer_key(course: Course, lesson: Lesson) -> ModuleType:
@@ -62,7 +75,8 @@ def load_answer_key(course: Course, lesson: Lesson) -> ModuleType:
     except SyntaxError as error:
         raise BuildError(f"{where} line {error.lineno}: {error.msg}.") from None
     except Exception as error:
-        raise BuildError(f"{where} does not run: {type(error).__name__}: {error}.") from None
+        line = _line_in(error, str(path))
+        raise BuildError(f"{where}{line} does not run: {type(error).__name__}: {error}.") from None
     if not hasattr(module, "exercises"):
         raise BuildError(f"{where} has no list `exercises`.")
     return module

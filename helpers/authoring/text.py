@@ -11,6 +11,7 @@ import jupytext
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from helpers.authoring.setup_cell import set_up_source
+from helpers.blocks import defined_names
 from helpers.course import Course, CourseError, Lesson
 
 LONGEST_CELL = 25  # lines
@@ -191,6 +192,8 @@ def _check_rules(text: LessonText, where: str) -> None:
             raise BuildError(f"{where}: {name} has an answer cell and no check cell.")
         if source.count(BEGIN) != 1 or source.count(END) != 1 or source.index(BEGIN) > source.index(END):
             raise BuildError(f"{where}: {name} needs one {BEGIN} and one {END}, in this order.")
+        if name not in defined_names(source):
+            raise BuildError(f"{where}: the answer cell of {name} does not define {name}.")
     for name in sorted(text.checks - set(text.answers)):
         raise BuildError(f"{where}: {name} has a check cell and no answer cell.")
     _check_points(text, where)
