@@ -50,6 +50,7 @@ def progress() -> None:
         earned = sum(own.get(key.name, {}).get("points", 0) for key in keys)
         bar = "█" * round(12 * len(solved) / max(len(keys), 1))
         points = f"{earned:g} of {total:g} points" if total else f"{len(solved)} of {len(keys)} done"
-        rest = f"open: {', '.join(still)}" if still else "all done"
+        more = f" and {len(still) - 2} more" if len(still) > 2 else ""
+        rest = f"open: {', '.join(still[:2])}{more}" if still else "all done"
         lines.append(f"{path.stem:<22}{bar:·<12}  {points:<20}{rest}")
     print("\n".join(lines) or "No lesson is built yet: run course build.")

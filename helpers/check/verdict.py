@@ -123,8 +123,8 @@ def decide(key: ExerciseKey, observations: list[Observation]) -> Verdict:
     mistake = _known_mistake(key, observations, problems)
     problem = _worst(problems)
     if mistake is not None:
-        name, label = mistake.name, mistake.label
-        message = f"This looks like: {mistake.label}.\n{mistake.hint}"
+        name, label = mistake.name, mistake.label.rstrip(".")
+        message = f"This looks like: {label}.\n{mistake.hint}"
         if problem.kind in ("wrong_shape", "raises"):
             message = f"{diagnose.text(problem, key)}\n{message}"
     else:
