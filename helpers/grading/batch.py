@@ -154,7 +154,7 @@ def judge_input(submission: Submission) -> list[Cell]:
     cells = []
     for cell in submission.cells:
         if cell.kind in ("code", "answer"):
-            cells.append(Cell(cell.id, cell.source, "learner", cell.name))
+            cells.append(Cell(cell.id, cell.source, "learner", cell.name, cell.trusted))
         elif cell.kind == "check":
             cells.append(Cell(cell.id, cell.source, "check", cell.name))
     return cells

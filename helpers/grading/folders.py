@@ -57,9 +57,15 @@ def load(gradebook: str | Path | None = None):
     from nbgrader.coursedir import CourseDirectory
     from traitlets.config.loader import PyFileConfigLoader
 
+    before = os.environ.get("COURSE_GRADEBOOK")
     if gradebook is not None:
         os.environ["COURSE_GRADEBOOK"] = str(Path(gradebook).resolve())
-    config = PyFileConfigLoader("nbgrader_config.py", path=str(ROOT)).load_config()
+    try:
+        config = PyFileConfigLoader("nbgrader_config.py", path=str(ROOT)).load_config()
+    finally:
+        if gradebook is not None:
+            os.environ.pop("COURSE_GRADEBOOK")
+            os.environ.update({} if before is None else {"COURSE_GRADEBOOK": before})
     return from_coursedir(CourseDirectory(config=config)), config
 
 

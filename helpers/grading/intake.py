@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +28,7 @@ class Release:
     graded: dict[str, dict]  # grade_id -> cell, in the notebook's order
     checks: dict[str, float]  # exercise -> points of its check cell (0 for a bonus exercise)
     written: dict[str, float]  # grade_id -> points of a question that a person grades
-    sources: set[str]  # source of every Markdown cell: what is ours and needs no sanitizing
+    sources: set[str]  # source of every cell: what is ours needs neither sanitizing nor a flag
     ids: dict[str, str] = field(default_factory=dict)  # cell id -> grade_id
 
 
@@ -69,8 +70,7 @@ def read_release(path: Path) -> Release:
     for cell in notebook["cells"]:
         source = _text(cell.get("source", ""))
         facts = cell.get("metadata", {}).get("nbgrader")
-        if cell["cell_type"] == "markdown":
-            release.sources.add(source)
+        release.sources.add(source)
         if not facts or not facts.get("grade_id"):
             continue
         grade_id = facts["grade_id"]
@@ -234,7 +234,7 @@ def _refuse_other_lesson(cells: list[dict], release: Release, notebooks: Path, n
 
 def _shared(grade_id: str) -> bool:
     """Whether a cell name occurs in every lesson, so that it says nothing about which one this is."""
-    return grade_id.removeprefix("check_").startswith(("quiz_", "written_"))
+    return grade_id.removeprefix("check_").startswith(("setup", "quiz_", "written_"))
 
 
 def _merge(cells: list[dict], release: Release, flags: list[str]) -> list[IntakeCell]:
@@ -244,15 +244,16 @@ def _merge(cells: list[dict], release: Release, flags: list[str]) -> list[Intake
     the place where the pristine one goes; what is missing is put back behind its neighbor in the release.
     """
     merged: list[IntakeCell] = []
+    used = {pristine.get("id") or grade_id for grade_id, pristine in release.graded.items()}
     names = [_name(cell, release) for cell in cells]
     for index, (cell, grade_id) in enumerate(zip(cells, names, strict=True)):
         if grade_id is None:
-            merged.append(_ordinary(cell, index, release))
+            merged.append(_ordinary(cell, index, release, used))
             continue
         pristine = release.graded[grade_id]
         if _learners(pristine):
             if grade_id in names[index + 1 :]:
-                merged.append(_ordinary(cell, index, release))
+                merged.append(_ordinary(cell, index, release, used))
                 continue
             source = cell["source"]
             if names.count(grade_id) > 1:
@@ -264,10 +265,10 @@ def _merge(cells: list[dict], release: Release, flags: list[str]) -> list[Intake
                 flags.append(f"answer cell {grade_id} had become a {cell['cell_type']} cell; it was changed back")
             merged.append(_named(grade_id, release, source, cell["attachments"]))
         elif grade_id in names[:index]:
-            flags.append(f"copied check cell: {grade_id} (the copy was left out)")
+            flags.append(f"copied {_sort(pristine)} cell: {grade_id} (the copy was left out)")
         else:
             if cell["source"].strip() != pristine["source"].strip():
-                flags.append(f"edited check cell: {grade_id} (the original was used)")
+                flags.append(f"edited {_sort(pristine)} cell: {grade_id} (the original was used)")
             merged.append(_named(grade_id, release, pristine["source"]))
     _restore(merged, release, flags)
     return merged
@@ -286,15 +287,24 @@ def _learners(pristine: dict) -> bool:
     return bool(pristine["metadata"]["nbgrader"].get("solution"))
 
 
+def _sort(pristine: dict) -> str:
+    return "check" if pristine["metadata"]["nbgrader"].get("grade") else "locked"
+
+
 def _join(cells, names, grade_id, stub) -> str:
     """A written answer that was split over copies of its cell, in one piece for the person who grades it."""
     parts = [cell["source"] for cell, name in zip(cells, names, strict=True) if name == grade_id]
     return "\n\n".join(part for part in parts if part.strip() and part.strip() != stub.strip()) or stub
 
 
-def _ordinary(cell: dict, index: int, release: Release) -> IntakeCell:
+def _ordinary(cell: dict, index: int, release: Release, used: set[str]) -> IntakeCell:
+    own = cell["id"] or ""
+    id = own if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", own) and own not in used else f"cell-{index + 1}"
+    while id in used:
+        id += "x"
+    used.add(id)
     return IntakeCell(
-        f"learner-{index}", cell["cell_type"], cell["source"], attachments=cell["attachments"],
+        id, cell["cell_type"], cell["source"], attachments=cell["attachments"],
         metadata={"copy": _name(cell, release)}, trusted=cell["source"] in release.sources,
     )  # fmt: skip
 

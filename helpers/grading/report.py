@@ -162,13 +162,14 @@ p { max-width: 46rem; } .soft { color: var(--soft); }
 .facts b { display: block; font-size: 1.5rem; line-height: 1.2; font-variant-numeric: tabular-nums; }
 .facts span { color: var(--soft); font-size: .9rem; }
 .wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .93rem; }
+table { border-collapse: collapse; font-size: .93rem; min-width: 40rem; }
 caption { text-align: left; color: var(--soft); padding-bottom: .4rem; }
 th, td { text-align: left; padding: .4rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 thead th { border-bottom: 2px solid var(--ink); vertical-align: bottom; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 th[scope=row] { font-weight: 600; } code { font: .93em ui-monospace, "DejaVu Sans Mono", monospace; }
-.bar { display: block; width: 7rem; height: .55rem; background: #e6ebf0; border-radius: .3rem; overflow: hidden; }
+.bar { display: inline-block; width: 7rem; height: .6rem; margin-right: .7rem;
+  background: #e6ebf0; border-radius: .3rem; overflow: hidden; }
 .bar i { display: block; height: 100%; background: var(--blue); }
 td.full { background: #e3f3ec; } td.part { background: #fdf3dc; } td.none { background: #fbe9e2; }
 .note { border-left: 4px solid var(--blue); background: var(--tint); padding: .7rem 1rem; margin: 2rem 0; }
@@ -247,11 +248,15 @@ def _exercises(report: ClassReport) -> str:
             full = sum(score >= column.worth - 1e-9 for score in scores)
             worth, told = f"{column.worth:g}", "full points"
         share = 100 * full / len(scores) if scores else 0
-        answered = sum(_answered(report.results[row.student], column) for row in report.rows)
+        answered = str(sum(_answered(row, report.results[row.student], column) for row in report.rows))
+        passed = (
+            f'<span class="bar" aria-hidden="true"><i style="width:{share:.0f}%"></i></span>{share:.0f} % {told}'
+        )
+        if waiting := sum(_waits(row, report, column) for row in report.rows):
+            passed, mean = f"{waiting} wait for a person", "–"
         lines.append(
             f'<tr><th scope="row"><code>{html.escape(column.name)}</code></th><td class="n">{worth}</td>'
-            f'<td class="n">{answered}</td><td><span class="bar" aria-hidden="true"><i style="width:{share:.0f}%"></i>'
-            f'</span>{share:.0f} % {told}</td><td class="n">{mean}</td></tr>'
+            f'<td class="n">{answered}</td><td>{passed}</td><td class="n">{mean}</td></tr>'
         )
     return (
         '<h2>Exercises</h2>\n<div class="wide"><table><thead><tr><th scope="col">exercise</th>'
@@ -260,10 +265,16 @@ def _exercises(report: ClassReport) -> str:
     )
 
 
-def _answered(result: Result, column: Column) -> bool:
+def _answered(row: Row, result: Result, column: Column) -> bool:
     if result.problem:
         return False
+    if column.kind == "written":  # nbgrader gives an untouched one 0 at once
+        return row.scores.get(column.grade_id) != 0
     return result.mistakes.get(column.name, ["", ""])[0] != "not_answered"
+
+
+def _waits(row: Row, report: ClassReport, column: Column) -> bool:
+    return row.scores.get(column.grade_id) is None and not report.results[row.student].problem
 
 
 def _mistakes(report: ClassReport) -> str:
