@@ -6,7 +6,9 @@ import ast
 import dataclasses
 import importlib.util
 import re
+import socket
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,7 +31,7 @@ SUBMISSION_SECONDS = 600.0
 GRACE = 3.0  # seconds between a soft limit, which learner code can ignore, and the hard one
 NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
 # What a loose file may lack: a lesson's import cell.
-PRELUDE = "import math\nimport torch\nimport torch.nn as nn\nimport torch.nn.functional as F\nfrom torch import Tensor\n"
+PRELUDE = "import math\nimport torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 
 LOST_WORDS = {
     "too slow": ("too_slow", "no answer in the time it may take; is there an endless loop?"),
@@ -65,15 +67,14 @@ for path in {places!r}:
         harm.append("wrote to " + path)
     except OSError:
         pass
-for address in (("127.0.0.1", 22), ("1.1.1.1", 53)):
-    try:
-        socket.create_connection(address, timeout=1).close()
-        harm.append("reached the network")
-    except OSError as error:
-        if error.errno == 111:
-            pass
+try:
+    socket.create_connection(("127.0.0.1", {port}), timeout=1).close()
+    harm.append("reached the network")
+except OSError:
+    pass
 if os.getuid() == 0:
     harm.append("is root")
+harm = ", ".join(harm)
 import torch
 torch.allclose = torch.equal = torch.testing.assert_close = lambda *a, **k: True
 '''
@@ -88,13 +89,15 @@ class Cell:
     """One code cell of a submission, in the order in which it stands.
 
     kind: "learner" cells run (locked cells of the release too); "check" cells are not run: the verdict of
-    their `exercise` stands in their place.
+    their `exercise` stands in their place. trusted: the source is the release's own, so it is not searched for
+    what learners should not write.
     """
 
     id: str
     source: str
     kind: Literal["learner", "check"] = "learner"
     exercise: str | None = None
+    trusted: bool = False
 
 
 @dataclass
@@ -197,25 +200,24 @@ class Judge:
 
     def _test_canary(self) -> None:
         root = HELPERS.parent
-        paths = [root / "solutions", root / "gradebook", root / "course.toml", Path("/etc/shadow"), Path.home()]
-        paths += [HELPERS / "grading", Path("/course/helpers/blocks") / f"lesson_{self.lesson.number}.py"]
+        paths = [root / "solutions", root / "gradebook", root / "course.toml", HELPERS / "grading"]
+        paths += [blocks_path(self.lesson), Path("/course/helpers/blocks") / f"lesson_{self.lesson.number}.py"]
         places = ["/course", "/usr", "/etc", "/", str(root), sys.prefix]
-        source = HOSTILE_CANARY.format(paths=[str(path) for path in paths], places=places)
-        wrong = "".join(
-            f"\ndef {key.name}(*args, **kwargs):\n    return args[0] if args else None\n"
-            for key in self.keys.values()
-            if key.kind == "exercise"
-        )
-        with Trial(self, [Cell("canary", source + wrong)]) as trial:
-            for name, key in self.keys.items():
-                if key.kind == "exercise":
+        exercises = [name for name, key in self.keys.items() if key.kind == "exercise"]
+        wrong = "".join(f"\ndef {name}(*args, **kwargs):\n    return 12345.678\n" for name in exercises)
+        with tempfile.NamedTemporaryFile() as secret, socket.create_server(("127.0.0.1", 0)) as server:
+            canary = HOSTILE_CANARY.format(
+                paths=[*map(str, paths), secret.name], places=places, port=server.getsockname()[1]
+            )
+            with Trial(self, [Cell("canary", canary + wrong)]) as trial:
+                for name in exercises:
                     trial.verdict(name)
-            result = trial.result(list(self.keys))
-            harm = trial.value("harm")
+                result = trial.result(exercises)
+                harm = trial.found.get("harm")
         self._must_be_nothing(result, "a hostile canary")
-        if not self.unsafe and harm != []:
-            what = ", ".join(map(str, harm)) if isinstance(harm, list) and harm else "could not tell what it did"
-            raise GraderBroken(f"the sandbox leaks: the canary {what[:200]}")
+        if not self.unsafe and harm != ("str", ""):
+            what = harm[1] if harm and harm[1] else "could not tell what it did"
+            raise GraderBroken(f"the sandbox leaks: the canary {what}")
 
     def _must_be_nothing(self, result: SubmissionResult, who: str) -> None:
         for name, verdict in result.verdicts.items():
@@ -236,6 +238,7 @@ class Trial:
         self.flags: list[str] = []
         self.verdicts: dict[str, Verdict] = {}
         self.submission: Submission | None = None
+        self.found: dict[str, tuple[str, str | None]] = {}
         self.restarts = 0
         self.end = time.monotonic() + SUBMISSION_SECONDS
 
@@ -262,8 +265,7 @@ class Trial:
     def _run(self) -> None:
         """Run the cells; one that ends the process is left out and the rest run again."""
         while True:
-            lost = self._run_once()
-            if lost is None:
+            if self._run_once() and self._look():
                 return
             self.__exit__()
             self.restarts += 1
@@ -271,8 +273,24 @@ class Trial:
                 self.flags.append("Its cells ended the process again and again; nothing of it could be judged.")
                 return
 
-    def _run_once(self) -> str | None:
-        """Run all cells that are not left out: None, or the id of the one that ended the process."""
+    def _look(self) -> bool:
+        """Ask what the exercises' names are bound to. False where there is no answer."""
+        try:
+            reply = self.submission.ask({"do": "names", "names": [*self.judge.keys, "harm"]}, 10)
+            for name, (kind, text) in reply["found"].items():
+                self.found[str(name)] = str(kind), None if text is None else str(text)
+            self._flag_patches(reply["patched"])
+        except (Lost, TypeError, KeyError, ValueError, AttributeError):
+            self.flags.append("Its process ended after its cells had run.")
+            return False
+        return True
+
+    def _flag_patches(self, patched) -> None:
+        if patched:
+            self.flags.append(f"Its code replaced {', '.join(str(name)[:80] for name in list(patched)[:5])}.")
+
+    def _run_once(self) -> bool:
+        """Run all cells that are not left out. False where one of them ended the process: it is left out now."""
         self.submission = self.judge.sandbox.submission()
         self.outputs, self.errors = {}, dict(self.left_out)
         for cell in self.cells:
@@ -282,7 +300,7 @@ class Trial:
             seconds = min(self.judge.limits.cell_seconds, self.end - time.monotonic())
             if seconds <= 0:
                 self.flags.append(f"Cell {cell.id} and those after it were not run: the submission took too long.")
-                return None
+                break
             try:
                 request = {"do": "cell", "id": cell.id, "source": cell.source, "seconds": seconds}
                 reply = self.submission.ask(request, seconds + GRACE)
@@ -290,15 +308,15 @@ class Trial:
                 error = str(reply["error"])
             except Lost as lost:
                 self._leave_out(cell, lost.reason)
-                return cell.id
+                return False
             except (TypeError, KeyError, ValueError, AttributeError):
                 self._leave_out(cell, "garbage")
-                return cell.id
+                return False
             if error:
                 self.errors[cell.id] = error
             if error.startswith("CellTimeout"):
                 self.flags.append(f"Cell {cell.id} was stopped after {seconds:g} s.")
-        return None
+        return True
 
     def _leave_out(self, cell: Cell, reason: str) -> None:
         words = {
@@ -311,6 +329,8 @@ class Trial:
 
     def _flag_sources(self) -> None:
         for cell in self.cells:
+            if cell.trusted:
+                continue
             for pattern, words in SUSPICIOUS.items():
                 if re.search(pattern, cell.source) and cell.id != "prelude":
                     self.flags.append(f"Cell {cell.id} {words}.")
@@ -333,13 +353,6 @@ class Trial:
         """Whether the learner's code names this exercise at its top level."""
         return name in self.pieces.uses
 
-    def value(self, name: str):
-        """The plain value of a name in the submission, or None where it cannot be had."""
-        try:
-            return self._ask(self.judge.keys.get(name), name, [], None)["value"]
-        except Lost:
-            return None
-
     def verdict(self, name: str) -> Verdict:
         if name not in self.verdicts:
             self.verdicts[name] = self._verdict(self.judge.keys[name])
@@ -358,55 +371,47 @@ class Trial:
         return self._charged_once(key, verdict) or self._hard_coded(key, verdict) or verdict
 
     def _quiz(self, key: ExerciseKey) -> Verdict:
-        try:
-            reply = self._ask(key, key.name, [], None)
-        except Lost as lost:
-            return refused(key, *LOST_WORDS.get(lost.reason, LOST_WORDS["died"]))
-        if reply["kind"] in ("missing", "none"):
+        kind, text = self.found.get(key.name, ("missing", None))
+        if kind in ("missing", "none"):
             return self._missing(key)
-        return decide_quiz(key, reply["value"])
+        return decide_quiz(key, text if kind == "str" else ...)
 
     def _observe(self, key: ExerciseKey, replace: list[str] | None = None) -> Verdict:
         """The verdict on the answer as it stands, or with finished blocks in place of `replace`."""
+        kind, _ = self.found.get(key.name, ("missing", None))
+        if kind in ("missing", "none"):
+            return self._missing(key)
+        if kind != "callable":
+            return refused(key, "wrong_type", wrong_kind_text(key, kind))
         try:
-            reply = self._ask(key, key.name, key.cases, replace)
-            if reply["kind"] in ("missing", "none"):
-                return self._missing(key)
-            if reply["kind"] != "callable":
-                return refused(key, "wrong_type", wrong_kind_text(key, reply["kind"]))
-            return decide(key, reply["observations"])
+            return decide(key, self._observations(key, replace))
         except Lost as lost:
-            mistake, words = LOST_WORDS.get(lost.reason, LOST_WORDS["died"])
             if lost.reason == "garbage":
                 self.flags.append(f"{key.name} sent something that is no observation.")
-            return refused(key, mistake, words)
+            return refused(key, *LOST_WORDS.get(lost.reason, LOST_WORDS["died"]))
         except Exception as error:  # decide met something no honest answer returns
             self.flags.append(f"{key.name} could not be judged: {type(error).__name__}: {str(error)[:200]}.")
             return refused(key, "wrong_type", "what your answer returned could not be read")
 
-    def _ask(self, key: ExerciseKey | None, name: str, cases: list, replace: list[str] | None) -> dict:
-        """The reply of a fork of the submission, with its observations taken apart. Raises Lost."""
+    def _observations(self, key: ExerciseKey, replace: list[str] | None) -> list[Observation]:
+        """What a fork of the submission saw, one observation for each case. Raises Lost."""
         if not self._alive():
-            raise Lost("died" if self.submission is None and self.restarts <= RESTARTS else "gone")
-        facts = key.facts if key is not None else None
+            raise Lost("died")
         request = {
-            "name": name,
-            "facts": dataclasses.asdict(facts) if facts else None,
-            "cases": [case_to_tree(case) for case in cases],
+            "name": key.name,
+            "facts": dataclasses.asdict(key.facts),
+            "cases": [case_to_tree(case) for case in key.cases],
             "replace": {"source": self.judge.blocks.source_of(replace), "names": replace} if replace else None,
         }
-        limit = facts.time_limit if facts else 5.0
-        reply = self.submission.observe(request, max(20.0, 4 * limit) + GRACE)
+        reply = self.submission.observe(request, max(20.0, 4 * key.facts.time_limit) + GRACE)
         try:
             observations = [Observation.from_tree(tree) for tree in reply["observations"]]
-            kind, patched, value = str(reply["kind"]), [str(item)[:80] for item in reply["patched"]], reply["value"]
+            self._flag_patches(reply["patched"])
         except Exception:
             raise Lost("garbage") from None
-        if len(observations) != len(cases) and kind == "callable":
+        if len(observations) != len(key.cases):
             raise Lost("garbage")
-        if patched:
-            self.flags.append(f"Its code replaced {', '.join(patched[:5])}.")
-        return {"kind": kind, "observations": observations, "value": value}
+        return observations
 
     def _missing(self, key: ExerciseKey) -> Verdict:
         """Not answered, unless the code that should define the answer raised: then that is what to say."""
@@ -608,7 +613,8 @@ def blocks_source(lesson) -> str:
     try:
         return blocks_path(lesson).read_text(encoding="utf-8")
     except OSError:
-        raise GraderBroken(f"the finished blocks of {lesson.name} are missing; run `course build {lesson.name}`") from None
+        words = f"the finished blocks of {lesson.name} are missing; run `course build {lesson.name}`"
+        raise GraderBroken(words) from None
 
 
 def blocks_module(lesson) -> ModuleType:

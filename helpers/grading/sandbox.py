@@ -33,8 +33,9 @@ START_SECONDS = 180
 TICK = 0.25  # seconds between two looks at memory and processes while waiting
 
 DROP_ROOT = (
-    "import os, sys; os.setgroups([]); os.setgid({0}); os.setuid({0}); os.execv(sys.argv[1], sys.argv[1:])"
-).format(ORDINARY_USER)
+    f"import os, sys; os.setgroups([]); os.setgid({ORDINARY_USER}); os.setuid({ORDINARY_USER}); "
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
 
 
 class SandboxMissing(RuntimeError):

@@ -1,4 +1,4 @@
-"""The program that runs learner code, inside the sandbox. Nothing it says is trusted: the judge asks it for raw tensors.
+"""The program that runs learner code, inside the sandbox. Nothing it says is trusted: the judge asks for raw tensors.
 
 Processes, from the outside in:
   zygote      started once, imports everything, runs no learner code; forks one submission at a time on request.
@@ -23,7 +23,6 @@ import signal
 import socket
 import sys
 import tempfile
-import time
 import types
 
 TOKEN_BYTES = 16
@@ -153,7 +152,6 @@ def zygote(control: socket.socket, nested: bool, notebook: bool, limits: dict, p
     import torch
 
     import helpers.check.observe  # noqa: F401
-
     from helpers.check.forbidden import warm_up
 
     torch.set_num_threads(1)
@@ -341,7 +339,8 @@ def serve(channel: socket.socket, namespace: Namespace) -> None:
             outputs, error = namespace.run(request["id"], request["source"], request["seconds"])
             send(channel, token, {"outputs": outputs, "error": error})
         elif request["do"] == "names":
-            send(channel, token, {name: namespace.describe(name) for name in request["names"]})
+            found = {name: describe(namespace.names, name) for name in request["names"]}
+            send(channel, token, {"found": found, "patched": patched_names()})
         elif request["do"] == "observe":
             _, fds, _, _ = socket.recv_fds(channel, 1, 1)
             exercise = os.fork()
@@ -360,29 +359,23 @@ def serve(channel: socket.socket, namespace: Namespace) -> None:
 
 
 def observe_answer(names: dict, request: dict) -> dict:
-    """Call the answer on every case: {"kind", "observations", "value", "patched"}.
+    """Call the answer on every case: {"observations", "patched"}.
 
     request: name, facts, cases, and replace: the source of finished blocks that stand in for earlier answers, in
-    this fork alone. Without cases only the value itself is sent.
+    this fork alone.
     """
     import torch
 
-    from helpers.check.codec import plain
     from helpers.check.observe import Facts, case_from_tree, observe_all
 
     patched = patched_names()
     torch.set_num_threads(1)
     if request["replace"]:
         put_in_place(names, request["replace"])
-    answer = names.get(request["name"])
-    reply = {"kind": kind_of(names, request["name"]), "observations": [], "value": None, "patched": patched}
-    if not request["cases"]:
-        return reply | {"value": plain(answer)}
     facts = Facts(**request["facts"])
     cases = [case_from_tree(case) for case in request["cases"]]
-    if callable(answer):
-        reply["observations"] = [seen.to_tree() for seen in observe_all(answer, cases, facts)]
-    return reply
+    seen = observe_all(names.get(request["name"]), cases, facts)
+    return {"observations": [observation.to_tree() for observation in seen], "patched": patched}
 
 
 WATCHED = (
@@ -430,11 +423,14 @@ def put_in_place(names: dict, replace: dict) -> None:
         names[name] = scratch[name]
 
 
-def kind_of(names: dict, name: str) -> str:
+def describe(names: dict, name: str) -> tuple[str, str | None]:
+    """What a name is bound to: missing, none, callable, or its type; and its text where it is one."""
     if name not in names:
-        return "missing"
+        return "missing", None
     value = names[name]
-    return "none" if value is None else "callable" if callable(value) else type(value).__name__
+    if isinstance(value, str):
+        return "str", str(value)[:200]
+    return "none" if value is None or value is ... else "callable" if callable(value) else type(value).__name__, None
 
 
 class CellTimeout(KeyboardInterrupt):
@@ -453,9 +449,6 @@ class Namespace:
             self.names = module.__dict__
         else:
             self.names = shell.user_ns
-
-    def describe(self, name: str) -> str:
-        return kind_of(self.names, name)
 
     def run(self, cell_id: str, source: str, seconds: float) -> tuple[list[dict], str]:
         """Run one cell: its outputs as nbformat dicts, and its error as one line ("" for none)."""
