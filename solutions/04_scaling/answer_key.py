@@ -24,7 +24,11 @@ def cases_score_variance(draw):
         return Q, K
 
     one = draw.normal(1, 4), draw.normal(1, 4)
-    return [*tensor_cases(make), Case(one, part="a single score", note="one query and one key")]
+    return [
+        *tensor_cases(make),
+        Case(make(torch.float64, 2, 3), part=LEADING, gradient=True),
+        Case(one, part="a single score", note="one query and one key"),
+    ]
 
 
 def sample_variance(Q, K):
@@ -95,50 +99,50 @@ score_variance = Exercise(
     mistakes=[
         Mistake(
             "sample_variance",
-            "divided by the number of scores minus one.",
+            "divided by the number of scores minus one",
             "That estimates the spread of a population you have not seen. Here the scores are the population. "
             "Which argument of the library call decides this?",
             sample_variance,
         ),
         Mistake(
             "standard_deviation",
-            "the standard deviation, not the variance.",
+            "the standard deviation, not the variance",
             "In which unit is your number: that of a score, or that of a score times a score?",
             standard_deviation,
         ),
         Mistake(
             "mean_of_squares",
-            "the mean of the squares, measured from 0.",
+            "the mean of the squares, measured from 0",
             "Spread is measured from where the scores lie on average. Is that 0 here?",
             mean_of_squares,
         ),
         Mistake(
             "variance_of_each_row",
-            "a variance for each query, averaged.",
+            "a variance for each query, averaged",
             "Two queries whose rows lie at different heights: does your number notice?",
             variance_of_each_row,
         ),
         Mistake(
             "variance_of_each_matrix",
-            "a variance for each member of the batch, averaged.",
+            "a variance for each member of the batch, averaged",
             "All scores of the batch are one heap. How many means are subtracted in yours?",
             variance_of_each_matrix,
         ),
         Mistake(
             "variance_after_scaling",
-            "the scores were scaled before they were measured.",
+            "the scores were scaled before they were measured",
             "This exercise measures the illness. The cure comes in the next one.",
             variance_after_scaling,
         ),
         Mistake(
             "matching_pairs_only",
-            "only query i with key i.",
+            "only query i with key i",
             "How many scores does a matrix of 5 queries and 7 keys hold, and how many did you use?",
             matching_pairs_only,
         ),
         Mistake(
             "width_itself",
-            "the width d_k, which theory promises for other numbers.",
+            "the width d_k, which theory promises for other numbers",
             "Theory speaks of independent entries of variance 1. Measure these scores.",
             width_itself,
         ),
@@ -164,6 +168,7 @@ def cases_scaled_scores(draw):
     large = draw.normal(4, 6, dtype=torch.float64, scale=100), draw.normal(5, 6, dtype=torch.float64, scale=100)
     cases = [
         *tensor_cases(make),
+        Case(make(torch.float64, 2, 3), part=LEADING, gradient=True),
         Case(wider, note="a head of width 10"),
         Case(large, part="large scores", note="scores in the ten thousands"),
         Case(narrow, part="d_k = 1"),
@@ -250,67 +255,67 @@ scaled_scores = Exercise(
     mistakes=[
         Mistake(
             "divided_by_d_k",
-            "divided by the width instead of its square root.",
+            "divided by the width instead of its square root",
             "The dot product's variance is d_k. What is its standard deviation?",
             divided_by_d_k,
         ),
         Mistake(
             "not_scaled",
-            "the plain dot products.",
+            "the plain dot products",
             "Their spread still grows with the width. What brings it back to 1?",
             not_scaled,
         ),
         Mistake(
             "multiplied_by_root",
-            "multiplied where it should be divided.",
+            "multiplied where it should be divided",
             "Do wider heads need their scores made larger, or smaller?",
             multiplied_by_root,
         ),
         Mistake(
             "divided_by_root_of_keys",
-            "divided by the root of the number of keys.",
+            "divided by the root of the number of keys",
             "A score is a sum over something. Over keys, or over the entries of two vectors?",
             divided_by_root_of_keys,
         ),
         Mistake(
             "divided_by_root_of_queries",
-            "divided by the root of the number of queries.",
+            "divided by the root of the number of queries",
             "How many products are added up in one score? Which axis of Q holds them?",
             divided_by_root_of_queries,
         ),
         Mistake(
             "width_read_from_axis_1",
-            "right for a single matrix; with leading dimensions the width is read from the wrong axis.",
+            "right for a single matrix; with leading dimensions the width is read from the wrong axis",
             "Which axis is the width in (2, 3, 5, 6), and how does one count from the end?",
             width_read_from_axis_1,
         ),
         Mistake(
             "root_cut_to_an_integer",
-            "the square root was cut to an integer.",
+            "the square root was cut to an integer",
             "What is the square root of 6 in your code?",
             root_cut_to_an_integer,
         ),
         Mistake(
             "softmax_applied",
-            "weights, not scores: softmax was applied as well.",
+            "weights, not scores: softmax was applied as well",
             "This exercise ends one step earlier. Masks (lesson 5) go in between.",
             softmax_applied,
         ),
         Mistake(
             "keys_and_queries_swapped",
-            "keys and queries swapped.",
+            "keys and queries swapped",
             "Each query should own a row. Who owns the rows in yours?",
             keys_and_queries_swapped,
         ),
         Mistake(
             "divided_by_lengths",
-            "cosine similarity: every vector was divided by its own length.",
+            "cosine similarity: every vector was divided by its own length",
             "One divisor serves all pairs, and it knows nothing of the numbers in Q and K.",
             divided_by_lengths,
         ),
         Mistake(
             "divided_by_measured_spread",
-            "divided by the spread measured on these scores.",
+            "divided by the spread measured on these scores",
             "Then the score of one pair depends on all others. The divisor should depend on the shape alone.",
             divided_by_measured_spread,
         ),
@@ -332,13 +337,15 @@ def cases_softmax_jacobian(draw):
         return (draw.probabilities(*lead, 5, dtype=dtype),)
 
     corners = torch.tensor([[0.0, 1.0, 0.0, 0.0], [0.5, 0.0, 0.5, 0.0]])
-    scores = draw.normal(3, 5, dtype=torch.float64)
+    scores = draw.normal(5, dtype=torch.float64)
+    batch = draw.normal(2, 3, 5, dtype=torch.float64)
     return [
         *tensor_cases(make, gradient=False),
         Case((corners,), part="probabilities of 0 and 1"),
         Case((torch.ones(1),), part="probabilities of 0 and 1", note="one outcome, which is certain"),
         # Forms that are equal on probability vectors differ beside them, so the gradient is taken at the scores.
         Case((scores,), part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
+        Case((batch,), part=LEADING, gradient=True, via="at_softmax", note="p is the softmax of scores"),
     ]
 
 
@@ -421,55 +428,55 @@ softmax_jacobian = Exercise(
     mistakes=[
         Mistake(
             "diagonal_only",
-            "each probability answers only to its own score.",
+            "each probability answers only to its own score",
             "The probabilities add up to 1. When one score rises, what must the other probabilities do?",
             jacobian_diagonal_only,
         ),
         Mistake(
             "without_delta",
-            "the rule for the diagonal, used everywhere.",
+            "the rule for the diagonal, used everywhere",
             "Can p_i grow when another token's score grows? Look at the sign beside the diagonal.",
             jacobian_without_delta,
         ),
         Mistake(
             "sign_flipped",
-            "the right numbers with the opposite sign.",
+            "the right numbers with the opposite sign",
             "If score i rises, does p_i rise or fall?",
             jacobian_sign_flipped,
         ),
         Mistake(
             "plus_outer",
-            "added where it should be subtracted.",
+            "added where it should be subtracted",
             "Add up a row of yours. Shifting all scores by one changes nothing: what should the sum be?",
             jacobian_plus_outer,
         ),
         Mistake(
             "inner_product",
-            "one number (p times p, summed) subtracted from every entry.",
+            "one number (p times p, summed) subtracted from every entry",
             "A column times a row is a table; a row times a column is a number. Which one is p pᵀ?",
             jacobian_inner_product,
         ),
         Mistake(
             "log_softmax_jacobian",
-            "the Jacobian of log p.",
+            "the Jacobian of log p",
             "How much can a probability of nearly 0 still move? Which factor would say that?",
             jacobian_of_log_softmax,
         ),
         Mistake(
             "softmax_again",
-            "softmax applied to p, which is a probability vector already.",
+            "softmax applied to p, which is a probability vector already",
             "The argument is what softmax returned, not what went into it.",
             jacobian_softmax_again,
         ),
         Mistake(
             "slopes_in_a_row",
-            "the diagonal as a vector.",
+            "the diagonal as a vector",
             "N probabilities, each with a slope for each of N scores: how many numbers is that?",
             jacobian_slopes_in_a_row,
         ),
         Mistake(
             "identity_minus_outer",
-            "the identity in place of diag(p).",
+            "the identity in place of diag(p)",
             "If p_i is 0.01, can its own slope be close to 1?",
             jacobian_identity_minus_outer,
         ),
@@ -499,6 +506,7 @@ def cases_max_gradient(draw):
     tie = torch.tensor([[1e4, -1e4, 1e4], [-1e4, -1e4, -1e4]])
     return [
         *tensor_cases(make),
+        Case(make(torch.float64, 2, 3), part=LEADING, gradient=True),
         Case((draw.normal(3, 6, scale=3.0),), part=LEADING),
         Case((apart,), part=LARGE, note="scores from -10000 to 10000"),
         Case((tie,), part=LARGE, note="equal scores of 10000 and of -10000"),
@@ -605,73 +613,73 @@ max_gradient = Exercise(
     mistakes=[
         Mistake(
             "largest_over_the_batch",
-            "one number for the whole batch.",
+            "one number for the whole batch",
             "Each vector of scores has its own Jacobian. How many answers does a (2, 3, 6) input ask for?",
             largest_over_the_batch,
         ),
         Mistake(
             "exponentials_overflow",
-            "exponentials of the scores as they are.",
+            "exponentials of the scores as they are",
             "What is exp(10000) in float32, and what is inf / inf? Shifting all scores changes nothing.",
             exponentials_overflow,
         ),
         Mistake(
             "scores_clamped",
-            "scores cut to a range that exp can bear.",
+            "scores cut to a range that exp can bear",
             "After your cut, 9999 and 9997 are the same score. Should they be?",
             scores_clamped,
         ),
         Mistake(
             "largest_probability",
-            "the largest probability, not the largest slope.",
+            "the largest probability, not the largest slope",
             "A token with probability 1: how much does its probability still move?",
             largest_probability,
         ),
         Mistake(
             "mean_slope",
-            "the mean of the diagonal.",
+            "the mean of the diagonal",
             "The exercise asks for the entry that stands out.",
             mean_slope,
         ),
         Mistake(
             "summed_slopes",
-            "the sum of the diagonal.",
+            "the sum of the diagonal",
             "No entry of a softmax Jacobian is above 1/4. Is yours?",
             summed_slopes,
         ),
         Mistake(
             "smallest_slope",
-            "the smallest entry of the diagonal.",
+            "the smallest entry of the diagonal",
             "Which end did you take?",
             smallest_slope,
         ),
         Mistake(
             "largest_of_each_row",
-            "the largest entry of each row of the Jacobian.",
+            "the largest entry of each row of the Jacobian",
             "A Jacobian has two axes. Over how many of them did you take the maximum?",
             largest_of_each_row,
         ),
         Mistake(
             "smallest_signed_entry",
-            "the most negative entry.",
+            "the most negative entry",
             "Largest in absolute value: which entries of the Jacobian are positive?",
             smallest_signed_entry,
         ),
         Mistake(
             "scores_taken_for_probabilities",
-            "the Jacobian's formula with scores in place of probabilities.",
+            "the Jacobian's formula with scores in place of probabilities",
             "The formula wants what softmax returns. What did you put into it?",
             scores_taken_for_probabilities,
         ),
         Mistake(
             "softmax_over_first_axis",
-            "right for one vector; with leading dimensions softmax runs over the first axis.",
+            "right for one vector; with leading dimensions softmax runs over the first axis",
             "Which axis holds the scores that compete with each other?",
             softmax_over_first_axis,
         ),
         Mistake(
             "sigmoid_slope",
-            "the slope of a sigmoid.",
+            "the slope of a sigmoid",
             "A sigmoid looks at one score. Softmax lets all of them compete.",
             sigmoid_slope,
         ),
@@ -696,10 +704,11 @@ def cases_head_scores(draw):
         return x, W_q, W_k
 
     cases = [
-        *tensor_cases(make, leads=((), (4,), (2, 4))),
-        Case(make(torch.float32, T=4, D=7, d_head=10), note="a head wider than the model"),
-        Case(make(torch.float32, d_head=1), part="a head of width 1"),
-        Case(make(torch.float32, T=1), part="a single token"),
+        *tensor_cases(make, leads=((4,), (), (2, 4))),  # a batch first: the published version unpacks three axes
+        Case(make(torch.float64, 2, 4), part=LEADING, gradient=True),
+        Case(make(torch.float32, 3, T=4, D=7, d_head=10), note="a head wider than the model"),
+        Case(make(torch.float32, 3, d_head=1), part="a head of width 1"),
+        Case(make(torch.float32, 3, T=1), part="a single token"),
     ]
     return with_rounded_constants(cases)
 
@@ -787,61 +796,61 @@ head_scores = Exercise(
     mistakes=[
         Mistake(
             "scaled_by_model_width",
-            "the published bug: scaled by the width of the model.",
+            "the published bug: scaled by the width of the model",
             "Count the products that are added up in one score. Are there as many as entries in a row of x?",
             scaled_by_model_width,
         ),
         Mistake(
             "not_scaled",
-            "no scaling at all.",
+            "no scaling at all",
             "The published line does scale, by the wrong number. Keep the habit, change the number.",
             head_not_scaled,
         ),
         Mistake(
             "divided_by_head_width",
-            "the head's width without its square root.",
+            "the head's width without its square root",
             "The right number, but is it the variance that is divided out, or the standard deviation?",
             head_divided_by_width,
         ),
         Mistake(
             "scaled_by_number_of_tokens",
-            "scaled by the number of tokens.",
+            "scaled by the number of tokens",
             "Would one score change if the sentence were longer? Should it?",
             scaled_by_number_of_tokens,
         ),
         Mistake(
             "scaled_by_number_of_heads",
-            "scaled by the number of heads, model width over head width.",
+            "scaled by the number of heads, model width over head width",
             "How many entries do q and k have? That is the only count that matters here.",
             scaled_by_number_of_heads,
         ),
         Mistake(
             "softmax_applied",
-            "weights, not scores: softmax was applied as well.",
+            "weights, not scores: softmax was applied as well",
             "The name says scores, so stop one step earlier.",
             head_softmax_applied,
         ),
         Mistake(
             "keys_ask",
-            "queries made with the key's weights, and the other way round.",
+            "queries made with the key's weights, and the other way round",
             "Who owns the rows of the result, and which matrix made them?",
             head_keys_ask,
         ),
         Mistake(
             "one_projection",
-            "queries and keys from the same matrix.",
+            "queries and keys from the same matrix",
             "Your scores are symmetric. Is one of the two weights never used?",
             head_one_projection,
         ),
         Mistake(
             "multiplied_by_root",
-            "multiplied where it should be divided.",
+            "multiplied where it should be divided",
             "Look at the sign of the exponent in the published line.",
             head_multiplied,
         ),
         Mistake(
             "future_hidden",
-            "a causal mask was added.",
+            "a causal mask was added",
             "Masks come in lesson 5. Here every token may see every other.",
             head_future_hidden,
         ),
