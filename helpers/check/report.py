@@ -26,7 +26,10 @@ def as_html(verdict: Verdict) -> str:
     color = {"✓": GREEN, "✗": RED, "◐": AMBER, "–": "#444"}[_mark(verdict)]
     head = f'<b style="color:{color}">{html.escape(_headline(verdict))}</b>'
     lines = "".join(f"\n  {_marked(line)}" for line in _body(verdict))
-    style = "margin:0;white-space:pre-wrap;font-family:var(--jp-code-font-family,monospace);line-height:1.45"
+    style = (
+        "margin:0;white-space:pre-wrap;word-break:normal;overflow-wrap:break-word;"
+        "font-family:var(--jp-code-font-family,monospace);line-height:1.45"
+    )
     picture = _picture(verdict.picture) if verdict.picture else ""
     return f'<pre style="{style}">{head}{lines}</pre>{picture}'
 
