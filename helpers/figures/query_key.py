@@ -54,7 +54,7 @@ def draw_wires(ax, tokens, edges, title="", color=BLUE, digits=2):
 
 def wiring() -> Picture:
     """Left: three tokens without a wire. Right: the wires of the sources' table."""
-    figure, axes = new_figure(8.4, 2.3, 1, 2)
+    figure, axes = new_figure(8.4, 1.9, 1, 2)
     draw_wires(axes[0], JANE, (), "before: tokens in a row, no wires")
     draw_wires(axes[1], JANE, HAND_DRAWN, "after: who looks at whom")
     axes[0].set_ylim(axes[1].get_ylim())
@@ -233,9 +233,12 @@ def four_scores(angle: float, length: float) -> Picture:
     figure, axes = new_figure(9.6, 2.9, 1, 4, sharey=True)
     near = four_kinds_of_score(q, torch.tensor([1.0, 0.5]))
     far = four_kinds_of_score(q, torch.tensor([2.0, 1.0]))
+    # The colors belong to a query of length 1.5, so that a longer query shows as a steeper sheet.
+    full = four_kinds_of_score(1.5 * q / length, grid)
     for ax, (name, scores) in zip(axes, four_kinds_of_score(q, grid).items(), strict=True):
-        top = max(float(scores.abs().max()), 1e-3)
-        ax.contourf(line, line, scores, levels=torch.linspace(-top, top, 15).tolist(), cmap=SIGNED)
+        top = float(full[name].abs().max())
+        levels = torch.linspace(-top, top, 15).tolist()
+        ax.contourf(line, line, scores, levels=levels, cmap=SIGNED, extend="both")
         ax.annotate("", q.tolist(), (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2})
         ax.plot([1, 2], [0.5, 1], "o", color=GREEN)
         ax.set_title(f"{name}\n{near[name]:.2f} and {far[name]:.2f}")
@@ -319,7 +322,7 @@ def two_sentences(first, second, chain_edge) -> Picture:
 
     first, second: (tokens, edges, title); chain_edge: the chain's probability that 'visits' follows 'jane'.
     """
-    figure, axes = new_figure(10.4, 2.1, 1, 3)
+    figure, axes = new_figure(10.4, 1.8, 1, 3)
     draw_wires(axes[0], ("jane", "visits"), ((0, 1, chain_edge),), "Markov chain, always", color=ORANGE)
     draw_wires(axes[1], *first, digits=1)
     draw_wires(axes[2], *second, digits=1)

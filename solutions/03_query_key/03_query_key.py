@@ -13,18 +13,17 @@
 # - [Lesson 1](../01_token_embedding/01_token_embedding.ipynb): a word becomes an id, an id becomes a row of numbers.
 # - [Lesson 2](../02_position/02_position.ipynb): the order of the words is added to these rows.
 #
-# <details><summary>Recall 1: what does <code>embed(ids, table)</code> return, and which matrix product gives the same?
-# </summary>
-#
-# One row of the table for every id, shape $(T, D)$. It equals one-hot rows $(T, V)$ times the table $(V, D)$: a one-hot
-# row picks out a single row.
-# </details>
-#
-# <details><summary>Recall 2: two vectors point the same way, one is twice as long. What are their cosine and their dot
-# product?</summary>
+# <details><summary>Recall 1 (lesson 1): two vectors point the same way, one is twice as long. What are their cosine and
+# their dot product?</summary>
 #
 # The cosine is 1: it sees directions only. The dot product is the product of the two lengths. Keep this difference in
 # mind, it comes back below.
+# </details>
+#
+# <details><summary>Recall 2 (lesson 2): you shuffle the tokens and add no position codes. What happens to the outputs of
+# self-attention?</summary>
+#
+# They are shuffled in the same way, and nothing else changes: each token still meets the same other tokens.
 # </details>
 
 # %% [markdown]
@@ -475,7 +474,7 @@ figures.five_by_five(table)
 # | additive | $v^\top \tanh(W_1 q + W_2 k)$ | $v, W_1, W_2$ | Bahdanau et al. 2014 |
 #
 # Each panel below colors the plane of keys by their score. The arrow is the query. The two dots are a key and the same
-# key twice as long; their scores stand in the title. Change the query's length: which panels do not move?
+# key twice as long; their scores stand in the title. Change the query's length: which panel does not move at all?
 
 # %%
 explore.four_scores()
@@ -793,14 +792,14 @@ check(fixed_self_scores)
 # **quiz_1.** `X` has shape `(6, 16)`: six tokens of width 16. `W` has shape `(24, 16)`. Which one gives six queries?
 #
 # - a) `X @ W`
-# - b) `(W @ X.T).T`
-# - c) `W @ X`
+# - b) `W @ X`
+# - c) `(W @ X.T).T`
 # - d) `X @ W`, after making `W` square
 
 # %% nbgrader={"solution": "quiz_1"}
 quiz_1 = None  # "a", "b", "c" or "d"
 ### BEGIN SOLUTION
-quiz_1 = "b"
+quiz_1 = "c"
 ### END SOLUTION
 
 # %% nbgrader={"grade": "quiz_1"}
@@ -826,14 +825,14 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # **quiz_3.** $D = 512$ and $d_k = 64$. What is the largest rank that $W_Q^\top W_K$ can have?
 #
-# - a) 512, its size
-# - b) 64
+# - a) 64
+# - b) 512, its size
 # - c) 8, the number of heads
 
 # %% nbgrader={"solution": "quiz_3"}
 quiz_3 = None  # "a", "b" or "c"
 ### BEGIN SOLUTION
-quiz_3 = "b"
+quiz_3 = "a"
 ### END SOLUTION
 
 # %% nbgrader={"grade": "quiz_3"}

@@ -1013,7 +1013,7 @@ exercises = [
             Mistake("nan_rows", "0 divided by 0",
                     "A token that is never followed has a sum of 0. Treat it apart.", bigram_nan_rows),
             Mistake("columns_divided", "columns divided by the sums of the rows",
-                    "The sums have shape (V,), and broadcasting lays them along a row. Which shape lies along a column?",
+                    "The sums have shape (V,), and are laid along a row. Which shape lies along a column?",
                     bigram_columns_divided),
             Mistake("joint_probabilities", "divided by the number of all pairs",
                     "That is P(current and next). Given the current one, what does each row add up to?",
@@ -1118,11 +1118,11 @@ exercises = [
 ]  # fmt: skip
 
 quizzes = [
-    Quiz("quiz_1", "b", {
+    Quiz("quiz_1", "c", {
         "a": "(6, 16) times (24, 16): 16 does not meet 24, so this raises an error. W is stored as (out, in).",
-        "b": "The third notation, with tokens as columns, turned back at the end: (24, 16) times (16, 6) is "
-             "(24, 6), and its transpose (6, 24). It is the same map as the course's.",
-        "c": "(24, 16) times (6, 16): 16 does not meet 6. The tokens would have to stand in columns first.",
+        "b": "(24, 16) times (6, 16): 16 does not meet 6. The tokens would have to stand in columns first.",
+        "c": "The third notation, with tokens as columns, turned back at the end: (24, 16) times (16, 6) is (24, 6), "
+             "and its transpose (6, 24). It is the same map as the course's.",
         "d": "A square W would hide the question: no error, but the wrong map. The widths of queries and tokens may "
              "differ, and here they do.",
     }),
@@ -1133,10 +1133,11 @@ quizzes = [
              "scores of the row, so another third word may take more or less of them.",
         "c": "The score stays, yes. But a share depends on all scores of the row, and one of them has changed.",
     }),
-    Quiz("quiz_3", "b", {
-        "a": "Its size is 512 by 512, but it is a product through a width of 64, and a product's rank is at most the "
+    Quiz("quiz_3", "a", {
+        "a": "A product through a width of 64 has at most that rank. So many independent patterns one head can hold, "
+             "however many words there are.",
+        "b": "Its size is 512 by 512, but it is a product through a width of 64, and a product's rank is at most the "
              "smallest width on the way.",
-        "b": "That many independent patterns one head can hold, however many words there are.",
         "c": "8 is 512 / 64, the number of heads that share the width. It limits no single head's rank.",
     }),
 ]  # fmt: skip
