@@ -14,12 +14,14 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
+import torch
 from conftest import ROOT, lesson_names
 from small_course import COURSE, LESSON, TEXT, make_small_course, run_command
 
 from helpers.authoring.blocks import blocks_source
 from helpers.authoring.build import build, out_of_date, strays
 from helpers.authoring.execute import run_notebook
+from helpers.authoring.keys import SAME_INPUTS, same
 from helpers.authoring.text import BEGIN, END, BuildError, is_answer, is_quiz, read_lesson
 from helpers.blocks import defined_names
 from helpers.course import CourseError, course, read
@@ -237,6 +239,40 @@ def test_check_exits_with_1_and_prints_the_list(own):
     result = run_command(own, "build", "--check")
     assert result.returncode == 1
     assert result.stdout.splitlines()[1:] == ["  helpers/blocks/lesson_04.py"]
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "equal"),
+    [
+        (torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.000001]), True),
+        (torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.00001]), False),
+        (torch.tensor([1.0], dtype=torch.float64), torch.tensor([1.0 + 1e-11], dtype=torch.float64), True),
+        (torch.tensor([1.0], dtype=torch.float64), torch.tensor([1.0 + 1e-9], dtype=torch.float64), False),
+        (torch.tensor([1.0]), torch.tensor([1.0], dtype=torch.float64), False),
+        (torch.tensor([float("nan"), float("-inf")]), torch.tensor([float("nan"), float("-inf")]), True),
+        (torch.tensor([float("nan"), float("-inf")]), torch.tensor([float("-inf"), float("nan")]), False),
+        (torch.tensor([float("inf")]), torch.tensor([float("-inf")]), False),
+        (torch.tensor([3, 4]), torch.tensor([3, 5]), False),
+        (torch.zeros(0), torch.zeros(0), True),
+        (torch.zeros(2, 3), torch.zeros(3, 2), False),
+        ([1, 2.0, "a"], [1, 2.0, "b"], False),
+        ([1], [True], False),
+        ({"a": 1.0, "b": None}, {"a": 1.0000000001, "b": None}, True),
+        ({"a": 1.0}, {"b": 1.0}, False),
+    ],
+)
+def test_keys_are_the_same_up_to_the_last_bits(a, b, equal):
+    assert same(a, b, SAME_INPUTS) is equal
+
+
+def test_another_processor_finds_nothing_out_of_date(own):
+    before = built_files(own)
+    environment = os.environ | {"PYTHONPATH": str(own), "ATEN_CPU_CAPABILITY": "default"}
+    for arguments in (["--check"], ["--no-run"]):
+        command = [sys.executable, "-m", "helpers", "build", *arguments]
+        result = subprocess.run(command, cwd=own, env=environment, capture_output=True, text=True)
+        assert result.returncode == 0, result.stdout
+    assert built_files(own) == before
 
 
 def test_check_names_files_of_no_lesson(own):
