@@ -20,7 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings; exit code 0 when everything works, 1 otherwise."""
-    findings = [look_at_python(), look_at_torch(), *map(look_at_package, PACKAGES), look_at_lessons(), look_at_sandbox()]
+    findings = [look_at_python(), look_at_torch(), *map(look_at_package, PACKAGES)]
+    findings += [look_at_lessons(), look_at_sandbox()]
     for good, line in findings:
         print(f"{'✓' if good else '✗'} {line}")
     return 0 if all(good for good, _ in findings) else 1

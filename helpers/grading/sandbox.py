@@ -74,6 +74,8 @@ class Sandbox:
     Raises SandboxMissing, SandboxFailed.
     """
 
+    try_nested = True  # else, and where it is refused, every submission has a whole bubblewrap of its own
+
     def __init__(self, lesson: str, notebook: bool = True, unsafe: bool = False, limits: Limits | None = None):
         self.lesson, self.notebook, self.unsafe = lesson, notebook, unsafe
         self.limits = limits or Limits()
@@ -123,7 +125,8 @@ class Sandbox:
         self.control, theirs = socket.socketpair()
         request = {
             "fd": theirs.fileno(),
-            "nested": not self.unsafe,
+            "boxed": not self.unsafe,
+            "nested": not self.unsafe and self.try_nested,
             "notebook": self.notebook,
             "limits": asdict(self.limits),
             "places": writable_places(),

@@ -115,7 +115,7 @@ def furnish(places: list[str], disk_bytes: int) -> None:
     _must(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
 
 
-def limit(limits: dict, own_namespace: bool) -> None:
+def limit(limits: dict, boxed: bool) -> None:
     """Memory, processes and bytes written by one process; the judge watches their sum."""
     import resource
 
@@ -132,7 +132,7 @@ def limit(limits: dict, own_namespace: bool) -> None:
         lower(resource.RLIMIT_AS, in_use + limits["memory_bytes"])
         with contextlib.suppress(OSError):
             _write("/proc/self/oom_score_adj", "1000")
-    if own_namespace:
+    if boxed:  # else all processes of the person at this machine would count
         lower(resource.RLIMIT_NPROC, _processes_allowed(limits["processes"]))
 
 
@@ -147,8 +147,11 @@ def _processes_allowed(wanted: int) -> int:
 # The zygote.
 
 
-def zygote(control: socket.socket, nested: bool, notebook: bool, limits: dict, places: list[str]) -> None:
-    """Import everything, say hello, then fork a submission for each request until the judge hangs up."""
+def zygote(control: socket.socket, boxed: bool, nested: bool, notebook: bool, limits: dict, places: list[str]) -> None:
+    """Import everything, say hello, then fork a submission for each request until the judge hangs up.
+
+    boxed: whether this is inside bubblewrap. nested: whether each submission shall have namespaces of its own.
+    """
     import torch
 
     import helpers.check.observe  # noqa: F401
@@ -177,7 +180,7 @@ def zygote(control: socket.socket, nested: bool, notebook: bool, limits: dict, p
         if order == KILL:
             control.sendall(KILL)
         elif order == FORK and fds:
-            child = _fork_submission(control, fds[0], nested, shell, limits, places)
+            child = _fork_submission(control, fds[0], boxed, nested, shell, limits, places)
             os.close(fds[0])
 
 
@@ -216,7 +219,7 @@ class Child(types.SimpleNamespace):
     """A submission as the zygote sees it: pid of its parent in our namespaces, pid of its init, its folder."""
 
 
-def _fork_submission(control, fd: int, nested: bool, shell, limits: dict, places: list[str]) -> Child:
+def _fork_submission(control, fd: int, boxed: bool, nested: bool, shell, limits: dict, places: list[str]) -> Child:
     folder = None if nested else tempfile.mkdtemp(prefix="submission-")
     reading, writing = os.pipe()
     pid = os.fork()
@@ -231,7 +234,7 @@ def _fork_submission(control, fd: int, nested: bool, shell, limits: dict, places
                 os.write(writing, b"0")
                 os.close(writing)
                 os.environ["HOME"] = folder
-                _become_submission(fd, folder, shell, limits, own_namespace=False)
+                _become_submission(fd, folder, shell, limits, boxed)
         finally:
             os._exit(1)
     os.close(writing)
@@ -264,7 +267,7 @@ def _become_init(fd: int, shell, limits: dict) -> None:
     if pid == 0:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)
-        _become_submission(fd, HOME, shell, limits, own_namespace=True)
+        _become_submission(fd, HOME, shell, limits, boxed=True)
     os.close(fd)
     while True:
         ended, _ = os.wait()
@@ -307,14 +310,14 @@ def _descendants(pid: int) -> list[int]:
 # One submission.
 
 
-def _become_submission(fd: int, folder: str, shell, limits: dict, own_namespace: bool) -> None:
+def _become_submission(fd: int, folder: str, shell, limits: dict, boxed: bool) -> None:
     """Serve the judge's requests on `fd` until it hangs up."""
     try:
         os.chdir(folder)
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
-        limit(limits, own_namespace)
+        limit(limits, boxed)
         channel = socket.socket(fileno=fd)
         channel.set_inheritable(False)
         serve(channel, Namespace(shell))
@@ -648,7 +651,7 @@ def main() -> None:
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     control = socket.socket(fileno=request["fd"])
     control.set_inheritable(False)
-    zygote(control, request["nested"], request["notebook"], request["limits"], request["places"])
+    zygote(control, request["boxed"], request["nested"], request["notebook"], request["limits"], request["places"])
 
 
 if __name__ == "__main__":

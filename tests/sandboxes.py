@@ -1,0 +1,43 @@
+"""Shared by the tests of the sandbox and the judge."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from helpers.grading.judge import Cell, Judge, Pieces, blocks_source
+from helpers.grading.sandbox import Limits, Sandbox, SandboxMissing
+
+LESSON = "03_query_key"
+SEED = 11
+SMALL = Limits(memory_bytes=600 << 20, total_bytes=1 << 30, disk_bytes=8 << 20, processes=24, cell_seconds=4.0)
+
+
+def need_sandbox() -> None:
+    """Skip where there is no sandbox, but never in CI."""
+    try:
+        Sandbox("99_none", notebook=False).close()
+    except SandboxMissing as missing:
+        if os.environ.get("COURSE_CI") == "1":
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
+
+
+def honest_cells(judge: Judge) -> list[Cell]:
+    """A submission that is right in everything: one cell for each answer."""
+    pieces = Pieces([blocks_source(judge.lesson)])
+    cells = [Cell("imports", "import torch\nfrom torch import nn\nimport torch.nn.functional as F\nimport math")]
+    for key in judge.keys.values():
+        quiz = key.kind == "quiz"
+        source = f'{key.name} = "{key.correct}"' if quiz else pieces.source_of([key.name])
+        cells += [Cell(key.name, source, "learner", key.name), Cell(f"check_{key.name}", "", "check", key.name)]
+    return cells
+
+
+def full_scores(judge: Judge) -> dict[str, float]:
+    return {name: key.points for name, key in judge.keys.items()}
+
+
+def scores(result) -> dict[str, float]:
+    return {name: verdict.points for name, verdict in result.verdicts.items()}

@@ -1,0 +1,356 @@
+"""Hostile submissions earn nothing by it, cost nobody else anything, and leave an honest neighbor's score exact."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from sandboxes import LESSON, SEED, SMALL, full_scores, honest_cells, need_sandbox, scores
+
+from helpers.grading import judge as judging
+from helpers.grading.judge import Cell, GraderBroken, Judge
+from helpers.grading.sandbox import HELPERS
+
+PROJECT = HELPERS.parent
+
+# Each runs in a cell of its own, before a wrong `dot_scores` and after all answers.
+ATTACKS = {
+    "patched assert": """
+        import builtins
+        class Never(Exception): pass
+        builtins.AssertionError = Never
+    """,
+    "patched comparisons": """
+        import torch, torch.testing, numpy
+        torch.allclose = torch.equal = torch.testing.assert_close = numpy.allclose = lambda *a, **k: True
+        torch.isclose = lambda a, b, *r, **k: torch.ones_like(a, dtype=torch.bool)
+    """,
+    "sys.exit": "import sys; sys.exit(0)",
+    "os._exit": "import os; os._exit(0)",
+    "killed itself": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+    "crash": "import ctypes; ctypes.string_at(0)",
+    "raises": "raise ValueError('no')",
+    "syntax error": "def (:",
+    "endless loop": "while True: pass",
+    "endless loop that swallows its alarm": """
+        while True:
+            try:
+                while True: pass
+            except BaseException:
+                pass
+    """,
+    "reads what is not its own": f"""
+        import os, glob
+        for place in ("solutions", "gradebook", "tests", "helpers/grading", "helpers/blocks/lesson_03.py", ".git"):
+            for root in ({str(PROJECT)!r}, "/course", ".."):
+                path = os.path.join(root, place)
+                if os.path.exists(path):
+                    print("LEAK", path)
+        for path in glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cwd/*"):
+            try:
+                if b"SECRET" in open(path, "rb").read(): print("LEAK", path)
+            except OSError:
+                pass
+    """,
+    "network": """
+        import socket
+        for address in (("127.0.0.1", 80), ("1.1.1.1", 53), ("8.8.8.8", 53)):
+            try:
+                socket.create_connection(address, timeout=1)
+                print("LEAK", address)
+            except OSError:
+                pass
+    """,
+    "writes outside its folder": f"""
+        import os
+        for folder in ("/", "/etc", "/usr", "/course", "/course/helpers", "/var", "/root", {str(PROJECT)!r}):
+            try:
+                open(os.path.join(folder, "written"), "w").write("x")
+                print("LEAK", folder)
+            except OSError:
+                pass
+    """,
+    "new namespaces": """
+        import ctypes, os
+        libc = ctypes.CDLL(None, use_errno=True)
+        for flag in (0x10000000, 0x00020000, 0x20000000, 0x40000000):
+            if libc.unshare(flag) == 0: print("LEAK", flag)
+        if libc.mount(b"none", b"/tmp", b"tmpfs", 0, None) == 0: print("LEAK mount")
+    """,
+    "fork bomb": """
+        import os
+        while True:
+            try:
+                os.fork()
+            except OSError:
+                pass
+    """,
+    "memory hog": """
+        def eat():
+            hog = []
+            while True:
+                hog.append(bytearray(b"x") * (50 << 20))
+        eat()
+    """,
+    "memory hog in many processes": """
+        import os, time
+        for _ in range(12):
+            if os.fork() == 0:
+                hog = bytearray(b"x") * (300 << 20)
+                time.sleep(100)
+        time.sleep(100)
+    """,
+    "fills the disk": """
+        for number in range(200):
+            open(f"file{number}", "wb").write(b"x" * (4 << 20))
+    """,
+    "flood of prints": "for _ in range(300_000): print('flood ' * 20)",
+    "flood of displays": """
+        from IPython.display import display
+        for number in range(20_000): display({"text/html": "<b>x</b>" * 1000}, raw=True)
+    """,
+    "forged messages": """
+        import os
+        for fd in range(3, 64):
+            for message in (b"\\x00" * 24, b"\\xff" * 64, (1 << 40).to_bytes(8, "little") + b"x" * 100):
+                try:
+                    os.write(fd, message)
+                except OSError:
+                    pass
+    """,
+    "closed descriptors": "import os; os.closerange(0, 256)",
+    "signals to everyone": """
+        import os, signal
+        for pid in (1, os.getppid(), -1, 0):
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+                try:
+                    os.kill(pid, number)
+                except OSError:
+                    pass
+    """,
+    "patched observer": """
+        import sys, torch
+        import helpers.check.observe as observing, helpers.check.codec as codec
+        old = observing.observe
+        def forged(answer, case, facts, scan=True):
+            seen = old(answer, case, facts, scan)
+            seen.error, seen.forbidden, seen.changed = None, [], []
+            return seen
+        observing.observe = forged
+        import helpers.check.compare, helpers.check.verdict
+        helpers.check.compare.difference = lambda *a, **k: None
+        helpers.check.verdict.decide = lambda key, *a, **k: key.points
+    """,
+}  # fmt: skip
+
+# Each is `dot_scores` itself: whatever happens in it, the others keep their points.
+HOSTILE_ANSWERS = {
+    "exits": "    import os\n    os._exit(0)",
+    "raises SystemExit": "    raise SystemExit(0)",
+    "loops": "    while True:\n        pass",
+    "loops and swallows": """
+    while True:
+        try:
+            while True: pass
+        except BaseException: pass""",
+    "kills its parent": "    import os, signal\n    os.kill(os.getppid(), signal.SIGKILL)\n    return Q",
+    "closes everything": "    import os\n    os.closerange(0, 256)\n    return Q",
+    "forges messages": """
+    import os
+    for fd in range(3, 64):
+        try: os.write(fd, b'\\x00' * 24)
+        except OSError: pass
+    return Q""",
+    "returns an impostor": """
+    class Always(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func.__name__ in ("eq", "allclose", "isclose", "equal", "__eq__"): return True
+            return super().__torch_function__(func, types, args, kwargs or {})
+    return (Q @ K.mT * 2).as_subclass(Always)""",
+    "returns an equal-to-all": """
+    class Equal:
+        shape = dtype = property(lambda self: self)
+        def __eq__(self, other): return True
+        def __len__(self): return 10**9
+    return Equal()""",
+    "returns far too much": "    return torch.zeros(40_000_000)",
+    "nests without end": """
+    x = []
+    x.append(x)
+    return x""",
+    "finds the inputs' frames": """
+    import sys, gc
+    for thing in gc.get_objects():
+        if isinstance(thing, dict) and "expected" in thing: return thing["expected"][0]
+    return Q""",
+}  # fmt: skip
+
+
+def dedent(source: str) -> str:
+    import textwrap
+
+    return textwrap.dedent(source).strip()
+
+
+@pytest.fixture(scope="module")
+def judge():
+    need_sandbox()
+    with Judge(LESSON, SEED, limits=SMALL) as judge:
+        yield judge
+
+
+@pytest.fixture
+def neighbors(judge):
+    """An honest submission before and after: both must score in full."""
+
+    def honest():
+        result = judge.judge_cells(honest_cells(judge))
+        assert scores(result) == full_scores(judge)
+        assert result.flags == []
+
+    honest()
+    yield
+    honest()
+
+
+def with_answer(cells: list[Cell], name: str, source: str) -> list[Cell]:
+    return [dataclasses.replace(cell, source=source) if cell.id == name else cell for cell in cells]
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_an_attack_in_a_cell_earns_nothing_and_costs_nothing(judge, neighbors, attack):
+    cells = with_answer(honest_cells(judge), "dot_scores", "def dot_scores(Q, K):\n    return 2 * Q @ K.mT")
+    source = dedent(ATTACKS[attack])
+    result = judge.judge_cells([Cell("first", source), *cells, Cell("last", source)])
+    assert scores(result) == full_scores(judge) | {"dot_scores": 0}
+    assert "LEAK" not in str(result.outputs)
+    assert sum(len(str(output)) for outputs in result.outputs.values() for output in outputs) < 8_000_000
+
+
+@pytest.mark.parametrize("answer", HOSTILE_ANSWERS)
+def test_an_attack_in_an_answer_costs_that_answer_alone(judge, neighbors, answer):
+    source = "def dot_scores(Q, K):\n" + HOSTILE_ANSWERS[answer]
+    result = judge.judge_cells(with_answer(honest_cells(judge), "dot_scores", source))
+    assert scores(result) == full_scores(judge) | {"dot_scores": 0}
+    assert not result.verdicts["dot_scores"].passed
+
+
+def test_what_a_cell_did_is_flagged(judge):
+    attacked = [Cell("exit", "import os\nos._exit(0)"), Cell("patch", "import torch\ntorch.allclose = lambda *a: True")]
+    result = judge.judge_cells([*attacked, *honest_cells(judge)])
+    assert scores(result) == full_scores(judge)
+    flags = " ".join(result.flags)
+    assert "Cell exit was left out" in flags and "torch.allclose" in flags
+    assert "left out" in result.outputs["exit"][0]["evalue"]
+
+
+def test_an_answer_of_this_lessons_blocks_is_refused(judge, neighbors):
+    sources = [
+        "from helpers.blocks import dot_scores",
+        "from helpers.blocks.lesson_03 import dot_scores",
+        "def dot_scores(Q, K):\n    from helpers.blocks import dot_scores as f\n    return f(Q, K)",
+    ]
+    for source in sources:
+        result = judge.judge_cells(with_answer(honest_cells(judge), "dot_scores", source))
+        assert result.verdicts["dot_scores"].mistake == "forbidden_call"
+        assert scores(result) == full_scores(judge) | {"dot_scores": 0}
+
+
+def test_numbers_of_the_visible_check_do_not_pass(judge):
+    key = judge.visible["dot_scores"]
+    table = [(case.args[0].tolist(), seen.output.tolist()) for case, seen in zip(key.cases, key.expected, strict=True)]
+    source = (
+        f"table = {table!r}\n"
+        "def dot_scores(Q, K):\n"
+        "    for q, out in table:\n"
+        "        if Q.tolist() == q:\n"
+        "            return torch.tensor(out, dtype=Q.dtype)\n"
+        "    return Q @ K.mT * 3\n"
+    )
+    verdict = judge.judge_cells(with_answer(honest_cells(judge), "dot_scores", source)).verdicts["dot_scores"]
+    assert (verdict.points, verdict.mistake) == (0, "hard_coded")
+
+
+def test_an_error_is_charged_once(judge):
+    cells = with_answer(honest_cells(judge), "dot_scores", "def dot_scores(Q, K):\n    return 2 * Q @ K.mT")
+    cells = with_answer(
+        cells, "fixed_self_scores",
+        "def fixed_self_scores(x, W_q, W_k):\n    return helper(project(x, W_q), project(x, W_k))\n"
+        "def helper(Q, K):\n    return dot_scores(Q, K)",
+    )  # fmt: skip
+    result = judge.judge_cells(cells)
+    assert scores(result) == full_scores(judge) | {"dot_scores": 0}
+    assert "reference in place of dot_scores" in result.verdicts["fixed_self_scores"].message
+
+
+def test_a_wrong_answer_is_not_saved_by_the_reference(judge):
+    cells = with_answer(honest_cells(judge), "dot_scores", "def dot_scores(Q, K):\n    return 2 * Q @ K.mT")
+    wrong = "def fixed_self_scores(x, W_q, W_k):\n    return 3 * dot_scores(project(x, W_q), project(x, W_k))"
+    result = judge.judge_cells(with_answer(cells, "fixed_self_scores", wrong))
+    assert scores(result) == full_scores(judge) | {"dot_scores": 0, "fixed_self_scores": 0}
+
+
+def test_blank_and_odd_answers(judge, neighbors):
+    stub = "def dot_scores(Q, K):\n    raise NotImplementedError"
+    for source, mistake in [(stub, "not_answered"), ("", "not_answered"), ("dot_scores = None", "not_answered"),
+                            ("dot_scores = 3", "wrong_type"), ("def dot_scores(:", "raises")]:  # fmt: skip
+        result = judge.judge_cells(with_answer(honest_cells(judge), "dot_scores", source))
+        assert result.verdicts["dot_scores"].mistake == mistake
+        assert scores(result) == full_scores(judge) | {"dot_scores": 0}
+
+
+def test_outputs_of_cells(judge):
+    cells = [
+        Cell("text", "print('hello')\n2 + 3"),
+        Cell("figure", "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"),
+        Cell("warning", "import warnings\nwarnings.warn('careful')"),
+        Cell("magic", "%time x = 1\n!echo from the shell"),
+        Cell("error", "x = 1\nx / 0"),
+    ]
+    outputs = judge.judge_cells(cells).outputs
+    assert outputs["text"][0] == {"output_type": "stream", "name": "stdout", "text": "hello\n"}
+    assert outputs["text"][1]["data"] == {"text/plain": "5"}
+    assert any("image/png" in output.get("data", {}) for output in outputs["figure"])
+    assert outputs["warning"][0]["name"] == "stderr"
+    assert "from the shell" in str(outputs["magic"])
+    assert outputs["error"][0]["ename"] == "ZeroDivisionError"
+
+
+def test_gradients_work_after_a_cell_has_used_them(judge):
+    used = Cell("used", "w = torch.ones(300, 300, requires_grad=True)\n(w @ w).sum().backward()")
+    cells = honest_cells(judge)
+    assert scores(judge.judge_cells([cells[0], used, *cells[1:]])) == full_scores(judge)
+
+
+def test_the_same_seed_draws_the_same_inputs(judge):
+    again = judging.fresh_keys(judge.lesson, SEED)
+    other = judging.fresh_keys(judge.lesson, SEED + 1)
+    args = [keys["dot_scores"].cases[0].args[0] for keys in (judge.keys, again, other)]
+    assert args[0].equal(args[1]) and not args[0].equal(args[2])
+
+
+def test_a_sound_grader_passes_its_own_test(judge):
+    judge.self_test()
+
+
+def test_a_wrong_reference_stops_the_grader(judge, monkeypatch):
+    broken = judging.blocks_source(judge.lesson).replace("return x @ W.T", "return 2 * x @ W.T")
+    monkeypatch.setattr(judging, "blocks_source", lambda lesson: broken)
+    with pytest.raises(GraderBroken, match="reference solution scored 0 of 8 in exercise project"):
+        judge.self_test()
+
+
+def test_points_for_nothing_stop_the_grader(judge, monkeypatch):
+    monkeypatch.setattr(judging, "not_answered", lambda key: dataclasses.replace(
+        judging.refused(key, "not_answered", ""), points=1.0))  # fmt: skip
+    with pytest.raises(GraderBroken, match="a blank submission scored 1"):
+        judge.self_test()
+
+
+def test_a_leaking_sandbox_stops_the_grader():
+    with Judge(LESSON, SEED, unsafe=True) as judge:
+        judge.self_test()
+        judge.unsafe = False
+        with pytest.raises(GraderBroken, match="the sandbox leaks"):
+            judge.self_test()
