@@ -40,8 +40,11 @@ def all_pairs(sentences: list[list[int]], window: int) -> torch.Tensor:
     return torch.cat(found)
 
 
-def train(sentences, size: int, generator: torch.Generator, *, width=16, window=2, steps=2000, batch=128, negatives=5):
-    """Train vectors for ids below `size` and return the History. The same generator state gives the same numbers."""
+def train(sentences, size: int, generator: torch.Generator, *, width=16, window=2, steps=1000, batch=128, negatives=5):
+    """Train vectors for ids below `size` and return the History. The same generator state gives the same numbers.
+
+    21 snapshots are kept, closer together at the start, where most happens.
+    """
     pairs = all_pairs(sentences, window)  # (N, 2)
     noise = torch.bincount(pairs[:, 0], minlength=size).double() ** 0.75  # the paper's noise distribution
     edges = noise.cumsum(0) / noise.sum()
@@ -50,11 +53,12 @@ def train(sentences, size: int, generator: torch.Generator, *, width=16, window=
         torch.zeros(size, width, dtype=torch.float64),
     )
     history = History([], [], [])
+    keep = {steps * k * k // 400 for k in range(20)}
     for step in bar(range(steps), "skip-gram"):
         chosen = torch.randint(len(pairs), (batch,), generator=generator)
         draws = torch.rand(batch, negatives, generator=generator, dtype=torch.float64)
         bad = torch.searchsorted(edges, draws).clamp(max=size - 1)  # (batch, negatives)
-        before = words.center.clone() if step % max(1, steps // 20) == 0 else None
+        before = words.center.clone() if step in keep else None
         loss = pull_and_push(words, *pairs[chosen].T, bad, rate=0.02 * (1 - step / steps) + 0.001)
         if before is not None:
             _keep(history, step, before, loss)

@@ -446,25 +446,29 @@ def cases_one_hot(draw):
     ]
 
 
+def _hot(ids, size):
+    return (ids[..., None] == torch.arange(size)).float()
+
+
 def whole_numbers(ids, vocab_size):
-    return F.one_hot(ids, vocab_size)
+    return _hot(ids, vocab_size).long()
 
 
 def size_from_ids(ids, vocab_size):
-    return F.one_hot(ids).float()
+    return _hot(ids, int(ids.max()) + 1)
 
 
 def counted_from_one_hot(ids, vocab_size):
-    return F.one_hot((ids - 1) % vocab_size, vocab_size).float()
+    return _hot((ids - 1) % vocab_size, vocab_size)
 
 
 def bag_of_words(ids, vocab_size):
-    hot = F.one_hot(ids, vocab_size).float()
+    hot = _hot(ids, vocab_size)
     return hot.sum(-2) if ids.dim() else hot
 
 
 def vocabulary_first(ids, vocab_size):
-    return F.one_hot(ids, vocab_size).float().movedim(-1, 0)
+    return _hot(ids, vocab_size).movedim(-1, 0)
 
 
 def one_hot_eye(ids, vocab_size):
@@ -677,7 +681,8 @@ def only_b_normalized(a, b):
 
 
 def columns_normalized(a, b):
-    return F.normalize(a, dim=0) @ F.normalize(b, dim=0).T
+    n, m = a.norm(dim=0).clamp_min(1e-12), b.norm(dim=0).clamp_min(1e-12)
+    return (a / n) @ (b / m).T
 
 
 def whole_matrix_normalized(a, b):
