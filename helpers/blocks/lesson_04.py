@@ -32,7 +32,7 @@ def softmax_jacobian(p):
 
 
 def max_gradient(scores):
-    """Largest absolute entry of the softmax Jacobian at these scores, one for each vector along the last axis.
+    """Largest absolute entry of the softmax Jacobian at these scores, one for each vector.
 
     scores (..., N), float32 or float64, up to ±1e4 -> (...), same dtype, between 0 and 1/4.
     """

@@ -109,7 +109,7 @@ def slopes_against_width(widths=(1, 4, 16, 64, 256, 1024), keys: int = 6, querie
         ax.plot(widths, slopes, style, color=color, label=name)
         ends.append(f"{name.replace('$', '')}: {slopes[0]:.2f} at width {widths[0]}, {slopes[-1]:.2g} at {widths[-1]}")
     ax.axhline(0.25, color="gray", lw=1, ls=":")
-    ax.text(widths[0], 0.31, "1/4, the most there can be", fontsize=9, color="dimgray")
+    ax.text(widths[0], 0.42, "1/4, the most there can be", fontsize=9, color="dimgray")
     ax.set(xscale="log", yscale="log", ylim=(1e-8, 2), xlabel="width $d_k$", ylabel="largest slope of softmax (median)")
     ax.set_xticks(widths, widths)
     ax.minorticks_off()

@@ -358,7 +358,7 @@ check(softmax_jacobian)
 
 # %% nbgrader={"solution": "max_gradient"}
 def max_gradient(scores):
-    """Largest absolute entry of the softmax Jacobian at these scores, one for each vector along the last axis.
+    """Largest absolute entry of the softmax Jacobian at these scores, one for each vector.
 
     scores (..., N), float32 or float64, up to ±1e4 -> (...), same dtype, between 0 and 1/4.
     """
@@ -438,7 +438,8 @@ for d_k in (16, 256):
 Q, K = x @ W_query.T, x @ W_key.T  # (6, 24), (6, 24)
 S = Q @ K.T  # (6, 6)
 spread = S.std(correction=0).item()
-print(f"spread of all 36 scores {spread:.1f}, the rule promises {24**0.5:.1f}; divided {spread / 24**0.5:.1f}, not 1")
+print(f"all 36 scores spread by {spread:.1f}, where the rule promises {24**0.5:.1f}")
+print(f"divided by √24 they spread by {spread / 24**0.5:.1f}, not by 1")
 
 # %% [markdown]
 # $\sqrt{d_k}$ repairs the width, not the weights. Good starting weights are the other half of the bargain.
@@ -460,14 +461,14 @@ print(f"spread of all 36 scores {spread:.1f}, the rule promises {24**0.5:.1f}; d
 torch.manual_seed(1337)
 B, T, C, head_size = 4, 8, 32, 16
 Wk, Wq = nn.Linear(C, head_size, bias=False), nn.Linear(C, head_size, bias=False)
-Wv = nn.Linear(C, head_size, bias=False)  # unused until lesson 7, but it draws its random numbers before x does
+Wv = nn.Linear(C, head_size, bias=False)  # for lesson 7; made here, as it draws random numbers
 batch = torch.randn(B, T, C)  # (4, 8, 32)
 omitted = (Wq(batch) @ Wk(batch).transpose(-2, -1)).detach()  # (4, 8, 8)
 
 # %%
 for name, s in [("as published", omitted), ("over √16    ", omitted / head_size**0.5)]:
     top = torch.softmax(s, dim=-1).amax(dim=-1).mean().item()
-    print(f"{name}   variance {s.var(correction=0).item():.2f}   mean of the largest of 8 weights {top:.2f}")
+    print(f"{name}   variance {s.var(correction=0).item():.2f}   largest of 8 weights {top:.2f}")
 
 # %% [markdown]
 # Is it a disaster? No, and it is worth knowing why. The variance is 1.9, not 16: `nn.Linear` starts with weights so
@@ -479,13 +480,14 @@ for width in (16, 64, 256, 1024):
     torch.manual_seed(1337)
     Wk, Wq = nn.Linear(C, width, bias=False), nn.Linear(C, width, bias=False)
     s = (Wq(batch) @ Wk(batch).transpose(-2, -1)).detach()  # (4, 8, 8)
-    raw, divided = [torch.softmax(z, dim=-1).amax(dim=-1).mean().item() for z in (s, s / width**0.5)]
+    both = torch.softmax(torch.stack([s, s / width**0.5]), dim=-1)  # (2, 4, 8, 8)
+    raw, divided = both.amax(dim=-1).mean(dim=(1, 2)).tolist()
     spread = s.std().item()
-    print(f"width {width:4d}: spread {spread:5.2f}   largest weight {raw:.2f} as published, {divided:.2f} divided")
+    print(f"width {width:4d}: spread {spread:5.2f}   largest weight {raw:.2f}, divided {divided:.2f}")
 
 # %% [markdown]
-# The published line is right only by the luck of a small head. With the factor the last column stands still, and that
-# is what a good recipe does: it works the same at every size.
+# The undivided line gets by on the luck of a small head. With the factor the last column stands still, and that is what a
+# good recipe does: it works the same at every size.
 
 # %% [markdown]
 # ## Exercise 4.5 `head_scores`
@@ -511,6 +513,9 @@ print(f"spread {published_scores(tokens_of_bert_size, *one_of_12).std().item():.
 # %% [markdown]
 # Too flat by a factor of about 3.5. Where does that factor come from? Find it, then write the head's scores as they
 # should be:
+#
+# $$\text{head\_scores}(x, W_q, W_k) = \frac{q\,k^\top}{\text{what belongs here?}}, \qquad q = x\,W_q^\top, \quad
+# k = x\,W_k^\top$$
 #
 # `x (..., T, D)`, `W_q` and `W_k (d_head, D)` → `(..., T, T)`: scaled scores, before any softmax. The published version
 # also insists on exactly three axes; yours should not.
@@ -546,7 +551,7 @@ check(head_scores)
 
 # %% [markdown]
 # The bug hides well: a network can learn a factor of 3.5 into $W_Q$, so the loss still falls. Only measuring shows it.
-# **Whenever you read attention code, ask of the number below the root: is it as long as one query?**
+# **Whenever you read attention code, ask of the number below the root: is it the length of one query?**
 
 # %% [markdown]
 # ## Quiz 4.1
