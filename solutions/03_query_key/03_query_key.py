@@ -612,7 +612,7 @@ def bigram_probabilities(ids, vocab_size):
     pairs = ids[:-1] * vocab_size + ids[1:]  # one number for each pair, (T - 1,)
     counts = torch.bincount(pairs, minlength=vocab_size**2).view(vocab_size, vocab_size)
     followed = counts.sum(dim=1, keepdim=True)  # (V, 1)
-    return torch.where(followed > 0, counts / followed.clamp(min=1), 1 / vocab_size)
+    return torch.where(followed > 0, counts / followed, 1 / vocab_size)
     ### END SOLUTION
 
 # %% nbgrader={"grade": "bigram_probabilities"}
@@ -695,8 +695,8 @@ def attention_edges(weights, tokens, threshold):
     """
     ### BEGIN SOLUTION
     edges = []
-    for query, row in zip(tokens, weights.tolist(), strict=True):
-        edges += [(query, key, weight) for key, weight in zip(tokens, row, strict=True)]
+    for i, row in enumerate(weights.tolist()):
+        edges += [(tokens[i], tokens[j], weight) for j, weight in enumerate(row)]
     edges = [edge for edge in edges if edge[2] >= threshold]
     return sorted(edges, key=lambda edge: -edge[2])
     ### END SOLUTION
