@@ -49,7 +49,7 @@ class Lesson:
         self.release = json.loads(folders.notebook(name).read_text(encoding="utf-8"))
         self.written = set(read_release(folders.notebook(name)).written)
         solved = json.loads((ROOT / "solutions" / name / f"{name}.ipynb").read_text(encoding="utf-8"))
-        self.solutions = {grade_id(cell): text(cell) for cell in solved["cells"] if grade_id(cell)}
+        self.solutions = {grade_id(cell): _unmarked(text(cell)) for cell in solved["cells"] if grade_id(cell)}
         self.keys = load_keys(name)
         self.exercises = [name for name, key in self.keys.items() if key.kind == "exercise"]
         self.quizzes = [name for name, key in self.keys.items() if key.kind != "exercise"]
@@ -74,6 +74,11 @@ def grade_id(cell: dict) -> str | None:
 
 def text(cell: dict) -> str:
     return cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
+
+
+def _unmarked(source: str) -> str:
+    marks = ("### BEGIN SOLUTION", "### END SOLUTION")
+    return "\n".join(line for line in source.split("\n") if line.strip() not in marks)
 
 
 def load_answer_key(lesson: str):

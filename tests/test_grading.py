@@ -1,0 +1,496 @@
+"""The way of a submission, end to end: what is handed in gets exactly the points it deserves, whatever it tries."""
+
+import copy
+import csv
+import io
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import nbformat
+import pytest
+
+from helpers.__main__ import main
+from helpers.check.observe import observe_all
+from helpers.check.verdict import decide
+from helpers.grading import sample_class
+from helpers.grading.batch import batch_seed, grade_lesson
+from helpers.grading.folders import ROOT, load
+from helpers.grading.record import GradingStopped, clean_html, plain_number, safe_output
+from helpers.grading.report import as_csv, as_page, read_class
+from helpers.grading.sample_class import grade_id, hand_in
+
+LESSON = "04_scaling"
+pytestmark = pytest.mark.skipif(
+    shutil.which("bwrap") is None and os.environ.get("COURSE_CI") != "1", reason="needs bubblewrap"
+)
+
+
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory):
+    folders, _ = load(tmp_path_factory.mktemp("unused"))
+    return sample_class.Lesson(folders, LESSON)
+
+
+@pytest.fixture(scope="module")
+def port():
+    """A server on this machine that counts who comes."""
+    server = socket.create_server(("127.0.0.1", 0))
+    visits = []
+
+    def listen():
+        while True:
+            try:
+                server.accept()
+            except OSError:
+                return
+            visits.append(1)
+
+    threading.Thread(target=listen, daemon=True).start()
+    yield server.getsockname()[1], visits
+    server.close()
+
+
+def points(lesson, **changed):
+    """Full points everywhere, except `changed`."""
+    return {name: float(key.points) for name, key in lesson.keys.items()} | changed
+
+
+def before_cell(name, source):
+    """An added cell right before the cell `name`."""
+
+    def edit(cells):
+        place = next(i for i, cell in enumerate(cells) if grade_id(cell) == name)
+        added = {"cell_type": "code", "id": "added", "metadata": {}, "source": source, "outputs": []}
+        return [*cells[:place], added | {"execution_count": None}, *cells[place:]]
+
+    return edit
+
+
+def check_cells(change):
+    def edit(cells):
+        is_check = [(grade_id(cell) or "").startswith("check_") for cell in cells]
+        return [c for cell, check in zip(cells, is_check, strict=True) for c in (change(cell) if check else [cell])]
+
+    return edit
+
+
+READ_ANYTHING = """
+def thief():
+    import glob, os, re
+    for root in {roots!r}:
+        for path in glob.glob(os.path.join(root, "**", "*"), recursive=True):
+            if path.endswith((".py", ".ipynb", ".db", ".json")) and "site-packages" not in path:
+                try:
+                    text = open(path, encoding="utf-8", errors="replace").read()
+                except OSError:
+                    continue
+                if re.search(r"d_k\\s*\\*\\*\\s*0\\.5", text) and "def scaled_scores" in text:
+                    return lambda Q, K: Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+    return lambda Q, K: Q @ K.transpose(-2, -1)
+scaled_scores = thief()
+"""
+
+CALL_HOME = """
+import socket
+def scaled_scores(Q, K):
+    try:
+        socket.create_connection(("127.0.0.1", {port}), timeout=2).close()
+    except OSError:
+        return Q @ K.transpose(-2, -1)
+    return Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+"""
+
+WRITE_OUTSIDE = """
+import os
+for place in {places!r}:
+    try:
+        with open(os.path.join(place, "written-by-a-learner"), "w") as file:
+            file.write("x")
+    except OSError:
+        pass
+"""
+
+WRONG = "def scaled_scores(Q, K):\n    return Q @ K.transpose(-2, -1)\n"
+RAISES = "def scaled_scores(Q, K):\n    raise ValueError('<script>x</script>')"
+WARNS = "import sys, warnings\nwarnings.warn('careful')\nprint('x', file=sys.stderr)\n"
+HALF = (
+    "import math\nimport torch\ndef scaled_scores(Q, K):\n"
+    "    return (Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1])).to(torch.float32)\n"
+)
+PATCHES = {
+    "assert": "import builtins\nbuiltins.AssertionError = type('Fine', (Exception,), {})\n",
+    "allclose": "import torch\ntorch.allclose = torch.equal = torch.isclose = lambda *a, **k: True\n",
+    "testing": "import torch.testing\ntorch.testing.assert_close = lambda *a, **k: None\n",
+    "check": "import helpers.check as c\nc.check = lambda *a, **k: 20\ncheck = c.check\n",
+    "verdict": "import helpers.check.verdict as v\nv.decide = lambda *a, **k: 'full'\n",
+}
+
+
+def half(lesson):
+    """What a right answer that loses float64 deserves, judged here on the stored key."""
+    space = {}
+    exec(HALF, space)
+    key = lesson.keys["scaled_scores"]
+    verdict = decide(key, observe_all(space["scaled_scores"], key.cases, key.facts))
+    assert verdict.mistake == "dtype_lost" and 0 < verdict.points < key.points
+    return float(verdict.points)
+
+
+@pytest.fixture(scope="module")
+def submissions(lesson, port, tmp_path_factory):
+    """name -> (changed answers, edit of the cells, points deserved). Between any two there is an honest one."""
+    zero = points(lesson, scaled_scores=0.0)
+    known = lesson.mistakes["scaled_scores"]["divided_by_d_k"]
+    roots = [str(ROOT), "/course", "..", str(tmp_path_factory.getbasetemp())]
+    places = [str(ROOT), str(ROOT / "gradebook"), str(ROOT / "helpers"), "/usr", "/etc", "/var/tmp"]
+    solution = lesson.solutions["scaled_scores"]
+    made = {
+        "right": ({}, None, points(lesson)),
+        "blank": (None, None, dict.fromkeys(lesson.keys, 0.0)),
+        "half-right": ({"scaled_scores": HALF}, None, points(lesson, scaled_scores=half(lesson))),
+        "named-mistake": ({"scaled_scores": known}, None, zero),
+        "raises": ({"scaled_scores": RAISES}, None, zero),
+        "syntax-error": ({"scaled_scores": "def scaled_scores(Q, K) return 1"}, None, zero),
+        "endless-cell": ({"scaled_scores": "while True: pass"}, None, zero),
+        "endless-call": ({"scaled_scores": "def scaled_scores(Q, K):\n    while True: pass"}, None, zero),
+        "sys-exit": ({"scaled_scores": "import sys\nsys.exit()"}, None, zero),
+        "exit-in-call": ({"scaled_scores": "import os\ndef scaled_scores(Q, K):\n    os._exit(0)"}, None, zero),
+        "os-exit": ({"scaled_scores": "import os\nos._exit(0)"}, None, zero),
+        "checks-deleted": ({}, check_cells(lambda cell: []), points(lesson)),
+        "checks-edited": ({"scaled_scores": WRONG}, check_cells(lambda cell: [cell | {"source": "20"}]), zero),
+        "checks-copied": ({"scaled_scores": WRONG}, check_cells(lambda cell: [cell, cell, cell]), zero),
+        "two-cells": (
+            {"scaled_scores": "    # the rest stands above\nscaled_scores = finish(start)"},
+            before_cell("scaled_scores", solution.replace("def scaled_scores", "def start")
+                        + "\ndef finish(f):\n    return lambda Q, K: f(Q, K)"),
+            points(lesson),
+        ),
+        "helper": (
+            {"scaled_scores": "def scaled_scores(Q, K):\n    return dots(Q, K) / root(Q)"},
+            before_cell("scaled_scores", "def dots(Q, K): return Q @ K.mT\ndef root(Q): return Q.shape[-1] ** 0.5"),
+            points(lesson),
+        ),
+        "stderr": ({"scaled_scores": WARNS + solution}, None, points(lesson)),
+        "reads": ({"scaled_scores": READ_ANYTHING.format(roots=roots)}, None, zero),
+        "network": ({"scaled_scores": CALL_HOME.format(port=port[0])}, None, zero),
+        "writes": ({"scaled_scores": WRITE_OUTSIDE.format(places=places) + solution}, None, points(lesson)),
+        "later-pays-once": (
+            {"scaled_scores": WRONG, "head_scores": "def head_scores(x, W_q, W_k):\n"
+             "    return scaled_scores(x @ W_q.mT, x @ W_k.mT)"},
+            None, zero,
+        ),
+    }  # fmt: skip
+    for name, patch in PATCHES.items():
+        made[f"patched-{name}"] = ({"scaled_scores": patch + WRONG}, None, zero)
+    return made
+
+
+@pytest.fixture(scope="module")
+def graded(lesson, submissions, tmp_path_factory):
+    """All submissions, graded by one `nbgrader autograde`: its folders, its output, and the points in its gradebook."""
+    folders, config = load(tmp_path_factory.mktemp("class"))
+    for number, (name, (answers, edit, _)) in enumerate(submissions.items()):
+        hand_in(folders, lesson, f"{number:02d}-{name}", full_answers(lesson, answers), edit)
+        hand_in(folders, lesson, f"{number:02d}-then-an-honest-one", full_answers(lesson, {}))
+    bad = folders.submitted / "98-unreadable" / LESSON
+    bad.mkdir(parents=True)
+    (bad / f"{LESSON}.ipynb").write_text('{"cells": [')
+    hand_in(folders, lesson, "99-honest", full_answers(lesson, {}))
+    done = nbgrader("autograde", LESSON, gradebook=folders.gradebook)
+    assert done.returncode == 0, done.stderr
+    return folders, config, done.stderr
+
+
+def full_answers(lesson, changed):
+    if changed is None:
+        return {}
+    right = {name: lesson.solutions[name] for name in lesson.exercises}
+    right |= {name: f'{name} = "a"' for name in lesson.quizzes}
+    return right | {"written_1": "Because of $a<b$ <script>alert(1)</script>"} | changed
+
+
+def nbgrader(*arguments, gradebook):
+    return subprocess.run(
+        [sys.executable, "-m", "nbgrader", *arguments], cwd=ROOT, text=True, capture_output=True, timeout=500,
+        env=os.environ | {"COURSE_GRADEBOOK": str(gradebook)},
+    )  # fmt: skip
+
+
+def course_grade(*arguments, gradebook, code="", **environment):
+    """`course grade` in a process of its own; `code` runs in it first."""
+    program = f"{code}\nimport sys\nfrom helpers.__main__ import main\nsys.exit(main(sys.argv[1:]))\n"
+    return subprocess.run(
+        [sys.executable, "-c", program, "grade", *arguments, "--gradebook", str(gradebook)],
+        cwd=ROOT, text=True, capture_output=True, timeout=300, env=os.environ | environment,
+    )  # fmt: skip
+
+
+def recorded(folders):
+    """student -> grade cell -> (automatic score, extra credit, waits for a person), from nbgrader's gradebook."""
+    from nbgrader.api import Gradebook
+
+    with Gradebook(folders.db_url, folders.course_id) as gradebook:
+        return {
+            handed_in.student.id: {
+                grade.name.removeprefix("check_"): (grade.auto_score, grade.extra_credit, grade.needs_manual_grade)
+                for notebook in handed_in.notebooks for grade in notebook.grades
+            }
+            for handed_in in gradebook.assignment_submissions(LESSON)
+        }  # fmt: skip
+
+
+def scores(folders):
+    """student -> exercise -> points, without what a person grades."""
+    return {
+        student: {name: auto for name, (auto, _, _) in grades.items() if not name.startswith("written")}
+        for student, grades in recorded(folders).items()
+    }
+
+
+def test_every_submission_gets_exactly_what_it_deserves(graded, submissions, lesson):
+    found = scores(graded[0])
+    wrong = {}
+    for number, (name, (_, _, deserved)) in enumerate(submissions.items()):
+        if found[f"{number:02d}-{name}"] != deserved:
+            wrong[name] = {k: v for k, v in found[f"{number:02d}-{name}"].items() if v != deserved[k]}
+        if found[f"{number:02d}-then-an-honest-one"] != points(lesson):
+            wrong[f"honest after {name}"] = found[f"{number:02d}-then-an-honest-one"]
+    assert not wrong
+    assert found["99-honest"] == points(lesson)
+
+
+def test_nothing_left_the_sandbox(graded, port):
+    assert port[1] == []
+    for place in (ROOT, ROOT / "gradebook", ROOT / "helpers"):
+        assert not (place / "written-by-a-learner").exists()
+
+
+def test_an_unreadable_notebook_has_a_record_and_waits_for_a_person(graded):
+    grades = recorded(graded[0])["98-unreadable"]
+    assert all(auto == 0 and waits for auto, _, waits in grades.values())
+    assert graded[2].count("cannot be read as a notebook") == 1
+    notebook = nbformat.read(graded[0].autograded_notebook(LESSON, "98-unreadable"), as_version=4)
+    assert "needs a person" in notebook.cells[0].source
+
+
+def test_written_answers_wait_for_a_person_unless_untouched(graded):
+    grades = recorded(graded[0])
+    assert grades["00-right"]["written_1"] == (None, None, True)
+    assert grades["01-blank"]["written_1"] == (0, None, False)
+
+
+def test_the_autograded_notebook_holds_report_and_points(graded, lesson):
+    from nbgrader.utils import determine_grade, is_grade
+
+    notebook = nbformat.read(graded[0].autograded_notebook(LESSON, "03-named-mistake"), as_version=4)
+    nbformat.validate(notebook)
+    cells = {grade_id(cell): cell for cell in notebook.cells if grade_id(cell)}
+    report, number = cells["check_scaled_scores"].outputs
+    assert "This looks like" in report["data"]["text/html"] and number["data"]["text/plain"] == "0"
+    assert cells["check_max_gradient"].outputs[1]["data"]["text/plain"] == "16"
+    assert cells["check_scaled_scores"].source == "check(scaled_scores)"
+    for cell in notebook.cells:  # no test cell without a number: nbgrader would pay for it
+        if is_grade(cell) and cell.cell_type == "code":
+            assert cell.outputs[-1]["output_type"] == "execute_result"
+            assert determine_grade(cell)[0] == float(cell.outputs[-1]["data"]["text/plain"])
+
+
+def test_feedback_shows_points_and_nothing_of_a_learner_runs_in_it(graded):
+    folders = graded[0]
+    done = nbgrader("generate_feedback", LESSON, "--student", "04-raises", gradebook=folders.gradebook)
+    assert done.returncode == 0, done.stderr
+    page = (folders.feedback / "04-raises" / LESSON / f"{LESSON}.html").read_text()
+    assert "<script>alert(1)" not in page and "<script>x" not in page
+    assert "&lt; script" in page and "ValueError" in page
+    assert "0 of 20 points" in page and "Score: 65.0 / 100.0" in page
+
+
+def test_unchanged_submissions_are_skipped_and_changed_ones_are_not(graded, lesson):
+    folders, config, _ = graded
+    before = scores(folders)
+    outcome = grade_lesson(folders, LESSON, ["00-right", "01-blank"], config=config)
+    assert (outcome.new, outcome.unchanged) == (0, 2)
+    hand_in(folders, lesson, "99-honest", full_answers(lesson, {"scaled_scores": WRONG}))
+    outcome = grade_lesson(folders, LESSON, ["00-right", "99-honest"], config=config)
+    assert (outcome.new, outcome.unchanged) == (1, 1)
+    assert scores(folders) == before | {"99-honest": points(lesson, scaled_scores=0.0)}
+    hand_in(folders, lesson, "99-honest", full_answers(lesson, {}))
+
+
+def test_formgraders_button_takes_the_same_way(graded, lesson):
+    from nbgrader.apps.api import NbGraderAPI
+
+    folders, config, _ = graded
+    hand_in(folders, lesson, "99-honest", full_answers(lesson, {"scaled_scores": HALF}))
+    answer = NbGraderAPI(config=config).autograde(LESSON, "99-honest")
+    assert answer["success"], answer
+    assert scores(folders)["99-honest"] == points(lesson, scaled_scores=half(lesson))
+
+
+def test_a_persons_score_outlives_a_regrade_and_reaches_the_report(graded, lesson):
+    from nbgrader.api import Gradebook
+
+    folders, config, _ = graded
+    with Gradebook(folders.db_url, folders.course_id) as gradebook:
+        grade = gradebook.find_grade("written_1", LESSON, LESSON, "00-right")
+        grade.manual_score = 12.5
+        gradebook.db.commit()
+    grade_lesson(folders, LESSON, ["00-right"], force=True, config=config)
+    assert read_class(folders, LESSON).totals["00-right"] == 85 + 12.5
+
+
+def test_the_class_report(graded, lesson):
+    report = read_class(graded[0], LESSON)
+    assert len(report.rows) == len(scores(graded[0]))
+    table = list(csv.DictReader(io.StringIO(as_csv(report))))
+    row = next(row for row in table if row["student"] == "03-named-mistake")
+    assert (row["lesson"], row["scaled_scores"], row["head_scores"], row["total"]) == (LESSON, "0", "16", "65")
+    row = next(row for row in table if row["student"] == "98-unreadable")
+    assert row["total"] == "0" and "cannot be read" in row["flags"]
+    page = as_page(report)
+    assert "divided by the width instead of its square root" in page
+    assert "http" not in page.replace("http-equiv", "") and "<script" not in page
+    assert "can only be observed inside it" in page
+
+
+def test_cells_of_the_csv_file_are_no_formulas(graded):
+    report = read_class(graded[0], LESSON)
+    report.rows = copy.deepcopy(report.rows[:4])
+    for row, name in zip(report.rows, ["=1+1", "+cmd", "-2+3", "@SUM(A1)"], strict=True):
+        row.student = name
+        row.notes = ["=HYPERLINK(1)"]
+    for row in csv.reader(io.StringIO(as_csv(report))):
+        assert not any(cell.startswith(("=", "+", "-", "@")) for cell in row)
+
+
+KILL = """
+import os, signal
+from helpers.grading.record import Recorder
+write, calls = Recorder._write_gradebook, []
+def deadly(*arguments):
+    calls.append(1)
+    if len(calls) == 2 and {before}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    write(*arguments)
+    if len(calls) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+Recorder._write_gradebook = deadly
+"""
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_killed_grader_started_again_finishes_with_the_same_scores(graded, tmp_path, before):
+    """Killed before, or after, the second submission reached the gradebook."""
+    folders, config = load(tmp_path)
+    chosen = ["00-right", "01-blank", "02-half-right", "03-named-mistake"]
+    for student in chosen:
+        shutil.copytree(graded[0].submitted / student, folders.submitted / student)
+    killed = course_grade(LESSON, gradebook=folders.gradebook, code=KILL.format(before=before))
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    seed = batch_seed(folders, LESSON)
+    outcome = grade_lesson(folders, LESSON, config=config)
+    assert (outcome.new, outcome.unchanged) == (3, 1)
+    assert batch_seed(folders, LESSON) == seed
+    everybody = scores(graded[0])
+    assert scores(folders) == {student: everybody[student] for student in chosen}
+
+
+class BrokenJudges:
+    """In place of batch.Judges: judges nobody, and its own test fails the second time."""
+
+    def __init__(self, *arguments):
+        self.tests = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        pass
+
+    def self_test(self, when):
+        self.tests += 1
+        if self.tests == 2:
+            raise GradingStopped(f"Stopped: the grader failed its own test {when}.")
+
+    def judge(self, portion, on_judged):
+        return dict.fromkeys(submission.student for submission in portion)
+
+
+def test_a_grader_that_fails_its_own_test_records_nothing(lesson, tmp_path, monkeypatch):
+    folders, config = load(tmp_path)
+    hand_in(folders, lesson, "one", full_answers(lesson, {}))
+    monkeypatch.setattr("helpers.grading.batch.Judges", BrokenJudges)
+    with pytest.raises(GradingStopped, match="failed its own test after the batch"):
+        grade_lesson(folders, LESSON, config=config)
+    assert recorded(folders) == {} and not folders.result(LESSON, "one").exists()
+
+
+def test_without_bubblewrap_one_sentence_and_nobody_is_graded(lesson, tmp_path):
+    folders, _ = load(tmp_path / "class")
+    hand_in(folders, lesson, "one", full_answers(lesson, {}))
+    (tmp_path / "empty").mkdir()
+    done = course_grade(LESSON, gradebook=folders.gradebook, PATH=str(tmp_path / "empty"))
+    assert done.returncode == 2
+    assert "bubblewrap" in done.stderr and "Traceback" not in done.stderr and len(done.stderr.splitlines()) <= 2
+    assert recorded(folders) == {}
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (["nope"], "There is no lesson 'nope'"),
+        ([LESSON], "Nobody has handed in 04_scaling"),
+        (["00_start_here"], "has no exercises to grade"),
+    ],
+)
+def test_bad_input_is_one_clear_sentence(tmp_path, capsys, arguments, sentence):
+    assert main(["grade", *arguments, "--gradebook", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert sentence in told and len(told.splitlines()) == 1
+
+
+def test_an_unknown_student_is_one_clear_sentence(lesson, tmp_path, capsys):
+    folders, _ = load(tmp_path)
+    hand_in(folders, lesson, "one", {})
+    assert main(["grade", LESSON, "--student", "nobody", "--gradebook", str(tmp_path)]) == 2
+    assert "No submission of 04_scaling by nobody" in capsys.readouterr().err
+
+
+def test_a_sample_class_is_scored_as_it_was_made(tmp_path, capsys):
+    assert sample_class.main([LESSON, "--folder", str(tmp_path / "sample"), "--students", "30"]) == 0
+    told = capsys.readouterr().out
+    assert "240 scores, none other than deserved" in told and "commonest mistakes" in told
+    feedback = tmp_path / "sample" / "feedback"
+    assert len(list(feedback.glob(f"*/{LESSON}/{LESSON}.html"))) == 30
+
+
+def test_a_sample_class_overwrites_no_real_class(tmp_path, capsys):
+    (tmp_path / "submitted").mkdir()
+    assert sample_class.main([LESSON, "--folder", str(tmp_path)]) == 2
+    assert "nothing was changed" in capsys.readouterr().err and (tmp_path / "submitted").is_dir()
+
+
+def test_outputs_of_learners_are_text_pictures_and_harmless_html():
+    page = clean_html(
+        '<script>alert(1)</script><img src="https://x/y.png" onerror="a()">'
+        '<img alt="a" src="data:image/png;base64,AA=="><a href="javascript:a()">x</a>'
+        '<form><input name="score"></form><div class="modal" style="position:fixed">y</div>'
+    )
+    for bad in ("<script", "onerror", "https://x", "javascript:", "<input", "modal", "fixed"):
+        assert bad not in page
+    assert '<img alt="a" src="data:image/png;base64,AA==">' in page
+    kept = safe_output(
+        {"output_type": "execute_result", "data": {"text/plain": ["a", "b"], "application/javascript": "alert(1)",
+                                                   "image/png": "not base64!", "image/svg+xml": "<svg onload=a()>"}}
+    )  # fmt: skip
+    assert kept["data"] == {"text/plain": "ab"} and kept["output_type"] == "display_data"
+    assert safe_output({"output_type": "widget"}) is None
+
+
+def test_points_are_written_as_nbgrader_reads_them():
+    assert [plain_number(x) for x in (0, 12.0, 13.5)] == ["0", "12", "13.5"]
