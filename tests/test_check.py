@@ -285,6 +285,7 @@ def test_a_quiz_explains_every_option_and_pays_for_any():
     right, wrong, empty, odd = (decide_quiz(made, value) for value in ("B ", "a", None, 3))
     assert right.passed and right.points == 2 and "Yes: roots." in as_text(right)
     assert not wrong.passed and wrong.points == 2 and "No: sums." in as_text(wrong)
+    assert as_text(wrong).startswith("◐ quiz_1   2 of 2 points for an honest attempt")
     assert not empty.answered and empty.points == 0
     assert odd.mistake == "wrong_type" and odd.points == 0
 

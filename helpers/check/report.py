@@ -44,7 +44,8 @@ def _mark(verdict: Verdict) -> str:
         return "–"
     if verdict.passed:
         return "✓"
-    return "◐" if any(part.name == VALUES and part.passed for part in verdict.parts) else "✗"
+    half = any(part.name == VALUES and part.passed for part in verdict.parts)
+    return "◐" if half or (verdict.points and verdict.points == verdict.max_points) else "✗"
 
 
 def points_text(points: float) -> str:
@@ -57,6 +58,8 @@ def _headline(verdict: Verdict) -> str:
         worth = f" ({points_text(verdict.max_points)} {kind})" if verdict.max_points else ""
         return f"– {verdict.exercise}   not answered yet{worth}"
     score = f"   {points_text(verdict.points)} of {points_text(verdict.max_points)} {kind}"
+    if verdict.max_points and verdict.points == verdict.max_points and not verdict.passed:
+        score += " for an honest attempt"
     score = score if verdict.max_points else ""
     return f"{_mark(verdict)} {verdict.exercise}{score}"
 
