@@ -260,6 +260,7 @@ def _become_outer(writing: int, fd: int, shell, limits: dict, places: list[str])
 
 def _become_init(fd: int, shell, limits: dict) -> None:
     libc = _libc()
+    os.setsid()  # a signal to one's own process group reaches beyond one's own process namespace
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
