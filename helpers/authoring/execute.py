@@ -70,7 +70,6 @@ def run_notebook(course: Course, notebook, folder: Path, lesson: str, allow_erro
 
 
 def _normalize(cell) -> None:
-    cell.metadata.pop("execution", None)
     for output in cell.outputs:
         for holder in (output, output.get("data", {})):
             for key, value in holder.items():
