@@ -1,7 +1,7 @@
-"""Skip-gram with negative sampling (Mikolov et al. 2013), trained by its two forces; small enough for two seconds.
+"""Skip-gram with negative sampling (Mikolov et al. 2013), trained by its two forces; small enough for a second.
 
-No loss is written down and nothing is differentiated here: as in the original program, every pair of words moves its
-vectors by hand, with a pull or a push.
+Nothing is differentiated here: as in the original program, every pair of words moves its vectors by hand, with a pull
+or a push. The loss is only kept to look at.
 """
 
 from __future__ import annotations

@@ -206,6 +206,17 @@ def test_words_that_share_company_move_together(seed, capsys):
     assert capsys.readouterr().out.strip().endswith("1000 of 1000")
 
 
+def test_explorers_draw_every_setting():
+    from helpers.figures import token_embedding as figures
+
+    assert "Dot product -30.00, cosine -1.00" in figures.turned(180, 6.0).alt
+    assert "shadow of length 0.00" in figures.turned(90, 0.5).alt
+    words, ids = corpus.index_words(corpus.company_sentences(300, random.Random(0)))
+    history = word2vec.train(ids, len(words), torch.Generator().manual_seed(0), steps=40)
+    titles = {figures.training_step(history, words, place).alt for place in range(len(history.steps))}
+    assert len(titles) == len(history.steps)
+
+
 def test_one_step_moves_along_the_gradient_of_the_loss():
     generator = torch.Generator().manual_seed(0)
     center, context = (torch.randn(6, 3, generator=generator, dtype=torch.float64) for _ in range(2))

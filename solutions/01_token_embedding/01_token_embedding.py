@@ -264,7 +264,7 @@ check(one_hot)
 figures.row_lookup(ids=[1, 2, 1], tokens=["eat", "short", "eat"])
 
 # %% [markdown]
-# Why say it in two ways? The lookup is fast: nobody multiplies with 30,521 zeros. The multiplication tells us that the
+# Why say it in two ways? The lookup is fast: nobody multiplies with tens of thousands of zeros. The multiplication tells us that the
 # table is an ordinary weight matrix. It has a gradient, so it can be *learned*. In the backward pass only the rows
 # that were picked receive anything, and a word that comes twice receives twice.
 #
@@ -276,8 +276,8 @@ figures.row_lookup(ids=[1, 2, 1], tokens=["eat", "short", "eat"])
 #
 # The row of the table for each id: the same numbers as `one_hot(ids, V) @ table`. The gradient reaches the table.
 #
-# The code is one line. The thinking is in the shapes: before you run the check, write down what comes out for ids `(2, 5)`
-# and a table `(7, 3)`. `quiz_1` asks.
+# The code is one line. The thinking is in the shapes: before you run the check, write down for ids `(2, 5)` and a table
+# `(7, 3)` which shapes meet in the multiplication, and which comes out. Quiz 1 asks.
 
 # %% nbgrader={"solution": "embed"}
 def embed(ids, table):
@@ -439,8 +439,8 @@ figures.dot_and_cosine(sentence, ["Life", "is", "short", "eat", "dessert", "firs
 # `fixed_neighbors(table, k) -> LongTensor (V, k)`: for each row of a table `(V, D)` the ids of the k other rows with the
 # largest cosine, best first; no row is zero and k < V.
 #
-# This function is in use in search engines and notebooks. It runs, and on vectors of equal length it is right. Then
-# somebody trains a table, and three words with long vectors turn up as everybody's neighbors.
+# The first line of this function stands in many published notebooks and search programs. The function runs, and on
+# vectors of equal length it is right. With a trained table, words with long vectors turn up as everybody's neighbors.
 #
 # ```python
 # def neighbors(table, k):
@@ -536,11 +536,11 @@ figures.pull_and_push()
 # %%
 sentences = corpus.company_sentences(600, random.Random(1))
 words, sentence_ids = corpus.index_words(sentences)
-print(len(words), "words;", *sentences[:4], sep="\n")
+print(f"{len(words)} different words, in sentences such as", *sentences[:4], sep="\n")
 
 # %% [markdown]
 # The training applies those two forces to 128 pairs at a time, with K = 5 strangers, to vectors of width 16: about a
-# second. (Its code is `helpers/word2vec.py`. Like the original program it writes no loss down, only the forces.)
+# second. (Its code is `helpers/word2vec.py`. Like the original program it differentiates nothing: it only adds forces.)
 
 # %%
 generator = torch.Generator().manual_seed(1)
@@ -595,7 +595,7 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Exercise 1.8 `skipgram_pairs` + extra
 #
-# Difficulty ●●○○○ · importance ●●○○○ · 10 minutes · 8 points
+# Difficulty ●●○○○ · importance ●●○○○ · 10 minutes · 8 bonus points
 #
 # `skipgram_pairs(ids, window) -> list[(center, context)]`
 #
@@ -636,7 +636,7 @@ check(skipgram_pairs)
 # %% [markdown]
 # ## Exercise 1.9 `negative_sampling_loss` + extra
 #
-# Difficulty ●●●○○ · importance ●●●○○ · 15 minutes · 10 points
+# Difficulty ●●●○○ · importance ●●●○○ · 15 minutes · 10 bonus points
 #
 # `negative_sampling_loss(center, context, negatives) -> scalar` for `(B, D)`, `(B, D)`, `(B, K, D)`, K ≥ 1
 #
@@ -703,7 +703,7 @@ for piece in ["apples", "##apple", "happiness", "##happiness", "dessert", "desse
 #
 # ## Exercise 1.10 `wordpiece` + extra
 #
-# Difficulty ●●●○○ · importance ●●●○○ · 15 minutes · 10 points
+# Difficulty ●●●○○ · importance ●●●○○ · 15 minutes · 10 bonus points
 #
 # `wordpiece(word, vocab, unk="[UNK]") -> list[str]`
 #
