@@ -946,6 +946,7 @@ def cases_skipgram_pairs(draw):
         Case(([a, b, c], 5), part="a window wider than the sentence"),
         Case((draw.integers(0, 30, (5,)).tolist(), 0), part="window 0"),
         Case(([a], 2), part="one token"),
+        Case((draw.integers(0, 30, (300,)).tolist(), 1), part="a long sentence"),
     ]
 
 
@@ -1275,7 +1276,7 @@ def cases_wordpiece(draw):
     numbered = {piece: i for i, piece in enumerate(pieces)}
     greedy = ["un", "unaf", "##affable", "##able", "[UNK]"]
     letters = ["a", "##a", "##b", "##ba"]
-    long = "a" + "".join(draw.choice("ab") for _ in range(240))
+    long = "a" + "".join(draw.choice("ab") for _ in range(300))
     return [
         Case((a + b + c, numbered)),
         Case(("desserts", {"dessert": 0, "##s": 1, "des": 2, "##sert": 3, "##serts": 4})),
