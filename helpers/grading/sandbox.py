@@ -415,11 +415,10 @@ def bubblewrap(course: Path, program: list[str]) -> list[str]:
         "--proc", "/proc", "--dev", "/dev",
     ]  # fmt: skip
     for place in writable_places():
-        if place != "/dev/shm":
-            inside += ["--tmpfs", place]
+        inside += ["--tmpfs", place]
     for name, value in environment_inside().items():
         inside += ["--setenv", name, value]
-    inside += ["--remount-ro", "/", "--chdir", worker.HOME, "--", *program]
+    inside += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", worker.HOME, "--", *program]
     if os.getuid() != 0:
         return inside
     inner = inside.index(str(course))

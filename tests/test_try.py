@@ -1,0 +1,155 @@
+"""`course try`: loose answer files, judged outside the process that runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from sandboxes import LESSON
+
+from helpers.grading import sandbox
+from helpers.grading.judge import HELPERS
+from helpers.grading.try_answers import main
+
+FIELDS = ["file", "exercise", "points", "max_points", "passed", "mistake", "message"]
+
+FILES = {
+    "right": "def dot_scores(Q, K):\n    return Q @ K.mT\n\ndef project(x, W):\n    return F.linear(x, W)\n",
+    "wrong": "def project(x, W):\n    return x @ W\n",
+    "blank": "def project(x, W):\n    raise NotImplementedError\n",
+    "raises": "def project(x, W):\n    return x.no_such_thing\n",
+    "half_way": "def project(x, W):\n    return x @ W.T\n\n1 / 0\n\ndef dot_scores(Q, K):\n    return Q @ K.mT\n",
+    "syntax": "def project(x, W):\n    y = x\n    return ((y\n",
+    "nothing": "apples = 3\n",
+    "loop": "def project(x, W):\n    while True:\n        pass\n",
+    "top_loop": "def project(x, W):\n    return x @ W.T\n\nimport os\nos._exit(0)\n",
+    "exits": "def project(x, W):\n    import os\n    os._exit(0)\n",
+    "leans_on_another": "def fixed_self_scores(x, W_q, W_k):\n    return dot_scores(x @ W_q.T, x @ W_k.T)\n",
+    "checks_itself": "from helpers import check\n\ndef project(x, W):\n    return x @ W.T\n\ncheck(project)\n",
+    "quiz": "quiz_1 = 'no such option'\n",
+    "prints": "print('forged')\n\ndef project(x, W):\n    print('{\"passed\": true}')\n    return x @ W.T\n",
+    "latin": "# -*- coding: latin-1 -*-\ndef project(x, W):\n    'caf\xe9'\n    return x @ W.T\n",
+}
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """The lines for all FILES in one call: {name: {exercise: line}}, and the call itself."""
+    folder = tmp_path_factory.mktemp("answers")
+    for name, source in FILES.items():
+        (folder / f"{name}.py").write_bytes(source.encode("latin-1"))
+    command = [sys.executable, "-m", "helpers", "try", LESSON, "--json", *(f"{folder / name}.py" for name in FILES)]
+    done = subprocess.run(command, cwd=HELPERS.parent, capture_output=True, text=True)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    found = {name: {} for name in FILES}
+    for line in lines:
+        found[line["file"].rsplit("/", 1)[1].removesuffix(".py")][line["exercise"]] = line
+    return found, done, lines
+
+
+def test_the_call_succeeds_whatever_the_verdicts(judged):
+    _, done, lines = judged
+    assert done.returncode == 0
+    assert all(list(line) == FIELDS for line in lines)
+    names = [line["file"].rsplit("/", 1)[1].removesuffix(".py") for line in lines]
+    assert list(dict.fromkeys(names)) == list(FILES), "files keep their order"
+
+
+@pytest.mark.parametrize(
+    ("name", "exercise", "passed", "mistake", "said"),
+    [
+        ("right", "dot_scores", True, None, ""),
+        ("right", "project", True, None, ""),
+        ("wrong", "project", False, "not_transposed", "This looks like"),
+        ("blank", "project", False, "not_answered", ""),
+        ("raises", "project", False, "raises", "line 2"),
+        ("half_way", "project", True, None, ""),
+        ("half_way", "dot_scores", False, "raises", "ZeroDivisionError in line 4"),
+        ("syntax", None, False, "raises", "SyntaxError in line 3"),
+        ("nothing", None, False, "not_answered", "none of the exercises"),
+        ("loop", "project", False, "too_slow", "endless loop"),
+        ("top_loop", "project", False, "raises", "process"),
+        ("exits", "project", False, "raises", "process ended"),
+        ("leans_on_another", "fixed_self_scores", True, None, "reference in place of dot_scores"),
+        ("checks_itself", "project", True, None, ""),
+        ("quiz", "quiz_1", False, "wrong_type", "Answer with one of"),
+        ("prints", "project", True, None, ""),
+        ("latin", "project", True, None, ""),
+    ],
+)
+def test_verdicts(judged, name, exercise, passed, mistake, said):
+    found, _, _ = judged
+    line = found[name][exercise]
+    assert (line["passed"], line["mistake"]) == (passed, mistake)
+    assert said in line["message"]
+    assert line["points"] == (line["max_points"] if passed else 0)
+
+
+def test_only_what_a_file_defines_is_judged(judged):
+    found, _, _ = judged
+    assert set(found["right"]) == {"dot_scores", "project"}
+    assert set(found["wrong"]) == {"project"}
+
+
+def run_try(capsys, *arguments: str):
+    code = main(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["99_nothing", "a.py"], "There is no lesson '99_nothing'."),
+        ([LESSON, "a.py", "--exercise", "no_such"], "has no exercise 'no_such'. Its exercises: select,"),
+        ([LESSON, "no_such_file.py"], "There is no file no_such_file.py."),
+        ([LESSON, "."], ". is a folder; name the files in it."),
+    ],
+)
+def test_what_cannot_run_is_one_sentence(capsys, arguments, said):
+    code, out, err = run_try(capsys, *arguments)
+    assert code == 2 and out == ""
+    assert said in err and err.count("\n") == 1
+
+
+def test_one_unreadable_file_does_not_keep_the_others(capsys, tmp_path):
+    good, bad = tmp_path / "good.py", tmp_path / "bad.py"
+    good.write_text(FILES["right"])
+    bad.write_bytes(b"\xff\xfe\x00\xff def")
+    code, out, err = run_try(capsys, LESSON, str(bad), str(good), "--json", "--exercise", "project")
+    assert code == 2
+    assert [json.loads(line)["passed"] for line in out.splitlines()] == [True]
+    assert err == f"{bad} is no text in a known encoding.\n"
+
+
+def test_one_exercise_of_a_broken_or_an_empty_file(capsys, tmp_path):
+    broken, empty = tmp_path / "broken.py", tmp_path / "empty.py"
+    broken.write_text(FILES["syntax"])
+    empty.write_text("")
+    code, out, _ = run_try(capsys, LESSON, str(broken), str(empty), "--json", "--exercise", "project")
+    first, second = map(json.loads, out.splitlines())
+    assert code == 0
+    assert (first["exercise"], first["mistake"]) == ("project", "raises")
+    assert first["message"].startswith("SyntaxError in line 3")
+    assert (second["exercise"], second["mistake"], second["points"]) == ("project", "not_answered", 0)
+
+
+def test_a_person_reads_the_words_of_the_check(capsys, tmp_path):
+    file = tmp_path / "answer.py"
+    file.write_text(FILES["right"])
+    code, out, _ = run_try(capsys, LESSON, str(file), "--exercise", "project")
+    assert code == 0
+    assert "✓ project   8 of 8 points" in out and str(file) in out
+
+
+def test_without_bubblewrap_files_are_tried_with_one_note(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(sandbox.shutil, "which", lambda *args, **kwargs: None)
+    good, bad = tmp_path / "good.py", tmp_path / "bad.py"
+    good.write_text(FILES["right"])
+    bad.write_text(FILES["exits"])
+    code, out, err = run_try(capsys, LESSON, str(bad), str(good), "--json", "--exercise", "project")
+    assert code == 0
+    assert [json.loads(line)["passed"] for line in out.splitlines()] == [False, True]
+    assert err.count("\n") == 1 and "bubblewrap is not installed" in err and "plain process" in err
