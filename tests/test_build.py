@@ -97,8 +97,8 @@ def test_building_again_gives_the_same_bytes(small, tmp_path):
 
 def test_no_run_keeps_outputs_of_unchanged_cells(own):
     path = own / "solutions" / LESSON / f"{LESSON}.py"
-    text = TEXT.replace("## A picture", "## A picture\n# One more line.").replace("check(halved)", "check(halved)  # now")
-    path.write_text(text, encoding="utf-8")
+    text = TEXT.replace("## A picture", "## A picture\n# One more line.")
+    path.write_text(text.replace("check(halved)", "check(halved)  # now"), encoding="utf-8")
     before = nbformat.read(path.with_suffix(".ipynb"), as_version=4)
     build(*home_and_lesson(own), execute=False)
     after = nbformat.read(path.with_suffix(".ipynb"), as_version=4)
@@ -123,8 +123,16 @@ def test_points_are_those_of_course_toml(lesson):
     about = course().lesson(lesson)
     marked = [cell.metadata.get("nbgrader", {}) for cell in student(lesson).cells]
     points = {mark["grade_id"].removeprefix("check_"): mark["points"] for mark in marked if mark.get("grade")}
-    expected = about.points | dict.fromkeys(about.bonus, 0)
-    assert {name: value for name, value in points.items() if value or expected} == expected
+    assert points == about.points | dict.fromkeys(about.bonus, 0)
+
+
+@each_lesson
+def test_answers_may_raise_and_checks_are_locked(lesson):
+    for cell in student(lesson).cells:
+        mark = cell.metadata.get("nbgrader", {})
+        if mark and cell.cell_type == "code" and mark["grade_id"] != "setup":
+            assert "raises-exception" in cell.metadata.tags, cell["id"]
+            assert mark["locked"] == cell["id"].startswith("check_") == (not mark["solution"]), cell["id"]
 
 
 # The executed solution
