@@ -6,10 +6,11 @@ import os
 import pytest
 
 from helpers.grading.batch import judge_input
-from helpers.grading.intake import LARGEST, find_submissions, read_release, read_submission
+from helpers.grading.intake import LARGEST, Release, find_submissions, only_shows, read_release, read_submission
 
 LESSON = "04_scaling"
 STUB = "*Write your answer here.*"
+RELEASE = Release(LESSON, {}, {}, {}, {}, set(), {"figures.one()": []})
 
 
 def cell(kind, source, grade_id=None, grade=False, solution=False, points=None):
@@ -76,7 +77,7 @@ def test_an_ordinary_submission_comes_through_as_it_is(read):
     submission = read(as_notebook(answered(first="def first(): return 1", written_1="Because of the width.")))
     assert submission.problem is None and submission.flags == []
     assert names(submission) == WHOLE
-    judged = judge_input(submission)
+    judged = judge_input(submission, RELEASE)
     assert [(c.kind, c.exercise) for c in judged] == [
         ("learner", None), ("learner", "first"), ("check", "first"), ("learner", "second"), ("check", "second"),
     ]  # fmt: skip
@@ -120,7 +121,7 @@ def test_copied_answer_cells_all_run_and_the_last_carries_the_name(read):
     cells = answered(first="def first(): return 1")
     second_try = json.loads(json.dumps(cells[2])) | {"source": "def first(): return 2", "id": "copy"}
     submission = read(as_notebook([*cells[:3], second_try, *cells[3:]]))
-    judged = [c for c in judge_input(submission) if "first()" in c.source]
+    judged = [c for c in judge_input(submission, RELEASE) if "first()" in c.source]
     assert [c.source for c in judged] == ["def first(): return 1", "def first(): return 2"]
     assert [c.exercise for c in judged] == [None, "first"]
     assert names(submission) == WHOLE and submission.flags == ["copied answer cell: first"]
@@ -129,8 +130,18 @@ def test_copied_answer_cells_all_run_and_the_last_carries_the_name(read):
 def test_added_cells_stay_where_the_learner_put_them(read):
     cells = answered(first="def first(): return helper()")
     cells.insert(2, cell("code", "def helper(): return 1"))
-    judged = judge_input(read(as_notebook(cells)))
+    judged = judge_input(read(as_notebook(cells)), RELEASE)
     assert [c.source for c in judged[:3]] == ["import torch", "def helper(): return 1", "def first(): return helper()"]
+
+
+def test_the_courses_own_figures_are_not_drawn_again_for_everybody(read):
+    cells = answered()
+    cells.insert(2, cell("code", "figures.one()"))
+    cells.insert(2, cell("code", "figures.one(my_own)"))
+    judged = judge_input(read(as_notebook(cells)), RELEASE)
+    assert [c.source for c in judged[:2]] == ["import torch", "figures.one(my_own)"]
+    assert only_shows("explore.two(1)\n") and only_shows("figures.one()")
+    assert not any(map(only_shows, ("x = figures.one()", "figures.one(); y = 1", "print(1)", "one()", "1 +", "")))
 
 
 def test_a_deleted_answer_cell_is_put_back_empty(read):

@@ -8,7 +8,7 @@ import nbgrader.apps.api
 import nbgrader.apps.autogradeapp
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
-from traitlets import Bool, Integer
+from traitlets import Bool, Float, Integer
 
 from helpers.grading.folders import from_coursedir
 from helpers.grading.intake import find_submissions
@@ -19,6 +19,7 @@ class CourseAutograde(Autograde):
 
     unsafe = Bool(False, help="Run learner code without a sandbox where there is no bubblewrap.").tag(config=True)
     jobs = Integer(0, help="How many judges work side by side; 0: one for each core, at most two.").tag(config=True)
+    cell_seconds = Float(0, help="What one cell of a notebook may take; 0: the sandbox's own limit.").tag(config=True)
 
     def start(self) -> None:
         from helpers.grading.batch import grade_lesson
@@ -28,9 +29,16 @@ class CourseAutograde(Autograde):
         lesson = self.coursedir.assignment_id
         try:
             outcome = grade_lesson(
-                folders, lesson, self._students(folders, lesson), self.jobs or None, self.force, self.unsafe,
-                self.config, on_judged=lambda student: self.log.info("Judged the submission of %s", student),
-            )  # fmt: skip
+                folders,
+                lesson,
+                self._students(folders, lesson),
+                jobs=self.jobs or None,
+                force=self.force,
+                unsafe=self.unsafe,
+                cell_seconds=self.cell_seconds or None,
+                config=self.config,
+                on_judged=lambda student: self.log.info("Judged the submission of %s", student),
+            )
         except GradingStopped as stopped:
             self.log.error(str(stopped))
             raise NbGraderException(str(stopped)) from None

@@ -57,13 +57,15 @@ def grade_lesson(
     jobs: int | None = None,
     force: bool = False,
     unsafe: bool = False,
+    cell_seconds: float | None = None,
     config=None,
     on_start: Callable[[int, int], None] = lambda new, unchanged: None,
     on_judged: Callable[[str], None] = lambda student: None,
 ) -> Outcome:
     """Grade the submissions of `lesson`, all or those of `students`.
 
-    force: grade unchanged ones again too. on_start(new, unchanged) and on_judged(student) report progress.
+    force: grade unchanged ones again too. cell_seconds: what one cell may take, else the sandbox's own limit.
+    on_start(new, unchanged) and on_judged(student) report progress.
     Raises GradingStopped, with nothing more recorded, when the lesson or the class is unknown or the grader is broken.
     """
     release = _release(folders, lesson)
@@ -79,9 +81,11 @@ def grade_lesson(
                 todo.append(student)
         on_start(len(todo), outcome.unchanged)
         if todo:
+            if not unsafe:
+                _require_bubblewrap()
             seed = batch_seed(folders, lesson)
             jobs = max(1, min(jobs or default_jobs(), len(todo)))
-            with Judges(lesson, seed, unsafe, jobs) as judges:
+            with Judges(lesson, seed, unsafe, jobs, cell_seconds) as judges:
                 judges.self_test("before the batch")
                 size = PORTION * jobs
                 for start in range(0, len(todo), size):
@@ -89,7 +93,7 @@ def grade_lesson(
                         read_submission(folders.submitted, student, release, folders.release)
                         for student in todo[start : start + size]
                     ]
-                    judged = judges.judge(portion, on_judged)
+                    judged = judges.judge(portion, release, on_judged)
                     judges.self_test("after the batch")
                     for submission in portion:
                         recorder.record(submission, judged[submission.student])
@@ -99,12 +103,21 @@ def grade_lesson(
     return outcome
 
 
+def _require_bubblewrap() -> None:
+    from helpers.grading.sandbox import SandboxMissing, find_bubblewrap
+
+    try:
+        find_bubblewrap()
+    except SandboxMissing as missing:
+        raise GradingStopped(str(missing)) from None
+
+
 def _release(folders: Folders, lesson: str) -> Release:
     path = folders.notebook(lesson)
     if not path.is_file():
         known = ", ".join(folders.lessons()) or "none is built yet; see `course build`"
         raise GradingStopped(f"There is no lesson {lesson!r}. Lessons: {known}.")
-    release = read_release(path)
+    release = read_release(path, folders.executed(lesson))
     if not release.checks:
         raise GradingStopped(f"Lesson {lesson} has no exercises to grade.")
     return release
@@ -149,10 +162,12 @@ def batch_seed(folders: Folders, lesson: str) -> int:
         ) from None
 
 
-def judge_input(submission: Submission) -> list[Cell]:
-    """The code cells of a submission as the judge takes them."""
+def judge_input(submission: Submission, release: Release) -> list[Cell]:
+    """The code cells of a submission as the judge takes them, without those whose figures are known already."""
     cells = []
     for cell in submission.cells:
+        if cell.kind == "code" and cell.source in release.shown:
+            continue
         if cell.kind in ("code", "answer"):
             cells.append(Cell(cell.id, cell.source, "learner", cell.name, cell.trusted))
         elif cell.kind == "check":
@@ -163,8 +178,8 @@ def judge_input(submission: Submission) -> list[Cell]:
 class Judges:
     """Several judges, each in a process of its own that ends with this one. Use as a context manager."""
 
-    def __init__(self, lesson: str, seed: int, unsafe: bool, jobs: int):
-        self.arguments = (lesson, seed, unsafe)
+    def __init__(self, lesson: str, seed: int, unsafe: bool, jobs: int, cell_seconds: float | None = None):
+        self.arguments = (lesson, seed, unsafe, cell_seconds)
         self.jobs = jobs
         self.judges: list[_Judge] = []
 
@@ -191,7 +206,9 @@ class Judges:
                     "Nothing of this portion was recorded. See `course doctor`."
                 )
 
-    def judge(self, portion: list[Submission], on_judged: Callable[[str], None]) -> dict[str, Graded | None]:
+    def judge(
+        self, portion: list[Submission], release: Release, on_judged: Callable[[str], None]
+    ) -> dict[str, Graded | None]:
         """Judge submissions; one that has, or gets, a problem is None."""
         judged: dict[str, Graded | None] = {}
         waiting = deque(submission for submission in portion if not submission.problem)
@@ -200,9 +217,15 @@ class Judges:
                 judged[submission.student] = None
                 on_judged(submission.student)
         busy: dict[Connection, tuple[int, Submission]] = {}
-        for index, judge in enumerate(self.judges):
+
+        def give(index: int) -> None:
+            submission = waiting.popleft()
+            self.judges[index].ask(judge_input(submission, release))
+            busy[self.judges[index].pipe] = (index, submission)
+
+        for index in range(len(self.judges)):
             if waiting:
-                busy[judge.pipe] = (index, self._give(judge, waiting.popleft()))
+                give(index)
         while busy:
             ready = wait(list(busy), timeout=PATIENCE)
             for pipe in ready or list(busy):
@@ -221,23 +244,16 @@ class Judges:
                     self.judges[index] = _Judge(*self.arguments)
                 on_judged(submission.student)
                 if waiting:
-                    judge = self.judges[index]
-                    busy[judge.pipe] = (index, self._give(judge, waiting.popleft()))
+                    give(index)
         return judged
-
-    @staticmethod
-    def _give(judge: _Judge, submission: Submission) -> Submission:
-        judge.ask(judge_input(submission))
-        return submission
-
 
 class _Judge:
     """One judge in its own process, spoken to through a pipe; when this process dies the pipe ends, and so does it."""
 
-    def __init__(self, lesson: str, seed: int, unsafe: bool):
+    def __init__(self, *arguments):
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, lesson, seed, unsafe), daemon=True)
+        self.process = context.Process(target=_serve, args=(theirs, *arguments), daemon=True)
         self.process.start()
         theirs.close()
 
@@ -263,19 +279,20 @@ class _Judge:
             self.process.join()
 
 
-def _serve(pipe: Connection, lesson: str, seed: int, unsafe: bool) -> None:
+def _serve(pipe: Connection, lesson: str, seed: int, unsafe: bool, cell_seconds: float | None) -> None:
     """The judge's process: answers tests and submissions until the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which then closes the pipe
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionError):
         try:
             from helpers.grading.judge import Judge
-            from helpers.grading.sandbox import SandboxMissing
+            from helpers.grading.sandbox import Limits, SandboxMissing
         except Exception as error:  # a broken installation
             pipe.recv()
             pipe.send(("broken", f"{type(error).__name__}: {error}"))
             return
         try:
-            with Judge(lesson, seed, unsafe) as judge:
+            limits = Limits() if cell_seconds is None else Limits(cell_seconds=cell_seconds)
+            with Judge(lesson, seed, unsafe, limits=limits) as judge:
                 while True:
                     pipe.send(_reply(judge, pipe.recv(), lesson))
         except SandboxMissing as error:

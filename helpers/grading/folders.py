@@ -13,16 +13,21 @@ ROOT = Path(__file__).resolve().parents[2]
 class Folders:
     """The folders and the database of one class."""
 
+    source: Path
     release: Path
     submitted: Path
     autograded: Path
     feedback: Path
-    gradebook: Path  # the folder that holds all of these but `release`
+    gradebook: Path  # the folder that holds all of these but `source` and `release`
     db_url: str
     course_id: str
 
     def notebook(self, lesson: str) -> Path:
         return self.release / lesson / f"{lesson}.ipynb"
+
+    def executed(self, lesson: str) -> Path:
+        """The solution notebook, with its figures."""
+        return self.source / lesson / f"{lesson}.ipynb"
 
     def autograded_notebook(self, lesson: str, student: str) -> Path:
         return self.autograded / student / lesson / f"{lesson}.ipynb"
@@ -47,9 +52,15 @@ def from_coursedir(coursedir) -> Folders:
     root = Path(coursedir.root)
     submitted = root / coursedir.submitted_directory
     return Folders(
-        root / coursedir.release_directory, submitted, root / coursedir.autograded_directory,
-        root / coursedir.feedback_directory, submitted.parent, coursedir.db_url, coursedir.course_id,
-    )  # fmt: skip
+        source=root / coursedir.source_directory,
+        release=root / coursedir.release_directory,
+        submitted=submitted,
+        autograded=root / coursedir.autograded_directory,
+        feedback=root / coursedir.feedback_directory,
+        gradebook=submitted.parent,
+        db_url=coursedir.db_url,
+        course_id=coursedir.course_id,
+    )
 
 
 def load(gradebook: str | Path | None = None):

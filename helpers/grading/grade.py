@@ -19,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--student", nargs="+", metavar="ID", help="only these students")
     parser.add_argument("--force", action="store_true", help="grade unchanged submissions again, with the same inputs")
     parser.add_argument("--jobs", type=int, metavar="N", help="judges side by side (default: one a core, at most two)")
+    parser.add_argument("--cell-seconds", type=float, metavar="S", help="what one cell of a notebook may take")
     parser.add_argument("--feedback", action="store_true", help="write nbgrader's feedback pages too")
     parser.add_argument(
         "--unsafe", action="store_true",
@@ -45,7 +46,16 @@ def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[R
     lesson, began = _lesson_name(folders, args.lesson), time.monotonic()
     with Progress(lesson) as progress:
         outcome = grade_lesson(
-            folders, lesson, args.student, args.jobs, args.force, args.unsafe, config, progress.start, progress.step
+            folders,
+            lesson,
+            args.student,
+            jobs=args.jobs,
+            force=args.force,
+            unsafe=args.unsafe,
+            cell_seconds=args.cell_seconds,
+            config=config,
+            on_start=progress.start,
+            on_judged=progress.step,
         )
     graded = f"{outcome.new} graded in {_duration(time.monotonic() - began)}" if outcome.new else "nothing new to grade"
     report = write_report(folders, lesson)

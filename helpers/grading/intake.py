@@ -6,6 +6,7 @@ raises because of what a learner handed in, so one odd file never stops a class.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -29,6 +30,7 @@ class Release:
     checks: dict[str, float]  # exercise -> points of its check cell (0 for a bonus exercise)
     written: dict[str, float]  # grade_id -> points of a question that a person grades
     sources: set[str]  # source of every cell: what is ours needs neither sanitizing nor a flag
+    shown: dict[str, list] = field(default_factory=dict)  # source of a cell that only draws -> its outputs, made once
     ids: dict[str, str] = field(default_factory=dict)  # cell id -> grade_id
 
 
@@ -63,8 +65,11 @@ class Unreadable(Exception):
     """A submission that cannot be graded; the message is the sentence for the teacher."""
 
 
-def read_release(path: Path) -> Release:
-    """The lesson's student notebook, notebooks/NN_topic/NN_topic.ipynb."""
+def read_release(path: Path, executed: Path | None = None) -> Release:
+    """The lesson's student notebook, notebooks/NN_topic/NN_topic.ipynb.
+
+    executed: the solution notebook; the figures in it spare every submission the drawing of the course's own.
+    """
     notebook = json.loads(path.read_text(encoding="utf-8"))
     release = Release(path.stem, notebook.get("metadata", {}), {}, {}, {}, set())
     for cell in notebook["cells"]:
@@ -81,7 +86,24 @@ def read_release(path: Path) -> Release:
             release.written[grade_id] = float(facts["points"])
         elif facts.get("grade"):
             release.checks[grade_id.removeprefix("check_")] = float(facts["points"])
+    if executed is not None and executed.is_file():
+        for cell in json.loads(executed.read_text(encoding="utf-8"))["cells"]:
+            source = _text(cell.get("source", ""))
+            if source in release.sources and cell["cell_type"] == "code" and only_shows(source):
+                release.shown[source] = cell["outputs"]
     return release
+
+
+def only_shows(source: str) -> bool:
+    """Whether a cell of the release does nothing but draw one of the course's own figures or explorers."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError):
+        return False
+    call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+    maker = call.func if isinstance(call, ast.Call) else None
+    module = maker.value if isinstance(maker, ast.Attribute) else None
+    return isinstance(module, ast.Name) and module.id in ("figures", "explore")
 
 
 def find_submissions(submitted: Path, lesson: str) -> list[str]:

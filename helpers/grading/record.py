@@ -226,7 +226,7 @@ def finished_notebook(submission: Submission, graded: Graded | None, release: Re
         note = f"**This submission needs a person.** {_no_tags(submission.problem)}"
         cells.append(new_markdown_cell(note, id="problem"))
     for cell in submission.cells:
-        cells.append(_notebook_cell(cell, graded))
+        cells.append(_notebook_cell(cell, graded, release))
     notebook = new_notebook(cells=cells, metadata=_release_metadata(release))
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     return notebook
@@ -236,15 +236,18 @@ def _release_metadata(release: Release) -> dict:
     return {key: release.metadata[key] for key in ("kernelspec", "language_info") if key in release.metadata}
 
 
-def _notebook_cell(cell: IntakeCell, graded: Graded | None):
+def _notebook_cell(cell: IntakeCell, graded: Graded | None, release: Release):
     metadata = cell.metadata if cell.grade_id else {}
     if cell.kind == "check":
         made = new_code_cell(cell.source, metadata=metadata, id=cell.id)
         made.outputs = _check_outputs(cell, graded)
     elif cell.kind in ("code", "answer"):
         made = new_code_cell(cell.source, metadata=metadata, id=cell.id)
-        outputs = graded.outputs.get(cell.id, []) if graded else []
-        made.outputs = [safe for output in outputs if (safe := safe_output(output))]
+        if cell.kind == "code" and cell.source in release.shown:
+            made.outputs = [nbformat.from_dict(output) for output in release.shown[cell.source]]
+        else:
+            outputs = graded.outputs.get(cell.id, []) if graded else []
+            made.outputs = [safe for output in outputs if (safe := safe_output(output))]
     elif cell.kind == "raw":
         made = new_raw_cell(cell.source, metadata=metadata, id=cell.id)
     else:

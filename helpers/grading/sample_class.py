@@ -283,6 +283,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--folder", type=Path, default=ROOT / "gradebook" / "sample")
     parser.add_argument("--students", type=int, default=STUDENTS)
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--cell-seconds", default="20", help="what one cell may take; one student has an endless loop")
     parser.add_argument("--unsafe", action="store_true", help="grade without a sandbox where there is no bubblewrap")
     args = parser.parse_args(argv)
     from helpers.grading import grade
@@ -297,7 +298,8 @@ def main(argv: list[str] | None = None) -> int:
                 raise GradingStopped(f"There is no lesson {name!r}. Lessons: {', '.join(folders.lessons())}.")
             made = make_class(folders, Lesson(folders, name), args.students, args.seed)
             print(f"{name}: a sample class of {len(made)} in {shown(folders.submitted)}")
-            choices = ["--gradebook", str(folders.gradebook), "--feedback", *(["--unsafe"] if args.unsafe else [])]
+            choices = ["--gradebook", str(folders.gradebook), "--feedback"]
+            choices += ["--cell-seconds", args.cell_seconds, *(["--unsafe"] if args.unsafe else [])]
             chosen = argparse.ArgumentParser()
             grade.add_arguments(chosen)
             _, config = load(folders.gradebook)

@@ -640,6 +640,10 @@ def make_shell():
     shell = Shell.instance(config=config)
     import matplotlib.pyplot as plt  # the inline backend attaches itself to the shell that exists by now
 
+    import helpers.explore.panel  # noqa: F401, what every lesson's import cell would spend its time on
+    import helpers.figures.style  # noqa: F401
+    import helpers.progress  # noqa: F401
+
     figure = plt.figure()
     figure.text(0, 0, "warm")
     figure.savefig(io.BytesIO())
