@@ -79,3 +79,40 @@ def tokenwise(width):
 def bare_self_attention():
     """f (T, D) -> (T, D): self-attention with nothing to learn and no positions. It is blind to order."""
     return lambda x: torch.softmax(x @ x.T, dim=-1) @ x
+
+
+def _mixed(x, width):
+    """Lesson 5: fixed sums of the entries of each row, (..., D) -> (..., width)."""
+    numbers = torch.arange(1, width * x.shape[-1] + 1, dtype=x.dtype).sin()
+    return x @ numbers.reshape(x.shape[-1], width)
+
+
+@fixture
+def causal_average(width):
+    """f (B, T, D) -> (B, T, width) in which row t sees the rows 0 to t."""
+    return lambda x: _mixed(x.cumsum(1) / torch.arange(1, x.shape[1] + 1, dtype=x.dtype)[:, None], width)
+
+
+@fixture
+def peeking(place, source, strength, width):
+    """The causal average, but row `place` also sees row `source`, times `strength`."""
+
+    def f(x):
+        own = causal_average(width)(x)
+        seen = torch.zeros(x.shape[1], x.shape[1], dtype=x.dtype)
+        seen[place, source] = strength
+        return own + _mixed(seen @ x, width)
+
+    return f
+
+
+@fixture
+def whole_average(width):
+    """f (B, T, D) -> (B, T, width) in which every row sees the mean of all rows."""
+    return lambda x: _mixed(x + x.mean(1, keepdim=True), width)
+
+
+@fixture
+def next_row(width):
+    """f (B, T, D) -> (B, T, width) in which row t sees row t + 1, and the last row nothing."""
+    return lambda x: _mixed(torch.cat([x[:, 1:], torch.zeros_like(x[:, :1])], dim=1), width)

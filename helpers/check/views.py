@@ -68,3 +68,34 @@ def _where_it_looks(winner: list[int]) -> str:
 def pair_dtypes(args, kwargs, output):
     """Lesson 3: the dtypes of the two weight matrices."""
     return [str(w.dtype).removeprefix("torch.") for w in _pair_of_weights(output)]
+
+
+@view
+def filled_scores(args, kwargs, output):
+    """Lesson 5: kept scores as they are; of the blocked ones only whether one constant of probability 0 stands there.
+
+    The constant must vanish even in a row whose visible scores are all -1e4, in the output's own precision.
+    """
+    scores, mask = (*args, *kwargs.values())
+    if not isinstance(output, torch.Tensor) or not output.is_floating_point():
+        raise ValueError("expected a float tensor of masked scores")
+    if output.shape != scores.shape:
+        return {"scores that may be seen": output}
+    blocked = ~mask.expand(scores.shape)
+    kept = torch.where(mask, output, torch.zeros_like(output))
+    fill = _fill(output.detach()[blocked], scores.detach()[blocked])
+    return {"scores that may be seen": kept, "in place of a blocked score": fill}
+
+
+def _fill(filled, scores) -> str:
+    """What stands where `scores` stood, in words."""
+    shift = filled.double() - scores.double()
+    if filled.isnan().any():
+        return "NaN"
+    if (filled == filled[:1]).all():
+        if ((filled + 1e4).exp() == 0).all():
+            return "a constant that softmax turns into 0"
+        return f"the constant {filled[0].item() + 0.0:g}, which softmax need not turn into 0"
+    if (shift - shift.mean()).abs().max() <= 1e-5 * (1 + shift.mean().abs()):
+        return f"the score plus {shift.mean().item() + 0.0:.2g}"
+    return "numbers that differ"

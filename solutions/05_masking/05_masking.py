@@ -1,0 +1,587 @@
+# %% [markdown]
+# # 5. Masking: what may be seen
+#
+# **Goal.** Decide for every query which keys it may see, take the others out before the softmax, and prove that nothing leaks.
+#
+# **Time.** About 75 minutes.
+
+# %% [markdown]
+# ## You need
+#
+# [Lesson 3](../03_query_key/03_query_key.ipynb): queries score keys. [Lesson 4](../04_scaling/04_scaling.ipynb): the scores are divided by $\sqrt{d_k}$.
+#
+# Two questions to warm up. Answer before you unfold.
+#
+# 1. A matrix of scores has shape `(T_q, T_k)`. What does its row 2 hold?
+#
+# <details><summary>Answer</summary>
+#
+# The scores of one query, the one at place 2, against every key. A row asks, the columns are asked.
+#
+# </details>
+#
+# 2. Softmax was a given tool in lesson 4. Scores 0, 1, 2: what are the weights?
+#
+# <details><summary>Answer</summary>
+#
+# $e^0, e^1, e^2$ are 1, 2.718, 7.389 and sum to 11.107. The weights are 0.090, 0.245, 0.665.
+#
+# </details>
+
+# %% [markdown]
+# <details><summary>Conventions</summary>
+#
+# - Shapes: `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k`, `d_v` head widths, `V` vocabulary. `...` stands for any leading dimensions, none included.
+# - Weights follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`. The sources of this course write `X·W`, `X·Wᵀ` and `W·x`; lesson 3 shows that they are one map in three notations.
+# - Masks are boolean, **True = may attend** (as in `F.scaled_dot_product_attention`; `nn.MultiheadAttention` means the opposite, and this lesson shows it).
+# - Unless an exercise says otherwise an answer: accepts any `...` (Q and K, or all inputs, share the same ones); accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN in values (in gradients too where the exercise says so).
+# - Equal means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. Every case carries its own tolerance where that is too tight. Scores beyond about ±300 are judged in float64, or with inputs for which every form is exact.
+# - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
+# - *Forbidden* lists library calls that would be the whole answer, under any alias or import name and in every form (function, tensor method, `nn` module that wraps it). Using one gets no points and a message that names the call. A learner's own helper of the same name is theirs, and a name in a comment is no call.
+#
+# </details>
+
+# %% tags=["setup"]
+# (empty: the build puts the set-up cell here)
+
+# %% [markdown]
+# ## Imports
+
+# %%
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from helpers import check
+from helpers.explore import masking as explore
+from helpers.figures import masking as figures
+
+# %% [markdown]
+# ## Why hide anything?
+#
+# There are two reasons.
+#
+# **The future.** A language model learns to guess the next word at every place of a text at once. While it guesses the word after *visits*, the answer *africa* stands one place to the right, in the same tensor. A model that may look there does not learn to guess. It learns to copy.
+#
+# **The filling.** Sentences of a batch have different lengths. Short ones are filled up with a *pad* token, so that they fit into one tensor. Nobody should attend to that.
+#
+# A **mask** is a table of yes and no, one entry for each pair of query and key: may this query see this key? Yes is `True`.
+
+# %%
+figures.gallery()
+
+# %% [markdown]
+# Read the pictures row by row. In *causal*, each word sees itself and what came before. *Causal with a cache* is the moment when a model writes: three words were dealt with earlier and their keys are kept, so only the two new words ask, but they ask all five. In *padding*, no row sees the two pads. *Both* is the first and the third at once: a key is seen if both say yes.
+
+# %% [markdown]
+# ## Exercise 5.1 `causal_mask`
+#
+# difficulty ●●○○○ · importance ●●●●● · 8 minutes · 10 points
+#
+# Query $i$ of $T_q$, counted from 0, may see key $j$ of $T_k$ if
+#
+# $$j \le i + (T_k - T_q).$$
+#
+# - `T_q`: int; `T_k`: int ≥ T_q, or `None` for T_q
+# - returns a boolean tensor `(T_q, T_k)`; the **last** query sees every key
+#
+# *Predict first:* for `causal_mask(1, 6)`, how many entries are True?
+
+# %% nbgrader={"solution": "causal_mask"}
+def causal_mask(T_q, T_k=None):
+    """Which keys each query may see when nobody sees the future; True = may attend.
+
+    T_q: int, T_k: int >= T_q or None (then T_q) -> bool (T_q, T_k). The last query sees every key.
+    """
+    ### BEGIN SOLUTION
+    T_k = T_q if T_k is None else T_k
+    return torch.ones(T_q, T_k, dtype=torch.bool).tril(T_k - T_q)  # (T_q, T_k)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "causal_mask"}
+check(causal_mask)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Draw `causal_mask(2, 5)` on paper from the formula. How many keys does query 0 see? Then look for a function that keeps the lower triangle of a matrix, and read what its `diagonal` argument does.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Another way needs no triangle: a column of row numbers compared with a row of column numbers is a table of yes and no by broadcasting.
+#
+# </details>
+#
+# **Aligned where?** PyTorch's own `is_causal=True` aligns the triangle at the *first* key. With T_q = T_k that is the same. With a cache it is wrong without a word: here one new query may look at four cached keys, and sees only the oldest.
+
+# %%
+q, k, v = torch.ones(1, 2), torch.ones(4, 2), torch.eye(4)  # (T_q, d_k), (T_k, d_k), (T_k, d_v)
+F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)  # (1, T_q, d_v): the weights, as v is 1
+
+# %% [markdown]
+# ## Exercise 5.2 `padding_mask`
+#
+# difficulty ●●○○○ · importance ●●●●○ · 6 minutes · 8 points
+#
+# Which tokens are real? The real ones come first, then the padding.
+#
+# $$\text{mask}_{bj} = (j < \text{lengths}_b)$$
+#
+# - `lengths`: LongTensor `(B,)`, each 0 to T; `T`: int
+# - returns a boolean tensor `(B, T)`, True for real tokens
+
+# %% nbgrader={"solution": "padding_mask"}
+def padding_mask(lengths, T):
+    """Which tokens of each sentence are real; the real ones come first. True = may attend.
+
+    lengths LongTensor (B,) with 0 <= lengths <= T; T: int -> bool (B, T).
+    """
+    ### BEGIN SOLUTION
+    return torch.arange(T) < lengths[:, None]  # (T,) < (B, 1) -> (B, T)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "padding_mask"}
+check(padding_mask)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# On paper: lengths (2, 0, 3) and T = 3. Write the three rows. What about a sentence of length 0?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Places 0 ... T−1 must meet every length. Which of the two needs an extra axis, so that sentences run down and places run across?
+#
+# </details>
+
+# %% [markdown]
+# ## Exercise 5.3 `combine_masks`
+#
+# difficulty ●●○○○ · importance ●●●●● · 8 minutes · 12 points
+#
+# A key is seen if the causal mask *and* the padding mask say yes. With heads, scores have shape `(B, H, T_q, T_k)`, and all heads share one mask.
+#
+# - `causal`: bool `(T_q, T_k)`; `padding`: bool `(B, T_k)`
+# - returns bool `(B, 1, T_q, T_k)`; padding blocks **keys** only
+#
+# Why not the padded queries as well? Their outputs are thrown away later. Blocking their whole row would only make the trouble that comes below: a row with nothing to see.
+
+# %% nbgrader={"solution": "combine_masks"}
+def combine_masks(causal, padding):
+    """Both masks as one that broadcasts over heads; padding blocks keys only. True = may attend.
+
+    causal bool (T_q, T_k), padding bool (B, T_k) -> bool (B, 1, T_q, T_k).
+    """
+    ### BEGIN SOLUTION
+    return causal & padding[:, None, None, :]  # (T_q, T_k) & (B, 1, 1, T_k) -> (B, 1, T_q, T_k)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "combine_masks"}
+check(combine_masks)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Write the two shapes below each other, lined up from the right, under `(B, 1, T_q, T_k)`. Which axes of length 1 does `padding` need, and where?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Both must say yes. For booleans there is an operator for that; a product of booleans works as well, as long as the result is boolean.
+#
+# </details>
+
+# %% [markdown]
+# Try the three knobs: how many words ask, how many wait in the cache, how many of the keys are padding. Can you make a row that sees nothing?
+
+# %%
+explore.masks()
+
+# %% [markdown]
+# ## From no to −∞
+#
+# How does a *no* get into the weights? Softmax makes weights from $e^{\text{score}}$, and $e^{-\infty} = 0$. So a blocked score is **replaced by −∞ before the softmax**. Take *jane visits africa*, with scores already scaled:
+#
+# | query | jane | visits | africa |
+# |---|---|---|---|
+# | jane | 1 | 2 | 0 |
+# | visits | 0 | 1 | 2 |
+# | africa | 1 | 0 | 1 |
+#
+# The row of *visits* becomes $(0, 1, -\infty)$. The powers are 1, 2.718 and 0, the sum is 3.718, the weights are 0.269, 0.731, 0. They sum to 1, and *africa* has no part in them at all.
+
+# %%
+tokens = ["jane", "visits", "africa"]
+scores = torch.tensor([[1.0, 2, 0], [0, 1, 2], [1, 0, 1]])  # (T_q, T_k)
+mask = torch.tensor([[True, False, False], [True, True, False], [True, True, True]])  # (T_q, T_k)
+torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1)
+
+# %% [markdown]
+# One of this course's sources shows just these steps, with T = 8 and seed 1337: a lower triangle, `masked_fill` with −∞, softmax. Another one says *mask the next word embeddings by setting them to −inf*. That is loosely put: the *scores* are set to −∞. An embedding of −∞ would turn everything into NaN.
+
+# %%
+tril = torch.tril(torch.ones(8, 8))
+torch.softmax(torch.zeros(8, 8).masked_fill(tril == 0, float("-inf")), dim=-1)[:3]
+
+# %% [markdown]
+# ## How negative is negative enough?
+#
+# Old code *adds* −10000 to blocked scores (BERT did), for then no infinity is needed. As long as all scores are small that is the same. But adding is not replacing: a blocked score of +9000 becomes −1000, and if the visible ones are at −5000, the blocked key wins. Find the sliders' settings where it does.
+
+# %%
+explore.fill()
+
+# %% [markdown]
+# ## Exercise 5.4 `mask_scores`
+#
+# difficulty ●●○○○ · importance ●●●●○ · 6 minutes · 10 points
+#
+# $$\text{out} = \begin{cases} \text{score} & \text{where the mask is True} \\ -\infty & \text{where it is False} \end{cases}$$
+#
+# - `scores`: float `(..., T_q, T_k)`, up to ±10⁴; `mask`: bool, broadcasts to scores
+# - returns scores' shape and dtype; scores themselves are left as they are
+# - another constant is accepted if its probability is exactly 0 for such scores; a number *added* to the score is no constant
+# - rows with nothing to see are not judged here
+
+# %% nbgrader={"solution": "mask_scores"}
+def mask_scores(scores, mask):
+    """Scores with every blocked entry replaced by minus infinity.
+
+    scores (..., T_q, T_k) float, mask bool that broadcasts to it, True = may attend -> like scores.
+    """
+    ### BEGIN SOLUTION
+    return scores.masked_fill(~mask, -math.inf)  # (..., T_q, T_k)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "mask_scores"}
+check(mask_scores)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Two functions of PyTorch choose between a tensor and a number entry by entry. One fills where its mask is True. Which of your entries are to be filled?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# A method whose name ends in an underscore writes into the tensor itself. Whoever gave you the scores may still need them.
+#
+# </details>
+
+# %% [markdown]
+# ## An added mask, inside or outside the root
+#
+# Papers often write the mask as a matrix M that is added, with 0 for yes and −∞ for no. One of the sources writes
+#
+# $$\mathrm{softmax}\!\left(\frac{QK^\top + M}{\sqrt{d_k}}\right) V, \qquad \text{others} \qquad \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right) V.$$
+#
+# Is one of them wrong? For 0 and −∞ they agree, since $0/\sqrt{d_k} = 0$ and $-\infty/\sqrt{d_k} = -\infty$. For no other number do they: with $d_k = 4$ and M = −6, the first subtracts 3 from the scaled score and the second 6.
+
+# %%
+raw, root = scores * 2, 2  # scores before they are divided by the root of d_k = 4
+for no in (-math.inf, -6.0):
+    M = torch.zeros(3, 3).masked_fill(~mask, no)
+    inside, outside = torch.softmax((raw + M) / root, -1), torch.softmax(raw / root + M, -1)
+    print(f"no = {no}: largest difference {(inside - outside).abs().max():.3f}")
+
+# %% [markdown]
+# ## A row with nothing to see
+#
+# A sentence of length 0, or a query before the first real token: all its scores are −∞. Softmax divides 0 by 0.
+#
+# **Predict before you run.** Below are four repairs of a row that sees nothing. Each is judged twice: is its *value* free of NaN, and is the *gradient* at the scores? Write down your eight guesses.
+
+# %%
+nothing = torch.tensor([True, True, False])[:, None] & mask  # africa's row sees nothing
+M = torch.zeros(3, 3).masked_fill(~nothing, -math.inf)  # the same as a matrix to add
+repairs = {
+    "masked_fill, softmax": lambda s: s.masked_fill(~nothing, -math.inf).softmax(-1),
+    "masked_fill, softmax, nan_to_num": lambda s: s.masked_fill(~nothing, -math.inf).softmax(-1).nan_to_num(),
+    "add -inf, softmax, nan_to_num": lambda s: (s + M).softmax(-1).nan_to_num(),
+    "fill -1e9, softmax, times mask": lambda s: s.masked_fill(~nothing, -1e9).softmax(-1) * nothing,
+}
+
+# %%
+for name, repair in repairs.items():
+    s = scores.clone().requires_grad_()
+    weights = repair(s)
+    weights.square().sum().backward()
+    print(f"{name:34} value {weights[2, 0].item():5.1f}   gradient {s.grad[2, 0].item():5.1f}")
+
+# %% [markdown]
+# The third line is the trap: the values look right, and the first training step fills every weight of the model with NaN. Why that one, and not the second?
+#
+# In both, softmax's backward pass multiplies by its own output, which is NaN in that row, so it hands NaN down whatever comes from above. `masked_fill` (and `torch.where`) then *cuts*: the entries that it replaced have no influence, so their gradient is set to 0, and NaN with it. In a row that sees nothing all entries were replaced. An addition does not cut: its backward pass hands on what it gets, NaN included.
+#
+# So it is not `nan_to_num` that is good or bad. What counts is whether something between the NaN and the scores cuts.
+
+# %% [markdown]
+# ## Exercise 5.5 `masked_softmax`
+#
+# difficulty ●●●○○ · importance ●●●●● · 12 minutes · 18 points
+#
+# Softmax over what may be seen, and zeros where nothing may.
+#
+# $$\text{out}_j = \frac{m_j\, e^{s_j}}{\sum_k m_k\, e^{s_k}} \quad (m = 1 \text{ where the mask is True, else } 0), \qquad \text{out} = 0 \text{ in a row with no } m_j = 1$$
+#
+# - `scores`: float `(..., T_q, T_k)`, up to ±10⁴; `mask`: bool, broadcasts to scores; over the last dimension
+# - no NaN in values, none in gradients, also in rows with nothing to see
+# - `torch.softmax` is allowed; lesson 6 opens it
+
+# %% nbgrader={"solution": "masked_softmax"}
+def masked_softmax(scores, mask):
+    """Softmax over the last dimension among the entries that the mask allows; rows with nothing to see are zeros.
+
+    scores (..., T_q, T_k) float, up to 1e4 in size; mask bool that broadcasts to it -> like scores, without NaN in
+    values or gradients.
+    """
+    ### BEGIN SOLUTION
+    weights = torch.softmax(mask_scores(scores, mask), dim=-1)  # (..., T_q, T_k), NaN where a row sees nothing
+    return weights.masked_fill(~mask, 0.0)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "masked_softmax"}
+check(masked_softmax)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Look at the four repairs again. Two of them are clean twice. What do those have in common?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# With scores of ±10⁴, $e^s$ overflows or underflows: leave the exponentials to `torch.softmax`, and let it see the scores only after the blocked ones are out of the way. What must a blocked entry of the *result* be, in any row?
+#
+# </details>
+
+# %% [markdown]
+# ## Two libraries, two meanings
+#
+# PyTorch itself disagrees with PyTorch. `F.scaled_dot_product_attention` takes True = may attend, as this course does. `nn.MultiheadAttention` takes True = **blocked**, in `attn_mask` and in `key_padding_mask`. Hand it the wrong one, and there is no error.
+
+# %%
+torch.manual_seed(0)
+mha, x = nn.MultiheadAttention(4, 1, batch_first=True), torch.randn(1, 3, 4)  # x (B, T, D)
+right = mha(x, x, x, attn_mask=~mask)[1]  # (B, T_q, T_k)
+wrong = mha(x, x, x, attn_mask=mask)[1]
+figures.two_meanings(tokens, right[0], wrong[0])
+
+# %% [markdown]
+# The wrong one looks only at the future, and its last row sees nothing: NaN. With a padding mask not even a NaN would warn you.
+#
+# ## Question 1
+#
+# Your masks mean True = may attend. Which call gives `nn.MultiheadAttention` a causal mask and a padding mask `real` of shape `(B, T)`?
+#
+# - **a** `mha(x, x, x, attn_mask=causal, key_padding_mask=real)`
+# - **b** `mha(x, x, x, attn_mask=~causal, key_padding_mask=real)`
+# - **c** `mha(x, x, x, attn_mask=~causal, key_padding_mask=~real)`
+
+# %% nbgrader={"solution": "quiz_1"}
+quiz_1 = None  # "a", "b" or "c"
+### BEGIN SOLUTION
+quiz_1 = "c"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_1"}
+check(quiz_1=quiz_1)
+
+# %% [markdown]
+# ## Question 2
+#
+# A model has written 6 tokens, whose keys are cached, and now takes 2 new ones at once. Which mask do the 2 new queries need?
+#
+# - **a** a lower triangle of shape (2, 2), since only new tokens can be in the future
+# - **b** shape (2, 8): row 0 sees 7 keys, row 1 sees 8
+# - **c** shape (2, 8): row 0 sees 1 key, row 1 sees 2
+
+# %% nbgrader={"solution": "quiz_2"}
+quiz_2 = None  # "a", "b" or "c"
+### BEGIN SOLUTION
+quiz_2 = "b"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_2"}
+check(quiz_2=quiz_2)
+
+# %% [markdown]
+# ## Too good to be true
+#
+# Here are two tiny models with one attention layer. Both learn to guess the next letter, one with a causal mask and one without. The text is *random*: 8 letters, each drawn by a fair die. Nobody can guess such a letter better than by luck, so no honest loss stays below $\ln 8 = 2.079$.
+
+# %%
+figures.too_good()
+
+# %% [markdown]
+# The model without a mask is *better* by every number that training prints. It is also worthless: the letter that it reads off is not there when it has to write. Its loss ends near $\ln 8 / 12 = 0.173$, as it can copy at 11 of 12 places, and at the last one the next letter is not in its input.
+#
+# With real text there is no line at 2.079 to warn you. So test for leaks directly: **change the future, and see whether the past moves.**
+
+# %%
+figures.influence()
+
+# %% [markdown]
+# ## Exercise 5.6 `leaks_future`
+#
+# difficulty ●●●○○ · importance ●●●●○ · 10 minutes · 12 points
+#
+# Does any output at a place t change when inputs *after* t change?
+#
+# - `f`: deterministic, `(B, T, D)` to `(B, T, any width)`; `x`: `(B, T, D)`
+# - returns a Python `bool`: True if, for some t, changing `x` after t changes an output at or before t by more than 1e-6
+# - every t is tried; T = 1: False; `x` is left as it is
+
+# %% nbgrader={"solution": "leaks_future"}
+def leaks_future(f, x):
+    """Whether some output of f at a place t changes by more than 1e-6 when inputs after t change.
+
+    f: deterministic function (B, T, D) -> (B, T, any width); x (B, T, D). Every t is tried. Returns a Python bool.
+    """
+    ### BEGIN SOLUTION
+    other = x + torch.randn(x.shape, generator=torch.Generator().manual_seed(0), dtype=x.dtype)  # (B, T, D)
+    before = f(x)  # (B, T, any width)
+    for t in range(x.shape[1] - 1):
+        after = f(torch.cat([x[:, : t + 1], other[:, t + 1 :]], dim=1))
+        if (after - before)[:, : t + 1].abs().max() > 1e-6:
+            return True
+    return False
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "leaks_future"}
+check(leaks_future)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# For one t: make a copy of x, put other numbers at all places after t, call f on both, and compare the outputs at places 0 to t. Then do that for every t.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# A leak may be from one single place to one single place, near or far. Do you change *all* places after t? Is the output at t itself among those you compare?
+#
+# </details>
+
+# %% [markdown]
+# ## Find the bug
+#
+# This order of steps is found in many first implementations, and in published ones:
+#
+# ```python
+# weights = torch.softmax(scores, dim=-1)
+# weights = weights.masked_fill(~mask, 0.0)      # nobody looks ahead now. Or?
+# out = weights @ V
+# ```
+#
+# Take the row of *visits* again, scores (0, 1, 2). Softmax first: 0.090, 0.245, 0.665. Then the mask: 0.090, 0.245, 0. What is left sums to 0.335.
+
+# %%
+figures.before_or_after(tokens, scores, mask)
+
+# %% [markdown]
+# Two things are wrong. The weights do not sum to 1, so the output shrinks. And worse, **it leaks**: the 0.335 is there because *africa* scored 2. Had *africa* scored 0, the rest would sum to 0.788. The weight on *africa* is 0, but the size of all the others tells how much it *would* have got. `leaks_future` sees that; a look at the masked weights does not.
+#
+# Honest remark: dividing each row by its sum afterwards repairs the formula, on paper. With a blocked score far above the visible ones it does not: softmax has already rounded all the visible weights to 0, and 0/0 is waiting.
+#
+# ## Exercise 5.7 `fixed_causal_attention`
+#
+# difficulty ●●●○○ · importance ●●●●● · 10 minutes · 10 points
+#
+# $$\text{out} = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} \text{ with the future at } {-\infty}\right) V$$
+#
+# - `Q`, `K`: `(..., T, d_k)`; `V`: `(..., T, d_v)`, d_v may differ from d_k
+# - returns `(..., T, d_v)`; right and without NaN for scores up to ±10⁴
+# - forbidden: `F.scaled_dot_product_attention`
+
+# %% nbgrader={"solution": "fixed_causal_attention"}
+def fixed_causal_attention(Q, K, V):
+    """Causal attention, eq. 1 of Vaswani et al. (2017) with the future masked before the softmax.
+
+    Q, K (..., T, d_k), V (..., T, d_v), float32 or float64 -> (..., T, d_v), same dtype.
+    """
+    ### BEGIN SOLUTION
+    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5  # (..., T, T)
+    weights = masked_softmax(scores, causal_mask(Q.shape[-2]))  # (..., T, T)
+    return weights @ V  # (..., T, d_v)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "fixed_causal_attention"}
+check(fixed_causal_attention)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# You have all the pieces from this lesson and the last. In which order do they come: scale, mask, softmax, weigh?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Check your result by its first row: token 0 may see only itself. What must its output be?
+#
+# </details>
+
+# %% [markdown]
+# ## Question 3
+#
+# A model with the bug above (mask after softmax, no division) is trained. What happens?
+#
+# - **a** Nothing bad: the blocked weights are exactly 0, so the future has no influence.
+# - **b** The sum of each row tells something about the future, and training can use it.
+# - **c** The loss becomes NaN at the first step.
+
+# %% nbgrader={"solution": "quiz_3"}
+quiz_3 = None  # "a", "b" or "c"
+### BEGIN SOLUTION
+quiz_3 = "b"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_3"}
+check(quiz_3=quiz_3)
+
+# %% [markdown]
+# ## Written question
+#
+# A colleague's language model reports a test loss far below everything that was published for this text. Name three different ways in which the future (or the test text) could have leaked into the result. For each, describe one check that would find it, and say whether `leaks_future` would. About ten sentences.
+
+# %% [markdown] nbgrader={"written": "written_1"}
+# **Model answer.** (1) The mask is missing, inverted, or applied after the softmax: attention looks ahead. `leaks_future` on the model with random embeddings finds it, if it is run on the whole model and not on one layer alone, and with the mask as used in training. (2) Something else than attention mixes places: a normalisation over the T axis, a convolution that is centered, the mean over the sentence added to each token. `leaks_future` finds this as well, as it asks nothing about attention. (3) The targets are wrong: they are not shifted, so that the model predicts its own input. The model is perfectly causal, and `leaks_future` says False; one finds it by printing one input row beside its target row, or by the loss on random tokens, which cannot honestly lie below ln V. (4) Test sentences are in the training text: again nothing leaks inside the model; count test sentences or long n-grams that occur in the training data. A check that catches (1) to (3) together: let the model write, one token at a time, and compare the loss computed from those steps with the reported one.
+#
+# **Marking scheme (15).** Three ways that differ in kind, 2 points each (6). A check for each that would really find it, 2 points each (6). Says correctly for each whether `leaks_future` finds it (3).
+
+# %% [markdown]
+# ## Further reading
+#
+# - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), section 3.2.3: *masking out (setting to −∞)*.
+# - Karpathy, [Let's build GPT: from scratch, in code, spelled out](https://www.youtube.com/watch?v=kCc8FmEb1nY): the lower triangle and `masked_fill`.
+# - Adaloglou, [How Attention works in Deep Learning](https://theaisummer.com/attention/) and [How Transformers work](https://theaisummer.com/transformer/).
+# - [The Annotated Transformer](http://nlp.seas.harvard.edu/2018/04/03/attention.html), `subsequent_mask`.
+# - [F.scaled_dot_product_attention](https://pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) and [nn.MultiheadAttention](https://pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html): read what each says of its mask.
+
+# %% [markdown]
+# ## Recap
+#
+# - A mask says for each pair of query and key: yes (True) or no. Causal, aligned at the end; padding, on keys only; both with *and*.
+# - Blocked scores become −∞ *before* the softmax. Masking afterwards leaves sums that tell of the future.
+# - A row with nothing to see is 0/0. Whether its gradient is clean depends on something that cuts between the NaN and the scores.
+# - A model that leaks looks too good. Change the future and see whether the past moves.
+#
+# Next: [lesson 6](../06_softmax/06_softmax.ipynb) opens the tool that was used here three times: softmax.
