@@ -56,8 +56,8 @@ def main() -> None:
     for seconds, lesson, name in rows:
         print(f"{lesson:<20}{name:<26}{1000 * seconds:7.1f} ms")
     slowest, median = max(rows), statistics.median(seconds for seconds, _, _ in rows)
-    print(f"importing torch {torch_seconds:.2f} s; a check takes {median / torch_seconds:.3f} of that (median),", end=" ")
-    print(f"{slowest[0] / torch_seconds:.3f} at most ({slowest[2]})")
+    shares = f"{median / torch_seconds:.3f} of that (median), {slowest[0] / torch_seconds:.3f} at most ({slowest[2]})"
+    print(f"importing torch {torch_seconds:.2f} s; a check takes {shares}")
 
 
 if __name__ == "__main__":
