@@ -125,6 +125,7 @@ def pack(tree) -> tuple[object, dict[str, np.ndarray]]:
 def unpack(packed, arrays: dict[str, np.ndarray]):
     """The tree that `pack` took apart. Raises BadTree where it is none."""
     flat = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
+    left = {name: array.numel() for name, array in flat.items()}  # no number is in two tensors
 
     def tensor(own, start, shape):
         dtype = ALL_NAMES[own]
@@ -136,6 +137,9 @@ def unpack(packed, arrays: dict[str, np.ndarray]):
             size *= n
         if not isinstance(start, int) or start < 0 or start + size > flat[stored].numel():
             raise BadTree("a tensor beyond its data")
+        left[stored] -= size
+        if left[stored] < 0:
+            raise BadTree("more tensors than data")
         return flat[stored][start : start + size].reshape(shape).to(dtype).clone()
 
     def walk(node, depth=0):

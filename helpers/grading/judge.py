@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import importlib.util
+import json
 import re
 import socket
 import sys
@@ -28,6 +29,7 @@ from helpers.grading.sandbox import HELPERS, Limits, Lost, Sandbox, SandboxFaile
 
 RESTARTS = 6  # how often the other cells run again without one that ended the process
 SUBMISSION_SECONDS = 600.0
+OUTPUT_CHARACTERS = 20_000_000  # of all cells together
 GRACE = 3.0  # seconds between a soft limit, which learner code can ignore, and the hard one
 NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
 # What a loose file may lack: a lesson's import cell.
@@ -139,6 +141,7 @@ class Judge:
         self.limits = limits or Limits()
         self.keys = keys if keys is not None else fresh_keys(self.lesson, seed)
         self.visible = visible_keys(self.lesson.name)
+        self.released = released_sources(self.lesson)
         self.blocks = Pieces([blocks_source(self.lesson)])
         try:
             self.sandbox = Sandbox(self.lesson.name, notebook, unsafe, self.limits)
@@ -247,13 +250,16 @@ class Trial:
             self._flag_sources()
             self._run()
         except BaseException:
-            self.__exit__()
+            self._close()
             raise
         return self
 
     def __exit__(self, *exc) -> None:
+        self._close()
+
+    def _close(self) -> None:
         if self.submission is not None:
-            self.submission.__exit__()
+            self.submission.close()
             self.submission = None
 
     def result(self, wanted: list[str]) -> SubmissionResult:
@@ -267,7 +273,7 @@ class Trial:
         while True:
             if self._run_once() and self._look():
                 return
-            self.__exit__()
+            self._close()
             self.restarts += 1
             if self.restarts > RESTARTS:
                 self.flags.append("Its cells ended the process again and again; nothing of it could be judged.")
@@ -292,7 +298,7 @@ class Trial:
     def _run_once(self) -> bool:
         """Run all cells that are not left out. False where one of them ended the process: it is left out now."""
         self.submission = self.judge.sandbox.submission()
-        self.outputs, self.errors = {}, dict(self.left_out)
+        self.outputs, self.errors, self.output_left = {}, dict(self.left_out), OUTPUT_CHARACTERS
         for cell in self.cells:
             if cell.id in self.left_out:
                 self.outputs[cell.id] = [error_output("CellLeftOut", self.left_out[cell.id])]
@@ -304,7 +310,7 @@ class Trial:
             try:
                 request = {"do": "cell", "id": cell.id, "source": cell.source, "seconds": seconds}
                 reply = self.submission.ask(request, seconds + GRACE)
-                self.outputs[cell.id] = [clean_output(output) for output in reply["outputs"]]
+                self.outputs[cell.id] = self._afford([clean_output(output) for output in reply["outputs"]])
                 error = str(reply["error"])
             except Lost as lost:
                 self._leave_out(cell, lost.reason)
@@ -317,6 +323,13 @@ class Trial:
             if error.startswith("CellTimeout"):
                 self.flags.append(f"Cell {cell.id} was stopped after {seconds:g} s.")
         return True
+
+    def _afford(self, outputs: list[dict]) -> list[dict]:
+        """The outputs, or a word in their place once the submission has shown more than a page can hold."""
+        self.output_left -= sum(len(str(output)) for output in outputs)
+        if self.output_left >= 0:
+            return outputs
+        return [{"output_type": "stream", "name": "stderr", "text": "This notebook shows too much; left out.\n"}]
 
     def _leave_out(self, cell: Cell, reason: str) -> None:
         words = {
@@ -340,7 +353,7 @@ class Trial:
         if self.submission is None:
             return False
         if not self.submission.alive():
-            self.__exit__()
+            self._close()
             self.restarts += 1
             if self.restarts > RESTARTS or time.monotonic() > self.end:
                 return False
@@ -596,6 +609,16 @@ def visible_keys(lesson: str) -> dict[str, ExerciseKey]:
         return load_keys(lesson)
     except (OSError, ValueError, KeyError):
         return {}
+
+
+def released_sources(lesson) -> set[str]:
+    """The code cells that everybody gets, in which nothing is suspicious."""
+    path = HELPERS.parent / "notebooks" / lesson.name / f"{lesson.name}.ipynb"
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        return {"".join(cell["source"]).strip() for cell in cells if cell["cell_type"] == "code"}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
 
 
 def answer_key(lesson) -> dict[str, object]:

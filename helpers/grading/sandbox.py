@@ -30,6 +30,7 @@ COURSE = "/course"  # where the learner's wing stands inside
 ORDINARY_USER = 65534  # nobody: who learner code runs as when root starts the grader
 OTHER_WINGS = ("authoring", "grading")
 START_SECONDS = 180
+MOST_WORDS = 12 << 20  # bytes of a reply that are no numbers: each may become an object a hundred times its size
 TICK = 0.25  # seconds between two looks at memory and processes while waiting
 
 DROP_ROOT = (
@@ -89,7 +90,7 @@ class Sandbox:
             if not unsafe:
                 find_bubblewrap()
             os.chmod(self.folder, 0o755)
-            stage_wing(self.folder / "course", lesson)
+            stage_wing(self.folder / "course", lesson, fonts=notebook)
             self._start()
         except BaseException:
             self.close()
@@ -223,6 +224,9 @@ class Submission:
         return self
 
     def __exit__(self, *exc) -> None:
+        self.close()
+
+    def close(self) -> None:
         self.channel.close()
         self.sandbox.end_submission()
 
@@ -285,8 +289,11 @@ def receive(channel: socket.socket, token: bytes, seconds: float, most: int, tic
             if data[8:] != token or int.from_bytes(data[:8], "little") > most:
                 raise Lost("garbage")
             needed += int.from_bytes(data[:8], "little")
+    body = bytes(data[8 + len(token) :])
+    if int.from_bytes(body[:8], "little") > MOST_WORDS:
+        raise Lost("garbage")
     try:
-        return loads(bytes(data[8 + len(token) :]))
+        return loads(body)
     except Exception:  # whatever a hostile process sent, it is no reply
         raise Lost("garbage") from None
 
@@ -301,8 +308,11 @@ def find_bubblewrap() -> str:
     return found
 
 
-def stage_wing(target: Path, lesson: str) -> None:
-    """Copy what learner code may import: the learner's wing, with blocks and keys of earlier lessons only."""
+def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
+    """Copy what learner code may import: the learner's wing, with blocks and keys of earlier lessons only.
+
+    fonts: lend matplotlib's list of this machine's fonts too, which takes it long to make.
+    """
 
     def left_out(folder, names):
         folder = Path(folder)
@@ -317,13 +327,14 @@ def stage_wing(target: Path, lesson: str) -> None:
 
     shutil.copytree(HELPERS, target / "helpers", ignore=left_out, copy_function=shutil.copyfile)
     shutil.copyfile(worker.__file__, target / "worker.py")
-    fonts = target / "matplotlib"
-    fonts.mkdir()
-    with contextlib.suppress(ImportError, OSError):
-        import matplotlib
+    if fonts:
+        with contextlib.suppress(ImportError, OSError):
+            import matplotlib
 
-        for file in Path(matplotlib.get_cachedir()).glob("fontlist-*.json"):
-            shutil.copyfile(file, fonts / file.name)
+            lent = target / "matplotlib"
+            lent.mkdir()
+            for file in Path(matplotlib.get_cachedir()).glob("fontlist-*.json"):
+                shutil.copyfile(file, lent / file.name)
     toml = PROJECT / "course.toml"
     if toml.is_file():
         shutil.copyfile(toml, target / "course.toml")
