@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -69,7 +70,7 @@ def _float_difference(expected, actual, tolerance, path) -> Difference | None:
     if actual != actual:
         return None if expected != expected else _no("nan", path, expected, actual)
     limit = FLOAT_TOLERANCE if tolerance is None else tolerance
-    if actual == expected or abs(actual - expected) <= limit + limit * abs(expected):
+    if actual == expected or (math.isfinite(expected) and abs(actual - expected) <= limit + limit * abs(expected)):
         return None
     return _no("value", path, expected, actual)
 
@@ -99,5 +100,5 @@ def wrong_entries(expected: torch.Tensor, actual: torch.Tensor, tolerance: float
         return expected.to(torch.float64) != actual.to(torch.float64)
     limit = TOLERANCE.get(expected.dtype, 1e-5) if tolerance is None else tolerance
     a, b = expected.to(torch.float64), actual.to(torch.float64)
-    close = (a - b).abs() <= limit + limit * a.abs()
+    close = ((a - b).abs() <= limit + limit * a.abs()) & a.isfinite()
     return ~(close | (a == b) | (a.isnan() & b.isnan()))

@@ -33,7 +33,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "softmax": SOFTMAX,
     "log_softmax": SOFTMAX,
-    "cross_entropy": ("cross_entropy", "nll_loss", "nll_loss2d", "nll_loss_nd", "crossentropyloss", "nllloss"),
+    "cross_entropy": (
+        "cross_entropy", "nll_loss", "nll_loss2d", "nll_loss_nd", "crossentropyloss", "nllloss", "cross_entropy_loss",
+        "nll_loss_forward", "nll_loss2d_forward",
+    ),
     "attention": (
         "scaled_dot_product_attention", "multi_head_attention_forward", "multiheadattention",
         "native_multi_head_attention", "transform_bias_rescale_qkv",
@@ -185,7 +188,12 @@ def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
 def _is_autograd(text: str, thing, home: str) -> bool:
     own_name = getattr(thing, "__name__", "") if isinstance(thing, types.ModuleType) else ""
     switch = text.rsplit(".", 1)[-1] in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode")
-    return not switch and (home.startswith(AUTOGRAD_HOMES) or own_name.startswith(AUTOGRAD_HOMES))
+    return not switch and (_lies_in(home, AUTOGRAD_HOMES) or _lies_in(own_name, AUTOGRAD_HOMES))
+
+
+def _lies_in(module: str, homes: tuple[str, ...]) -> bool:
+    """Whether a dotted module name is one of `homes` or below it: torch.functional is not below torch.func."""
+    return module in homes or module.startswith(tuple(f"{home}." for home in homes))
 
 
 def _graph_has(scripted, names: set[str]) -> bool:

@@ -128,7 +128,7 @@ class LargestTensor(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
-        for item in result if isinstance(result, (list, tuple)) else (result,):
+        for item in tree_leaves(result):
             if isinstance(item, torch.Tensor):
                 self.numbers = max(self.numbers, item.untyped_storage().nbytes() // item.element_size())
         return result
