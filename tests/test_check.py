@@ -234,6 +234,14 @@ def test_what_must_raise():
     def quiet(word, words):
         return words.get(word, 0)
 
+    class Unknown(KeyError):
+        """A learner's own class of the right kind."""
+
+    def with_own_class(word, words):
+        if word not in words:
+            raise Unknown(word)
+        return words[word]
+
     def nameless(word, words):
         if word not in words:
             raise KeyError("unknown word")
@@ -248,6 +256,7 @@ def test_what_must_raise():
     )
     made = make_key(LESSON, exercise, 10, False, find, 0)
     assert verdict(made, find).passed
+    assert verdict(made, with_own_class).passed
     assert "expected a KeyError" in as_text(verdict(made, quiet))
     assert "should name 'pizza'" in as_text(verdict(made, nameless))
 

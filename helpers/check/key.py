@@ -20,7 +20,7 @@ from helpers.check.observe import Facts, Observation, case_from_tree, case_to_tr
 from helpers.check.views import VIEWS
 from helpers.check.vocabulary import Case, Draw, Exercise, Quiz
 
-FORMAT = 1
+FORMAT = 2
 FOLDER = Path(__file__).parents[1] / "answer_keys"
 MISTAKE_TIME_LIMIT = 5.0
 
@@ -140,7 +140,7 @@ def _steady(seen: Observation):
     tree = seen.to_tree() | {"seconds": 0.0, "printed": 0}
     for name in ("error", "gradient_error"):
         if tree[name] is not None:
-            tree[name] = (tree[name][0], "", 0, "")
+            tree[name] = (tree[name][0], "", 0, "", ())
     return tree
 
 

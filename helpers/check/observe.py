@@ -49,12 +49,16 @@ class Facts:
 
 @dataclass(frozen=True)
 class Error:
-    """An exception as a learner should meet it: its class, its message, and the line of their own code."""
+    """An exception as a learner should meet it: its class, its message, and the line of their own code.
+
+    bases: the names of the classes that its class comes from, so that a learner's own KeyError is one too.
+    """
 
     type: str
     message: str = ""
     lineno: int = 0
     line: str = ""
+    bases: tuple[str, ...] = ()
 
 
 @dataclass
@@ -106,14 +110,15 @@ class Observation:
 
 
 def _error_tree(error: Error | None):
-    return None if error is None else (error.type, error.message, error.lineno, error.line)
+    return None if error is None else (error.type, error.message, error.lineno, error.line, error.bases)
 
 
 def _error_from(tree) -> Error | None:
     if tree is None:
         return None
-    kind, message, lineno, line = tree
-    return Error(str(kind)[:80], str(message)[:MAX_MESSAGE], int(lineno), str(line)[:200])
+    kind, message, lineno, line, bases = tree
+    names = tuple(str(name)[:80] for name in bases)
+    return Error(str(kind)[:80], str(message)[:MAX_MESSAGE], int(lineno), str(line)[:200], names)
 
 
 def _tensor_or_none(value):
@@ -354,7 +359,8 @@ def describe(error: BaseException, seconds: float = 0.0) -> Error:
     if isinstance(error, SyntaxError):
         lineno, line = error.lineno or 0, (error.text or "").strip()
     message = error.msg if isinstance(error, SyntaxError) else _safe_text(error)
-    return Error(type(error).__name__[:80], message[:MAX_MESSAGE], lineno, line[:200])
+    bases = tuple(base.__name__[:80] for base in type(error).__mro__[1:])
+    return Error(type(error).__name__[:80], message[:MAX_MESSAGE], lineno, line[:200], bases)
 
 
 def _safe_text(error: BaseException) -> str:

@@ -150,7 +150,7 @@ def _problems(key: ExerciseKey, index: int, case: Case, expected: Observation, s
             add("no_error")
         elif seen.error.type == TOO_SLOW:
             add("too_slow")
-        elif seen.error.type != case.raises.error:
+        elif case.raises.error not in (seen.error.type, *seen.error.bases):
             add("raises")
         elif case.raises.names not in seen.error.message:
             add("no_name")
