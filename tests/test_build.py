@@ -22,7 +22,7 @@ from helpers.authoring.blocks import blocks_source
 from helpers.authoring.build import build, out_of_date, strays
 from helpers.authoring.execute import run_notebook
 from helpers.authoring.keys import SAME_INPUTS, same
-from helpers.authoring.text import BEGIN, END, BuildError, is_answer, is_quiz, read_lesson
+from helpers.authoring.text import BEGIN, END, BuildError, headings, is_answer, is_quiz, read_lesson
 from helpers.blocks import defined_names
 from helpers.course import CourseError, course, read
 
@@ -347,7 +347,7 @@ def test_student_notebook_holds_no_solution(lesson):
     leaks, bug_hunt = [], False
     for cell in notebook.cells:
         assert "BEGIN SOLUTION" not in cell.source and "END SOLUTION" not in cell.source
-        if cell.cell_type == "markdown" and cell.source.lstrip().startswith("#"):
+        if cell.cell_type == "markdown" and headings(cell.source):
             bug_hunt = "find the bug" in cell.source.lower()  # shows published code, all but one line of it right
         if is_answer(cell):
             assert re.search(r"raise NotImplementedError|^\w+ = None\b", cell.source, re.MULTILINE), cell["id"]
