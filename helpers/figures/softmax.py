@@ -1,0 +1,203 @@
+"""Figures of lesson 6: exponentials, the axis of a softmax, logarithms that underflow, the backward pass."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from helpers.figures.style import BLUE, GREEN, ORANGE, PINK, SKY, WEIGHTS, Picture, heatmap, new_figure
+
+
+def _list(values, digits: int = 3) -> str:
+    return ", ".join(f"{value:.{digits}f}" for value in values)
+
+
+def from_scores_to_shares(exponentials=(1, 2, 5)) -> Picture:
+    """Scores ln 1, ln 2, ln 5 on the exponential's curve, and their shares."""
+    names = [f"ln {e}" for e in exponentials]
+    scores, shares = [math.log(e) for e in exponentials], [e / sum(exponentials) for e in exponentials]
+    figure, (left, right) = new_figure(8.0, 3.2, 1, 2)
+    x = torch.linspace(-2, 2, 101)
+    left.plot(x, x.exp(), color="gray")
+    left.plot(scores, exponentials, "o", color=BLUE, ms=8)
+    for name, s, e in zip(names, scores, exponentials, strict=True):
+        left.annotate(f"{name} → {e}", (s, e), (-10, 4), textcoords="offset points", ha="right")
+    left.set(xlabel="score", ylabel="exponential", title="always positive, order kept", ylim=(0, 7.5))
+    bars = right.bar(names, shares, color=BLUE)
+    right.bar_label(bars, [f"{e}/{sum(exponentials)}" for e in exponentials])
+    right.set(xlabel="score", ylabel="share", ylim=(0, 0.75), title="divided by their sum")
+    alt = (
+        f"Left: the curve of the exponential, with the scores {', '.join(names)} marked at the heights "
+        f"{', '.join(map(str, exponentials))}. Right: bars of their shares, {_list(shares)}."
+    )
+    return Picture(figure, alt)
+
+
+def where_exp_works() -> Picture:
+    """For four number formats, the scores whose exponential is neither 0 nor infinite."""
+    formats = [("float16", torch.float16), ("bfloat16", torch.bfloat16), ("float32", torch.float32)]
+    figure, ax = new_figure(7.4, 2.9)
+    said = []
+    for row, (name, dtype) in enumerate(formats):
+        low, high = math.log(torch.finfo(dtype).tiny), math.log(torch.finfo(dtype).max)
+        ax.barh(row, high - low, left=low, color=SKY, height=0.55)
+        ax.text(low - 2, row, f"{low:.0f}", ha="right", va="center")
+        ax.text(high + 2, row, f"{high:.0f}", ha="left", va="center")
+        said.append(f"{name} from {low:.0f} to {high:.0f}")
+    ax.set_yticks(range(len(formats)), [name for name, _ in formats])
+    ax.invert_yaxis()
+    ax.text(-85, 0, "exp becomes 0", ha="center", va="center", color="dimgray")
+    ax.text(85, 0, "exp becomes inf", ha="center", va="center", color="dimgray")
+    ax.set(xlim=(-150, 150), xlabel="score s for which exp(s) keeps its digits")
+    double = f"float64 has from {math.log(torch.finfo(torch.float64).tiny):.0f} to 710"
+    ax.set_title(f"float64: from {math.log(torch.finfo(torch.float64).tiny):.0f} to 710", fontsize=11, loc="right")
+    alt = "Bars of the scores whose exponential fits into a number format: " + ", ".join(said) + f"; {double}."
+    return Picture(figure, alt)
+
+
+def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
+    """One table of scores, softmax along keys, along queries and over all entries, with the sums at the sides."""
+    whole = torch.softmax(scores.flatten(), dim=0).reshape(scores.shape)
+    tables = [
+        ("dim=-1, over keys: right", torch.softmax(scores, dim=-1)),
+        ("dim=-2, over queries", torch.softmax(scores, dim=-2)),
+        ("over the whole table", whole),
+    ]
+    figure, axes = new_figure(10.4, 3.5, 1, 3)
+    said = []
+    for ax, (name, table) in zip(axes, tables, strict=True):
+        _with_sums(ax, table, tokens)
+        ax.set_title(name)
+        rows, columns = table.sum(-1).tolist(), table.sum(-2).tolist()
+        said.append(f"{name}: rows add up to {_list(rows, 2)}, columns to {_list(columns, 2)}")
+    axes[0].set(ylabel="query", xlabel="keys in columns; sums at the sides")
+    return Picture(figure, "Three softmaxes of the scores of three words. " + "; ".join(said) + ".")
+
+
+def _with_sums(ax, table: torch.Tensor, tokens):
+    """A heat map of weights with row sums at its right and column sums below; sums of 1 in bold."""
+    heatmap(ax, table, tokens, tokens, WEIGHTS, 0, 1)
+    rows, columns = len(table), table.shape[1]
+    for i, total in enumerate(table.sum(-1).tolist()):
+        _sum_text(ax, columns - 0.42, i, total, "left")
+    for j, total in enumerate(table.sum(-2).tolist()):
+        _sum_text(ax, j, rows - 0.2, total, "center")
+    ax.set(xlim=(-0.5, columns + 0.15), ylim=(rows + 0.05, -0.5))
+    ax.xaxis.tick_top()
+
+
+def _sum_text(ax, x, y, total, side):
+    look = {"color": BLUE, "weight": "bold"} if abs(total - 1) < 0.005 else {"color": "dimgray"}
+    ax.text(x, y, f"{total:.2f}", ha=side, va="center", **look)
+
+
+def before_and_after(table: torch.Tensor, tokens: list[str]) -> Picture:
+    """A table of similarities and the softmax of its rows."""
+    weights = torch.softmax(table, dim=-1)
+    figure, (left, right) = new_figure(9.6, 3.5, 1, 2)
+    heatmap(left, table, tokens, tokens, WEIGHTS, 0, 1)
+    heatmap(right, weights, tokens, tokens, WEIGHTS, 0, 1, digits=3)
+    left.set(title="the published table", xlabel="key", ylabel="query")
+    right.set(title="softmax of its rows", xlabel="key")
+    rows = "; ".join(f"{token} {_list(row)}" for token, row in zip(tokens, weights.tolist(), strict=True))
+    alt = f"Left: the published table of similarities, diagonal 1. Right: softmax of its rows, much flatter: {rows}."
+    return Picture(figure, alt)
+
+
+def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
+    """Causal weights (T, T) from a softmax over keys and one over queries, with the row sums."""
+    figure, axes = new_figure(10.4, 4.2, 1, 2)
+    names = ("over keys (dim=-1)", "over queries (dim=-2)")
+    for ax, name, weights in zip(axes, names, (right, wrong), strict=True):
+        heatmap(ax, weights, cmap=WEIGHTS, vmin=0, vmax=1)
+        for i, total in enumerate(weights.sum(-1).tolist()):
+            _sum_text(ax, weights.shape[1] - 0.4, i, total, "left")
+        ax.set(title=name, xlabel="key", ylabel="query", xlim=(-0.5, weights.shape[1] + 0.4))
+    axes[1].text(wrong.shape[1] - 0.4, -0.75, "sums", ha="left", color="dimgray")
+    axes[0].text(right.shape[1] - 0.4, -0.75, "sums", ha="left", color="dimgray")
+    alt = (
+        "Two lower triangles of weights of 8 tokens. Softmax over keys: every row adds up to 1. Softmax over queries: "
+        f"the rows add up to {_list(wrong.sum(-1).tolist(), 2)}; the columns add up to 1."
+    )
+    return Picture(figure, alt)
+
+
+def log_of_softmax() -> Picture:
+    """Log of the share of a token behind the winner by a gap, in float32: exact, log(softmax), with an epsilon."""
+    gaps = torch.arange(0.0, 161.0)
+    x = torch.stack([torch.zeros_like(gaps), -gaps], dim=-1)  # (gaps, 2): the winner, the token behind
+    share = torch.softmax(x, dim=-1)[:, 1]
+    exact, direct, patched = torch.log_softmax(x, dim=-1)[:, 1], share.log(), (share + 1e-9).log()
+    last = int(gaps[direct.isfinite()][-1])
+    figure, ax = new_figure(7.2, 3.8)
+    ax.plot(gaps, exact, color=BLUE, lw=5, alpha=0.35, label="(x − m) − log Σ exp(x − m)")
+    ax.plot(gaps, direct, color=ORANGE, label=f"log(softmax(x)): −inf from a gap of {last + 1} on")
+    ax.plot(gaps, patched, color=GREEN, ls="--", label="log(softmax(x) + 1e-9): stuck at −20.7")
+    ax.plot([last], [direct[last]], "x", color=ORANGE, ms=10, mew=2.5)
+    ax.set(xlabel="points behind the winner", ylabel="log of the share (float32)")
+    ax.legend(frameon=False, fontsize=10, loc="lower left")
+    alt = (
+        "The log of a token's share against its distance from the winner. The safe form falls in a straight line to "
+        f"-160. log(softmax) ends at a distance of {last} and is minus infinity beyond. With an epsilon of 1e-9 the "
+        "curve turns flat at -20.7 from a distance of about 20."
+    )
+    return Picture(figure, alt)
+
+
+def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
+    """Three steps of the backward pass: g, g minus its average under p, and that times p."""
+    p, g = torch.tensor(p), torch.tensor(g)
+    average = float((p * g).sum())
+    steps = [("gradient g at the weights", g), (f"minus the average {average:g}", g - average),
+             ("times p: gradient at the scores", p * (g - average))]  # fmt: skip
+    figure, axes = new_figure(9.6, 3.0, 1, 3)
+    names = [f"$p_{i + 1}$ = {v:g}" for i, v in enumerate(p.tolist())]
+    said = []
+    for ax, (name, values), color in zip(axes, steps, (PINK, SKY, BLUE), strict=True):
+        bars = ax.bar(names, values.tolist(), color=color)
+        ax.bar_label(bars, [f"{v:.4g}" for v in values.tolist()], padding=2)
+        ax.axhline(0, color="gray", lw=1)
+        ax.margins(y=0.2)
+        ax.set_title(name, fontsize=11)
+        said.append(f"{name}: {', '.join(f'{v:.4g}' for v in values.tolist())}")
+    return Picture(figure, f"Bars for p = {_list(p.tolist())}. " + "; ".join(said) + ".")
+
+
+def running(scores: torch.Tensor, values: torch.Tensor, block: int) -> list[tuple[float, float, float]]:
+    """(running maximum, running sum, weighted mean of the values so far) after each block of scores (T,)."""
+    states, top, total, out = [], -math.inf, 0.0, 0.0
+    for s, v in zip(scores.split(block), values.split(block), strict=True):
+        new_top = max(top, float(s.max()))
+        e = (s - new_top).exp()
+        shrink = math.exp(top - new_top)
+        total, out, top = total * shrink + float(e.sum()), out * shrink + float((e * v).sum()), new_top
+        states.append((top, total, out / total))
+    return states
+
+
+def streamed(scores: torch.Tensor, values: torch.Tensor, block: int, seen: int) -> Picture:
+    """What a streaming softmax of scores and values, (T,) each, holds after `seen` blocks of size `block`."""
+    states = running(scores, values, block)
+    top, total, mean = states[seen - 1]
+    start, done, places = (seen - 1) * block, seen * block, list(range(len(scores)))
+    figure, (left, right) = new_figure(9.6, 3.4, 1, 2)
+    groups = [("seen before", SKY, places[:start]), ("this block", BLUE, places[start:done])]
+    for name, color, part in [*groups, ("to come", "0.85", places[done:])]:
+        left.bar(part, scores[part], color=color, label=name)
+    left.axhline(top, color=ORANGE, ls="--", label=f"running maximum {top:.1f}")
+    left.set(xlabel="token", ylabel="score", title=f"running sum {total:.3f}", ylim=(float(scores.min()) - 1, 14))
+    left.legend(frameon=False, fontsize=9, ncols=2, loc="upper left")
+    exact = float((torch.softmax(scores, dim=0) * values).sum())
+    right.axhline(exact, color="gray", ls=":", label=f"softmax over all at once: {exact:.4f}")
+    right.plot(range(1, seen + 1), [state[2] for state in states[:seen]], "o-", color=BLUE, label=f"o / ℓ = {mean:.4f}")
+    right.set(xlabel="blocks seen", ylabel="weighted mean of the values", ylim=(-1.8, 2.2))
+    right.set_xlim(0.5, len(states) + 0.5)
+    right.set_xticks(range(1, len(states) + 1))
+    right.legend(frameon=False, fontsize=9, loc="upper right")
+    alt = (
+        f"After {seen} of {len(states)} blocks of {block} scores: running maximum {top:.2f}, running sum {total:.3f}, "
+        f"weighted mean of the values {mean:.4f}; over all scores at once it is {exact:.4f}."
+    )
+    return Picture(figure, alt)
+
