@@ -23,6 +23,7 @@ import signal
 import socket
 import sys
 import tempfile
+import traceback
 import types
 
 TOKEN_BYTES = 16
@@ -520,6 +521,7 @@ def one_line(error: BaseException, place: str) -> str:
         said = ""
     where = f" in line {line}" if line else ""
     first = (said or "").strip().splitlines()[:1]
+    traceback.clear_frames(error.__traceback__)  # else what filled the memory stays in it
     return f"{type(error).__name__}{where}" + (f": {first[0][:500]}" if first else "")
 
 
