@@ -29,7 +29,10 @@ def _draw_mask(ax, seen, rows, columns):
         if not seen[i].any():
             ax.plot([-0.5, seen.shape[1] - 0.5, seen.shape[1] - 0.5, -0.5, -0.5],
                     [i - 0.5, i - 0.5, i + 0.5, i + 0.5, i - 0.5], color=RED, linewidth=2)  # fmt: skip
-    ax.tick_params(axis="x", rotation=45)
+    for line in range(1, seen.shape[0]):
+        ax.axhline(line - 0.5, color="white", linewidth=1)
+    for line in range(1, seen.shape[1]):
+        ax.axvline(line - 0.5, color="white", linewidth=1)
 
 
 def gallery() -> Picture:
@@ -79,7 +82,7 @@ def fill(power: int, visible: int, blocked: int) -> Picture:
     number = -(10.0**power)
     scores = torch.tensor([visible, visible + 1.0, blocked, blocked + 1.0])
     hidden = torch.tensor([False, False, True, True])
-    filled = torch.softmax(scores.masked_fill(hidden, number), -1)
+    filled = torch.softmax(torch.where(hidden, number, scores), -1)
     added = torch.softmax(scores + hidden * number, -1)
     figure, axes = new_figure(8.6, 3.2, columns=2, sharey=True)
     names = ["visible", "visible", "blocked", "blocked"]
@@ -104,6 +107,9 @@ def two_meanings(tokens, right, wrong) -> Picture:
     for ax, weights, title in zip(axes, (right, wrong), ("attn_mask=~mask", "attn_mask=mask"), strict=True):
         heatmap(ax, weights.detach(), tokens, tokens, cmap=WEIGHTS, vmin=0, vmax=1)
         ax.set_title(title)
+    for row in range(len(tokens)):
+        if wrong[row].isnan().any():
+            ax.text((len(tokens) - 1) / 2, row, "NaN", color=RED, ha="center", va="center", backgroundcolor="white")
     axes[0].set_ylabel("query")
     return Picture(
         figure,
@@ -114,7 +120,8 @@ def two_meanings(tokens, right, wrong) -> Picture:
 
 def before_or_after(tokens, scores, mask) -> Picture:
     """Weights with the mask before the softmax and after it, with the sum of each row."""
-    before = scores.masked_fill(~mask, -math.inf).softmax(-1)
+    powers = scores.exp() * mask
+    before = powers / powers.sum(-1, keepdim=True)
     after = scores.softmax(-1).masked_fill(~mask, 0)
     figure, axes = new_figure(8.8, 3.4, columns=2)
     titles = ("mask, then softmax", "softmax, then mask")
@@ -154,7 +161,7 @@ def _train(masked: bool, letters: int = 8, T: int = 12, width: int = 32, steps: 
         ids = torch.randint(0, letters, (64, T + 1), generator=generator)
         x = words[ids[:, :-1]] + places  # (B, T, D)
         scores = (x @ W_q.T) @ (x @ W_k.T).mT / width**0.5  # (B, T, T)
-        weights = scores.masked_fill(~allowed, -math.inf).softmax(-1)
+        weights = torch.where(allowed, scores, -math.inf).softmax(-1)
         logits = (x + weights @ (x @ W_v.T)) @ out.T  # (B, T, letters)
         loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
         adam.zero_grad()
@@ -197,8 +204,8 @@ def influence() -> Picture:
     allowed = torch.ones(T, T, dtype=torch.bool).tril()
 
     def attend(x, before, after):
-        scores = (x @ x.T / d**0.5).masked_fill(~before, -math.inf)
-        return scores.softmax(-1).masked_fill(~after, 0) @ x
+        scores = torch.where(before, x @ x.T / d**0.5, -math.inf)
+        return torch.where(after, scores.softmax(-1), 0.0) @ x
 
     kinds = {
         "masked before the softmax": (allowed, allowed),
@@ -226,3 +233,58 @@ def influence() -> Picture:
         f"diagonal are leaks. Masked before the softmax: {leaks[0]} leaks. Masked after it: {leaks[1]} of 15 places "
         f"leak. Not masked: {leaks[2]}.",
     )
+
+
+def first_matmul() -> Picture:
+    """The sources' first MatMul, mask and softmax: B, T, C = 4, 8, 32, head size 16, seed 1337, first sentence."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1337)
+        key, query, _value = (torch.nn.Linear(32, 16, bias=False) for _ in range(3))
+        x = torch.randn(4, 8, 32)
+    raw = query(x) @ key(x).mT  # (B, T, T), not scaled, as in the source
+    weights = torch.where(torch.ones(8, 8).tril() > 0, raw, -math.inf).softmax(-1)[0].detach()
+    figure, ax = new_figure(6.4, 4.2)
+    heatmap(ax, weights, cmap=WEIGHTS, vmin=0, vmax=1)
+    ax.set_xlabel("key")
+    ax.set_ylabel("query")
+    ax.set_title("weights of the first sentence, (8, 8)")
+    return Picture(
+        figure,
+        "An 8 by 8 table of attention weights with zeros above the diagonal. Row 0 is 1 on itself, row 1 is "
+        f"{weights[1, 0]:.2f} and {weights[1, 1]:.2f}; the largest weight below row 0 is {weights[1:].max():.2f}.",
+    )
+
+
+def repairs(tokens, scores) -> Picture:
+    """Value and gradient of the row that sees nothing, under four treatments, measured."""
+    size = len(tokens)
+    seen = torch.ones(size, size, dtype=torch.bool).tril()
+    seen[-1] = False
+    treatments = {
+        "1  replace by −∞": (torch.where, -math.inf, lambda w: w),
+        "2  replace by −∞, NaN to 0": (torch.where, -math.inf, torch.nan_to_num),
+        "3  add −∞, NaN to 0": (lambda seen, s, no: s + torch.where(seen, 0.0, no), -math.inf, torch.nan_to_num),
+        "4  replace by −10⁹, times mask": (torch.where, -1e9, lambda w: w * seen),
+    }
+    rows = []
+    for block, no, finish in treatments.values():
+        leaf = scores.clone().requires_grad_()
+        weights = finish(block(seen, leaf, no).softmax(-1))
+        weights.square().sum().backward()
+        rows.append((weights[-1].tolist(), leaf.grad[-1].tolist()))
+    figure, ax = new_figure(7.6, 2.4)
+    ax.axis("off")
+    cells = [["  ".join(_short(v) for v in part) for part in row] for row in rows]
+    table = ax.table(cells, rowLabels=list(treatments), colLabels=["value of the row", "gradient at its scores"],
+                     cellLoc="center", loc="center")  # fmt: skip
+    table.scale(1, 1.7)
+    for (i, j), cell in table.get_celld().items():
+        if i > 0 and j >= 0:
+            bad = "NaN" in cell.get_text().get_text()
+            cell.set_facecolor("#F6D5C3" if bad else "#D2EBE1")
+    words = "; ".join(f"{name}: value {cell[0]}, gradient {cell[1]}" for name, cell in zip(treatments, cells, strict=True))
+    return Picture(figure, f"The row of {tokens[-1]}, which sees nothing, under four treatments. {words}.")
+
+
+def _short(value: float) -> str:
+    return "NaN" if math.isnan(value) else f"{value:.0f}"

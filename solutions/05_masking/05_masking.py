@@ -224,14 +224,16 @@ explore.masks()
 tokens = ["jane", "visits", "africa"]
 scores = torch.tensor([[1.0, 2, 0], [0, 1, 2], [1, 0, 1]])  # (T_q, T_k)
 mask = torch.tensor([[True, False, False], [True, True, False], [True, True, True]])  # (T_q, T_k)
-torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1)
+replaced = torch.tensor([[1.0, -math.inf, -math.inf], [0, 1, -math.inf], [1, 0, 1]])  # by hand, where mask says no
+torch.softmax(replaced, dim=-1)
 
 # %% [markdown]
-# One of this course's sources shows just these steps, with T = 8 and seed 1337: a lower triangle, `masked_fill` with −∞, softmax. Another one says *mask the next word embeddings by setting them to −inf*. That is loosely put: the *scores* are set to −∞. An embedding of −∞ would turn everything into NaN.
+# One of this course's sources shows these steps on random vectors: B, T, C = 4, 8, 32, head size 16, seed 1337; first the product of queries and keys, then a lower triangle, −∞, softmax. Here is its result for the first of the four sentences. (It does not divide by $\sqrt{16}$: lesson 4's bug hunt. That is why some rows are nearly all on one key.)
+#
+# Another source says *mask the next word embeddings by setting them to −inf*. That is loosely put: the *scores* are set to −∞. An embedding of −∞ would turn everything into NaN.
 
 # %%
-tril = torch.tril(torch.ones(8, 8))
-torch.softmax(torch.zeros(8, 8).masked_fill(tril == 0, float("-inf")), dim=-1)[:3]
+figures.first_matmul()
 
 # %% [markdown]
 # ## How negative is negative enough?
@@ -292,7 +294,7 @@ check(mask_scores)
 # %%
 raw, root = scores * 2, 2  # scores before they are divided by the root of d_k = 4
 for no in (-math.inf, -6.0):
-    M = torch.zeros(3, 3).masked_fill(~mask, no)
+    M = torch.where(mask, 0.0, no)  # (T_q, T_k)
     inside, outside = torch.softmax((raw + M) / root, -1), torch.softmax(raw / root + M, -1)
     print(f"no = {no}: largest difference {(inside - outside).abs().max():.3f}")
 
@@ -301,31 +303,24 @@ for no in (-math.inf, -6.0):
 #
 # A sentence of length 0, or a query before the first real token: all its scores are −∞. Softmax divides 0 by 0.
 #
-# **Predict before you run.** Below are four repairs of a row that sees nothing. Each is judged twice: is its *value* free of NaN, and is the *gradient* at the scores? Write down your eight guesses.
+# **Predict before you run.** Here are four ways to treat such a row:
+#
+# 1. −∞ **replaces** the blocked scores; softmax; nothing else
+# 2. −∞ **replaces** the blocked scores; softmax; NaN is turned into 0
+# 3. −∞ is **added** to the blocked scores; softmax; NaN is turned into 0
+# 4. −10⁹ **replaces** the blocked scores; softmax; the result is multiplied by the mask
+#
+# Each is judged twice: is the *value* free of NaN, and is the *gradient* at the scores? Write down your eight guesses. The row of *africa* is the one that sees nothing.
 
 # %%
-nothing = torch.tensor([True, True, False])[:, None] & mask  # africa's row sees nothing
-M = torch.zeros(3, 3).masked_fill(~nothing, -math.inf)  # the same as a matrix to add
-repairs = {
-    "masked_fill, softmax": lambda s: s.masked_fill(~nothing, -math.inf).softmax(-1),
-    "masked_fill, softmax, nan_to_num": lambda s: s.masked_fill(~nothing, -math.inf).softmax(-1).nan_to_num(),
-    "add -inf, softmax, nan_to_num": lambda s: (s + M).softmax(-1).nan_to_num(),
-    "fill -1e9, softmax, times mask": lambda s: s.masked_fill(~nothing, -1e9).softmax(-1) * nothing,
-}
-
-# %%
-for name, repair in repairs.items():
-    s = scores.clone().requires_grad_()
-    weights = repair(s)
-    weights.square().sum().backward()
-    print(f"{name:34} value {weights[2, 0].item():5.1f}   gradient {s.grad[2, 0].item():5.1f}")
+figures.repairs(tokens, scores)
 
 # %% [markdown]
-# The third line is the trap: the values look right, and the first training step fills every weight of the model with NaN. Why that one, and not the second?
+# The third is the trap: the values look right, and the first training step fills every weight of the model with NaN. Why that one, and not the second?
 #
-# In both, softmax's backward pass multiplies by its own output, which is NaN in that row, so it hands NaN down whatever comes from above. `masked_fill` (and `torch.where`) then *cuts*: the entries that it replaced have no influence, so their gradient is set to 0, and NaN with it. In a row that sees nothing all entries were replaced. An addition does not cut: its backward pass hands on what it gets, NaN included.
+# In both, softmax's backward pass multiplies by its own output, which is NaN in that row, so it hands NaN down whatever comes from above. Replacing (`masked_fill`, `torch.where`) then *cuts*: the entries that were replaced have no influence, so their gradient is set to 0, and NaN with it. In a row that sees nothing all entries were replaced. An addition does not cut: its backward pass hands on what it gets, NaN included.
 #
-# So it is not `nan_to_num` that is good or bad. What counts is whether something between the NaN and the scores cuts.
+# So it is not the step from NaN to 0 (`nan_to_num`) that is good or bad. What counts is whether something between the NaN and the scores cuts.
 
 # %% [markdown]
 # ## Exercise 5.5 `masked_softmax`
@@ -349,7 +344,7 @@ def masked_softmax(scores, mask):
     """
     ### BEGIN SOLUTION
     weights = torch.softmax(mask_scores(scores, mask), dim=-1)  # (..., T_q, T_k), NaN where a row sees nothing
-    return weights.masked_fill(~mask, 0.0)
+    return torch.where(mask, weights, 0.0)
     ### END SOLUTION
 
 
