@@ -1,0 +1,1 @@
+"""The course's tests, and what they share."""
