@@ -1,0 +1,884 @@
+# %% [markdown]
+# # 7. Value weighting: one head
+#
+# **Goal:** put the pieces together. At the end you have a whole attention head, you can say what its output
+# accumulates and what it loses, and you can run it backward by hand and forward in little memory. **Time:** about 80
+# minutes; the core exercises take an hour.
+#
+# $$\text{Attention}(Q, K, V) = \underbrace{\text{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right)}_{\text{where to
+# look}}\;\underbrace{V}_{\text{what to get}}$$
+#
+# Lessons 3 to 6 made the left factor. This lesson multiplies it by the right one.
+
+# %% [markdown]
+# ## You need
+#
+# - scores and their scale: [lesson 3](../03_query_key/03_query_key.ipynb), [lesson 4](../04_scaling/04_scaling.ipynb);
+# - masks, and rows that see nothing: [lesson 5](../05_masking/05_masking.ipynb);
+# - softmax, and its gradient for one of the extras: [lesson 6](../06_softmax/06_softmax.ipynb).
+#
+# Two questions to warm up. Answer before you open them.
+#
+# <details><summary>Lesson 5: one row of a mask is False everywhere. What does softmax make of that row if blocked scores
+# become −∞, and what do we want instead?</summary>
+#
+# NaN: it divides 0 by 0. We want zeros. Who may see nothing gets nothing, and passes no NaN on to others.
+#
+# </details>
+#
+# <details><summary>Lesson 6: all scores of a row are equal, there are T keys. What are the weights?</summary>
+#
+# 1/T each. Only differences of scores count.
+#
+# </details>
+#
+# <details><summary>Conventions (the same in every lesson)</summary>
+#
+# - **Shapes:** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k`, `d_v` head widths,
+#   `V` vocabulary. `...` stands for any leading dimensions, none included.
+# - **Weights** follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`.
+# - **Masks** are boolean, True = may attend.
+# - **Unless an exercise says otherwise an answer** accepts any `...` (Q and K, or all inputs, share the same ones);
+#   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN.
+# - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
+#   inside a float64 answer is no mistake.
+# - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
+# - **Forbidden** lists library calls that would be the whole answer. Using one gets no points and a message that names
+#   it. In this lesson: `F.scaled_dot_product_attention` where an exercise says so, and autograd in the first extra.
+#   `torch.softmax` is allowed everywhere.
+#
+# In this lesson masks broadcast to `(..., T_q, T_k)`.
+#
+# </details>
+
+# %% tags=["setup"]
+# (empty: the build puts the set-up cell here)
+
+# %%
+import torch
+from torch import nn
+
+from helpers import check, progress
+from helpers.explore import value_weighting as explore
+from helpers.figures import value_weighting as figures
+
+# %% [markdown]
+# ## A bag of words, weighted
+#
+# Suppose *visits* has decided where to look in *jane visits africa*: a quarter at *jane*, a quarter at itself, half at
+# *africa*. What does it get? Every word holds out a **value**, a vector with what it has to say. Let it have three
+# channels here: person, action, place.
+#
+# | word | weight | value (person, action, place) | weight × value |
+# |---|---|---|---|
+# | jane | ¼ | (2, 0, 0) | (½, 0, 0) |
+# | visits | ¼ | (0, 1, 1) | (0, ¼, ¼) |
+# | africa | ½ | (0, 0, 4) | (0, 0, 2) |
+# | **sum** | 1 | | **(½, ¼, 2¼)** |
+#
+# That is all: a bag of words, in which each word counts as much as it is related to the one that asks. The sum is the
+# **attention value**, or **context vector**, of *visits*.
+
+# %%
+weights = torch.tensor([[0.25, 0.25, 0.5]])  # (T_q=1, T_k=3)
+V = torch.tensor([[2.0, 0, 0], [0, 1, 1], [0, 0, 4]])  # (T_k=3, d_v=3)
+figures.bag_of_words(weights[0], V, figures.JANE, ["person", "action", "place"])
+
+# %% [markdown]
+# ## Exercise 7.1 `weighted_values`
+#
+# Difficulty ●○○○○ · Importance ●●●●● · 4 minutes · 8 points
+#
+# All queries at once. Row $i$ of the weights belongs to query $i$:
+#
+# $$\text{out}_i = \sum_j w_{ij}\, v_j$$
+#
+# `weights (..., T_q, T_k)`, `V (..., T_k, d_v)` → `(..., T_q, d_v)`. Take the weights as they come.
+#
+# *Think first.* With `T_q = 5`, `T_k = 7`, `d_v = 3`: which axis is summed away, and what is left?
+
+# %% nbgrader={"solution": "weighted_values"}
+def weighted_values(weights, V):
+    """Every query's weighted sum of the values: the second matrix product of attention.
+
+    weights (..., T_q, T_k), V (..., T_k, d_v), float32 or float64 -> (..., T_q, d_v), same dtype.
+    """
+    ### BEGIN SOLUTION
+    return weights @ V  # (..., T_q, d_v)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": "weighted_values"}
+check(weighted_values)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Write the two shapes side by side. One axis appears in both, in the middle.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# A row of numbers times a table is a weighted sum of the table's rows. Try it on the example above: (¼, ¼, ½) has to
+# give (½, ¼, 2¼).
+#
+# </details>
+
+# %% [markdown]
+# ## What does the context vector accumulate?
+#
+# The notebook that *Life is short, eat dessert first* is from ends at this step. Each value is multiplied by its weight
+# and the columns are summed; its author finds this the most confusing part and does not know what it accumulates. Let
+# us make the same numbers and then find out. Embeddings of width 16, queries and keys of width 24, values of width 28.
+
+# %%
+torch.manual_seed(123)
+tokens = ["Life", "is", "short", "eat", "dessert", "first"]
+embedding = nn.Embedding(6, 16)
+W_query, W_key, W_value = torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
+x = embedding(torch.tensor([0, 4, 5, 2, 1, 3])).detach()  # (T=6, D=16)
+
+# %%
+query_is = W_query @ x[1]  # (24,)
+keys, values = x @ W_key.T, x @ W_value.T  # (6, 24), (6, 28)
+weights_is = torch.softmax(keys @ query_is / 24**0.5, dim=0)  # (6,)
+print(" ".join(f"{w:.4f}" for w in weights_is.tolist()))
+
+# %%
+context_is = weights_is @ values  # (28,)
+torch.set_printoptions(precision=4, linewidth=100)
+print(context_is)
+
+# %%
+figures.context_parts(weights_is, values, tokens)
+
+# %% [markdown]
+# **First answer: an average, channel by channel.** The upper rows are the six words, each already multiplied by its
+# weight; the last row is their sum. Read a column downward. Weights are not negative and add up to 1, so the sum lies
+# between the smallest and the largest value *of that channel*. No channel ever meets another one.
+
+# %%
+low, high = values.amin(dim=0), values.amax(dim=0)  # (28,), (28,)
+print("inside the range in all 28 channels:", bool(((low <= context_is) & (context_is <= high)).all()))
+
+# %% [markdown]
+# "More related words have more information added", the source goes on. True, with one reminder: the total is 1. A word
+# that counts more makes all others count less.
+#
+# **Second answer: a bag has no order.** Shuffle the words, keys and values together, and the sum is the same. Who came
+# first is not in it, unless positions were added to the embeddings ([lesson 2](../02_position/02_position.ipynb)).
+
+# %%
+order = torch.tensor([3, 0, 5, 1, 4, 2])
+shuffled = torch.softmax(keys[order] @ query_is / 24**0.5, dim=0) @ values[order]  # (28,)
+print(f"largest difference {(shuffled - context_is).abs().max().item():.1e}")
+
+# %% [markdown]
+# **Third answer: words, not channels.** Mixing and projecting may change places. Mix the *embeddings* with the same
+# weights and send the one mixture through $W_V$:
+#
+# $$\sum_j w_j\,(W_V x_j) = W_V \Big(\sum_j w_j x_j\Big)$$
+
+# %%
+mixture = weights_is @ x  # (16,): 64 % eat, 18 % short, 13 % dessert, ...
+print(f"largest difference {(W_value @ mixture - context_is).abs().max().item():.1e}")
+
+# %% [markdown]
+# So the context vector of *is* is the value of a word that no dictionary has: 64 % *eat*, 18 % *short*, 13 %
+# *dessert*, 3 % *is*, 2 % *Life*, 1 % *first*. **It accumulates shares of words, seen through $W_V$.**
+#
+# **Fourth answer: what is lost.** Can one read the recipe back from the cake? Here yes: six unknown shares, 28 equations.
+
+# %%
+shares = torch.linalg.lstsq(values.T, context_is[:, None]).solution[:, 0]  # (6,)
+print("recovered:", " ".join(f"{share:.4f}" for share in shares.tolist()))
+
+# %% [markdown]
+# All six weights come back. But the six values must be independent, and a head of width $d_v$ has room for at most
+# $d_v$ independent ones. In a text of 1000 words and a head of width 64, very different recipes give the same cake. A
+# head is a summary. That is one reason to have several heads (lesson 8).
+#
+# Now the same in a picture. Three values are three points in a plane, and the context vector is a point in the triangle
+# between them. Move the scores. Which scores put it in a corner? On an edge? Can it ever get out?
+
+# %%
+explore.mixing()
+
+# %% [markdown]
+# ## Where to look, what to get
+#
+# Keys decide where a query looks, values are what it gets. The two jobs meet in one formula, written here as in the
+# paper and in the feed-forward walk-through of *I like to eat apples*:
+#
+# $$\text{Attention}(Q, K, V) = \text{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right) V$$
+#
+# | step | shape | from |
+# |---|---|---|
+# | $S = QK^\top/\sqrt{d_k}$ | `(..., T_q, T_k)` | lessons 3, 4 |
+# | blocked scores to $-\infty$ | `(..., T_q, T_k)` | lesson 5 |
+# | $W = \text{softmax}(S)$ along the keys | `(..., T_q, T_k)` | lesson 6 |
+# | $WV$ | `(..., T_q, d_v)` | exercise 7.1 |
+#
+# The two jobs are separate, and you can see it in the formula. Double $V$: the weights do not move, the output doubles.
+# Change $Q$: the output moves, but only among mixtures of the same values.
+#
+# **Predict before you run.** Four queries, three keys, values (1, 0), (0, 2), (2, 4). Somebody sets *all queries to
+# zero vectors*. What are the four rows of the output? Write them down first.
+
+# %%
+K, V = torch.randn(3, 6, generator=torch.Generator().manual_seed(0)), torch.tensor([[1.0, 0], [0, 2], [2, 4]])
+Q = torch.zeros(4, 6)  # (T_q=4, d_k=6)
+torch.softmax(Q @ K.T / 6**0.5, dim=-1) @ V  # (4, 2)
+
+# %% [markdown]
+# Who asks nothing gets the plain average, (1, 2), whatever the keys are. That is attention at its least attentive. The
+# other end is a query that fits one key only: it gets that value, and you are back at `select` of lesson 3.
+
+# %% [markdown]
+# ## Exercise 7.2 `attention`
+#
+# Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · 22 points
+#
+# The whole formula, with a mask. Return the output *and* the weights, as a tuple `(out, weights)`.
+#
+# - `Q (..., T_q, d_k)`, `K (..., T_k, d_k)`, `V (..., T_k, d_v)` → `out (..., T_q, d_v)`, `weights (..., T_q, T_k)`
+# - `mask` is None or boolean, True = may attend, and broadcasts to `(..., T_q, T_k)`: it may be `(T_q, T_k)`,
+#   `(B, 1, T_k)`, `(T_k,)` or anything else that does.
+# - A row that sees nothing has zero weights and zero output. No NaN, in values or in gradients.
+# - Right for scores up to ±10,000.
+#
+# Forbidden: `F.scaled_dot_product_attention`.
+
+# %% nbgrader={"solution": "attention"}
+def attention(Q, K, V, mask=None):
+    """Scaled dot-product attention, eq. 1 of Vaswani et al. (2017), with a mask.
+
+    Q (..., T_q, d_k), K (..., T_k, d_k), V (..., T_k, d_v), float32 or float64, scores up to 1e4 in size;
+    mask None or bool that broadcasts to (..., T_q, T_k), True = may attend
+    -> (out (..., T_q, d_v), weights (..., T_q, T_k)), same dtype. A row that sees nothing is zero in both.
+    """
+    ### BEGIN SOLUTION
+    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5  # (..., T_q, T_k)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    weights = torch.softmax(scores, dim=-1)  # (..., T_q, T_k), NaN where a row sees nothing
+    if mask is not None:
+        weights = weights.masked_fill(~mask, 0.0)
+    return weighted_values(weights, V), weights
+    ### END SOLUTION
+
+# %% nbgrader={"grade": "attention"}
+check(attention)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Four steps, in the order of the table above. The mask comes before the softmax, or the blocked keys keep their share
+# of the 1. What you built in lessons 4 to 6 you may import: `from helpers.blocks import scaled_scores`, for instance.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Rows that see nothing are the same problem as `masked_softmax` in lesson 5. There are two good places to step in:
+# behind the softmax, set what is blocked to zero once more; or before it, use a very low finite number and clean up
+# later. Both keep gradients clean. Adding −∞ to the scores does not.
+#
+# </details>
+
+# %% [markdown]
+# ## One head
+#
+# A head owns three linear maps. It reads tokens of the model's width $D$ and makes queries, keys and values of its own
+# width. With B, T, C = 4, 8, 32 and head size 16, as in the code that this course's first source builds:
+
+# %%
+figures.head_shapes(4, 8, 32, 16)
+
+# %%
+torch.manual_seed(1337)
+B, T, C, head_size = 4, 8, 32, 16
+Wk, Wq = nn.Linear(C, head_size, bias=False), nn.Linear(C, head_size, bias=False)
+Wv = nn.Linear(C, head_size, bias=False)
+batch = torch.randn(B, T, C)  # (4, 8, 32)
+
+# %%
+causal = torch.ones(T, T, dtype=torch.bool).tril()  # (8, 8)
+scores = Wq(batch) @ Wk(batch).transpose(-2, -1)  # (4, 8, 8), not scaled: the source omits it, see lesson 4
+similarity = torch.softmax(scores.masked_fill(~causal, float("-inf")), dim=-1)  # (4, 8, 8)
+attention_value = similarity @ Wv(batch)  # (4, 8, 8) @ (4, 8, 16)
+attention_value.shape
+
+# %% [markdown]
+# (4, 8, 16): four sequences, eight tokens, sixteen channels for each. The first token of each sequence sees only
+# itself, so its attention value is its own value. The head has $3 \cdot 32 \cdot 16 = 1536$ parameters, and that number
+# does not know how long the sequence is.
+#
+# *Widths.* This head is narrower than the model, as heads are. Nothing forces it: in *Life is short* the values were
+# wider (28) than the tokens (16).
+
+# %% [markdown]
+# ## Exercise 7.3 `Head`
+#
+# Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · 20 points
+#
+# Make it a module. `Head(d_model, d_head)` has three layers `W_q`, `W_k`, `W_v`, each an `nn.Linear` from `d_model` to
+# `d_head` **without bias**.
+#
+# $$\text{Head}(x) = \text{Attention}(x W_Q^\top,\; x W_K^\top,\; x W_V^\top)$$
+#
+# `forward(x, mask=None)`: `x (..., T, d_model)` → `(..., T, d_head)`. The output alone, not the weights. The mask
+# broadcasts to `(..., T, T)`; without one every token sees every token. A row that sees nothing: zeros.
+#
+# Forbidden: `F.scaled_dot_product_attention`.
+
+# %% nbgrader={"solution": "Head"}
+class Head(nn.Module):
+    """One head of self-attention: three linear maps without bias, then attention.
+
+    d_model, d_head: int. forward(x (..., T, d_model), mask None or bool that broadcasts to (..., T, T))
+    -> (..., T, d_head), same dtype; a row that sees nothing is zero.
+    """
+
+    ### BEGIN SOLUTION
+    def __init__(self, d_model, d_head):
+        super().__init__()
+        self.W_q = nn.Linear(d_model, d_head, bias=False)
+        self.W_k = nn.Linear(d_model, d_head, bias=False)
+        self.W_v = nn.Linear(d_model, d_head, bias=False)
+
+    def forward(self, x, mask=None):
+        out, _ = attention(self.W_q(x), self.W_k(x), self.W_v(x), mask)
+        return out  # (..., T, d_head)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": "Head"}
+check(Head)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# A module has two methods. `__init__` takes the two widths, lets `nn.Module` set itself up first (look at any module in
+# the PyTorch tutorials) and then makes the layers. `forward` uses them. The names count: weights are loaded by name.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# `forward` is one call of your own `attention`, with three projections of the same x, and the mask handed on. It gives
+# you two things; pass on one.
+#
+# </details>
+
+# %% [markdown]
+# ## Exercise 7.4 `fixed_head`
+#
+# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●○ · 6 minutes · 8 points
+#
+# The next function does what a popular tutorial on Vision Transformers did for years, until readers asked (link under
+# *Further reading*). It runs, it trains, its shapes are right.
+
+# %%
+def published_head(x, W_q, W_k, W_v):
+    q, k, v = x @ W_q.T, x @ W_k.T, x @ W_v.T
+    scaling = W_q.shape[0] ** -0.5
+    weights = torch.softmax(q @ k.transpose(-2, -1), dim=-1) * scaling  # (..., T, T)
+    return weights @ v
+
+# %% [markdown]
+# Give every token the same value, (1, 1, 1). Whatever the weights are, the average of ones is one. Is it?
+
+# %%
+g = torch.Generator().manual_seed(0)
+x_16 = torch.cat([torch.randn(5, 15, generator=g), torch.ones(5, 1)], dim=1)  # (T=5, D=16), last channel 1
+read_last = torch.zeros(3, 16).index_fill(1, torch.tensor(15), 1.0)  # (d_v=3, D=16)
+published_head(x_16, torch.randn(4, 16, generator=g), torch.randn(4, 16, generator=g), read_last)[0]
+
+# %% [markdown]
+# Find the bug, then write the head as it should be, without a mask:
+#
+# `x (..., T, D)`, `W_q` and `W_k (d_k, D)`, `W_v (d_v, D)` → `(..., T, d_v)`. Forbidden:
+# `F.scaled_dot_product_attention`. You may use earlier exercises of this lesson.
+
+# %% nbgrader={"solution": "fixed_head"}
+def fixed_head(x, W_q, W_k, W_v):
+    """One head of self-attention from its three matrices, without a mask.
+
+    x (..., T, D), W_q and W_k (d_k, D), W_v (d_v, D), float32 or float64 -> (..., T, d_v), same dtype.
+    """
+    ### BEGIN SOLUTION
+    q, k, v = x @ W_q.T, x @ W_k.T, x @ W_v.T  # (..., T, d_k), (..., T, d_k), (..., T, d_v)
+    weights = torch.softmax(q @ k.transpose(-2, -1) * W_q.shape[0] ** -0.5, dim=-1)  # (..., T, T)
+    return weights @ v
+    ### END SOLUTION
+
+# %% nbgrader={"grade": "fixed_head"}
+check(fixed_head)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# One half came out where 1 was due, with a head of width 4. What would a head of width 64 give? What is that number in
+# the code?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# The right number at the wrong place does two kinds of damage: the scores are as wide as ever when softmax meets them,
+# and the shares no longer add up to 1. One move repairs both.
+#
+# </details>
+
+# %% [markdown]
+# Why did nobody notice? A layer behind the head can learn to multiply by √d_k, and a network that trains a little worse
+# looks like a network that trains. **A test that finds it takes one line: with equal values, attention must change
+# nothing.**
+
+# %% [markdown]
+# ## How far does context move a word?
+#
+# *Bank* has a value of its own, and comes out of attention as a mixture. One of the sources reads the distance between
+# the two: **minimal change**, the word keeps its meaning; **significant change**, its meaning depends on the words
+# around it, as it does for ambiguous words. Let us make the example and then test the reading.
+#
+# Two channels, water and money. *Bank* could be either, (1, 1); *river* is (3, 0), *loan* is (0, 3). In both phrases
+# *bank* looks half at itself and half at its neighbor; the neighbors look 0.9 at themselves.
+#
+# | phrase | *bank* before | after | cosine | shift |
+# |---|---|---|---|---|
+# | river bank | (1, 1) | ½(3, 0) + ½(1, 1) = (2, ½) | 2.5 / (1.414 · 2.062) = 0.857 | 0.143 |
+# | loan bank | (1, 1) | ½(0, 3) + ½(1, 1) = (½, 2) | 0.857 | 0.143 |
+
+# %%
+figures.bank()
+
+# %% [markdown]
+# *Bank* moves by 0.143, *river* by 0.0006. And the two *banks*, equal before, now have a cosine of 0.47 with each other:
+# the context has told them apart. In [lesson 13](../13_real_model/13_real_model.ipynb) a trained network does it with
+# real sentences.
+
+# %% [markdown]
+# ## Exercise 7.5 `context_shift`
+#
+# Difficulty ●●○○○ · Importance ●●●○○ · 8 minutes · 10 points
+#
+# One minus the cosine similarity of each token's vector before and after:
+#
+# $$\text{context\_shift}(a, b)_t = 1 - \frac{a_t \cdot b_t}{|a_t|\,|b_t|}$$
+#
+# `before (..., T, D)`, `after (..., T, D)` → `(..., T)`. A zero vector has cosine 0 with everything.
+
+# %% nbgrader={"solution": "context_shift"}
+def context_shift(before, after):
+    """How far context turned each token's vector: one minus the cosine of before and after.
+
+    before, after (..., T, D), float32 or float64 -> (..., T), same dtype, from 0 (same direction) to 2 (opposite).
+    A zero vector has cosine 0.
+    """
+    ### BEGIN SOLUTION
+    dots = (before * after).sum(dim=-1)  # (..., T)
+    lengths = before.norm(dim=-1) * after.norm(dim=-1)  # (..., T)
+    return 1 - dots / lengths.masked_fill(lengths == 0, 1.0)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": "context_shift"}
+check(context_shift)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Each token is compared with itself only, so no matrix product is needed: multiply entry by entry, then make the
+# channels disappear.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# For a zero vector the dot product is 0 already. Which number in the denominator would spoil that, and what harmless
+# number could stand there instead?
+#
+# </details>
+
+# %% [markdown]
+# Now the test of the reading. The six words of *Life is short, eat dessert first* again, values before, context vectors
+# after. Nothing has been trained, so no word has any meaning.
+
+# %%
+weights_all = torch.softmax(x @ W_query.T @ keys.T / 24**0.5, dim=-1)  # (6, 6)
+contexts = weights_all @ values  # (6, 28)
+figures.shifts(values, contexts, weights_all, tokens)
+
+# %% [markdown]
+# *Is* moves by 1.12, more than a right angle; *short* and *first* by nothing. Is *is* ambiguous and *short* clear? No:
+# with these random matrices *short* happens to look at itself (weight 1.00) and *is* at others (0.03 for itself). So
+# take the reading with care.
+#
+# - A **small** shift can mean a stable word. It can also mean that the word looks at itself, or at words with the same
+#   value.
+# - A **large** shift can mean an ambiguous word. It can also mean that a head looks elsewhere for reasons of its own, for
+#   example always at the previous token.
+# - Length is ignored on purpose, and so are the skip connections of lesson 9, which add the old vector back.
+#
+# The number says how far one head turned one vector. What that means for the word is a question for a trained network,
+# and for a comparison: the *same* word in *two* contexts. By how much do higher layers blend the identities of words?
+# Lessons [9](../09_encoder_block/09_encoder_block.ipynb) and [13](../13_real_model/13_real_model.ipynb) measure it.
+
+# %% [markdown]
+# ## The search engine is attention
+#
+# Back to the video search of lesson 3. The query is what you type, keys are made of titles and descriptions, values are
+# what you get. A search engine returns the best match. Attention returns a *blend*, and that is the only difference.
+#
+# | title | key (cooking, music, far away) | query (2, 0, 1) · key | weight | value: minutes |
+# |---|---|---|---|---|
+# | Rice in one pot | (3, 0, 0) | 6 | 0.269 | 10 |
+# | Jazz for beginners | (0, 4, 0) | 0 | 0.001 | 60 |
+# | Street food of Hanoi | (2, 0, 3) | 7 | 0.731 | 20 |
+#
+# By hand: $e^{6-7} = 0.368$, $e^{0-7} = 0.001$, $e^{0} = 1$, their sum is 1.369. The blend of the minutes is
+# $0.269\cdot10 + 0.001\cdot60 + 0.731\cdot20 = 17.4$.
+#
+# No video lasts 17.4 minutes. For a viewer the blend is useless; for a network it is what makes searching learnable.
+# The answer moves a little when the query moves a little, so there is a slope everywhere. A divisor, the temperature,
+# sets how choosy it is. Find the temperature at which Hanoi has 99 %, and the one at which jazz has 20 %.
+
+# %%
+explore.video_search()
+
+# %% [markdown]
+# ## Exercise 7.6 `soft_lookup`
+#
+# Difficulty ●●○○○ · Importance ●●●●○ · 6 minutes · 12 points
+#
+# The search engine in one function. One query, no $\sqrt d$: the temperature $\tau > 0$ is the only divisor.
+#
+# $$\text{soft\_lookup}(q, K, V, \tau) = \sum_j w_j v_j, \qquad w = \text{softmax}(Kq / \tau)$$
+#
+# `query (d,)`, `keys (N, d)`, `values (N, E)`, `temperature` a number, 1.0 by default → `(E,)`.
+
+# %% nbgrader={"solution": "soft_lookup"}
+def soft_lookup(query, keys, values, temperature=1.0):
+    """A search that returns a blend: values weighted by softmax(keys · query / temperature), without √d.
+
+    query (d,), keys (N, d), values (N, E), float32 or float64, temperature > 0 -> (E,), same dtype.
+    """
+    ### BEGIN SOLUTION
+    weights = torch.softmax(keys @ query / temperature, dim=0)  # (N,)
+    return weights @ values  # (E,)
+    ### END SOLUTION
+
+# %% nbgrader={"grade": "soft_lookup"}
+check(soft_lookup)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# One number for each key, then one share for each key, then one vector. Which of the three needs the temperature?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# There is one axis only along which the shares can add up to 1. And a row of N shares times a table with N rows gives a
+# vector.
+#
+# </details>
+
+# %% [markdown]
+# Put the two side by side. Scaled attention is `soft_lookup` for all queries at once, at temperature $\sqrt{d_k}$.
+# `select` is its limit at temperature 0. Lesson 13 searches with vectors that mean something.
+
+# %% [markdown]
+# ## Backward, by hand
+#
+# Autograd does this for you. Doing it once by hand shows what a head is taught. Two rules are enough.
+#
+# - **Matrix product.** If $C = AB$, then $\partial A = \partial C\,B^\top$ and $\partial B = A^\top \partial C$, where
+#   $\partial A$ is short for the gradient of the loss at $A$. (Check the shapes: nothing else fits.)
+# - **Softmax**, from lesson 6. If $w = \text{softmax}(s)$, then $\partial s_j = w_j\,\big(\partial w_j - \sum_i w_i\,
+#   \partial w_i\big)$.
+#
+# **On paper.** One query, two keys, width 1: $q = 0$, $k = (1, 3)$, $v = (0, 4)$. Both scores are 0, the weights are ½
+# and ½, the output is 2. Let the gradient at the output be $g = 1$.
+#
+# | | key 1 | key 2 | how |
+# |---|---|---|---|
+# | $\partial v_j$ | ½ | ½ | $w_j\, g$ |
+# | $\partial w_j$ | 0 | 4 | $g \cdot v_j$ |
+# | $\partial s_j$ | ½(0 − 2) = −1 | ½(4 − 2) = 1 | weighted mean of $\partial w$ is 2 |
+# | $\partial k_j$ | 0 | 0 | $\partial s_j\, q$, and $q = 0$ |
+#
+# and $\partial q = -1\cdot1 + 1\cdot3 = 2$. Read the third line: $\partial s_j = w_j\, g\cdot(v_j - \text{out})$. **A key
+# gains when its value is better than the mixture so far.** A key that nobody looks at, $w_j = 0$, learns nothing: there
+# is the saturation of lesson 4 again. And $q = 0$ teaches the keys nothing at all.
+
+# %%
+figures.pressure()
+
+# %% [markdown]
+# ## Exercise 7.7 `attention_backward`
+#
+# **+ extra** · Difficulty ●●●●○ · Importance ●●●○○ · 20 minutes · 12 bonus points
+#
+# The gradients at all three inputs, from the gradient at the output. No mask, scores over $\sqrt{d_k}$.
+#
+# `Q (..., T_q, d_k)`, `K (..., T_k, d_k)`, `V (..., T_k, d_v)`, `grad_out (..., T_q, d_v)` → a tuple `(dQ, dK, dV)`,
+# shaped like Q, K and V. Right for scores up to ±10,000. Forbidden: autograd in every form.
+
+# %% nbgrader={"solution": "attention_backward"}
+def attention_backward(Q, K, V, grad_out):
+    """Gradients of attention without a mask at its inputs, from the gradient at its output.
+
+    Q (..., T_q, d_k), K (..., T_k, d_k), V (..., T_k, d_v), grad_out (..., T_q, d_v), float32 or float64
+    -> (dQ, dK, dV), shaped like Q, K, V, same dtype.
+    """
+    ### BEGIN SOLUTION
+    scale = Q.shape[-1] ** -0.5
+    weights = torch.softmax(Q @ K.transpose(-2, -1) * scale, dim=-1)  # (..., T_q, T_k)
+    dV = weights.transpose(-2, -1) @ grad_out  # (..., T_k, d_v)
+    dW = grad_out @ V.transpose(-2, -1)  # (..., T_q, T_k)
+    mean = (weights * dW).sum(dim=-1, keepdim=True)  # (..., T_q, 1)
+    dS = weights * (dW - mean) * scale  # (..., T_q, T_k), at QKᵀ before the scale
+    return dS @ K, dS.transpose(-2, -1) @ Q, dV
+    ### END SOLUTION
+
+# %% nbgrader={"grade": "attention_backward"}
+check(attention_backward)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Walk back through the four steps of the formula, one gradient for each: at the weights, at the scaled scores, at
+# $QK^\top$, at Q and K. The gradient at V falls off on the first step.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# The mean in the softmax rule runs along a row of the weights, one number for each query; keep that axis, so that it
+# broadcasts. And the $\sqrt{d_k}$ of the way out has to come back once, in two of the three gradients.
+#
+# </details>
+
+# %% [markdown]
+# ## Attention in little memory
+#
+# For $T$ tokens the weights are $T^2$ numbers: 8 tokens, 64; 8000 tokens, 64 million, for each head and each sequence.
+# The output has only $T\,d_v$. Must all weights exist at the same time?
+#
+# **Queries are easy to divide.** Rows do not know of each other. Take 16 queries at a time:
+
+# %%
+def attention_in_rows(Q, K, V, rows=16):
+    blocks = [torch.softmax(q @ K.transpose(-2, -1) / K.shape[-1] ** 0.5, dim=-1) @ V for q in Q.split(rows, dim=-2)]
+    return torch.cat(blocks, dim=-2)
+
+def attention_at_once(Q, K, V):
+    return torch.softmax(Q @ K.transpose(-2, -1) / K.shape[-1] ** 0.5, dim=-1) @ V
+
+# %% [markdown]
+# **Keys are not.** Softmax divides by a sum over *all* keys, and subtracts a maximum over all keys. But both can be kept
+# as running numbers, and repaired when a later block brings a larger score (the streaming softmax of lesson 6). On
+# paper, scores 0, 1, 2 with values 10, 20, 30, in blocks of two:
+#
+# | after | maximum | sum of powers | sum of powers × values |
+# |---|---|---|---|
+# | block (0, 1) | 1 | $e^{-1} + e^0 = 1.368$ | $0.368\cdot10 + 1\cdot20 = 23.68$ |
+# | repaired for maximum 2 | 2 | $1.368\, e^{-1} = 0.503$ | $23.68\, e^{-1} = 8.71$ |
+# | block (2) | 2 | $0.503 + e^0 = 1.503$ | $8.71 + 1\cdot30 = 38.71$ |
+#
+# The output is $38.71 / 1.503 = 25.75$. All at once: $0.090\cdot10 + 0.245\cdot20 + 0.665\cdot30 = 25.75$. It is exact,
+# not an approximation.
+#
+# This is the idea of Rabe and Staats (2021) and of FlashAttention (Dao et al., 2022). In a GPU it is the keys that must
+# be divided: a block of keys and values fits into the small fast memory next to the arithmetic, and the big slow memory
+# never sees the scores. That saves memory and, because memory traffic was the bottleneck, time.
+
+# %% [markdown]
+# ## Exercise 7.8 `tiled_attention`
+#
+# **+ extra** · Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · 12 bonus points
+#
+# The output of attention without a mask, scores over $\sqrt{d_k}$, with the keys taken `block` at a time. The last block
+# may be shorter, and `block` may be larger than $T_k$.
+#
+# `Q (..., T_q, d_k)`, `K (..., T_k, d_k)`, `V (..., T_k, d_v)`, `block` an int ≥ 1 → `(..., T_q, d_v)`. Right for
+# scores up to ±10,000. The check also measures memory: for `block` $< T_k$ no single tensor may hold $T_q \cdot T_k$
+# numbers (for each leading index; measured without autograd, which would keep every block). Forbidden:
+# `F.scaled_dot_product_attention`.
+
+# %% nbgrader={"solution": "tiled_attention"}
+def tiled_attention(Q, K, V, block):
+    """Attention without a mask, keys in blocks, as in Rabe and Staats (2021): exact, with O(T_q · block) scores.
+
+    Q (..., T_q, d_k), K (..., T_k, d_k), V (..., T_k, d_v), float32 or float64, block: int >= 1
+    -> (..., T_q, d_v), same dtype.
+    """
+    ### BEGIN SOLUTION
+    peak = torch.full_like(Q[..., :1], float("-inf"))  # (..., T_q, 1), the largest score so far
+    total = torch.zeros_like(peak)  # (..., T_q, 1), the sum of powers below that peak
+    out = 0.0  # (..., T_q, d_v), the same sum with values
+    for keys, values in zip(K.split(block, dim=-2), V.split(block, dim=-2), strict=True):
+        scores = Q @ keys.transpose(-2, -1) / Q.shape[-1] ** 0.5  # (..., T_q, block)
+        higher = torch.maximum(peak, scores.amax(dim=-1, keepdim=True))
+        powers, repair = torch.exp(scores - higher), torch.exp(peak - higher)
+        total = total * repair + powers.sum(dim=-1, keepdim=True)
+        out = out * repair + powers @ values
+        peak = higher
+    return out / total
+    ### END SOLUTION
+
+# %% nbgrader={"grade": "tiled_attention"}
+check(tiled_attention)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Keep three running tensors, the three columns of the table above, one row for each query. A block of scores lives for
+# one turn of the loop.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# When the maximum rises, everything summed so far was measured in a larger unit. One factor for each query repairs
+# both sums. Start with a maximum that any score exceeds, and let the arithmetic of infinity help you: what is e to the
+# minus infinity?
+#
+# </details>
+
+# %% [markdown]
+# Now measure. For growing $T$, how many numbers does the largest tensor hold that comes into being on the way? (Width
+# 16; rows and blocks of 16. Where your `tiled_attention` is still missing, its line is, too.)
+
+# %%
+figures.memory({
+    "all at once": attention_at_once,
+    "16 queries at a time": attention_in_rows,
+    "tiled_attention, block 16": lambda Q, K, V: tiled_attention(Q, K, V, 16),
+})
+
+# %% [markdown]
+# On these axes a slope of 2 is $T^2$ and a slope of 1 is $T$. At 2048 tokens the plain form holds 4.2 million numbers in
+# one tensor, the others 128 times less. What does *not* shrink is the arithmetic: each query still meets each key,
+# $T^2$ dot products. And during training autograd would keep all blocks; real implementations compute them a second
+# time on the way back, from your `attention_backward`.
+
+# %% [markdown]
+# ## Quiz 7.1
+#
+# In one channel the values of all tokens lie between −1 and 3. Somebody wants a 5 in this channel of the output. What
+# could make it happen?
+#
+# - **a** a larger weight on the token with 3
+# - **b** nothing: attention cannot leave the range of its values
+# - **c** larger scores
+# - **d** a wider head
+
+# %% nbgrader={"solution": "quiz_1"}
+quiz_1 = None  # "a", "b", "c" or "d"
+### BEGIN SOLUTION
+quiz_1 = "b"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_1"}
+check(quiz_1=quiz_1)
+
+# %% [markdown]
+# ## Quiz 7.2
+#
+# $W_V$ is replaced by $2\,W_V$, all else stays. What happens?
+#
+# - **a** the weights move toward tokens with large values
+# - **b** the head looks at other tokens, as keys and values belong together
+# - **c** the weights stay as they were, the output doubles
+
+# %% nbgrader={"solution": "quiz_2"}
+quiz_2 = None  # "a", "b" or "c"
+### BEGIN SOLUTION
+quiz_2 = "c"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_2"}
+check(quiz_2=quiz_2)
+
+# %% [markdown]
+# ## Quiz 7.3
+#
+# Keys and values are shuffled together, in the same way; the queries stay; no mask. What happens to the output?
+#
+# - **a** nothing
+# - **b** each query gets the values of other words
+# - **c** its rows are shuffled in the same way
+
+# %% nbgrader={"solution": "quiz_3"}
+quiz_3 = None  # "a", "b" or "c"
+### BEGIN SOLUTION
+quiz_3 = "a"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_3"}
+check(quiz_3=quiz_3)
+
+# %% [markdown]
+# ## Written question
+#
+# *15 points, graded by hand, 10 minutes, six to ten sentences.*
+#
+# A classmate has followed the steps up to the context vector and writes: "I multiply each value by its weight and sum
+# the columns, but I don't know what it accumulates. More related tokens add more information, so a long sentence gives
+# a vector with more information in it." Explain to them what the context vector of a word is made of, what stays out of
+# it, and what is right and wrong in their second sentence. Use a small example with numbers of your own.
+
+# %% [markdown] nbgrader={"written": "written_1"}
+# **Model answer.** The context vector is a weighted average of the values: with weights ¼ and ¾ and values (4, 0) and
+# (0, 8) it is (1, 6). The weights are not negative and add up to 1, so every channel of it lies between the smallest and
+# the largest value of that channel, and channels do not mix with each other. What it accumulates is shares of words:
+# averaging the values is the same as averaging the words' vectors first and projecting the average with $W_V$, so (1,
+# 6) is the value of a word that is one quarter the first and three quarters the second. More related tokens do
+# contribute more. But the shares add up to 1, so what one token gains the others lose, and a longer sentence does not
+# make the vector hold more: it has the same $d_v$ numbers, and each token gets a smaller share on average. Left out are
+# the order of the words, unless positions are in their vectors, and, with more tokens than channels, the exact shares:
+# several recipes give the same vector. Which tokens count was decided by queries and keys alone; the values had no say.
+#
+# **Marking scheme (15).** 4: a weighted average of values, with a correct numerical example. 3: weights add up to 1, so
+# more of one is less of another, and the range of each channel is not left. 3: shares of words seen through $W_V$
+# (linear: mixing and projecting may change places), or an equivalent statement of *what* is accumulated. 2: a longer
+# sentence has the same number of channels; not more information. 2: something that is lost: order, or the exact
+# shares. 1: where (Q, K) and what (V) are separate.
+
+# %% [markdown]
+# ## Further reading
+#
+# - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), section 3.2.1: the formula.
+# - Sebastian Raschka,
+#   [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html): the six
+#   words and the context vector of *is*.
+# - Andrej Karpathy, [Let's build GPT](https://www.youtube.com/watch?v=kCc8FmEb1nY): the head with B, T, C and head size
+#   16; Pascal Poupart, [CS480/680 lecture 19](https://www.youtube.com/watch?v=OyFJWRnt_AY): attention as a database;
+#   Rowel Atienza, [Transformer](https://www.youtube.com/watch?v=6PmIoCnqcFU): the feed-forward walk-through.
+# - [AI Summer on attention](https://theaisummer.com/attention/): keys, values and the video search.
+# - Elhage et al., [A Mathematical Framework for Transformer
+#   Circuits](https://transformer-circuits.pub/2021/framework/index.html) (2021): "where" and "what" as two circuits.
+# - Rabe and Staats, [Self-attention Does Not Need O(n²) Memory](https://arxiv.org/abs/2112.05682) (2021), and Dao et
+#   al., [FlashAttention](https://arxiv.org/abs/2205.14135) (2022): attention in blocks.
+# - The bug of exercise 7.4, found by readers: [FrancescoSaverioZuppichini/ViT, issue
+#   2](https://github.com/FrancescoSaverioZuppichini/ViT/issues/2).
+
+# %% [markdown]
+# ## Recap
+#
+# - The context vector is a weighted average of values: shares of words, seen through $W_V$. It has no order, and it never
+#   leaves the range of the values.
+# - Queries and keys say where to look, values what to get.
+# - A head is three linear maps and one formula: (4, 8, 32) becomes (4, 8, 16).
+# - Scale before the softmax. With equal values attention must change nothing.
+# - A cosine says how far context turned a word. Whether that is meaning, only a trained network can tell.
+# - A search engine is attention at a low temperature.
+# - Backward, a key gains when its value is better than the mixture. Forward, blocks of keys and running sums make the
+#   memory linear in $T$.
+#
+# `progress()` in a new cell shows what you have done so far, over all lessons.
+#
+# **Next:** one head makes one average. [Lesson 8](../08_multi_head/08_multi_head.ipynb) runs several, side by side.
