@@ -15,8 +15,6 @@ import nbformat
 import numpy as np
 import pytest
 import torch
-from conftest import ROOT, lesson_names
-from small_course import COURSE, LESSON, TEXT, make_small_course, run_command
 
 from helpers.authoring.blocks import blocks_source
 from helpers.authoring.build import build, out_of_date, strays
@@ -25,6 +23,8 @@ from helpers.authoring.keys import SAME_INPUTS, same
 from helpers.authoring.text import BEGIN, END, BuildError, headings, is_answer, is_quiz, read_lesson
 from helpers.blocks import defined_names
 from helpers.course import CourseError, course, read
+from tests.conftest import ROOT, lesson_names
+from tests.small_course import COURSE, LESSON, TEXT, make_small_course, run_command
 
 LESSONS = lesson_names()
 each_lesson = pytest.mark.parametrize("lesson", LESSONS)
