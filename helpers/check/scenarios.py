@@ -68,14 +68,20 @@ def finite_entries(answer, args, kwargs):
 
 @scenario
 def one_pass(answer, args, kwargs):
-    """Lesson 6: whether answer(score_blocks, value_blocks) works with a block's values before it saw all scores."""
+    """Lesson 6: whether answer(score_blocks, value_blocks) works with a block's values before it saw all scores.
+
+    And whether it never laid all scores side by side, which shows where a value vector holds a single number.
+    """
     score_blocks, value_blocks = args
     touches = _Touches({"scores": score_blocks, "values": value_blocks})
     with touches:
-        answer(score_blocks, value_blocks, **kwargs)
+        _, numbers = largest_tensor(answer, score_blocks, value_blocks, **kwargs)
     last_scores = max((at for (kind, _), at in touches.first.items() if kind == "scores"), default=0)
     first_values = min((at for (kind, _), at in touches.first.items() if kind == "values"), default=last_scores)
-    return {"values are used before the last scores are read": first_values < last_scores}, []
+    return {
+        "values are used before the last scores are read": first_values < last_scores,
+        "no tensor is as large as all scores together": numbers < sum(block.numel() for block in score_blocks),
+    }, []
 
 
 class _Touches(TorchDispatchMode):
