@@ -78,8 +78,8 @@ def test_an_ordinary_submission_comes_through_as_it_is(read):
     assert submission.problem is None and submission.flags == []
     assert names(submission) == WHOLE
     judged = judge_input(submission, RELEASE)
-    assert [(c.kind, c.exercise) for c in judged] == [
-        ("learner", None), ("learner", "first"), ("check", "first"), ("learner", "second"), ("check", "second"),
+    assert [(c.kind, c.name) for c in judged] == [
+        ("code", None), ("answer", "first"), ("check", "first"), ("answer", "second"), ("check", "second"),
     ]  # fmt: skip
     assert judged[1].source == "def first(): return 1"
     assert submission.cells[-1].source == "Because of the width."
@@ -123,7 +123,7 @@ def test_copied_answer_cells_all_run_and_the_last_carries_the_name(read):
     submission = read(as_notebook([*cells[:3], second_try, *cells[3:]]))
     judged = [c for c in judge_input(submission, RELEASE) if "first()" in c.source]
     assert [c.source for c in judged] == ["def first(): return 1", "def first(): return 2"]
-    assert [c.exercise for c in judged] == [None, "first"]
+    assert [c.name for c in judged] == [None, "first"]
     assert names(submission) == WHOLE and submission.flags == ["copied answer cell: first"]
 
 

@@ -12,6 +12,7 @@ import json
 import multiprocessing
 import os
 import secrets
+import shutil
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -19,11 +20,11 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 
 from helpers.grading.folders import ROOT, Folders
-from helpers.grading.intake import Release, Submission, find_submissions, read_release, read_submission
-from helpers.grading.judge import Cell, GraderBroken
+from helpers.grading.intake import IntakeCell, Release, Submission, find_submissions, read_release, read_submission
 from helpers.grading.record import Graded, GradingStopped, Recorder, Result, Score, read_result, write_atomically
 
 PORTION = 50  # submissions a judge takes between two self tests
+WORTH_A_JUDGE = 8  # submissions for which it pays to start one more judge
 PATIENCE = 900  # seconds after which a judge that says nothing about a submission is given up
 
 RESERVED = {
@@ -84,7 +85,7 @@ def grade_lesson(
             if not unsafe:
                 _require_bubblewrap()
             seed = batch_seed(folders, lesson)
-            jobs = max(1, min(jobs or default_jobs(), len(todo)))
+            jobs = max(1, min(jobs or default_jobs(), -(-len(todo) // WORTH_A_JUDGE)))
             with Judges(lesson, seed, unsafe, jobs, cell_seconds) as judges:
                 judges.self_test("before the batch")
                 size = PORTION * jobs
@@ -104,6 +105,9 @@ def grade_lesson(
 
 
 def _require_bubblewrap() -> None:
+    """Refuse at once, before a judge is started."""
+    if shutil.which("bwrap"):
+        return
     from helpers.grading.sandbox import SandboxMissing, find_bubblewrap
 
     try:
@@ -162,17 +166,12 @@ def batch_seed(folders: Folders, lesson: str) -> int:
         ) from None
 
 
-def judge_input(submission: Submission, release: Release) -> list[Cell]:
-    """The code cells of a submission as the judge takes them, without those whose figures are known already."""
-    cells = []
-    for cell in submission.cells:
-        if cell.kind == "code" and cell.source in release.shown:
-            continue
-        if cell.kind in ("code", "answer"):
-            cells.append(Cell(cell.id, cell.source, "learner", cell.name, cell.trusted))
-        elif cell.kind == "check":
-            cells.append(Cell(cell.id, cell.source, "check", cell.name))
-    return cells
+def judge_input(submission: Submission, release: Release) -> list[IntakeCell]:
+    """The code and check cells of a submission, without those whose figures are known already."""
+    return [
+        cell for cell in submission.cells
+        if cell.kind in ("answer", "check") or cell.kind == "code" and cell.source not in release.shown
+    ]  # fmt: skip
 
 
 class Judges:
@@ -284,7 +283,7 @@ def _serve(pipe: Connection, lesson: str, seed: int, unsafe: bool, cell_seconds:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which then closes the pipe
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionError):
         try:
-            from helpers.grading.judge import Judge
+            from helpers.grading.judge import GraderBroken, Judge
             from helpers.grading.sandbox import Limits, SandboxMissing
         except Exception as error:  # a broken installation
             pipe.recv()
@@ -302,21 +301,27 @@ def _serve(pipe: Connection, lesson: str, seed: int, unsafe: bool, cell_seconds:
 
 
 def _reply(judge, message, lesson: str) -> tuple[str, object]:
+    from helpers.grading.judge import Cell, GraderBroken
+    from helpers.grading.sandbox import SandboxMissing
+
     try:
         if message == "test":
             judge.self_test()
             return "tested", ""
-        graded = as_graded(judge.judge_cells(message))
-        if missing := {cell.exercise for cell in message if cell.kind == "check"} - set(graded.scores):
+        checks = {cell.name for cell in message if cell.kind == "check"}
+        cells = [
+            Cell(cell.id, cell.source, "check" if cell.kind == "check" else "learner", cell.name, cell.trusted)
+            for cell in message
+        ]
+        graded = as_graded(judge.judge_cells(cells))
+        if missing := checks - set(graded.scores):
             return "broken", f"the answer key of {lesson} has no exercise {', '.join(sorted(missing))}; build it again"
         return "judged", graded
     except GraderBroken as error:
         return "broken", str(error)
+    except SandboxMissing as error:
+        return "refused", str(error)
     except Exception as error:  # one submission's trouble is not the class's: the self test tells them apart
-        from helpers.grading.sandbox import SandboxMissing
-
-        if isinstance(error, SandboxMissing):
-            return "refused", str(error)
         return "odd", f"{type(error).__name__}: {str(error)[:200]}"
 
 
