@@ -82,8 +82,9 @@ def streaming_softmax(score_blocks, value_blocks):
     score_blocks: list of (..., n_i), value_blocks: list of (..., n_i, d_v), float32 or float64, n_i >= 1,
     scores finite up to ±1e4 -> (..., d_v), same dtype.
     """
-    top = torch.full_like(score_blocks[0][..., :1], -math.inf)  # (..., 1) running maximum
-    total, out = torch.zeros_like(top), 0.0  # (..., 1), in the end (..., d_v)
+    first, *_ = score_blocks
+    top = torch.full_like(first[..., :1], -math.inf)  # (..., 1) running maximum
+    total = out = torch.zeros_like(top)  # (..., 1) running sum; out becomes (..., d_v)
     for scores, values in zip(score_blocks, value_blocks, strict=True):
         new_top = torch.maximum(top, scores.amax(dim=-1, keepdim=True))  # (..., 1)
         shrink = torch.exp(top - new_top)  # (..., 1), 0 for the first block

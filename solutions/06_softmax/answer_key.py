@@ -1357,11 +1357,11 @@ HEIGHTS = "blocks at very different heights"
 
 
 def cases_streaming_softmax(draw):
-    def blocks(dtype, *lead, sizes=(4, 1, 6), heights=(0.0, 0.0, 0.0), scale=2.0):
+    def blocks(dtype, *lead, sizes=(4, 1, 6), heights=(0.0, 0.0, 0.0), d_v=5, scale=2.0):
         scores = [
             draw.normal(*lead, n, dtype=dtype, scale=scale) + h for n, h in zip(sizes, heights, strict=True)
         ]
-        return scores, [draw.normal(*lead, n, 5, dtype=dtype) for n in sizes]
+        return scores, [draw.normal(*lead, n, d_v, dtype=dtype) for n in sizes]
 
     def make(dtype, *lead):
         return blocks(dtype, *lead)
@@ -1382,7 +1382,7 @@ def cases_streaming_softmax(draw):
         Case(at(9980, 9985, 9980, lead=(2,)), part=HEIGHTS, note="all scores near 9980"),
         Case(at(-9980, 3, 0, 4), part=HEIGHTS, note="a very low block first"),
         Case(rows_apart, part=HEIGHTS, note="rows near 9980, 0 and -9980"),
-        Case(blocks(torch.float32, 3, sizes=(4, 2, 1, 6), heights=(0, 0, 0, 0)), part="one pass", via="one_pass"),
+        Case(blocks(torch.float32, 3, sizes=(5, 4, 3, 5, 6), heights=(0,) * 5, d_v=1), part="one pass", via="one_pass"),
     ]
 
 
@@ -1514,6 +1514,15 @@ def stream_two_passes(score_blocks, value_blocks):
     return stream_no_maximum([s - top for s in score_blocks], value_blocks)
 
 
+def stream_collected(score_blocks, value_blocks):
+    n, s, v = sum(block.shape[-1] for block in score_blocks), score_blocks[0], value_blocks[0]
+    scores, values, start = s.new_zeros(*s.shape[:-1], n), v.new_zeros(*v.shape[:-2], n, v.shape[-1]), 0
+    for s, v in zip(score_blocks, value_blocks, strict=True):
+        scores[..., start : start + s.shape[-1]], values[..., start : start + s.shape[-1], :] = s, v
+        start += s.shape[-1]
+    return (torch.softmax(scores, dim=-1).unsqueeze(-1) * values).sum(dim=-2)
+
+
 def stream_first_block_sets(score_blocks, value_blocks):
     m = score_blocks[0].max(-1).values
     e = torch.exp(score_blocks[0] - m[..., None])
@@ -1621,6 +1630,8 @@ streaming_softmax = Exercise(
                 "Old and new are added up. Are they measured against the same maximum?", stream_block_maximum_used),
         Mistake("two_passes", "all scores are read before the first value is used",
                 "A right result. But could it start before the last block has arrived?", stream_two_passes),
+        Mistake("collected_first", "all blocks copied into one tensor first",
+                "A right result. But that tensor is what does not fit into memory.", stream_collected),
     ],
     alternatives=[stream_first_block_sets, stream_mean_moved, stream_score_by_score, stream_merged_later,
                   stream_from_the_end],
