@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from sandboxes import LESSON, SEED, SMALL, full_scores, honest_cells, need_sandbox, scores
 
 from helpers.grading import judge as judging
 from helpers.grading.judge import Cell, GraderBroken, Judge
 from helpers.grading.sandbox import HELPERS
+from tests.sandboxes import LESSON, SEED, SMALL, full_scores, honest_cells, need_sandbox, scores
 
 PROJECT = HELPERS.parent
 

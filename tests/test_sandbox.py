@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from sandboxes import LESSON, SMALL, need_sandbox
 
 from helpers.grading import sandbox as boxes
 from helpers.grading.sandbox import HELPERS, Lost, Sandbox, SandboxMissing, stage_wing
+from tests.sandboxes import LESSON, SMALL, need_sandbox
 
 LOOK = """
 import json, os, glob

@@ -7,11 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from sandboxes import LESSON
 
 from helpers.grading import sandbox
 from helpers.grading.judge import HELPERS
 from helpers.grading.try_answers import main
+from tests.sandboxes import LESSON
 
 FIELDS = ["file", "exercise", "points", "max_points", "passed", "mistake", "message"]
 

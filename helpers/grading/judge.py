@@ -63,12 +63,8 @@ for path in {paths!r}:
     except OSError:
         pass
 for path in {places!r}:
-    try:
-        with open(os.path.join(path, "canary"), "w") as file:
-            file.write("x")
-        harm.append("wrote to " + path)
-    except OSError:
-        pass
+    if os.access(path, os.W_OK):
+        harm.append("could write to " + path)
 try:
     socket.create_connection(("127.0.0.1", {port}), timeout=1).close()
     harm.append("reached the network")
@@ -206,8 +202,6 @@ class Judge:
         paths = [root / "solutions", root / "gradebook", root / "course.toml", HELPERS / "grading"]
         paths += [blocks_path(self.lesson), Path("/course/helpers/blocks") / f"lesson_{self.lesson.number}.py"]
         places = ["/course", "/usr", "/etc", "/", str(root), sys.prefix]
-        if self.unsafe:  # without a sandbox it would really write there
-            paths, places = [], []
         exercises = [name for name, key in self.keys.items() if key.kind == "exercise"]
         wrong = "".join(f"\ndef {name}(*args, **kwargs):\n    return 12345.678\n" for name in exercises)
         with tempfile.NamedTemporaryFile() as secret, socket.create_server(("127.0.0.1", 0)) as server:
