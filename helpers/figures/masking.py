@@ -282,7 +282,8 @@ def repairs(tokens, scores) -> Picture:
         if i > 0 and j >= 0:
             bad = "NaN" in cell.get_text().get_text()
             cell.set_facecolor("#F6D5C3" if bad else "#D2EBE1")
-    words = "; ".join(f"{name}: value {cell[0]}, gradient {cell[1]}" for name, cell in zip(treatments, cells, strict=True))
+    rows = zip(treatments, cells, strict=True)
+    words = "; ".join(f"{name}: value {value}, gradient {gradient}" for name, (value, gradient) in rows)
     return Picture(figure, f"The row of {tokens[-1]}, which sees nothing, under four treatments. {words}.")
 
 

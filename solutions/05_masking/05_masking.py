@@ -228,7 +228,7 @@ replaced = torch.tensor([[1.0, -math.inf, -math.inf], [0, 1, -math.inf], [1, 0, 
 torch.softmax(replaced, dim=-1)
 
 # %% [markdown]
-# One of this course's sources shows these steps on random vectors: B, T, C = 4, 8, 32, head size 16, seed 1337; first the product of queries and keys, then a lower triangle, −∞, softmax. Here is its result for the first of the four sentences. (It does not divide by $\sqrt{16}$: lesson 4's bug hunt. That is why some rows are nearly all on one key.)
+# One of this course's sources shows these steps on random vectors: B, T, C = 4, 8, 32, head size 16, seed 1337; first the product of queries and keys, then a lower triangle, −∞, softmax. Here is its result for the first of the four sentences. (It forgets to divide by $\sqrt{16}$, which was lesson 4's bug hunt. Row 1 is already nearly all on key 0.)
 #
 # Another source says *mask the next word embeddings by setting them to −inf*. That is loosely put: the *scores* are set to −∞. An embedding of −∞ would turn everything into NaN.
 
@@ -448,11 +448,10 @@ def leaks_future(f, x):
     f: deterministic function (B, T, D) -> (B, T, any width); x (B, T, D). Every t is tried. Returns a Python bool.
     """
     ### BEGIN SOLUTION
-    other = x + torch.randn(x.shape, generator=torch.Generator().manual_seed(0), dtype=x.dtype)  # (B, T, D)
-    before = f(x)  # (B, T, any width)
-    for t in range(x.shape[1] - 1):
-        after = f(torch.cat([x[:, : t + 1], other[:, t + 1 :]], dim=1))
-        if (after - before)[:, : t + 1].abs().max() > 1e-6:
+    before, other = f(x), torch.randn_like(x)  # (B, T, any width), (B, T, D)
+    for start in range(1, x.shape[1]):  # the future begins here
+        after = f(torch.cat([x[:, :start], other[:, start:]], dim=1))  # (B, T, any width)
+        if not torch.allclose(after[:, :start], before[:, :start], rtol=0, atol=1e-6):
             return True
     return False
     ### END SOLUTION

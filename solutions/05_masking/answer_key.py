@@ -27,7 +27,7 @@ def cases_causal_mask(draw):
     return [
         Case((5,)),
         Case((n,)),
-        Case((3, 7), part="more keys than queries"),
+        Case((3, 8), part="more keys than queries"),
         Case((4, n), part="more keys than queries"),
         Case((1, 6), part="one query and a cache"),
         Case((4,), {"T_k": 4}, part="T_k given and equal to T_q"),
