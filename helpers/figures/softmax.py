@@ -184,7 +184,7 @@ def streamed(scores: torch.Tensor, values: torch.Tensor, block: int, seen: int) 
     figure, (left, right) = new_figure(9.6, 3.4, 1, 2)
     groups = [("seen before", SKY, places[:start]), ("this block", BLUE, places[start:done])]
     for name, color, part in [*groups, ("to come", "0.85", places[done:])]:
-        left.bar(part, scores[part], color=color, label=name)
+        left.bar(part, scores[part].tolist(), color=color, label=name)
     left.axhline(top, color=ORANGE, ls="--", label=f"running maximum {top:.1f}")
     left.set(xlabel="token", ylabel="score", title=f"running sum {total:.3f}", ylim=(float(scores.min()) - 1, 14))
     left.legend(frameon=False, fontsize=9, ncols=2, loc="upper left")
