@@ -8,7 +8,8 @@ import torch
 def weighted_values(weights, V):
     """Every query's weighted sum of the values: the second matrix product of attention.
 
-    weights (..., T_q, T_k), V (..., T_k, d_v), float32 or float64 -> (..., T_q, d_v), same dtype.
+    weights (..., T_q, T_k), V (..., T_k, d_v), float32 or float64
+    -> (..., T_q, d_v), same dtype.
     """
     return weights @ V  # (..., T_q, d_v)
 
@@ -16,9 +17,10 @@ def weighted_values(weights, V):
 def attention(Q, K, V, mask=None):
     """Scaled dot-product attention, eq. 1 of Vaswani et al. (2017), with a mask.
 
-    Q (..., T_q, d_k), K (..., T_k, d_k), V (..., T_k, d_v), float32 or float64, scores up to 1e4 in size;
+    Q (..., T_q, d_k), K (..., T_k, d_k), V (..., T_k, d_v), float32 or float64;
     mask None or bool that broadcasts to (..., T_q, T_k), True = may attend
-    -> (out (..., T_q, d_v), weights (..., T_q, T_k)), same dtype. A row that sees nothing is zero in both.
+    -> (out (..., T_q, d_v), weights (..., T_q, T_k)), same dtype.
+    Scores up to 1e4 in size. A row that sees nothing is zero in both.
     """
     scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5  # (..., T_q, T_k)
     if mask is not None:
@@ -32,7 +34,8 @@ def attention(Q, K, V, mask=None):
 class Head(nn.Module):
     """One head of self-attention: three linear maps without bias, then attention.
 
-    d_model, d_head: int. forward(x (..., T, d_model), mask None or bool that broadcasts to (..., T, T))
+    d_model, d_head: int.
+    forward(x (..., T, d_model), mask None or bool that broadcasts to (..., T, T))
     -> (..., T, d_head), same dtype; a row that sees nothing is zero.
     """
 
@@ -50,18 +53,19 @@ class Head(nn.Module):
 def fixed_head(x, W_q, W_k, W_v):
     """One head of self-attention from its three matrices, without a mask.
 
-    x (..., T, D), W_q and W_k (d_k, D), W_v (d_v, D), float32 or float64 -> (..., T, d_v), same dtype.
+    x (..., T, D), W_q and W_k (d_k, D), W_v (d_v, D), float32 or float64
+    -> (..., T, d_v), same dtype.
     """
-    q, k, v = x @ W_q.T, x @ W_k.T, x @ W_v.T  # (..., T, d_k), (..., T, d_k), (..., T, d_v)
-    weights = torch.softmax(q @ k.transpose(-2, -1) * W_q.shape[0] ** -0.5, dim=-1)  # (..., T, T)
-    return weights @ v
+    q, k, v = x @ W_q.T, x @ W_k.T, x @ W_v.T  # (..., T, d_k) twice, (..., T, d_v)
+    scores = q @ k.transpose(-2, -1) * W_q.shape[0] ** -0.5  # (..., T, T)
+    return torch.softmax(scores, dim=-1) @ v
 
 
 def context_shift(before, after):
     """How far context turned each token's vector: one minus the cosine of before and after.
 
-    before, after (..., T, D), float32 or float64 -> (..., T), same dtype, from 0 (same direction) to 2 (opposite).
-    A zero vector has cosine 0.
+    before, after (..., T, D), float32 or float64 -> (..., T), same dtype.
+    From 0 (same direction) to 2 (opposite). A zero vector has cosine 0.
     """
     dots = (before * after).sum(dim=-1)  # (..., T)
     lengths = before.norm(dim=-1) * after.norm(dim=-1)  # (..., T)
@@ -69,9 +73,10 @@ def context_shift(before, after):
 
 
 def soft_lookup(query, keys, values, temperature=1.0):
-    """A search that returns a blend: values weighted by softmax(keys · query / temperature), without √d.
+    """A search that returns a blend: values weighted by a softmax of keys · query, without √d.
 
-    query (d,), keys (N, d), values (N, E), float32 or float64, temperature > 0 -> (E,), same dtype.
+    query (d,), keys (N, d), values (N, E), float32 or float64, temperature > 0
+    -> (E,), same dtype.
     """
     weights = torch.softmax(keys @ query / temperature, dim=0)  # (N,)
     return weights @ values  # (E,)
@@ -80,8 +85,8 @@ def soft_lookup(query, keys, values, temperature=1.0):
 def attention_backward(Q, K, V, grad_out):
     """Gradients of attention without a mask at its inputs, from the gradient at its output.
 
-    Q (..., T_q, d_k), K (..., T_k, d_k), V (..., T_k, d_v), grad_out (..., T_q, d_v), float32 or float64
-    -> (dQ, dK, dV), shaped like Q, K, V, same dtype.
+    Q (..., T_q, d_k), K (..., T_k, d_k), V (..., T_k, d_v), grad_out (..., T_q, d_v),
+    float32 or float64 -> (dQ, dK, dV), shaped like Q, K, V, same dtype.
     """
     scale = Q.shape[-1] ** -0.5
     weights = torch.softmax(Q @ K.transpose(-2, -1) * scale, dim=-1)  # (..., T_q, T_k)
@@ -93,15 +98,16 @@ def attention_backward(Q, K, V, grad_out):
 
 
 def tiled_attention(Q, K, V, block):
-    """Attention without a mask, keys in blocks, as in Rabe and Staats (2021): exact, with O(T_q · block) scores.
+    """Exact attention without a mask, keys in blocks, as in Rabe and Staats (2021).
 
-    Q (..., T_q, d_k), K (..., T_k, d_k), V (..., T_k, d_v), float32 or float64, block: int >= 1
-    -> (..., T_q, d_v), same dtype.
+    Q (..., T_q, d_k), K (..., T_k, d_k), V (..., T_k, d_v), float32 or float64; block >= 1
+    -> (..., T_q, d_v), same dtype. Holds T_q · block scores at a time.
     """
     peak = torch.full_like(Q[..., :1], float("-inf"))  # (..., T_q, 1), the largest score so far
     total = torch.zeros_like(peak)  # (..., T_q, 1), the sum of powers below that peak
     out = 0.0  # (..., T_q, d_v), the same sum with values
-    for keys, values in zip(K.split(block, dim=-2), V.split(block, dim=-2), strict=True):
+    blocks = zip(K.split(block, dim=-2), V.split(block, dim=-2), strict=True)
+    for keys, values in blocks:
         scores = Q @ keys.transpose(-2, -1) / Q.shape[-1] ** 0.5  # (..., T_q, block)
         higher = torch.maximum(peak, scores.amax(dim=-1, keepdim=True))
         powers, repair = torch.exp(scores - higher), torch.exp(peak - higher)

@@ -106,7 +106,11 @@ def head_shapes(B: int, T: int, C: int, width: int) -> Picture:
         (ax0, ay0), (ax1, ay1) = middle[start], middle[end]
         tail, head = (ax0 + 1.32, ay0), (ax1 - 0.02, ay1)
         ax.add_patch(FancyArrowPatch(tail, head, arrowstyle="-|>", mutation_scale=11, lw=1, color="dimgray"))
-        ax.text((tail[0] + head[0]) / 2, (tail[1] + head[1]) / 2 + 0.1, label, ha="center", va="bottom", fontsize=10)
+        middle_x, middle_y = (tail[0] + head[0]) / 2, (tail[1] + head[1]) / 2
+        if label.startswith("$"):  # on the arrow
+            ax.text(middle_x, middle_y, label, ha="center", va="center", bbox={"facecolor": "white", "lw": 0, "pad": 1})
+        else:
+            ax.text(middle_x, middle_y + 0.1, label, ha="center", va="bottom", fontsize=10)
     ax.text(3.05, 2.85, "where to look", color=BLUE, fontsize=12, ha="left")
     ax.text(3.05, -0.36, "what to get", color=RED, fontsize=12, ha="left")
     ax.set(xlim=(-0.05, 9.75), ylim=(-0.5, 3.1))

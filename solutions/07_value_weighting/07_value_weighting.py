@@ -101,7 +101,8 @@ figures.bag_of_words(weights[0], V, figures.JANE, ["person", "action", "place"])
 def weighted_values(weights, V):
     """Every query's weighted sum of the values: the second matrix product of attention.
 
-    weights (..., T_q, T_k), V (..., T_k, d_v), float32 or float64 -> (..., T_q, d_v), same dtype.
+    weights (..., T_q, T_k), V (..., T_k, d_v), float32 or float64
+    -> (..., T_q, d_v), same dtype.
     """
     ### BEGIN SOLUTION
     return weights @ V  # (..., T_q, d_v)
@@ -141,12 +142,14 @@ x = embedding(torch.tensor([0, 4, 5, 2, 1, 3])).detach()  # (T=6, D=16)
 # %%
 query_is = W_query @ x[1]  # (24,)
 keys, values = x @ W_key.T, x @ W_value.T  # (6, 24), (6, 28)
-weights_is = torch.softmax(keys @ query_is / 24**0.5, dim=0)  # (6,)
-print(" ".join(f"{w:.4f}" for w in weights_is.tolist()))
+scores_is = keys @ query_is  # (6,)
+weights_is = torch.softmax(scores_is / 24**0.5, dim=0)  # (6,)
+for name, row in [("scores ", scores_is), ("weights", weights_is)]:
+    print(name, " ".join(f"{number:8.4f}" for number in row.tolist()))
 
 # %%
 context_is = weights_is @ values  # (28,)
-torch.set_printoptions(precision=4, linewidth=100)
+torch.set_printoptions(precision=4, linewidth=80)
 print(context_is)
 
 # %%
@@ -159,7 +162,8 @@ figures.context_parts(weights_is, values, tokens)
 
 # %%
 low, high = values.amin(dim=0), values.amax(dim=0)  # (28,), (28,)
-print("inside the range in all 28 channels:", bool(((low <= context_is) & (context_is <= high)).all()))
+inside = (low <= context_is) & (context_is <= high)  # (28,)
+print("inside the range in all 28 channels:", bool(inside.all()))
 
 # %% [markdown]
 # "More related words have more information added", the source goes on. True, with one reminder: the total is 1. A word
@@ -226,8 +230,8 @@ explore.mixing()
 # zero vectors*. What are the four rows of the output? Write them down first.
 
 # %%
-K, V = torch.randn(3, 6, generator=torch.Generator().manual_seed(0)), torch.tensor([[1.0, 0], [0, 2], [2, 4]])
-Q = torch.zeros(4, 6)  # (T_q=4, d_k=6)
+Q, K = torch.zeros(4, 6), torch.randn(3, 6)  # (T_q=4, d_k=6), (T_k=3, d_k=6)
+V = torch.tensor([[1.0, 0], [0, 2], [2, 4]])  # (T_k=3, d_v=2)
 torch.softmax(Q @ K.T / 6**0.5, dim=-1) @ V  # (4, 2)
 
 # %% [markdown]
@@ -253,9 +257,10 @@ torch.softmax(Q @ K.T / 6**0.5, dim=-1) @ V  # (4, 2)
 def attention(Q, K, V, mask=None):
     """Scaled dot-product attention, eq. 1 of Vaswani et al. (2017), with a mask.
 
-    Q (..., T_q, d_k), K (..., T_k, d_k), V (..., T_k, d_v), float32 or float64, scores up to 1e4 in size;
+    Q (..., T_q, d_k), K (..., T_k, d_k), V (..., T_k, d_v), float32 or float64;
     mask None or bool that broadcasts to (..., T_q, T_k), True = may attend
-    -> (out (..., T_q, d_v), weights (..., T_q, T_k)), same dtype. A row that sees nothing is zero in both.
+    -> (out (..., T_q, d_v), weights (..., T_q, T_k)), same dtype.
+    Scores up to 1e4 in size. A row that sees nothing is zero in both.
     """
     ### BEGIN SOLUTION
     scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5  # (..., T_q, T_k)
@@ -304,8 +309,9 @@ batch = torch.randn(B, T, C)  # (4, 8, 32)
 
 # %%
 causal = torch.ones(T, T, dtype=torch.bool).tril()  # (8, 8)
-scores = Wq(batch) @ Wk(batch).transpose(-2, -1)  # (4, 8, 8), not scaled: the source omits it, see lesson 4
-similarity = torch.softmax(scores.masked_fill(~causal, float("-inf")), dim=-1)  # (4, 8, 8)
+scores = Wq(batch) @ Wk(batch).transpose(-2, -1)  # (4, 8, 8), not scaled: see lesson 4
+seen = scores.masked_fill(~causal, float("-inf"))
+similarity = torch.softmax(seen, dim=-1)  # (4, 8, 8)
 attention_value = similarity @ Wv(batch)  # (4, 8, 8) @ (4, 8, 16)
 attention_value.shape
 
@@ -336,7 +342,8 @@ attention_value.shape
 class Head(nn.Module):
     """One head of self-attention: three linear maps without bias, then attention.
 
-    d_model, d_head: int. forward(x (..., T, d_model), mask None or bool that broadcasts to (..., T, T))
+    d_model, d_head: int.
+    forward(x (..., T, d_model), mask None or bool that broadcasts to (..., T, T))
     -> (..., T, d_head), same dtype; a row that sees nothing is zero.
     """
 
@@ -386,13 +393,17 @@ def published_head(x, W_q, W_k, W_v):
     return weights @ v
 
 # %% [markdown]
-# Give every token the same value, (1, 1, 1). Whatever the weights are, the average of ones is one. Is it?
+# Give every token the same value, (1, 1, 1): a last channel that is 1 in each word, and a $W_V$ that reads nothing else.
+# Whatever the weights are, the average of ones is one. Is it?
 
 # %%
 g = torch.Generator().manual_seed(0)
-x_16 = torch.cat([torch.randn(5, 15, generator=g), torch.ones(5, 1)], dim=1)  # (T=5, D=16), last channel 1
-read_last = torch.zeros(3, 16).index_fill(1, torch.tensor(15), 1.0)  # (d_v=3, D=16)
-published_head(x_16, torch.randn(4, 16, generator=g), torch.randn(4, 16, generator=g), read_last)[0]
+words = torch.randn(5, 16, generator=g)  # (T=5, D=16)
+words[:, -1] = 1.0
+some_W_q, some_W_k = torch.randn(2, 4, 16, generator=g)  # (d_k=4, D=16) each
+read_last = torch.zeros(3, 16)  # (d_v=3, D=16)
+read_last[:, -1] = 1.0
+published_head(words, some_W_q, some_W_k, read_last)[0]
 
 # %% [markdown]
 # Find the bug, then write the head as it should be, without a mask:
@@ -404,12 +415,13 @@ published_head(x_16, torch.randn(4, 16, generator=g), torch.randn(4, 16, generat
 def fixed_head(x, W_q, W_k, W_v):
     """One head of self-attention from its three matrices, without a mask.
 
-    x (..., T, D), W_q and W_k (d_k, D), W_v (d_v, D), float32 or float64 -> (..., T, d_v), same dtype.
+    x (..., T, D), W_q and W_k (d_k, D), W_v (d_v, D), float32 or float64
+    -> (..., T, d_v), same dtype.
     """
     ### BEGIN SOLUTION
-    q, k, v = x @ W_q.T, x @ W_k.T, x @ W_v.T  # (..., T, d_k), (..., T, d_k), (..., T, d_v)
-    weights = torch.softmax(q @ k.transpose(-2, -1) * W_q.shape[0] ** -0.5, dim=-1)  # (..., T, T)
-    return weights @ v
+    q, k, v = x @ W_q.T, x @ W_k.T, x @ W_v.T  # (..., T, d_k) twice, (..., T, d_v)
+    scores = q @ k.transpose(-2, -1) * W_q.shape[0] ** -0.5  # (..., T, T)
+    return torch.softmax(scores, dim=-1) @ v
     ### END SOLUTION
 
 # %% nbgrader={"grade": "fixed_head"}
@@ -431,7 +443,7 @@ check(fixed_head)
 # </details>
 
 # %% [markdown]
-# Why did nobody notice? A layer behind the head can learn to multiply by √d_k, and a network that trains a little worse
+# Why did it last? A layer behind the head can learn to multiply by √d_k, and a network that trains a little worse
 # looks like a network that trains. **A test that finds it takes one line: with equal values, attention must change
 # nothing.**
 
@@ -473,8 +485,8 @@ figures.bank()
 def context_shift(before, after):
     """How far context turned each token's vector: one minus the cosine of before and after.
 
-    before, after (..., T, D), float32 or float64 -> (..., T), same dtype, from 0 (same direction) to 2 (opposite).
-    A zero vector has cosine 0.
+    before, after (..., T, D), float32 or float64 -> (..., T), same dtype.
+    From 0 (same direction) to 2 (opposite). A zero vector has cosine 0.
     """
     ### BEGIN SOLUTION
     dots = (before * after).sum(dim=-1)  # (..., T)
@@ -532,14 +544,14 @@ figures.shifts(values, contexts, weights_all, tokens)
 #
 # | title | key (cooking, music, far away) | query (2, 0, 1) · key | weight | value: minutes |
 # |---|---|---|---|---|
-# | Rice in one pot | (3, 0, 0) | 6 | 0.269 | 10 |
-# | Jazz for beginners | (0, 4, 0) | 0 | 0.001 | 60 |
-# | Street food of Hanoi | (2, 0, 3) | 7 | 0.731 | 20 |
+# | Rice in one pot | (3, 0, 0) | 6 | 0.2688 | 10 |
+# | Jazz for beginners | (0, 4, 0) | 0 | 0.0007 | 60 |
+# | Street food of Hanoi | (2, 0, 3) | 7 | 0.7306 | 20 |
 #
-# By hand: $e^{6-7} = 0.368$, $e^{0-7} = 0.001$, $e^{0} = 1$, their sum is 1.369. The blend of the minutes is
-# $0.269\cdot10 + 0.001\cdot60 + 0.731\cdot20 = 17.4$.
+# By hand: $e^{6-7} = 0.3679$, $e^{0-7} = 0.0009$, $e^{0} = 1$, their sum is 1.3688. The blend of the minutes is
+# $0.2688\cdot10 + 0.0007\cdot60 + 0.7306\cdot20 = 17.34$.
 #
-# No video lasts 17.4 minutes. For a viewer the blend is useless; for a network it is what makes searching learnable.
+# No video lasts 17.34 minutes. For a viewer the blend is useless; for a network it is what makes searching learnable.
 # The answer moves a little when the query moves a little, so there is a slope everywhere. A divisor, the temperature,
 # sets how choosy it is. Find the temperature at which Hanoi has 99 %, and the one at which jazz has 20 %.
 
@@ -559,9 +571,10 @@ explore.video_search()
 
 # %% nbgrader={"solution": "soft_lookup"}
 def soft_lookup(query, keys, values, temperature=1.0):
-    """A search that returns a blend: values weighted by softmax(keys · query / temperature), without √d.
+    """A search that returns a blend: values weighted by a softmax of keys · query, without √d.
 
-    query (d,), keys (N, d), values (N, E), float32 or float64, temperature > 0 -> (E,), same dtype.
+    query (d,), keys (N, d), values (N, E), float32 or float64, temperature > 0
+    -> (E,), same dtype.
     """
     ### BEGIN SOLUTION
     weights = torch.softmax(keys @ query / temperature, dim=0)  # (N,)
@@ -630,8 +643,8 @@ figures.pressure()
 def attention_backward(Q, K, V, grad_out):
     """Gradients of attention without a mask at its inputs, from the gradient at its output.
 
-    Q (..., T_q, d_k), K (..., T_k, d_k), V (..., T_k, d_v), grad_out (..., T_q, d_v), float32 or float64
-    -> (dQ, dK, dV), shaped like Q, K, V, same dtype.
+    Q (..., T_q, d_k), K (..., T_k, d_k), V (..., T_k, d_v), grad_out (..., T_q, d_v),
+    float32 or float64 -> (dQ, dK, dV), shaped like Q, K, V, same dtype.
     """
     ### BEGIN SOLUTION
     scale = Q.shape[-1] ** -0.5
@@ -670,12 +683,11 @@ check(attention_backward)
 # **Queries are easy to divide.** Rows do not know of each other. Take 16 queries at a time:
 
 # %%
-def attention_in_rows(Q, K, V, rows=16):
-    blocks = [torch.softmax(q @ K.transpose(-2, -1) / K.shape[-1] ** 0.5, dim=-1) @ V for q in Q.split(rows, dim=-2)]
-    return torch.cat(blocks, dim=-2)
-
 def attention_at_once(Q, K, V):
     return torch.softmax(Q @ K.transpose(-2, -1) / K.shape[-1] ** 0.5, dim=-1) @ V
+
+def attention_in_rows(Q, K, V, rows=16):
+    return torch.cat([attention_at_once(q, K, V) for q in Q.split(rows, dim=-2)], dim=-2)
 
 # %% [markdown]
 # **Keys are not.** Softmax divides by a sum over *all* keys, and subtracts a maximum over all keys. But both can be kept
@@ -710,16 +722,17 @@ def attention_at_once(Q, K, V):
 
 # %% nbgrader={"solution": "tiled_attention"}
 def tiled_attention(Q, K, V, block):
-    """Attention without a mask, keys in blocks, as in Rabe and Staats (2021): exact, with O(T_q · block) scores.
+    """Exact attention without a mask, keys in blocks, as in Rabe and Staats (2021).
 
-    Q (..., T_q, d_k), K (..., T_k, d_k), V (..., T_k, d_v), float32 or float64, block: int >= 1
-    -> (..., T_q, d_v), same dtype.
+    Q (..., T_q, d_k), K (..., T_k, d_k), V (..., T_k, d_v), float32 or float64; block >= 1
+    -> (..., T_q, d_v), same dtype. Holds T_q · block scores at a time.
     """
     ### BEGIN SOLUTION
     peak = torch.full_like(Q[..., :1], float("-inf"))  # (..., T_q, 1), the largest score so far
     total = torch.zeros_like(peak)  # (..., T_q, 1), the sum of powers below that peak
     out = 0.0  # (..., T_q, d_v), the same sum with values
-    for keys, values in zip(K.split(block, dim=-2), V.split(block, dim=-2), strict=True):
+    blocks = zip(K.split(block, dim=-2), V.split(block, dim=-2), strict=True)
+    for keys, values in blocks:
         scores = Q @ keys.transpose(-2, -1) / Q.shape[-1] ** 0.5  # (..., T_q, block)
         higher = torch.maximum(peak, scores.amax(dim=-1, keepdim=True))
         powers, repair = torch.exp(scores - higher), torch.exp(peak - higher)
@@ -749,21 +762,22 @@ check(tiled_attention)
 # </details>
 
 # %% [markdown]
-# Now measure. For growing $T$, how many numbers does the largest tensor hold that comes into being on the way? (Width
-# 16; rows and blocks of 16. Where your `tiled_attention` is still missing, its line is, too.)
+# Now measure. For growing $T$, how many numbers does the largest tensor hold that comes into being on the way? (The
+# width is 16. Where your `tiled_attention` is still missing, its line is, too.)
 
 # %%
 figures.memory({
     "all at once": attention_at_once,
     "16 queries at a time": attention_in_rows,
-    "tiled_attention, block 16": lambda Q, K, V: tiled_attention(Q, K, V, 16),
+    "tiled_attention, block 64": lambda Q, K, V: tiled_attention(Q, K, V, 64),
 })
 
 # %% [markdown]
-# On these axes a slope of 2 is $T^2$ and a slope of 1 is $T$. At 2048 tokens the plain form holds 4.2 million numbers in
-# one tensor, the others 128 times less. What does *not* shrink is the arithmetic: each query still meets each key,
-# $T^2$ dot products. And during training autograd would keep all blocks; real implementations compute them a second
-# time on the way back, from your `attention_backward`.
+# On these axes a slope of 2 is $T^2$ and a slope of 1 is $T$. Twice the tokens make the upper line four times as high,
+# the others twice. At 2048 tokens the plain form holds $2048^2$ = 4.2 million numbers in one tensor, blocks of 64 keys
+# 131,072, and 16 queries 32,768. What does *not* shrink is the arithmetic: each query still meets each key. And during
+# training autograd would keep all blocks; real implementations compute them a second time on the way back, with the
+# formulas of exercise 7.7.
 
 # %% [markdown]
 # ## Quiz 7.1

@@ -1357,10 +1357,6 @@ def cases_tiled_attention(draw):
     ]
 
 
-def tiled_whole(Q, K, V, block):
-    return _weights(Q, K) @ V
-
-
 def tiled_scores_collected(Q, K, V, block):
     blocks = [plain_scores(Q, part) / Q.shape[-1] ** 0.5 for part in K.split(block, dim=-2)]
     return torch.softmax(torch.cat(blocks, dim=-1), dim=-1) @ V
@@ -1500,9 +1496,8 @@ tiled_attention = Exercise(
     instead="walk over the keys block by block.",
     mistakes=[
         Mistake("whole_matrix", "right numbers, but all scores at once",
-                "Where do T_q · T_k numbers come into being? Take the keys a block at a time.", tiled_whole),
-        Mistake("scores_collected", "scores made in blocks, then put together again",
-                "Can a block's values be used before the next block's scores are known?", tiled_scores_collected),
+                "Where do T_q · T_k numbers come into being? Can a block's values be used before the next block's "
+                "scores are known?", tiled_scores_collected),
         Mistake("queries_tiled", "the queries in blocks instead of the keys",
                 "With fewer queries than a block holds, all scores stand in memory at once.", tiled_queries),
         Mistake("last_block_dropped", "the last, shorter block is left out",

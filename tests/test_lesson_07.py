@@ -1,0 +1,232 @@
+"""Lesson 7: the sources' numbers from its blocks, and its blocks against torch's own functions."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from helpers.blocks import lesson_07
+from helpers.check.scenarios import largest_tensor
+from helpers.figures import value_weighting as figures
+
+torch.set_num_threads(1)
+SIZES = st.integers(1, 6)
+DTYPES = st.sampled_from([torch.float32, torch.float64])
+LEADS = st.sampled_from([(), (2,), (3, 2)])
+SEEDS = st.integers(0, 10_000)
+# How a mask is cut down before it broadcasts: all axes, one for all of the batch, keys only, one row for all queries.
+MASKS = st.sampled_from(["none", "full", "shared", "keys", "one row"])
+TOKENS = ["Life", "is", "short", "eat", "dessert", "first"]
+
+
+def random(seed, *shape, dtype=torch.float64):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def close(actual, expected):
+    """Equal in shape, dtype and, within the course's tolerance, value."""
+    tolerance = 1e-5 if expected.dtype == torch.float32 else 1e-7
+    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)
+
+
+def random_mask(seed, kind, lead, t_q, t_k):
+    """None or a mask of this kind in which every row sees something."""
+    if kind == "none":
+        return None
+    shape = {"full": (*lead, t_q, t_k), "shared": (t_q, t_k), "keys": (t_k,), "one row": (*lead, 1, t_k)}[kind]
+    mask = random(seed, *shape) > 0
+    mask[..., seed % t_k] = True
+    return mask
+
+
+def life_is_short():
+    torch.manual_seed(123)
+    x = nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()
+    W_query, W_key, W_value = torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
+    return x @ W_query.T, x @ W_key.T, x @ W_value.T
+
+
+def test_the_context_vector_of_is():
+    Q, K, V = life_is_short()
+    expected_scores = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434])
+    torch.testing.assert_close(K @ Q[1], expected_scores, atol=6e-5, rtol=0)
+    out, weights = lesson_07.attention(Q, K, V)
+    assert Q[1].shape == (24,) and V.shape == (6, 28)
+    expected_weights = torch.tensor([0.0185, 0.0312, 0.1778, 0.6368, 0.1265, 0.0092])
+    torch.testing.assert_close(weights[1], expected_weights, atol=6e-5, rtol=0)
+    context = sum(float(w) * v for w, v in zip(expected_weights, V, strict=True))
+    torch.testing.assert_close(out[1], context, atol=5e-4, rtol=0)
+    first = torch.tensor([-0.9495, -1.4345, -2.0504, -0.3737])
+    torch.testing.assert_close(out[1, :4], first, atol=6e-5, rtol=0)
+
+
+def test_what_the_context_vector_accumulates():
+    Q, K, V = life_is_short()
+    out, weights = lesson_07.attention(Q, K, V)
+    assert ((out >= V.amin(0) - 1e-6) & (out <= V.amax(0) + 1e-6)).all()
+    order = torch.tensor([3, 0, 5, 1, 4, 2])
+    close(lesson_07.attention(Q, K[order], V[order])[0], out)
+    close(torch.linalg.lstsq(V.T, out[1, :, None]).solution[:, 0], weights[1])
+
+
+def test_one_head_of_the_first_source():
+    torch.manual_seed(1337)
+    head = lesson_07.Head(32, 16)
+    x = torch.randn(4, 8, 32)
+    causal = torch.ones(8, 8, dtype=torch.bool).tril()
+    out = head(x, causal)
+    assert out.shape == (4, 8, 16)
+    assert sum(p.numel() for p in head.parameters()) == 1536
+    close(out[:, 0], head.W_v(x)[:, 0])  # the first token sees only itself
+    later = x.clone()
+    later[:, 5:] += 1
+    assert torch.equal(head(later, causal)[:, :5], out[:, :5])
+
+
+def test_numbers_on_paper():
+    V = torch.tensor([[2.0, 0, 0], [0, 1, 1], [0, 0, 4]])
+    assert lesson_07.weighted_values(torch.tensor([[0.25, 0.25, 0.5]]), V).tolist() == [[0.5, 0.25, 2.25]]
+    plain = lesson_07.attention(torch.zeros(4, 6), random(0, 3, 6).float(), torch.tensor([[1.0, 0], [0, 2], [2, 4]]))
+    close(plain[0], torch.tensor([[1.0, 2.0]] * 4))
+    query, keys = torch.tensor([2.0, 0, 1]), torch.tensor([[3.0, 0, 0], [0, 4, 0], [2, 0, 3]])
+    minutes = torch.tensor([[10.0], [60], [20]])
+    assert lesson_07.soft_lookup(query, keys, minutes).item() == pytest.approx(17.34, abs=0.005)
+    assert lesson_07.soft_lookup(query, keys, minutes, 0.01).item() == pytest.approx(20)
+    bank, river = torch.tensor([1.0, 1.0]), torch.tensor([3.0, 0.0])
+    before, after = torch.stack([bank, river]), torch.stack([0.5 * (bank + river), 0.9 * river + 0.1 * bank])
+    assert lesson_07.context_shift(before, after).tolist() == pytest.approx([0.1425, 0.0006], abs=5e-5)
+    q, k, v = torch.zeros(1, 1), torch.tensor([[1.0], [3]]), torch.tensor([[0.0], [4]])
+    dQ, dK, dV = lesson_07.attention_backward(q, k, v, torch.ones(1, 1))
+    assert (dQ.tolist(), dK.tolist(), dV.tolist()) == ([[2.0]], [[0.0], [0.0]], [[0.5], [0.5]])
+    scores, numbers = torch.tensor([[0.0], [1], [2]]), torch.tensor([[10.0], [20], [30]])
+    assert lesson_07.tiled_attention(torch.ones(1, 1), scores, numbers, 2).item() == pytest.approx(25.75, abs=0.005)
+
+
+def test_equal_values_stay_as_they_are():
+    x = random(0, 2, 5, 8)
+    x[..., -1] = 1
+    W_v = torch.zeros(3, 8, dtype=torch.float64)
+    W_v[:, -1] = 1
+    close(lesson_07.fixed_head(x, random(1, 4, 8), random(2, 4, 8), W_v), torch.ones(2, 5, 3, dtype=torch.float64))
+
+
+@given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES, SIZES, MASKS)
+@settings(max_examples=80, deadline=None)
+def test_attention_is_torchs(seed, lead, dtype, t_q, t_k, d_k, d_v, kind):
+    Q, K = random(seed, *lead, t_q, d_k, dtype=dtype), random(seed + 1, *lead, t_k, d_k, dtype=dtype)
+    V = random(seed + 2, *lead, t_k, d_v, dtype=dtype)
+    mask = random_mask(seed, kind, lead, t_q, t_k)
+    out, weights = lesson_07.attention(Q, K, V, mask)
+    full = None if mask is None else mask.expand(*lead, t_q, t_k)
+    close(out, F.scaled_dot_product_attention(Q, K, V, full))
+    unit = torch.eye(t_k, dtype=dtype).expand(*lead, t_k, t_k)  # attention to unit vectors gives the weights back
+    close(weights, F.scaled_dot_product_attention(Q, K, unit, full))
+
+
+@given(SEEDS, LEADS, DTYPES, SIZES, SIZES)
+@settings(max_examples=40, deadline=None)
+def test_rows_that_see_nothing_are_zero_and_pass_no_nan(seed, lead, dtype, t_q, t_k):
+    Q, K, V = (random(seed + i, *lead, t, 4, dtype=dtype).requires_grad_() for i, t in enumerate((t_q, t_k, t_k)))
+    mask = random(seed, t_q, t_k) > 0
+    mask[seed % t_q] = False
+    out, weights = lesson_07.attention(Q, K, V, mask)
+    assert not out[..., seed % t_q, :].any() and not weights[..., seed % t_q, :].any()
+    (out.sum() + (weights * weights).sum()).backward()
+    assert all(t.grad.isfinite().all() for t in (Q, K, V))
+
+
+@given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES, MASKS)
+@settings(max_examples=60, deadline=None)
+def test_a_head_is_torchs_attention_of_three_projections(seed, lead, dtype, t, d, d_head, kind):
+    torch.manual_seed(seed)
+    head = lesson_07.Head(d, d_head).to(dtype)
+    x = random(seed, *lead, t, d, dtype=dtype)
+    mask = random_mask(seed, kind, lead, t, t)
+    q, k, v = (x @ layer.weight.T for layer in (head.W_q, head.W_k, head.W_v))
+    full = None if mask is None else mask.expand(*lead, t, t)
+    expected = F.scaled_dot_product_attention(q, k, v, full)
+    close(head(x, mask), expected)
+    if mask is None:
+        close(lesson_07.fixed_head(x, head.W_q.weight, head.W_k.weight, head.W_v.weight), expected)
+
+
+@given(SEEDS, LEADS, DTYPES, SIZES, SIZES)
+@settings(max_examples=40, deadline=None)
+def test_context_shift_is_torchs_cosine(seed, lead, dtype, t, d):
+    before, after = random(seed, *lead, t, d, dtype=dtype), random(seed + 1, *lead, t, d, dtype=dtype)
+    before[..., 0, :] = 0
+    expected = 1 - F.cosine_similarity(before, after, dim=-1)
+    close(lesson_07.context_shift(before, after), expected)
+    assert (lesson_07.context_shift(before, after)[..., 0] == 1).all()
+
+
+@given(SEEDS, DTYPES, SIZES, SIZES, SIZES, st.sampled_from([0.25, 1.0, 4.0]))
+@settings(max_examples=40, deadline=None)
+def test_soft_lookup_is_attention_at_another_temperature(seed, dtype, n, d, e, temperature):
+    query, keys = random(seed, d, dtype=dtype), random(seed + 1, n, d, dtype=dtype)
+    values = random(seed + 2, n, e, dtype=dtype)
+    expected = F.scaled_dot_product_attention(query[None], keys, values, scale=1 / temperature)[0]
+    close(lesson_07.soft_lookup(query, keys, values, temperature), expected)
+
+
+@given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES, SIZES)
+@settings(max_examples=40, deadline=None)
+def test_backward_is_autograds(seed, lead, dtype, t_q, t_k, d_k, d_v):
+    Q, K = random(seed, *lead, t_q, d_k, dtype=dtype), random(seed + 1, *lead, t_k, d_k, dtype=dtype)
+    V, grad_out = random(seed + 2, *lead, t_k, d_v, dtype=dtype), random(seed + 3, *lead, t_q, d_v, dtype=dtype)
+    leaves = [t.clone().requires_grad_() for t in (Q, K, V)]
+    expected = torch.autograd.grad(F.scaled_dot_product_attention(*leaves), leaves, grad_out)
+    for found, exact in zip(lesson_07.attention_backward(Q, K, V, grad_out), expected, strict=True):
+        close(found, exact)
+
+
+@given(SEEDS, LEADS, DTYPES, SIZES, st.integers(1, 9), SIZES, SIZES, st.integers(1, 10))
+@settings(max_examples=60, deadline=None)
+def test_tiles_change_nothing(seed, lead, dtype, t_q, t_k, d_k, d_v, block):
+    Q, K = random(seed, *lead, t_q, d_k, dtype=dtype), random(seed + 1, *lead, t_k, d_k, dtype=dtype)
+    V = random(seed + 2, *lead, t_k, d_v, dtype=dtype)
+    close(lesson_07.tiled_attention(Q, K, V, block), F.scaled_dot_product_attention(Q, K, V))
+
+
+def numbers_held(f, T):
+    return largest_tensor(f, random(0, T, 8), random(1, T, 8), random(2, T, 8))[1]
+
+
+def test_memory_of_tiles_is_linear_and_of_the_whole_quadratic():
+    lengths = (64, 128, 256, 512)
+    tiled = [numbers_held(lambda Q, K, V: lesson_07.tiled_attention(Q, K, V, 16), T) for T in lengths]
+    whole = [numbers_held(lesson_07.attention, T) for T in lengths]
+    assert tiled == [16 * T for T in lengths]
+    assert whole == [T * T for T in lengths]
+
+
+def test_an_expanded_view_costs_no_memory():
+    assert largest_tensor(lambda x: x.expand(1000, 3), torch.ones(3))[1] == 3
+    assert largest_tensor(lambda x: x.expand(1000, 3) + 0, torch.ones(3))[1] == 3000
+
+
+def test_pictures_say_their_numbers():
+    Q, K, V = life_is_short()
+    out, weights = lesson_07.attention(Q, K, V)
+    assert "eat 0.6368" in figures.context_parts(weights[1], V, TOKENS).alt
+    assert "is 1.12, short 0.00" in figures.shifts(V, out, weights, TOKENS).alt
+    assert "person 0.5, action 0.25, place 2.25" in figures.bag_of_words(
+        torch.tensor([0.25, 0.25, 0.5]), torch.tensor([[2.0, 0, 0], [0, 1, 1], [0, 0, 4]]), figures.JANE,
+        ["person", "action", "place"],
+    ).alt  # fmt: skip
+    assert "output (4, 8, 16)" in figures.head_shapes(4, 8, 32, 16).alt
+    assert "by 0.143 and river by 0.0006" in figures.bank().alt
+    assert "The blend lasts 17.3 minutes" in figures.search_shares(torch.tensor([2.0, 0, 1]), 1.0).alt
+    assert "mixture 1.70" in figures.pressure().alt
+    assert "inside the triangle" in figures.triangle(torch.zeros(3)).alt
+
+
+def test_the_memory_figure_leaves_out_what_is_not_answered():
+    def unanswered(Q, K, V):
+        raise NotImplementedError
+
+    alt = figures.memory({"whole": lambda Q, K, V: lesson_07.attention(Q, K, V)[0], "mine": unanswered}, (16, 32)).alt
+    assert "mine is not answered yet" in alt
+    assert "whole: 256 numbers at T = 16, 1,024 at T = 32" in alt
