@@ -5,6 +5,7 @@ Run as a program it prints the table: `python -m tests.kill_rate`.
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, field
 
 import torch
@@ -41,6 +42,14 @@ def lessons() -> list[str]:
 
 def exercises(lesson: str):
     return load_answer_key(course(), course().lesson(lesson)).exercises
+
+
+def definition(text: str, name: str) -> str:
+    """The source of one function or class in a module's text."""
+    for node in ast.parse(text).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
+            return ast.get_source_segment(text, node) + "\n"
+    raise LookupError(f"no definition of {name}")
 
 
 def tally(lesson: str, exercise) -> Tally:

@@ -26,7 +26,7 @@ from helpers.check.key import ExerciseKey, make_key
 from helpers.check.observe import Facts, observe_all
 from helpers.check.verdict import decide
 from helpers.course import course
-from tests.kill_rate import exercises, lessons
+from tests.kill_rate import definition, exercises, lessons
 
 SEED = 303
 SECONDS = 1.0
@@ -109,7 +109,7 @@ def outcome(lesson: str) -> Outcome:
     listed = known_equivalents(lesson)
     result = Outcome(lesson, 0, 0, [])
     for exercise in exercises(lesson):
-        source = _definition(text, exercise.name)
+        source = definition(text, exercise.name)
         key = make_key(lesson, exercise, 100, False, getattr(blocks, exercise.name), SEED)
         for mutant in mutants(exercise.name, source):
             if not survives(mutant, key, blocks):
@@ -119,13 +119,6 @@ def outcome(lesson: str) -> Outcome:
             else:
                 result.survivors.append(mutant)
     return result
-
-
-def _definition(text: str, name: str) -> str:
-    for node in ast.parse(text).body:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
-            return ast.get_source_segment(text, node) + "\n"
-    raise LookupError(f"no definition of {name}")
 
 
 def known_equivalents(lesson: str) -> set[tuple[str, str, str]]:
