@@ -195,7 +195,7 @@ def waves(d_model: int, pair: int, t: int) -> Picture:
     speed = 10000 ** (-2 * pair / d_model)
     figure, axes = new_figure(9.4, 3.8, columns=2, gridspec_kw={"width_ratios": (1, 1.4)})
     heatmap(axes[0], table, cmap=SIGNED, vmin=-1, vmax=1, numbers=False)
-    axes[0].set_xticks([2 * pair, 2 * pair + 1], [str(2 * pair), str(2 * pair + 1)])
+    axes[0].set_xticks([2 * pair + 0.5], [f"{2 * pair}, {2 * pair + 1}"])
     axes[0].set_yticks(range(0, length, 20), range(0, length, 20))
     for edge in (2 * pair - 0.5, 2 * pair + 1.5):
         axes[0].axvline(edge, color=BLACK, linewidth=1)
