@@ -20,7 +20,8 @@ from helpers.check.verdict import decide
 from helpers.grading import sample_class
 from helpers.grading.batch import batch_seed, grade_lesson
 from helpers.grading.folders import ROOT, load
-from helpers.grading.record import GradingStopped, clean_html, plain_number, safe_output
+from helpers.grading.judges import GradingStopped
+from helpers.grading.record import clean_html, plain_number, safe_output
 from helpers.grading.report import as_csv, as_page, read_class
 from helpers.grading.sample_class import grade_id, hand_in
 

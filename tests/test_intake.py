@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from helpers.grading.batch import judge_input
 from helpers.grading.intake import LARGEST, Release, find_submissions, only_shows, read_release, read_submission
+from helpers.grading.judges import judge_input
 
 LESSON = "04_scaling"
 STUB = "*Write your answer here.*"

@@ -9,7 +9,8 @@ import time
 from collections import Counter
 
 from helpers.grading.folders import Folders, load, shown
-from helpers.grading.record import GradingStopped, Result
+from helpers.grading.judges import GradingStopped
+from helpers.grading.record import Result
 
 SHOWN_FLAGS = 6
 

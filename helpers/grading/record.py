@@ -11,7 +11,7 @@ import json
 import os
 import re
 import tempfile
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import nbformat
@@ -19,37 +19,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from helpers.grading.folders import Folders
 from helpers.grading.intake import IntakeCell, Release, Submission
+from helpers.grading.judges import Graded, GradingStopped
 
 LARGEST_OUTPUT = 400_000  # characters of one text or picture kept from a learner's output
 PICTURES = ("image/png", "image/jpeg", "image/gif")
-
-
-class GradingStopped(Exception):
-    """Grading cannot go on. The message is one or two sentences for the teacher."""
-
-
-@dataclass
-class Score:
-    """What one exercise earned. label: the mistake in words; text and html: the report that the learner reads."""
-
-    exercise: str
-    points: float
-    max_points: float
-    passed: bool
-    answered: bool
-    mistake: str | None
-    label: str
-    text: str
-    html: str
-
-
-@dataclass
-class Graded:
-    """What the judge found in one submission."""
-
-    scores: dict[str, Score] = field(default_factory=dict)
-    outputs: dict[str, list[dict]] = field(default_factory=dict)
-    flags: list[str] = field(default_factory=list)
 
 
 @dataclass

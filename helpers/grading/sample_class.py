@@ -21,7 +21,7 @@ from pathlib import Path
 
 from helpers.grading.folders import ROOT, Folders, load, shown
 from helpers.grading.intake import read_release
-from helpers.grading.record import GradingStopped
+from helpers.grading.judges import GradingStopped
 
 STUDENTS = 30
 SEED = 2017

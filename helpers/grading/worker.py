@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import ctypes
+import gc
 import io
 import linecache
 import os
@@ -163,6 +164,8 @@ def zygote(control: socket.socket, boxed: bool, nested: bool, notebook: bool, li
     remember_originals()
     _lend_fonts()
     shell = make_shell() if notebook else None
+    gc.collect()
+    gc.freeze()  # a collection in a fork would otherwise copy every page it looks at
     problem = _nested_problem(limits, places) if nested else None
     hello = {"ready": True, "nested": nested and problem is None, "problem": problem or ""}
     send(control, bytes(TOKEN_BYTES), hello)
@@ -659,6 +662,7 @@ def main() -> None:
     control = socket.socket(fileno=request["fd"])
     control.set_inheritable(False)
     zygote(control, request["boxed"], request["nested"], request["notebook"], request["limits"], request["places"])
+    os._exit(0)  # an interpreter full of torch takes seconds to tidy up what goes away anyway
 
 
 if __name__ == "__main__":

@@ -1,0 +1,229 @@
+"""Judges side by side, each in a process of its own that ends with this one.
+
+The processes import no more than the judge needs, and this module no more than the standard library and intake.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+
+from helpers.grading.intake import IntakeCell, Release, Submission
+
+PATIENCE = 900  # seconds after which a judge that says nothing about a submission is given up
+
+RESERVED = {
+    "not_answered": "not answered", "raises": "raised an error", "wrong_type": "wrong type",
+    "wrong_shape": "wrong shape", "nan": "nan in the output", "forbidden_call": "forbidden call",
+    "input_changed": "changed its input", "dtype_lost": "lost the dtype", "detached": "cut off from the gradient",
+    "too_slow": "took too long", "hard_coded": "hard-coded numbers",
+}  # fmt: skip
+
+
+class GradingStopped(Exception):
+    """Grading cannot go on. The message is one or two sentences for the teacher."""
+
+
+@dataclass
+class Score:
+    """What one exercise earned. label: the mistake in words; text and html: the report that the learner reads."""
+
+    exercise: str
+    points: float
+    max_points: float
+    passed: bool
+    answered: bool
+    mistake: str | None
+    label: str
+    text: str
+    html: str
+
+
+@dataclass
+class Graded:
+    """What the judge found in one submission."""
+
+    scores: dict[str, Score] = field(default_factory=dict)
+    outputs: dict[str, list[dict]] = field(default_factory=dict)
+    flags: list[str] = field(default_factory=list)
+
+
+def judge_input(submission: Submission, release: Release) -> list[IntakeCell]:
+    """The code and check cells of a submission, without those whose figures are known already."""
+    return [
+        cell for cell in submission.cells
+        if cell.kind in ("answer", "check") or cell.kind == "code" and cell.source not in release.shown
+    ]  # fmt: skip
+
+
+class Judges:
+    """Several judges, each in a process of its own that ends with this one. Use as a context manager."""
+
+    def __init__(self, lesson: str, seed: int, unsafe: bool, jobs: int, cell_seconds: float | None = None):
+        self.arguments = (lesson, seed, unsafe, cell_seconds)
+        self.jobs = jobs
+        self.judges: list[_Judge] = []
+
+    def __enter__(self) -> Judges:
+        self.judges = [_Judge(*self.arguments) for _ in range(self.jobs)]
+        return self
+
+    def __exit__(self, *exc) -> None:
+        for judge in self.judges:
+            judge.stop()
+
+    def self_test(self, when: str) -> None:
+        """Every judge: reference full, blank 0, hostile canary 0. Raises GradingStopped."""
+        for judge in self.judges:
+            judge.ask("test")
+        for judge in self.judges:
+            kind, answer = judge.answer(PATIENCE)
+            if kind == "refused":
+                raise GradingStopped(answer)
+            if kind != "tested":
+                reason = answer.rstrip(".")
+                raise GradingStopped(
+                    f"Stopped: the grader failed its own test {when} ({reason}).\n"
+                    "Nothing of this portion was recorded. See `course doctor`."
+                )
+
+    def judge(
+        self, portion: list[Submission], release: Release, on_judged: Callable[[str], None]
+    ) -> dict[str, Graded | None]:
+        """Judge submissions; one that has, or gets, a problem is None."""
+        judged: dict[str, Graded | None] = {}
+        waiting = deque(submission for submission in portion if not submission.problem)
+        for submission in portion:
+            if submission.problem:
+                judged[submission.student] = None
+                on_judged(submission.student)
+        busy: dict[Connection, tuple[int, Submission]] = {}
+
+        def give(index: int) -> None:
+            submission = waiting.popleft()
+            self.judges[index].ask(judge_input(submission, release))
+            busy[self.judges[index].pipe] = (index, submission)
+
+        for index in range(len(self.judges)):
+            if waiting:
+                give(index)
+        while busy:
+            ready = wait(list(busy), timeout=PATIENCE)
+            for pipe in ready or list(busy):
+                index, submission = busy.pop(pipe)
+                kind, answer = self.judges[index].answer(0 if ready else None)
+                if kind in ("broken", "refused"):
+                    raise GradingStopped(
+                        f"Stopped: {answer.rstrip('.')}.\nNothing of this portion was recorded. See `course doctor`."
+                    )
+                if kind == "judged":
+                    judged[submission.student] = answer
+                else:  # the judge itself died or is stuck: a fresh one, and a person for this submission
+                    judged[submission.student] = None
+                    submission.problem = f"The grader could not judge this notebook ({answer}); grade it by hand."
+                    self.judges[index].stop()
+                    self.judges[index] = _Judge(*self.arguments)
+                on_judged(submission.student)
+                if waiting:
+                    give(index)
+        return judged
+
+class _Judge:
+    """One judge in its own process, spoken to through a pipe; when this process dies the pipe ends, and so does it."""
+
+    def __init__(self, *arguments):
+        context = multiprocessing.get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, *arguments), daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def ask(self, message) -> None:
+        with contextlib.suppress(BrokenPipeError, ConnectionError):
+            self.pipe.send(message)
+
+    def answer(self, patience: float | None) -> tuple[str, object]:
+        """(kind, answer): tested, judged, broken, refused, odd or died. patience None: it had its time already."""
+        try:
+            if patience is None or (patience and not self.pipe.poll(patience)):
+                return "died", f"no answer in {PATIENCE} seconds"
+            return self.pipe.recv()
+        except (EOFError, ConnectionError):
+            self.process.join(5)
+            return "died", f"its process ended with code {self.process.exitcode}"
+
+    def stop(self) -> None:
+        self.pipe.close()
+        self.process.join(10)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+def _serve(pipe: Connection, lesson: str, seed: int, unsafe: bool, cell_seconds: float | None) -> None:
+    """The judge's process: answers tests and submissions until the pipe ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which then closes the pipe
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionError):
+        try:
+            from helpers.grading.judge import GraderBroken, Judge
+            from helpers.grading.sandbox import Limits, SandboxMissing
+        except Exception as error:  # a broken installation
+            pipe.recv()
+            pipe.send(("broken", f"{type(error).__name__}: {error}"))
+            os._exit(0)
+        try:
+            limits = Limits() if cell_seconds is None else Limits(cell_seconds=cell_seconds)
+            with Judge(lesson, seed, unsafe, limits=limits) as judge:
+                while True:
+                    pipe.send(_reply(judge, pipe.recv(), lesson))
+        except SandboxMissing as error:
+            pipe.send(("refused", str(error)))
+        except (GraderBroken, OSError, ValueError, RuntimeError) as error:
+            pipe.send(("broken", str(error) or type(error).__name__))
+    os._exit(0)  # an interpreter full of torch takes seconds to tidy up what goes away anyway
+
+
+def _reply(judge, message, lesson: str) -> tuple[str, object]:
+    from helpers.grading.judge import Cell, GraderBroken
+    from helpers.grading.sandbox import SandboxMissing
+
+    try:
+        if message == "test":
+            judge.self_test()
+            return "tested", ""
+        checks = {cell.name for cell in message if cell.kind == "check"}
+        cells = [
+            Cell(cell.id, cell.source, "check" if cell.kind == "check" else "learner", cell.name, cell.trusted)
+            for cell in message
+        ]
+        graded = as_graded(judge.judge_cells(cells))
+        if missing := checks - set(graded.scores):
+            return "broken", f"the answer key of {lesson} has no exercise {', '.join(sorted(missing))}; build it again"
+        return "judged", graded
+    except GraderBroken as error:
+        return "broken", str(error)
+    except SandboxMissing as error:
+        return "refused", str(error)
+    except Exception as error:  # one submission's trouble is not the class's: the self test tells them apart
+        return "odd", f"{type(error).__name__}: {str(error)[:200]}"
+
+
+def as_graded(result) -> Graded:
+    """The judge's result in the words that the record keeps."""
+    from helpers.check.report import as_html, as_text
+
+    scores = {}
+    for name, verdict in result.verdicts.items():
+        label = verdict.label or RESERVED.get(verdict.mistake, (verdict.mistake or "").replace("_", " "))
+        scores[name] = Score(
+            name, float(verdict.points), float(verdict.max_points), verdict.passed, verdict.answered, verdict.mistake,
+            label, as_text(verdict), as_html(verdict),
+        )  # fmt: skip
+    return Graded(scores, result.outputs, list(result.flags))
+
