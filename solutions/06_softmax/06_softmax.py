@@ -4,8 +4,8 @@
 # **Goal:** build the function that turns scores into weights, so that it survives any score; know its axis, its
 # temperature, its logarithm and its gradient, and see how it can be computed in a stream. **Time:** about 90 minutes.
 #
-# Lessons 4 and 5 took `torch.softmax` from the shelf. Today it comes apart. It is five lines of code, and nearly every
-# line of them has been got wrong in published software.
+# Lessons 4 and 5 took `torch.softmax` from the shelf. Today it comes apart. It is two lines of code, and you will meet
+# published programs that got each of them wrong.
 
 # %% [markdown]
 # ## You need
@@ -22,7 +22,7 @@
 #
 # </details>
 #
-# <details><summary>Lesson 5: why is a blocked score set to −∞ before softmax, and not its weight set to 0 after?</summary>
+# <details><summary>Lesson 5: why set a blocked score to −∞ before softmax, and not its weight to 0 after?</summary>
 #
 # Because the weights that remain must add up to 1. A weight that is struck out afterwards has already taken its share
 # from the others.
@@ -40,8 +40,8 @@
 # - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
 #   inside a float64 answer is no mistake.
 # - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
-# - **Forbidden** lists library calls that would be the whole answer, under any name and in every form. Using one gets no
-#   points and a message that names it. Each exercise says what it forbids.
+# - **Forbidden** lists library calls that would be the whole answer, under any name and in every form. Using one gets
+#   no points and a message that names it. Each exercise says what it forbids.
 #
 # </details>
 
@@ -91,7 +91,8 @@ figures.from_scores_to_shares()
 #
 # **Only differences of scores count.** One point more is always a factor of $e \approx 2.72$, whether from 0 to 1 or
 # from 100 to 101. So we may add any number to all scores and no share moves. Keep that in mind: the repair of the next
-# section is made of it.
+# section is made of it. (Other positive functions would give shares too. The exponential is a choice, made for this
+# property and for the simple gradient that you will see below.)
 
 # %% [markdown]
 # ## Where the exponential breaks
@@ -105,24 +106,24 @@ for scores in ([0.0, 1.0, 2.0], [1000.0, 1001.0, 1002.0]):
     print(e, "->", e / e.sum())
 
 # %% [markdown]
-# $e^{1000}$ has 435 digits, and float32 ends at 39. It becomes `inf`, and `inf / inf` is `nan`, *not a number*. Very low
-# scores fail too: all exponentials become 0, and 0 / 0 is `nan` as well. Here is how much room there is.
+# $e^{1000}$ has 435 digits, and float32 ends at 39. It becomes `inf`, and `inf / inf` is `nan`, *not a number*. Very
+# low scores fail too: all exponentials become 0, and 0 / 0 is `nan` as well. Here is how much room there is.
 
 # %%
 figures.where_exp_works()
 
 # %% [markdown]
-# This is no corner case. In lesson 4 undivided scores of width 1024 spread by 32, and three such spreads are past 89. In
-# `float16`, a short format that large models are run in, a score of 12 is enough.
+# This is no corner case. In lesson 4 undivided scores of width 1024 spread by 32, and three such spreads are past 89.
+# In `float16`, a short format that large models are run in, a score of 12 is enough.
 #
 # The repair: subtract the largest score first. No share moves, as only differences count. Now the largest exponential
-# is $e^0 = 1$, so nothing overflows; the sum is at least 1, so nothing is divided by 0. What is too small becomes 0, and
-# beside a sum of 1 or more it is.
+# is $e^0 = 1$, so nothing overflows; the sum is at least 1, so nothing is divided by 0. What is too small becomes 0,
+# and beside a sum of 1 or more it is.
 #
 # $$\text{softmax}(s)_i = \frac{e^{s_i - m}}{\sum_j e^{s_j - m}}, \qquad m = \max_j s_j$$
 #
-# By hand, for 1000, 1001, 1002: subtract 1002, and the exponentials of −2, −1, 0 are 0.135, 0.368, 1. Their sum is 1.503,
-# the shares 0.090, 0.245, 0.665.
+# By hand, for 1000, 1001, 1002: subtract 1002, and the exponentials of −2, −1, 0 are 0.135, 0.368, 1. Their sum is
+# 1.503, the shares 0.090, 0.245, 0.665.
 
 # %% [markdown]
 # ## Exercise 6.1 `softmax`
@@ -132,9 +133,9 @@ figures.where_exp_works()
 # $$\text{softmax}(x)_i = \frac{e^{x_i - m}}{\sum_j e^{x_j - m}}, \qquad m = \max_j x_j,$$
 #
 # where $i$ and $j$ run along the dimension `dim`: each vector along it becomes shares of its own. `x` of any shape →
-# the same shape. Right for scores up to ±10,000, and for blocked scores: an entry of $-\infty$ gets the weight 0, in each
-# vector at least one entry is finite. No NaN, in gradients either. `dim` may be any dimension, counted from the front
-# (0, 1, …) or from the back (−1, −2, …).
+# the same shape. Right for scores up to ±10,000, and for blocked scores: an entry of $-\infty$ gets the weight 0, in
+# each vector at least one entry is finite. No NaN, in gradients either. `dim` may be any dimension, counted from the
+# front (0, 1, …) or from the back (−1, −2, …).
 #
 # *Forbidden:* every library softmax, log_softmax, logsumexp, logcumsumexp, logaddexp.
 
@@ -186,9 +187,14 @@ figures.three_axes(scores, jane)
 # give. Over queries, each *column* does: each key has one unit to be taken, and *jane* as a query holds 1.08 while
 # *africa* gets 0.64. That is a sum you can see, and nothing else in the program will complain.
 #
-# By the way: one of this course's sources draws a table for this sentence, with 0.94 for jane → visits, 0.86 for
-# visits → africa and 0.76 for africa → visits. It is an illustration, not a computation. Ours gives 0.91, 0.91 and 0.79,
-# and now you know how: a score of 3 against two 0s is $e^3/(e^3 + 2)$.
+# By the way: one of this course's sources draws a table for this sentence, with 0.94 for jane → visits, 0.86 for visits
+# → africa and 0.76 for africa → visits. It is an illustration, not a computation. Ours gives 0.91, 0.91 and 0.79, and
+# now you know how: a score of 3 against two 0s is $e^3/(e^3 + 2)$.
+#
+# *Where intuition stops.* The same source calls the shares probabilities: how likely *visits* is the word that explains
+# *jane*. They have the form of probabilities, positive with a sum of 1, and that is all that the mathematics says.
+# Nothing is drawn by lot, and nobody asked how likely anything is. They are the weights of an average, which lesson 7
+# takes.
 
 # %% [markdown]
 # ## The published five by five table
@@ -213,18 +219,18 @@ print("I:", " ".join(f"{w:.3f}" for w in weights[0].tolist()), "  sum", f"{weigh
 figures.before_and_after(table, tokens)
 
 # %% [markdown]
-# Check the first weight on paper: $e^1 = 2.718$; the others are $e^{0.2} = 1.221$, twice $e^{0.1} = 1.105$, and
-# $e^{0.05} = 1.051$. The sum is 7.201, and $2.718 / 7.201 = 0.377$. Three things to notice:
+# Check the first weight on paper: $e^1 = 2.7183$; the others are $e^{0.2} = 1.2214$, twice $e^{0.1} = 1.1052$, and
+# $e^{0.05} = 1.0513$. The sum is 7.2014, and $2.7183 / 7.2014 = 0.377$. Three things to notice:
 #
-# - **It is flat.** The scores lie between 0.05 and 1, so no weight can be more than $e^{0.95} = 2.6$ times another. Scores
-#   that are cosines can never make a sharp choice. Dividing by $\sqrt{d_k}$ as well, as the note asks, makes it flatter
-#   still: with $d_k = 16$ the weights of *I* are 0.238, 0.195, 0.190, 0.190, 0.188. The division is for dot products,
-#   whose spread grows with the width, not for cosines.
-# - **It is no longer symmetric.** I → like is 0.170, like → I is 0.155. The scores were equal, but each row is divided by
-#   its own sum.
-# - **On symmetric scores the wrong axis hides.** Softmax over queries gives exactly the transpose here, with columns that
-#   add up to 1. A textbook example that scores words against themselves, without $W_Q$ and $W_K$, cannot show you which
-#   axis is right.
+# - **It is flat.** The scores lie between 0.05 and 1, so no weight can be more than $e^{0.95} = 2.6$ times another.
+#   Scores that are cosines can never make a sharp choice. Dividing by $\sqrt{d_k}$ as well, as the note asks, makes it
+#   flatter still: with $d_k = 16$ the weights of *I* are 0.238, 0.195, 0.190, 0.190, 0.188. The division is for dot
+#   products, whose spread grows with the width, not for cosines.
+# - **It is no longer symmetric.** I → like is 0.170, like → I is 0.155. The scores were equal, but each row is divided
+#   by its own sum.
+# - **On symmetric scores the wrong axis hides.** Softmax over queries gives exactly the transpose here, with columns
+#   that add up to 1. A textbook example that scores words against themselves, without $W_Q$ and $W_K$, cannot show you
+#   which axis is right.
 
 # %% [markdown]
 # ## Mask, then softmax
@@ -242,14 +248,15 @@ masked = masked.masked_fill(~torch.ones(T, T, dtype=torch.bool).tril(), -math.in
 
 # %%
 right, wrong = torch.softmax(masked, dim=-1), torch.softmax(masked, dim=-2)  # (B, T, T) each
-print(tuple(right.shape), "sums over keys: right", right[0].sum(-1).tolist()[:3], " wrong", wrong[0].sum(-1).tolist()[:3])
+for name, weights in [("right", right), ("wrong", wrong)]:
+    print(f"{name} {tuple(weights.shape)}, sums over keys", " ".join(f"{w:.2f}" for w in weights[0].sum(-1).tolist()))
 figures.right_and_wrong_axis(right[0], wrong[0])
 
 # %% [markdown]
 # On the left every row adds up to 1, and the first token, which sees only itself, gives itself everything. On the right
-# token 0 has 0.03 of a unit to give. There is worse: each column on the right was divided by a sum over *later* queries.
-# Token 0's weight depends on what comes after it. **The wrong axis undoes the mask**, although every blocked entry is
-# 0, as it should be.
+# token 0 has 0.03 of a unit to give. There is worse: each column on the right was divided by a sum over *later*
+# queries. Token 0's weight depends on what comes after it. **The wrong axis undoes the mask**, although every blocked
+# entry is 0, as it should be.
 
 # %% [markdown]
 # ## Exercise 6.2 `fixed_head_weights`
@@ -257,8 +264,8 @@ figures.right_and_wrong_axis(right[0], wrong[0])
 # **Find the bug** · Difficulty ●●○○○ · Importance ●●●●○ · 8 minutes · 8 points
 #
 # A widely read collection of annotated papers holds a diffusion model, which draws pictures. Its attention keeps the
-# heads as the *last* dimension. For years its softmax ran along the wrong one, until a reader asked (link under *Further
-# reading*). Here are its three lines as a function, where `i` counts queries and `j` counts keys:
+# heads as the *last* dimension. Its softmax ran along the wrong one, until a reader asked (link under *Further
+# reading*). Here are its three steps as a function, where `i` counts queries and `j` counts keys:
 
 # %%
 def published_head_weights(q, k):
@@ -267,12 +274,12 @@ def published_head_weights(q, k):
     return scores.softmax(dim=1)  # (B, T_q, T_k, H)
 
 # %% [markdown]
-# The model drew fine pictures. When readers trained it both ways, a measure of picture quality did not tell the two
-# apart. No loss shows this bug, no shape shows it. A sum does:
+# The model drew fine pictures. The reader trained it both ways, and the usual measure of picture quality did not tell
+# the two apart. No loss showed this bug, no shape shows it. A sum does:
 
 # %%
 torch.manual_seed(0)
-q, k = torch.randn(1, 4, 2, 8), torch.randn(1, 5, 2, 8)  # (B, T, H, d_k): 4 queries, 5 keys, 2 heads of width 8
+q, k = torch.randn(1, 4, 2, 8), torch.randn(1, 5, 2, 8)  # (B, T_q, H, d_k), (B, T_k, H, d_k)
 print("head 0, what each query has to give:", published_head_weights(q, k).sum(dim=2)[0, :, 0])
 
 # %% [markdown]
@@ -283,7 +290,7 @@ print("head 0, what each query has to give:", published_head_weights(q, k).sum(d
 
 # %% nbgrader={"solution": "fixed_head_weights"}
 def fixed_head_weights(q, k):
-    """Attention weights of all heads, where heads are the last dimension; each query's weights add up to 1.
+    """Attention weights, with the heads as the last dimension; each query's weights add up to 1.
 
     q (..., T_q, H, d_k), k (..., T_k, H, d_k), float32 or float64 -> (..., T_q, T_k, H), same dtype.
     """
@@ -386,12 +393,12 @@ check(softmax_with_temperature)
 # $$H(p) = -\sum_i p_i \ln p_i .$$
 #
 # **On paper**, for the shares of the first section, $p = (\frac18, \frac14, \frac58)$:
-# $H = \frac18\ln 8 + \frac14\ln 4 + \frac58\ln\frac85 = 0.260 + 0.347 + 0.294 = 0.900$ nats (natural logarithm; with
-# base 2 the unit is the bit). The least is 0, for one certain outcome. The most is $\ln N$, for all alike: here $\ln 3 =
-# 1.099$. So $e^H$ counts outcomes in effect: $e^{0.900} = 2.46$, of three.
+# $H = \frac18\ln 8 + \frac14\ln 4 + \frac58\ln\frac85 = 0.2599 + 0.3466 + 0.2938 = 0.9003$ nats (natural logarithm;
+# with base 2 the unit is the bit). The least is 0, for one certain outcome. The most is $\ln N$, for all alike: here
+# $\ln 3 = 1.099$. So $e^H$ counts outcomes in effect: $e^{0.900} = 2.46$, of three.
 #
-# One trap: a weight of exactly 0, as every mask makes them. Its surprise is infinite, but it never happens, so it should
-# add nothing: $p \ln p \to 0$ as $p \to 0$. A computer does not know that, and multiplies 0 by $-\infty$.
+# One trap: a weight of exactly 0, as every mask makes them. Its surprise is infinite, but it never happens, so it
+# should add nothing: $p \ln p \to 0$ as $p \to 0$. A computer does not know that, and multiplies 0 by $-\infty$.
 
 # %%
 p = torch.tensor([0.5, 0.5, 0.0])
@@ -460,10 +467,11 @@ figures.log_of_softmax()
 #
 # Difficulty ●●○○○ · Importance ●●●●○ · 8 minutes · 12 points
 #
-# $$\text{log\_softmax}(x)_i = (x_i - m) - \ln\sum_j e^{x_j - m}, \qquad m = \max_j x_j, \quad \text{along } \texttt{dim}$$
+# $$\text{log\_softmax}(x)_i = (x_i - m) - \ln\sum_j e^{x_j - m},
+# \qquad m = \max_j x_j, \quad \text{along } \texttt{dim}$$
 #
-# `x` of any shape → the same shape. As before: right for ±10,000, any `dim`; an entry of $-\infty$ stays $-\infty$, and in
-# each vector at least one entry is finite.
+# `x` of any shape → the same shape. As before: right for ±10,000, any `dim`; an entry of $-\infty$ stays $-\infty$, and
+# in each vector at least one entry is finite.
 #
 # *Forbidden:* every library softmax, log_softmax, logsumexp, logcumsumexp, logaddexp.
 
@@ -518,7 +526,8 @@ check(log_softmax)
 # %%
 logits = torch.tensor([[1.0, 2, 5]] * 3).log()  # (places, V)
 targets = torch.tensor([2, 0, -100])  # (places,)
-print(f"{F.cross_entropy(logits, targets).item():.3f} over two places, {math.log(50257):.2f} for a blind guess")
+loss = F.cross_entropy(logits, targets).item()
+print(f"{loss:.3f} over two places; a blind guess {math.log(50257):.2f}")
 
 # %% [markdown]
 # ## Exercise 6.6 `cross_entropy`
@@ -560,8 +569,9 @@ check(cross_entropy)
 #
 # <details><summary>Hint 2</summary>
 #
-# From a `(K, V)` table pick one number in each row: index with two lists of length K, the rows and the columns. `gather`
-# does it too. An ignored target is no valid column, so it must be gone (or replaced, and its loss left out) before.
+# From a `(K, V)` table pick one number in each row: index with two lists of length K, the rows and the columns.
+# `gather` does it too. An ignored target is no valid column, so it must be gone (or replaced, and its loss left out)
+# before.
 #
 # </details>
 
@@ -569,8 +579,8 @@ check(cross_entropy)
 # ## The gradient of softmax
 #
 # Lesson 4 had the table of all slopes: $J = \operatorname{diag}(p) - p\,p^\top$. Training asks a smaller question. A
-# gradient $g_i = \partial L/\partial p_i$ arrives at the weights; which gradient leaves to the scores? By the chain rule
-# $g$ times the table:
+# gradient $g_i = \partial L/\partial p_i$ arrives at the weights; which gradient leaves to the scores? By the chain
+# rule $g$ times the table:
 #
 # $$\frac{\partial L}{\partial s_j} = \sum_i g_i\,p_i(\delta_{ij} - p_j) = p_j g_j - p_j\sum_i p_i g_i
 # = p_j\,\Big(g_j - \sum_i p_i g_i\Big).$$
@@ -580,8 +590,8 @@ check(cross_entropy)
 # disappeared. For a sentence of 1000 tokens that is 1000 numbers in place of a million, for every query.
 #
 # **On paper**, $p = (\frac18, \frac14, \frac58)$ and $g = (4, 0, 0)$: the average is $\frac12$, the differences are
-# $3\frac12, -\frac12, -\frac12$, and the scores' gradient is $(\frac7{16}, -\frac18, -\frac5{16})$. It adds up to 0, and it
-# must: raising all scores alike changes nothing.
+# $3\frac12, -\frac12, -\frac12$, and the scores' gradient is $(\frac7{16}, -\frac18, -\frac5{16})$. It adds up to 0,
+# and it must: raising all scores alike changes nothing.
 
 # %%
 figures.push_and_pull()
@@ -636,10 +646,10 @@ check(softmax_backward)
 # </details>
 
 # %% [markdown]
-# Put cross-entropy on top, where $g$ is $-1/p_y$ at the target $y$ and 0 elsewhere. The average is $-1$, and what leaves
-# to the scores is $p_j$ everywhere and $p_y - 1$ at the target: **the prediction minus the truth**. No
-# exponential is left, nothing can overflow, and the gradient of one place never exceeds 1. This is why the two are
-# always computed together.
+# Put cross-entropy on top, where $g$ is $-1/p_y$ at the target $y$ and 0 elsewhere. The average is $-1$, and what
+# leaves to the scores is $p_j$ everywhere and $p_y - 1$ at the target: **the prediction minus the truth**. No
+# exponential is left, nothing can overflow, and no entry of it exceeds 1. This is why the two are always computed
+# together.
 
 # %% [markdown]
 # ## Softmax in a stream
@@ -649,8 +659,8 @@ check(softmax_backward)
 # throw each block away?
 #
 # Suppose we have seen some scores. We keep three things: their maximum $m$, the sum $\ell = \sum e^{s_j - m}$, and the
-# weighted values so far, $o = \sum e^{s_j - m} v_j$. Then a block with a larger maximum $m'$ comes. All that we have was
-# measured against the old $m$. But a shift of the ruler is one factor:
+# weighted values so far, $o = \sum e^{s_j - m} v_j$. Then a block with a larger maximum $m'$ comes. All that we have
+# was measured against the old $m$. But a shift of the ruler is one factor:
 #
 # $$e^{s_j - m'} = e^{s_j - m}\cdot e^{m - m'} .$$
 #
@@ -670,10 +680,10 @@ check(softmax_backward)
 explore.stream()
 
 # %% [markdown]
-# Milakov and Gimelshein found this in 2018 for plain softmax. Dao and others saw in 2022 that the weighted values can ride
-# along, so that the table of weights is never written down: **FlashAttention**, the way in which nearly every large
-# model computes attention today. Nothing is approximated. Lesson 7 does it for all queries at once and measures the
-# memory.
+# Milakov and Gimelshein found this in 2018 for plain softmax. Dao and others saw in 2022 that the weighted values can
+# ride along, so that the table of weights is never written down: **FlashAttention**, the way in which nearly every
+# large model computes attention today. Nothing is approximated. Lesson 7 does it for all queries at once and measures
+# the memory.
 
 # %% [markdown]
 # ## Exercise 6.8 `streaming_softmax` + extra
@@ -690,10 +700,10 @@ explore.stream()
 
 # %% nbgrader={"solution": "streaming_softmax"}
 def streaming_softmax(score_blocks, value_blocks):
-    """Softmax-weighted sum of values in one pass over blocks (Milakov and Gimelshein 2018; Dao et al. 2022).
+    """Softmax-weighted sum of values in one pass over blocks (Dao et al. 2022, algorithm 1, for one query).
 
-    score_blocks: list of (..., n_i), value_blocks: list of (..., n_i, d_v), float32 or float64, n_i >= 1,
-    scores finite up to ±1e4 -> (..., d_v), same dtype.
+    score_blocks: list of (..., n_i), value_blocks: list of (..., n_i, d_v), float32 or float64, n_i >= 1;
+    scores finite, up to ±1e4. -> (..., d_v), same dtype.
     """
     ### BEGIN SOLUTION
     first, *_ = score_blocks
@@ -766,8 +776,8 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Quiz 6.3
 #
-# A streaming softmax has seen scores with maximum 3, with running sum 2. The next block holds the single score 5. What is
-# the running sum after it?
+# A streaming softmax has seen scores with maximum 3, with running sum 2. The next block holds the single score 5. What
+# is the running sum after it?
 #
 # - **a** 3
 # - **b** $2 + e^2 \approx 9.39$
@@ -807,28 +817,27 @@ check(quiz_3=quiz_3)
 # message, which makes them the worse ones.
 #
 # **Marking scheme (15).** Overflow 4: names inf/inf or 0/0 (2), subtract the maximum and why it changes nothing (2).
-# Axis 4: rows do not add up to 1 (2), seen by a sum, repaired by the last dimension (2); a remark on leaking may replace
-# one of these points. Logarithm 4: share of 0 or bounded by the 1e-9 (2; 1 if only "log 0 is −∞"), gradient lost or
-# log_softmax as the repair (2). Padding 2: left out of sum and count. 1: says that faults without an error message
-# must be looked for, or an equivalent remark.
+# Axis 4: rows do not add up to 1 (2), seen by a sum, repaired by the last dimension (2); a remark on leaking may
+# replace one of these points. Logarithm 4: share of 0 or bounded by the 1e-9 (2; 1 if only "log 0 is −∞"), gradient
+# lost or log_softmax as the repair (2). Padding 2: left out of sum and count. 1: says that faults without an error
+# message must be looked for, or an equivalent remark.
 
 # %% [markdown]
 # ## Further reading
 #
 # - Milakov and Gimelshein, [Online normalizer calculation for softmax](https://arxiv.org/abs/1805.02867) (2018): the
 #   running maximum and sum, in four pages.
-# - Dao, Fu, Ermon, Rudra and Ré, [FlashAttention](https://arxiv.org/abs/2205.14135) (2022): section 3.1 and algorithm 1.
+# - Dao, Fu, Ermon, Rudra and Ré, [FlashAttention](https://arxiv.org/abs/2205.14135) (2022): algorithm 1.
 # - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), section 3.2.1.
 # - Guo et al., [On Calibration of Modern Neural Networks](https://arxiv.org/abs/1706.04599) (2017): temperature as the
 #   one number that repairs a model's confidence.
 # - The bug of exercise 6.2, asked by a reader and confirmed by the author:
 #   [annotated_deep_learning_paper_implementations, issue
-#   146](https://github.com/labmlai/annotated_deep_learning_paper_implementations/issues/146). The softmax over the batch:
-#   [PyTorch-NLP, issue 2](https://github.com/PetrochukM/PyTorch-NLP/issues/2). What `F.softmax` without `dim` guesses:
-#   [pytorch, issue 1020](https://github.com/pytorch/pytorch/issues/1020).
-# - Sebastian Raschka,
-#   [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html): the weights of
-#   *is*.
+#   146](https://github.com/labmlai/annotated_deep_learning_paper_implementations/issues/146). The softmax over the
+#   batch: [PyTorch-NLP, issue 2](https://github.com/PetrochukM/PyTorch-NLP/issues/2). What `F.softmax` without `dim`
+#   guesses: [pytorch, issue 1020](https://github.com/pytorch/pytorch/issues/1020).
+# - Sebastian Raschka, [Self-attention from
+#   scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html): the weights of *is*.
 # - Andrej Karpathy, [Let's build GPT: from scratch, in code, spelled out](https://www.youtube.com/watch?v=kCc8FmEb1nY):
 #   scores, mask, softmax in three lines.
 
