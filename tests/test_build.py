@@ -20,7 +20,7 @@ from helpers.authoring.blocks import blocks_source
 from helpers.authoring.build import build, out_of_date, strays
 from helpers.authoring.execute import run_notebook
 from helpers.authoring.keys import SAME_INPUTS, same
-from helpers.authoring.text import BEGIN, END, BuildError, headings, is_answer, is_quiz, read_lesson
+from helpers.authoring.text import BuildError, headings, is_answer, is_quiz, read_lesson
 from helpers.blocks import defined_names
 from helpers.course import CourseError, course, read
 from tests.conftest import ROOT, lesson_names
@@ -300,7 +300,7 @@ class Solution:
     """What would give an answer cell away: what it returns, and each two statements in a row, in a normal form."""
 
     def __init__(self, source: str):
-        tree = ast.parse(source.split(BEGIN)[0] + source.split(BEGIN)[1].split(END)[0])
+        tree = ast.parse(source)
         returned = [ast.unparse(node.value) for node in ast.walk(tree) if isinstance(node, ast.Return) and node.value]
         self.expressions = {text for text in returned if len(text) > 25}
         self.pairs = {pair for pair in pairs_of_statements(tree) if len("".join(pair)) > 40}
@@ -581,6 +581,7 @@ def refusal(own: Path, old: str, new: str, file: str = f"solutions/{LESSON}/{LES
         ("return x / 2", "return np.divide(x, 2)", "a solution uses np"),
         ('"grade": "halved"', '"grade": "scaled_scores"', "scaled_scores has two check cells"),
         ("def halved(x):", "def half(x):", "the answer cell of halved does not define halved"),
+        ("def halved(x):", "class halved:", "halved has a solution region between its methods"),
         ('# %% tags=["setup"]', "# %%", "exactly one set-up cell"),
         ("\nquiz_1 = None", "\nhalf = 0  ### BEGIN SOLUTION\nquiz_1 = None", "quiz_1 needs one ### BEGIN SOLUTION"),
         ("axes.plot([1, 2])", "### BEGIN SOLUTION", "a solution stands outside an answer cell"),

@@ -190,8 +190,11 @@ def _check_rules(text: LessonText, where: str) -> None:
     for name, source in text.answers.items():
         if name not in text.checks:
             raise BuildError(f"{where}: {name} has an answer cell and no check cell.")
-        if source.count(BEGIN) != 1 or source.count(END) != 1 or source.index(BEGIN) > source.index(END):
-            raise BuildError(f"{where}: {name} needs one {BEGIN} and one {END}, in this order.")
+        marks = re.findall(f"{BEGIN}|{END}", source)
+        if not marks or marks != [BEGIN, END] * (len(marks) // 2):
+            raise BuildError(f"{where}: {name} needs one {BEGIN} and one {END}, in this order, or such pairs.")
+        if re.search(rf"^class .*(\n( .*)?)*\n {{4}}{BEGIN}", source, re.MULTILINE):
+            raise BuildError(f"{where}: {name} has a solution region between its methods. Put one into each method.")
         if name not in defined_names(source):
             raise BuildError(f"{where}: the answer cell of {name} does not define {name}.")
     for name in sorted(text.checks - set(text.answers)):
@@ -248,8 +251,8 @@ def is_answer(cell) -> bool:
 
 
 def solution_lines(source: str) -> list[str]:
-    """What the solution region of an answer cell says, line by line: no comments, no white space, no bare `return`."""
-    region = source.split(BEGIN)[1].split(END)[0] if BEGIN in source else ""
+    """What the solution regions of an answer cell say, line by line: no comments, no white space, no bare `return`."""
+    region = "\n".join(part.split(END)[0] for part in source.split(BEGIN)[1:])
     lines = [_squeeze(line.split("#")[0]).removeprefix("return") for line in region.split("\n")]
     return [line for line in lines if line]
 
