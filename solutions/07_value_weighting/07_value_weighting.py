@@ -347,17 +347,19 @@ class Head(nn.Module):
     -> (..., T, d_head), same dtype; a row that sees nothing is zero.
     """
 
-    ### BEGIN SOLUTION
     def __init__(self, d_model, d_head):
         super().__init__()
+        ### BEGIN SOLUTION
         self.W_q = nn.Linear(d_model, d_head, bias=False)
         self.W_k = nn.Linear(d_model, d_head, bias=False)
         self.W_v = nn.Linear(d_model, d_head, bias=False)
+        ### END SOLUTION
 
     def forward(self, x, mask=None):
+        ### BEGIN SOLUTION
         out, _ = attention(self.W_q(x), self.W_k(x), self.W_v(x), mask)
         return out  # (..., T, d_head)
-    ### END SOLUTION
+        ### END SOLUTION
 
 # %% nbgrader={"grade": "Head"}
 check(Head)
@@ -365,8 +367,8 @@ check(Head)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# A module has two methods. `__init__` takes the two widths, lets `nn.Module` set itself up first (look at any module in
-# the PyTorch tutorials) and then makes the layers. `forward` uses them. The names count: weights are loaded by name.
+# A module has two methods. `__init__` makes the layers and keeps them as `self.` something; `forward` uses them. The
+# names count: weights are loaded by name. And `nn.Linear` brings a bias along unless it is told not to.
 #
 # </details>
 #
