@@ -12,6 +12,7 @@ from helpers.grading.sandbox import HELPERS
 from tests.sandboxes import LESSON, SEED, SMALL, full_scores, honest_cells, need_sandbox, scores
 
 PROJECT = HELPERS.parent
+pytestmark = pytest.mark.hostile
 
 # Each runs in a cell of its own, before a wrong `dot_scores` and after all answers.
 ATTACKS = {
@@ -234,6 +235,8 @@ def test_an_attack_in_an_answer_costs_that_answer_alone(judge, neighbors, answer
     result = judge.judge_cells(with_answer(honest_cells(judge), "dot_scores", source))
     assert scores(result) == full_scores(judge) | {"dot_scores": 0}
     assert not result.verdicts["dot_scores"].passed
+    if answer.startswith("loops"):
+        assert result.verdicts["dot_scores"].mistake == "too_slow"
 
 
 def test_what_a_cell_did_is_flagged(judge):

@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import importlib.util
 import json
+import math
 import re
 import socket
 import sys
@@ -28,7 +29,7 @@ from helpers.course import course
 from helpers.grading.sandbox import HELPERS, Limits, Lost, Sandbox, SandboxFailed, Submission
 
 RESTARTS = 6  # how often the other cells run again without one that ended the process
-SUBMISSION_SECONDS = 600.0
+SUBMISSION_SECONDS = 600.0  # for its cells and all its answers
 OUTPUT_CHARACTERS = 20_000_000  # of all cells together
 GRACE = 3.0  # seconds between a soft limit, which learner code can ignore, and the hard one
 NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
@@ -404,6 +405,8 @@ class Trial:
 
     def _observations(self, key: ExerciseKey, replace: list[str] | None) -> list[Observation]:
         """What a fork of the submission saw, one observation for each case. Raises Lost."""
+        if time.monotonic() > self.end:
+            raise Lost("too slow")
         if not self._alive():
             raise Lost("died")
         request = {
@@ -411,8 +414,15 @@ class Trial:
             "facts": dataclasses.asdict(key.facts),
             "cases": [case_to_tree(case) for case in key.cases],
             "replace": {"source": self.judge.blocks.source_of(replace), "names": replace} if replace else None,
+            "cpu_seconds": math.ceil(max(15.0, 3 * key.facts.time_limit)),
         }
-        reply = self.submission.observe(request, max(20.0, 4 * key.facts.time_limit) + GRACE)
+        started = time.monotonic()
+        try:
+            reply = self.submission.observe(request, max(30.0, 8 * key.facts.time_limit) + GRACE)
+        except Lost as lost:
+            if lost.reason == "died" and time.monotonic() - started > request["cpu_seconds"]:
+                raise Lost("too slow") from None
+            raise
         try:
             observations = [Observation.from_tree(tree) for tree in reply["observations"]]
             self._flag_patches(reply["patched"])

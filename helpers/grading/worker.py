@@ -369,13 +369,16 @@ def serve(channel: socket.socket, namespace: Namespace) -> None:
 def observe_answer(names: dict, request: dict) -> dict:
     """Call the answer on every case: {"observations", "patched"}.
 
-    request: name, facts, cases, and replace: the source of finished blocks that stand in for earlier answers, in
-    this fork alone.
+    request: name, facts, cases, cpu_seconds (for all of them), and replace: the source of finished blocks that
+    stand in for earlier answers, in this fork alone.
     """
+    import resource
+
     import torch
 
     from helpers.check.observe import Facts, case_from_tree, observe_all
 
+    resource.setrlimit(resource.RLIMIT_CPU, (request["cpu_seconds"], request["cpu_seconds"]))
     patched = patched_names()
     torch.set_num_threads(1)
     if request["replace"]:
