@@ -42,7 +42,7 @@ def entropy(p):
     p (..., N), float32 or float64 -> (...), same dtype, between 0 and log N.
     """
     log_p = p.clamp_min(torch.finfo(p.dtype).tiny).log()  # (..., N), finite
-    return -(p * log_p).sum(dim=-1)  # (...)
+    return (p * -log_p).sum(dim=-1)  # (...)
 
 
 def log_softmax(x, dim=-1):

@@ -421,7 +421,7 @@ def entropy(p):
     """
     ### BEGIN SOLUTION
     log_p = p.clamp_min(torch.finfo(p.dtype).tiny).log()  # (..., N), finite
-    return -(p * log_p).sum(dim=-1)  # (...)
+    return (p * -log_p).sum(dim=-1)  # (...)
     ### END SOLUTION
 
 # %% nbgrader={"grade": "entropy"}

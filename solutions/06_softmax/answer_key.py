@@ -298,6 +298,10 @@ def log_of_share(x, dim=-1):
     return torch.log(e / e.sum(dim=dim, keepdim=True))
 
 
+def log_of_raw_share(x, dim=-1):
+    return torch.log(torch.exp(x) / torch.exp(x).sum(dim=dim, keepdim=True))
+
+
 def log_with_epsilon(x, dim=-1):
     e = torch.exp(x - x.amax(dim=dim, keepdim=True))
     return torch.log(e / e.sum(dim=dim, keepdim=True) + 1e-8)
@@ -413,6 +417,9 @@ log_softmax = Exercise(
         Mistake("log_of_a_share", "the logarithm of a share that was computed first",
                 "A share far behind the winner becomes 0, and its logarithm −inf. Never form the share.",
                 log_of_share),
+        Mistake("log_of_a_raw_share", "exponentials of raw scores, divided, and then the logarithm",
+                "Two repairs are needed: a shift, and no share. What does the formula above do in place of a division?",
+                log_of_raw_share),
         Mistake("epsilon_inside", "a small number added inside the logarithm",
                 "The true value at a distance of 100 points is -100. What is yours?", log_with_epsilon),
         Mistake("share_clamped", "shares kept from falling below a bound",
