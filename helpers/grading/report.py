@@ -167,7 +167,9 @@ caption { text-align: left; color: var(--soft); padding-bottom: .4rem; }
 th, td { text-align: left; padding: .4rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top; }
 thead th { border-bottom: 2px solid var(--ink); vertical-align: bottom; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-th[scope=row] { font-weight: 600; } code { font: .93em ui-monospace, "DejaVu Sans Mono", monospace; }
+th[scope=row] { font-weight: 600; white-space: nowrap; }
+.many th, .many td { padding: .3rem .45rem; }
+code { font: .93em ui-monospace, "DejaVu Sans Mono", monospace; }
 .bar { display: inline-block; width: 7rem; height: .6rem; margin-right: .7rem;
   background: #e6ebf0; border-radius: .3rem; overflow: hidden; }
 .bar i { display: block; height: 100%; background: var(--blue); }
@@ -254,6 +256,8 @@ def _exercises(report: ClassReport) -> str:
         )
         if waiting := sum(_waits(row, report, column) for row in report.rows):
             passed, mean = f"{waiting} wait for a person", "–"
+        if column.kind == "quiz":
+            passed += _choices(report, column.name)
         lines.append(
             f'<tr><th scope="row"><code>{html.escape(column.name)}</code></th><td class="n">{worth}</td>'
             f'<td class="n">{answered}</td><td>{passed}</td><td class="n">{mean}</td></tr>'
@@ -263,6 +267,16 @@ def _exercises(report: ClassReport) -> str:
         '<th scope="col" class="n">worth</th><th scope="col" class="n">answered</th><th scope="col">passed</th>'
         '<th scope="col" class="n">mean points</th></tr></thead><tbody>' + "\n".join(lines) + "</tbody></table></div>"
     )
+
+
+def _choices(report: ClassReport, quiz: str) -> str:
+    """How many chose which wrong option; it costs no points, but a teacher wants to know."""
+    chosen = Counter(
+        result.mistakes[quiz][0].removeprefix("option_") for result in report.results.values()
+        if result.mistakes.get(quiz, [""])[0].startswith("option_")
+    )  # fmt: skip
+    told = ", ".join(f"{option} ({count})" for option, count in sorted(chosen.items()))
+    return f"; not the best: {html.escape(told)}" if told else ""
 
 
 def _answered(row: Row, result: Result, column: Column) -> bool:
@@ -283,7 +297,8 @@ def _mistakes(report: ClassReport) -> str:
     who: dict[tuple, list[str]] = {}
     for result in report.results.values():
         for exercise, (name, label) in result.mistakes.items():
-            if name != "not_answered":
+            if name != "not_answered" and not exercise.startswith("quiz_"):
+                label = label.rstrip(".")
                 counts[exercise, label] += 1
                 who.setdefault((exercise, label), []).append(result.student)
     if not counts:
@@ -324,14 +339,16 @@ def _students(report: ClassReport) -> str:
     lines = []
     for row in report.rows:
         cells = "".join(_cell(row.scores.get(column.grade_id), column) for column in report.columns)
-        penalty = f'<td class="n">{-row.penalty:g}</td>' if late else ""
+        penalty = f'<td class="n">{_number(-row.penalty) if row.penalty else ""}</td>' if late else ""
         total = f'<td class="n"><b>{row.total:.4g}</b></td>'
-        lines.append(f'<tr><th scope="row">{html.escape(row.student)}</th>{cells}{penalty}{total}</tr>')
+        lines.append(f'<tr><th scope="row">{html.escape(row.student)}</th>{total}{cells}{penalty}</tr>')
     penalty = '<th scope="col" class="n">late</th>' if late else ""
+    total = '<th scope="col" class="n">total</th>'
     return (
-        '<h2>Students</h2>\n<div class="wide"><table><caption>Points by exercise. An empty cell waits for a person.'
-        f'</caption><thead><tr><th scope="col">student</th>{heads}{penalty}<th scope="col" class="n">total</th></tr>'
-        "</thead><tbody>" + "\n".join(lines) + "</tbody></table></div>"
+        '<h2>Students</h2>\n<div class="wide"><table class="many">'
+        "<caption>Points by exercise. An empty cell waits for a person.</caption>"
+        f'<thead><tr><th scope="col">student</th>{total}{heads}{penalty}</tr></thead>'
+        "<tbody>" + "\n".join(lines) + "</tbody></table></div>"
     )
 
 
