@@ -5,7 +5,7 @@ from __future__ import annotations
 from helpers.course import Course
 
 CELL = '''\
-# Set-up: finds the course. Run it first, and again after a restart of the kernel; running it twice is harmless.
+#@title Set-up: run this first, and again after a restart (it finds the course)
 def set_up(lesson, version, clone, tag):
     import importlib.metadata, pathlib, shutil, subprocess, sys, zipfile
     SetUpError = type("SetUpError", (Exception,), {"_render_traceback_": lambda self: [str(self)]})  # one sentence

@@ -83,6 +83,8 @@ def _expand(cell, text: LessonText, course: Course, where: str) -> None:
     if "setup" in cell.metadata.get("tags", []):
         cell.source = set_up_source(course, text.lesson.name)
         cell.metadata["nbgrader"] = _nbgrader("setup", locked=True)
+        # Folded to its first line, in JupyterLab and in Colab: it is plumbing.
+        cell.metadata["jupyter"], cell.metadata["cellView"] = {"source_hidden": True}, "form"
         return
     if short is None:
         if BEGIN in cell.source or END in cell.source:
