@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 import tomllib
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 
 class CourseError(Exception):
@@ -50,6 +53,15 @@ class Course:
                 return lesson
         known = ", ".join(lesson.name for lesson in self.lessons)
         raise CourseError(f"There is no lesson {name!r}. The lessons are: {known}.")
+
+
+def load_source(path: Path, name: str) -> ModuleType:
+    """The Python file at `path` run anew as the module `name`. Raises whatever running it raises."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 @cache

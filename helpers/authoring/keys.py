@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import traceback
 import warnings
 from types import ModuleType
@@ -13,7 +12,7 @@ from helpers.authoring.blocks import load_blocks
 from helpers.authoring.text import BuildError, LessonText
 from helpers.check.key import ExerciseKey, UnsoundKey, key_to_tree, load_keys, make_key, save_keys
 from helpers.check.vocabulary import Quiz
-from helpers.course import Course, Lesson
+from helpers.course import Course, Lesson, load_source
 
 SEED = 0
 # Processors differ in the last bits; what differs by more is another key. A Python float may come from float32.
@@ -70,10 +69,8 @@ def load_answer_key(course: Course, lesson: Lesson) -> ModuleType:
     where = path.relative_to(course.root).as_posix()
     if not path.is_file():
         raise BuildError(f"{where} is missing. It holds the cases and known mistakes of {lesson.name}.")
-    spec = importlib.util.spec_from_file_location(f"answer_key_{lesson.name}", path)
-    module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        module = load_source(path, f"answer_key_{lesson.name}")
     except SyntaxError as error:
         raise BuildError(f"{where} line {error.lineno}: {error.msg}.") from None
     except Exception as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import importlib.util
 import json
 import math
 import re
@@ -25,7 +24,7 @@ from helpers.check.observe import Observation, case_to_tree
 from helpers.check.session import wrong_kind_text
 from helpers.check.verdict import RESERVED, Verdict, decide, decide_quiz, not_answered, refused
 from helpers.check.vocabulary import VALUES, Quiz
-from helpers.course import course
+from helpers.course import course, load_source
 from helpers.grading.sandbox import HELPERS, Limits, Lost, Sandbox, SandboxFailed, Submission
 
 RESTARTS = 6  # how often the other cells run again without one that ended the process
@@ -654,11 +653,7 @@ def load(path: Path, name: str, lesson) -> ModuleType:
     """A module from its file. GraderBroken where it is missing or does not run."""
     if not path.is_file():
         raise GraderBroken(f"{path.name} of {lesson.name} is missing, so there is nothing to judge with")
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        return load_source(path, name)
     except Exception as error:
         raise GraderBroken(f"{path.name} of {lesson.name} does not run: {type(error).__name__}: {error}") from None
-    return module

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
-import importlib.util
 import inspect
 import json
 import os
@@ -19,6 +18,7 @@ import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from helpers.course import load_source
 from helpers.grading.folders import ROOT, Folders, load, shown
 from helpers.grading.intake import read_release
 from helpers.grading.judges import GradingStopped
@@ -53,7 +53,7 @@ class Lesson:
         self.keys = load_keys(name)
         self.exercises = [name for name, key in self.keys.items() if key.kind == "exercise"]
         self.quizzes = [name for name, key in self.keys.items() if key.kind != "exercise"]
-        module = load_answer_key(name)
+        module = load_source(ROOT / "solutions" / name / "answer_key.py", f"answer_key_{name}")
         self.mistakes = {
             exercise.name: {m.name: source for m in exercise.mistakes if (source := as_answer(m.answer, exercise.name))}
             for exercise in module.exercises
@@ -79,16 +79,6 @@ def text(cell: dict) -> str:
 def _unmarked(source: str) -> str:
     marks = ("### BEGIN SOLUTION", "### END SOLUTION")
     return "\n".join(line for line in source.split("\n") if line.strip() not in marks)
-
-
-def load_answer_key(lesson: str):
-    """The lesson's answer_key.py as a module."""
-    path = ROOT / "solutions" / lesson / "answer_key.py"
-    spec = importlib.util.spec_from_file_location(f"answer_key_{lesson}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def as_answer(answer, name: str) -> str | None:
