@@ -18,7 +18,7 @@ import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from helpers.course import load_source
+from helpers.grading.batch import batch_seed
 from helpers.grading.folders import ROOT, Folders, load, shown
 from helpers.grading.intake import read_release
 from helpers.grading.judges import GradingStopped
@@ -43,29 +43,32 @@ class Lesson:
     """What students of a lesson are made from."""
 
     def __init__(self, folders: Folders, name: str):
-        from helpers.check.key import load_keys
+        from helpers.course import course
+        from helpers.grading.judge import answer_key, fresh_keys
 
         self.name = name
         self.release = json.loads(folders.notebook(name).read_text(encoding="utf-8"))
         self.written = set(read_release(folders.notebook(name)).written)
-        solved = json.loads((ROOT / "solutions" / name / f"{name}.ipynb").read_text(encoding="utf-8"))
+        solved = json.loads(folders.executed(name).read_text(encoding="utf-8"))
         self.solutions = {grade_id(cell): _unmarked(text(cell)) for cell in solved["cells"] if grade_id(cell)}
-        self.keys = load_keys(name)
+        self.keys = fresh_keys(course().lesson(name), batch_seed(folders, name))
         self.exercises = [name for name, key in self.keys.items() if key.kind == "exercise"]
         self.quizzes = [name for name, key in self.keys.items() if key.kind != "exercise"]
-        module = load_source(ROOT / "solutions" / name / "answer_key.py", f"answer_key_{name}")
-        self.mistakes = {
-            exercise.name: {m.name: source for m in exercise.mistakes if (source := as_answer(m.answer, exercise.name))}
-            for exercise in module.exercises
-        }
+        self.functions, self.mistakes = {}, {}
+        for exercise in answer_key(course().lesson(name)).values():
+            self.mistakes[exercise.name] = {}
+            for mistake in getattr(exercise, "mistakes", ()):
+                if source := as_answer(mistake.answer, exercise.name):
+                    self.mistakes[exercise.name][mistake.name] = source
+                    self.functions[exercise.name, mistake.name] = mistake.answer
 
     def deserved(self, exercise: str, mistake: str) -> float:
-        """The points of a known mistake, from what the stored key says that it returns."""
+        """The points of a known mistake: what it returns here, on the inputs that the batch will draw."""
+        from helpers.check.observe import observe_all
         from helpers.check.verdict import decide
 
         key = self.keys[exercise]
-        known = next(known for known in key.mistakes if known.name == mistake)
-        return float(decide(key, copy.deepcopy(known.observations)).points)
+        return float(decide(key, observe_all(self.functions[exercise, mistake], key.cases, key.facts)).points)
 
 
 def grade_id(cell: dict) -> str | None:
