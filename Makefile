@@ -19,10 +19,10 @@ lab: .venv/ready
 	$(BIN)/jupyter lab --notebook-dir=. notebooks/00_start_here/00_start_here.ipynb
 
 test: .venv/ready lint check-built
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not browser and not hostile"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not hostile"
 
 test-more: .venv/ready
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "browser or hostile"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "browser or hostile"
 
 test-all: test test-more
 
