@@ -1,6 +1,6 @@
 # make lab     environment, then JupyterLab on the course
 # make test    the checks, lessons and grader (under 12 minutes)
-# make test-all  adds the browser and hostile suites
+# make test-all  adds the browser and hostile suites and the mutation run
 # make grade   grades a sample class of thirty, end to end
 PYTHON ?= python3
 BIN := .venv/bin
@@ -24,7 +24,7 @@ test: .venv/ready lint check-built
 test-more: .venv/ready
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "browser or hostile"
 
-test-all: test test-more
+test-all: test test-more kill-rate
 
 grade: .venv/ready
 	$(BIN)/python -m helpers.grading.sample_class
