@@ -5,6 +5,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
+# Jupyter refuses to run as root, as in a container, unless it is told to.
+AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .PHONY: lab test test-all test-more grade build check-built kill-rate lint
 
@@ -16,7 +18,7 @@ export OMP_NUM_THREADS ?= 1
 	@touch $@
 
 lab: .venv/ready
-	$(BIN)/jupyter lab --notebook-dir=. notebooks/00_start_here/00_start_here.ipynb
+	$(BIN)/jupyter lab $(AS_ROOT) $(LAB_FLAGS) notebooks/00_start_here/00_start_here.ipynb
 
 test: .venv/ready lint check-built
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not hostile"
