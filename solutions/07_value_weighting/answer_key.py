@@ -156,13 +156,13 @@ def cases_attention(draw):
         mask[draw.integer(1, 4)] = False
         return mask
 
-    def hidden_peak():
-        """Blocked scores near +1e4, visible ones near -1e4; Q and K of width 4."""
+    def hidden_peak(height=100.0):
+        """Blocked scores near +1e4 (for height 100), visible ones near -1e4; Q and K of width 4."""
         mask = draw.mask(7, keep=0.5)
         mask[draw.integer(0, 3)], mask[draw.integer(3, 7)] = False, True
         Q, K = draw.normal(5, 4, dtype=torch.float64), draw.normal(7, 4, dtype=torch.float64)
         Q[:, 0] = 199.0
-        K[:, 0] = torch.where(mask, -100.0, 100.0)
+        K[:, 0] = torch.where(mask, -height, height)
         return Q, K, draw.normal(7, 3, dtype=torch.float64), mask.expand(5, 7).clone()
 
     pairs = torch.tensor([True, False])[:, None, None]
@@ -189,6 +189,7 @@ def cases_attention(draw):
         Case((*far_scores(draw, 2), draw.normal(2, 7, 3, dtype=float64), draw.mask(5, 7)), part=LARGE),
         Case((*one_hot_scores(draw, torch.float32), draw.normal(7, 3)), part=LARGE),
         Case(hidden_peak(), part=LARGE, gradient=True),
+        Case(hidden_peak(30.0), part=LARGE),  # less than 10,000 apart
         Case((draw.normal(5, 1), draw.normal(7, 1), draw.normal(7, 3)), part="d_k = 1"),
         Case((draw.normal(5, 6), draw.normal(1, 6), draw.normal(1, 3)), part="a single key"),
     ]
