@@ -991,8 +991,14 @@ def cases_soft_lookup(draw):
     def make(dtype):
         return draw.normal(4, dtype=dtype), draw.normal(6, 4, dtype=dtype), draw.normal(6, 3, dtype=dtype)
 
+    def far_apart():
+        """The largest score is 4, whose power at temperature 1/512 is beyond float64."""
+        query, keys, values = (draw.normal(*shape, dtype=float64) for shape in ((5,), (7, 5), (7, 2)))
+        scores = keys @ query
+        return query * 4 / scores[scores.abs().argmax()], keys, values
+
     float64 = torch.float64
-    cold = draw.normal(5, dtype=float64), draw.normal(7, 5, dtype=float64), draw.normal(7, 2, dtype=float64)
+    cold = far_apart()
     return [
         *tensor_cases(make, leads=((),)),
         Case((draw.normal(9), draw.normal(5, 9), draw.normal(5, 9)), note="keys of width 9"),
