@@ -25,8 +25,12 @@ c.CourseDirectory.feedback_directory = os.path.join(gradebook, "feedback")
 c.CourseDirectory.solution_directory = os.path.join(gradebook, "solution")
 c.CourseDirectory.db_url = f"sqlite:///{root / gradebook / 'gradebook.db'}"
 c.CourseDirectory.ignore = [
-    ".ipynb_checkpoints", "*.pyc", "__pycache__", "feedback", "*.py",  # the lesson's text and answer key stay here
-]  # fmt: skip
+    ".ipynb_checkpoints",
+    "*.pyc",
+    "__pycache__",
+    "feedback",
+    "*.py",  # the lesson's text and answer key stay here
+]
 (root / gradebook).mkdir(parents=True, exist_ok=True)
 
 # Release: what a learner sees where the solution was, set where `course build` sets it, so that both make the same.

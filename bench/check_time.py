@@ -12,10 +12,10 @@ import time
 from dataclasses import replace
 
 from helpers.authoring.blocks import load_blocks
-from helpers.check.key import load_keys
-from helpers.check.observe import observe_all
-from helpers.check.report import as_html
-from helpers.check.verdict import decide
+from helpers.checking.key import load_keys
+from helpers.checking.observe import observe_all
+from helpers.checking.report import as_html
+from helpers.checking.verdict import decide
 from helpers.course import course
 
 REPEATS = 15

@@ -6,7 +6,6 @@ Light on purpose: importing it imports no torch, which `check` and the figures l
 COURSE = "attention-course"  # set-up cells look for this name, as other packages are called helpers too
 __version__ = "0.1.0"
 
-# Bound here, after the submodule of the same name is imported, so that `helpers.check` stays the function.
 from helpers.check import check  # noqa: E402
 from helpers.progress import progress  # noqa: E402
 

@@ -37,7 +37,7 @@ def remember(lesson: str, exercise: str, points: float, max_points: float, passe
 
 def progress() -> None:
     """Show what is done: a line for each lesson, with its points and the exercises that are still open."""
-    from helpers.check.key import FOLDER, load_keys
+    from helpers.checking.key import FOLDER, load_keys
 
     done = _read()
     lines = []

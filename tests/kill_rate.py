@@ -5,17 +5,17 @@ Run as a program it prints the table: `python -m tests.kill_rate`.
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 
 from helpers.authoring.blocks import load_blocks
 from helpers.authoring.keys import load_answer_key
-from helpers.check.key import make_key
-from helpers.check.observe import observe_all
-from helpers.check.verdict import decide
-from helpers.course import course
+from helpers.checking.making import make_key, wrong_answer
+from helpers.checking.observe import observe_all
+from helpers.checking.verdict import decide
+from helpers.course import course, load_source
 
 SEEDS = (0, 101, 202)  # 0 is the stored key's, the others are fresh inputs as the judge draws them
 
@@ -44,28 +44,27 @@ def exercises(lesson: str):
     return load_answer_key(course(), course().lesson(lesson)).exercises
 
 
-def definition(text: str, name: str) -> str:
-    """The source of one function or class in a module's text."""
-    for node in ast.parse(text).body:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
-            return ast.get_source_segment(text, node) + "\n"
-    raise LookupError(f"no definition of {name}")
+def right_forms(lesson: str) -> dict[str, tuple]:
+    """Other right forms of a lesson's exercises, by exercise: tests/right_forms/lesson_NN.py."""
+    path = Path(__file__).parent / "right_forms" / f"lesson_{lesson[:2]}.py"
+    return load_source(path, f"right_forms_{lesson[:2]}").FORMS if path.is_file() else {}
 
 
 def tally(lesson: str, exercise) -> Tally:
     """Judge every mistake and right form of one exercise on the inputs of every seed."""
     reference = getattr(load_blocks(course(), course().lesson(lesson)), exercise.name)
-    result = Tally(lesson, exercise.name, len(exercise.mistakes), right=1 + len(exercise.alternatives))
+    forms = (reference, *exercise.alternatives, *right_forms(lesson).get(exercise.name, ()))
+    result = Tally(lesson, exercise.name, len(exercise.mistakes), right=len(forms))
     verdicts = {}
     for seed in SEEDS:
         key = make_key(lesson, exercise, 100, False, reference, seed)
         # The reference is a block of this lesson, which the check refuses as an answer: judged as a stranger here.
         facts = type(key.facts)(key.name, "99_kill_rate", key.facts.forbidden, key.facts.time_limit)
-        for form in (reference, *exercise.alternatives):
+        for form in forms:
             verdict = decide(key, observe_all(form, key.cases, facts))
             verdicts.setdefault(("right", form), []).append((seed, verdict))
         for mistake in exercise.mistakes:
-            verdict = decide(key, observe_all(mistake.answer, key.cases, facts))
+            verdict = decide(key, observe_all(wrong_answer(mistake, reference), key.cases, facts))
             verdicts.setdefault(("wrong", mistake.name), []).append((seed, verdict))
     for (kind, which), found in verdicts.items():
         name = which if isinstance(which, str) else getattr(which, "__name__", str(which))

@@ -20,9 +20,14 @@ from playwright.sync_api import Page, sync_playwright
 
 ROOT = Path(__file__).parents[1]
 CHROMIUM_FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 # What lab offers to scripts on a page: the app. The list view is windowed, so that cells are counted in the model.
 RUN_ALL = """async () => {
   const app = window.jupyterapp;
@@ -61,10 +66,18 @@ def lab(folder: Path) -> Iterator[str]:
         "OMP_NUM_THREADS": "1",
     }
     command = [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
-        f"--IdentityProvider.token={token}", f"--notebook-dir={folder}", "--expose-app-in-browser",
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        "--no-browser",
+        "--allow-root",
+        "--ip=127.0.0.1",
+        f"--port={port}",
+        f"--IdentityProvider.token={token}",
+        f"--notebook-dir={folder}",
+        "--expose-app-in-browser",
         "--ServerApp.port_retries=0",
-    ]  # fmt: skip
+    ]
     with (settings / "log").open("w") as log:
         server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
         try:

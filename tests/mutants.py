@@ -22,11 +22,12 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
 from helpers.authoring.blocks import load_blocks
-from helpers.check.key import ExerciseKey, make_key
-from helpers.check.observe import Facts, observe_all
-from helpers.check.verdict import decide
+from helpers.checking.key import ExerciseKey
+from helpers.checking.making import definition, make_key
+from helpers.checking.observe import Facts, observe_all
+from helpers.checking.verdict import decide
 from helpers.course import course
-from tests.kill_rate import definition, exercises, lessons
+from tests.kill_rate import exercises, lessons
 
 SEED = 303
 SECONDS = 1.0

@@ -113,8 +113,8 @@ check(quiz_1=quiz_1)
 # The model answer mentions the variance of a sum.
 '''
 
-KEY = '''\
-from helpers.check.vocabulary import Exercise, Mistake, Quiz, tensor_cases
+KEY = """\
+from helpers.checking.vocabulary import Exercise, Mistake, Quiz, tensor_cases
 
 
 def cases_scaled_scores(draw):
@@ -137,7 +137,7 @@ exercises = [
     Exercise("halved", cases_halved, mistakes=[Mistake("doubled", "doubled", "Which way?", lambda x: x * 2)]),
 ]
 quizzes = [Quiz("quiz_1", "b", {"a": "That is the variance.", "b": "Yes."})]
-'''
+"""
 
 
 def make_small_course(root: Path) -> Path:

@@ -211,7 +211,6 @@ def home_and_lesson(root: Path):
     return home, home.lessons[0]
 
 
-
 def test_check_passes_on_what_was_just_built(own):
     before = built_files(own)
     result = run_command(own, "build", "--check")
@@ -232,7 +231,7 @@ def test_check_passes_on_what_was_just_built(own):
         (("course.toml", "= 83\nquiz_1 = 2", "= 82\nquiz_1 = 3"), ["answer_keys", "notebooks", "solutions"]),
     ],
     ids=["text", "solution", "hint", "case", "blocks", "student notebook", "solution notebook", "points"],
-)  # fmt: skip
+)
 def test_check_lists_what_is_out_of_date(own, change, stale):
     file, old, new = change
     path = own / file
@@ -355,8 +354,11 @@ def test_student_notebook_holds_no_solution(lesson):
         for name, answer in answers.items():
             leaks += [(cell["id"], name, text) for text in look(answer, cell.source) if not bug_hunt]
     assert leaks == []
-    model_answers = [cell.source for cell in solution(lesson).cells if cell.metadata.get("nbgrader", {}).get("solution")
-                     and cell.cell_type == "markdown"]  # fmt: skip
+    model_answers = [
+        cell.source
+        for cell in solution(lesson).cells
+        if cell.metadata.get("nbgrader", {}).get("solution") and cell.cell_type == "markdown"
+    ]
     released = "\n".join(cell.source for cell in notebook.cells)
     assert all(text not in released for text in model_answers)
 
@@ -406,10 +408,13 @@ def test_wings_import_each_other_only_as_the_house_allows():
                 name
                 for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
                 for name in (
-                    [node.module or ""] if isinstance(node, ast.ImportFrom)
-                    else [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                    [node.module or ""]
+                    if isinstance(node, ast.ImportFrom)
+                    else [alias.name for alias in node.names]
+                    if isinstance(node, ast.Import)
+                    else []
                 )
-            }  # fmt: skip
+            }
             assert not [name for name in modules if name.startswith(banned)], path
 
 
@@ -442,7 +447,7 @@ def test_helpers_import_no_torch():
     program = "import sys, helpers; print(callable(helpers.check), callable(helpers.progress), 'torch' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert result.stdout == "True True False\n", result.stderr
-    program = "import helpers, helpers.check.codec; print(callable(helpers.check))"
+    program = "import helpers, helpers.checking.codec; print(callable(helpers.check))"
     result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert result.stdout == "True\n", result.stderr
 
@@ -467,8 +472,9 @@ def set_up_cell(root: Path, clone: str = "") -> str:
 def run_set_up(folder: Path, source: str, installed: Path | None = None) -> subprocess.CompletedProcess:
     """Run the cell twice as a script in `folder`, without site-packages but with the folder `installed`."""
     script = folder / "cell.py"
-    script.write_text(f"{source}\n{source}\nimport helpers, sys\nprint(helpers.__file__)\n"
-                      "print(len(sys.path) - len(set(sys.path)))\n")  # fmt: skip
+    script.write_text(
+        f"{source}\n{source}\nimport helpers, sys\nprint(helpers.__file__)\nprint(len(sys.path) - len(set(sys.path)))\n"
+    )
     environment = {"PATH": os.environ["PATH"]} | ({"PYTHONPATH": str(installed)} if installed else {})
     return subprocess.run([sys.executable, "-S", script], cwd=folder, env=environment, capture_output=True, text=True)
 
@@ -586,7 +592,7 @@ def refusal(own: Path, old: str, new: str, file: str = f"solutions/{LESSON}/{LES
         ("\nquiz_1 = None", "\nhalf = 0  ### BEGIN SOLUTION\nquiz_1 = None", "quiz_1 needs one ### BEGIN SOLUTION"),
         ("axes.plot([1, 2])", "### BEGIN SOLUTION", "a solution stands outside an answer cell"),
     ],
-)  # fmt: skip
+)
 def test_a_lesson_that_breaks_a_rule_is_refused_in_words(tmp_path, old, new, said):
     root = tmp_path / "course"
     (root / "solutions" / LESSON).mkdir(parents=True)

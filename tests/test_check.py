@@ -8,12 +8,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.check.codec import BadTree, Odd, dumps, loads, plain
-from helpers.check.key import UnsoundKey, key_to_tree, load_keys, make_key, save_keys
-from helpers.check.observe import Facts, Observation, observe, observe_all
-from helpers.check.report import as_html, as_text
-from helpers.check.verdict import decide, decide_quiz
-from helpers.check.vocabulary import Case, Draw, Exercise, Mistake, Quiz, Raises, tensor_cases
+from helpers.checking.codec import BadTree, Odd, dumps, loads, plain
+from helpers.checking.key import key_to_tree, load_keys, save_keys
+from helpers.checking.making import UnsoundKey, make_key
+from helpers.checking.observe import Facts, Observation, observe, observe_all
+from helpers.checking.report import as_html, as_text
+from helpers.checking.verdict import decide, decide_quiz
+from helpers.checking.vocabulary import Case, Draw, Exercise, Mistake, Quiz, Raises, tensor_cases
 
 LESSON = "50_test"
 
@@ -44,12 +45,16 @@ def cases(draw):
 
 
 EXERCISE = Exercise(
-    "weights_of", cases, axes=("query", "key"), forbidden=("softmax",), instead="build it from exp and sum.",
+    "weights_of",
+    cases,
+    axes=("query", "key"),
+    forbidden=("softmax",),
+    instead="build it from exp and sum.",
     mistakes=[
         Mistake("over_queries", "a softmax over the queries", "Which sums should be 1?", over_queries),
         Mistake("unstable", "exp of large scores overflows", "What may be taken off every score?", unstable),
     ],
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -319,11 +324,22 @@ def test_a_key_whose_reference_fails_is_refused():
 @pytest.mark.parametrize(
     "tree",
     [
-        None, True, 3, -0.5, float("inf"), "ä", [1, [2, (3,)]], {"a": torch.tensor(2.0), 3: None, (1, 2): "b"},
-        torch.arange(6).reshape(2, 3), torch.zeros(0, 3), torch.tensor(True), torch.tensor(1, dtype=torch.int32),
-        torch.tensor([1.5], dtype=torch.bfloat16), Odd("set"),
+        None,
+        True,
+        3,
+        -0.5,
+        float("inf"),
+        "ä",
+        [1, [2, (3,)]],
+        {"a": torch.tensor(2.0), 3: None, (1, 2): "b"},
+        torch.arange(6).reshape(2, 3),
+        torch.zeros(0, 3),
+        torch.tensor(True),
+        torch.tensor(1, dtype=torch.int32),
+        torch.tensor([1.5], dtype=torch.bfloat16),
+        Odd("set"),
     ],
-)  # fmt: skip
+)
 def test_trees_travel_as_bytes(tree):
     back = loads(dumps(plain(tree)))
     assert str(back) == str(plain(tree))

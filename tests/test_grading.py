@@ -15,8 +15,8 @@ import nbformat
 import pytest
 
 from helpers.__main__ import main
-from helpers.check.observe import observe_all
-from helpers.check.verdict import decide
+from helpers.checking.observe import observe_all
+from helpers.checking.verdict import decide
 from helpers.grading import sample_class
 from helpers.grading.batch import batch_seed, grade_lesson
 from helpers.grading.folders import ROOT, load
@@ -127,8 +127,8 @@ PATCHES = {
     "assert": "import builtins\nbuiltins.AssertionError = type('Fine', (Exception,), {})\n",
     "allclose": "import torch\ntorch.allclose = torch.equal = torch.isclose = lambda *a, **k: True\n",
     "testing": "import torch.testing\ntorch.testing.assert_close = lambda *a, **k: None\n",
-    "check": "import helpers.check as c\nc.check = lambda *a, **k: 20\ncheck = c.check\n",
-    "verdict": "import helpers.check.verdict as v\nv.decide = lambda *a, **k: 'full'\n",
+    "check": "import sys\nc = sys.modules['helpers.check']\nc.check = lambda *a, **k: 20\ncheck = c.check\n",
+    "verdict": "import helpers.checking.verdict as v\nv.decide = lambda *a, **k: 'full'\n",
 }
 
 
@@ -167,8 +167,11 @@ def submissions(lesson, port, tmp_path_factory):
         "checks-copied": ({"scaled_scores": WRONG}, check_cells(lambda cell: [cell, cell, cell]), zero),
         "two-cells": (
             {"scaled_scores": "    # the rest stands above\nscaled_scores = finish(start)"},
-            before_cell("scaled_scores", solution.replace("def scaled_scores", "def start")
-                        + "\ndef finish(f):\n    return lambda Q, K: f(Q, K)"),
+            before_cell(
+                "scaled_scores",
+                solution.replace("def scaled_scores", "def start")
+                + "\ndef finish(f):\n    return lambda Q, K: f(Q, K)",
+            ),
             points(lesson),
         ),
         "helper": (
@@ -181,11 +184,14 @@ def submissions(lesson, port, tmp_path_factory):
         "network": ({"scaled_scores": CALL_HOME.format(port=port[0])}, None, zero),
         "writes": ({"scaled_scores": WRITE_OUTSIDE.format(places=places) + solution}, None, points(lesson)),
         "later-pays-once": (
-            {"scaled_scores": WRONG, "head_scores": "def head_scores(x, W_q, W_k):\n"
-             "    return scaled_scores(x @ W_q.mT, x @ W_k.mT)"},
-            None, zero,
+            {
+                "scaled_scores": WRONG,
+                "head_scores": "def head_scores(x, W_q, W_k):\n    return scaled_scores(x @ W_q.mT, x @ W_k.mT)",
+            },
+            None,
+            zero,
         ),
-    }  # fmt: skip
+    }
     for name, patch in PATCHES.items():
         made[f"patched-{name}"] = ({"scaled_scores": patch + WRONG}, None, zero)
     return made
@@ -217,9 +223,13 @@ def full_answers(lesson, changed):
 
 def nbgrader(*arguments, gradebook):
     return subprocess.run(
-        [sys.executable, "-m", "nbgrader", *arguments], cwd=ROOT, text=True, capture_output=True, timeout=500,
+        [sys.executable, "-m", "nbgrader", *arguments],
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        timeout=500,
         env=os.environ | {"COURSE_GRADEBOOK": str(gradebook)},
-    )  # fmt: skip
+    )
 
 
 def course_grade(*arguments, gradebook, code="", **environment):
@@ -227,8 +237,12 @@ def course_grade(*arguments, gradebook, code="", **environment):
     program = f"{code}\nimport sys\nfrom helpers.__main__ import main\nsys.exit(main(sys.argv[1:]))\n"
     return subprocess.run(
         [sys.executable, "-c", program, "grade", *arguments, "--gradebook", str(gradebook)],
-        cwd=ROOT, text=True, capture_output=True, timeout=300, env=os.environ | environment,
-    )  # fmt: skip
+        cwd=ROOT,
+        text=True,
+        capture_output=True,
+        timeout=300,
+        env=os.environ | environment,
+    )
 
 
 def recorded(folders):
@@ -239,10 +253,11 @@ def recorded(folders):
         return {
             handed_in.student.id: {
                 grade.name.removeprefix("check_"): (grade.auto_score, grade.extra_credit, grade.needs_manual_grade)
-                for notebook in handed_in.notebooks for grade in notebook.grades
+                for notebook in handed_in.notebooks
+                for grade in notebook.grades
             }
             for handed_in in gradebook.assignment_submissions(LESSON)
-        }  # fmt: skip
+        }
 
 
 def scores(folders):
@@ -474,9 +489,16 @@ def test_outputs_of_learners_are_text_pictures_and_harmless_html():
         assert bad not in page
     assert '<img alt="a" src="data:image/png;base64,AA==">' in page
     kept = safe_output(
-        {"output_type": "execute_result", "data": {"text/plain": ["a", "b"], "application/javascript": "alert(1)",
-                                                   "image/png": "not base64!", "image/svg+xml": "<svg onload=a()>"}}
-    )  # fmt: skip
+        {
+            "output_type": "execute_result",
+            "data": {
+                "text/plain": ["a", "b"],
+                "application/javascript": "alert(1)",
+                "image/png": "not base64!",
+                "image/svg+xml": "<svg onload=a()>",
+            },
+        }
+    )
     assert kept["data"] == {"text/plain": "ab"} and kept["output_type"] == "display_data"
     assert safe_output({"output_type": "widget"}) is None
 

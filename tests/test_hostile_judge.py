@@ -131,18 +131,18 @@ ATTACKS = {
     """,
     "patched observer": """
         import sys, torch
-        import helpers.check.observe as observing, helpers.check.codec as codec
+        import helpers.checking.observe as observing, helpers.checking.codec as codec
         old = observing.observe
         def forged(answer, case, facts, scan=True):
             seen = old(answer, case, facts, scan)
             seen.error, seen.forbidden, seen.changed = None, [], []
             return seen
         observing.observe = forged
-        import helpers.check.compare, helpers.check.verdict
-        helpers.check.compare.difference = lambda *a, **k: None
-        helpers.check.verdict.decide = lambda key, *a, **k: key.points
+        import helpers.checking.compare, helpers.checking.verdict
+        helpers.checking.compare.difference = lambda *a, **k: None
+        helpers.checking.verdict.decide = lambda key, *a, **k: key.points
     """,
-}  # fmt: skip
+}
 
 # Each is `dot_scores` itself: whatever happens in it, the others keep their points.
 HOSTILE_ANSWERS = {
@@ -185,7 +185,7 @@ HOSTILE_ANSWERS = {
     for thing in gc.get_objects():
         if isinstance(thing, dict) and "expected" in thing: return thing["expected"][0]
     return Q""",
-}  # fmt: skip
+}
 
 
 def dedent(source: str) -> str:
@@ -278,10 +278,11 @@ def test_numbers_of_the_visible_check_do_not_pass(judge):
 def test_an_error_is_charged_once(judge):
     cells = with_answer(honest_cells(judge), "dot_scores", "def dot_scores(Q, K):\n    return 2 * Q @ K.mT")
     cells = with_answer(
-        cells, "fixed_self_scores",
+        cells,
+        "fixed_self_scores",
         "def fixed_self_scores(x, W_q, W_k):\n    return helper(project(x, W_q), project(x, W_k))\n"
         "def helper(Q, K):\n    return dot_scores(Q, K)",
-    )  # fmt: skip
+    )
     result = judge.judge_cells(cells)
     assert scores(result) == full_scores(judge) | {"dot_scores": 0}
     assert "reference in place of dot_scores" in result.verdicts["fixed_self_scores"].message
@@ -296,8 +297,13 @@ def test_a_wrong_answer_is_not_saved_by_the_reference(judge):
 
 def test_blank_and_odd_answers(judge, neighbors):
     stub = "def dot_scores(Q, K):\n    raise NotImplementedError"
-    for source, mistake in [(stub, "not_answered"), ("", "not_answered"), ("dot_scores = None", "not_answered"),
-                            ("dot_scores = 3", "wrong_type"), ("def dot_scores(:", "raises")]:  # fmt: skip
+    for source, mistake in [
+        (stub, "not_answered"),
+        ("", "not_answered"),
+        ("dot_scores = None", "not_answered"),
+        ("dot_scores = 3", "wrong_type"),
+        ("def dot_scores(:", "raises"),
+    ]:
         result = judge.judge_cells(with_answer(honest_cells(judge), "dot_scores", source))
         assert result.verdicts["dot_scores"].mistake == mistake
         assert scores(result) == full_scores(judge) | {"dot_scores": 0}
@@ -345,8 +351,9 @@ def test_a_wrong_reference_stops_the_grader(judge, monkeypatch):
 
 
 def test_points_for_nothing_stop_the_grader(judge, monkeypatch):
-    monkeypatch.setattr(judging, "not_answered", lambda key: dataclasses.replace(
-        judging.refused(key, "not_answered", ""), points=1.0))  # fmt: skip
+    monkeypatch.setattr(
+        judging, "not_answered", lambda key: dataclasses.replace(judging.refused(key, "not_answered", ""), points=1.0)
+    )
     with pytest.raises(GraderBroken, match="a blank submission scored 1"):
         judge.self_test()
 

@@ -79,8 +79,12 @@ def test_an_ordinary_submission_comes_through_as_it_is(read):
     assert names(submission) == WHOLE
     judged = judge_input(submission, RELEASE)
     assert [(c.kind, c.name) for c in judged] == [
-        ("code", None), ("answer", "first"), ("check", "first"), ("answer", "second"), ("check", "second"),
-    ]  # fmt: skip
+        ("code", None),
+        ("answer", "first"),
+        ("check", "first"),
+        ("answer", "second"),
+        ("check", "second"),
+    ]
     assert judged[1].source == "def first(): return 1"
     assert submission.cells[-1].source == "Because of the width."
 

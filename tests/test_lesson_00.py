@@ -106,11 +106,14 @@ def text_of(cell):
 def test_printed_numbers_of_the_solution_notebook():
     shown = "\n".join(text_of(cell) for cell in notebook("solutions") if cell["cell_type"] == "code")
     for expected in (
-        "[[-2.,  0.,  4.],", "[-1.,  0.,  0.]]",  # the square table, centered wrongly
-        "[[3., 2.],", "[4., 1.]]",  # the Jacobian
-        "tensor([0.3000, 0.4000])", "tensor([0.3000, 0.4100])",  # promised and found
+        "[[-2.,  0.,  4.],",
+        "[-1.,  0.,  0.]]",  # the square table, centered wrongly
+        "[[3., 2.],",
+        "[4., 1.]]",  # the Jacobian
+        "tensor([0.3000, 0.4000])",
+        "tensor([0.3000, 0.4100])",  # promised and found
         "tensor([11.,  4.]) tensor([11.,  4.])",  # the gradient, both ways
-    ):  # fmt: skip
+    ):
         assert expected in shown
 
 

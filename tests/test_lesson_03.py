@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers.blocks import lesson_03
-from helpers.check.views import VIEWS
+from helpers.checking.views import VIEWS
 from helpers.figures import query_key as figures
 
 torch.set_num_threads(1)

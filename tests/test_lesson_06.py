@@ -11,10 +11,10 @@ from torch import nn
 
 from helpers.authoring.blocks import load_blocks
 from helpers.blocks import lesson_04, lesson_06
-from helpers.check.compare import difference
-from helpers.check.key import make_key
-from helpers.check.observe import Facts, observe_all
-from helpers.check.verdict import decide
+from helpers.checking.compare import difference
+from helpers.checking.making import make_key
+from helpers.checking.observe import Facts, observe_all
+from helpers.checking.verdict import decide
 from helpers.course import course
 from helpers.explore import softmax as explore
 from helpers.figures import softmax as figures
@@ -26,13 +26,15 @@ DTYPES = st.sampled_from([torch.float32, torch.float64])
 LEADS = st.sampled_from([(), (2,), (3, 2)])
 SEEDS = st.integers(0, 10_000)
 SIZES = st.integers(1, 6)
-TABLE = torch.tensor([
-    [1.00, 0.20, 0.10, 0.10, 0.05],
-    [0.20, 1.00, 0.40, 0.30, 0.10],
-    [0.10, 0.40, 1.00, 0.50, 0.20],
-    [0.10, 0.30, 0.50, 1.00, 0.60],
-    [0.05, 0.10, 0.20, 0.60, 1.00],
-])  # fmt: skip
+TABLE = torch.tensor(
+    [
+        [1.00, 0.20, 0.10, 0.10, 0.05],
+        [0.20, 1.00, 0.40, 0.30, 0.10],
+        [0.10, 0.40, 1.00, 0.50, 0.20],
+        [0.10, 0.30, 0.50, 1.00, 0.60],
+        [0.05, 0.10, 0.20, 0.60, 1.00],
+    ]
+)
 
 
 def random(seed, *shape, dtype=torch.float64):
@@ -245,7 +247,7 @@ FORBIDDEN = [
     ("softmax_backward", forward_mode),
     ("softmax_backward", lambda p, grad: torch._softmax_backward_data(grad, p, -1, p.dtype)),
     ("streaming_softmax", lambda s, v: (torch.softmax(torch.cat(s, -1), -1).unsqueeze(-1) * torch.cat(v, -2)).sum(-2)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "answer"), FORBIDDEN, ids=[f"{i}-{name}" for i, (name, _) in enumerate(FORBIDDEN)])

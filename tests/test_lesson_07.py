@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers.blocks import lesson_07
-from helpers.check.scenarios import largest_tensor
+from helpers.checking.scenarios import largest_tensor
 from helpers.figures import value_weighting as figures
 
 torch.set_num_threads(1)
@@ -212,10 +212,15 @@ def test_pictures_say_their_numbers():
     out, weights = lesson_07.attention(Q, K, V)
     assert "eat 0.6368" in figures.context_parts(weights[1], V, TOKENS).alt
     assert "is 1.12, short 0.00" in figures.shifts(V, out, weights, TOKENS).alt
-    assert "person 0.5, action 0.25, place 2.25" in figures.bag_of_words(
-        torch.tensor([0.25, 0.25, 0.5]), torch.tensor([[2.0, 0, 0], [0, 1, 1], [0, 0, 4]]), figures.JANE,
-        ["person", "action", "place"],
-    ).alt  # fmt: skip
+    assert (
+        "person 0.5, action 0.25, place 2.25"
+        in figures.bag_of_words(
+            torch.tensor([0.25, 0.25, 0.5]),
+            torch.tensor([[2.0, 0, 0], [0, 1, 1], [0, 0, 4]]),
+            figures.JANE,
+            ["person", "action", "place"],
+        ).alt
+    )
     assert "output (4, 8, 16)" in figures.head_shapes(4, 8, 32, 16).alt
     assert "by 0.143 and river by 0.0006" in figures.bank().alt
     assert "The blend lasts 17.3 minutes" in figures.search_shares(torch.tensor([2.0, 0, 1]), 1.0).alt

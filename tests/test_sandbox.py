@@ -199,8 +199,13 @@ time.sleep(100)
 
 
 def test_a_dead_or_silent_submission_is_told_apart(box):
-    for source, reason in [("import os; os._exit(0)", "died"), ("import signal, time\nsignal.alarm = None\n"
-                           "signal.setitimer(signal.ITIMER_REAL, 0)\ntime.sleep(100)", "too slow")]:  # fmt: skip
+    for source, reason in [
+        ("import os; os._exit(0)", "died"),
+        (
+            "import signal, time\nsignal.alarm = None\nsignal.setitimer(signal.ITIMER_REAL, 0)\ntime.sleep(100)",
+            "too slow",
+        ),
+    ]:
         with box.submission() as submission:
             with pytest.raises(Lost) as lost:
                 submission.ask({"do": "cell", "id": "cell", "source": source, "seconds": 1}, 3)
@@ -239,7 +244,7 @@ def test_the_worker_dies_with_the_grader(tmp_path):
 def test_the_copy_of_the_wing_holds_no_answer_of_this_lesson_or_later(tmp_path):
     stage_wing(tmp_path / "course", LESSON)
     files = {path.relative_to(tmp_path / "course").as_posix() for path in (tmp_path / "course").rglob("*")}
-    assert "worker.py" in files and "helpers/check/observe.py" in files
+    assert "worker.py" in files and "helpers/checking/observe.py" in files
     assert not [name for name in files if name.startswith(("helpers/grading", "helpers/authoring", "solutions"))]
     for name in files:
         if name.startswith("helpers/blocks/lesson_"):

@@ -10,8 +10,9 @@ import torch
 
 from helpers.authoring.blocks import load_blocks
 from helpers.authoring.text import BuildError, LessonText
-from helpers.check.key import ExerciseKey, UnsoundKey, key_to_tree, load_keys, make_key, save_keys
-from helpers.check.vocabulary import Quiz
+from helpers.checking.key import ExerciseKey, key_to_tree, load_keys, save_keys
+from helpers.checking.making import UnsoundKey, make_key
+from helpers.checking.vocabulary import Quiz
 from helpers.course import Course, Lesson, load_source
 
 SEED = 0
@@ -43,8 +44,9 @@ def make_keys(course: Course, text: LessonText) -> list[ExerciseKey]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # known mistakes may warn: they are wrong on purpose
             for name in text.answers:
-                item, bonus = described[name], name in lesson.bonus
+                bonus = name in lesson.bonus
                 points = (lesson.bonus if bonus else lesson.points).get(name, 0)
+                item = described[name]
                 reference = None if isinstance(item, Quiz) else getattr(blocks, name)
                 keys.append(make_key(lesson.name, item, points, bonus, reference, SEED))
     except UnsoundKey as error:

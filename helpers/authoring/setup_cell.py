@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from helpers.course import Course
 
-CELL = '''\
+CELL = """\
 #@title Set-up: run this first, and again after a restart (it finds the course)
 def set_up(lesson, version, clone, tag):
     import importlib.metadata, pathlib, shutil, subprocess, sys, zipfile
@@ -29,7 +29,7 @@ def set_up(lesson, version, clone, tag):
                          "Remove it (pip uninstall helpers), restart the kernel and run this cell again.")
     from helpers import setup
     setup.start(lesson)
-'''
+"""
 
 
 def set_up_source(course: Course, lesson: str) -> str:

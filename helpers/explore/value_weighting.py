@@ -27,5 +27,7 @@ def video_search():
     far = widgets.FloatSlider(value=1.0, min=0, max=3, step=0.1, description="query: far away")
     panel(
         lambda temperature, cooking, far: search_shares(torch.tensor([cooking, 0.0, far]), temperature),
-        temperature=temperature, cooking=cooking, far=far,
-    )  # fmt: skip
+        temperature=temperature,
+        cooking=cooking,
+        far=far,
+    )

@@ -25,9 +25,17 @@ def arcs_and_heatmap(weights: torch.Tensor, tokens: list[str], title: str = "", 
                 side = 1 if key > query else -1
                 start, end = (query + 0.06 * side, 0.11 * side), (key - 0.06 * side, 0.11 * side)
                 arc = FancyArrowPatch(
-                    start, end, connectionstyle=f"arc3,rad={-BEND}", arrowstyle="-|>", mutation_scale=14,
-                    linewidth=0.6 + 4 * weight, color=BLUE, alpha=0.35 + 0.6 * weight, shrinkA=0, shrinkB=0,
-                )  # fmt: skip
+                    start,
+                    end,
+                    connectionstyle=f"arc3,rad={-BEND}",
+                    arrowstyle="-|>",
+                    mutation_scale=14,
+                    linewidth=0.6 + 4 * weight,
+                    color=BLUE,
+                    alpha=0.35 + 0.6 * weight,
+                    shrinkA=0,
+                    shrinkB=0,
+                )
                 left.add_patch(arc)
                 peak = side * (0.11 + BEND / 2 * abs(key - query) + 0.1)
                 left.text((query + key) / 2, peak, f"{weight:.2f}", ha="center", va="center")

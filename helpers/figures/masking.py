@@ -24,11 +24,14 @@ def _draw_mask(ax, seen, rows, columns):
     for i in range(seen.shape[0]):
         for j in range(seen.shape[1]):
             yes = bool(seen[i, j])
-            ax.text(j, i, "yes" if yes else "·", ha="center", va="center", fontsize=8,
-                    color="white" if yes else "0.5")  # fmt: skip
+            ax.text(j, i, "yes" if yes else "·", ha="center", va="center", fontsize=8, color="white" if yes else "0.5")
         if not seen[i].any():
-            ax.plot([-0.5, seen.shape[1] - 0.5, seen.shape[1] - 0.5, -0.5, -0.5],
-                    [i - 0.5, i - 0.5, i + 0.5, i + 0.5, i - 0.5], color=RED, linewidth=2)  # fmt: skip
+            ax.plot(
+                [-0.5, seen.shape[1] - 0.5, seen.shape[1] - 0.5, -0.5, -0.5],
+                [i - 0.5, i - 0.5, i + 0.5, i + 0.5, i - 0.5],
+                color=RED,
+                linewidth=2,
+            )
     for line in range(1, seen.shape[0]):
         ax.axhline(line - 0.5, color="white", linewidth=1)
     for line in range(1, seen.shape[1]):
@@ -132,8 +135,15 @@ def before_or_after(tokens, scores, mask) -> Picture:
         for i, row in enumerate(table.tolist()):
             for j, value in enumerate(row):
                 if not math.isnan(value):
-                    ax.text(j, i, f"{value:.3f}", ha="center", va="center", fontsize=9,
-                            color="white" if value > 0.7 else BLACK)  # fmt: skip
+                    ax.text(
+                        j,
+                        i,
+                        f"{value:.3f}",
+                        ha="center",
+                        va="center",
+                        fontsize=9,
+                        color="white" if value > 0.7 else BLACK,
+                    )
         ax.set_title(title)
     axes[0].set_ylabel("query")
     numbers = ", ".join(f"{value:.3f}" for value in after.sum(-1).tolist())
@@ -275,8 +285,13 @@ def repairs(tokens, scores) -> Picture:
     figure, ax = new_figure(7.6, 2.4)
     ax.axis("off")
     cells = [["  ".join(_short(v) for v in part) for part in row] for row in rows]
-    table = ax.table(cells, rowLabels=list(treatments), colLabels=["value of the row", "gradient at its scores"],
-                     cellLoc="center", loc="center")  # fmt: skip
+    table = ax.table(
+        cells,
+        rowLabels=list(treatments),
+        colLabels=["value of the row", "gradient at its scores"],
+        cellLoc="center",
+        loc="center",
+    )
     table.scale(1, 1.7)
     for (i, j), cell in table.get_celld().items():
         if i > 0 and j >= 0:

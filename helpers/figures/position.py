@@ -45,8 +45,9 @@ def counting(length: int = 16) -> Picture:
     bits = (places[:, None] >> np.arange(4)) & 1
     waves = hands(places, 16).imag[:, :4]
     figure, axes = new_figure(8.2, 5.0, columns=2)
-    heatmap(axes[0], bits, columns=["every 1", "every 2", "every 4", "every 8"], cmap="Greys", vmin=0, vmax=1.6,
-            digits=0)  # fmt: skip
+    heatmap(
+        axes[0], bits, columns=["every 1", "every 2", "every 4", "every 8"], cmap="Greys", vmin=0, vmax=1.6, digits=0
+    )
     heatmap(axes[1], waves, columns=["6", "20", "63", "199"], cmap=SIGNED, vmin=-1, vmax=1)
     axes[0].set_title("binary digits")
     axes[0].set_xlabel("flips after so many steps")
@@ -96,8 +97,16 @@ def position_dots(length: int = 48, d_model: int = 32) -> Picture:
     axes[0].set_title("dot product of two rows")
     figure.colorbar(image, ax=axes[0], shrink=0.85)
     for start, color in zip((5, 24, 40), CYCLE, strict=False):
-        axes[1].plot(np.arange(length) - start, dots[start], color=color, marker="o", markersize=3, linewidth=1,
-                     alpha=0.8, label=f"from place {start}")  # fmt: skip
+        axes[1].plot(
+            np.arange(length) - start,
+            dots[start],
+            color=color,
+            marker="o",
+            markersize=3,
+            linewidth=1,
+            alpha=0.8,
+            label=f"from place {start}",
+        )
     axes[1].set_xlabel("distance")
     axes[1].set_ylabel("dot product")
     axes[1].set_title("one curve for all places")
@@ -120,8 +129,12 @@ def _circle(ax):
 
 
 def _arrow(ax, point, color, label=None):
-    ax.annotate("", xy=(point.real, point.imag), xytext=(0, 0),
-                arrowprops={"arrowstyle": "-|>", "color": color, "lw": 2, "shrinkA": 0, "shrinkB": 0})  # fmt: skip
+    ax.annotate(
+        "",
+        xy=(point.real, point.imag),
+        xytext=(0, 0),
+        arrowprops={"arrowstyle": "-|>", "color": color, "lw": 2, "shrinkA": 0, "shrinkB": 0},
+    )
     if label is not None:
         ax.text(1.17 * point.real, 1.17 * point.imag, label, color=color, ha="center", va="center")
 

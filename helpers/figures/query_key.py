@@ -29,15 +29,28 @@ def draw_wires(ax, tokens, edges, title="", color=BLUE, digits=2):
             continue
         bend = -0.35 - 0.1 * abs(key - query)
         arrow = FancyArrowPatch(
-            (gap * query, 0), (gap * key, 0), connectionstyle=f"arc3,rad={bend}", arrowstyle="-|>",
-            mutation_scale=13, lw=width, color=color, shrinkA=16, shrinkB=16,
-        )  # fmt: skip
+            (gap * query, 0),
+            (gap * key, 0),
+            connectionstyle=f"arc3,rad={bend}",
+            arrowstyle="-|>",
+            mutation_scale=13,
+            lw=width,
+            color=color,
+            shrinkA=16,
+            shrinkB=16,
+        )
         ax.add_patch(arrow)
         top = -bend * gap * (key - query) / 2
         ax.text(
-            gap * (query + key) / 2, top, f"{weight:.{digits}f}", ha="center", va="center", fontsize=9, zorder=3,
+            gap * (query + key) / 2,
+            top,
+            f"{weight:.{digits}f}",
+            ha="center",
+            va="center",
+            fontsize=9,
+            zorder=3,
             bbox={"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"},
-        )  # fmt: skip
+        )
     for i, token in enumerate(tokens):
         box = {"boxstyle": "round,pad=0.3", "fc": "white", "ec": "0.55"}
         ax.text(gap * i, 0, token, ha="center", va="center", bbox=box, zorder=3)
@@ -312,8 +325,12 @@ def transitions(chain, tokens) -> Picture:
     figure, ax = new_figure(1.8 + 0.8 * len(tokens), 1.0 + 0.5 * len(tokens))
     heatmap(ax, chain, tokens, tokens, vmin=0, vmax=1)
     ax.set(title="P(next | current)", xlabel="next", ylabel="current")
-    rows = [f"after {a} comes {b} with {chain[i, j]:.2f}" for i, a in enumerate(tokens)
-            for j, b in enumerate(tokens) if chain[i, j] > 0]  # fmt: skip
+    rows = [
+        f"after {a} comes {b} with {chain[i, j]:.2f}"
+        for i, a in enumerate(tokens)
+        for j, b in enumerate(tokens)
+        if chain[i, j] > 0
+    ]
     return Picture(figure, f"Table of a Markov chain: {'; '.join(rows)}.")
 
 

@@ -100,9 +100,10 @@ def slopes_against_width(widths=(1, 4, 16, 64, 256, 1024), keys: int = 6, querie
     """Median of the largest slope of softmax against the width, without scaling and with two divisors."""
     figure, ax = new_figure(6.8, 3.8)
     rules = [
-        ("not divided", lambda d: 1.0, ORANGE, "o-"), ("divided by √$d_k$", math.sqrt, BLUE, "s-"),
+        ("not divided", lambda d: 1.0, ORANGE, "o-"),
+        ("divided by √$d_k$", math.sqrt, BLUE, "s-"),
         ("divided by $d_k$", float, GREEN, "^--"),
-    ]  # fmt: skip
+    ]
     ends = []
     for name, divisor, color, style in rules:
         slopes = [float(largest_slope(random_scores(d, queries, keys) / divisor(d)).median()) for d in widths]

@@ -149,8 +149,11 @@ def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
     """Three steps of the backward pass: g, g minus its average under p, and that times p."""
     p, g = torch.tensor(p), torch.tensor(g)
     average = float((p * g).sum())
-    steps = [("gradient g at the weights", g), (f"minus the average {average:g}", g - average),
-             ("times p: gradient at the scores", p * (g - average))]  # fmt: skip
+    steps = [
+        ("gradient g at the weights", g),
+        (f"minus the average {average:g}", g - average),
+        ("times p: gradient at the scores", p * (g - average)),
+    ]
     figure, axes = new_figure(9.6, 3.0, 1, 3)
     names = [f"$p_{i + 1}$ = {v:g}" for i, v in enumerate(p.tolist())]
     said = []
@@ -200,4 +203,3 @@ def streamed(scores: torch.Tensor, values: torch.Tensor, block: int, seen: int) 
         f"weighted mean of the values {mean:.4f}; over all scores at once it is {exact:.4f}."
     )
     return Picture(figure, alt)
-

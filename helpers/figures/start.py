@@ -39,9 +39,14 @@ def _memory(ax, numbers, colors, title):
     """One line of boxes: the numbers as they lie in memory."""
     for i, (number, color) in enumerate(zip(numbers, colors, strict=True)):
         ax.text(
-            i, 0, str(int(number)), ha="center", va="center", fontsize=10,
+            i,
+            0,
+            str(int(number)),
+            ha="center",
+            va="center",
+            fontsize=10,
             bbox={"boxstyle": "square,pad=0.35", "facecolor": color, "alpha": 0.35, "edgecolor": "none"},
-        )  # fmt: skip
+        )
     ax.set_xlim(-0.7, len(numbers) - 0.3)
     ax.set_ylim(-0.5, 0.5)
     ax.set_title(title)
@@ -179,6 +184,13 @@ def _shape_box(ax, axis, row, size, outcome, fits):
     if row == 2 and not fits and not clash:
         color = "#999999"
     ax.text(
-        axis, -row, text, ha="center", va="center", fontsize=13, family="monospace", color=color,
+        axis,
+        -row,
+        text,
+        ha="center",
+        va="center",
+        fontsize=13,
+        family="monospace",
+        color=color,
         bbox={"boxstyle": "square,pad=0.45", "facecolor": "white", "edgecolor": color, "linestyle": style},
-    )  # fmt: skip
+    )

@@ -11,8 +11,15 @@ from matplotlib.figure import Figure
 
 # Okabe and Ito's palette (2008), in the order in which figures use it.
 BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, BLACK = (
-    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000",
-)  # fmt: skip
+    "#0072B2",
+    "#E69F00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#D55E00",
+    "#F0E442",
+    "#000000",
+)
 CYCLE = (BLUE, ORANGE, GREEN, PINK, SKY, RED)
 WEIGHTS = "Blues"  # from 0 up: attention weights, probabilities
 SIGNED = "PuOr"  # around 0: scores, embeddings, differences

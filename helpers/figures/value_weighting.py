@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from helpers.check.scenarios import largest_tensor
+from helpers.checking.scenarios import largest_tensor
 from helpers.figures.style import BLUE, CYCLE, GREEN, ORANGE, PINK, RED, SIGNED, SKY, Picture, heatmap, new_figure
 
 JANE = ["jane", "visits", "africa"]
@@ -21,9 +21,12 @@ def bag_of_words(weights: torch.Tensor, V: torch.Tensor, tokens: list[str], chan
     top = float(V.max())
     named = [f"{token} × {weight:g}" for token, weight in zip(tokens, weights.tolist(), strict=True)]
     for ax, matrix, rows, title in zip(
-        axes, (V, parts, out[None]), (tokens, named, ["visits"]), ("values", "times their weights", "added up"),
+        axes,
+        (V, parts, out[None]),
+        (tokens, named, ["visits"]),
+        ("values", "times their weights", "added up"),
         strict=True,
-    ):  # fmt: skip
+    ):
         heatmap(ax, matrix, rows, channels, vmin=0, vmax=top)
         ax.set_title(title)
     axes[2].set_box_aspect(1 / 3)
@@ -68,8 +71,9 @@ def triangle(scores: torch.Tensor) -> Picture:
         ax.plot([px, float(context[0])], [py, float(context[1])], color=color, lw=0.5 + 5 * weight, alpha=0.7)
         ax.plot([px], [py], "o", ms=9, color=color)
         above = py > 3
-        ax.annotate(f"{token} ({px:g}, {py:g})", (px, py), (0, 9 if above else -17), textcoords="offset points",
-                    ha="center")  # fmt: skip
+        ax.annotate(
+            f"{token} ({px:g}, {py:g})", (px, py), (0, 9 if above else -17), textcoords="offset points", ha="center"
+        )
     ax.plot([float(context[0])], [float(context[1])], "*", ms=16, color="black")
     ax.set(xlim=(0, 6), ylim=(0, 5.5), xlabel="channel 0", ylabel="channel 1", title="values, and their mixture (star)")
     drawn = bars.bar(JANE, weights.tolist(), color=CYCLE[:3])
@@ -87,21 +91,29 @@ def head_shapes(B: int, T: int, C: int, width: int) -> Picture:
     """The way of a batch through one head, as boxes with shapes."""
     figure, ax = new_figure(9.6, 3.5)
     boxes = [
-        ("x", (B, T, C), 0.0, 1.0, "white"), ("queries", (B, T, width), 2.1, 2.0, BLUE),
-        ("keys", (B, T, width), 2.1, 1.0, BLUE), ("values", (B, T, width), 2.1, 0.0, ORANGE),
-        ("scores", (B, T, T), 4.2, 1.5, BLUE), ("weights", (B, T, T), 6.3, 1.5, BLUE),
+        ("x", (B, T, C), 0.0, 1.0, "white"),
+        ("queries", (B, T, width), 2.1, 2.0, BLUE),
+        ("keys", (B, T, width), 2.1, 1.0, BLUE),
+        ("values", (B, T, width), 2.1, 0.0, ORANGE),
+        ("scores", (B, T, T), 4.2, 1.5, BLUE),
+        ("weights", (B, T, T), 6.3, 1.5, BLUE),
         ("output", (B, T, width), 8.4, 0.75, ORANGE),
-    ]  # fmt: skip
+    ]
     for name, shape, x, y, color in boxes:
         ax.add_patch(Rectangle((x, y), 1.3, 0.66, facecolor=color, edgecolor="black", lw=0.8, alpha=0.25))
         text = ", ".join(map(str, shape))
         ax.text(x + 0.65, y + 0.33, f"{name}\n({text})", ha="center", va="center", fontsize=11)
     middle = {name: (x, y + 0.33) for name, _, x, y, _ in boxes}
     arrows = [
-        ("x", "queries", "$W_Q$"), ("x", "keys", "$W_K$"), ("x", "values", "$W_V$"), ("queries", "scores", ""),
-        ("keys", "scores", ""), ("scores", "weights", "mask,\nsoftmax"), ("weights", "output", ""),
+        ("x", "queries", "$W_Q$"),
+        ("x", "keys", "$W_K$"),
+        ("x", "values", "$W_V$"),
+        ("queries", "scores", ""),
+        ("keys", "scores", ""),
+        ("scores", "weights", "mask,\nsoftmax"),
+        ("weights", "output", ""),
         ("values", "output", ""),
-    ]  # fmt: skip
+    ]
     for start, end, label in arrows:
         (ax0, ay0), (ax1, ay1) = middle[start], middle[end]
         tail, head = (ax0 + 1.32, ay0), (ax1 - 0.02, ay1)
@@ -133,11 +145,26 @@ def bank() -> Picture:
         bank_after, other_after = 0.5 * (bank_before + other), 0.9 * other + 0.1 * bank_before
         shift = float(1 - torch.cosine_similarity(bank_before, bank_after, dim=0))
         small = float(1 - torch.cosine_similarity(other, other_after, dim=0))
-        for vector, color, style in ((bank_before, GREEN, "--"), (bank_after, GREEN, "-"), (other, PINK, "--"),
-                                     (other_after, PINK, "-")):  # fmt: skip
+        for vector, color, style in (
+            (bank_before, GREEN, "--"),
+            (bank_after, GREEN, "-"),
+            (other, PINK, "--"),
+            (other_after, PINK, "-"),
+        ):
             end = tuple(vector.tolist())
-            ax.add_patch(FancyArrowPatch((0, 0), end, arrowstyle="-|>", mutation_scale=12, lw=1.8, color=color,
-                                         linestyle=style, shrinkA=0, shrinkB=0))  # fmt: skip
+            ax.add_patch(
+                FancyArrowPatch(
+                    (0, 0),
+                    end,
+                    arrowstyle="-|>",
+                    mutation_scale=12,
+                    lw=1.8,
+                    color=color,
+                    linestyle=style,
+                    shrinkA=0,
+                    shrinkB=0,
+                )
+            )
         x, y = bank_after.tolist()
         ax.text(x + 0.08, y + 0.08, f"bank, shift {shift:.3f}", color=GREEN)
         ax.text(1.06, 1.06, "bank before", color=GREEN)
@@ -147,8 +174,10 @@ def bank() -> Picture:
         ax.set_aspect("equal")
         said.append(f"In {word} bank, bank turns toward {word} by {shift:.3f} and {word} by {small:.4f}")
     axes[0].set_ylabel("money")
-    return Picture(figure, "Two planes with the channels water and money; dashed before, solid after attention. "
-                   + ". ".join(said) + ".")  # fmt: skip
+    return Picture(
+        figure,
+        "Two planes with the channels water and money; dashed before, solid after attention. " + ". ".join(said) + ".",
+    )
 
 
 def shifts(before: torch.Tensor, after: torch.Tensor, weights: torch.Tensor, tokens: list[str]) -> Picture:
@@ -176,8 +205,9 @@ def search_shares(query: torch.Tensor, temperature: float) -> Picture:
     blend = float(weights @ minutes)
     figure, (left, right) = new_figure(9.2, 2.9, 1, 2, sharey=True)
     for ax, numbers, color, digits, title in (
-        (left, scores.tolist(), SKY, 1, "query · key"), (right, weights.tolist(), BLUE, 3, "share"),
-    ):  # fmt: skip
+        (left, scores.tolist(), SKY, 1, "query · key"),
+        (right, weights.tolist(), BLUE, 3, "share"),
+    ):
         bars = ax.barh(titles, numbers, color=color)
         ax.bar_label(bars, [f"{n:.{digits}f}" for n in numbers], padding=3)
         ax.set_title(title)

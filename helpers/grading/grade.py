@@ -23,9 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cell-seconds", type=float, metavar="S", help="what one cell of a notebook may take")
     parser.add_argument("--feedback", action="store_true", help="write nbgrader's feedback pages too")
     parser.add_argument(
-        "--unsafe", action="store_true",
+        "--unsafe",
+        action="store_true",
         help="grade without a sandbox where there is no bubblewrap: learner code then runs with your rights",
-    )  # fmt: skip
+    )
     parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
 
 
@@ -80,9 +81,11 @@ def summary(graded: str, results: list[Result], report) -> list[str]:
     totals = [report.totals[result.student] for result in results if result.student in report.totals]
     lines = [f"{graded} · mean {statistics.mean(totals):.1f} · median {statistics.median(totals):.4g}"]
     counts = Counter(
-        label.rstrip(".") for result in results for exercise, (name, label) in result.mistakes.items()
+        label.rstrip(".")
+        for result in results
+        for exercise, (name, label) in result.mistakes.items()
         if name != "not_answered" and not exercise.startswith("quiz_")
-    )  # fmt: skip
+    )
     if counts:
         lines.append("  commonest mistakes: " + " · ".join(f"{label} ({n})" for label, n in counts.most_common(4)))
     if report.to_grade:
@@ -156,10 +159,15 @@ class Progress:
         from rich import progress as rich
 
         self.bar = rich.Progress(
-            rich.TextColumn("grading"), rich.BarColumn(), rich.TaskProgressColumn(), rich.MofNCompleteColumn(),
-            rich.TextColumn("{task.fields[rate]}"), rich.TimeRemainingColumn(), rich.TextColumn("left"),
+            rich.TextColumn("grading"),
+            rich.BarColumn(),
+            rich.TaskProgressColumn(),
+            rich.MofNCompleteColumn(),
+            rich.TextColumn("{task.fields[rate]}"),
+            rich.TimeRemainingColumn(),
+            rich.TextColumn("left"),
             transient=True,
-        )  # fmt: skip
+        )
         self.began = time.monotonic()
         self.task = self.bar.add_task("grading", total=new, rate="")
         self.bar.start()

@@ -111,9 +111,10 @@ def find_submissions(submitted: Path, lesson: str) -> list[str]:
     if not submitted.is_dir():
         return []
     return sorted(
-        folder.name for folder in submitted.iterdir()
+        folder.name
+        for folder in submitted.iterdir()
         if not folder.name.startswith(".") and folder.is_dir() and os.path.lexists(folder / lesson)
-    )  # fmt: skip
+    )
 
 
 def read_submission(submitted: Path, student: str, release: Release, notebooks: Path) -> Submission:
@@ -326,9 +327,13 @@ def _ordinary(cell: dict, index: int, release: Release, used: set[str]) -> Intak
         id += "x"
     used.add(id)
     return IntakeCell(
-        id, cell["cell_type"], cell["source"], attachments=cell["attachments"],
-        metadata={"copy": _name(cell, release)}, trusted=cell["source"] in release.sources,
-    )  # fmt: skip
+        id,
+        cell["cell_type"],
+        cell["source"],
+        attachments=cell["attachments"],
+        metadata={"copy": _name(cell, release)},
+        trusted=cell["source"] in release.sources,
+    )
 
 
 def _named(grade_id: str, release: Release, source: str, attachments: dict | None = None) -> IntakeCell:
@@ -342,9 +347,15 @@ def _named(grade_id: str, release: Release, source: str, attachments: dict | Non
     else:
         kind, name = pristine["cell_type"], None
     return IntakeCell(
-        pristine.get("id") or grade_id, kind, source, name, grade_id, pristine["metadata"], attachments or {},
+        pristine.get("id") or grade_id,
+        kind,
+        source,
+        name,
+        grade_id,
+        pristine["metadata"],
+        attachments or {},
         trusted=source == pristine["source"],
-    )  # fmt: skip
+    )
 
 
 def _restore(merged: list[IntakeCell], release: Release, flags: list[str]) -> None:

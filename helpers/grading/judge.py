@@ -18,12 +18,13 @@ from typing import Literal
 
 import torch
 
-from helpers.check.diagnose import forbidden_text
-from helpers.check.key import ExerciseKey, UnsoundKey, load_keys, make_key
-from helpers.check.observe import Observation, case_to_tree
-from helpers.check.session import wrong_kind_text
-from helpers.check.verdict import RESERVED, Verdict, decide, decide_quiz, not_answered, refused
-from helpers.check.vocabulary import VALUES, Quiz
+from helpers.checking.diagnose import forbidden_text
+from helpers.checking.key import ExerciseKey, load_keys
+from helpers.checking.making import UnsoundKey, make_key
+from helpers.checking.observe import Observation, case_to_tree
+from helpers.checking.session import wrong_kind_text
+from helpers.checking.verdict import RESERVED, Verdict, decide, decide_quiz, not_answered, refused
+from helpers.checking.vocabulary import VALUES, Quiz
 from helpers.course import course, load_source
 from helpers.grading.sandbox import HELPERS, Limits, Lost, Sandbox, SandboxFailed, Submission
 
@@ -43,7 +44,7 @@ LOST_WORDS = {
 }
 # What no answer needs. Whoever uses it is not wrong for that, but a person should look.
 SUSPICIOUS = {
-    r"helpers\.check\.(observe|forbidden|codec|compare|verdict|key)": "reaches into the check itself",
+    r"helpers\.checking\.(observe|forbidden|codec|compare|verdict|key)": "reaches into the check itself",
     r"__torch_function__|TorchFunctionMode|TorchDispatchMode|_execution_engine": "interferes with how calls are seen",
     r"\bctypes\b|\bptrace\b": "uses ctypes",
     r"\bos\.(_exit|fork|kill|killpg)\b|\bsubprocess\b": "starts or ends processes",
@@ -51,9 +52,9 @@ SUSPICIOUS = {
     r"/proc/|\.\./solutions|/solutions|solutions/|gradebook": "looks for files that are not its own",
     r"(torch\.\w+|torch\.testing\.\w+|builtins\.\w+)\s*=(?!=)": "replaces functions of torch or Python",
     r"\bsetitimer\b|\bsignal\.(signal|alarm)\b": "changes timers",
-}  # fmt: skip
+}
 
-HOSTILE_CANARY = '''
+HOSTILE_CANARY = """
 import os, socket
 harm = []
 for path in {paths!r}:
@@ -75,7 +76,7 @@ if os.getuid() == 0:
 harm = ", ".join(harm)
 import torch
 torch.allclose = torch.equal = torch.testing.assert_close = lambda *a, **k: True
-'''
+"""
 
 
 class GraderBroken(RuntimeError):
@@ -579,8 +580,12 @@ def clean_output(output: dict) -> dict:
         return {"output_type": "stream", "name": name, "text": str(output["text"])}
     if kind == "error":
         lines = [str(line) for line in output["traceback"]]
-        return {"output_type": "error", "ename": str(output["ename"]), "evalue": str(output["evalue"]),
-                "traceback": lines}  # fmt: skip
+        return {
+            "output_type": "error",
+            "ename": str(output["ename"]),
+            "evalue": str(output["evalue"]),
+            "traceback": lines,
+        }
     if kind not in ("display_data", "execute_result"):
         raise KeyError(kind)
     data = {str(mime): body for mime, body in output["data"].items() if isinstance(body, str)}

@@ -19,11 +19,18 @@ from helpers.grading.intake import IntakeCell, Release, Submission
 PATIENCE = 900  # seconds after which a judge that says nothing about a submission is given up
 
 RESERVED = {
-    "not_answered": "not answered", "raises": "raised an error", "wrong_type": "wrong type",
-    "wrong_shape": "wrong shape", "nan": "nan in the output", "forbidden_call": "forbidden call",
-    "input_changed": "changed its input", "dtype_lost": "lost the dtype", "detached": "cut off from the gradient",
-    "too_slow": "took too long", "hard_coded": "hard-coded numbers",
-}  # fmt: skip
+    "not_answered": "not answered",
+    "raises": "raised an error",
+    "wrong_type": "wrong type",
+    "wrong_shape": "wrong shape",
+    "nan": "nan in the output",
+    "forbidden_call": "forbidden call",
+    "input_changed": "changed its input",
+    "dtype_lost": "lost the dtype",
+    "detached": "cut off from the gradient",
+    "too_slow": "took too long",
+    "hard_coded": "hard-coded numbers",
+}
 
 
 class GradingStopped(Exception):
@@ -57,9 +64,10 @@ class Graded:
 def judge_input(submission: Submission, release: Release) -> list[IntakeCell]:
     """The code and check cells of a submission, without those whose figures are known already."""
     return [
-        cell for cell in submission.cells
+        cell
+        for cell in submission.cells
         if cell.kind in ("answer", "check") or cell.kind == "code" and cell.source not in release.shown
-    ]  # fmt: skip
+    ]
 
 
 class Judges:
@@ -133,6 +141,7 @@ class Judges:
                 if waiting:
                     give(index)
         return judged
+
 
 class _Judge:
     """One judge in its own process, spoken to through a pipe; when this process dies the pipe ends, and so does it."""
@@ -216,14 +225,20 @@ def _reply(judge, message, lesson: str) -> tuple[str, object]:
 
 def as_graded(result) -> Graded:
     """The judge's result in the words that the record keeps."""
-    from helpers.check.report import as_html, as_text
+    from helpers.checking.report import as_html, as_text
 
     scores = {}
     for name, verdict in result.verdicts.items():
         label = verdict.label or RESERVED.get(verdict.mistake, (verdict.mistake or "").replace("_", " "))
         scores[name] = Score(
-            name, float(verdict.points), float(verdict.max_points), verdict.passed, verdict.answered, verdict.mistake,
-            label, as_text(verdict), as_html(verdict),
-        )  # fmt: skip
+            name,
+            float(verdict.points),
+            float(verdict.max_points),
+            verdict.passed,
+            verdict.answered,
+            verdict.mistake,
+            label,
+            as_text(verdict),
+            as_html(verdict),
+        )
     return Graded(scores, result.outputs, list(result.flags))
-

@@ -113,10 +113,16 @@ class Recorder:
             (points if worth > 0 else bonus)[exercise] = min(earned, worth) if worth > 0 else earned
         self._write_gradebook(submission, notebook, bonus, before)
         result = Result(
-            submission.student, submission.sha, self.fingerprint, points, bonus,
+            submission.student,
+            submission.sha,
+            self.fingerprint,
+            points,
+            bonus,
             {name: [s.mistake, s.label] for name, s in scores.items() if s.mistake},
-            [*submission.flags, *(graded.flags if graded else [])], submission.problem, self.unsafe,
-        )  # fmt: skip
+            [*submission.flags, *(graded.flags if graded else [])],
+            submission.problem,
+            self.unsafe,
+        )
         text = json.dumps(asdict(result), ensure_ascii=False, indent=1)
         write_atomically(self.folders.result(self.lesson, submission.student), text)
         return result
@@ -180,10 +186,12 @@ class Recorder:
 
         resources = {
             "nbgrader": {
-                "notebook": self.lesson, "assignment": self.lesson, "student": submission.student,
+                "notebook": self.lesson,
+                "assignment": self.lesson,
+                "student": submission.student,
                 "db_url": self.folders.db_url,
             }
-        }  # fmt: skip
+        }
         self.gradebook.db.commit()
         AssignLatePenalties(config=self.config).preprocess(notebook, resources)
         self.gradebook.db.expire_all()
@@ -259,9 +267,11 @@ def safe_output(output: dict):
         return new_output("stream", name=name, text=_short(output.get("text")))
     if kind == "error":
         return new_output(
-            "error", ename=_short(output.get("ename")), evalue=_short(output.get("evalue")),
+            "error",
+            ename=_short(output.get("ename")),
+            evalue=_short(output.get("evalue")),
             traceback=[_short(line) for line in _list(output.get("traceback"))],
-        )  # fmt: skip
+        )
     if kind not in ("display_data", "execute_result") or not isinstance(output.get("data"), dict):
         return None
     data = {}
@@ -316,14 +326,58 @@ def _no_tags(markdown: str) -> str:
 
 
 TAGS = {
-    "a", "abbr", "b", "blockquote", "br", "caption", "code", "details", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6",
-    "hr", "i", "img", "li", "ol", "p", "pre", "s", "small", "span", "strong", "sub", "summary", "sup", "table", "tbody",
-    "td", "tfoot", "th", "thead", "tr", "u", "ul",
-}  # fmt: skip
+    "a",
+    "abbr",
+    "b",
+    "blockquote",
+    "br",
+    "caption",
+    "code",
+    "details",
+    "div",
+    "em",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "i",
+    "img",
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "s",
+    "small",
+    "span",
+    "strong",
+    "sub",
+    "summary",
+    "sup",
+    "table",
+    "tbody",
+    "td",
+    "tfoot",
+    "th",
+    "thead",
+    "tr",
+    "u",
+    "ul",
+}
 STYLES = {
-    "background-color", "border-collapse", "color", "font-family", "font-size", "font-weight", "max-width", "padding",
-    "text-align", "white-space",
-}  # fmt: skip
+    "background-color",
+    "border-collapse",
+    "color",
+    "font-family",
+    "font-size",
+    "font-weight",
+    "max-width",
+    "padding",
+    "text-align",
+    "white-space",
+}
 
 
 def clean_html(html: str) -> str:
@@ -339,6 +393,10 @@ def clean_html(html: str) -> str:
         return name in ("alt", "title", "colspan", "rowspan", "width", "height", "style")
 
     return bleach.clean(
-        html, tags=TAGS, attributes=allowed, protocols={"http", "https", "data"}, strip=True,
+        html,
+        tags=TAGS,
+        attributes=allowed,
+        protocols={"http", "https", "data"},
+        strip=True,
         css_sanitizer=CSSSanitizer(allowed_css_properties=STYLES),
-    )  # fmt: skip
+    )

@@ -77,8 +77,12 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
         report.columns.sort(key=lambda column: order.get(column.grade_id, len(order)))
         found = (
             gradebook.db.query(
-                api.Student.id, api.GradeCell.name, api.Grade.score, api.Grade.manual_score,
-                api.Grade.needs_manual_grade, api.SubmittedNotebook.late_submission_penalty,
+                api.Student.id,
+                api.GradeCell.name,
+                api.Grade.score,
+                api.Grade.manual_score,
+                api.Grade.needs_manual_grade,
+                api.SubmittedNotebook.late_submission_penalty,
             )
             .select_from(api.Grade)
             .join(api.GradeCell, api.GradeCell.id == api.Grade.cell_id)
@@ -88,7 +92,7 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
             .join(api.Student, api.Student.id == api.SubmittedAssignment.student_id)
             .filter(api.Assignment.name == lesson)
             .order_by(api.Student.id)
-        )  # fmt: skip
+        )
         rows: dict[str, Row] = {}
         for student, grade_id, score, manual, waits, penalty in found:
             if student not in rows:
@@ -251,9 +255,7 @@ def _exercises(report: ClassReport) -> str:
             worth, told = f"{column.worth:g}", "full points"
         share = 100 * full / len(scores) if scores else 0
         answered = str(sum(_answered(row, report.results[row.student], column) for row in report.rows))
-        passed = (
-            f'<span class="bar" aria-hidden="true"><i style="width:{share:.0f}%"></i></span>{share:.0f} % {told}'
-        )
+        passed = f'<span class="bar" aria-hidden="true"><i style="width:{share:.0f}%"></i></span>{share:.0f} % {told}'
         if waiting := sum(_waits(row, report, column) for row in report.rows):
             passed, mean = f"{waiting} wait for a person", "–"
         if column.kind == "quiz":
@@ -272,9 +274,10 @@ def _exercises(report: ClassReport) -> str:
 def _choices(report: ClassReport, quiz: str) -> str:
     """How many chose which wrong option; it costs no points, but a teacher wants to know."""
     chosen = Counter(
-        result.mistakes[quiz][0].removeprefix("option_") for result in report.results.values()
+        result.mistakes[quiz][0].removeprefix("option_")
+        for result in report.results.values()
         if result.mistakes.get(quiz, [""])[0].startswith("option_")
-    )  # fmt: skip
+    )
     told = ", ".join(f"{option} ({count})" for option, count in sorted(chosen.items()))
     return f"; not the best: {html.escape(told)}" if told else ""
 
@@ -314,8 +317,9 @@ def _mistakes(report: ClassReport) -> str:
     return (
         '<h2>Commonest mistakes</h2>\n<div class="wide"><table><thead><tr><th scope="col" class="n">students</th>'
         '<th scope="col">mistake</th><th scope="col">exercise</th><th scope="col">who</th></tr></thead><tbody>'
-        + "\n".join(lines) + "</tbody></table></div>"
-    )  # fmt: skip
+        + "\n".join(lines)
+        + "</tbody></table></div>"
+    )
 
 
 def _flags(report: ClassReport) -> str:

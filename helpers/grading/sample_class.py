@@ -64,8 +64,8 @@ class Lesson:
 
     def deserved(self, exercise: str, mistake: str) -> float:
         """The points of a known mistake: what it returns here, on the inputs that the batch will draw."""
-        from helpers.check.observe import observe_all
-        from helpers.check.verdict import decide
+        from helpers.checking.observe import observe_all
+        from helpers.checking.verdict import decide
 
         key = self.keys[exercise]
         return float(decide(key, observe_all(self.functions[exercise, mistake], key.cases, key.facts)).points)
@@ -242,10 +242,15 @@ def _warns(lesson, dice, answers, one):
 
 # Odd things that honest students hand in; each has one student.
 ODD = [
-    ("blank", _all_blank), ("a syntax error", _syntax_error), ("an endless loop", _endless_loop),
-    ("check cells deleted", _no_checks), ("an answer cell copied", _copied_answer), ("Latin-1", _old_encoding),
-    ("raises", _raises), ("warnings on stderr", _warns),
-]  # fmt: skip
+    ("blank", _all_blank),
+    ("a syntax error", _syntax_error),
+    ("an endless loop", _endless_loop),
+    ("check cells deleted", _no_checks),
+    ("an answer cell copied", _copied_answer),
+    ("Latin-1", _old_encoding),
+    ("raises", _raises),
+    ("warnings on stderr", _warns),
+]
 
 
 def prepare(gradebook: Path) -> Folders:
@@ -302,11 +307,13 @@ def main(argv: list[str] | None = None) -> int:
         print(stopped, file=sys.stderr)
         return 2
     where = os.path.relpath(folders.gradebook, ROOT)
-    print(textwrap.dedent(f"""
+    print(
+        textwrap.dedent(f"""
         Look around:
           feedback pages   {shown(folders.feedback)}/student-01/{lessons[0]}/{lessons[0]}.html
           Formgrader       COURSE_GRADEBOOK={where} jupyter lab, then Nbgrader > Formgrader
-    """).rstrip())
+    """).rstrip()
+    )
     return 0
 
 

@@ -21,7 +21,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from helpers.check.codec import loads
+from helpers.checking.codec import loads
 from helpers.grading import worker
 
 HELPERS = Path(__file__).resolve().parents[1]
@@ -141,9 +141,15 @@ class Sandbox:
             environment = {}
         self.said = open(self.folder / "stderr", "w+b")  # noqa: SIM115, closed in _stop
         self.process = subprocess.Popen(
-            program, env=environment, pass_fds=[theirs.fileno()], cwd="/", start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.said,
-        )  # fmt: skip
+            program,
+            env=environment,
+            pass_fds=[theirs.fileno()],
+            cwd="/",
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self.said,
+        )
         theirs.close()
         try:
             hello = receive(self.control, bytes(worker.TOKEN_BYTES), START_SECONDS, 1 << 20, lambda: None)
@@ -346,12 +352,21 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
 def environment_inside(home: str = worker.HOME) -> dict[str, str]:
     """All environment variables that learner code sees."""
     variables = {
-        "PATH": "/usr/bin:/bin", "HOME": home, "USER": "learner", "LOGNAME": "learner", "LANG": "C.UTF-8",
-        "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline", "IPYTHONDIR": f"{home}/.ipython",
-        "TMPDIR": home, "MPLCONFIGDIR": f"{home}/.matplotlib",
-        "PYTHONDONTWRITEBYTECODE": "1", "COURSE_STATIC_PAGE": "1",
-    }  # fmt: skip
+        "PATH": "/usr/bin:/bin",
+        "HOME": home,
+        "USER": "learner",
+        "LOGNAME": "learner",
+        "LANG": "C.UTF-8",
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "IPYTHONDIR": f"{home}/.ipython",
+        "TMPDIR": home,
+        "MPLCONFIGDIR": f"{home}/.matplotlib",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "COURSE_STATIC_PAGE": "1",
+    }
     if site.ENABLE_USER_SITE:
         variables["PYTHONUSERBASE"] = site.getuserbase()
     return variables
@@ -422,9 +437,19 @@ def bubblewrap(course: Path, program: list[str]) -> list[str]:
     bwrap = find_bubblewrap()
     files = view(course)
     inside = [
-        bwrap, "--unshare-all", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv", *files,
-        "--proc", "/proc", "--dev", "/dev",
-    ]  # fmt: skip
+        bwrap,
+        "--unshare-all",
+        "--die-with-parent",
+        "--new-session",
+        "--hostname",
+        "sandbox",
+        "--clearenv",
+        *files,
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+    ]
     for place in writable_places():
         inside += ["--tmpfs", place]
     for name, value in environment_inside().items():

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.check.report import as_text
-from helpers.check.verdict import Verdict
+from helpers.checking.report import as_text
+from helpers.checking.verdict import Verdict
 from helpers.course import CourseError, course
 from helpers.grading.judge import GraderBroken, Judge, fresh_keys
 from helpers.grading.sandbox import SandboxMissing
@@ -101,9 +101,7 @@ def start_judge(lesson: str, seed: int, keys, unsafe: bool) -> Judge:
         return Judge(lesson, seed, True, notebook=False, keys=keys)
 
 
-def judge_files(
-    judges: list[Judge], sources: list[tuple[str, str]], exercise: str | None
-) -> Iterator[list[Line]]:
+def judge_files(judges: list[Judge], sources: list[tuple[str, str]], exercise: str | None) -> Iterator[list[Line]]:
     """The lines of each file, in the order of `sources`, as soon as they are known."""
     free: queue.SimpleQueue[Judge] = queue.SimpleQueue()
     for judge in judges:
@@ -136,9 +134,15 @@ def judge_file(judge: Judge, file: str, source: str, exercise: str | None) -> li
 def line_of(file: str, verdict: Verdict) -> Line:
     passed = verdict.passed and verdict.points == verdict.max_points
     return Line(
-        file, verdict.exercise, verdict.points, verdict.max_points, passed, verdict.mistake, verdict.message,
+        file,
+        verdict.exercise,
+        verdict.points,
+        verdict.max_points,
+        passed,
+        verdict.mistake,
+        verdict.message,
         f"{file}\n{as_text(verdict)}",
-    )  # fmt: skip
+    )
 
 
 def read_source(path: Path) -> str:

@@ -38,11 +38,11 @@ ERROR_BYTES = 20_000
 CUT = "\n[the rest of the output was cut]\n"
 
 
-# The message channel: 8 bytes length, the request's token, a tree of helpers.check.codec.
+# The message channel: 8 bytes length, the request's token, a tree of helpers.checking.codec.
 
 
 def send(channel: socket.socket, token: bytes, tree) -> None:
-    from helpers.check.codec import dumps
+    from helpers.checking.codec import dumps
 
     data = dumps(tree)
     channel.sendall(len(data).to_bytes(8, "little") + token + data)
@@ -50,7 +50,7 @@ def send(channel: socket.socket, token: bytes, tree) -> None:
 
 def receive(channel: socket.socket) -> tuple[bytes, object]:
     """The next request and its token. EOFError when the judge has hung up."""
-    from helpers.check.codec import loads
+    from helpers.checking.codec import loads
 
     size = int.from_bytes(_exactly(channel, 8), "little")
     token = _exactly(channel, TOKEN_BYTES)
@@ -156,8 +156,8 @@ def zygote(control: socket.socket, boxed: bool, nested: bool, notebook: bool, li
     """
     import torch
 
-    import helpers.check.observe  # noqa: F401
-    from helpers.check.forbidden import warm_up
+    import helpers.checking.observe  # noqa: F401
+    from helpers.checking.forbidden import warm_up
 
     torch.set_num_threads(1)
     warm_up()
@@ -376,7 +376,7 @@ def observe_answer(names: dict, request: dict) -> dict:
 
     import torch
 
-    from helpers.check.observe import Facts, case_from_tree, observe_all
+    from helpers.checking.observe import Facts, case_from_tree, observe_all
 
     resource.setrlimit(resource.RLIMIT_CPU, (request["cpu_seconds"], request["cpu_seconds"]))
     patched = patched_names()
@@ -393,10 +393,10 @@ WATCHED = (
     ("torch", "allclose equal isclose all"),
     ("torch.testing", "assert_close"),
     ("torch.Tensor", "__eq__ __init_subclass__ allclose equal clone numpy detach"),
-    ("helpers.check.observe", "observe observe_all describe Watch in_source plain difference"),
-    ("helpers.check.forbidden", "Watch in_source banned_names _ByName _ByOperator"),
-    ("helpers.check.codec", "dumps loads plain pack"),
-    ("helpers.check.compare", "difference"),
+    ("helpers.checking.observe", "observe observe_all describe Watch in_source plain difference"),
+    ("helpers.checking.forbidden", "Watch in_source banned_names _ByName _ByOperator"),
+    ("helpers.checking.codec", "dumps loads plain pack"),
+    ("helpers.checking.compare", "difference"),
     ("builtins", "isinstance type len sum all any abs print"),
     ("time", "perf_counter monotonic"),
     ("signal", "signal setitimer"),
@@ -514,7 +514,7 @@ def make_check_silent() -> None:
 
 
 def one_line(error: BaseException, place: str) -> str:
-    """"ValueError in line 3: the message", with the last line of the learner's own code that it came from."""
+    """ "ValueError in line 3: the message", with the last line of the learner's own code that it came from."""
     line = error.lineno if isinstance(error, SyntaxError) else None
     trace = error.__traceback__
     while trace is not None:
@@ -565,9 +565,7 @@ class Outputs:
 
     def error(self, name: str, value: str, traceback: list[str]) -> None:
         kept = "\n".join(traceback)[-ERROR_BYTES:].split("\n")
-        self.items.append(
-            {"output_type": "error", "ename": name, "evalue": value[:ERROR_BYTES], "traceback": kept}
-        )
+        self.items.append({"output_type": "error", "ename": name, "evalue": value[:ERROR_BYTES], "traceback": kept})
 
     def clear(self) -> None:
         self.items.clear()

@@ -51,6 +51,7 @@ from helpers.figures import start as figures
 #
 # You write functions; `check` runs them on inputs of its own and says what holds. Meet it with a function that is wrong on purpose. The task is called `twice`: *return two times x*.
 
+
 # %%
 def squared(x):
     return x * x
@@ -66,6 +67,7 @@ check(twice=squared)
 #
 # Now a right answer, in an odd form:
 
+
 # %%
 def added_to_itself(x):
     return x + x
@@ -78,6 +80,7 @@ check(twice=added_to_itself)
 # Each item in the line is a promise that was tried: right values, any number of leading dimensions, the dtype kept, the inputs unchanged, the gradient flowing. The check never asks *how*. It compares what comes out.
 #
 # Your turn. An answer cell holds a specification and `raise NotImplementedError`. Replace that line by your own, run the cell, then run the check cell below it. (Run the check cell once *before* you answer, too: that third voice says "not answered yet".)
+
 
 # %% nbgrader={"solution": "twice"}
 def twice(x):
@@ -112,9 +115,7 @@ check(twice)
 
 # %%
 tokens = ["jane", "visits", "africa"]
-x = torch.tensor([[1.0, 2.0, 6.0, 3.0],
-                  [0.0, 3.0, 3.0, 6.0],
-                  [2.0, 2.0, 2.0, -2.0]])  # (T, D) = (3, 4)
+x = torch.tensor([[1.0, 2.0, 6.0, 3.0], [0.0, 3.0, 3.0, 6.0], [2.0, 2.0, 2.0, -2.0]])  # (T, D) = (3, 4)
 x.shape, x.ndim, x.dtype
 
 # %% [markdown]
@@ -171,6 +172,7 @@ explore.broadcasting()
 #
 # *Later:* every query meets every key in just this way.
 
+
 # %% nbgrader={"solution": "sum_table"}
 def sum_table(a, b):
     """out[..., i, j] = a[..., i] + b[..., j].
@@ -223,6 +225,7 @@ square - square.mean(dim=-1)  # (3, 3) - (3,)
 # Shapes: `x (..., D)` → `(..., D)`. For our table the rows become −2 −1 3 0, then −3 0 0 3, then 1 1 1 −3.
 #
 # *Later:* the first half of layer norm (lesson 9).
+
 
 # %% nbgrader={"solution": "center_rows"}
 def center_rows(x):
@@ -289,6 +292,7 @@ explore.memory_order()
 #
 # *Later:* the $K^\top$ in $QK^\top$ is this, for a whole batch of heads at once.
 
+
 # %% nbgrader={"solution": "swap_last_two"}
 def swap_last_two(x):
     """out[..., j, i] = x[..., i, j].
@@ -338,6 +342,7 @@ original
 # Shapes: `x (..., T, D)` → `(..., T, D)`.
 #
 # *Later:* masks and paddings overwrite entries all the time, and never the caller's.
+
 
 # %% nbgrader={"solution": "blank_first_token"}
 def blank_first_token(x):
@@ -390,6 +395,7 @@ print(third.item(), third.float().item(), sep="\n")
 #
 # *Later:* accuracies are such shares (lesson 11), and a mask is the left half of one.
 
+
 # %% nbgrader={"solution": "share_above"}
 def share_above(x, threshold):
     """The share of each row's entries that are strictly above the threshold.
@@ -436,6 +442,7 @@ x[..., index]  # (3, 3): for every token, columns 2, 3 and 0
 #
 # *Later:* this is the heart of `cross_entropy` (lesson 6).
 
+
 # %% nbgrader={"solution": "pick_per_row"}
 def pick_per_row(x, index):
     """out[...] = x[..., index[...]]: one entry from each row.
@@ -468,6 +475,7 @@ check(pick_per_row)
 # Move $x_1$ alone: the first result changes with slope $x_2 = 3$, the second with slope $2x_1 = 4$. Move $x_2$ alone: slopes $x_1 = 2$ and $1$. Four slopes; put them into a table, **one row for each result, one column for each input**:
 # $$J = \begin{pmatrix} \partial f_1/\partial x_1 & \partial f_1/\partial x_2 \\ \partial f_2/\partial x_1 & \partial f_2/\partial x_2 \end{pmatrix} = \begin{pmatrix} x_2 & x_1 \\ 2x_1 & 1 \end{pmatrix} = \begin{pmatrix} 3 & 2 \\ 4 & 1 \end{pmatrix}.$$
 # That table is the **Jacobian**. From $n$ inputs to $m$ results it has shape $(m, n)$. PyTorch finds the same four numbers, without being told any rule of ours:
+
 
 # %%
 def f(x):

@@ -2,13 +2,7 @@
 
 import torch
 
-from helpers.check.vocabulary import (
-    Case,
-    Exercise,
-    Mistake,
-    Quiz,
-    tensor_cases,
-)
+from helpers.checking.vocabulary import Case, Exercise, Mistake, Quiz, tensor_cases
 
 # ---- twice
 
@@ -791,12 +785,7 @@ exercises = [
                 "The numbers are right; the last axis should be gone.",
                 picked_with_axis_kept,
             ),
-            Mistake(
-                "off_by_one",
-                "the entry before the right one",
-                "Index 0 is the first entry.",
-                picked_off_by_one,
-            ),
+            Mistake("off_by_one", "the entry before the right one", "Index 0 is the first entry.", picked_off_by_one),
             Mistake(
                 "rows_picked",
                 "whole rows were picked",

@@ -81,6 +81,7 @@ from helpers.explore import token_embedding as explore
 #
 # `"Life is short, eat dessert first"` gives `["Life", "is", "short", "eat", "dessert", "first"]`.
 
+
 # %% nbgrader={"solution": "tokenize"}
 def tokenize(sentence):
     """Tokens of a sentence: the marks , . ! ? ; : deleted, then split on white space. Returns a list of strings."""
@@ -89,6 +90,7 @@ def tokenize(sentence):
         sentence = sentence.replace(mark, "")
     return sentence.split()
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "tokenize"}
 check(tokenize)
@@ -127,6 +129,7 @@ check(tokenize)
 # Takes a list of sentences and cuts them with your `tokenize`. The ids 0, 1, ... go to the distinct tokens of all
 # sentences in code-point order. No special tokens are added.
 
+
 # %% nbgrader={"solution": "build_vocab"}
 def build_vocab(sentences):
     """The vocabulary of a list of sentences: distinct token -> id, ids 0, 1, ... in code-point order."""
@@ -134,6 +137,7 @@ def build_vocab(sentences):
     tokens = {token for sentence in sentences for token in tokenize(sentence)}
     return {token: i for i, token in enumerate(sorted(tokens))}
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "build_vocab"}
 check(build_vocab)
@@ -159,12 +163,14 @@ check(build_vocab)
 # The ids of the sentence's tokens, in the sentence's order. The sentence has at least one token. A token that is not in
 # the vocabulary raises a `KeyError` that names the token: better a clear stop than a silent guess.
 
+
 # %% nbgrader={"solution": "encode"}
 def encode(sentence, vocab):
     """Ids (T,) of a sentence's tokens, dtype int64. KeyError, with the token in it, for a token not in `vocab`."""
     ### BEGIN SOLUTION
     return torch.tensor([vocab[token] for token in tokenize(sentence)])  # (T,)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "encode"}
 check(encode)
@@ -186,9 +192,11 @@ check(encode)
 # One of this course's sources builds its vocabulary in one line. Here it is, on its own sentence and on one of ours.
 # *Before you run the cell: which ids will the second sentence get, and how many rows does its table need?*
 
+
 # %%
 def one_line(sentence):
-    return {s: i for i, s in enumerate(sorted(sentence.replace(',', '').split()))}
+    return {s: i for i, s in enumerate(sorted(sentence.replace(",", "").split()))}
+
 
 print(one_line("Life is short, eat dessert first"))
 print(one_line("the cat saw the dog"))
@@ -226,12 +234,14 @@ print(one_line("the cat saw the dog"))
 #
 # Forbidden: `F.one_hot`.
 
+
 # %% nbgrader={"solution": "one_hot"}
 def one_hot(ids, vocab_size):
     """One-hot vectors: ids (...) int64 -> (..., V) float32, with 1 at each id and 0 elsewhere."""
     ### BEGIN SOLUTION
     return (ids[..., None] == torch.arange(vocab_size)).float()  # (..., V)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "one_hot"}
 check(one_hot)
@@ -279,12 +289,14 @@ figures.row_lookup(ids=[1, 2, 1], tokens=["eat", "short", "eat"])
 # The code is one line. The thinking is in the shapes: before you run the check, write down for ids `(2, 5)` and a table
 # `(7, 3)` which shapes meet in the multiplication, and which comes out. Quiz 1 asks.
 
+
 # %% nbgrader={"solution": "embed"}
 def embed(ids, table):
     """Embedding lookup: ids (...) int64, table (V, D) float -> (..., D), the table's dtype."""
     ### BEGIN SOLUTION
     return table[ids]  # (..., D)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "embed"}
 check(embed)
@@ -390,9 +402,11 @@ explore.similarity()
 #
 # Forbidden: `F.cosine_similarity`, `F.normalize`.
 
+
 # %% nbgrader={"solution": "cosine_similarity"}
 def cosine_similarity(a, b):
     """Cosines of all pairs of rows: a (N, D), b (M, D), float32 or float64 -> (N, M), same dtype. A zero row gives 0."""
+
     ### BEGIN SOLUTION
     def unit(x):
         length = x.norm(dim=-1, keepdim=True)  # (N, 1)
@@ -400,6 +414,7 @@ def cosine_similarity(a, b):
 
     return unit(a) @ unit(b).T  # (N, M)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "cosine_similarity"}
 check(cosine_similarity)
@@ -461,6 +476,7 @@ print("lengths:", unit.norm(dim=1))
 similarity = unit @ unit.T - 99 * torch.eye(4)
 print({word: words[i] for word, i in zip(words, similarity.argmax(1), strict=True)})
 
+
 # %% nbgrader={"solution": "fixed_neighbors"}
 def fixed_neighbors(table, k):
     """Ids (V, k) of the k rows of table (V, D) with the largest cosine to each row, itself excepted, best first."""
@@ -470,6 +486,7 @@ def fixed_neighbors(table, k):
     similarity.fill_diagonal_(-math.inf)
     return similarity.topk(k).indices  # (V, k)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "fixed_neighbors"}
 check(fixed_neighbors)
@@ -605,6 +622,7 @@ check(quiz_2=quiz_2)
 #
 # `skipgram_pairs([7, 8, 9], 1)` gives `[(7, 8), (8, 7), (8, 9), (9, 8)]`.
 
+
 # %% nbgrader={"solution": "skipgram_pairs"}
 def skipgram_pairs(ids, window):
     """True pairs of word2vec: ids, a list or LongTensor (T,) -> list of (center, context) tuples of Python ints."""
@@ -617,6 +635,7 @@ def skipgram_pairs(ids, window):
                 pairs.append((center, ids[s]))
     return pairs
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "skipgram_pairs"}
 check(skipgram_pairs)
@@ -645,6 +664,7 @@ check(skipgram_pairs)
 # Exact, with exact gradients, also for dot products of ±100, in float32 as in float64. There a sigmoid is 0 or 1 as far
 # as a computer can tell, but the loss of such a pair is a plain 100 or (almost) 0.
 
+
 # %% nbgrader={"solution": "negative_sampling_loss"}
 def negative_sampling_loss(center, context, negatives):
     """Loss of skip-gram with negative sampling, eq. 4 of Mikolov et al. (2013), negated; mean over the batch.
@@ -656,6 +676,7 @@ def negative_sampling_loss(center, context, negatives):
     bad = (negatives * center[:, None]).sum(-1)  # (B, K)
     return -(F.logsigmoid(good) + F.logsigmoid(-bad).sum(-1)).mean()
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "negative_sampling_loss"}
 check(negative_sampling_loss)
@@ -715,6 +736,7 @@ for piece in ["apples", "##apple", "happiness", "##happiness", "dessert", "desse
 # By hand, with `{"un", "##aff", "##affable", "##able"}`: *unaffable* gives `["un", "##affable"]`. Take `##affable` away:
 # the longest piece after `un` is now `##aff`, then `##able`.
 
+
 # %% nbgrader={"solution": "wordpiece"}
 def wordpiece(word, vocab, unk="[UNK]"):
     """Greedy longest-match-first pieces of a word, as in BERT (Devlin et al., 2019); [unk] where the cut gets stuck.
@@ -734,6 +756,7 @@ def wordpiece(word, vocab, unk="[UNK]"):
         start = end
     return pieces
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "wordpiece"}
 check(wordpiece)

@@ -9,7 +9,7 @@ import string
 import torch
 import torch.nn.functional as F
 
-from helpers.check.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Fixture, Mistake, Quiz, Raises
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Fixture, Mistake, Quiz, Raises
 
 LIFE = "Life is short, eat dessert first"
 MARKS = ",.!?;:"
@@ -31,7 +31,7 @@ def cases_tokenize(draw):
         Case((f"{mark}{other}",), part="a mark alone"),
         Case((f"  {a}\t{b}\n{c}   {d} ",), part="any white space"),
         Case((f"{a.upper()} {b.title()} I",), part="case is kept"),
-        Case((f"don't ({a}) {b}-{c} \"{d}\" a_b #1 caf\u00e9",), part="other characters stay"),
+        Case((f'don\'t ({a}) {b}-{c} "{d}" a_b #1 caf\u00e9',), part="other characters stay"),
     ]
 
 
@@ -118,36 +118,75 @@ tokenize = Exercise(
     "tokenize",
     cases_tokenize,
     mistakes=[
-        Mistake("replaced_by_spaces", "marks turned into spaces",
-                "How many tokens should 3.14 give? What happens to the text around a deleted mark?",
-                replaced_by_spaces),
-        Mistake("lowered", "everything in lower case",
-                "Life with a capital is a token of its own here. Look at the word case in the spec.", lowered),
-        Mistake("commas_only", "only commas deleted",
-                "The running sentence has only a comma. The spec lists six marks.", commas_only),
-        Mistake("split_on_single_spaces", "split at every single space",
-                "What comes between two spaces in a row, or around a tab? Does split need an argument?",
-                split_on_single_spaces),
-        Mistake("all_punctuation", "all of string.punctuation deleted",
-                "Look at don't and at (brackets): are those marks in the spec's list?", all_punctuation),
-        Mistake("stripped_at_the_ends", "marks stripped at the ends of words only",
-                "A mark may stand inside a word, or be the whole of it. What does strip do there?",
-                stripped_at_the_ends),
-        Mistake("stripped_and_kept", "marks inside a word left in",
-                "What should become of the dot in 3.14?", stripped_and_kept),
-        Mistake("split_before_deleting", "empty tokens where a mark stood alone",
-                "A lone mark leaves nothing behind. In which order do you delete and split?", split_before_deleting),
-        Mistake("marks_as_tokens", "marks kept as tokens",
-                "Many real tokenizers do keep them. This one deletes.", marks_as_tokens),
-        Mistake("word_characters", "only runs of letters, digits and _ kept",
-                "What does your pattern do with don't, and with 3.14?", word_characters),
-        Mistake("not_split", "a list of characters",
-                "Iterating over a string gives characters. Where does white space come in?", not_split),
+        Mistake(
+            "replaced_by_spaces",
+            "marks turned into spaces",
+            "How many tokens should 3.14 give? What happens to the text around a deleted mark?",
+            replaced_by_spaces,
+        ),
+        Mistake(
+            "lowered",
+            "everything in lower case",
+            "Life with a capital is a token of its own here. Look at the word case in the spec.",
+            lowered,
+        ),
+        Mistake(
+            "commas_only",
+            "only commas deleted",
+            "The running sentence has only a comma. The spec lists six marks.",
+            commas_only,
+        ),
+        Mistake(
+            "split_on_single_spaces",
+            "split at every single space",
+            "What comes between two spaces in a row, or around a tab? Does split need an argument?",
+            split_on_single_spaces,
+        ),
+        Mistake(
+            "all_punctuation",
+            "all of string.punctuation deleted",
+            "Look at don't and at (brackets): are those marks in the spec's list?",
+            all_punctuation,
+        ),
+        Mistake(
+            "stripped_at_the_ends",
+            "marks stripped at the ends of words only",
+            "A mark may stand inside a word, or be the whole of it. What does strip do there?",
+            stripped_at_the_ends,
+        ),
+        Mistake(
+            "stripped_and_kept",
+            "marks inside a word left in",
+            "What should become of the dot in 3.14?",
+            stripped_and_kept,
+        ),
+        Mistake(
+            "split_before_deleting",
+            "empty tokens where a mark stood alone",
+            "A lone mark leaves nothing behind. In which order do you delete and split?",
+            split_before_deleting,
+        ),
+        Mistake(
+            "marks_as_tokens",
+            "marks kept as tokens",
+            "Many real tokenizers do keep them. This one deletes.",
+            marks_as_tokens,
+        ),
+        Mistake(
+            "word_characters",
+            "only runs of letters, digits and _ kept",
+            "What does your pattern do with don't, and with 3.14?",
+            word_characters,
+        ),
+        Mistake(
+            "not_split",
+            "a list of characters",
+            "Iterating over a string gives characters. Where does white space come in?",
+            not_split,
+        ),
     ],
-    alternatives=[
-        tokenize_translate, tokenize_regex, tokenize_replace, tokenize_per_token, tokenize_by_character,
-    ],
-)  # fmt: skip
+    alternatives=[tokenize_translate, tokenize_regex, tokenize_replace, tokenize_per_token, tokenize_by_character],
+)
 
 
 # build_vocab
@@ -267,37 +306,73 @@ build_vocab = Exercise(
     "build_vocab",
     cases_build_vocab,
     mistakes=[
-        Mistake("in_order_of_appearance", "ids in order of appearance",
-                "Then the ids would depend on which sentence comes first. Which order does the spec ask for?",
-                in_order_of_appearance),
-        Mistake("repeats_counted", "a repeated word takes two numbers, so ids are skipped",
-                'Print your vocabulary of "the cat saw the dog". Is the largest id one less than its size?',
-                repeats_counted),
-        Mistake("counted_from_one", "ids counted from 1",
-                "An id is a row of a table. What is the number of the first row?", counted_from_one),
-        Mistake("alphabetical_without_case", "sorted without regard to case",
-                "Code points put every capital before every small letter. What does plain sorting of strings do?",
-                alphabetical_without_case),
-        Mistake("lowered_vocab", "everything in lower case",
-                "Life and life would be two tokens here.", lowered_vocab),
-        Mistake("split_only", "marks left on the words",
-                "You have just written a function that cuts sentences.", split_only),
-        Mistake("ids_to_tokens", "keys and values swapped",
-                "What will you have in hand when you look something up: the token or the id?", ids_to_tokens),
-        Mistake("special_tokens_first", "special tokens added",
-                "Real vocabularies start with those. This one holds only what the sentences hold.",
-                special_tokens_first),
-        Mistake("first_sentence_only", "only the first sentence read",
-                "The argument is a list of sentences.", first_sentence_only),
-        Mistake("sorted_within_sentences", "each sentence sorted by itself",
-                "Collect first, sort once.", sorted_within_sentences),
-        Mistake("most_frequent_first", "most frequent words first",
-                "That is word2vec's own order. The spec asks for another one.", most_frequent_first),
-        Mistake("characters", "one id for each character",
-                "Iterating over a sentence gives characters. What gives tokens?", characters),
+        Mistake(
+            "in_order_of_appearance",
+            "ids in order of appearance",
+            "Then the ids would depend on which sentence comes first. Which order does the spec ask for?",
+            in_order_of_appearance,
+        ),
+        Mistake(
+            "repeats_counted",
+            "a repeated word takes two numbers, so ids are skipped",
+            'Print your vocabulary of "the cat saw the dog". Is the largest id one less than its size?',
+            repeats_counted,
+        ),
+        Mistake(
+            "counted_from_one",
+            "ids counted from 1",
+            "An id is a row of a table. What is the number of the first row?",
+            counted_from_one,
+        ),
+        Mistake(
+            "alphabetical_without_case",
+            "sorted without regard to case",
+            "Code points put every capital before every small letter. What does plain sorting of strings do?",
+            alphabetical_without_case,
+        ),
+        Mistake("lowered_vocab", "everything in lower case", "Life and life would be two tokens here.", lowered_vocab),
+        Mistake(
+            "split_only", "marks left on the words", "You have just written a function that cuts sentences.", split_only
+        ),
+        Mistake(
+            "ids_to_tokens",
+            "keys and values swapped",
+            "What will you have in hand when you look something up: the token or the id?",
+            ids_to_tokens,
+        ),
+        Mistake(
+            "special_tokens_first",
+            "special tokens added",
+            "Real vocabularies start with those. This one holds only what the sentences hold.",
+            special_tokens_first,
+        ),
+        Mistake(
+            "first_sentence_only",
+            "only the first sentence read",
+            "The argument is a list of sentences.",
+            first_sentence_only,
+        ),
+        Mistake(
+            "sorted_within_sentences",
+            "each sentence sorted by itself",
+            "Collect first, sort once.",
+            sorted_within_sentences,
+        ),
+        Mistake(
+            "most_frequent_first",
+            "most frequent words first",
+            "That is word2vec's own order. The spec asks for another one.",
+            most_frequent_first,
+        ),
+        Mistake(
+            "characters",
+            "one id for each character",
+            "Iterating over a sentence gives characters. What gives tokens?",
+            characters,
+        ),
     ],
     alternatives=[vocab_set, vocab_zip, vocab_loop, vocab_joined, vocab_grouped],
-)  # fmt: skip
+)
 
 
 # encode
@@ -404,29 +479,60 @@ encode = Exercise(
     cases_encode,
     axes=("token",),
     mistakes=[
-        Mistake("unknown_is_zero", "unknown words quietly become id 0",
-                "Which word has id 0? A reader could not tell it from pizza.", unknown_is_zero),
-        Mistake("unknown_is_minus_one", "unknown words quietly become id -1",
-                "Row -1 of a table is its last row. What should happen instead of a guess?", unknown_is_minus_one),
-        Mistake("unknown_left_out", "unknown words left out",
-                "Then the sentence says something else. What should happen instead?", unknown_left_out),
-        Mistake("unknown_added", "unknown words added to the vocabulary",
-                "The table has no row for them, and the caller's dictionary changes. What should happen instead?",
-                unknown_added),
-        Mistake("own_vocabulary", "a vocabulary made from the sentence itself",
-                "Ids must agree between sentences. What is the second argument for?", own_vocabulary),
-        Mistake("place_in_vocabulary", "the place in the dictionary instead of the id it holds",
-                "A vocabulary read from a file may list its words in any order.", place_in_vocabulary),
+        Mistake(
+            "unknown_is_zero",
+            "unknown words quietly become id 0",
+            "Which word has id 0? A reader could not tell it from pizza.",
+            unknown_is_zero,
+        ),
+        Mistake(
+            "unknown_is_minus_one",
+            "unknown words quietly become id -1",
+            "Row -1 of a table is its last row. What should happen instead of a guess?",
+            unknown_is_minus_one,
+        ),
+        Mistake(
+            "unknown_left_out",
+            "unknown words left out",
+            "Then the sentence says something else. What should happen instead?",
+            unknown_left_out,
+        ),
+        Mistake(
+            "unknown_added",
+            "unknown words added to the vocabulary",
+            "The table has no row for them, and the caller's dictionary changes. What should happen instead?",
+            unknown_added,
+        ),
+        Mistake(
+            "own_vocabulary",
+            "a vocabulary made from the sentence itself",
+            "Ids must agree between sentences. What is the second argument for?",
+            own_vocabulary,
+        ),
+        Mistake(
+            "place_in_vocabulary",
+            "the place in the dictionary instead of the id it holds",
+            "A vocabulary read from a file may list its words in any order.",
+            place_in_vocabulary,
+        ),
         Mistake("a_batch_of_one", "one dimension too many", "The shape is (T,): no batch yet.", a_batch_of_one),
         Mistake("a_list", "a Python list", "The spec asks for a tensor of whole numbers.", a_list),
-        Mistake("floats", "floats instead of whole numbers",
-                "torch.Tensor with a capital makes floats, and a float cannot pick a row.", floats),
-        Mistake("scalar_for_one_token", "no dimension left for a single token",
-                "One token is a sentence of length 1. Who removed that dimension?", scalar_for_one_token),
+        Mistake(
+            "floats",
+            "floats instead of whole numbers",
+            "torch.Tensor with a capital makes floats, and a float cannot pick a row.",
+            floats,
+        ),
+        Mistake(
+            "scalar_for_one_token",
+            "no dimension left for a single token",
+            "One token is a sentence of length 1. Who removed that dimension?",
+            scalar_for_one_token,
+        ),
         Mistake("sorted_ids", "ids in sorted order", "Order matters from the next lesson on.", sorted_ids),
     ],
     alternatives=[encode_comprehension, encode_map, encode_loop, encode_stack, encode_reraised],
-)  # fmt: skip
+)
 
 
 # one_hot
@@ -506,22 +612,29 @@ one_hot = Exercise(
     axes=("token", "word of the vocabulary"),
     forbidden=("one_hot",),
     mistakes=[
-        Mistake("whole_numbers", "whole numbers instead of floats",
-                "The rows are to be multiplied with a matrix of floats. What dtype do they need?", whole_numbers),
-        Mistake("size_from_ids", "as many columns as the largest id needs",
-                "The last word of the vocabulary need not be in the sentence. What is the second argument for?",
-                size_from_ids),
-        Mistake("counted_from_one", "ids counted from 1",
-                "Which column belongs to id 0?", counted_from_one_hot),
-        Mistake("bag_of_words", "the tokens summed into one row",
-                "Each token keeps a row of its own.", bag_of_words),
-        Mistake("vocabulary_first", "the vocabulary's axis in front",
-                "The new axis comes last: which way does a row lie?", vocabulary_first),
+        Mistake(
+            "whole_numbers",
+            "whole numbers instead of floats",
+            "The rows are to be multiplied with a matrix of floats. What dtype do they need?",
+            whole_numbers,
+        ),
+        Mistake(
+            "size_from_ids",
+            "as many columns as the largest id needs",
+            "The last word of the vocabulary need not be in the sentence. What is the second argument for?",
+            size_from_ids,
+        ),
+        Mistake("counted_from_one", "ids counted from 1", "Which column belongs to id 0?", counted_from_one_hot),
+        Mistake("bag_of_words", "the tokens summed into one row", "Each token keeps a row of its own.", bag_of_words),
+        Mistake(
+            "vocabulary_first",
+            "the vocabulary's axis in front",
+            "The new axis comes last: which way does a row lie?",
+            vocabulary_first,
+        ),
     ],
-    alternatives=[
-        one_hot_eye, one_hot_compare, one_hot_scatter, one_hot_loop, one_hot_where, one_hot_embedding,
-    ],
-)  # fmt: skip
+    alternatives=[one_hot_eye, one_hot_compare, one_hot_scatter, one_hot_loop, one_hot_where, one_hot_embedding],
+)
 
 
 # embed
@@ -597,22 +710,39 @@ embed = Exercise(
     cases_embed,
     axes=("token", "coordinate"),
     mistakes=[
-        Mistake("row_before", "the row before the right one",
-                "Is the first word's id 0 or 1? And what does row -1 mean?", row_before),
-        Mistake("bag_of_vectors", "the vectors summed over the tokens",
-                "That is a bag of words. Here each token keeps its vector.", bag_of_vectors),
-        Mistake("scaled_by_root_of_width", "vectors multiplied by the square root of the width",
-                "Vaswani et al. do that in their section 3.4. The lookup itself changes nothing.",
-                scaled_by_root_of_width),
-        Mistake("rounded_to_float32", "rounded to float32 on the way",
-                "Which dtype do your one-hot rows have, and which has the table?", rounded_to_float32),
-        Mistake("transposed_rows", "tokens and coordinates swapped",
-                "One row for each token: which axis is the token's?", transposed_rows),
+        Mistake(
+            "row_before",
+            "the row before the right one",
+            "Is the first word's id 0 or 1? And what does row -1 mean?",
+            row_before,
+        ),
+        Mistake(
+            "bag_of_vectors",
+            "the vectors summed over the tokens",
+            "That is a bag of words. Here each token keeps its vector.",
+            bag_of_vectors,
+        ),
+        Mistake(
+            "scaled_by_root_of_width",
+            "vectors multiplied by the square root of the width",
+            "Vaswani et al. do that in their section 3.4. The lookup itself changes nothing.",
+            scaled_by_root_of_width,
+        ),
+        Mistake(
+            "rounded_to_float32",
+            "rounded to float32 on the way",
+            "Which dtype do your one-hot rows have, and which has the table?",
+            rounded_to_float32,
+        ),
+        Mistake(
+            "transposed_rows",
+            "tokens and coordinates swapped",
+            "One row for each token: which axis is the token's?",
+            transposed_rows,
+        ),
     ],
-    alternatives=[
-        embed_index, embed_functional, embed_product, embed_select, embed_loop, embed_gather, embed_einsum,
-    ],
-)  # fmt: skip
+    alternatives=[embed_index, embed_functional, embed_product, embed_select, embed_loop, embed_gather, embed_einsum],
+)
 
 
 # cosine_similarity
@@ -765,41 +895,84 @@ cosine_similarity = Exercise(
     axes=("row of a", "row of b"),
     forbidden=("cosine_similarity",),
     mistakes=[
-        Mistake("dot_product", "plain dot products",
-                "A vector twice as long should give the same number. What is missing?", dot_product),
-        Mistake("squared_lengths", "one length too many",
-                "Double b: by how much does your number change? It should not change at all.", squared_lengths),
-        Mistake("divided_by_squares", "divided by squared lengths",
-                "A sum of squares is not yet a length.", divided_by_squares),
-        Mistake("only_a_normalized", "only a's lengths divided out",
-                "Double b: your number doubles too.", only_a_normalized),
-        Mistake("only_b_normalized", "only b's lengths divided out",
-                "Double a: your number doubles too.", only_b_normalized),
-        Mistake("columns_normalized", "lengths of columns instead of rows",
-                "Which axis is summed when a row's length is measured?", columns_normalized),
-        Mistake("whole_matrix_normalized", "one length for the whole matrix",
-                "A norm without a dim is a single number. How many lengths does a with N rows have?",
-                whole_matrix_normalized),
-        Mistake("zero_by_zero", "0 / 0 for a zero row",
-                "A zero row has length 0. What should stand there instead of nan?", zero_by_zero),
-        Mistake("epsilon_too_large", "a guard against zero that is felt by short vectors",
-                "Two vectors of length 0.001 have a product of lengths of 0.000001. How large is what you add?",
-                epsilon_too_large),
-        Mistake("distance_instead", "one minus the cosine",
-                "That is a distance: 0 for equal directions. The spec asks for the similarity.", distance_instead),
-        Mistake("rows_and_columns_swapped", "a and b swapped",
-                "Row i belongs to row i of a, column j to row j of b.", rows_and_columns_swapped),
-        Mistake("sums_instead_of_lengths", "rows divided by their sums",
-                "That makes shares that sum to 1. The length is another number: think of Pythagoras.",
-                sums_instead_of_lengths),
-        Mistake("absolute_values", "the sign lost",
-                "Opposite directions have cosine -1.", absolute_values),
+        Mistake(
+            "dot_product",
+            "plain dot products",
+            "A vector twice as long should give the same number. What is missing?",
+            dot_product,
+        ),
+        Mistake(
+            "squared_lengths",
+            "one length too many",
+            "Double b: by how much does your number change? It should not change at all.",
+            squared_lengths,
+        ),
+        Mistake(
+            "divided_by_squares",
+            "divided by squared lengths",
+            "A sum of squares is not yet a length.",
+            divided_by_squares,
+        ),
+        Mistake(
+            "only_a_normalized", "only a's lengths divided out", "Double b: your number doubles too.", only_a_normalized
+        ),
+        Mistake(
+            "only_b_normalized", "only b's lengths divided out", "Double a: your number doubles too.", only_b_normalized
+        ),
+        Mistake(
+            "columns_normalized",
+            "lengths of columns instead of rows",
+            "Which axis is summed when a row's length is measured?",
+            columns_normalized,
+        ),
+        Mistake(
+            "whole_matrix_normalized",
+            "one length for the whole matrix",
+            "A norm without a dim is a single number. How many lengths does a with N rows have?",
+            whole_matrix_normalized,
+        ),
+        Mistake(
+            "zero_by_zero",
+            "0 / 0 for a zero row",
+            "A zero row has length 0. What should stand there instead of nan?",
+            zero_by_zero,
+        ),
+        Mistake(
+            "epsilon_too_large",
+            "a guard against zero that is felt by short vectors",
+            "Two vectors of length 0.001 have a product of lengths of 0.000001. How large is what you add?",
+            epsilon_too_large,
+        ),
+        Mistake(
+            "distance_instead",
+            "one minus the cosine",
+            "That is a distance: 0 for equal directions. The spec asks for the similarity.",
+            distance_instead,
+        ),
+        Mistake(
+            "rows_and_columns_swapped",
+            "a and b swapped",
+            "Row i belongs to row i of a, column j to row j of b.",
+            rows_and_columns_swapped,
+        ),
+        Mistake(
+            "sums_instead_of_lengths",
+            "rows divided by their sums",
+            "That makes shares that sum to 1. The length is another number: think of Pythagoras.",
+            sums_instead_of_lengths,
+        ),
+        Mistake("absolute_values", "the sign lost", "Opposite directions have cosine -1.", absolute_values),
     ],
     alternatives=[
-        cosine_with_epsilon, cosine_with_clamp, cosine_epsilon_in_root, cosine_where, cosine_nan_to_num, cosine_loop,
+        cosine_with_epsilon,
+        cosine_with_clamp,
+        cosine_epsilon_in_root,
+        cosine_where,
+        cosine_nan_to_num,
+        cosine_loop,
         cosine_broadcast,
     ],
-)  # fmt: skip
+)
 
 
 # fixed_neighbors
@@ -910,26 +1083,44 @@ fixed_neighbors = Exercise(
     cases_fixed_neighbors,
     axes=("word", "neighbor"),
     mistakes=[
-        Mistake("as_published", "the published version's answer",
-                "Print the length of each row of unit. The comment says they are all 1.", as_published),
-        Mistake("columns_divided", "columns made of length 1 instead of rows",
-                "dim names the axis that is summed away. Print the lengths of the rows of unit again.",
-                columns_divided),
-        Mistake("itself_included", "each word is its own nearest neighbor",
-                "That line of the published version was right.", itself_included),
-        Mistake("itself_at_zero", "a word may be its own neighbor when all others point away",
-                "A cosine can be smaller than the number you put on the diagonal.", itself_at_zero),
-        Mistake("farthest_first", "the least similar words",
-                "Does your sorting go up or down?", farthest_first),
-        Mistake("by_distance", "neighbors by distance instead of direction",
-                "Distance feels length as well. The comment in the code says what was meant.", by_distance),
-        Mistake("sign_ignored", "opposite words counted as similar",
-                "A cosine of -0.9 is far away.", sign_ignored),
-        Mistake("values_returned", "similarities instead of ids",
-                "The caller wants to look words up.", values_returned),
+        Mistake(
+            "as_published",
+            "the published version's answer",
+            "Print the length of each row of unit. The comment says they are all 1.",
+            as_published,
+        ),
+        Mistake(
+            "columns_divided",
+            "columns made of length 1 instead of rows",
+            "dim names the axis that is summed away. Print the lengths of the rows of unit again.",
+            columns_divided,
+        ),
+        Mistake(
+            "itself_included",
+            "each word is its own nearest neighbor",
+            "That line of the published version was right.",
+            itself_included,
+        ),
+        Mistake(
+            "itself_at_zero",
+            "a word may be its own neighbor when all others point away",
+            "A cosine can be smaller than the number you put on the diagonal.",
+            itself_at_zero,
+        ),
+        Mistake("farthest_first", "the least similar words", "Does your sorting go up or down?", farthest_first),
+        Mistake(
+            "by_distance",
+            "neighbors by distance instead of direction",
+            "Distance feels length as well. The comment in the code says what was meant.",
+            by_distance,
+        ),
+        Mistake("sign_ignored", "opposite words counted as similar", "A cosine of -0.9 is far away.", sign_ignored),
+        Mistake(
+            "values_returned", "similarities instead of ids", "The caller wants to look words up.", values_returned
+        ),
     ],
     alternatives=[neighbors_keepdim, neighbors_normalize, neighbors_library, neighbors_dropped, neighbors_loop],
-)  # fmt: skip
+)
 
 
 # + skipgram_pairs
@@ -952,9 +1143,7 @@ def cases_skipgram_pairs(draw):
 
 def _pairs(ids, window):
     ids = [int(i) for i in ids]
-    return [
-        (ids[i], ids[j]) for i in range(len(ids)) for j in range(len(ids)) if i != j and abs(i - j) <= window
-    ]
+    return [(ids[i], ids[j]) for i in range(len(ids)) for j in range(len(ids)) if i != j and abs(i - j) <= window]
 
 
 def last_neighbor_missing(ids, window):
@@ -1063,30 +1252,59 @@ skipgram_pairs = Exercise(
     "skipgram_pairs",
     cases_skipgram_pairs,
     mistakes=[
-        Mistake("last_neighbor_missing", "the last neighbor on the right is missing",
-                "range leaves out its end. Count the neighbors on both sides.", last_neighbor_missing),
-        Mistake("equal_words_left_out", "a word that comes twice is never its own neighbor",
-                "The same word at another place is a neighbor. What must differ: the ids or the positions?",
-                equal_words_left_out),
-        Mistake("itself_paired", "each position paired with itself",
-                "A position is never its own context.", itself_paired),
+        Mistake(
+            "last_neighbor_missing",
+            "the last neighbor on the right is missing",
+            "range leaves out its end. Count the neighbors on both sides.",
+            last_neighbor_missing,
+        ),
+        Mistake(
+            "equal_words_left_out",
+            "a word that comes twice is never its own neighbor",
+            "The same word at another place is a neighbor. What must differ: the ids or the positions?",
+            equal_words_left_out,
+        ),
+        Mistake(
+            "itself_paired", "each position paired with itself", "A position is never its own context.", itself_paired
+        ),
         Mistake("context_first", "context and center swapped", "The center comes first in each pair.", context_first),
-        Mistake("only_to_the_right", "only neighbors on the right",
-                "A window reaches to both sides.", only_to_the_right),
-        Mistake("first_place_of_the_word", "the window of a word's first place, for every place it has",
-                "index finds the first one only. What do you need to count instead?", first_place_of_the_word),
-        Mistake("negative_places", "left neighbors lost near the start",
-                "What does a slice that starts at a negative number give?", negative_places),
-        Mistake("full_windows_only", "words near the ends left out",
-                "Near the ends a window is shorter, not gone.", full_windows_only),
-        Mistake("near_to_far", "neighbors by distance instead of by position",
-                "All the right pairs, in another order: left to right is asked for.", near_to_far),
+        Mistake(
+            "only_to_the_right", "only neighbors on the right", "A window reaches to both sides.", only_to_the_right
+        ),
+        Mistake(
+            "first_place_of_the_word",
+            "the window of a word's first place, for every place it has",
+            "index finds the first one only. What do you need to count instead?",
+            first_place_of_the_word,
+        ),
+        Mistake(
+            "negative_places",
+            "left neighbors lost near the start",
+            "What does a slice that starts at a negative number give?",
+            negative_places,
+        ),
+        Mistake(
+            "full_windows_only",
+            "words near the ends left out",
+            "Near the ends a window is shorter, not gone.",
+            full_windows_only,
+        ),
+        Mistake(
+            "near_to_far",
+            "neighbors by distance instead of by position",
+            "All the right pairs, in another order: left to right is asked for.",
+            near_to_far,
+        ),
         Mistake("pairs_as_lists", "lists instead of tuples", "A pair is a tuple here.", pairs_as_lists),
-        Mistake("pairs_as_tensor", "a tensor instead of a list of pairs",
-                "The spec asks for Python: a list of tuples of ints.", pairs_as_tensor),
+        Mistake(
+            "pairs_as_tensor",
+            "a tensor instead of a list of pairs",
+            "The spec asks for Python: a list of tuples of ints.",
+            pairs_as_tensor,
+        ),
     ],
     alternatives=[pairs_slices, pairs_range, pairs_offsets, pairs_mask, pairs_permutations],
-)  # fmt: skip
+)
 
 
 # + negative_sampling_loss
@@ -1233,38 +1451,77 @@ negative_sampling_loss = Exercise(
     "negative_sampling_loss",
     cases_negative_sampling_loss,
     mistakes=[
-        Mistake("negatives_not_negated", "negatives pulled closer like true neighbors",
-                "Which sign does the dot product with a stranger have inside the sigmoid?", negatives_not_negated),
-        Mistake("mean_over_negatives", "the mean over the negatives",
-                "K strangers push K times as hard as one: the formula has a sum there.", mean_over_negatives),
-        Mistake("summed_over_batch", "the sum over the batch",
-                "A batch twice as large should not cost twice as much.", summed_over_batch),
-        Mistake("not_averaged", "one loss for each pair",
-                "A loss to be minimized is one number.", not_averaged),
-        Mistake("log_of_sigmoid", "the log of a sigmoid that has become 0",
-                "In float32 the sigmoid of -100 has hardly a digit left, and its gradient none. Is there a function "
-                "that takes both steps at once?", log_of_sigmoid),
-        Mistake("log_of_one_minus", "the log of one minus a sigmoid",
-                "The sigmoid of 100 is 1 to the last digit, so 1 minus it is 0. Can the sign go somewhere else?",
-                log_of_one_minus),
-        Mistake("epsilon_in_the_log", "a small number added inside the log",
-                "At -100 the loss should be 100. What does the log of your small number give?", epsilon_in_the_log),
-        Mistake("sign_forgotten", "the sign of the whole turned around",
-                "Minimizing this pushes true neighbors apart.", sign_forgotten),
-        Mistake("only_the_pull", "only the true pairs counted",
-                "Without a push all vectors end up in one place.", only_the_pull),
-        Mistake("negatives_against_context", "negatives compared with the neighbor",
-                "Which vector do both terms of the formula share?", negatives_against_context),
-        Mistake("softmax_over_candidates", "a softmax over the neighbor and the negatives",
-                "That is another loss, used in contrastive learning and in GE2E. Here each pair is judged alone.",
-                softmax_over_candidates),
-        Mistake("squeezed_away", "a dimension of size 1 squeezed away",
-                "What does squeeze without a number do when K or B is 1?", squeezed_away),
+        Mistake(
+            "negatives_not_negated",
+            "negatives pulled closer like true neighbors",
+            "Which sign does the dot product with a stranger have inside the sigmoid?",
+            negatives_not_negated,
+        ),
+        Mistake(
+            "mean_over_negatives",
+            "the mean over the negatives",
+            "K strangers push K times as hard as one: the formula has a sum there.",
+            mean_over_negatives,
+        ),
+        Mistake(
+            "summed_over_batch",
+            "the sum over the batch",
+            "A batch twice as large should not cost twice as much.",
+            summed_over_batch,
+        ),
+        Mistake("not_averaged", "one loss for each pair", "A loss to be minimized is one number.", not_averaged),
+        Mistake(
+            "log_of_sigmoid",
+            "the log of a sigmoid that has become 0",
+            "In float32 the sigmoid of -100 has hardly a digit left, and its gradient none. Is there a function "
+            "that takes both steps at once?",
+            log_of_sigmoid,
+        ),
+        Mistake(
+            "log_of_one_minus",
+            "the log of one minus a sigmoid",
+            "The sigmoid of 100 is 1 to the last digit, so 1 minus it is 0. Can the sign go somewhere else?",
+            log_of_one_minus,
+        ),
+        Mistake(
+            "epsilon_in_the_log",
+            "a small number added inside the log",
+            "At -100 the loss should be 100. What does the log of your small number give?",
+            epsilon_in_the_log,
+        ),
+        Mistake(
+            "sign_forgotten",
+            "the sign of the whole turned around",
+            "Minimizing this pushes true neighbors apart.",
+            sign_forgotten,
+        ),
+        Mistake(
+            "only_the_pull",
+            "only the true pairs counted",
+            "Without a push all vectors end up in one place.",
+            only_the_pull,
+        ),
+        Mistake(
+            "negatives_against_context",
+            "negatives compared with the neighbor",
+            "Which vector do both terms of the formula share?",
+            negatives_against_context,
+        ),
+        Mistake(
+            "softmax_over_candidates",
+            "a softmax over the neighbor and the negatives",
+            "That is another loss, used in contrastive learning and in GE2E. Here each pair is judged alone.",
+            softmax_over_candidates,
+        ),
+        Mistake(
+            "squeezed_away",
+            "a dimension of size 1 squeezed away",
+            "What does squeeze without a number do when K or B is 1?",
+            squeezed_away,
+        ),
     ],
-    alternatives=[
-        loss_logsigmoid, loss_softplus, loss_with_logits, loss_by_hand, loss_logaddexp, loss_loop,
-    ],
-)  # fmt: skip
+    alternatives=[loss_logsigmoid, loss_softplus, loss_with_logits, loss_by_hand, loss_logaddexp, loss_loop],
+)
 
 
 # + wordpiece
@@ -1439,39 +1696,92 @@ wordpiece = Exercise(
     "wordpiece",
     cases_wordpiece,
     mistakes=[
-        Mistake("shortest_first", "the shortest piece taken first",
-                "Greedy means: try the whole rest of the word first.", shortest_first),
-        Mistake("without_marks", "continuations looked up without ##",
-                "table and ##table are two entries of the vocabulary. Which one may follow un?", without_marks),
-        Mistake("marks_taken_off", "the ## taken off the pieces",
-                "Each piece must be an entry of the vocabulary, to have an id.", marks_taken_off),
-        Mistake("rest_is_unknown", "the pieces so far, then unknown",
-                "When the cut gets stuck the whole word is unknown.", rest_is_unknown),
-        Mistake("pieces_before_it_got_stuck", "the pieces so far",
-                "When the cut gets stuck the whole word is unknown.", pieces_before_it_got_stuck),
-        Mistake("one_unknown_per_letter", "an unknown for each letter that did not fit",
-                "When the cut gets stuck the whole word is unknown, once.", one_unknown_per_letter),
-        Mistake("goes_back", "another cut tried after the greedy one got stuck",
-                "Cleverer than the original. BERT's own tokenizer never takes back a piece.", goes_back),
-        Mistake("at_most_100_letters", "long words given up",
-                "BERT's own tokenizer has such a limit; this one has none.", at_most_100_letters),
-        Mistake("unk_written_out", "[UNK] whatever the caller asked for",
-                "What is the third argument for?", unk_written_out),
-        Mistake("unk_without_a_list", "unknown returned without its list",
-                "A list of one piece is still a list.", unk_without_a_list),
-        Mistake("lowered_word", "the word turned to lower case",
-                "That is a step of its own, done before the cut or not at all.", lowered_word),
-        Mistake("whole_words_only", "only whole words known",
-                "The point of subwords: a word that is no entry can still be made of entries.", whole_words_only),
+        Mistake(
+            "shortest_first",
+            "the shortest piece taken first",
+            "Greedy means: try the whole rest of the word first.",
+            shortest_first,
+        ),
+        Mistake(
+            "without_marks",
+            "continuations looked up without ##",
+            "table and ##table are two entries of the vocabulary. Which one may follow un?",
+            without_marks,
+        ),
+        Mistake(
+            "marks_taken_off",
+            "the ## taken off the pieces",
+            "Each piece must be an entry of the vocabulary, to have an id.",
+            marks_taken_off,
+        ),
+        Mistake(
+            "rest_is_unknown",
+            "the pieces so far, then unknown",
+            "When the cut gets stuck the whole word is unknown.",
+            rest_is_unknown,
+        ),
+        Mistake(
+            "pieces_before_it_got_stuck",
+            "the pieces so far",
+            "When the cut gets stuck the whole word is unknown.",
+            pieces_before_it_got_stuck,
+        ),
+        Mistake(
+            "one_unknown_per_letter",
+            "an unknown for each letter that did not fit",
+            "When the cut gets stuck the whole word is unknown, once.",
+            one_unknown_per_letter,
+        ),
+        Mistake(
+            "goes_back",
+            "another cut tried after the greedy one got stuck",
+            "Cleverer than the original. BERT's own tokenizer never takes back a piece.",
+            goes_back,
+        ),
+        Mistake(
+            "at_most_100_letters",
+            "long words given up",
+            "BERT's own tokenizer has such a limit; this one has none.",
+            at_most_100_letters,
+        ),
+        Mistake(
+            "unk_written_out", "[UNK] whatever the caller asked for", "What is the third argument for?", unk_written_out
+        ),
+        Mistake(
+            "unk_without_a_list",
+            "unknown returned without its list",
+            "A list of one piece is still a list.",
+            unk_without_a_list,
+        ),
+        Mistake(
+            "lowered_word",
+            "the word turned to lower case",
+            "That is a step of its own, done before the cut or not at all.",
+            lowered_word,
+        ),
+        Mistake(
+            "whole_words_only",
+            "only whole words known",
+            "The point of subwords: a word that is no entry can still be made of entries.",
+            whole_words_only,
+        ),
     ],
     alternatives=[wordpiece_while, wordpiece_recursive, wordpiece_next, wordpiece_marked],
-)  # fmt: skip
+)
 
 
 exercises = [
-    tokenize, build_vocab, encode, one_hot, embed, cosine_similarity, fixed_neighbors, skipgram_pairs,
-    negative_sampling_loss, wordpiece,
-]  # fmt: skip
+    tokenize,
+    build_vocab,
+    encode,
+    one_hot,
+    embed,
+    cosine_similarity,
+    fixed_neighbors,
+    skipgram_pairs,
+    negative_sampling_loss,
+    wordpiece,
+]
 
 quizzes = [
     Quiz(

@@ -124,6 +124,7 @@ figures.two_orders(tokens, x, perm)
 # - `x`: `(T, D)`, float32 or float64; `perm`: LongTensor `(T,)`, a permutation of 0 ... T−1
 # - returns a Python `float`; 0 (up to rounding) when `f` is equivariant
 
+
 # %% nbgrader={"solution": "permutation_gap"}
 def permutation_gap(f, x, perm):
     """Largest absolute difference between f(x[perm]) and f(x)[perm]: 0 where f does not see order.
@@ -155,6 +156,7 @@ check(permutation_gap)
 
 # %% [markdown]
 # With your `permutation_gap` you can test any function you like. A running mean, for one, does see order:
+
 
 # %%
 def running_mean(x):
@@ -229,6 +231,7 @@ explore.waves()
 # - `length`: number of places, 0 ... length−1; `d_model`: width
 # - returns float32 `(length, d_model)`: column $2i$ is $\sin(t / 10000^{2i/D})$, column $2i+1$ the cosine of *the same* angle
 # - `d_model` odd: raise `ValueError`
+
 
 # %% nbgrader={"solution": "sinusoidal_positions"}
 def sinusoidal_positions(length, d_model):
@@ -313,6 +316,7 @@ figures.position_dots(length=48, d_model=32)
 #
 # No single pair is enough. The fast hand is exact but comes round again; the slow hand never comes round, but the blur moves it by many places.
 
+
 # %% nbgrader={"solution": "find_position"}
 def find_position(row, length):
     """The place t, 0 <= t < length, whose row of sinusoidal_positions(length, D) was blurred into `row`.
@@ -368,6 +372,7 @@ mix(x + P)[0], mix(x[perm] + P)[2]  # jane who visits, jane who is visited
 #
 # *Predict the shape first:* for `x` of shape `(2, 3, 5, 8)` and a table of `(9, 8)`, what is the shape of the slice that you add, and along which axes is it repeated?
 
+
 # %% nbgrader={"solution": "add_positions"}
 def add_positions(x, table):
     """Add the first T rows of a position table to token vectors.
@@ -412,6 +417,7 @@ check(add_positions)
 #
 # Then somebody sets `batch_first=True`, `x` becomes `(B, T, D)`, and nothing complains. Here it is as a function, on two empty sentences of three tokens:
 
+
 # %%
 def published_position_layer(x, pe):
     return x + pe[: x.size(0)]
@@ -432,6 +438,7 @@ published_position_layer(torch.zeros(2, 3, 4), pe)
 # - `x`: exactly `(B, T, D)`; `pe`: `(max_len, 1, D)`, as the buffer is stored, with T ≤ max_len
 # - returns `(B, T, D)`: token t of *every* sentence gets `pe[t, 0]`
 # - B is any size, also larger than max_len; the gradient reaches `x` and `pe`; neither is changed
+
 
 # %% nbgrader={"solution": "fixed_position_layer"}
 def fixed_position_layer(x, pe):
@@ -490,6 +497,7 @@ figures.one_turn(offset=3)
 #
 # - `offset`: int, may be 0 or negative; `d_model`: int
 # - returns float32 `(D, D)`; `d_model` odd: raise `ValueError`
+
 
 # %% nbgrader={"solution": "shift_matrix"}
 def shift_matrix(offset, d_model):
@@ -551,6 +559,7 @@ explore.rotary()
 #
 # - `x`: `(..., T, D)`, D even; `positions`: LongTensor `(T,)`, any places in any order; `base`: float
 # - returns `(..., T, D)`, same dtype: the pairs $(x_{2i}, x_{2i+1})$ turned as in the formula above
+
 
 # %% nbgrader={"solution": "rotate"}
 def rotate(x, positions, base=10000.0):

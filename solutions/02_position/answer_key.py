@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from helpers.check.vocabulary import (
+from helpers.checking.vocabulary import (
     DTYPE,
     GRADIENT,
     LEADING,
@@ -128,27 +128,63 @@ permutation_gap = Exercise(
     "permutation_gap",
     cases_permutation_gap,
     mistakes=[
-        Mistake("without_abs", "the largest difference with its sign, not the largest in size",
-                "A difference of -3 is a gap of 3. What does your maximum say about it?", gap_without_abs),
-        Mistake("mean_difference", "the mean of the differences instead of the largest",
-                "One entry far off among a thousand equal ones: should the gap be large or tiny?", gap_mean),
-        Mistake("output_not_shuffled", "f(x[perm]) compared with f(x) itself",
-                "Row 0 of f(x[perm]) belongs to another word than row 0 of f(x). Which one?", gap_not_shuffled_back),
-        Mistake("inverse_permutation", "the output shuffled by the inverse permutation",
-                "Both sides must be shuffled in the same direction.", gap_inverse_permutation),
-        Mistake("norm_of_difference", "the norm of the whole difference",
-                "The gap is about the single worst entry.", gap_norm),
-        Mistake("squared_difference", "the largest squared difference",
-                "A gap in the same units as the output: is a square needed?", gap_squared),
-        Mistake("summed_over_tokens", "the outputs summed over the tokens before they are compared",
-                "A sum over the tokens forgets which token gave what, so it hides part of the gap.", gap_of_sums),
-        Mistake("compared_with_input", "f's output compared with its input",
-                "The question is not how far f moves the words, but whether f and the shuffle commute.", gap_of_inputs),
-        Mistake("left_as_tensor", "a tensor with one number instead of a Python float",
-                "The spec asks for a Python float. Which method takes the one number out of a tensor?", gap_as_tensor),
+        Mistake(
+            "without_abs",
+            "the largest difference with its sign, not the largest in size",
+            "A difference of -3 is a gap of 3. What does your maximum say about it?",
+            gap_without_abs,
+        ),
+        Mistake(
+            "mean_difference",
+            "the mean of the differences instead of the largest",
+            "One entry far off among a thousand equal ones: should the gap be large or tiny?",
+            gap_mean,
+        ),
+        Mistake(
+            "output_not_shuffled",
+            "f(x[perm]) compared with f(x) itself",
+            "Row 0 of f(x[perm]) belongs to another word than row 0 of f(x). Which one?",
+            gap_not_shuffled_back,
+        ),
+        Mistake(
+            "inverse_permutation",
+            "the output shuffled by the inverse permutation",
+            "Both sides must be shuffled in the same direction.",
+            gap_inverse_permutation,
+        ),
+        Mistake(
+            "norm_of_difference",
+            "the norm of the whole difference",
+            "The gap is about the single worst entry.",
+            gap_norm,
+        ),
+        Mistake(
+            "squared_difference",
+            "the largest squared difference",
+            "A gap in the same units as the output: is a square needed?",
+            gap_squared,
+        ),
+        Mistake(
+            "summed_over_tokens",
+            "the outputs summed over the tokens before they are compared",
+            "A sum over the tokens forgets which token gave what, so it hides part of the gap.",
+            gap_of_sums,
+        ),
+        Mistake(
+            "compared_with_input",
+            "f's output compared with its input",
+            "The question is not how far f moves the words, but whether f and the shuffle commute.",
+            gap_of_inputs,
+        ),
+        Mistake(
+            "left_as_tensor",
+            "a tensor with one number instead of a Python float",
+            "The spec asks for a Python float. Which method takes the one number out of a tensor?",
+            gap_as_tensor,
+        ),
     ],
     alternatives=[gap_loop, gap_matrix, gap_infinity_norm, gap_unshuffled, gap_numpy],
-)  # fmt: skip
+)
 
 
 # 2.2 sinusoidal_positions
@@ -309,36 +345,83 @@ sinusoidal_positions = Exercise(
     cases_sinusoidal_positions,
     axes=("position", "column"),
     mistakes=[
-        Mistake("halves_concatenated", "all sines first, then all cosines",
-                "The formula says what stands in column 1. Is it a sine or a cosine?", positions_halves),
-        Mistake("exponent_i", "an exponent that grows half as fast as it should",
-                "Pair 1 of a table with D = 4 divides by 100. What does yours divide by?", positions_exponent_i),
-        Mistake("exponent_doubled", "an exponent that grows twice as fast as it should",
-                "If your counter already runs 0, 2, 4, ..., what has been doubled?", positions_exponent_4i),
-        Mistake("cosine_has_own_angle", "a cosine with an angle of its own",
-                "Sine and cosine of a pair are one clock hand. At how many angles can it point?", positions_own_cosine),
-        Mistake("doubled_and_own_angle", "a doubled exponent, and a cosine with an angle of its own",
-                "Two things: what the loop counter already is, and what the two columns of a pair share.",
-                positions_doubled_own_cosine),
-        Mistake("cosine_first", "sine and cosine swapped",
-                "What should row 0 begin with: the sine of 0 or the cosine of 0?", positions_cosine_first),
-        Mistake("multiplied_by_power", "the place multiplied by the power instead of divided",
-                "Later pairs are slower hands. Do your angles grow or shrink with i?", positions_multiplied),
-        Mistake("counted_from_one", "places counted from 1",
-                "At place 0 every angle is 0. What is your row 0?", positions_from_one),
-        Mistake("last_wave_is_10000", "waves spread so that the last divisor is exactly 10000",
-                "That is tensor2tensor's variant. In the paper's formula the last exponent stays below 1.",
-                positions_tensor2tensor),
+        Mistake(
+            "halves_concatenated",
+            "all sines first, then all cosines",
+            "The formula says what stands in column 1. Is it a sine or a cosine?",
+            positions_halves,
+        ),
+        Mistake(
+            "exponent_i",
+            "an exponent that grows half as fast as it should",
+            "Pair 1 of a table with D = 4 divides by 100. What does yours divide by?",
+            positions_exponent_i,
+        ),
+        Mistake(
+            "exponent_doubled",
+            "an exponent that grows twice as fast as it should",
+            "If your counter already runs 0, 2, 4, ..., what has been doubled?",
+            positions_exponent_4i,
+        ),
+        Mistake(
+            "cosine_has_own_angle",
+            "a cosine with an angle of its own",
+            "Sine and cosine of a pair are one clock hand. At how many angles can it point?",
+            positions_own_cosine,
+        ),
+        Mistake(
+            "doubled_and_own_angle",
+            "a doubled exponent, and a cosine with an angle of its own",
+            "Two things: what the loop counter already is, and what the two columns of a pair share.",
+            positions_doubled_own_cosine,
+        ),
+        Mistake(
+            "cosine_first",
+            "sine and cosine swapped",
+            "What should row 0 begin with: the sine of 0 or the cosine of 0?",
+            positions_cosine_first,
+        ),
+        Mistake(
+            "multiplied_by_power",
+            "the place multiplied by the power instead of divided",
+            "Later pairs are slower hands. Do your angles grow or shrink with i?",
+            positions_multiplied,
+        ),
+        Mistake(
+            "counted_from_one",
+            "places counted from 1",
+            "At place 0 every angle is 0. What is your row 0?",
+            positions_from_one,
+        ),
+        Mistake(
+            "last_wave_is_10000",
+            "waves spread so that the last divisor is exactly 10000",
+            "That is tensor2tensor's variant. In the paper's formula the last exponent stays below 1.",
+            positions_tensor2tensor,
+        ),
         Mistake("base_1000", "1000 in place of 10000", "Count the zeros.", positions_base_1000),
-        Mistake("turns_not_radians", "a factor 2 pi in the angles",
-                "The place is the angle of the first pair, in radians. It is no count of turns.", positions_full_turns),
-        Mistake("odd_width_accepted", "an odd width cut off instead of refused",
-                "With an odd width one sine has no cosine. The spec says which exception that is.",
-                positions_odd_accepted),
+        Mistake(
+            "turns_not_radians",
+            "a factor 2 pi in the angles",
+            "The place is the angle of the first pair, in radians. It is no count of turns.",
+            positions_full_turns,
+        ),
+        Mistake(
+            "odd_width_accepted",
+            "an odd width cut off instead of refused",
+            "With an odd width one sine has no cosine. The spec says which exception that is.",
+            positions_odd_accepted,
+        ),
     ],
-    alternatives=[positions_loops, positions_exp_log, positions_parity, positions_phase, positions_complex,
-                  positions_powers],
-)  # fmt: skip
+    alternatives=[
+        positions_loops,
+        positions_exp_log,
+        positions_parity,
+        positions_phase,
+        positions_complex,
+        positions_powers,
+    ],
+)
 
 
 # 2.3 find_position
@@ -431,27 +514,57 @@ find_position = Exercise(
     "find_position",
     cases_find_position,
     mistakes=[
-        Mistake("fastest_pair_only", "the place read off the fastest pair alone",
-                "The second hand shows the second. Which minute it is, it does not know.", place_of_first_hand),
-        Mistake("first_column_only", "only the first column compared",
-                "A sine passes each height twice a turn, and the row is blurred. What do the other columns add?",
-                place_from_first_column),
-        Mistake("largest_entry", "the column of the row's largest entry",
-                "The index of a column is no place. What must the row be compared with?", place_of_largest_entry),
-        Mistake("counted_from_one", "places counted from 1", "The first row of the table is place 0.",
-                place_counted_from_one),
-        Mistake("least_alike", "the row that is least alike",
-                "Is your measure large or small for two equal rows?", place_of_least_like),
-        Mistake("signed_differences", "differences summed with their signs",
-                "Differences of +1 and -1 add up to 0. Are the rows then equal?", place_from_sums),
-        Mistake("arcsine_of_slowest", "the place read off the slowest sine alone",
-                "The slowest hand moves little from place to place. How much does the blur move it?",
-                place_from_arcsine),
-        Mistake("left_as_tensor", "a tensor with one number instead of a Python int",
-                "The spec asks for a Python int.", place_as_tensor),
+        Mistake(
+            "fastest_pair_only",
+            "the place read off the fastest pair alone",
+            "The second hand shows the second. Which minute it is, it does not know.",
+            place_of_first_hand,
+        ),
+        Mistake(
+            "first_column_only",
+            "only the first column compared",
+            "A sine passes each height twice a turn, and the row is blurred. What do the other columns add?",
+            place_from_first_column,
+        ),
+        Mistake(
+            "largest_entry",
+            "the column of the row's largest entry",
+            "The index of a column is no place. What must the row be compared with?",
+            place_of_largest_entry,
+        ),
+        Mistake(
+            "counted_from_one",
+            "places counted from 1",
+            "The first row of the table is place 0.",
+            place_counted_from_one,
+        ),
+        Mistake(
+            "least_alike",
+            "the row that is least alike",
+            "Is your measure large or small for two equal rows?",
+            place_of_least_like,
+        ),
+        Mistake(
+            "signed_differences",
+            "differences summed with their signs",
+            "Differences of +1 and -1 add up to 0. Are the rows then equal?",
+            place_from_sums,
+        ),
+        Mistake(
+            "arcsine_of_slowest",
+            "the place read off the slowest sine alone",
+            "The slowest hand moves little from place to place. How much does the blur move it?",
+            place_from_arcsine,
+        ),
+        Mistake(
+            "left_as_tensor",
+            "a tensor with one number instead of a Python int",
+            "The spec asks for a Python int.",
+            place_as_tensor,
+        ),
     ],
     alternatives=[place_nearest, place_loop, place_cosine, place_close, place_angles],
-)  # fmt: skip
+)
 
 
 # 2.4 add_positions
@@ -572,26 +685,49 @@ add_positions = Exercise(
     cases_add_positions,
     axes=("token", "column"),
     mistakes=[
-        Mistake("first_axis_taken_for_tokens", "the first axis taken for the tokens",
-                "With sentences in front, the tokens are the second axis from the right.", add_by_first_axis),
+        Mistake(
+            "first_axis_taken_for_tokens",
+            "the first axis taken for the tokens",
+            "With sentences in front, the tokens are the second axis from the right.",
+            add_by_first_axis,
+        ),
         Mistake("last_rows", "the last T rows of the table", "The first token is at place 0.", add_last_rows),
         Mistake("off_by_one", "rows 1 to T instead of 0 to T-1", "The first token is at place 0.", add_shifted),
-        Mistake("length_not_checked", "a sentence longer than the table is not refused in words",
-                "Slicing past the end is no error, and a single row is repeated silently. Who must ask?",
-                add_unchecked),
-        Mistake("places_wrap_around", "places beyond the table start again at 0",
-                "Two words at different places would get the same vector. The spec wants an error.", add_wrapped),
-        Mistake("table_detached", "the table cut off from the gradient",
-                "A learned table learns from the gradient that reaches it.", add_detached),
-        Mistake("words_scaled", "the word vectors scaled before the sum",
-                "The paper scales embeddings elsewhere, when it looks them up. Here x comes as it is.", add_scaled),
+        Mistake(
+            "length_not_checked",
+            "a sentence longer than the table is not refused in words",
+            "Slicing past the end is no error, and a single row is repeated silently. Who must ask?",
+            add_unchecked,
+        ),
+        Mistake(
+            "places_wrap_around",
+            "places beyond the table start again at 0",
+            "Two words at different places would get the same vector. The spec wants an error.",
+            add_wrapped,
+        ),
+        Mistake(
+            "table_detached",
+            "the table cut off from the gradient",
+            "A learned table learns from the gradient that reaches it.",
+            add_detached,
+        ),
+        Mistake(
+            "words_scaled",
+            "the word vectors scaled before the sum",
+            "The paper scales embeddings elsewhere, when it looks them up. Here x comes as it is.",
+            add_scaled,
+        ),
         Mistake("multiplied", "multiplied instead of added", "Word plus place.", add_multiplied),
         Mistake("concatenated", "places appended instead of added", "The width stays D.", add_concatenated),
-        Mistake("added_in_place", "the sum written into x itself",
-                "Whoever called you still needs x. Which operators write into their left side?", add_in_place),
+        Mistake(
+            "added_in_place",
+            "the sum written into x itself",
+            "Whoever called you still needs x. Which operators write into their left side?",
+            add_in_place,
+        ),
     ],
     alternatives=[add_index, add_expanded, add_rows, add_select, add_by_hand],
-)  # fmt: skip
+)
 
 
 # 2.5 fixed_position_layer
@@ -669,22 +805,47 @@ fixed_position_layer = Exercise(
     cases_fixed_position_layer,
     axes=("sentence", "token", "column"),
     mistakes=[
-        Mistake("bug_not_fixed", "the published layer: every token of a sentence gets one and the same place",
-                "Which axis of x does size(0) measure, now that sentences come first?", layer_published),
-        Mistake("middle_axis_kept", "the right rows, but still with an axis of length 1 in the middle",
-                "Line (B, T, D) and (T, 1, D) up from the right: T meets 1, and what does B meet?", layer_rows_only),
-        Mistake("left_tokens_first", "the result left with tokens first",
-                "Who calls you expects sentences first, as x came.", layer_not_transposed_back),
-        Mistake("reshaped_not_transposed", "reshape used to swap sentences and tokens",
-                "reshape keeps the numbers in their running order. Which word ends up in which sentence?",
-                layer_viewed),
-        Mistake("first_place_for_all", "the first place for every token",
-                "Each token needs a row of its own.", layer_first_row),
+        Mistake(
+            "bug_not_fixed",
+            "the published layer: every token of a sentence gets one and the same place",
+            "Which axis of x does size(0) measure, now that sentences come first?",
+            layer_published,
+        ),
+        Mistake(
+            "middle_axis_kept",
+            "the right rows, but still with an axis of length 1 in the middle",
+            "Line (B, T, D) and (T, 1, D) up from the right: T meets 1, and what does B meet?",
+            layer_rows_only,
+        ),
+        Mistake(
+            "left_tokens_first",
+            "the result left with tokens first",
+            "Who calls you expects sentences first, as x came.",
+            layer_not_transposed_back,
+        ),
+        Mistake(
+            "reshaped_not_transposed",
+            "reshape used to swap sentences and tokens",
+            "reshape keeps the numbers in their running order. Which word ends up in which sentence?",
+            layer_viewed,
+        ),
+        Mistake(
+            "first_place_for_all",
+            "the first place for every token",
+            "Each token needs a row of its own.",
+            layer_first_row,
+        ),
         Mistake("last_rows", "the last rows of the table", "The first token is at place 0.", layer_counted_from_end),
     ],
-    alternatives=[layer_transposed, layer_table_transposed, layer_indexed, layer_loop, layer_viewed_right,
-                  layer_permuted],
-)  # fmt: skip
+    alternatives=[
+        layer_transposed,
+        layer_table_transposed,
+        layer_indexed,
+        layer_loop,
+        layer_viewed_right,
+        layer_permuted,
+    ],
+)
 
 
 # 2.6 shift_matrix
@@ -808,30 +969,63 @@ shift_matrix = Exercise(
     cases_shift_matrix,
     axes=("new column", "old column"),
     mistakes=[
-        Mistake("turned_backwards", "the rotation by minus the offset",
-                "Apply it to row 0 of the table. Do you land at +offset or at -offset?", shift_transposed),
-        Mistake("reflection", "a reflection instead of a rotation",
-                "For offset 0 nothing may move. What does yours do to the cosine column?", shift_reflection),
-        Mistake("sign_lost", "the minus sign of one block entry lost",
-                "A rotation changes no length. Is each row of your block at a right angle to the other?",
-                shift_both_plus),
-        Mistake("one_speed_for_all", "every pair turned by the same angle",
-                "Slow hands move less in the same time.", shift_one_speed),
-        Mistake("exponent_i", "speeds whose exponent grows half as fast as it should",
-                "Use the angles of sinusoidal_positions: pair 1 of D = 4 divides by 100.", shift_exponent_i),
-        Mistake("sign_of_offset_lost", "a negative offset treated as positive",
-                "Three words back is not three words ahead.", shift_absolute),
-        Mistake("halves_layout", "blocks for a table with all sines first",
-                "Sine and cosine of a pair are neighbors here. Where do the four entries of a block stand?",
-                shift_halves),
-        Mistake("moved_columns", "a matrix that moves columns instead of turning pairs",
-                "A step in place turns each pair; the columns stay where they are.", shift_permutation),
-        Mistake("odd_width_accepted", "an odd width cut off instead of refused",
-                "With an odd width one sine has no cosine. The spec says which exception that is.",
-                shift_odd_accepted),
+        Mistake(
+            "turned_backwards",
+            "the rotation by minus the offset",
+            "Apply it to row 0 of the table. Do you land at +offset or at -offset?",
+            shift_transposed,
+        ),
+        Mistake(
+            "reflection",
+            "a reflection instead of a rotation",
+            "For offset 0 nothing may move. What does yours do to the cosine column?",
+            shift_reflection,
+        ),
+        Mistake(
+            "sign_lost",
+            "the minus sign of one block entry lost",
+            "A rotation changes no length. Is each row of your block at a right angle to the other?",
+            shift_both_plus,
+        ),
+        Mistake(
+            "one_speed_for_all",
+            "every pair turned by the same angle",
+            "Slow hands move less in the same time.",
+            shift_one_speed,
+        ),
+        Mistake(
+            "exponent_i",
+            "speeds whose exponent grows half as fast as it should",
+            "Use the angles of sinusoidal_positions: pair 1 of D = 4 divides by 100.",
+            shift_exponent_i,
+        ),
+        Mistake(
+            "sign_of_offset_lost",
+            "a negative offset treated as positive",
+            "Three words back is not three words ahead.",
+            shift_absolute,
+        ),
+        Mistake(
+            "halves_layout",
+            "blocks for a table with all sines first",
+            "Sine and cosine of a pair are neighbors here. Where do the four entries of a block stand?",
+            shift_halves,
+        ),
+        Mistake(
+            "moved_columns",
+            "a matrix that moves columns instead of turning pairs",
+            "A step in place turns each pair; the columns stay where they are.",
+            shift_permutation,
+        ),
+        Mistake(
+            "odd_width_accepted",
+            "an odd width cut off instead of refused",
+            "With an odd width one sine has no cosine. The spec says which exception that is.",
+            shift_odd_accepted,
+        ),
     ],
     alternatives=[shift_loop, shift_block_diag, shift_from_table, shift_matrix_power, shift_matrix_exp, shift_solved],
-)  # fmt: skip
+)
 
 
 # 2.7 rotate
@@ -981,32 +1175,69 @@ rotate = Exercise(
     cases_rotate,
     axes=("token", "column"),
     mistakes=[
-        Mistake("half_split_pairs", "column i paired with column i + D/2",
-                "That is the other dialect. Here neighbors form a pair.", rotate_halves),
-        Mistake("mixed_dialects", "neighbors' angles on pairs from the two halves",
-                "The angles and the pairs come from different dialects. Which columns form pair 0?",
-                rotate_mixed_dialects),
-        Mistake("not_interleaved_again", "the new pairs put back as two halves",
-                "The pairs were taken from neighboring columns. Where must they go back?", rotate_uninterleaved),
-        Mistake("turned_backwards", "the arrows turned the other way",
-                "(1, 0) at place 1 should become (0.5403, 0.8415). What is yours?", rotate_backwards),
-        Mistake("base_ignored", "10000 in place of the argument base", "Who uses base in your code?",
-                rotate_base_ignored),
-        Mistake("exponent_i", "an exponent that grows half as fast as it should",
-                "With D = 4 and base 10000, pair 1 turns by a hundredth of the place.", rotate_exponent_i),
-        Mistake("positions_ignored", "places 0, 1, 2, ... in place of the argument positions",
-                "A cache hands you places 7, 8, 9. Who uses positions in your code?", rotate_positions_ignored),
-        Mistake("sign_lost", "a minus sign lost",
-                "A rotation changes no length. Compare the norms before and after.", rotate_sign_lost),
-        Mistake("overwritten_first_column", "the second column made from the new first column",
-                "Both new columns come from the old pair.", rotate_overwritten),
-        Mistake("added_not_rotated", "waves added instead of arrows turned",
-                "A vector of zeros, rotated, is what?", rotate_added),
-        Mistake("one_speed_for_all", "every pair turned by the same angle",
-                "Later pairs turn slower.", rotate_one_speed),
+        Mistake(
+            "half_split_pairs",
+            "column i paired with column i + D/2",
+            "That is the other dialect. Here neighbors form a pair.",
+            rotate_halves,
+        ),
+        Mistake(
+            "mixed_dialects",
+            "neighbors' angles on pairs from the two halves",
+            "The angles and the pairs come from different dialects. Which columns form pair 0?",
+            rotate_mixed_dialects,
+        ),
+        Mistake(
+            "not_interleaved_again",
+            "the new pairs put back as two halves",
+            "The pairs were taken from neighboring columns. Where must they go back?",
+            rotate_uninterleaved,
+        ),
+        Mistake(
+            "turned_backwards",
+            "the arrows turned the other way",
+            "(1, 0) at place 1 should become (0.5403, 0.8415). What is yours?",
+            rotate_backwards,
+        ),
+        Mistake(
+            "base_ignored", "10000 in place of the argument base", "Who uses base in your code?", rotate_base_ignored
+        ),
+        Mistake(
+            "exponent_i",
+            "an exponent that grows half as fast as it should",
+            "With D = 4 and base 10000, pair 1 turns by a hundredth of the place.",
+            rotate_exponent_i,
+        ),
+        Mistake(
+            "positions_ignored",
+            "places 0, 1, 2, ... in place of the argument positions",
+            "A cache hands you places 7, 8, 9. Who uses positions in your code?",
+            rotate_positions_ignored,
+        ),
+        Mistake(
+            "sign_lost",
+            "a minus sign lost",
+            "A rotation changes no length. Compare the norms before and after.",
+            rotate_sign_lost,
+        ),
+        Mistake(
+            "overwritten_first_column",
+            "the second column made from the new first column",
+            "Both new columns come from the old pair.",
+            rotate_overwritten,
+        ),
+        Mistake(
+            "added_not_rotated",
+            "waves added instead of arrows turned",
+            "A vector of zeros, rotated, is what?",
+            rotate_added,
+        ),
+        Mistake(
+            "one_speed_for_all", "every pair turned by the same angle", "Later pairs turn slower.", rotate_one_speed
+        ),
     ],
     alternatives=[rotate_complex, rotate_float32_tables, rotate_filled, rotate_matrices, rotate_loop],
-)  # fmt: skip
+)
 
 
 exercises = [
@@ -1020,25 +1251,37 @@ exercises = [
 ]
 
 quizzes = [
-    Quiz("quiz_1", "a", {
-        "a": "Each layer is equivariant, so the whole stack is: the same rows in another order. Their mean is "
-             "the same, for every choice of weights.",
-        "b": "Training changes the weights, and the equation f(ΠX) = Πf(X) holds for all weights. There is nothing "
-             "that training could find.",
-        "c": "The rows do come out in another order, but a mean does not see in which order its terms stand.",
-    }),
-    Quiz("quiz_2", "a", {
-        "a": "Pair 0 turns by a whole radian at each step; the last pair of D = 16 turns by 10000^(-14/16), "
-             "about 0.0003.",
-        "b": "Those are the hour hand: in one step they turn by about 0.0003 radians and hardly move.",
-        "c": "All rows have the same length, and still they point in different directions. The fast columns do most "
-             "of the moving.",
-    }),
-    Quiz("quiz_3", "b", {
-        "a": "They carry the same places in different ways: rotations keep absolute places out of the score, and "
-             "added vectors bring them back in.",
-        "b": "Queries and keys are now made from x + P, so they contain the absolute place before they are "
-             "turned; the score then depends on it too.",
-        "c": "A rotation keeps lengths, so it removes nothing of what was added.",
-    }),
-]  # fmt: skip
+    Quiz(
+        "quiz_1",
+        "a",
+        {
+            "a": "Each layer is equivariant, so the whole stack is: the same rows in another order. Their mean is "
+            "the same, for every choice of weights.",
+            "b": "Training changes the weights, and the equation f(ΠX) = Πf(X) holds for all weights. There is nothing "
+            "that training could find.",
+            "c": "The rows do come out in another order, but a mean does not see in which order its terms stand.",
+        },
+    ),
+    Quiz(
+        "quiz_2",
+        "a",
+        {
+            "a": "Pair 0 turns by a whole radian at each step; the last pair of D = 16 turns by 10000^(-14/16), "
+            "about 0.0003.",
+            "b": "Those are the hour hand: in one step they turn by about 0.0003 radians and hardly move.",
+            "c": "All rows have the same length, and still they point in different directions. The fast columns do most "
+            "of the moving.",
+        },
+    ),
+    Quiz(
+        "quiz_3",
+        "b",
+        {
+            "a": "They carry the same places in different ways: rotations keep absolute places out of the score, and "
+            "added vectors bring them back in.",
+            "b": "Queries and keys are now made from x + P, so they contain the absolute place before they are "
+            "turned; the score then depends on it too.",
+            "c": "A rotation keeps lengths, so it removes nothing of what was added.",
+        },
+    ),
+]

@@ -121,6 +121,7 @@ figures.video_search(titles, query, keys)
 # The result has shape `(E,)`. On a tie the first key wins. The gradient must reach `values`; nothing is asked of the
 # gradients at `query` and `keys` (the explorer below shows why).
 
+
 # %% nbgrader={"solution": "select"}
 def select(query, keys, values):
     """Hard lookup: the value whose key has the largest dot product with the query, the first one on ties.
@@ -132,6 +133,7 @@ def select(query, keys, values):
     matches = keys @ query  # (N,)
     return values[matches.argmax()]  # (E,)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "select"}
 check(select)
@@ -204,6 +206,7 @@ figures.score_table(hand_scores, figures.JANE)
 # *Think first.* With $X$ of shape `(3, 3)` and the $W_Q$ above, what is the shape of the result? And if somebody hides
 # $W$ from you but projects any $X$ that you hand over: which $X$ would you hand over, to read $W$ off?
 
+
 # %% nbgrader={"solution": "project"}
 def project(x, W):
     """A linear map of the last dimension, without bias: y = x Wᵀ.
@@ -213,6 +216,7 @@ def project(x, W):
     ### BEGIN SOLUTION
     return x @ W.T  # (..., d_out)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "project"}
 check(project)
@@ -316,6 +320,7 @@ q_is.shape, all_keys.shape, all_values.shape
 #
 # Plain dot products: not divided, not normalized.
 
+
 # %% nbgrader={"solution": "scores_for_one"}
 def scores_for_one(q, K):
     """The dot product of one query with every key.
@@ -325,6 +330,7 @@ def scores_for_one(q, K):
     ### BEGIN SOLUTION
     return K @ q  # (T,)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "scores_for_one"}
 check(scores_for_one)
@@ -385,6 +391,7 @@ figures.looks_at_itself()
 # A row for every query, a column for every key. The number of queries and the number of keys may differ. There may be
 # no leading dimension, or one (a batch), or more (a batch of heads).
 
+
 # %% nbgrader={"solution": "dot_scores"}
 def dot_scores(Q, K):
     """Every query against every key, QKᵀ: eq. 1 of Vaswani et al. (2017) before scale and softmax.
@@ -394,6 +401,7 @@ def dot_scores(Q, K):
     ### BEGIN SOLUTION
     return Q @ K.transpose(-2, -1)  # (..., T_q, T_k)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "dot_scores"}
 check(dot_scores)
@@ -436,13 +444,15 @@ print(tuple(q.shape), tuple(k.shape), f"sentence 0, query 1, key 6: {score:.4f}"
 # $QK^\top$ has $q_i \cdot k_j$ in row $i$, column $j$. Does the table keep these promises?
 
 # %%
-table = torch.tensor([
-    [1.00, 0.20, 0.10, 0.10, 0.05],
-    [0.20, 1.00, 0.40, 0.30, 0.10],
-    [0.10, 0.40, 1.00, 0.50, 0.20],
-    [0.10, 0.30, 0.50, 1.00, 0.60],
-    [0.05, 0.10, 0.20, 0.60, 1.00],
-])  # fmt: skip
+table = torch.tensor(
+    [
+        [1.00, 0.20, 0.10, 0.10, 0.05],
+        [0.20, 1.00, 0.40, 0.30, 0.10],
+        [0.10, 0.40, 1.00, 0.50, 0.20],
+        [0.10, 0.30, 0.50, 1.00, 0.60],
+        [0.05, 0.10, 0.20, 0.60, 1.00],
+    ]
+)
 print("row sums", table.sum(-1), " symmetric:", bool((table == table.T).all()))
 figures.five_by_five(table)
 
@@ -531,6 +541,7 @@ explore.channels()
 # %%
 figures.previous_token_target(6)
 
+
 # %% nbgrader={"solution": "previous_token_weights"}
 def previous_token_weights(max_len):
     """Weights of a head that looks one token back when x = torch.eye(max_len).
@@ -544,6 +555,7 @@ def previous_token_weights(max_len):
     W_q[steps - 1, steps] = 1.0  # column t, the query of token t, is the one-hot vector of t - 1
     return W_q, W_k
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "previous_token_weights"}
 check(previous_token_weights)
@@ -601,6 +613,7 @@ figures.transitions(chain, ["jane", "visits", "africa", "loves"])
 # that do not occur, and for one that occurs only at the very end. For *I like to eat apples* as ids `0 1 2 3 4`, each
 # word has one follower with probability 1, and the row of *apples* is 0.2 five times.
 
+
 # %% nbgrader={"solution": "bigram_probabilities"}
 def bigram_probabilities(ids, vocab_size):
     """The Markov chain P(next | current) estimated from the neighbors in ids, without smoothing.
@@ -614,6 +627,7 @@ def bigram_probabilities(ids, vocab_size):
     followed = counts.sum(dim=1, keepdim=True)  # (V, 1)
     return torch.where(followed > 0, counts / followed, 1 / vocab_size)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "bigram_probabilities"}
 check(bigram_probabilities)
@@ -685,6 +699,7 @@ explore.graph(weights, figures.JANE)
 # - The weight is a Python `float`, and it is that float which is compared with `threshold`. (Why say so? A float32
 #   0.7 is 0.699999988 as a Python float, which is less than 0.7.)
 
+
 # %% nbgrader={"solution": "attention_edges"}
 def attention_edges(weights, tokens, threshold):
     """The edges of the attention graph whose weight is at least threshold, heaviest first.
@@ -700,6 +715,7 @@ def attention_edges(weights, tokens, threshold):
     edges = [edge for edge in edges if edge[2] >= threshold]
     return sorted(edges, key=lambda edge: -edge[2])
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "attention_edges"}
 check(attention_edges)
@@ -758,6 +774,7 @@ explore.training()
 # %%
 torch.arange(6).reshape(3, 2), torch.arange(6).reshape(3, 2).reshape(2, 3)
 
+
 # %% nbgrader={"solution": "fixed_self_scores"}
 def fixed_self_scores(x, W_q, W_k):
     """Scores of every token of x against every token of x, unscaled.
@@ -769,6 +786,7 @@ def fixed_self_scores(x, W_q, W_k):
     K = x @ W_k.T  # (..., T, d_k)
     return Q @ K.transpose(-2, -1)  # (..., T, T)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "fixed_self_scores"}
 check(fixed_self_scores)

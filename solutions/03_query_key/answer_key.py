@@ -6,7 +6,7 @@ from collections import Counter
 import torch
 import torch.nn.functional as F
 
-from helpers.check.vocabulary import DTYPE, GRADIENT, VALUES, Case, Exercise, Mistake, Quiz, tensor_cases
+from helpers.checking.vocabulary import DTYPE, GRADIENT, VALUES, Case, Exercise, Mistake, Quiz, tensor_cases
 
 # ---------------------------------------------------------------- select
 
@@ -18,15 +18,17 @@ def _search(draw, dtype=torch.float32):
     other = draw.normal(5)
     other = other - (other @ query) * query
     other = other / other.norm()
-    keys = torch.stack([
-        2.0 * query + 2.0 * other,  # largest dot product
-        0.3 * query,  # largest cosine
-        0.9 * query + 0.2 * other,  # nearest
-        5.0 * other,  # longest
-        -4.0 * query,  # largest |dot|, smallest dot
-        -0.5 * query - other,
-        0.1 * query - 0.7 * other,
-    ])  # fmt: skip
+    keys = torch.stack(
+        [
+            2.0 * query + 2.0 * other,  # largest dot product
+            0.3 * query,  # largest cosine
+            0.9 * query + 0.2 * other,  # nearest
+            5.0 * other,  # longest
+            -4.0 * query,  # largest |dot|, smallest dot
+            -0.5 * query - other,
+            0.1 * query - 0.7 * other,
+        ]
+    )
     return query.to(dtype), keys[draw.permutation(7)].to(dtype), draw.normal(7, 3, dtype=dtype)
 
 
@@ -620,8 +622,9 @@ def bigram_counter(ids, vocab_size):
     words = ids.tolist()
     pairs = Counter(zip(words, words[1:], strict=False))
     starts = Counter(words[:-1])
-    rows = [[pairs[a, b] / starts[a] if starts[a] else 1 / vocab_size for b in range(vocab_size)]
-            for a in range(vocab_size)]  # fmt: skip
+    rows = [
+        [pairs[a, b] / starts[a] if starts[a] else 1 / vocab_size for b in range(vocab_size)] for a in range(vocab_size)
+    ]
     return torch.tensor(rows)
 
 
@@ -639,12 +642,14 @@ def bigram_row_by_row(ids, vocab_size):
 
 def cases_attention_edges(draw):
     words = draw.sample(["jane", "visits", "africa", "I", "like", "to", "eat", "apples", "short", "first"], 6)
-    tied = torch.tensor([
-        [0.250, 0.500, 0.125, 0.125],
-        [0.500, 0.250, 0.000, 0.250],
-        [0.125, 0.125, 0.500, 0.250],
-        [0.250, 0.250, 0.500, 0.000],
-    ])  # fmt: skip
+    tied = torch.tensor(
+        [
+            [0.250, 0.500, 0.125, 0.125],
+            [0.500, 0.250, 0.000, 0.250],
+            [0.125, 0.125, 0.500, 0.250],
+            [0.250, 0.250, 0.500, 0.000],
+        ]
+    )
     # Alphabetical order of these words is neither their order in the sentence nor its reverse.
     order = ["dessert", "life", "apples", "is"]
     again = ["to", "be", "or", "not", "to"]
@@ -746,8 +751,10 @@ def edges_without_zeros(weights, tokens, threshold):
 
 
 def edges_best_only(weights, tokens, threshold):
-    best = [max(row, key=lambda e: e[2]) for row in
-            ([e for e in _edges(weights, tokens) if e[0] == i] for i in range(len(tokens)))]  # fmt: skip
+    best = [
+        max(row, key=lambda e: e[2])
+        for row in ([e for e in _edges(weights, tokens) if e[0] == i] for i in range(len(tokens)))
+    ]
     return _named(sorted((e for e in best if e[2] >= threshold), key=lambda e: -e[2]), tokens)
 
 
@@ -862,282 +869,616 @@ def self_scores_columns(x, W_q, W_k):
 
 exercises = [
     Exercise(
-        "select", cases_select,
+        "select",
+        cases_select,
         mistakes=[
-            Mistake("by_cosine", "the key with the best direction",
-                    "The dot product also rewards a long key. Did you normalize something?", select_by_cosine),
-            Mistake("nearest_key", "the key at the smallest distance",
-                    "Near and large dot product are two things. What does the formula maximize?", select_nearest),
-            Mistake("soft_average", "a weighted average of all values",
-                    "That is attention as later lessons build it. A SELECT returns one row.", select_soft),
-            Mistake("last_on_ties", "the last key wins a tie",
-                    "When a later key is only as good as the best so far, should it replace it?", select_last_on_ties),
-            Mistake("starts_from_zero", "a search that starts with a best match of 0",
-                    "What happens when every dot product is negative?", select_from_zero),
-            Mistake("absolute_match", "the largest match without its sign",
-                    "A strongly negative dot product is the worst match, not a good one.", select_absolute),
-            Mistake("smallest_match", "the worst match",
-                    "Is a large dot product a good match or a bad one?", select_smallest),
-            Mistake("longest_key", "the longest key",
-                    "Your answer does not depend on the query. Should it?", select_longest),
-            Mistake("returns_the_key", "a key instead of a value",
-                    "You search in the keys. From which table do you return a row?", select_key),
-            Mistake("returns_the_place", "the place of the winner",
-                    "You have found where. Now fetch what stands there.", select_index),
-            Mistake("squeezed", "dimensions of size 1 dropped",
-                    "With values of width 1 the result still has one dimension. Who removed it?", select_squeezed),
-            Mistake("kept_a_dimension", "a row that is still a table",
-                    "The result has one dimension, (E,). Where does the extra one come from?", select_kept),
-            Mistake("adds_up_ties", "the values of all tied keys added up",
-                    "Comparing with the maximum marks every tied key. How many may win?", select_all_ties),
-            Mistake("no_gradient", "cut off from the values",
-                    "The values must learn from the result. What did you put the lookup under?", select_detached),
+            Mistake(
+                "by_cosine",
+                "the key with the best direction",
+                "The dot product also rewards a long key. Did you normalize something?",
+                select_by_cosine,
+            ),
+            Mistake(
+                "nearest_key",
+                "the key at the smallest distance",
+                "Near and large dot product are two things. What does the formula maximize?",
+                select_nearest,
+            ),
+            Mistake(
+                "soft_average",
+                "a weighted average of all values",
+                "That is attention as later lessons build it. A SELECT returns one row.",
+                select_soft,
+            ),
+            Mistake(
+                "last_on_ties",
+                "the last key wins a tie",
+                "When a later key is only as good as the best so far, should it replace it?",
+                select_last_on_ties,
+            ),
+            Mistake(
+                "starts_from_zero",
+                "a search that starts with a best match of 0",
+                "What happens when every dot product is negative?",
+                select_from_zero,
+            ),
+            Mistake(
+                "absolute_match",
+                "the largest match without its sign",
+                "A strongly negative dot product is the worst match, not a good one.",
+                select_absolute,
+            ),
+            Mistake(
+                "smallest_match",
+                "the worst match",
+                "Is a large dot product a good match or a bad one?",
+                select_smallest,
+            ),
+            Mistake(
+                "longest_key", "the longest key", "Your answer does not depend on the query. Should it?", select_longest
+            ),
+            Mistake(
+                "returns_the_key",
+                "a key instead of a value",
+                "You search in the keys. From which table do you return a row?",
+                select_key,
+            ),
+            Mistake(
+                "returns_the_place",
+                "the place of the winner",
+                "You have found where. Now fetch what stands there.",
+                select_index,
+            ),
+            Mistake(
+                "squeezed",
+                "dimensions of size 1 dropped",
+                "With values of width 1 the result still has one dimension. Who removed it?",
+                select_squeezed,
+            ),
+            Mistake(
+                "kept_a_dimension",
+                "a row that is still a table",
+                "The result has one dimension, (E,). Where does the extra one come from?",
+                select_kept,
+            ),
+            Mistake(
+                "adds_up_ties",
+                "the values of all tied keys added up",
+                "Comparing with the maximum marks every tied key. How many may win?",
+                select_all_ties,
+            ),
+            Mistake(
+                "no_gradient",
+                "cut off from the values",
+                "The values must learn from the result. What did you put the lookup under?",
+                select_detached,
+            ),
         ],
         alternatives=[select_loop, select_one_hot, select_max, select_python, select_stable_sort],
         axes=("value",),
     ),
     Exercise(
-        "project", cases_project,
+        "project",
+        cases_project,
         mistakes=[
-            Mistake("not_transposed", "the matrix used as (in, out)",
-                    "W is stored as (out, in). Which of its dimensions meets the tokens' width?",
-                    project_not_transposed),
-            Mistake("reshaped_weights", "a reshape where a transpose is meant",
-                    "A reshape keeps the numbers in reading order. Do rows become columns?", project_reshaped),
-            Mistake("tokens_as_columns", "tokens in columns",
-                    "Each token should stay a row. What would bring the columns back to rows?", project_columns),
-            Mistake("cosines", "cosines with the rows of W",
-                    "A linear map keeps lengths in play. What did you normalize?", project_cosine),
-            Mistake("scaled", "divided by a root of the width",
-                    "Nothing is divided here; scaling is the next lesson.", project_scaled),
+            Mistake(
+                "not_transposed",
+                "the matrix used as (in, out)",
+                "W is stored as (out, in). Which of its dimensions meets the tokens' width?",
+                project_not_transposed,
+            ),
+            Mistake(
+                "reshaped_weights",
+                "a reshape where a transpose is meant",
+                "A reshape keeps the numbers in reading order. Do rows become columns?",
+                project_reshaped,
+            ),
+            Mistake(
+                "tokens_as_columns",
+                "tokens in columns",
+                "Each token should stay a row. What would bring the columns back to rows?",
+                project_columns,
+            ),
+            Mistake(
+                "cosines",
+                "cosines with the rows of W",
+                "A linear map keeps lengths in play. What did you normalize?",
+                project_cosine,
+            ),
+            Mistake(
+                "scaled",
+                "divided by a root of the width",
+                "Nothing is divided here; scaling is the next lesson.",
+                project_scaled,
+            ),
         ],
-        alternatives=[project_linear, project_einsum, project_broadcast, project_row_by_row, project_w_times_x,
-                      project_module],
+        alternatives=[
+            project_linear,
+            project_einsum,
+            project_broadcast,
+            project_row_by_row,
+            project_w_times_x,
+            project_module,
+        ],
         axes=("token", "channel"),
     ),
     Exercise(
-        "scores_for_one", cases_scores_for_one,
+        "scores_for_one",
+        cases_scores_for_one,
         mistakes=[
-            Mistake("cosines", "cosines",
-                    "The lengths of query and keys count here.", one_cosine),
-            Mistake("scaled", "divided by the root of the width",
-                    "These are plain dot products. Scaling is the next lesson.", one_scaled),
-            Mistake("mean_of_products", "the mean of the products",
-                    "A dot product adds the products up. Does it divide by how many there are?", one_mean),
-            Mistake("softmaxed", "shares that add up to 1",
-                    "The scores themselves are asked for, before any softmax.", one_softmax),
-            Mistake("keys_not_turned", "the query against the columns of K",
-                    "A key is a row of K. With a square K the shape alone does not tell.", one_not_transposed),
-            Mistake("products_not_added", "products that are not added up",
-                    "One number for each key: which dimension must go?", one_products),
-            Mistake("squeezed", "dimensions of size 1 dropped",
-                    "With a single key the result still has shape (1,).", one_squeezed),
-            Mistake("still_a_row", "a table with one row",
-                    "One query, no batch: the result has one dimension.", one_kept_row),
-            Mistake("still_a_column", "a table with one column",
-                    "One query, no batch: the result has one dimension.", one_kept_column),
-            Mistake("negative_distance", "minus the squared distance",
-                    "Distance and dot product differ by the lengths. Which one is asked for?", one_distance),
+            Mistake("cosines", "cosines", "The lengths of query and keys count here.", one_cosine),
+            Mistake(
+                "scaled",
+                "divided by the root of the width",
+                "These are plain dot products. Scaling is the next lesson.",
+                one_scaled,
+            ),
+            Mistake(
+                "mean_of_products",
+                "the mean of the products",
+                "A dot product adds the products up. Does it divide by how many there are?",
+                one_mean,
+            ),
+            Mistake(
+                "softmaxed",
+                "shares that add up to 1",
+                "The scores themselves are asked for, before any softmax.",
+                one_softmax,
+            ),
+            Mistake(
+                "keys_not_turned",
+                "the query against the columns of K",
+                "A key is a row of K. With a square K the shape alone does not tell.",
+                one_not_transposed,
+            ),
+            Mistake(
+                "products_not_added",
+                "products that are not added up",
+                "One number for each key: which dimension must go?",
+                one_products,
+            ),
+            Mistake(
+                "squeezed",
+                "dimensions of size 1 dropped",
+                "With a single key the result still has shape (1,).",
+                one_squeezed,
+            ),
+            Mistake(
+                "still_a_row",
+                "a table with one row",
+                "One query, no batch: the result has one dimension.",
+                one_kept_row,
+            ),
+            Mistake(
+                "still_a_column",
+                "a table with one column",
+                "One query, no batch: the result has one dimension.",
+                one_kept_column,
+            ),
+            Mistake(
+                "negative_distance",
+                "minus the squared distance",
+                "Distance and dot product differ by the lengths. Which one is asked for?",
+                one_distance,
+            ),
         ],
         alternatives=[one_loop, one_turned, one_einsum, one_broadcast, one_mv],
         axes=("key",),
     ),
     Exercise(
-        "dot_scores", cases_dot_scores,
+        "dot_scores",
+        cases_dot_scores,
         mistakes=[
-            Mistake("queries_and_keys_swapped", "keys and queries swapped",
-                    "A row belongs to a query, a column to a key.", dots_swapped),
-            Mistake("reshaped_keys", "a reshape where a transpose is meant",
-                    "The shape fits, but a reshape keeps the reading order. Do rows become columns?", dots_reshaped),
-            Mistake("first_two_axes", "the first two dimensions swapped",
-                    "Right for one sentence. Which dimensions are the first two in a batch?", dots_first_axes),
-            Mistake("only_for_batches", "made for a batch only",
-                    "Without a batch there is no third dimension. Count the dimensions from the end.",
-                    dots_batches_only),
-            Mistake("all_axes_reversed", "all dimensions reversed",
-                    "Right for one sentence. What happens to the batch when every dimension is turned around?",
-                    dots_all_axes),
-            Mistake("scaled", "divided by the root of the width",
-                    "Plain dot products, please. Scaling is the next lesson.", dots_scaled),
-            Mistake("divided_by_d_k", "divided by the width",
-                    "A dot product adds up; it takes no mean.", dots_divided),
-            Mistake("cosines", "cosines",
-                    "A long key has larger scores. What did you normalize?", dots_cosine),
-            Mistake("softmaxed", "shares that add up to 1",
-                    "The scores themselves are asked for, before any softmax.", dots_softmax),
-            Mistake("negative_distance", "minus the squared distance",
-                    "Distance and dot product differ by the lengths. Which one is asked for?", dots_distance),
-            Mistake("squeezed", "dimensions of size 1 dropped",
-                    "One query still has a row of its own.", dots_squeezed),
+            Mistake(
+                "queries_and_keys_swapped",
+                "keys and queries swapped",
+                "A row belongs to a query, a column to a key.",
+                dots_swapped,
+            ),
+            Mistake(
+                "reshaped_keys",
+                "a reshape where a transpose is meant",
+                "The shape fits, but a reshape keeps the reading order. Do rows become columns?",
+                dots_reshaped,
+            ),
+            Mistake(
+                "first_two_axes",
+                "the first two dimensions swapped",
+                "Right for one sentence. Which dimensions are the first two in a batch?",
+                dots_first_axes,
+            ),
+            Mistake(
+                "only_for_batches",
+                "made for a batch only",
+                "Without a batch there is no third dimension. Count the dimensions from the end.",
+                dots_batches_only,
+            ),
+            Mistake(
+                "all_axes_reversed",
+                "all dimensions reversed",
+                "Right for one sentence. What happens to the batch when every dimension is turned around?",
+                dots_all_axes,
+            ),
+            Mistake(
+                "scaled",
+                "divided by the root of the width",
+                "Plain dot products, please. Scaling is the next lesson.",
+                dots_scaled,
+            ),
+            Mistake("divided_by_d_k", "divided by the width", "A dot product adds up; it takes no mean.", dots_divided),
+            Mistake("cosines", "cosines", "A long key has larger scores. What did you normalize?", dots_cosine),
+            Mistake(
+                "softmaxed",
+                "shares that add up to 1",
+                "The scores themselves are asked for, before any softmax.",
+                dots_softmax,
+            ),
+            Mistake(
+                "negative_distance",
+                "minus the squared distance",
+                "Distance and dot product differ by the lengths. Which one is asked for?",
+                dots_distance,
+            ),
+            Mistake("squeezed", "dimensions of size 1 dropped", "One query still has a row of its own.", dots_squeezed),
         ],
         alternatives=[dots_mT, dots_einsum, dots_broadcast, dots_loop, dots_flat, dots_keys_first],
         axes=("query", "key"),
     ),
     Exercise(
-        "previous_token_weights", cases_previous_token_weights,
+        "previous_token_weights",
+        cases_previous_token_weights,
         mistakes=[
-            Mistake("looks_at_itself", "every token looks at itself",
-                    "Query and key of a token are equal in your weights. Whose key should the query equal?",
-                    weights_itself),
-            Mistake("looks_ahead", "every token looks at the next one",
-                    "Off by one, in the other direction. Which way did you shift?", weights_next),
-            Mistake("looks_at_the_first", "every token looks at the first one",
-                    "All queries are alike. How can they want different keys?", weights_first),
-            Mistake("looks_two_back", "every token looks two back",
-                    "One step too far.", weights_two_before),
-            Mistake("all_before_tie", "all earlier tokens tie",
-                    "Every earlier token gets the same score. One of them must be strictly higher.",
-                    weights_all_before),
-            Mistake("last_query_forgotten", "the last query is forgotten",
-                    "Where does your range end?", weights_without_last),
-            Mistake("weights_turned", "weights of shape (max_len, d)",
-                    "W is (out, in), and what comes in has width max_len.", weights_turned),
-            Mistake("one_size_only", "weights of one fixed size",
-                    "Your weights do not depend on max_len. Should they?", weights_one_size),
-            Mistake("float64_weights", "float64 weights",
-                    "The weights shall be float32, like torch's own layers.", weights_double),
+            Mistake(
+                "looks_at_itself",
+                "every token looks at itself",
+                "Query and key of a token are equal in your weights. Whose key should the query equal?",
+                weights_itself,
+            ),
+            Mistake(
+                "looks_ahead",
+                "every token looks at the next one",
+                "Off by one, in the other direction. Which way did you shift?",
+                weights_next,
+            ),
+            Mistake(
+                "looks_at_the_first",
+                "every token looks at the first one",
+                "All queries are alike. How can they want different keys?",
+                weights_first,
+            ),
+            Mistake("looks_two_back", "every token looks two back", "One step too far.", weights_two_before),
+            Mistake(
+                "all_before_tie",
+                "all earlier tokens tie",
+                "Every earlier token gets the same score. One of them must be strictly higher.",
+                weights_all_before,
+            ),
+            Mistake(
+                "last_query_forgotten",
+                "the last query is forgotten",
+                "Where does your range end?",
+                weights_without_last,
+            ),
+            Mistake(
+                "weights_turned",
+                "weights of shape (max_len, d)",
+                "W is (out, in), and what comes in has width max_len.",
+                weights_turned,
+            ),
+            Mistake(
+                "one_size_only",
+                "weights of one fixed size",
+                "Your weights do not depend on max_len. Should they?",
+                weights_one_size,
+            ),
+            Mistake(
+                "float64_weights",
+                "float64 weights",
+                "The weights shall be float32, like torch's own layers.",
+                weights_double,
+            ),
         ],
-        alternatives=[weights_roll, weights_keys_shifted, weights_circle, weights_parabola, weights_loop,
-                      weights_sinusoids, weights_random_directions],
+        alternatives=[
+            weights_roll,
+            weights_keys_shifted,
+            weights_circle,
+            weights_parabola,
+            weights_loop,
+            weights_sinusoids,
+            weights_random_directions,
+        ],
         time_limit=10.0,
     ),
     Exercise(
-        "bigram_probabilities", cases_bigram_probabilities,
+        "bigram_probabilities",
+        cases_bigram_probabilities,
         mistakes=[
-            Mistake("transposed", "columns are the current token",
-                    "A row belongs to the current token, so each row adds up to 1.", bigram_transposed),
-            Mistake("given_the_next", "the current token given the next",
-                    "Rows add up to 1, but which word of a pair do they belong to?", bigram_given_next),
-            Mistake("zero_rows", "rows of zeros for tokens without a follower",
-                    "A row of zeros is no distribution. What says nothing about the next word?", bigram_zero_rows),
-            Mistake("nan_rows", "0 divided by 0",
-                    "A token that is never followed has a sum of 0. Treat it apart.", bigram_nan_rows),
-            Mistake("columns_divided", "columns divided by the sums of the rows",
-                    "The sums have shape (V,), and are laid along a row. Which shape lies along a column?",
-                    bigram_columns_divided),
-            Mistake("joint_probabilities", "divided by the number of all pairs",
-                    "That is P(current and next). Given the current one, what does each row add up to?",
-                    bigram_joint),
-            Mistake("divided_by_occurrences", "divided by how often the token occurs",
-                    "The last token of the text occurs once more than it is followed.", bigram_by_occurrence),
-            Mistake("smoothed", "one added to every count",
-                    "Pairs that never occur have probability 0 here. Did you smooth?", bigram_smoothed),
-            Mistake("text_closed_to_a_ring", "the last token followed by the first",
-                    "Nothing comes after the last token.", bigram_circular),
-            Mistake("both_directions", "neighbors counted in both directions",
-                    "Order matters: the pair (a, b) is not the pair (b, a).", bigram_both_ways),
-            Mistake("repeated_pairs_lost", "a pair counted once however often it comes",
-                    "Adding at tensor indices writes repeated places only once. Try a text with a pair twice.",
-                    bigram_seen_or_not),
-            Mistake("softmax_of_counts", "a softmax of the counts",
-                    "Counts become probabilities by plain division.", bigram_softmax),
-            Mistake("only_counts", "counts",
-                    "Each row should add up to 1.", bigram_only_counts),
-            Mistake("stays_where_it_is", "a token without a follower followed by itself",
-                    "Nothing was seen after it, not itself either.", bigram_stays),
-            Mistake("last_token_forgotten", "a row of zeros for a token that is only last",
-                    "A token may occur and still never be followed. Where?", bigram_unseen_only),
-            Mistake("two_apart", "tokens two apart",
-                    "Neighbors are one apart.", bigram_two_apart),
-            Mistake("float64", "float64 probabilities",
-                    "The table should be float32.", bigram_in_double),
+            Mistake(
+                "transposed",
+                "columns are the current token",
+                "A row belongs to the current token, so each row adds up to 1.",
+                bigram_transposed,
+            ),
+            Mistake(
+                "given_the_next",
+                "the current token given the next",
+                "Rows add up to 1, but which word of a pair do they belong to?",
+                bigram_given_next,
+            ),
+            Mistake(
+                "zero_rows",
+                "rows of zeros for tokens without a follower",
+                "A row of zeros is no distribution. What says nothing about the next word?",
+                bigram_zero_rows,
+            ),
+            Mistake(
+                "nan_rows",
+                "0 divided by 0",
+                "A token that is never followed has a sum of 0. Treat it apart.",
+                bigram_nan_rows,
+            ),
+            Mistake(
+                "columns_divided",
+                "columns divided by the sums of the rows",
+                "The sums have shape (V,), and are laid along a row. Which shape lies along a column?",
+                bigram_columns_divided,
+            ),
+            Mistake(
+                "joint_probabilities",
+                "divided by the number of all pairs",
+                "That is P(current and next). Given the current one, what does each row add up to?",
+                bigram_joint,
+            ),
+            Mistake(
+                "divided_by_occurrences",
+                "divided by how often the token occurs",
+                "The last token of the text occurs once more than it is followed.",
+                bigram_by_occurrence,
+            ),
+            Mistake(
+                "smoothed",
+                "one added to every count",
+                "Pairs that never occur have probability 0 here. Did you smooth?",
+                bigram_smoothed,
+            ),
+            Mistake(
+                "text_closed_to_a_ring",
+                "the last token followed by the first",
+                "Nothing comes after the last token.",
+                bigram_circular,
+            ),
+            Mistake(
+                "both_directions",
+                "neighbors counted in both directions",
+                "Order matters: the pair (a, b) is not the pair (b, a).",
+                bigram_both_ways,
+            ),
+            Mistake(
+                "repeated_pairs_lost",
+                "a pair counted once however often it comes",
+                "Adding at tensor indices writes repeated places only once. Try a text with a pair twice.",
+                bigram_seen_or_not,
+            ),
+            Mistake(
+                "softmax_of_counts",
+                "a softmax of the counts",
+                "Counts become probabilities by plain division.",
+                bigram_softmax,
+            ),
+            Mistake("only_counts", "counts", "Each row should add up to 1.", bigram_only_counts),
+            Mistake(
+                "stays_where_it_is",
+                "a token without a follower followed by itself",
+                "Nothing was seen after it, not itself either.",
+                bigram_stays,
+            ),
+            Mistake(
+                "last_token_forgotten",
+                "a row of zeros for a token that is only last",
+                "A token may occur and still never be followed. Where?",
+                bigram_unseen_only,
+            ),
+            Mistake("two_apart", "tokens two apart", "Neighbors are one apart.", bigram_two_apart),
+            Mistake("float64", "float64 probabilities", "The table should be float32.", bigram_in_double),
         ],
         alternatives=[bigram_loop, bigram_index_put, bigram_one_hot, bigram_counter, bigram_row_by_row],
         axes=("current", "next"),
     ),
     Exercise(
-        "attention_edges", cases_attention_edges,
+        "attention_edges",
+        cases_attention_edges,
         mistakes=[
-            Mistake("query_and_key_swapped", "key before query",
-                    "Rows of the table are queries, and a tuple starts with the query.", edges_swapped),
-            Mistake("self_edges_left_out", "no edges from a token to itself",
-                    "A token may look at itself. Keep such edges.", edges_without_self),
-            Mistake("strictly_above", "edges equal to the threshold left out",
-                    "At least the threshold: does that include equality?", edges_above),
-            Mistake("lightest_first", "lightest first",
-                    "In which direction does sorting go by default?", edges_lightest_first),
-            Mistake("unsorted", "in reading order",
-                    "The heaviest edge should come first.", edges_unsorted),
-            Mistake("positions_for_tokens", "positions instead of tokens",
-                    "The list should hold the words, not their places.", edges_positions),
-            Mistake("tensors_for_floats", "tensors instead of Python floats",
-                    "A tensor of one element is no Python float yet.", edges_tensors),
-            Mistake("rounded", "rounded weights",
-                    "Return the weights as they are; rounding is for printing.", edges_rounded),
-            Mistake("ties_by_alphabet", "ties in alphabetical order",
-                    "Equal weights go by position. Are strings part of your sorting key?", edges_alphabetical),
-            Mistake("ties_by_key_first", "ties by the key's position first",
-                    "For equal weights the query's position comes first.", edges_ties_by_key),
-            Mistake("ties_backwards", "ties from the end",
-                    "Reversing the whole order reverses the ties as well.", edges_ties_backwards),
-            Mistake("repeated_words_merged", "one edge for each pair of words",
-                    "A dict holds one value for a pair of words, but a word may occur twice.", edges_in_dict),
-            Mistake("first_place_of_a_word", "every word taken at its first place",
-                    "Looking a word up gives its first place only. Count positions instead.", edges_first_place),
-            Mistake("compared_as_tensor", "compared in float32",
-                    "Which one did you compare: the tensor's entry, or the Python float you return?",
-                    edges_compared_as_tensor),
-            Mistake("zeros_left_out", "edges of weight zero left out",
-                    "A threshold of 0 lets a weight of 0 in.", edges_without_zeros),
-            Mistake("best_key_only", "one edge for each query",
-                    "A query may have several edges that reach the threshold.", edges_best_only),
-            Mistake("one_direction_only", "only edges to later tokens",
-                    "An edge may go backwards in the sentence. Where does your inner loop start?", edges_one_way),
+            Mistake(
+                "query_and_key_swapped",
+                "key before query",
+                "Rows of the table are queries, and a tuple starts with the query.",
+                edges_swapped,
+            ),
+            Mistake(
+                "self_edges_left_out",
+                "no edges from a token to itself",
+                "A token may look at itself. Keep such edges.",
+                edges_without_self,
+            ),
+            Mistake(
+                "strictly_above",
+                "edges equal to the threshold left out",
+                "At least the threshold: does that include equality?",
+                edges_above,
+            ),
+            Mistake(
+                "lightest_first",
+                "lightest first",
+                "In which direction does sorting go by default?",
+                edges_lightest_first,
+            ),
+            Mistake("unsorted", "in reading order", "The heaviest edge should come first.", edges_unsorted),
+            Mistake(
+                "positions_for_tokens",
+                "positions instead of tokens",
+                "The list should hold the words, not their places.",
+                edges_positions,
+            ),
+            Mistake(
+                "tensors_for_floats",
+                "tensors instead of Python floats",
+                "A tensor of one element is no Python float yet.",
+                edges_tensors,
+            ),
+            Mistake(
+                "rounded", "rounded weights", "Return the weights as they are; rounding is for printing.", edges_rounded
+            ),
+            Mistake(
+                "ties_by_alphabet",
+                "ties in alphabetical order",
+                "Equal weights go by position. Are strings part of your sorting key?",
+                edges_alphabetical,
+            ),
+            Mistake(
+                "ties_by_key_first",
+                "ties by the key's position first",
+                "For equal weights the query's position comes first.",
+                edges_ties_by_key,
+            ),
+            Mistake(
+                "ties_backwards",
+                "ties from the end",
+                "Reversing the whole order reverses the ties as well.",
+                edges_ties_backwards,
+            ),
+            Mistake(
+                "repeated_words_merged",
+                "one edge for each pair of words",
+                "A dict holds one value for a pair of words, but a word may occur twice.",
+                edges_in_dict,
+            ),
+            Mistake(
+                "first_place_of_a_word",
+                "every word taken at its first place",
+                "Looking a word up gives its first place only. Count positions instead.",
+                edges_first_place,
+            ),
+            Mistake(
+                "compared_as_tensor",
+                "compared in float32",
+                "Which one did you compare: the tensor's entry, or the Python float you return?",
+                edges_compared_as_tensor,
+            ),
+            Mistake(
+                "zeros_left_out",
+                "edges of weight zero left out",
+                "A threshold of 0 lets a weight of 0 in.",
+                edges_without_zeros,
+            ),
+            Mistake(
+                "best_key_only",
+                "one edge for each query",
+                "A query may have several edges that reach the threshold.",
+                edges_best_only,
+            ),
+            Mistake(
+                "one_direction_only",
+                "only edges to later tokens",
+                "An edge may go backwards in the sentence. Where does your inner loop start?",
+                edges_one_way,
+            ),
         ],
         alternatives=[edges_loop, edges_full_key, edges_numpy, edges_argsort],
     ),
     Exercise(
-        "fixed_self_scores", cases_fixed_self_scores,
+        "fixed_self_scores",
+        cases_fixed_self_scores,
         mistakes=[
-            Mistake("published_version", "the published version",
-                    "Follow one key through the suspicious line. Do its numbers stay together?",
-                    published_self_scores),
-            Mistake("queries_twice", "the queries' weights used twice",
-                    "Your table is symmetric. Where do the keys' weights come in?", self_scores_queries_twice),
-            Mistake("keys_twice", "the keys' weights used twice",
-                    "Your table is symmetric. Where do the queries' weights come in?", self_scores_keys_twice),
-            Mistake("no_weights", "tokens compared with no weights",
-                    "Neither of the two matrices is used.", self_scores_no_weights),
-            Mistake("keys_and_queries_swapped", "keys and queries swapped",
-                    "Rows belong to queries.", self_scores_swapped),
-            Mistake("first_two_axes", "the first two dimensions swapped",
-                    "Right for one sentence. Which dimensions are the first two in a batch?",
-                    self_scores_first_axes),
-            Mistake("only_for_batches", "made for a batch only",
-                    "Without a batch there is no third dimension. Count the dimensions from the end.",
-                    self_scores_batches_only),
-            Mistake("reshaped_weights", "the weights reshaped",
-                    "The suspicious line was further down; the projections were right.", self_scores_both_reshaped),
-            Mistake("scaled", "divided by the root of the width",
-                    "Only the bug is to be mended; scaling is the next lesson.", self_scores_scaled),
+            Mistake(
+                "published_version",
+                "the published version",
+                "Follow one key through the suspicious line. Do its numbers stay together?",
+                published_self_scores,
+            ),
+            Mistake(
+                "queries_twice",
+                "the queries' weights used twice",
+                "Your table is symmetric. Where do the keys' weights come in?",
+                self_scores_queries_twice,
+            ),
+            Mistake(
+                "keys_twice",
+                "the keys' weights used twice",
+                "Your table is symmetric. Where do the queries' weights come in?",
+                self_scores_keys_twice,
+            ),
+            Mistake(
+                "no_weights",
+                "tokens compared with no weights",
+                "Neither of the two matrices is used.",
+                self_scores_no_weights,
+            ),
+            Mistake(
+                "keys_and_queries_swapped", "keys and queries swapped", "Rows belong to queries.", self_scores_swapped
+            ),
+            Mistake(
+                "first_two_axes",
+                "the first two dimensions swapped",
+                "Right for one sentence. Which dimensions are the first two in a batch?",
+                self_scores_first_axes,
+            ),
+            Mistake(
+                "only_for_batches",
+                "made for a batch only",
+                "Without a batch there is no third dimension. Count the dimensions from the end.",
+                self_scores_batches_only,
+            ),
+            Mistake(
+                "reshaped_weights",
+                "the weights reshaped",
+                "The suspicious line was further down; the projections were right.",
+                self_scores_both_reshaped,
+            ),
+            Mistake(
+                "scaled",
+                "divided by the root of the width",
+                "Only the bug is to be mended; scaling is the next lesson.",
+                self_scores_scaled,
+            ),
         ],
-        alternatives=[self_scores_mT, self_scores_bilinear, self_scores_einsum, self_scores_loop,
-                      self_scores_columns],
+        alternatives=[self_scores_mT, self_scores_bilinear, self_scores_einsum, self_scores_loop, self_scores_columns],
         axes=("query", "key"),
     ),
-]  # fmt: skip
+]
 
 quizzes = [
-    Quiz("quiz_1", "c", {
-        "a": "(6, 16) times (24, 16): 16 does not meet 24, so this raises an error. W is stored as (out, in).",
-        "b": "(24, 16) times (6, 16): 16 does not meet 6. The tokens would have to stand in columns first.",
-        "c": "The third notation, with tokens as columns, turned back at the end: (24, 16) times (16, 6) is (24, 6), "
-             "and its transpose (6, 24). It is the same map as the course's.",
-        "d": "A square W would hide the question: no error, but the wrong map. The widths of queries and tokens may "
-             "differ, and here they do.",
-    }),
-    Quiz("quiz_2", "b", {
-        "a": "A score is made of two vectors only, and in the first layer both are rows of the embedding table. "
-             "Context comes in by competition, and in higher layers by blended vectors.",
-        "b": "Neither jane's query nor the key of visits knows the third word. But shares are made from all "
-             "scores of the row, so another third word may take more or less of them.",
-        "c": "The score stays, yes. But a share depends on all scores of the row, and one of them has changed.",
-    }),
-    Quiz("quiz_3", "a", {
-        "a": "A product through a width of 64 has at most that rank. So many independent patterns one head can hold, "
-             "however many words there are.",
-        "b": "Its size is 512 by 512, but it is a product through a width of 64, and a product's rank is at most the "
-             "smallest width on the way.",
-        "c": "8 is 512 / 64, the number of heads that share the width. It limits no single head's rank.",
-    }),
-]  # fmt: skip
+    Quiz(
+        "quiz_1",
+        "c",
+        {
+            "a": "(6, 16) times (24, 16): 16 does not meet 24, so this raises an error. W is stored as (out, in).",
+            "b": "(24, 16) times (6, 16): 16 does not meet 6. The tokens would have to stand in columns first.",
+            "c": "The third notation, with tokens as columns, turned back at the end: (24, 16) times (16, 6) is (24, 6), "
+            "and its transpose (6, 24). It is the same map as the course's.",
+            "d": "A square W would hide the question: no error, but the wrong map. The widths of queries and tokens may "
+            "differ, and here they do.",
+        },
+    ),
+    Quiz(
+        "quiz_2",
+        "b",
+        {
+            "a": "A score is made of two vectors only, and in the first layer both are rows of the embedding table. "
+            "Context comes in by competition, and in higher layers by blended vectors.",
+            "b": "Neither jane's query nor the key of visits knows the third word. But shares are made from all "
+            "scores of the row, so another third word may take more or less of them.",
+            "c": "The score stays, yes. But a share depends on all scores of the row, and one of them has changed.",
+        },
+    ),
+    Quiz(
+        "quiz_3",
+        "a",
+        {
+            "a": "A product through a width of 64 has at most that rank. So many independent patterns one head can hold, "
+            "however many words there are.",
+            "b": "Its size is 512 by 512, but it is a product through a width of 64, and a product's rank is at most the "
+            "smallest width on the way.",
+            "c": "8 is 512 / 64, the number of heads that share the width. It limits no single head's rank.",
+        },
+    ),
+]

@@ -116,6 +116,7 @@ figures.spread()
 # `Q (..., T_q, d_k)`, `K (..., T_k, d_k)` → a scalar (0-dim tensor). It is the *population* variance: divide by $n$.
 # A single score has variance 0.
 
+
 # %% nbgrader={"solution": "score_variance"}
 def score_variance(Q, K):
     """Population variance of all entries of QKᵀ, over all leading dimensions together.
@@ -126,6 +127,7 @@ def score_variance(Q, K):
     scores = Q @ K.transpose(-2, -1)  # (..., T_q, T_k)
     return scores.var(correction=0)  # ()
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "score_variance"}
 check(score_variance)
@@ -167,6 +169,7 @@ check(score_variance)
 # `Q (..., T_q, d_k)`, `K (..., T_k, d_k)` → `(..., T_q, T_k)`. Read $d_k$ from the shapes, so that any number of
 # leading dimensions works.
 
+
 # %% nbgrader={"solution": "scaled_scores"}
 def scaled_scores(Q, K):
     """Scaled dot-product scores, eq. 1 of Vaswani et al. (2017) before its softmax.
@@ -177,6 +180,7 @@ def scaled_scores(Q, K):
     d_k = Q.shape[-1]
     return Q @ K.transpose(-2, -1) / d_k**0.5  # (..., T_q, T_k)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "scaled_scores"}
 check(scaled_scores)
@@ -315,6 +319,7 @@ figures.two_jacobians()
 #
 # The argument holds probabilities already. Some may be exactly 0 or 1.
 
+
 # %% nbgrader={"solution": "softmax_jacobian"}
 def softmax_jacobian(p):
     """Jacobian of softmax, written in terms of its output: diag(p) - p pᵀ.
@@ -325,6 +330,7 @@ def softmax_jacobian(p):
     outer = p.unsqueeze(-1) * p.unsqueeze(-2)  # (..., N, N)
     return torch.diag_embed(p) - outer  # (..., N, N)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "softmax_jacobian"}
 check(softmax_jacobian)
@@ -356,6 +362,7 @@ check(softmax_jacobian)
 # lies on the diagonal (can you see why $p_i p_j$ is never above $p_i(1-p_i)$?). It is never above $\frac14$.
 # `torch.softmax` is allowed.
 
+
 # %% nbgrader={"solution": "max_gradient"}
 def max_gradient(scores):
     """Largest absolute entry of the softmax Jacobian at these scores, one for each vector.
@@ -366,6 +373,7 @@ def max_gradient(scores):
     p = torch.softmax(scores, dim=-1)  # (..., N)
     return (p * (1 - p)).amax(dim=-1)  # (...)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "max_gradient"}
 check(max_gradient)
@@ -498,11 +506,13 @@ for width in (16, 64, 256, 1024):
 # published, in several well-known repositories (links under *Further reading*), put into a function. It runs, it
 # trains, its shapes are right. Queries and keys below have entries of variance 1, so the scores ought to spread by 1.
 
+
 # %%
 def published_scores(x, W_q, W_k):
     B, T, C = x.shape
     q, k = x @ W_q.T, x @ W_k.T  # (B, T, head width)
     return q @ k.transpose(-2, -1) * C**-0.5  # (B, T, T)
+
 
 # %%
 torch.manual_seed(0)
@@ -520,6 +530,7 @@ print(f"spread {published_scores(tokens_of_bert_size, *one_of_12).std().item():.
 # `x (..., T, D)`, `W_q` and `W_k (d_head, D)` → `(..., T, T)`: scaled scores, before any softmax. The published version
 # also insists on exactly three axes; yours should not.
 
+
 # %% nbgrader={"solution": "head_scores"}
 def head_scores(x, W_q, W_k):
     """Scaled self-attention scores of one head, before any softmax.
@@ -531,6 +542,7 @@ def head_scores(x, W_q, W_k):
     k = x @ W_k.T  # (..., T, d_head)
     return scaled_scores(q, k)  # (..., T, T)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "head_scores"}
 check(head_scores)

@@ -6,7 +6,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-from helpers.check.vocabulary import GRADIENT, LEADING, Case, Exercise, Mistake, Quiz, tensor_cases
+from helpers.checking.vocabulary import GRADIENT, LEADING, Case, Exercise, Mistake, Quiz, tensor_cases
 
 
 def with_rounded_constants(cases):
@@ -636,10 +636,7 @@ max_gradient = Exercise(
             largest_probability,
         ),
         Mistake(
-            "mean_slope",
-            "the mean of the diagonal",
-            "The exercise asks for the entry that stands out.",
-            mean_slope,
+            "mean_slope", "the mean of the diagonal", "The exercise asks for the entry that stands out.", mean_slope
         ),
         Mistake(
             "summed_slopes",
@@ -647,12 +644,7 @@ max_gradient = Exercise(
             "No entry of a softmax Jacobian is above 1/4. Is yours?",
             summed_slopes,
         ),
-        Mistake(
-            "smallest_slope",
-            "the smallest entry of the diagonal",
-            "Which end did you take?",
-            smallest_slope,
-        ),
+        Mistake("smallest_slope", "the smallest entry of the diagonal", "Which end did you take?", smallest_slope),
         Mistake(
             "largest_of_each_row",
             "the largest entry of each row of the Jacobian",

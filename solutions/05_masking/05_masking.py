@@ -89,6 +89,7 @@ figures.gallery()
 #
 # *Predict first:* for `causal_mask(1, 6)`, how many entries are True?
 
+
 # %% nbgrader={"solution": "causal_mask"}
 def causal_mask(T_q, T_k=None):
     """Which keys each query may see when nobody sees the future; True = may attend.
@@ -135,6 +136,7 @@ F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)  # (1,
 # - `lengths`: LongTensor `(B,)`, each 0 to T; `T`: int
 # - returns a boolean tensor `(B, T)`, True for real tokens
 
+
 # %% nbgrader={"solution": "padding_mask"}
 def padding_mask(lengths, T):
     """Which tokens of each sentence are real; the real ones come first. True = may attend.
@@ -173,6 +175,7 @@ check(padding_mask)
 # - returns bool `(B, 1, T_q, T_k)`; padding blocks **keys** only
 #
 # Why not the padded queries as well? Their outputs are thrown away later. Blocking their whole row would only make the trouble that comes below: a row with nothing to see.
+
 
 # %% nbgrader={"solution": "combine_masks"}
 def combine_masks(causal, padding):
@@ -255,6 +258,7 @@ explore.fill()
 # - another constant is accepted if its probability is exactly 0 for such scores; a number *added* to the score is no constant
 # - rows with nothing to see are not judged here
 
+
 # %% nbgrader={"solution": "mask_scores"}
 def mask_scores(scores, mask):
     """Scores with every blocked entry replaced by minus infinity.
@@ -334,6 +338,7 @@ figures.repairs(tokens, scores)
 # - `scores`: float `(..., T_q, T_k)`, up to ±10⁴; `mask`: bool, broadcasts to scores; over the last dimension
 # - no NaN in values, none in gradients, also in rows with nothing to see
 # - `torch.softmax` is allowed; lesson 6 opens it
+
 
 # %% nbgrader={"solution": "masked_softmax"}
 def masked_softmax(scores, mask):
@@ -441,6 +446,7 @@ figures.influence()
 # - returns a Python `bool`: True if, for some t, changing `x` after t changes an output at or before t by more than 1e-6
 # - every t is tried; T = 1: False; `x` is left as it is
 
+
 # %% nbgrader={"solution": "leaks_future"}
 def leaks_future(f, x):
     """Whether some output of f at a place t changes by more than 1e-6 when inputs after t change.
@@ -503,6 +509,7 @@ figures.before_or_after(tokens, scores, mask)
 # - `Q`, `K`: `(..., T, d_k)`; `V`: `(..., T, d_v)`, d_v may differ from d_k
 # - returns `(..., T, d_v)`; right and without NaN for scores up to ±10⁴
 # - forbidden: `F.scaled_dot_product_attention`
+
 
 # %% nbgrader={"solution": "fixed_causal_attention"}
 def fixed_causal_attention(Q, K, V):

@@ -4,15 +4,7 @@ import math
 
 import torch
 
-from helpers.check.vocabulary import (
-    GRADIENT,
-    Case,
-    Exercise,
-    Fixture,
-    Mistake,
-    Quiz,
-    tensor_cases,
-)
+from helpers.checking.vocabulary import GRADIENT, Case, Exercise, Fixture, Mistake, Quiz, tensor_cases
 
 NOTHING = "rows with nothing to see"
 LARGE = "scores up to ±10⁴"
@@ -107,25 +99,52 @@ causal_mask = Exercise(
     cases_causal_mask,
     axes=("query", "key"),
     mistakes=[
-        Mistake("aligned_at_start", "the triangle aligned at the first key instead of the last",
-                "With a cache the newest query should see everything. How many keys does your last row see?",
-                causal_aligned_at_start),
-        Mistake("inverted", "True where it should be False",
-                "Here True means: may attend. May word 0 attend to itself?", causal_inverted),
-        Mistake("self_excluded", "a word that cannot see itself",
-                "The present is not the future. What is left for query 0 to see?", causal_strict),
-        Mistake("next_one_seen", "one key of the future left open",
-                "Query 0 of three should see exactly one key.", causal_sees_next),
-        Mistake("sees_the_future", "the future open and the past closed",
-                "Rows are queries. Which side of the diagonal came before?", causal_upper),
+        Mistake(
+            "aligned_at_start",
+            "the triangle aligned at the first key instead of the last",
+            "With a cache the newest query should see everything. How many keys does your last row see?",
+            causal_aligned_at_start,
+        ),
+        Mistake(
+            "inverted",
+            "True where it should be False",
+            "Here True means: may attend. May word 0 attend to itself?",
+            causal_inverted,
+        ),
+        Mistake(
+            "self_excluded",
+            "a word that cannot see itself",
+            "The present is not the future. What is left for query 0 to see?",
+            causal_strict,
+        ),
+        Mistake(
+            "next_one_seen",
+            "one key of the future left open",
+            "Query 0 of three should see exactly one key.",
+            causal_sees_next,
+        ),
+        Mistake(
+            "sees_the_future",
+            "the future open and the past closed",
+            "Rows are queries. Which side of the diagonal came before?",
+            causal_upper,
+        ),
         Mistake("transposed", "queries and keys swapped", "Rows are queries, columns are keys.", causal_transposed),
-        Mistake("cache_hidden", "the cached keys blocked",
-                "The cache holds what came before all new words. Who may see it?", causal_cache_hidden),
-        Mistake("numbers_not_booleans", "ones and zeros instead of True and False",
-                "The spec asks for a boolean tensor; a float mask is added by some libraries.", causal_float),
+        Mistake(
+            "cache_hidden",
+            "the cached keys blocked",
+            "The cache holds what came before all new words. Who may see it?",
+            causal_cache_hidden,
+        ),
+        Mistake(
+            "numbers_not_booleans",
+            "ones and zeros instead of True and False",
+            "The spec asks for a boolean tensor; a float mask is added by some libraries.",
+            causal_float,
+        ),
     ],
     alternatives=[causal_comparison, causal_last_rows, causal_not_triu, causal_lists, causal_with_past],
-)  # fmt: skip
+)
 
 
 # 5.2 padding_mask
@@ -208,21 +227,38 @@ padding_mask = Exercise(
     cases_padding_mask,
     axes=("sentence", "token"),
     mistakes=[
-        Mistake("inverted", "True on the padding", "True means: may attend. May a word attend to padding?",
-                padding_inverted),
-        Mistake("one_too_many", "one pad left open",
-                "A sentence of length 2 has its words at places 0 and 1.", padding_one_too_many),
+        Mistake(
+            "inverted", "True on the padding", "True means: may attend. May a word attend to padding?", padding_inverted
+        ),
+        Mistake(
+            "one_too_many",
+            "one pad left open",
+            "A sentence of length 2 has its words at places 0 and 1.",
+            padding_one_too_many,
+        ),
         Mistake("padding_first", "the padding in front", "The real words come first.", padding_on_the_left),
-        Mistake("cut_to_longest", "T taken from the longest sentence",
-                "The caller says how wide the mask is. Which of your arguments is not used?", padding_to_longest),
+        Mistake(
+            "cut_to_longest",
+            "T taken from the longest sentence",
+            "The caller says how wide the mask is. Which of your arguments is not used?",
+            padding_to_longest,
+        ),
         Mistake("transposed", "sentences and tokens swapped", "One row for each sentence.", padding_transposed),
-        Mistake("numbers_not_booleans", "ones and zeros instead of True and False",
-                "The spec asks for a boolean tensor.", padding_numbers),
-        Mistake("square_mask", "a table of pairs of tokens",
-                "Only the keys are asked here: one entry for each token of each sentence.", padding_square),
+        Mistake(
+            "numbers_not_booleans",
+            "ones and zeros instead of True and False",
+            "The spec asks for a boolean tensor.",
+            padding_numbers,
+        ),
+        Mistake(
+            "square_mask",
+            "a table of pairs of tokens",
+            "Only the keys are asked here: one entry for each token of each sentence.",
+            padding_square,
+        ),
     ],
     alternatives=[padding_loop, padding_lists, padding_expanded, padding_triangle, padding_cumulative],
-)  # fmt: skip
+)
 
 
 # 5.3 combine_masks
@@ -305,24 +341,46 @@ combine_masks = Exercise(
     axes=("sentence", "head", "query", "key"),
     mistakes=[
         Mistake("either_is_enough", "a key seen if one of the masks says yes", "Both must say yes.", combine_or),
-        Mistake("queries_blocked_too", "padded queries blocked as well as padded keys",
-                "Padding blocks keys only. What would softmax make of a row with nothing to see?",
-                combine_queries_too),
-        Mistake("queries_instead_of_keys", "padding laid along the queries",
-                "Which axis of the result holds the keys, counted from the right?", combine_queries_only),
-        Mistake("no_axis_for_heads", "no axis for the heads",
-                "Scores will be (B, H, T_q, T_k). Against which axis would your B be lined up?",
-                combine_without_heads),
-        Mistake("heads_axis_misplaced", "the axis for the heads in another place",
-                "Heads come right after the batch.", combine_heads_late),
+        Mistake(
+            "queries_blocked_too",
+            "padded queries blocked as well as padded keys",
+            "Padding blocks keys only. What would softmax make of a row with nothing to see?",
+            combine_queries_too,
+        ),
+        Mistake(
+            "queries_instead_of_keys",
+            "padding laid along the queries",
+            "Which axis of the result holds the keys, counted from the right?",
+            combine_queries_only,
+        ),
+        Mistake(
+            "no_axis_for_heads",
+            "no axis for the heads",
+            "Scores will be (B, H, T_q, T_k). Against which axis would your B be lined up?",
+            combine_without_heads,
+        ),
+        Mistake(
+            "heads_axis_misplaced",
+            "the axis for the heads in another place",
+            "Heads come right after the batch.",
+            combine_heads_late,
+        ),
         Mistake("causal_forgotten", "only the padding", "What became of the first argument?", combine_padding_only),
-        Mistake("numbers_not_booleans", "ones and zeros instead of True and False",
-                "The spec asks for a boolean tensor.", combine_numbers),
-        Mistake("one_mask_for_all", "one padding for all sentences",
-                "Each sentence has a length of its own.", combine_without_batch),
+        Mistake(
+            "numbers_not_booleans",
+            "ones and zeros instead of True and False",
+            "The spec asks for a boolean tensor.",
+            combine_numbers,
+        ),
+        Mistake(
+            "one_mask_for_all",
+            "one padding for all sentences",
+            "Each sentence has a length of its own.",
+            combine_without_batch,
+        ),
     ],
     alternatives=[combine_einsum, combine_product, combine_loop, combine_blocked, combine_where],
-)  # fmt: skip
+)
 
 
 # 5.4 mask_scores
@@ -431,27 +489,61 @@ mask_scores = Exercise(
     cases_mask_scores,
     axes=("query", "key"),
     mistakes=[
-        Mistake("inverted", "the visible scores blocked and the blocked ones kept",
-                "True means: may attend. Where does your fill go?", scores_inverted),
-        Mistake("set_to_zero", "blocked scores set to 0",
-                "The power of 0 is 1. What weight does a score of 0 get beside scores of -1?", scores_zeroed),
-        Mistake("large_number_added", "a large number added instead of a constant filled in",
-                "What is left of the old score after you added your number? Replace, do not shift.", scores_added),
-        Mistake("minus_10000_added", "-10000 added, as BERT did",
-                "A score of +9000 becomes -1000. Is that low enough beside visible scores of -5000?",
-                scores_added_bert),
-        Mistake("minus_10000_filled", "a fill of -10000",
-                "Think of a row whose visible scores are all -10000.", scores_filled_bert),
+        Mistake(
+            "inverted",
+            "the visible scores blocked and the blocked ones kept",
+            "True means: may attend. Where does your fill go?",
+            scores_inverted,
+        ),
+        Mistake(
+            "set_to_zero",
+            "blocked scores set to 0",
+            "The power of 0 is 1. What weight does a score of 0 get beside scores of -1?",
+            scores_zeroed,
+        ),
+        Mistake(
+            "large_number_added",
+            "a large number added instead of a constant filled in",
+            "What is left of the old score after you added your number? Replace, do not shift.",
+            scores_added,
+        ),
+        Mistake(
+            "minus_10000_added",
+            "-10000 added, as BERT did",
+            "A score of +9000 becomes -1000. Is that low enough beside visible scores of -5000?",
+            scores_added_bert,
+        ),
+        Mistake(
+            "minus_10000_filled",
+            "a fill of -10000",
+            "Think of a row whose visible scores are all -10000.",
+            scores_filled_bert,
+        ),
         Mistake("minus_100_filled", "a fill of -100", "Visible scores may be as low as -10000.", scores_minus_100),
         Mistake("plus_infinity", "the wrong infinity", "Which exponent makes the power 0?", scores_plus_infinity),
-        Mistake("zero_times_infinity", "0 times infinity, which is NaN",
-                "What is 0 · (-inf)? Choose between two values; do not multiply them.", scores_times_infinity),
-        Mistake("lowest_of_row", "the row's lowest score as fill",
-                "The lowest score still gets some weight. Which number gets none?", scores_row_minimum),
+        Mistake(
+            "zero_times_infinity",
+            "0 times infinity, which is NaN",
+            "What is 0 · (-inf)? Choose between two values; do not multiply them.",
+            scores_times_infinity,
+        ),
+        Mistake(
+            "lowest_of_row",
+            "the row's lowest score as fill",
+            "The lowest score still gets some weight. Which number gets none?",
+            scores_row_minimum,
+        ),
     ],
-    alternatives=[scores_where, scores_finfo, scores_billion, scores_add_infinity, scores_clone, scores_product,
-                  scores_log],
-)  # fmt: skip
+    alternatives=[
+        scores_where,
+        scores_finfo,
+        scores_billion,
+        scores_add_infinity,
+        scores_clone,
+        scores_product,
+        scores_log,
+    ],
+)
 
 
 # 5.5 masked_softmax
@@ -485,13 +577,14 @@ def cases_masked_softmax(draw):
         Case(blind(torch.float32), part=NOTHING),
         Case(blind(torch.float32, 3), part=NOTHING),
         Case(blind(torch.float64, 2), part=NOTHING, gradient=True),
-        Case((draw.normal(4, 6, dtype=torch.float64), torch.zeros(4, 6, dtype=torch.bool)), part=NOTHING,
-             gradient=True),
+        Case(
+            (draw.normal(4, 6, dtype=torch.float64), torch.zeros(4, 6, dtype=torch.bool)), part=NOTHING, gradient=True
+        ),
         Case((draw.normal(2, 4, 6), torch.tensor([True, False])[:, None, None]), part=NOTHING),
         Case((draw.uniform(4, 6, low=-1e4, high=1e4, dtype=torch.float64), _spotted(draw, 4, 6)), part=LARGE),
         Case(hidden_peak(), part=LARGE, gradient=True),
         Case(far_apart(), part=LARGE),
-    ]  # fmt: skip
+    ]
 
 
 def _softmax(scores, mask):
@@ -589,36 +682,77 @@ masked_softmax = Exercise(
     cases_masked_softmax,
     axes=("query", "key"),
     mistakes=[
-        Mistake("nan_rows_left", "NaN left in rows with nothing to see",
-                "A softmax over only -inf divides 0 by 0. Where could you step in?", softmax_nan_rows),
-        Mistake("masked_after_softmax", "the mask applied after the softmax",
-                "Add up a row. Who got the rest of the 1?", softmax_mask_after),
-        Mistake("divided_again", "softmax, then the mask, then the rows divided by their sums",
-                "On paper that is right. What does softmax leave for the visible keys when a blocked one is far above?",
-                softmax_renormalised),
-        Mistake("inverted", "the blocked keys kept and the visible ones blocked", "True means: may attend.",
-                softmax_inverted),
-        Mistake("scores_set_to_zero", "blocked scores set to 0",
-                "The power of 0 is 1, not 0.", softmax_zero_scores),
-        Mistake("zero_scores_then_mask", "blocked scores set to 0, and their weights taken out later",
-                "The blocked keys still have their share in the denominator.", softmax_zero_scores_masked),
-        Mistake("gradient_is_nan", "an added -inf, with NaN hidden in the gradient",
-                "The values look fine. Which operation passes a NaN gradient on, and which one cuts it?",
-                softmax_nan_gradient),
-        Mistake("uniform_rows", "equal weights in rows with nothing to see",
-                "All entries of such a row have the same low score. What does softmax make of equal scores?",
-                softmax_uniform_rows),
-        Mistake("softmax_over_queries", "softmax over the queries instead of the keys",
-                "The weights of one query sum to 1. Along which axis is that?", softmax_over_queries),
-        Mistake("minus_10000_added", "-10000 added to the blocked scores, as BERT did",
-                "What if a blocked score is 9000 and the visible ones are at -5000?", softmax_bert),
-        Mistake("powers_overflow", "exponentials taken of the raw scores",
-                "e to the 10000 is infinite in every float. What may be subtracted from a row first?",
-                softmax_overflow),
+        Mistake(
+            "nan_rows_left",
+            "NaN left in rows with nothing to see",
+            "A softmax over only -inf divides 0 by 0. Where could you step in?",
+            softmax_nan_rows,
+        ),
+        Mistake(
+            "masked_after_softmax",
+            "the mask applied after the softmax",
+            "Add up a row. Who got the rest of the 1?",
+            softmax_mask_after,
+        ),
+        Mistake(
+            "divided_again",
+            "softmax, then the mask, then the rows divided by their sums",
+            "On paper that is right. What does softmax leave for the visible keys when a blocked one is far above?",
+            softmax_renormalised,
+        ),
+        Mistake(
+            "inverted",
+            "the blocked keys kept and the visible ones blocked",
+            "True means: may attend.",
+            softmax_inverted,
+        ),
+        Mistake("scores_set_to_zero", "blocked scores set to 0", "The power of 0 is 1, not 0.", softmax_zero_scores),
+        Mistake(
+            "zero_scores_then_mask",
+            "blocked scores set to 0, and their weights taken out later",
+            "The blocked keys still have their share in the denominator.",
+            softmax_zero_scores_masked,
+        ),
+        Mistake(
+            "gradient_is_nan",
+            "an added -inf, with NaN hidden in the gradient",
+            "The values look fine. Which operation passes a NaN gradient on, and which one cuts it?",
+            softmax_nan_gradient,
+        ),
+        Mistake(
+            "uniform_rows",
+            "equal weights in rows with nothing to see",
+            "All entries of such a row have the same low score. What does softmax make of equal scores?",
+            softmax_uniform_rows,
+        ),
+        Mistake(
+            "softmax_over_queries",
+            "softmax over the queries instead of the keys",
+            "The weights of one query sum to 1. Along which axis is that?",
+            softmax_over_queries,
+        ),
+        Mistake(
+            "minus_10000_added",
+            "-10000 added to the blocked scores, as BERT did",
+            "What if a blocked score is 9000 and the visible ones are at -5000?",
+            softmax_bert,
+        ),
+        Mistake(
+            "powers_overflow",
+            "exponentials taken of the raw scores",
+            "e to the 10000 is infinite in every float. What may be subtracted from a row first?",
+            softmax_overflow,
+        ),
     ],
-    alternatives=[softmax_nan_to_num, softmax_finite_fill, softmax_spared_rows, softmax_by_hand, softmax_rows,
-                  softmax_log_space],
-)  # fmt: skip
+    alternatives=[
+        softmax_nan_to_num,
+        softmax_finite_fill,
+        softmax_spared_rows,
+        softmax_by_hand,
+        softmax_rows,
+        softmax_log_space,
+    ],
+)
 
 
 # 5.6 leaks_future
@@ -647,10 +781,13 @@ def cases_leaks_future(draw):
         Case((Fixture("peeking", (0, 2, 1.0, 4)), x), part="leaks of either sign", note="token 0 sees token 2"),
         Case((Fixture("peeking", (0, 2, -1.0, 4)), x), part="leaks of either sign", note="token 0 sees token 2"),
         Case(one("peeking", 1, 4, 1e-3, 4), part="a weak leak", note="token 1 sees a thousandth of token 4"),
-        Case(one("peeking", 1, 4, 1e-11, 4, dtype=torch.float64), part="changes below 1e-6",
-             note="a change far below 1e-6"),
+        Case(
+            one("peeking", 1, 4, 1e-11, 4, dtype=torch.float64),
+            part="changes below 1e-6",
+            note="a change far below 1e-6",
+        ),
         Case(one("whole_average", 4, T=1), part="T = 1", note="one token"),
-    ]  # fmt: skip
+    ]
 
 
 def _noise(x):
@@ -715,8 +852,10 @@ def leaks_inverted(f, x):
 
 def leaks_loose(f, x):
     y = f(x)
-    return any(not torch.allclose(_after(f, x, t + 1)[:, : t + 1], y[:, : t + 1], rtol=0, atol=0.01)
-               for t in range(x.shape[1] - 1))  # fmt: skip
+    return any(
+        not torch.allclose(_after(f, x, t + 1)[:, : t + 1], y[:, : t + 1], rtol=0, atol=0.01)
+        for t in range(x.shape[1] - 1)
+    )
 
 
 def leaks_tensor(f, x):
@@ -774,33 +913,60 @@ leaks_future = Exercise(
     "leaks_future",
     cases_leaks_future,
     mistakes=[
-        Mistake("only_last_token_changed", "only the last token changed",
-                "A leak from token 1 to token 0 of six: does your change touch token 1?", leaks_last_only),
-        Mistake("only_next_token_changed", "only the next token changed",
-                "A leak may skip tokens.", leaks_next_only),
-        Mistake("one_place_tried", "one place tried instead of all",
-                "For which t does your change lie after t, and the leak's target at or before t?",
-                leaks_middle_only),
-        Mistake("later_outputs_compared", "the outputs after t compared as well",
-                "Outputs after t may change: they see what you changed.", leaks_all_outputs),
-        Mistake("present_changed", "the token at t changed as well",
-                "A word may see itself. From which place on may x change?", leaks_present_changed),
-        Mistake("present_not_compared", "the output at t left out",
-                "Changes begin at t + 1. Which is the last output that must stand still?", leaks_present_spared),
-        Mistake("exact_equality", "exact equality asked for",
-                "Rounding may move the last digit. From which size on is a change a leak?", leaks_exact),
-        Mistake("signed_sum", "differences summed with their signs",
-                "A change of -3 is a leak too.", leaks_signed),
-        Mistake("past_changed", "the past changed and the future watched",
-                "That a word sees the past is what we want.", leaks_past),
+        Mistake(
+            "only_last_token_changed",
+            "only the last token changed",
+            "A leak from token 1 to token 0 of six: does your change touch token 1?",
+            leaks_last_only,
+        ),
+        Mistake("only_next_token_changed", "only the next token changed", "A leak may skip tokens.", leaks_next_only),
+        Mistake(
+            "one_place_tried",
+            "one place tried instead of all",
+            "For which t does your change lie after t, and the leak's target at or before t?",
+            leaks_middle_only,
+        ),
+        Mistake(
+            "later_outputs_compared",
+            "the outputs after t compared as well",
+            "Outputs after t may change: they see what you changed.",
+            leaks_all_outputs,
+        ),
+        Mistake(
+            "present_changed",
+            "the token at t changed as well",
+            "A word may see itself. From which place on may x change?",
+            leaks_present_changed,
+        ),
+        Mistake(
+            "present_not_compared",
+            "the output at t left out",
+            "Changes begin at t + 1. Which is the last output that must stand still?",
+            leaks_present_spared,
+        ),
+        Mistake(
+            "exact_equality",
+            "exact equality asked for",
+            "Rounding may move the last digit. From which size on is a change a leak?",
+            leaks_exact,
+        ),
+        Mistake("signed_sum", "differences summed with their signs", "A change of -3 is a leak too.", leaks_signed),
+        Mistake(
+            "past_changed",
+            "the past changed and the future watched",
+            "That a word sees the past is what we want.",
+            leaks_past,
+        ),
         Mistake("inverted", "True for functions that do not leak", "The name asks: does it leak?", leaks_inverted),
-        Mistake("too_tolerant", "weak leaks let through",
-                "A change of 1e-6 counts. What is your threshold?", leaks_loose),
-        Mistake("left_as_tensor", "a tensor instead of a Python bool", "The spec asks for a Python bool.",
-                leaks_tensor),
+        Mistake(
+            "too_tolerant", "weak leaks let through", "A change of 1e-6 counts. What is your threshold?", leaks_loose
+        ),
+        Mistake(
+            "left_as_tensor", "a tensor instead of a Python bool", "The spec asks for a Python bool.", leaks_tensor
+        ),
     ],
     alternatives=[leaks_zeros, leaks_random, leaks_shifted, leaks_one_by_one, leaks_jacobian],
-)  # fmt: skip
+)
 
 
 # 5.7 fixed_causal_attention
@@ -918,29 +1084,58 @@ fixed_causal_attention = Exercise(
     forbidden=("attention",),
     instead="build it from scores, a mask, softmax and V.",
     mistakes=[
-        Mistake("bug_not_fixed", "the published version: the mask after the softmax",
-                "Add up the weights of row 0. Who got the rest?", attention_published),
-        Mistake("divided_again", "softmax, then the mask, then the rows divided by their sums",
-                "Put the future at +9000 and the past at -9000. What has softmax left of the past?",
-                attention_renormalised),
-        Mistake("softmax_twice", "softmax before and after the mask",
-                "One softmax is enough. Which one comes too early?", attention_softmax_twice),
-        Mistake("future_set_to_zero", "the future's scores set to 0",
-                "The power of 0 is 1, not 0.", attention_zero_scores),
-        Mistake("sees_the_future", "the past masked and the future left open",
-                "What may token 0 see? What is your row 0?", attention_sees_future),
+        Mistake(
+            "bug_not_fixed",
+            "the published version: the mask after the softmax",
+            "Add up the weights of row 0. Who got the rest?",
+            attention_published,
+        ),
+        Mistake(
+            "divided_again",
+            "softmax, then the mask, then the rows divided by their sums",
+            "Put the future at +9000 and the past at -9000. What has softmax left of the past?",
+            attention_renormalised,
+        ),
+        Mistake(
+            "softmax_twice",
+            "softmax before and after the mask",
+            "One softmax is enough. Which one comes too early?",
+            attention_softmax_twice,
+        ),
+        Mistake(
+            "future_set_to_zero", "the future's scores set to 0", "The power of 0 is 1, not 0.", attention_zero_scores
+        ),
+        Mistake(
+            "sees_the_future",
+            "the past masked and the future left open",
+            "What may token 0 see? What is your row 0?",
+            attention_sees_future,
+        ),
         Mistake("not_masked", "no mask at all", "Who looks ahead?", attention_unmasked),
-        Mistake("not_scaled", "scores that are not scaled", "Lesson 4: what are the scores divided by?",
-                attention_unscaled),
-        Mistake("softmax_over_queries", "softmax over the queries instead of the keys",
-                "The weights of one query sum to 1.", attention_over_queries),
-        Mistake("scaled_by_value_width", "scores divided by the root of the values' width",
-                "The products that are summed in a score: how many are they?", attention_scaled_by_d_v),
-        Mistake("minus_10000_added", "-10000 added to the future's scores",
-                "Put the future at +9000 and the past at -9000.", attention_bert),
+        Mistake(
+            "not_scaled", "scores that are not scaled", "Lesson 4: what are the scores divided by?", attention_unscaled
+        ),
+        Mistake(
+            "softmax_over_queries",
+            "softmax over the queries instead of the keys",
+            "The weights of one query sum to 1.",
+            attention_over_queries,
+        ),
+        Mistake(
+            "scaled_by_value_width",
+            "scores divided by the root of the values' width",
+            "The products that are summed in a score: how many are they?",
+            attention_scaled_by_d_v,
+        ),
+        Mistake(
+            "minus_10000_added",
+            "-10000 added to the future's scores",
+            "Put the future at +9000 and the past at -9000.",
+            attention_bert,
+        ),
     ],
     alternatives=[attention_fill, attention_added, attention_einsum, attention_rows, attention_by_hand],
-)  # fmt: skip
+)
 
 
 exercises = [
@@ -954,19 +1149,31 @@ exercises = [
 ]
 
 quizzes = [
-    Quiz("quiz_1", "c", {
-        "a": "Both are turned round: this lets every word see the future, and the padding of the sentence.",
-        "b": "The first is right. The second blocks all real words and leaves the padding.",
-        "c": "nn.MultiheadAttention blocks where a mask is True, so both of ours must be inverted.",
-    }),
-    Quiz("quiz_2", "b", {
-        "a": "That mask does not fit: each query scores all 8 keys, the cached ones included.",
-        "b": "The new words stand at places 6 and 7. Each sees the six cached keys, and the new ones up to itself.",
-        "c": "That is a triangle aligned at the first key: the newest word would see the two oldest, and not itself.",
-    }),
-    Quiz("quiz_3", "b", {
-        "a": "The blocked weights are 0, but the others were divided by a sum that contains the future.",
-        "b": "The smaller the sum that is left, the larger the future's scores were: a channel that training finds.",
-        "c": "Nothing is infinite here, so there is no NaN; that is why the bug lives so long.",
-    }),
-]  # fmt: skip
+    Quiz(
+        "quiz_1",
+        "c",
+        {
+            "a": "Both are turned round: this lets every word see the future, and the padding of the sentence.",
+            "b": "The first is right. The second blocks all real words and leaves the padding.",
+            "c": "nn.MultiheadAttention blocks where a mask is True, so both of ours must be inverted.",
+        },
+    ),
+    Quiz(
+        "quiz_2",
+        "b",
+        {
+            "a": "That mask does not fit: each query scores all 8 keys, the cached ones included.",
+            "b": "The new words stand at places 6 and 7. Each sees the six cached keys, and the new ones up to itself.",
+            "c": "That is a triangle aligned at the first key: the newest word would see the two oldest, and not itself.",
+        },
+    ),
+    Quiz(
+        "quiz_3",
+        "b",
+        {
+            "a": "The blocked weights are 0, but the others were divided by a sum that contains the future.",
+            "b": "The smaller the sum that is left, the larger the future's scores were: a channel that training finds.",
+            "c": "Nothing is infinite here, so there is no NaN; that is why the bug lives so long.",
+        },
+    ),
+]

@@ -139,6 +139,7 @@ figures.where_exp_works()
 #
 # *Forbidden:* every library softmax, log_softmax, logsumexp, logcumsumexp, logaddexp.
 
+
 # %% nbgrader={"solution": "softmax"}
 def softmax(x, dim=-1):
     """Softmax along one dimension, safe for scores of any size.
@@ -150,6 +151,7 @@ def softmax(x, dim=-1):
     e = torch.exp(x - x.amax(dim=dim, keepdim=True))  # like x, between 0 and 1
     return e / e.sum(dim=dim, keepdim=True)  # like x
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "softmax"}
 check(softmax)
@@ -205,13 +207,15 @@ figures.three_axes(scores, jane)
 
 # %%
 tokens = ["I", "like", "to", "eat", "apples"]
-table = torch.tensor([
-    [1.00, 0.20, 0.10, 0.10, 0.05],
-    [0.20, 1.00, 0.40, 0.30, 0.10],
-    [0.10, 0.40, 1.00, 0.50, 0.20],
-    [0.10, 0.30, 0.50, 1.00, 0.60],
-    [0.05, 0.10, 0.20, 0.60, 1.00],
-])  # fmt: skip
+table = torch.tensor(
+    [
+        [1.00, 0.20, 0.10, 0.10, 0.05],
+        [0.20, 1.00, 0.40, 0.30, 0.10],
+        [0.10, 0.40, 1.00, 0.50, 0.20],
+        [0.10, 0.30, 0.50, 1.00, 0.60],
+        [0.05, 0.10, 0.20, 0.60, 1.00],
+    ]
+)
 
 # %%
 weights = torch.softmax(table, dim=-1)  # (T_q, T_k)
@@ -267,11 +271,13 @@ figures.right_and_wrong_axis(right[0], wrong[0])
 # heads as the *last* dimension. Its softmax ran along the wrong one, until a reader asked (link under *Further
 # reading*). Here are its three steps as a function, where `i` counts queries and `j` counts keys:
 
+
 # %%
 def published_head_weights(q, k):
     scores = torch.einsum("bihd,bjhd->bijh", q, k)  # (B, T_q, T_k, H)
     scores = scores * q.shape[-1] ** -0.5
     return scores.softmax(dim=1)  # (B, T_q, T_k, H)
+
 
 # %% [markdown]
 # The model drew fine pictures. The reader trained it both ways, and the usual measure of picture quality did not tell
@@ -288,6 +294,7 @@ print("head 0, what each query has to give:", published_head_weights(q, k).sum(d
 # `q (..., T_q, H, d_k)`, `k (..., T_k, H, d_k)` → weights `(..., T_q, T_k, H)`, scores over $\sqrt{d_k}$. The published
 # version insists on one batch dimension; yours should not. `torch.softmax` is allowed here, and so is your own.
 
+
 # %% nbgrader={"solution": "fixed_head_weights"}
 def fixed_head_weights(q, k):
     """Attention weights, with the heads as the last dimension; each query's weights add up to 1.
@@ -298,6 +305,7 @@ def fixed_head_weights(q, k):
     scores = torch.einsum("...ihd,...jhd->...ijh", q, k)  # (..., T_q, T_k, H)
     return softmax(scores / q.shape[-1] ** 0.5, dim=-2)  # (..., T_q, T_k, H)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "fixed_head_weights"}
 check(fixed_head_weights)
@@ -354,6 +362,7 @@ explore.temperature(scores_is, life)
 # sense: for any other raise a `ValueError` that says so. Scores may be large compared with the temperature; no NaN.
 # Nothing is forbidden, and your own `softmax` is at hand.
 
+
 # %% nbgrader={"solution": "softmax_with_temperature"}
 def softmax_with_temperature(x, temperature):
     """Softmax of x / temperature along the last dimension.
@@ -366,6 +375,7 @@ def softmax_with_temperature(x, temperature):
         raise ValueError(f"temperature must be above 0, got {temperature}")
     return softmax(x / temperature)  # (..., N)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "softmax_with_temperature"}
 check(softmax_with_temperature)
@@ -413,6 +423,7 @@ print(p * p.log())
 #
 # `p (..., N)`, probability vectors along the last dimension → `(...)`, in nats. Gradients are judged where $p > 0$.
 
+
 # %% nbgrader={"solution": "entropy"}
 def entropy(p):
     """Entropy in nats of probability vectors along the last dimension, with 0 log 0 = 0.
@@ -423,6 +434,7 @@ def entropy(p):
     log_p = p.clamp_min(torch.finfo(p.dtype).tiny).log()  # (..., N), finite
     return (p * -log_p).sum(dim=-1)  # (...)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "entropy"}
 check(entropy)
@@ -475,6 +487,7 @@ figures.log_of_softmax()
 #
 # *Forbidden:* every library softmax, log_softmax, logsumexp, logcumsumexp, logaddexp.
 
+
 # %% nbgrader={"solution": "log_softmax"}
 def log_softmax(x, dim=-1):
     """Logarithm of softmax along one dimension, without computing softmax.
@@ -486,6 +499,7 @@ def log_softmax(x, dim=-1):
     shifted = x - x.amax(dim=dim, keepdim=True)  # like x, at most 0
     return shifted - shifted.exp().sum(dim=dim, keepdim=True).log()  # like x
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "log_softmax"}
 check(log_softmax)
@@ -542,6 +556,7 @@ print(f"{loss:.3f} over two places; a blind guess {math.log(50257):.2f}")
 #
 # *Forbidden:* `F.cross_entropy`, `F.nll_loss`. Every other tool is allowed, your `log_softmax` first of all.
 
+
 # %% nbgrader={"solution": "cross_entropy"}
 def cross_entropy(logits, targets, ignore_index=-100):
     """Mean of -log softmax(logits)[target] over the targets that are not ignore_index.
@@ -555,6 +570,7 @@ def cross_entropy(logits, targets, ignore_index=-100):
     picked = log_p[torch.arange(len(log_p)), targets[kept]]  # (K,)
     return -picked.mean()  # ()
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "cross_entropy"}
 check(cross_entropy)
@@ -616,6 +632,7 @@ print(softmax_jacobian(p) @ g)
 #
 # *Forbidden:* autograd in every form (`torch.autograd`, `.backward`, `torch.func`), `torch._softmax_backward_data`.
 
+
 # %% nbgrader={"solution": "softmax_backward"}
 def softmax_backward(p, grad):
     """Gradient at the scores from the gradient at p = softmax(scores), by hand.
@@ -626,6 +643,7 @@ def softmax_backward(p, grad):
     average = (p * grad).sum(dim=-1, keepdim=True)  # (..., 1)
     return p * (grad - average)  # (..., N)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "softmax_backward"}
 check(softmax_backward)
@@ -698,6 +716,7 @@ explore.stream()
 #
 # *Forbidden:* `cat`, `stack` and their kin (`concat`, `hstack`, `vstack`).
 
+
 # %% nbgrader={"solution": "streaming_softmax"}
 def streaming_softmax(score_blocks, value_blocks):
     """Softmax-weighted sum of values in one pass over blocks (Dao et al. 2022, algorithm 1, for one query).
@@ -718,6 +737,7 @@ def streaming_softmax(score_blocks, value_blocks):
         top = new_top
     return out / total  # (..., d_v)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "streaming_softmax"}
 check(streaming_softmax)

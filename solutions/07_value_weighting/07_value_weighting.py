@@ -97,6 +97,7 @@ figures.bag_of_words(weights[0], V, figures.JANE, ["person", "action", "place"])
 #
 # *Think first.* With `T_q = 5`, `T_k = 7`, `d_v = 3`: which axis is summed away, and what is left?
 
+
 # %% nbgrader={"solution": "weighted_values"}
 def weighted_values(weights, V):
     """Every query's weighted sum of the values: the second matrix product of attention.
@@ -107,6 +108,7 @@ def weighted_values(weights, V):
     ### BEGIN SOLUTION
     return weights @ V  # (..., T_q, d_v)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "weighted_values"}
 check(weighted_values)
@@ -253,6 +255,7 @@ torch.softmax(Q @ K.T / 6**0.5, dim=-1) @ V  # (4, 2)
 #
 # Forbidden: `F.scaled_dot_product_attention`.
 
+
 # %% nbgrader={"solution": "attention"}
 def attention(Q, K, V, mask=None):
     """Scaled dot-product attention, eq. 1 of Vaswani et al. (2017), with a mask.
@@ -271,6 +274,7 @@ def attention(Q, K, V, mask=None):
         weights = weights.masked_fill(~mask, 0.0)
     return weighted_values(weights, V), weights
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "attention"}
 check(attention)
@@ -338,6 +342,7 @@ attention_value.shape
 #
 # Forbidden: `F.scaled_dot_product_attention`.
 
+
 # %% nbgrader={"solution": "Head"}
 class Head(nn.Module):
     """One head of self-attention: three linear maps without bias, then attention.
@@ -360,6 +365,7 @@ class Head(nn.Module):
         out, _ = attention(self.W_q(x), self.W_k(x), self.W_v(x), mask)
         return out  # (..., T, d_head)
         ### END SOLUTION
+
 
 # %% nbgrader={"grade": "Head"}
 check(Head)
@@ -387,12 +393,14 @@ check(Head)
 # The next function does what a popular tutorial on Vision Transformers did for years, until readers asked (link under
 # *Further reading*). It runs, it trains, its shapes are right.
 
+
 # %%
 def published_head(x, W_q, W_k, W_v):
     q, k, v = x @ W_q.T, x @ W_k.T, x @ W_v.T
     scaling = W_q.shape[0] ** -0.5
     weights = torch.softmax(q @ k.transpose(-2, -1), dim=-1) * scaling  # (..., T, T)
     return weights @ v
+
 
 # %% [markdown]
 # Give every token the same value, (1, 1, 1): a last channel that is 1 in each word, and a $W_V$ that reads nothing else.
@@ -413,6 +421,7 @@ published_head(words, some_W_q, some_W_k, read_last)[0]
 # `x (..., T, D)`, `W_q` and `W_k (d_k, D)`, `W_v (d_v, D)` → `(..., T, d_v)`. Forbidden:
 # `F.scaled_dot_product_attention`. You may use earlier exercises of this lesson.
 
+
 # %% nbgrader={"solution": "fixed_head"}
 def fixed_head(x, W_q, W_k, W_v):
     """One head of self-attention from its three matrices, without a mask.
@@ -425,6 +434,7 @@ def fixed_head(x, W_q, W_k, W_v):
     scores = q @ k.transpose(-2, -1) * W_q.shape[0] ** -0.5  # (..., T, T)
     return torch.softmax(scores, dim=-1) @ v
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "fixed_head"}
 check(fixed_head)
@@ -483,6 +493,7 @@ figures.bank()
 #
 # `before (..., T, D)`, `after (..., T, D)` → `(..., T)`. A zero vector has cosine 0 with everything.
 
+
 # %% nbgrader={"solution": "context_shift"}
 def context_shift(before, after):
     """How far context turned each token's vector: one minus the cosine of before and after.
@@ -495,6 +506,7 @@ def context_shift(before, after):
     lengths = before.norm(dim=-1) * after.norm(dim=-1)  # (..., T)
     return 1 - dots / lengths.masked_fill(lengths == 0, 1.0)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "context_shift"}
 check(context_shift)
@@ -571,6 +583,7 @@ explore.video_search()
 #
 # `query (d,)`, `keys (N, d)`, `values (N, E)`, `temperature` a number, 1.0 by default → `(E,)`.
 
+
 # %% nbgrader={"solution": "soft_lookup"}
 def soft_lookup(query, keys, values, temperature=1.0):
     """A search that returns a blend: values weighted by a softmax of keys · query, without √d.
@@ -582,6 +595,7 @@ def soft_lookup(query, keys, values, temperature=1.0):
     weights = torch.softmax(keys @ query / temperature, dim=0)  # (N,)
     return weights @ values  # (E,)
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "soft_lookup"}
 check(soft_lookup)
@@ -641,6 +655,7 @@ figures.pressure()
 # `Q (..., T_q, d_k)`, `K (..., T_k, d_k)`, `V (..., T_k, d_v)`, `grad_out (..., T_q, d_v)` → a tuple `(dQ, dK, dV)`,
 # shaped like Q, K and V. Right for scores up to ±10,000. Forbidden: autograd in every form.
 
+
 # %% nbgrader={"solution": "attention_backward"}
 def attention_backward(Q, K, V, grad_out):
     """Gradients of attention without a mask at its inputs, from the gradient at its output.
@@ -657,6 +672,7 @@ def attention_backward(Q, K, V, grad_out):
     dS = weights * (dW - mean) * scale  # (..., T_q, T_k), at QKᵀ before the scale
     return dS @ K, dS.transpose(-2, -1) @ Q, dV
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "attention_backward"}
 check(attention_backward)
@@ -684,12 +700,15 @@ check(attention_backward)
 #
 # **Queries are easy to divide.** Rows do not know of each other. Take 16 queries at a time:
 
+
 # %%
 def attention_at_once(Q, K, V):
     return torch.softmax(Q @ K.transpose(-2, -1) / K.shape[-1] ** 0.5, dim=-1) @ V
 
+
 def attention_in_rows(Q, K, V, rows=16):
     return torch.cat([attention_at_once(q, K, V) for q in Q.split(rows, dim=-2)], dim=-2)
+
 
 # %% [markdown]
 # **Keys are not.** Softmax divides by a sum over *all* keys, and subtracts a maximum over all keys. But both can be kept
@@ -722,6 +741,7 @@ def attention_in_rows(Q, K, V, rows=16):
 # numbers (for each leading index; measured without autograd, which would keep every block). Forbidden:
 # `F.scaled_dot_product_attention`.
 
+
 # %% nbgrader={"solution": "tiled_attention"}
 def tiled_attention(Q, K, V, block):
     """Exact attention without a mask, keys in blocks, as in Rabe and Staats (2021).
@@ -743,6 +763,7 @@ def tiled_attention(Q, K, V, block):
         peak = higher
     return out / total
     ### END SOLUTION
+
 
 # %% nbgrader={"grade": "tiled_attention"}
 check(tiled_attention)
@@ -768,11 +789,13 @@ check(tiled_attention)
 # width is 16. Where your `tiled_attention` is still missing, its line is, too.)
 
 # %%
-figures.memory({
-    "all at once": attention_at_once,
-    "16 queries at a time": attention_in_rows,
-    "tiled_attention, block 64": lambda Q, K, V: tiled_attention(Q, K, V, 64),
-})
+figures.memory(
+    {
+        "all at once": attention_at_once,
+        "16 queries at a time": attention_in_rows,
+        "tiled_attention, block 64": lambda Q, K, V: tiled_attention(Q, K, V, 64),
+    }
+)
 
 # %% [markdown]
 # On these axes a slope of 2 is $T^2$ and a slope of 1 is $T$. Twice the tokens make the upper line four times as high,

@@ -7,21 +7,31 @@ from dataclasses import dataclass, field
 
 import torch
 
-from helpers.check import diagnose
-from helpers.check.codec import Odd
-from helpers.check.compare import Difference, difference
-from helpers.check.key import ExerciseKey, KnownMistake, viewed
-from helpers.check.observe import TOO_SLOW, Observation, is_not_answered
-from helpers.check.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case
+from helpers.checking import diagnose
+from helpers.checking.codec import Odd
+from helpers.checking.compare import Difference, difference
+from helpers.checking.facets import FACETS, agree
+from helpers.checking.key import ExerciseKey, KnownMistake
+from helpers.checking.observe import TOO_SLOW, Observation, is_not_answered
+from helpers.checking.views import viewed
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case
 
 WEIGHTS = {VALUES: 5, LEADING: 1, DTYPE: 1, UNCHANGED: 1, GRADIENT: 1}
 CORNER_WEIGHT = 2
 # Reserved names, in the order in which they are tried when no known mistake matches.
 RESERVED = (
-    "not_answered", "raises", "wrong_type", "wrong_shape", "nan", "forbidden_call", "input_changed", "dtype_lost",
-    "detached", "too_slow", "hard_coded",
-)  # fmt: skip
-FACETS = ("output", "dtype", "changed", "gradient")
+    "not_answered",
+    "raises",
+    "wrong_type",
+    "wrong_shape",
+    "nan",
+    "forbidden_call",
+    "input_changed",
+    "dtype_lost",
+    "detached",
+    "too_slow",
+    "hard_coded",
+)
 
 
 @dataclass(frozen=True)
@@ -99,8 +109,9 @@ def decide_quiz(key: ExerciseKey, value) -> Verdict:
     right = choice == key.correct
     words = "Right." if right else "Not this one; think again, and change your answer as often as you like."
     message = f"{words} {key.explanations[choice]}"
-    return Verdict(key.name, key.points, key.points, right, None if right else f"option_{choice}", message=message,
-                   bonus=key.bonus)  # fmt: skip
+    return Verdict(
+        key.name, key.points, key.points, right, None if right else f"option_{choice}", message=message, bonus=key.bonus
+    )
 
 
 def decide(key: ExerciseKey, observations: list[Observation]) -> Verdict:
@@ -132,9 +143,17 @@ def decide(key: ExerciseKey, observations: list[Observation]) -> Verdict:
         label = ""
         message = diagnose.text(problem, key)
     return Verdict(
-        key.name, points, key.points, False, name, label, message, parts, bonus=key.bonus,
+        key.name,
+        points,
+        key.points,
+        False,
+        name,
+        label,
+        message,
+        parts,
+        bonus=key.bonus,
         picture=_picture(key, problem),
-    )  # fmt: skip
+    )
 
 
 def _problems(key: ExerciseKey, index: int, case: Case, expected: Observation, seen: Observation) -> list[Problem]:
@@ -245,9 +264,9 @@ def _known_mistake(key: ExerciseKey, observations: list[Observation], problems: 
             key.cases, key.expected, mistake.observations, observations, strict=True
         ):
             for facet in FACETS:
-                agrees = _agree(case, wrong, seen, facet)
+                agrees = agree(case, wrong, seen, facet)
                 total += agrees
-                if not _agree(case, expected, wrong, facet):
+                if not agree(case, expected, wrong, facet):
                     if not agrees:
                         break
                     telling += 1
@@ -261,39 +280,6 @@ def _known_mistake(key: ExerciseKey, observations: list[Observation], problems: 
                 if best_rank is None or rank > best_rank:
                     best, best_rank = mistake, rank
     return best
-
-
-def _agree(case: Case, one: Observation, other: Observation, facet: str) -> bool:
-    """Whether two observations of a case are the same in one facet."""
-    if facet == "changed":
-        return list(one.changed) == list(other.changed)
-    if one.error is not None or other.error is not None:
-        same = one.error is not None and other.error is not None and one.error.type == other.error.type
-        return same if facet == "output" else True
-    if facet == "gradient":
-        return _same_gradients(one, other)
-    diff = difference(one.output, other.output, case.tolerance)
-    if facet == "dtype":
-        return diff is None or diff.kind != "dtype"
-    return diff is None or diff.kind == "dtype"
-
-
-def _same_gradients(one: Observation, other: Observation) -> bool:
-    if (one.gradient_error is None) != (other.gradient_error is None):
-        return False
-    if one.gradients is None or other.gradients is None:
-        return one.gradients is other.gradients or one.gradient_error is not None
-    if len(one.gradients) != len(other.gradients):
-        return False
-    for a, b in zip(one.gradients, other.gradients, strict=True):
-        zero = a is None and b is None
-        if zero:
-            continue
-        a, b = (torch.zeros_like(b) if a is None else a), (torch.zeros_like(a) if b is None else b)
-        diff = difference(a, b, 1e-6)
-        if diff is not None and diff.kind != "dtype":
-            return False
-    return True
 
 
 def _picture(key: ExerciseKey, problem: Problem) -> Picture | None:

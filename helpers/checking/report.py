@@ -8,8 +8,8 @@ import math
 
 import torch
 
-from helpers.check.verdict import Picture, Verdict
-from helpers.check.vocabulary import VALUES
+from helpers.checking.verdict import Picture, Verdict
+from helpers.checking.vocabulary import VALUES
 
 GREEN, RED, AMBER = "#00694E", "#B03A00", "#8A5A00"
 CELL = 16

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Mapping
 
 from helpers.check import CheckFailed, NotAnswered
-from helpers.check.key import ExerciseKey, lesson_of, load_keys
-from helpers.check.observe import observe_all
-from helpers.check.report import as_html, as_text
-from helpers.check.verdict import Verdict, decide, decide_quiz, not_answered, refused
+from helpers.checking.key import ExerciseKey, lesson_of, load_keys
+from helpers.checking.observe import observe_all
+from helpers.checking.report import as_html, as_text
+from helpers.checking.verdict import Verdict, decide, decide_quiz, not_answered, refused
 from helpers.progress import remember
 from helpers.setup import current_lesson
 

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import torch
 
-from helpers.check.codec import plain
-from helpers.check.compare import difference
-from helpers.check.fixtures import resolve
-from helpers.check.forbidden import Watch, in_source, warm_up
-from helpers.check.scenarios import SCENARIOS
-from helpers.check.vocabulary import Case, Raises
+from helpers.checking.codec import plain
+from helpers.checking.compare import difference
+from helpers.checking.fixtures import resolve
+from helpers.checking.forbidden import Watch, in_source, warm_up
+from helpers.checking.scenarios import SCENARIOS
+from helpers.checking.vocabulary import Case, Raises
 
 TOO_SLOW = "TooSlow"
 HELPERS = str(Path(__file__).parents[1])

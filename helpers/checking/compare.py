@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from helpers.check.codec import Odd
+from helpers.checking.codec import Odd
 
 # Relative plus absolute, by the dtype of the expected value.
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-7}
@@ -32,8 +32,10 @@ def difference(expected, actual, tolerance: float | None = None, path: tuple = (
         return _tensor_difference(expected, actual, tolerance, path)
     if isinstance(expected, (list, tuple)):
         same_type = isinstance(actual, type(expected))
-        return _children(expected, actual, tolerance, path, range(len(expected))) if same_type else _no(
-            "type", path, expected, actual
+        return (
+            _children(expected, actual, tolerance, path, range(len(expected)))
+            if same_type
+            else _no("type", path, expected, actual)
         )
     if isinstance(expected, dict):
         if not isinstance(actual, dict):

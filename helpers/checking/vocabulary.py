@@ -1,7 +1,8 @@
 """The small vocabulary in which an answer key is written.
 
-A lesson's `answer_key.py` lists its exercises. Each exercise has cases (inputs), known mistakes (small
-functions with a hint) and other correct forms. References are not here: they are the lesson's own solution.
+A lesson's `answer_key.py` lists its exercises. Each exercise has cases (inputs) and known mistakes, each with a hint.
+References are not here: they are the lesson's own solution. Nor are other right forms: they serve only the tests
+(tests/right_forms/).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Raises:
 
 @dataclass(frozen=True)
 class Fixture:
-    """A public object of helpers/check/fixtures.py passed as an argument, by name, built with `args`."""
+    """A public object of helpers/checking/fixtures.py passed as an argument, by name, built with `args`."""
 
     name: str
     args: tuple = ()
@@ -45,8 +46,8 @@ class Case:
     no_gradient: positions of args whose gradient is not compared.
     raises: the call must raise this, instead of returning.
     tolerance: relative plus absolute; None means 1e-5 (float32) or 1e-7 (float64).
-    via: a scenario of helpers/check/scenarios.py that calls the answer; None means a plain call.
-    view: a view of helpers/check/views.py that outputs pass through before they are compared.
+    via: a scenario of helpers/checking/scenarios.py that calls the answer; None means a plain call.
+    view: a view of helpers/checking/views.py that outputs pass through before they are compared.
     note: what to call this input in a message, when its numbers would not help.
     """
 
@@ -64,23 +65,30 @@ class Case:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A wrong answer that people really give: `answer` is the mistake as code, `hint` a nudge, never the fix.
+    """A wrong answer that people really give, with a hint: a nudge, never the fix.
 
-    `label` is what the learner reads after "This looks like:".
+    `label` is what the learner reads after "This looks like:". `wrong` is an edit of the solution, "d_k**0.5 -> d_k",
+    or several of them in a tuple; or, only where an edit cannot say it, a function (or class) of its own. The text
+    left of the arrow must stand exactly once in the solution.
     """
 
     name: str
     label: str
     hint: str
-    answer: Callable
+    wrong: str | tuple[str, ...] | Callable
+
+    @property
+    def edits(self) -> tuple[str, ...]:
+        """The edits as a tuple; empty where the mistake is a function."""
+        return (self.wrong,) if isinstance(self.wrong, str) else self.wrong if isinstance(self.wrong, tuple) else ()
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise. `cases` makes fresh inputs from a Draw; `alternatives` are other correct forms (tests).
+    """One exercise. `cases` makes fresh inputs from a Draw.
 
     axes: what the last axes of the output mean, for messages, such as ("query", "key").
-    forbidden: call names that would be the whole answer (see helpers/check/forbidden.py); `instead` ends the
+    forbidden: call names that would be the whole answer (see helpers/checking/forbidden.py); `instead` ends the
     message "torch.softmax is the answer to this exercise; ...".
     weights: how much a part counts, where the default (5 for VALUES, 2 for a corner case's part, else 1) is not right.
     """
@@ -153,10 +161,7 @@ class Draw:
 
 
 def tensor_cases(
-    make: Callable[..., tuple],
-    leads: Sequence[tuple[int, ...]] = ((), (3,), (2, 3)),
-    gradient: bool = True,
-    **options,
+    make: Callable[..., tuple], leads: Sequence[tuple[int, ...]] = ((), (3,), (2, 3)), gradient: bool = True, **options
 ) -> list[Case]:
     """The standard cases of a function of float tensors: values, leading dimensions, dtype, gradient.
 

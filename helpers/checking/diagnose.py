@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from helpers.check.codec import Odd
-from helpers.check.compare import wrong_entries
-from helpers.check.vocabulary import LEADING, Case
+from helpers.checking.codec import Odd
+from helpers.checking.compare import wrong_entries
+from helpers.checking.vocabulary import LEADING, Case
 
 NUMBER = {1: "one", 2: "two", 3: "three", 4: "four"}
 

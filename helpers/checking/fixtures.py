@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from helpers.check.vocabulary import Fixture
+from helpers.checking.vocabulary import Fixture
 
 FIXTURES: dict[str, Callable] = {}
 

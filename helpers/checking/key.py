@@ -1,32 +1,23 @@
 """What an answer is compared with: the cases of an exercise, what the reference shows on them, and each mistake.
 
-Made from an answer key's Exercise by `make_key`: with a fixed seed for the key that travels with the notebooks, with
-a fresh one by the judge.
+Made by helpers/checking/making.py from a lesson's answer key. Here is what it is, and how it is kept in a file.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from helpers.check.codec import Odd, pack, plain, unpack
-from helpers.check.observe import Facts, Observation, case_from_tree, case_to_tree, observe_all
-from helpers.check.views import VIEWS
-from helpers.check.vocabulary import Case, Draw, Exercise, Quiz
+from helpers.checking.codec import pack, unpack
+from helpers.checking.observe import Facts, Observation, case_from_tree, case_to_tree
+from helpers.checking.vocabulary import Case
 
 FORMAT = 2
 FOLDER = Path(__file__).parents[1] / "answer_keys"
-MISTAKE_TIME_LIMIT = 5.0
-
-
-class UnsoundKey(ValueError):
-    """An answer key that contradicts itself; the text says where."""
 
 
 @dataclass
@@ -58,68 +49,6 @@ class ExerciseKey:
     explanations: dict[str, str] = field(default_factory=dict)
 
 
-def make_key(
-    lesson: str, exercise: Exercise | Quiz, points: float, bonus: bool, reference: Callable | None, seed: int
-) -> ExerciseKey:
-    """Run the reference and every known mistake on the exercise's cases for `seed`."""
-    if isinstance(exercise, Quiz):
-        return ExerciseKey(
-            lesson, exercise.name, points, bonus, "quiz",
-            facts=Facts(exercise.name, lesson), correct=exercise.correct, explanations=dict(exercise.explanations),
-        )  # fmt: skip
-    cases = exercise.cases(Draw(seed))
-    facts = Facts(exercise.name, lesson, tuple(exercise.forbidden), exercise.time_limit)
-    open_facts = Facts(exercise.name, "99_reference", (), MISTAKE_TIME_LIMIT)
-    expected = [viewed(case, seen) for case, seen in zip(cases, observe_all(reference, cases, open_facts), strict=True)]
-    for case, seen in zip(cases, expected, strict=True):
-        _require_sound(lesson, exercise.name, case, seen)
-    mistakes = [
-        KnownMistake(
-            item.name, item.label, item.hint,
-            [viewed(c, seen) for c, seen in zip(cases, observe_all(item.answer, cases, open_facts), strict=True)],
-        )
-        for item in exercise.mistakes
-    ]  # fmt: skip
-    return ExerciseKey(
-        lesson, exercise.name, points, bonus, "exercise", facts, cases, expected, mistakes,
-        _argument_names(reference, cases), tuple(exercise.axes), exercise.instead, dict(exercise.weights),
-    )  # fmt: skip
-
-
-def _require_sound(lesson: str, name: str, case: Case, seen: Observation):
-    place = f"{lesson}, {name}, case of part {case.part!r}"
-    if case.raises is None and seen.error is not None:
-        raise UnsoundKey(f"{place}: the reference raised {seen.error.type}: {seen.error.message}")
-    if case.raises is not None and (seen.error is None or seen.error.type != case.raises.error):
-        raise UnsoundKey(f"{place}: the reference did not raise {case.raises.error}")
-    if seen.changed:
-        raise UnsoundKey(f"{place}: the reference changed its input {seen.changed[0]}")
-    if seen.gradient_error is not None:
-        raise UnsoundKey(f"{place}: the reference's gradient raised {seen.gradient_error.message}")
-    if isinstance(seen.output, Odd):
-        raise UnsoundKey(f"{place}: the reference returned {seen.output.type_name} {seen.output.text}")
-
-
-def viewed(case: Case, seen: Observation) -> Observation:
-    """The observation with the case's view applied to its output; what a view cannot look at becomes Odd."""
-    if case.view is None or seen.error is not None:
-        return seen
-    try:
-        seen.output = plain(VIEWS[case.view](case.args, case.kwargs, seen.output))
-    except Exception as error:  # a view meets whatever an answer returned
-        seen.output = Odd("unusable", str(error))
-    return seen
-
-
-def _argument_names(reference, cases: list[Case]) -> list[str]:
-    target = getattr(reference, "forward", reference) if cases and cases[0].via == "module" else reference
-    try:
-        names = list(inspect.signature(target).parameters)
-    except (TypeError, ValueError):
-        return []
-    return names[1:] if names[:1] == ["self"] else names
-
-
 def key_to_tree(key: ExerciseKey):
     """A key as a tree (see codec)."""
     tree = {name: getattr(key, name) for name in ("lesson", "name", "points", "bonus", "kind", "instead", "correct")}
@@ -148,7 +77,11 @@ def key_from_tree(tree) -> ExerciseKey:
     """The key that `key_to_tree` wrote."""
     lesson, name = tree["lesson"], tree["name"]
     return ExerciseKey(
-        lesson, name, tree["points"], tree["bonus"], tree["kind"],
+        lesson,
+        name,
+        tree["points"],
+        tree["bonus"],
+        tree["kind"],
         Facts(name, lesson, tuple(tree["forbidden"]), tree["time_limit"]),
         [case_from_tree(case) for case in tree["cases"]],
         [Observation.from_tree(seen) for seen in tree["expected"]],
@@ -156,9 +89,13 @@ def key_from_tree(tree) -> ExerciseKey:
             KnownMistake(m["name"], m["label"], m["hint"], [Observation.from_tree(o) for o in m["observations"]])
             for m in tree["mistakes"]
         ],
-        tree["arguments"], tuple(tree["axes"]), tree["instead"], tree["weights"], tree["correct"],
+        tree["arguments"],
+        tuple(tree["axes"]),
+        tree["instead"],
+        tree["weights"],
+        tree["correct"],
         tree["explanations"],
-    )  # fmt: skip
+    )
 
 
 def save_keys(path: Path, keys: list[ExerciseKey]):
@@ -199,4 +136,3 @@ def _index() -> dict[str, str]:
             if key.kind == "exercise":
                 found.setdefault(name, path.stem)
     return found
-

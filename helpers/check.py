@@ -25,7 +25,7 @@ def check(*answers, **named):
     """
     import inspect
 
-    from helpers.check.session import check_one
+    from helpers.checking.session import check_one
 
     caller = inspect.currentframe().f_back
     if len(answers) + len(named) != 1:

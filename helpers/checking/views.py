@@ -6,9 +6,14 @@ a sentence for the learner when the output cannot be looked at.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import torch
+
+from helpers.checking.codec import Odd, plain
+from helpers.checking.observe import Observation
+from helpers.checking.vocabulary import Case
 
 VIEWS: dict[str, Callable] = {}
 
@@ -17,6 +22,17 @@ def view(function: Callable) -> Callable:
     """Register `function` as a view under its own name."""
     VIEWS[function.__name__] = function
     return function
+
+
+def viewed(case: Case, seen: Observation) -> Observation:
+    """The observation with the case's view applied to its output; what a view cannot look at becomes Odd."""
+    if case.view is None or seen.error is not None:
+        return seen
+    try:
+        output = plain(VIEWS[case.view](case.args, case.kwargs, seen.output))
+    except Exception as error:  # a view meets whatever an answer returned
+        output = Odd("unusable", str(error))
+    return dataclasses.replace(seen, output=output)
 
 
 def _pair_of_weights(output):

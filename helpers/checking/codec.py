@@ -13,18 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from helpers.check.vocabulary import Fixture
+from helpers.checking.vocabulary import Fixture
 
 MAX_ELEMENTS = 20_000_000
 MAX_DEPTH = 40
 MAX_ITEMS = 200_000
 MAX_TEXT = 100_000
-STORED = {
-    torch.float32: "float32",
-    torch.float64: "float64",
-    torch.int64: "int64",
-    torch.bool: "bool",
-}
+STORED = {torch.float32: "float32", torch.float64: "float64", torch.int64: "int64", torch.bool: "bool"}
 BY_NAME = {name: dtype for dtype, name in STORED.items()}
 # Other dtypes travel as a stored one and keep their own name.
 CARRIER = {

@@ -21,30 +21,58 @@ from torch.overrides import TorchFunctionMode, resolve_name
 from torch.utils._python_dispatch import TorchDispatchMode
 
 SOFTMAX = (
-    "softmax", "log_softmax", "logsumexp", "logcumsumexp", "logaddexp", "logaddexp2", "softmin", "gumbel_softmax",
-    "softmax2d", "masked_softmax", "safe_softmax", "scaled_dot_product_attention", "multi_head_attention_forward",
-    "cross_entropy", "nll_loss", "sparse_softmax", "adaptivelogsoftmaxwithloss",
-)  # fmt: skip
+    "softmax",
+    "log_softmax",
+    "logsumexp",
+    "logcumsumexp",
+    "logaddexp",
+    "logaddexp2",
+    "softmin",
+    "gumbel_softmax",
+    "softmax2d",
+    "masked_softmax",
+    "safe_softmax",
+    "scaled_dot_product_attention",
+    "multi_head_attention_forward",
+    "cross_entropy",
+    "nll_loss",
+    "sparse_softmax",
+    "adaptivelogsoftmaxwithloss",
+)
 # What an author writes in `forbidden`, and every name under which the same computation is to be had.
 GROUPS: dict[str, tuple[str, ...]] = {
     "one_hot": ("one_hot",),
     "cosine_similarity": (
-        "cosine_similarity", "normalize", "cosine_embedding_loss", "cosinesimilarity", "pairwise_cosine_similarity",
+        "cosine_similarity",
+        "normalize",
+        "cosine_embedding_loss",
+        "cosinesimilarity",
+        "pairwise_cosine_similarity",
     ),
     "softmax": SOFTMAX,
     "log_softmax": SOFTMAX,
     "cross_entropy": (
-        "cross_entropy", "nll_loss", "nll_loss2d", "nll_loss_nd", "crossentropyloss", "nllloss", "cross_entropy_loss",
-        "nll_loss_forward", "nll_loss2d_forward",
+        "cross_entropy",
+        "nll_loss",
+        "nll_loss2d",
+        "nll_loss_nd",
+        "crossentropyloss",
+        "nllloss",
+        "cross_entropy_loss",
+        "nll_loss_forward",
+        "nll_loss2d_forward",
     ),
     "attention": (
-        "scaled_dot_product_attention", "multi_head_attention_forward", "multiheadattention",
-        "native_multi_head_attention", "transform_bias_rescale_qkv",
+        "scaled_dot_product_attention",
+        "multi_head_attention_forward",
+        "multiheadattention",
+        "native_multi_head_attention",
+        "transform_bias_rescale_qkv",
     ),
     "softmax_backward": ("softmax_backward_data", "softmax_backward", "log_softmax_backward_data"),
     "cat": ("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack"),
     "autograd": (),
-}  # fmt: skip
+}
 # Composite operators also run inside other functions, where nobody asked for them: not looked for by operator.
 NOT_BY_OPERATOR = {"cat", "stack", "normalize"}
 FOREIGN = ("scipy", "sklearn", "jax", "tensorflow", "keras", "torchmetrics", "transformers", "sentence_transformers")

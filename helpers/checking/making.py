@@ -1,0 +1,140 @@
+"""Make the keys of a lesson from its answer key and its blocks: the build's, with a fixed seed, and the judge's.
+
+Needs solutions/ and the finished blocks, so it works in the author's and the teacher's edition only.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+from collections.abc import Callable
+from pathlib import Path
+
+from helpers.checking.codec import Odd
+from helpers.checking.facets import FACETS, agree
+from helpers.checking.key import ExerciseKey, KnownMistake
+from helpers.checking.observe import Facts, Observation, observe_all
+from helpers.checking.views import viewed
+from helpers.checking.vocabulary import Case, Draw, Exercise, Mistake, Quiz
+
+MISTAKE_TIME_LIMIT = 5.0
+ARROW = " -> "
+# A reference is a block of its own lesson, which the check refuses as an answer: it is observed as a stranger.
+STRANGER = "99_reference"
+
+
+class UnsoundKey(ValueError):
+    """An answer key that contradicts itself; the text says where."""
+
+
+def make_key(
+    lesson: str, exercise: Exercise | Quiz, points: float, bonus: bool, reference: Callable | None, seed: int
+) -> ExerciseKey:
+    """Run the reference and every known mistake on the exercise's cases for `seed`.
+
+    reference: the exercise's block, as its file defines it; None for a quiz. UnsoundKey where it raises or changes an
+    input, or where a mistake cannot be made or shows nothing.
+    """
+    if isinstance(exercise, Quiz):
+        facts = Facts(exercise.name, lesson)
+        explanations = dict(exercise.explanations)
+        return ExerciseKey(
+            lesson, exercise.name, points, bonus, "quiz", facts, correct=exercise.correct, explanations=explanations
+        )
+    cases = exercise.cases(Draw(seed))
+    open_facts = Facts(exercise.name, STRANGER, (), MISTAKE_TIME_LIMIT)
+    expected = _seen(reference, cases, open_facts)
+    for case, seen in zip(cases, expected, strict=True):
+        _require_sound(f"{lesson}, {exercise.name}, case of part {case.part!r}", case, seen)
+    mistakes = []
+    for item in exercise.mistakes:
+        observations = _seen(wrong_answer(item, reference), cases, open_facts)
+        if all(_same(*row) for row in zip(cases, expected, observations, strict=True)):
+            raise UnsoundKey(f"{lesson}, {exercise.name}: the mistake {item.name} differs from the solution on no case")
+        mistakes.append(KnownMistake(item.name, item.label, item.hint, observations))
+    facts = Facts(exercise.name, lesson, tuple(exercise.forbidden), exercise.time_limit)
+    return ExerciseKey(
+        lesson,
+        exercise.name,
+        points,
+        bonus,
+        "exercise",
+        facts,
+        cases,
+        expected,
+        mistakes,
+        _argument_names(reference, cases),
+        tuple(exercise.axes),
+        exercise.instead,
+        dict(exercise.weights),
+    )
+
+
+def wrong_answer(mistake: Mistake, reference: Callable) -> Callable:
+    """The mistake as code: its own function, or the solution with its edits. UnsoundKey where an edit does not fit."""
+    if not mistake.edits:
+        return mistake.wrong
+    name, home = reference.__name__, _globals(reference)
+    source = definition(Path(home["__file__"]).read_text(encoding="utf-8"), name)
+    for edit in mistake.edits:
+        old, arrow, new = edit.partition(ARROW)
+        if not arrow:
+            raise UnsoundKey(f"{name}: the edit {edit!r} of {mistake.name} needs {ARROW!r} between old and new")
+        if source.count(old) != 1:
+            found = source.count(old)
+            raise UnsoundKey(f"{name}: {old!r} of {mistake.name} stands {found} times in the solution, not once")
+        source = source.replace(old, new)
+    filename = f"<{mistake.name} of {name}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    names = dict(home) | {"__name__": f"mistake_{mistake.name}"}
+    try:
+        exec(compile(source, filename, "exec"), names)
+    except Exception as error:
+        raise UnsoundKey(f"{name}: the mistake {mistake.name} does not run: {type(error).__name__}: {error}") from None
+    return names[name]
+
+
+def _globals(reference: Callable) -> dict:
+    """The namespace of the module that defines a function or class."""
+    if isinstance(reference, type):
+        reference = next(item for item in vars(reference).values() if inspect.isfunction(item))
+    return reference.__globals__
+
+
+def definition(text: str, name: str) -> str:
+    """The source of one function or class in a module's text. LookupError where there is none."""
+    for node in ast.parse(text).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
+            return ast.get_source_segment(text, node) + "\n"
+    raise LookupError(f"no definition of {name}")
+
+
+def _seen(answer: Callable, cases: list[Case], facts: Facts) -> list[Observation]:
+    return [viewed(case, seen) for case, seen in zip(cases, observe_all(answer, cases, facts), strict=True)]
+
+
+def _same(case: Case, one: Observation, other: Observation) -> bool:
+    return all(agree(case, one, other, facet) for facet in FACETS)
+
+
+def _require_sound(place: str, case: Case, seen: Observation) -> None:
+    if case.raises is None and seen.error is not None:
+        raise UnsoundKey(f"{place}: the reference raised {seen.error.type}: {seen.error.message}")
+    if case.raises is not None and (seen.error is None or seen.error.type != case.raises.error):
+        raise UnsoundKey(f"{place}: the reference did not raise {case.raises.error}")
+    if seen.changed:
+        raise UnsoundKey(f"{place}: the reference changed its input {seen.changed[0]}")
+    if seen.gradient_error is not None:
+        raise UnsoundKey(f"{place}: the reference's gradient raised {seen.gradient_error.message}")
+    if isinstance(seen.output, Odd):
+        raise UnsoundKey(f"{place}: the reference returned {seen.output.type_name} {seen.output.text}")
+
+
+def _argument_names(reference, cases: list[Case]) -> list[str]:
+    target = getattr(reference, "forward", reference) if cases and cases[0].via == "module" else reference
+    try:
+        names = list(inspect.signature(target).parameters)
+    except (TypeError, ValueError):
+        return []
+    return names[1:] if names[:1] == ["self"] else names
