@@ -52,6 +52,7 @@ class Error:
     """An exception as a learner should meet it: its class, its message, and the line of their own code.
 
     bases: the names of the classes that its class comes from, so that a learner's own KeyError is one too.
+    function: the name of the function that the line stands in.
     """
 
     type: str
@@ -59,6 +60,7 @@ class Error:
     lineno: int = 0
     line: str = ""
     bases: tuple[str, ...] = ()
+    function: str = ""
 
 
 @dataclass
@@ -110,15 +112,16 @@ class Observation:
 
 
 def _error_tree(error: Error | None):
-    return None if error is None else (error.type, error.message, error.lineno, error.line, error.bases)
+    return None if error is None else (error.type, error.message, error.lineno, error.line, error.bases, error.function)
 
 
 def _error_from(tree) -> Error | None:
     if tree is None:
         return None
-    kind, message, lineno, line, bases = tree
+    kind, message, lineno, line, bases, *function = tree
     names = tuple(str(name)[:80] for name in bases)
-    return Error(str(kind)[:80], str(message)[:MAX_MESSAGE], int(lineno), str(line)[:200], names)
+    function = str(function[0])[:80] if function else ""
+    return Error(str(kind)[:80], str(message)[:MAX_MESSAGE], int(lineno), str(line)[:200], names, function)
 
 
 def _tensor_or_none(value):
@@ -357,19 +360,20 @@ def describe(error: BaseException, seconds: float = 0.0) -> Error:
     """An exception as an Error, with the last line of it that is the learner's own."""
     if isinstance(error, TooSlow):
         return Error(TOO_SLOW, f"no answer after {seconds:g} seconds")
-    lineno, line = 0, ""
+    lineno, line, function = 0, "", ""
     trace = error.__traceback__
     while trace is not None:
         filename = trace.tb_frame.f_code.co_filename
         if not filename.startswith(LIBRARIES):
             lineno = trace.tb_lineno
             line = linecache.getline(filename, lineno).strip()
+            function = trace.tb_frame.f_code.co_qualname
         trace = trace.tb_next
     if isinstance(error, SyntaxError):
         lineno, line = error.lineno or 0, (error.text or "").strip()
     message = error.msg if isinstance(error, SyntaxError) else _safe_text(error)
     bases = tuple(base.__name__[:80] for base in type(error).__mro__[1:])
-    return Error(type(error).__name__[:80], message[:MAX_MESSAGE], lineno, line[:200], bases)
+    return Error(type(error).__name__[:80], message[:MAX_MESSAGE], lineno, line[:200], bases, function[:80])
 
 
 def _safe_text(error: BaseException) -> str:
