@@ -91,7 +91,7 @@ def _plain(name: str) -> str:
 
 @functools.lru_cache(maxsize=1)
 def warm_up():
-    """Let torch import what its first dispatch mode needs (a second), outside anybody's time limit."""
+    """Let torch import what its first dispatch mode needs, outside anybody's time limit."""
     with _ByOperator(Watch(())):
         torch.zeros(1).sum()
 
@@ -122,6 +122,17 @@ class Watch(contextlib.AbstractContextManager):
         return self.stack.__exit__(*details)
 
 
+class OperatorMode(TorchDispatchMode):
+    """A dispatch mode that does not ask to be kept from torch.compile.
+
+    Asking imports torch's compiler and sympy (two seconds), and no answer is compiled.
+    """
+
+    @classmethod
+    def _should_skip_dynamo(cls):
+        return False
+
+
 class _ByName(TorchFunctionMode):
     def __init__(self, watch: Watch):
         super().__init__()
@@ -134,7 +145,7 @@ class _ByName(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class _ByOperator(TorchDispatchMode):
+class _ByOperator(OperatorMode):
     def __init__(self, watch: Watch):
         super().__init__()
         self.watch = watch

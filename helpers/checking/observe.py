@@ -379,6 +379,12 @@ def _safe_text(error: BaseException) -> str:
         return ""
 
 
+def keeps_promise(case: Case, error: Error) -> bool:
+    """Whether this is the exception that the case asks for: of that class or one that comes from it, with its words."""
+    wanted = case.raises
+    return wanted is not None and wanted.error in (error.type, *error.bases) and wanted.names in error.message
+
+
 def is_not_answered(error: Error | None) -> bool:
     """Whether this is the empty `raise NotImplementedError` that an unanswered cell holds."""
     return error is not None and error.type == "NotImplementedError" and not error.message

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+
+from helpers.checking.forbidden import OperatorMode
 
 SCENARIOS: dict[str, Callable] = {}
 
@@ -84,7 +85,7 @@ def one_pass(answer, args, kwargs):
     }, []
 
 
-class _Touches(TorchDispatchMode):
+class _Touches(OperatorMode):
     """Notes when a tensor of some lists (or a view of it) is first an argument of any operator. Shapes are no touch."""
 
     def __init__(self, lists: dict[str, list]):
@@ -122,7 +123,7 @@ def _described(layer) -> str:
     return f"nn.Linear from {layer.in_features} to {layer.out_features}, {bias}"
 
 
-class LargestTensor(TorchDispatchMode):
+class LargestTensor(OperatorMode):
     """While active, keeps in `numbers` how many numbers the largest tensor that came into being holds.
 
     Counted is what a tensor stores: an expanded view costs nothing of its own.
