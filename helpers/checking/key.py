@@ -71,12 +71,12 @@ def _steady(cases: list[Case], observations: list[Observation]) -> list:
     """
     trees = []
     for case, seen in zip(cases, observations, strict=True):
-        tree = seen.to_tree() | {"seconds": 0.0, "printed": 0}
+        tree = seen.to_tree() | {"seconds": 0.0, "printed": 0, "said": ""}
         for name in ("error", "gradient_error"):
             if tree[name] is not None:
-                tree[name] = (tree[name][0], "", 0, "", ())
+                tree[name] = (tree[name][0], "", 0, "", (), "")
         if seen.error is not None and keeps_promise(case, seen.error):
-            tree["error"] = (case.raises.error, case.raises.names, 0, "", ())
+            tree["error"] = (case.raises.error, case.raises.names, 0, "", (), "")
         trees.append(tree)
     return trees
 

@@ -12,7 +12,7 @@ from helpers.checking.codec import Odd
 from helpers.checking.compare import Difference, difference, gradient_tolerance, output_difference
 from helpers.checking.facets import FACETS, agree, differs
 from helpers.checking.key import ExerciseKey, KnownMistake
-from helpers.checking.observe import TOO_SLOW, Observation, is_not_answered
+from helpers.checking.observe import TOO_SLOW, Observation, is_not_answered, keeps_promise
 from helpers.checking.views import viewed
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case
 
@@ -171,7 +171,7 @@ def _problems(key: ExerciseKey, index: int, case: Case, expected: Observation, s
             add("too_slow")
         elif case.raises.error not in (seen.error.type, *seen.error.bases):
             add("raises")
-        elif case.raises.names not in seen.error.message:
+        elif not keeps_promise(case, seen.error):
             add("no_name")
         return found
     if seen.error is not None:
