@@ -40,7 +40,8 @@ def called(key, case: Case) -> list[str]:
     for item in dict.fromkeys(_fixtures((case.args, case.kwargs))):
         words = inspect.getdoc(FIXTURES[item.name]) if _known(item) else ""
         if words and not case.note:
-            lines.append(f"where {item.name} is {words.splitlines()[0].rstrip('.')}")
+            first = words.splitlines()[0].rstrip(".")
+            lines.append(f"where {item.name} is {first[0].lower()}{first[1:]}")
     return lines
 
 
@@ -474,7 +475,7 @@ def _close(want: torch.Tensor, got: torch.Tensor) -> str:
     kept = share[want != 0]
     if kept.numel() > 1 and (kept - kept.mean()).abs().max() <= 0.1 * kept.mean().abs():
         much = abs(kept.mean().item())
-        return f"every number is about {much:.1g} of itself too {'large' if kept.mean() > 0 else 'small'}"
+        return f"every number is too {'large' if kept.mean() > 0 else 'small'} by about {100 * much:.1g} %"
     return "close, but not close enough"
 
 

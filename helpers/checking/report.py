@@ -186,7 +186,7 @@ def _frame(place: list[int]) -> str:
 
 def _color(value: float, limit: float) -> str:
     if math.isnan(value):
-        return "#000"
+        return "#777"
     share = max(-1.0, min(1.0, value / limit))
     end = HIGH if share > 0 else LOW
     red, green, blue = (round(mid + abs(share) * (to - mid)) for mid, to in zip(MID, end, strict=True))
