@@ -417,7 +417,7 @@ exercises = [
                 "squeezed_too_much",
                 "every axis of size 1 is gone, not only the last",
                 "A batch of one sentence is still a batch. Which axis did you want to take away?",
-                "squeeze(-1) -> squeeze()",
+                ").squeeze(-1) -> ).squeeze()",
             ),
             Mistake(
                 "off_by_one",
