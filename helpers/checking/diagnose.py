@@ -395,7 +395,7 @@ def _largest(want, got, tolerance, axes) -> str:
     place = worst_place(want, got, tolerance)
     a, b = two_numbers(want[tuple(place)].item(), got[tuple(place)].item())
     count = f"{int(wrong.sum())} of {wrong.numel()} numbers differ"
-    most = ", most" if int(wrong.sum()) > 1 else ""
+    most = (", most" if want.is_floating_point() else ", first") if int(wrong.sum()) > 1 else ""
     return f"{count}{most} at {place_words(place, axes)}: expected {a}, yours {b}"
 
 
