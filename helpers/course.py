@@ -10,9 +10,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-
-class CourseError(Exception):
-    """Something a person can mend. Its text is one or two sentences, and the command line prints just that."""
+from helpers.errors import CourseError
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Mapping
 
@@ -11,19 +12,25 @@ from helpers.checking.key import ExerciseKey, lesson_of, load_keys
 from helpers.checking.observe import observe_all
 from helpers.checking.report import as_html, as_text
 from helpers.checking.verdict import Verdict, decide, decide_quiz, not_answered, refused
+from helpers.or_given import remember_passed
 from helpers.progress import remember
 from helpers.setup import current_lesson
 
 
 def check_one(name: str | None, answer, names: Mapping[str, object]) -> None:
-    """Judge `answer`, show the verdict, remember it; raise CheckFailed or NotAnswered unless it passed."""
+    """Judge `answer`, show the verdict, remember it; raise CheckFailed or NotAnswered unless it passed.
+
+    A wrong option of a quiz raises nothing: it has earned its points, and the explanation stands there.
+    """
     key = find_key(name, answer, names)
     verdict = verdict_on(key, answer)
     show(verdict)
     remember(key.lesson, key.name, verdict.points, key.points, verdict.passed)
+    remember_passed(key.name, verdict.passed)
     if not verdict.answered:
         raise NotAnswered(f"{key.name} is not answered yet.")
-    if not verdict.passed:
+    tried = key.kind == "quiz" and verdict.points == key.points and (verdict.mistake or "").startswith("option_")
+    if not verdict.passed and not tried:
         raise CheckFailed(f"{key.name} is not right yet; the lines above say what to look at.")
 
 
@@ -61,7 +68,7 @@ def verdict_on(key: ExerciseKey, answer) -> Verdict:
         return not_answered(key)
     if not callable(answer):
         return refused(key, "wrong_type", wrong_kind_text(key, type(answer).__name__))
-    verdict = decide(key, observe_all(answer, key.cases, key.facts))
+    verdict = _decided(key, answer)
     if verdict.passed or not verdict.answered or verdict.mistake == "forbidden_call":
         return verdict
     return _with_earlier_ones_right(key, answer, verdict)
@@ -83,8 +90,13 @@ def _with_earlier_ones_right(key: ExerciseKey, answer, verdict: Verdict) -> Verd
     if None in pieces.values():
         return mend_first(verdict, [name for name, piece in pieces.items() if piece is None])
     with in_place(names, pieces):
-        again = decide(key, observe_all(answer, key.cases, key.facts, scan=False))
+        again = _decided(key, answer, scan=False)
     return charged_once(verdict, again, wrong, missing=not any(found[name].answered for name in wrong))
+
+
+def _decided(key: ExerciseKey, answer, scan: bool = True) -> Verdict:
+    observations = observe_all(answer, key.cases, key.facts, scan)
+    return dataclasses.replace(decide(key, observations), said=observations[0].said)
 
 
 def wrong_kind_text(key: ExerciseKey, kind: str) -> str:

@@ -56,7 +56,8 @@ class Picture:
 class Verdict:
     """What the check says. `mistake` is a known mistake's name, one of RESERVED, or None; `label` its words.
 
-    answered: whether there was anything to judge. message: plain sentences for the learner. hint: a known mistake's.
+    answered: whether there was anything to judge. message: plain sentences for the learner. said: what the answer
+    printed in its first call.
     """
 
     exercise: str
@@ -70,6 +71,7 @@ class Verdict:
     answered: bool = True
     bonus: bool = False
     picture: Picture | None = None
+    said: str = ""
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,9 @@ def decide_quiz(key: ExerciseKey, value) -> Verdict:
     if choice not in key.explanations:
         return refused(key, "wrong_type", f'Answer with one of {options}. Yours is "{choice[:20]}".')
     right = choice == key.correct
-    words = "Right." if right else "Not this one; think again, and change your answer as often as you like."
-    message = f"{words} {key.explanations[choice]}"
+    earned = "The points for an honest attempt are yours. " if key.points else ""
+    again = f"{key.explanations[choice]}\n{earned}Change your answer as often as you like."
+    message = f"Right. {key.explanations[choice]}" if right else again
     return Verdict(
         key.name, key.points, key.points, right, None if right else f"option_{choice}", message=message, bonus=key.bonus
     )
