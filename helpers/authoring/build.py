@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nbformat
 
+from helpers.authoring.badges import with_badges
 from helpers.authoring.blocks import blocks_path, blocks_source
 from helpers.authoring.execute import run_notebook
 from helpers.authoring.keys import key_path, keys_differ, make_keys, write_keys
@@ -48,6 +49,13 @@ def run(args: argparse.Namespace) -> int:
             print(error, file=sys.stderr)
         else:
             print(f"{lesson.name:<24} built in {time.perf_counter() - start:.1f} s", flush=True)
+    readme = home.root / "README.md"
+    if not args.lessons and readme.is_file():
+        text = with_badges(readme.read_text(encoding="utf-8"), home)
+        if not args.check:
+            _write(readme, text)
+        elif text != _read(readme):
+            stale.append("README.md")
     if args.check and not args.lessons:
         stale += strays(home)
     if stale:
