@@ -62,7 +62,7 @@ def lab(folder: Path) -> Iterator[str]:
         "JUPYTER_CONFIG_DIR": str(settings),
         "JUPYTER_RUNTIME_DIR": str(settings / "runtime"),
         "COURSE_PROGRESS_FILE": str(settings / "progress.json"),
-        "PYTHONPATH": "",
+        "PYTHONPATH": str(folder),  # the copy, whatever this Python has installed
         "OMP_NUM_THREADS": "1",
     }
     command = [
@@ -120,7 +120,7 @@ def open_notebook(page: Page, url: str, path: str) -> None:
     )
 
 
-def run_all(page: Page, timeout: float = 180) -> list[dict]:
+def run_all(page: Page, timeout: float = 300) -> list[dict]:
     """Run every cell; the code cells with their outputs once the kernel is idle again."""
     page.evaluate(RUN_ALL)
     deadline = time.monotonic() + timeout
