@@ -21,7 +21,7 @@ lab: .venv/ready
 	$(BIN)/jupyter lab $(AS_ROOT) $(LAB_FLAGS) notebooks/00_start_here/00_start_here.ipynb
 
 test: .venv/ready lint check-built
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not hostile"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not hostile and not slow"
 
 test-more: .venv/ready
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "browser or hostile"
