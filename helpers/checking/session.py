@@ -16,7 +16,10 @@ from helpers.setup import current_lesson
 
 
 def check_one(name: str | None, answer, names: Mapping[str, object]) -> None:
-    """Judge `answer`, show the verdict, remember it; raise CheckFailed or NotAnswered unless it passed."""
+    """Judge `answer`, show the verdict, remember it; raise CheckFailed or NotAnswered unless it passed.
+
+    A wrong option of a quiz raises nothing: it has earned its points, and the explanation stands there.
+    """
     key = find_key(name, answer, names)
     verdict = verdict_on(key, answer)
     show(verdict)
@@ -24,7 +27,8 @@ def check_one(name: str | None, answer, names: Mapping[str, object]) -> None:
     remember_passed(key.name, verdict.passed)
     if not verdict.answered:
         raise NotAnswered(f"{key.name} is not answered yet.")
-    if not verdict.passed:
+    tried = key.kind == "quiz" and verdict.points == key.points and (verdict.mistake or "").startswith("option_")
+    if not verdict.passed and not tried:
         raise CheckFailed(f"{key.name} is not right yet; the lines above say what to look at.")
 
 
@@ -62,7 +66,10 @@ def verdict_on(key: ExerciseKey, answer) -> Verdict:
         return not_answered(key)
     if not callable(answer):
         return refused(key, "wrong_type", wrong_kind_text(key, type(answer).__name__))
-    return decide(key, observe_all(answer, key.cases, key.facts))
+    observations = observe_all(answer, key.cases, key.facts)
+    verdict = decide(key, observations)
+    verdict.said = getattr(observations[0], "said", "")
+    return verdict
 
 
 def wrong_kind_text(key: ExerciseKey, kind: str) -> str:

@@ -89,7 +89,7 @@ def new_figure(width: float = 6.4, height: float = 3.6, rows: int = 1, columns: 
 
 
 class Picture:
-    """A finished figure as notebooks show it: sharp, with alt text, above its caption. A plain script prints the alt text.
+    """A finished figure as notebooks show it: sharp, with alt text, above its caption. A script prints the alt text.
 
     alt says in words what is to be seen, with the numbers that matter; caption is one sentence with its number:
     "Figure 8.2. Four heads read the same sentence." A figure is laid out once, when it is shown first: one that is
