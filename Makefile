@@ -32,7 +32,7 @@ quick: .venv/ready
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(QUICK)
 
 test: .venv/ready lint check-built
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not hostile"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not hostile and not slow"
 
 test-more: .venv/ready
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "browser or hostile"
