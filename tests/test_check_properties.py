@@ -1,4 +1,4 @@
-"""Properties of the check's pieces: trees travel, observations travel, module cases watch every input, vmap is allowed."""
+"""Properties of the check: trees and observations travel, modules are watched, vmap is allowed, names are promises."""
 
 import math
 import warnings

@@ -1,4 +1,4 @@
-"""Whose fault: an answer that calls an earlier one is judged by what it does itself, in the notebook and in the grader."""
+"""Whose fault: an answer that calls an earlier one is judged by what it does itself, in notebook and grader."""
 
 import linecache
 
