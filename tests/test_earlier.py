@@ -1,4 +1,4 @@
-"""Whose fault: an answer that calls an earlier one is judged by what it does itself, in the notebook and in the grader."""
+"""Whose fault: an answer that calls an earlier one is judged by what it does itself, in notebook and grader."""
 
 import linecache
 
@@ -118,7 +118,7 @@ def test_in_the_grader_too(lesson):
     own = [(name, earlier) for at, name, earlier in PAIRS if at == lesson]
     pieces = Pieces([blocks_source(course().lesson(lesson))])
     with Judge(lesson, 5) as judge:
-        for form in FORMS:
+        for form in ("unanswered", "raising", "wrong"):
             for name, earlier in own:
                 source = pieces.source_of([*judge.blocks.uses.keys()])
                 cells = [Cell("pieces", source)]
