@@ -81,10 +81,12 @@ def _check_exercises(text: LessonText, where: str) -> None:
     """Headings counted N.1, N.2, ... with the exercise's name, and below each the line of difficulty."""
     number = int(text.lesson.number)
     titles = [title for title in _titles(text) if title.startswith("Exercise ")]
-    wanted = [f"Exercise {number}.{k} `{name}`" for k, name in enumerate(text.exercises, 1)]
+    # A warm-up that pays nothing may do without a heading of its own.
+    named = [name for name in text.exercises if any(f"`{name}`" in title for title in titles) or text.lesson.points]
+    wanted = [f"Exercise {number}.{k} `{name}`" for k, name in enumerate(named, 1)]
     if titles != wanted:
         raise BuildError(f"{where}: its exercises must have the headings {wanted}, and have {titles}.")
-    for title, name in zip(wanted, text.exercises, strict=True):
+    for title, name in zip(wanted, named, strict=True):
         match = DIFFICULTY.search(_section(text, title))
         if not match:
             raise BuildError(
@@ -124,7 +126,13 @@ def _check_lines(text: LessonText, where: str) -> None:
                 fenced = not fenced
             number = re.match(r" {0,3}(\d+)[.)]\s", line)
             in_list = re.match(r"\s*(\d+[.)]|[-*])\s|\s{2,}\S", before)
-            if number and not fenced and not in_list and (before.strip() or number[1] != "1"):
+            begins = (
+                number
+                and not fenced
+                and not in_list
+                and not (number[1] == "1" and re.search(r"^ *2[.)]\s", source, re.M))
+            )
+            if begins and (before.strip() or number[1] != "1"):
                 raise BuildError(f"{where}: this line would begin a list; break it elsewhere: {line.strip()}")
             before = line if line.strip() or not in_list else before
 

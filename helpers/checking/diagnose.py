@@ -40,7 +40,8 @@ def called(key, case: Case) -> list[str]:
     for item in dict.fromkeys(_fixtures((case.args, case.kwargs))):
         words = inspect.getdoc(FIXTURES[item.name]) if _known(item) else ""
         if words and not case.note:
-            lines.append(f"where {item.name} is {words.splitlines()[0].rstrip('.')}")
+            first = words.splitlines()[0].rstrip(".")
+            lines.append(f"where {item.name} is {first[0].lower()}{first[1:]}")
     return lines
 
 
@@ -394,7 +395,7 @@ def _largest(want, got, tolerance, axes) -> str:
     place = worst_place(want, got, tolerance)
     a, b = two_numbers(want[tuple(place)].item(), got[tuple(place)].item())
     count = f"{int(wrong.sum())} of {wrong.numel()} numbers differ"
-    most = ", most" if int(wrong.sum()) > 1 else ""
+    most = (", most" if want.is_floating_point() else ", first") if int(wrong.sum()) > 1 else ""
     return f"{count}{most} at {place_words(place, axes)}: expected {a}, yours {b}"
 
 
@@ -474,7 +475,7 @@ def _close(want: torch.Tensor, got: torch.Tensor) -> str:
     kept = share[want != 0]
     if kept.numel() > 1 and (kept - kept.mean()).abs().max() <= 0.1 * kept.mean().abs():
         much = abs(kept.mean().item())
-        return f"every number is about {much:.1g} of itself too {'large' if kept.mean() > 0 else 'small'}"
+        return f"every number is too {'large' if kept.mean() > 0 else 'small'} by about {100 * much:.1g} %"
     return "close, but not close enough"
 
 

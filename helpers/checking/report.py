@@ -153,7 +153,7 @@ def _picture(picture: Picture) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{x}" height="{tall}" font-size="12" font-family="sans-serif">'
         f'<rect width="100%" height="100%" fill="white"/>{turned}{"".join(panels)}</svg>'
     )
-    a, b = two_numbers(want[tuple(worst)].item(), got[tuple(worst)].item())
+    a, b = two_numbers(picture.expected[tuple(worst)].item(), picture.actual[tuple(worst)].item())
     where = place_words(worst, picture.axes)
     wrong = int((~torch.isclose(got, want, 1e-5, 1e-5)).sum())
     alt = (
@@ -161,7 +161,8 @@ def _picture(picture: Picture) -> str:
         f"yours {b}, target {a}; orange below zero, purple above"
     )
     data = base64.b64encode(svg.encode()).decode()
-    below = f"framed: {where}, where the difference is largest: yours {b}, target {a}"
+    largest = ", where the difference is largest" if picture.expected.is_floating_point() else ""
+    below = f"framed: {where}{largest}: yours {b}, target {a}"
     return (
         f'<img style="display:block;margin:6px 0 2px" alt="{html.escape(alt, quote=True)}" '
         f'src="data:image/svg+xml;base64,{data}"><div>{html.escape(below)}</div>'
@@ -186,7 +187,7 @@ def _frame(place: list[int]) -> str:
 
 def _color(value: float, limit: float) -> str:
     if math.isnan(value):
-        return "#000"
+        return "#777"
     share = max(-1.0, min(1.0, value / limit))
     end = HIGH if share > 0 else LOW
     red, green, blue = (round(mid + abs(share) * (to - mid)) for mid, to in zip(MID, end, strict=True))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Mapping
 
 from helpers.check import CheckFailed, NotAnswered
+from helpers.checking.earlier import charged_once, finished_piece, in_place, mend_first, namespace, used_names
 from helpers.checking.key import ExerciseKey, lesson_of, load_keys
 from helpers.checking.observe import observe_all
 from helpers.checking.report import as_html, as_text
@@ -66,10 +68,35 @@ def verdict_on(key: ExerciseKey, answer) -> Verdict:
         return not_answered(key)
     if not callable(answer):
         return refused(key, "wrong_type", wrong_kind_text(key, type(answer).__name__))
-    observations = observe_all(answer, key.cases, key.facts)
-    verdict = decide(key, observations)
-    verdict.said = getattr(observations[0], "said", "")
-    return verdict
+    verdict = _decided(key, answer)
+    if verdict.passed or not verdict.answered or verdict.mistake == "forbidden_call":
+        return verdict
+    return _with_earlier_ones_right(key, answer, verdict)
+
+
+def _with_earlier_ones_right(key: ExerciseKey, answer, verdict: Verdict) -> Verdict:
+    """The same verdict, or the one with finished pieces in place of earlier answers that are wrong."""
+    names, used = namespace(answer), used_names(answer)
+    if names is None:
+        return verdict
+    order = list(_keys(key.lesson).values())
+    place = next((i for i, other in enumerate(order) if other.name == key.name), 0)
+    earlier = [other for other in order[:place] if other.kind == "exercise" and other.name in used]
+    found = {other.name: verdict_on(other, names.get(other.name)) for other in earlier}
+    wrong = [name for name, one in found.items() if not one.passed]
+    if not wrong:
+        return verdict
+    pieces = {name: finished_piece(key.lesson, name) for name in wrong}
+    if None in pieces.values():
+        return mend_first(verdict, [name for name, piece in pieces.items() if piece is None])
+    with in_place(names, pieces):
+        again = _decided(key, answer, scan=False)
+    return charged_once(verdict, again, wrong, missing=not any(found[name].answered for name in wrong))
+
+
+def _decided(key: ExerciseKey, answer, scan: bool = True) -> Verdict:
+    observations = observe_all(answer, key.cases, key.facts, scan)
+    return dataclasses.replace(decide(key, observations), said=observations[0].said)
 
 
 def wrong_kind_text(key: ExerciseKey, kind: str) -> str:

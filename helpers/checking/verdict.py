@@ -16,7 +16,7 @@ from helpers.checking.observe import TOO_SLOW, Observation, is_not_answered, kee
 from helpers.checking.views import viewed
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case
 
-WEIGHTS = {VALUES: 5, LEADING: 3, DTYPE: 1, UNCHANGED: 1, GRADIENT: 1}
+WEIGHTS = {VALUES: 5, LEADING: 3, DTYPE: 1, UNCHANGED: 1, GRADIENT: 2}
 CORNER_WEIGHT = 2
 # Reserved names, in the order in which they are tried when no known mistake matches.
 RESERVED = (
@@ -188,7 +188,7 @@ def _problems(key: ExerciseKey, index: int, case: Case, expected: Observation, s
     if expected.gradients is not None and (diff is None or diff.kind == "dtype"):
         kind, diff, where = _gradient_problem(key, case, expected, seen)
         if kind:
-            add(kind, case.part, diff, where)
+            add(kind, GRADIENT, diff, where)  # one slip in a gradient fails one part, wherever it shows
     return found
 
 
@@ -216,6 +216,8 @@ def _parts(key: ExerciseKey, problems: list[Problem]) -> list[Part]:
     names = list(dict.fromkeys([VALUES, *(case.part for case in key.cases)]))
     if _holds_tensor([seen.output for seen in key.expected]) and DTYPE not in names:
         names.append(DTYPE)
+    if any(case.gradient for case in key.cases) and GRADIENT not in names:
+        names.append(GRADIENT)
     if any(_mutable(case.args) or _mutable(case.kwargs) for case in key.cases):
         place = names.index(DTYPE) + 1 if DTYPE in names else len(names)
         names.insert(place, UNCHANGED)

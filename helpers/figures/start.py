@@ -9,6 +9,7 @@ from matplotlib.patches import Rectangle
 from helpers.figures.style import BLACK, BLUE, CYCLE, GREEN, ORANGE, RED, Picture, heatmap, new_figure
 
 TOKENS = ["jane", "visits", "africa"]
+MEMORY_ORDER = "Figure 0.2. Transpose turns the table and keeps each token's numbers together; view cuts the line anew."
 
 
 def sum_table_picture() -> Picture:
@@ -37,19 +38,14 @@ def _names(rows: int) -> list[str]:
 
 
 def _memory(ax, numbers, colors, title):
-    """One line of boxes: the numbers as they lie in memory."""
+    """One line of boxes that touch: the numbers as they lie in memory."""
     for i, (number, color) in enumerate(zip(numbers, colors, strict=True)):
-        ax.text(
-            i,
-            0,
-            str(int(number)),
-            ha="center",
-            va="center",
-            fontsize=10,
-            bbox={"boxstyle": "square,pad=0.35", "facecolor": color, "alpha": 0.35, "edgecolor": "none"},
-        )
-    ax.set_xlim(-0.7, len(numbers) - 0.3)
-    ax.set_ylim(-0.5, 0.5)
+        look = {"facecolor": color, "alpha": 0.35, "edgecolor": BLACK, "linewidth": 0.5}
+        ax.add_patch(Rectangle((i - 0.5, -0.5), 1, 1, **look))
+        ax.text(i, 0, str(int(number)), ha="center", va="center", fontsize=10)
+    ax.set_xlim(-0.6, len(numbers) - 0.4)
+    ax.set_ylim(-0.6, 0.6)
+    ax.set_aspect("equal")
     ax.set_title(title)
     ax.axis("off")
 
@@ -77,7 +73,7 @@ def _cell(x, y, color):
     return Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, facecolor=color, alpha=0.35, edgecolor="none")
 
 
-def transpose_against_view(tokens: int = 3, width: int = 2) -> Picture:
+def transpose_against_view(tokens: int = 3, width: int = 2, caption: str = MEMORY_ORDER) -> Picture:
     """The same numbers turned by transpose and cut anew by view: equal shapes, different tables.
 
     tokens, width: the shape of the tensor 0, 1, 2, ... that is shown; every row of it has a color of its own.
@@ -100,7 +96,7 @@ def transpose_against_view(tokens: int = 3, width: int = 2) -> Picture:
         f"x, with one row and one color for each token, is {x.tolist()}. Its transpose, "
         f"{turned.tolist()}, has one color in each column: every column is still one token. Its view, "
         f"{recut.tolist()}, cuts the same line of memory into rows of {tokens}: {verdict}.",
-        "Figure 0.2. Transpose turns the table and keeps each token's numbers together; view cuts the line anew.",
+        caption,
     )
 
 

@@ -130,7 +130,7 @@ def _draw_part(ax, part: Part, look: str) -> None:
     bold = "bold" if look == "today" else "normal"
     color = part.hue if part.hue and look == "passed" else ink
     ax.text(*middle, part.text, ha="center", va="center", fontsize=9.5, color=color, weight=bold, zorder=4)
-    _badge(ax, part.x + part.width - 2, part.y + 1, part.lesson, look)
+    _badge(ax, part.x + part.width - 2, part.y - 3, part.lesson, look)
 
 
 def _badge(ax, x: float, y: float, number: int, look: str) -> None:
@@ -197,19 +197,19 @@ def _draw_rows(ax, number: int) -> None:
     _arrow(ax, (732, TOP + 4), (776, TOP + 4))
     # The encoder.
     ax.text(34, ENCODER, "jane\nvisits\nafrica", **plain)
-    _frame(ax, 250, ENCODER - 46, 340, 82)
-    ax.text(572, ENCODER - 35, "encoder block × N", **plain | {"ha": "right", "color": FADED})
+    _frame(ax, 250, ENCODER - 54, 340, 90)
+    ax.text(572, ENCODER - 43, "encoder block × N", **plain | {"ha": "right", "color": FADED})
     for start, end in ((58, 72), (142, 160), (236, 270), (354, 368), (420, 434), (508, 522)):
         _arrow(ax, (start, ENCODER), (end, ENCODER))
     # The decoder, which reads the encoder's output.
     ax.text(34, DECODER, "<start>\njane\nvisite", **plain)
-    _frame(ax, 250, DECODER - 46, 452, 82)
-    ax.text(690, DECODER - 35, "decoder block × N", **plain | {"ha": "right", "color": FADED})
+    _frame(ax, 250, DECODER - 54, 452, 90)
+    ax.text(690, DECODER - 43, "decoder block × N", **plain | {"ha": "right", "color": FADED})
     stops = ((58, 72), (142, 160), (236, 268), (348, 357), (407, 416), (496, 505), (555, 564), (634, 643), (693, 708))
     for start, end in (*stops, (762, 774)):
         _arrow(ax, (start, DECODER), (end, DECODER))
     if number != 12:
-        _arrow(ax, (574, ENCODER), (612, ENCODER), (612, 295), (456, 295), (456, DECODER - 22))
+        _arrow(ax, (574, ENCODER), (612, ENCODER), (612, 293), (456, 293), (456, DECODER - 22))
     # Residuals: each runs round its layer.
     for x0, x1, y in ((258, 394, ENCODER), (427, 548, ENCODER)):
         _arrow(ax, (x0, y), (x0, y + 29), (x1, y + 29), (x1, y + 22), width=0.9)

@@ -2,7 +2,7 @@
 # # 0. Start here
 #
 # **Goal:** read a line of tensor code and know the shape of what it makes; know what a gradient and a Jacobian are; know
-# how this course answers you. **Time:** about 55 minutes.
+# how this course answers you. **Time:** about 46 minutes.
 #
 # Nothing here is graded, and every idea comes back in a later lesson. The first cell of each notebook makes the course's
 # helpers importable. Run it first, in every lesson (Shift+Enter runs a cell and moves on).
@@ -181,7 +181,7 @@ explore.broadcasting()
 #
 # ## Exercise 0.1 `sum_table`
 #
-# Difficulty ●○○○○ · Importance ●●●●● · 2 minutes · no points
+# Difficulty ●○○○○ · Importance ●●●●● · 2 minutes
 #
 # Every entry of `a` plus every entry of `b`, in a table:
 # $$\text{out}_{ij} = a_i + b_j$$
@@ -236,7 +236,7 @@ square - square.mean(dim=-1)  # (3, 3) - (3,)
 #
 # ## Exercise 0.2 `center_rows`
 #
-# Difficulty ●○○○○ · Importance ●●●●○ · 2 minutes · no points
+# Difficulty ●○○○○ · Importance ●●●●○ · 2 minutes
 #
 # Subtract from every row its own mean:
 # $$\text{out}_{j} = x_{j} - \frac{1}{D}\sum_{k=1}^{D} x_{k}$$
@@ -296,7 +296,7 @@ explore.memory_order()
 # %% [markdown]
 # ## Exercise 0.3 `swap_last_two`
 #
-# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●● · 3 minutes · no points
+# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●● · 3 minutes
 #
 # In 2021 the published code of an attention model, Informer, brought its queries from `(B, L, H, D)` to `(B, H, L, D)` with `queries.view(B, H, L_Q, -1)`. A reader [asked](https://github.com/zhouhaoyi/Informer2020/issues/59) whether that does not mix up the heads. It does; the authors called it an error and promised a fix at once. Here is the same slip on the last two axes:
 # ```python
@@ -355,7 +355,7 @@ original
 # %% [markdown]
 # ## Exercise 0.4 `blank_first_token`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 3 minutes · no points
+# Difficulty ●●○○○ · Importance ●●●●○ · 3 minutes
 #
 # The same table with the first token's row set to zero, and **x as it was**:
 # $$\text{out}_{tj} = \begin{cases} 0 & t = 0 \\ x_{tj} & t > 0 \end{cases}$$
@@ -408,7 +408,7 @@ print(third.item(), third.float().item(), sep="\n")
 # %% [markdown]
 # ## Exercise 0.5 `share_above`
 #
-# Difficulty ●●○○○ · Importance ●●●○○ · 3 minutes · no points
+# Difficulty ●●○○○ · Importance ●●●○○ · 3 minutes
 #
 # For each row, the share of its entries that are strictly above a threshold $c$:
 # $$\text{out} = \frac{1}{D}\,\bigl|\{\, j : x_j > c \,\}\bigr|$$
@@ -465,7 +465,7 @@ torch.gather(x, -1, where)  # (3, 2)
 # %% [markdown]
 # ## Exercise 0.6 `pick_per_row`
 #
-# Difficulty ●●●○○ · Importance ●●●●○ · 4 minutes · no points
+# Difficulty ●●●○○ · Importance ●●●●○ · 4 minutes
 #
 # One entry from each row, chosen by that row's own index:
 # $$\text{out}_{t} = x_{t,\,\text{index}_t} \quad\text{for every row } t$$
@@ -550,7 +550,7 @@ figures.row_times_jacobian()
 # %% [markdown]
 # ## Exercise 0.7 `gradient_by_hand`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 6 minutes · no points
+# Difficulty ●●○○○ · Importance ●●●●○ · 6 minutes
 #
 # Be `backward()` once yourself. For the same $f(x_1, x_2) = (x_1 x_2,\; x_1^2 + x_2)$ and a loss $L = g_1 f_1 + g_2 f_2$ with any weights $g$, write down the gradient at $x$:
 #
