@@ -165,7 +165,7 @@ def test_odd_calls(said):
     assert "no part called foo" in said(foo=scaled_scores)
     assert "Did you mean scaled_scores" in said(scaled_score=scaled_scores)
     assert "needs one of your functions" in said()
-    assert "is a int" in said(scaled_scores=3) or "is an int" in said(scaled_scores=3)
+    assert "of the type int" in said(scaled_scores=3)
     assert "no part called test_odd_calls" in said(test_odd_calls)
 
 

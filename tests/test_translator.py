@@ -232,3 +232,31 @@ def test_training_anew_gives_as_good_a_machine():
     network, batch = training.train(), measures.unseen(2000)
     assert measures.exact(network, batch) >= 0.995
     assert measures.nats_a_word(network, batch) < 0.005
+
+
+def test_an_answer_that_calls_a_part_of_the_machine_is_refused():
+    from helpers import or_given
+    from helpers.checking.forbidden import in_source
+
+    given_scores = GIVEN["scaled_scores"]
+
+    def by_name(Q, K):
+        return given_scores(Q, K)
+
+    def by_table(Q, K):
+        return GIVEN["scaled_scores"](Q, K)
+
+    def by_detour(Q, K):
+        return or_given(by_name)(Q, K)
+
+    def by_import(Q, K):
+        from helpers.translator.given import scaled_scores
+
+        return scaled_scores(Q, K)
+
+    def honest(Q, K):
+        return Q @ K.mT / len(translator.english)
+
+    for answer in (given_scores, by_name, by_table, by_detour, by_import, GIVEN["Head"]):
+        assert in_source(answer, (), "04_scaling")
+    assert not in_source(honest, (), "04_scaling")

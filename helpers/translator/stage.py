@@ -91,7 +91,7 @@ def parts_of(answers: tuple, named: dict, names: Mapping[str, object]) -> tuple[
         if answer is None or answer is Ellipsis:
             return {}, f"{name} is not answered yet; once it is, the translator runs on it here."
         if not callable(answer):
-            return {}, f"{name} is a {type(answer).__name__} here, not a function or class."
+            return {}, f"{name} is no function or class here, but of the type {type(answer).__name__}."
     if not parts:
         return {}, "at_work needs one of your functions, such as at_work(scaled_scores)."
     return parts, ""
@@ -119,8 +119,12 @@ def attempt_finished(sentence: str) -> Trial:
     return attempt({}, sentence, 60.0)
 
 
-def attempt(parts: Mapping[str, Callable], sentence: str, limit: float = TIME_LIMIT) -> Trial:
-    """Run the translator with `parts` in place. Never raises: what went wrong stands in the trial."""
+def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = None, shown: bool = True) -> Trial:
+    """Run the translator with `parts` in place. Never raises: what went wrong stands in the trial.
+
+    limit: seconds of processor time, TIME_LIMIT if None. shown: whether the part's own lines and pictures are made.
+    """
+    limit = TIME_LIMIT if limit is None else limit
     trial = Trial()
     guards = {name: guard(name, part, trial.notes) for name, part in parts.items()}
     who = " and ".join(parts) or "the machine"
@@ -140,7 +144,7 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float = TIME_LI
                 trial.french = french_sentence(greedy(network, src)[0].tolist())
                 trial.exact = measures.exact(network, batch.first(EXACT_SENTENCES))
             trial.network = network
-            if parts:
+            if parts and shown:
                 trial.lines, trial.pictures = view_of(trial, sentence, guards)
     except Unanswered as error:
         trial.failed, trial.unanswered = str(error), True
@@ -214,9 +218,8 @@ def _show(said: list[str], pictures: list) -> None:
 def as_html(said: list[str], pictures: list) -> str:
     """The lines and pictures, in the page's own colors: readable on a light and on a dark page."""
     head, *rest = [html.escape(line) for line in said]
-    body = f'<div style="font-size:1.15em;font-weight:600">{head}</div>' + "".join(
-        f"<div>{line}</div>" for line in rest
-    )
+    body = f'<div style="font-size:1.15em;font-weight:600">{head}</div>'
+    body += "".join(f'<div style="white-space:pre-wrap">{line}</div>' for line in rest)
     drawn = "".join(f'<div style="margin-top:8px">{picture._repr_html_()}</div>' for picture in pictures)
     return f'<div style="border-left:4px solid #0072B2;padding:4px 0 4px 12px;margin:4px 0">{body}{drawn}</div>'
 
