@@ -16,7 +16,7 @@ def search():
 def four_scores():
     """Cosine, dot, bilinear and additive scores over the plane of keys."""
     panel(
-        figures.four_scores,
+        figures.FourScores(),
         angle=widgets.IntSlider(value=75, min=0, max=360, step=15, description="angle of q"),
         length=widgets.FloatSlider(value=1.0, min=0.2, max=2.0, step=0.2, description="length of q"),
     )

@@ -237,32 +237,49 @@ def four_kinds_of_score(q, k) -> dict[str, torch.Tensor]:
     }
 
 
+class FourScores:
+    """Maps of the score of a key at each place of the plane, for a query that turns and stretches. Keeps its figure."""
+
+    def __init__(self):
+        line = torch.linspace(-2.4, 2.4, 121)
+        self.grid = torch.stack(torch.meshgrid(line, line, indexing="xy"), dim=-1)  # (121, 121, 2)
+        self.figure, axes = new_figure(8.6, 2.9, 1, 4, sharey=True)
+        edge = (-2.4, 2.4, -2.4, 2.4)
+        self.maps, self.titles, self.arrows = [], [], []
+        for ax in axes:
+            look = {"origin": "lower", "extent": edge, "interpolation": "nearest"}
+            self.maps.append(ax.imshow(self.grid[..., 0], cmap=SIGNED, vmin=-1, vmax=1, **look))
+            self.arrows.append(ax.annotate("", (1, 0), (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2}))
+            ax.plot([1, 2], [0.5, 1], "o", color=GREEN)
+            self.titles.append(ax.set_title("name\n0.00 and 0.00"))
+            ax.set(xlim=(-2.4, 2.4), ylim=(-2.4, 2.4))
+
+    def __call__(self, angle: float, length: float) -> Picture:
+        """The picture for a query of `angle` degrees and `length`."""
+        turn = math.radians(angle)
+        q = length * torch.tensor([math.cos(turn), math.sin(turn)])
+        near = four_kinds_of_score(q, torch.tensor([1.0, 0.5]))
+        far = four_kinds_of_score(q, torch.tensor([2.0, 1.0]))
+        # The colors belong to a query of length 1.5, so that a longer query shows as a steeper sheet.
+        full = four_kinds_of_score(1.5 * q / length, self.grid)
+        here = four_kinds_of_score(q, self.grid)
+        for name, image, title, arrow in zip(here, self.maps, self.titles, self.arrows, strict=True):
+            image.set_data(
+                (here[name] / full[name].abs().max() * 7).round() / 7
+            )  # fourteen bands, as in a contour plot
+            title.set_text(f"{name}\n{near[name]:.2f} and {far[name]:.2f}")
+            arrow.xy = tuple(q.tolist())
+        said = "; ".join(f"{name} {near[name]:.2f} and {far[name]:.2f}" for name in near)
+        return Picture(
+            self.figure,
+            f"Four maps of the score over the plane of keys; the query: length {length:.1f}, {angle:.0f} degrees. "
+            f"For the key (1, 0.5) and the key twice as long: {said}.",
+        )
+
+
 def four_scores(angle: float, length: float) -> Picture:
     """Each panel maps the score of a key at that place of the plane, for a query of `angle` degrees and `length`."""
-    turn = math.radians(angle)
-    q = length * torch.tensor([math.cos(turn), math.sin(turn)])
-    line = torch.linspace(-2.4, 2.4, 193)
-    grid = torch.stack(torch.meshgrid(line, line, indexing="xy"), dim=-1)  # (193, 193, 2)
-    figure, axes = new_figure(9.6, 2.9, 1, 4, sharey=True)
-    near = four_kinds_of_score(q, torch.tensor([1.0, 0.5]))
-    far = four_kinds_of_score(q, torch.tensor([2.0, 1.0]))
-    # The colors belong to a query of length 1.5, so that a longer query shows as a steeper sheet.
-    full = four_kinds_of_score(1.5 * q / length, grid)
-    for ax, (name, scores) in zip(axes, four_kinds_of_score(q, grid).items(), strict=True):
-        top = float(full[name].abs().max())
-        bands = (scores / top * 7).round() / 7  # fourteen, as in a contour plot
-        edge = (-2.4, 2.4, -2.4, 2.4)
-        ax.imshow(bands, cmap=SIGNED, vmin=-1, vmax=1, origin="lower", extent=edge, interpolation="nearest")
-        ax.annotate("", q.tolist(), (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2})
-        ax.plot([1, 2], [0.5, 1], "o", color=GREEN)
-        ax.set_title(f"{name}\n{near[name]:.2f} and {far[name]:.2f}")
-        ax.set(xlim=(-2.4, 2.4), ylim=(-2.4, 2.4), aspect="equal")
-    said = "; ".join(f"{name} {near[name]:.2f} and {far[name]:.2f}" for name in near)
-    return Picture(
-        figure,
-        f"Four maps of the score over the plane of keys, for a query of length {length:.1f} at {angle:.0f} degrees. "
-        f"For the key (1, 0.5) and the key twice as long: {said}.",
-    )
+    return FourScores()(angle, length)
 
 
 def wanted_table(kind: str, n: int = 12) -> torch.Tensor:
