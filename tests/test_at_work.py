@@ -164,7 +164,7 @@ def test_modules_that_do_not_fit(said):
 def test_odd_calls(said):
     assert "no part called foo" in said(foo=scaled_scores)
     assert "Did you mean scaled_scores" in said(scaled_score=scaled_scores)
-    assert "needs one of your functions" in said()
+    assert said().startswith("jane visits africa in september → jane visite l' afrique en septembre")
     assert "of the type int" in said(scaled_scores=3)
     assert "no part called test_odd_calls" in said(test_odd_calls)
 

@@ -92,8 +92,6 @@ def parts_of(answers: tuple, named: dict, names: Mapping[str, object]) -> tuple[
             return {}, f"{name} is not answered yet; once it is, the translator runs on it here."
         if not callable(answer):
             return {}, f"{name} is no function or class here, but of the type {type(answer).__name__}."
-    if not parts:
-        return {}, "at_work needs one of your functions, such as at_work(scaled_scores)."
     return parts, ""
 
 
@@ -116,7 +114,7 @@ def unknown_words(sentence: str) -> str:
 @functools.lru_cache(maxsize=32)
 def attempt_finished(sentence: str) -> Trial:
     """The trial with nothing replaced."""
-    return attempt({}, sentence, 60.0)
+    return attempt({}, sentence, 60.0, shown=False)
 
 
 def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = None, shown: bool = True) -> Trial:
@@ -144,7 +142,7 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = 
                 trial.french = french_sentence(greedy(network, src)[0].tolist())
                 trial.exact = measures.exact(network, batch.first(EXACT_SENTENCES))
             trial.network = network
-            if parts and shown:
+            if shown:
                 trial.lines, trial.pictures = view_of(trial, sentence, guards)
     except Unanswered as error:
         trial.failed, trial.unanswered = str(error), True
@@ -171,6 +169,10 @@ def _alone(limit: float):
 def lines(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Callable]) -> list[str]:
     """What is said, one line for each fact."""
     who = " and ".join(called(name, part) for name, part in parts.items())
+    if not parts:
+        loss, share = measures.in_nats(finished.nats), f"{100 * finished.exact:.0f} %"
+        counted = f"{loss} nats a word on {measures.LOSS_SENTENCES} sentences that it has not seen"
+        return [f"{sentence} → {finished.french}", f"{counted}; {share} come out word for word"]
     if yours.failed:
         return [yours.failed, f"With the finished part: {sentence} → {finished.french}"]
     said = [f"{sentence} → {yours.french or '(nothing)'}"]
