@@ -556,8 +556,8 @@ figures.slopes_against_width()
 # - **Divided by the square root of the width**, the line is flat. A query of any width can move its weights equally
 #   well. That is what the square root is for.
 # - **Not divided**, it first rises: keys get longer, and softmax is not shut yet. At width 64, which real heads have, the
-#   typical query moves its weights about as far as with the division. Then it falls off a cliff: 0.01 at 256, nothing at
-#   1024. The left picture alone would have you believe that width 64 is already lost.
+#   typical query still moves its weights two thirds as far as with the division. Then the line falls off a cliff: 0.01
+#   at 256, nothing at 1024. The left picture alone would have you believe that width 64 is nearly lost.
 # - **Divided by the width itself**, softmax stays open, and the query still loses its hold: 0.01 at width 1024. Too large
 #   a divisor starves learning as surely as none.
 #
@@ -597,10 +597,11 @@ explore.width_and_divisor()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# For entries of variance 1 the best divisor lies a little below the square root (about half of it), at every width: it
-# moves along with the line. With `nn.Linear`'s start it lies at a third of that, since the entries are smaller. The slope of
-# softmax alone is never hurt by a larger divisor as long as two words still compete, so its best place lies further to
-# the right. No divisor rescues the all-positive start for all queries.
+# For entries of variance 1 the best divisor is about a third of the square root, at every width: it moves along with the
+# dotted line. The slope of softmax alone is best a little further to the right, at about two thirds of it. At the square
+# root itself a query has some 40 % of the best hold, and the point is that this does not depend on the width. With the start
+# of `nn.Linear` all of it sits at a third of that, as the scores are so much smaller. With the all-positive start the best divisor
+# grows like the width itself, since products that never cancel add up like $d_k$: at width 1024 it is 20 times the root.
 #
 # </details>
 #
@@ -828,7 +829,7 @@ check(quiz_3=quiz_3)
 # Raschka's [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html). The
 # rows of $W_Q$ and $W_K$ are not touched by the division, nor is $q$, whose length is about $\sqrt{d_k}$ before and
 # after. The vector of *attention weights* does keep its length: over six random keys, divided, it is 0.53 at width 16 and
-# 0.53 at width 256; undivided 0.85 and 0.97. So the sentence describes something true, but a consequence. The reason
+# 0.53 at width 256; undivided 0.81 and 0.95. So the sentence describes something true, but a consequence. The reason
 # is the variance.
 #
 # **"Arbitrary is not good."** A notebook made from that article carries two other divisors in comments, 24 and 100, with
