@@ -100,8 +100,8 @@ class WidthAndDivisor:
         alt = (
             f"Width {d_k}, start {start}, scores divided by {divisor:.3g}, so that their standard deviation is "
             f"{spread:.2f}. One query's weights: {', '.join(f'{w:.2f}' for w in weights.tolist())}. The size of ∂p/∂q "
-            f"is {100 * at[0]:.0f} % of its best, which a divisor of {best_divisor(d_k, start):.3g} gives; the slope of "
-            f"softmax is {100 * at[1]:.0f} % of its best. The square root of the width is {math.sqrt(d_k):.3g}."
+            f"is {100 * at[0]:.0f} % of its best, which a divisor of {best_divisor(d_k, start):.3g} gives; the slope "
+            f"of softmax is {100 * at[1]:.0f} % of its best. The square root of the width is {math.sqrt(d_k):.3g}."
         )
         return Picture(self.figure, alt)
 

@@ -214,7 +214,7 @@ def starts_against_width(widths=(4, 16, 64, 256, 1024), keys: int = 8, queries: 
         raw, divided = (", ".join(f"{w:.2f}" for w in line) for line in lines)
         said.append(f"{names[start]}: not divided {raw}; divided {divided}")
     ax.axhline(1 / keys, color="gray", lw=1, ls=":")
-    ax.text(widths[0], 1 / keys + 0.012, "1/8, all alike", fontsize=SMALLEST, color=GRAY_INK)
+    ax.text(widths[0], 0.06, "1/8, all alike", fontsize=SMALLEST, color=GRAY_INK)
     ax.set(xscale="log", ylim=(0, 1.05), xlabel="width $d_k$", ylabel="largest of 8 weights (mean)")
     ax.set_xticks(widths, widths)
     ax.minorticks_off()
