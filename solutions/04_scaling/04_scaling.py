@@ -4,7 +4,7 @@
 # **Goal:** know why attention divides its scores by the square root of the head's width, what goes wrong without it or
 # with too much of it, and how to notice when somebody's code gets it wrong.
 #
-# **Time:** about 85 minutes.
+# **Time:** about 80 minutes.
 #
 # Attention is one formula, and one number in it looks like an afterthought:
 #
@@ -274,7 +274,8 @@ scores_is = keys @ query_is  # (6,)
 print(" ".join(f"{score:.4f}" for score in scores_is.tolist()))
 
 # %% [markdown]
-# What does *is* see if these are divided by 1, by $\sqrt{24} \approx 4.9$, by 24, by 100? To compare, we need one number
+# What does *is* see if these are divided by 1, by $\sqrt{24} \approx 4.9$, by 24, by 100? To compare, we need one
+# number
 # that says how undecided a list of weights is. That is **entropy**,
 #
 # $$H = -\sum_i p_i \ln p_i .$$
@@ -464,7 +465,8 @@ check(max_gradient)
 #
 # $$(JK)_i = p_i\,(k_i - \bar k), \qquad \bar k = \sum_j p_j k_j = (2, 1).$$
 #
-# A query that leans toward key $i$, *away from what the head sees on average*, raises weight $i$. The rows of $JK/c$ are
+# A query that leans toward key $i$, *away from what the head sees on average*, raises weight $i$. The rows of $JK/c$
+# are
 #
 # | word | $p_i$ | $k_i - \bar k$ | row of $JK/2$ |
 # |---|---|---|---|
@@ -490,7 +492,8 @@ check(max_gradient)
 # $$\text{weights\_jacobian}(q, K, \text{divisor}) = \frac{\bigl(\operatorname{diag}(p) - p\,p^\top\bigr) K}
 # {\text{divisor}}$$
 #
-# `q (d_k,)`, `K (T, d_k)`, `divisor` a Python number above 0 → `(T, d_k)`: a row for each weight, a column for each entry
+# `q (d_k,)`, `K (T, d_k)`, `divisor` a Python number above 0 → `(T, d_k)`: a row for each weight, a column for each
+# entry
 # of the query. Right for scores $Kq/\text{divisor}$ up to ±10,000. No leading dimensions here.
 #
 # Forbidden: autograd in every form. `torch.softmax` is allowed, and so is your `softmax_jacobian`.
@@ -555,17 +558,20 @@ figures.slopes_against_width()
 #
 # - **Divided by the square root of the width**, the line is flat. A query of any width can move its weights equally
 #   well. That is what the square root is for.
-# - **Not divided**, it first rises: keys get longer, and softmax is not shut yet. At width 64, which real heads have, the
+# - **Not divided**, it first rises: keys get longer, and softmax is not shut yet. At width 64, which real heads have,
+#   the
 #   typical query still moves its weights two thirds as far as with the division. Then the line falls off a cliff: 0.01
 #   at 256, nothing at 1024. The left picture alone would have you believe that width 64 is nearly lost.
-# - **Divided by the width itself**, softmax stays open, and the query still loses its hold: 0.01 at width 1024. Too large
+# - **Divided by the width itself**, softmax stays open, and the query still loses its hold: 0.01 at width 1024. Too
+#   large
 #   a divisor starves learning as surely as none.
 #
 # The points are *medians*. The *mean* of the undivided line stays near 1 at every width from 64 on, because a few
 # queries are close races between two keys, and those get huge steps. So an undivided wide head does not simply stop
 # learning. Most of its queries stand still, and a few jump.
 #
-# The paper only suspects it ("we suspect that for large values of $d_k$ …"). You can see how large is large: with entries of
+# The paper only suspects it ("we suspect that for large values of $d_k$ …"). You can see how large is large: with
+# entries of
 # variance 1, somewhere between 64 and 256.
 
 # %% [markdown]
@@ -573,11 +579,13 @@ figures.slopes_against_width()
 #
 # The rule promises a spread of 1 for entries of variance 1. Who promises the entries?
 #
-# - `nn.Linear` starts with weights so small that the entries of $q$ and $k$ have variance $\frac13$ if those of $x$ have
+# - `nn.Linear` starts with weights so small that the entries of $q$ and $k$ have variance $\frac13$ if those of $x$
+#   have
 #   variance 1. The scores then spread by a third of $\sqrt{d_k}$, and the trouble comes at nine times the width.
 # - `torch.rand`, in the running example, gives weights between 0 and 1, all positive. The 24 entries of one query then
 #   lean to the same side, and so do those of one key. Their products do not cancel: all 36 scores spread by 54.3, where
-#   the rule promises 4.9. Even over $\sqrt{24}$ four of the six words give more than 0.96 of their weight to one word. We
+#   the rule promises 4.9. Even over $\sqrt{24}$ four of the six words give more than 0.96 of their weight to one word.
+#   We
 #   chose *is* because it is not one of them.
 
 # %%
@@ -588,7 +596,8 @@ figures.starts_against_width()
 # small start. Divided, it works the same at every size, and that is what a good recipe does.
 #
 # Now you: set a width and a start, then move the divisor until the query has the best hold on its weights (right
-# picture, blue). *Is the best divisor always near the dotted line? On which side of it is the best place for the slope of
+# picture, blue). *Is the best divisor always near the dotted line? On which side of it is the best place for the slope
+# of
 # softmax alone (green)?*
 
 # %%
@@ -597,17 +606,25 @@ explore.width_and_divisor()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# For entries of variance 1 the best divisor is about a third of the square root, at every width: it moves along with the
-# dotted line. The slope of softmax alone is best a little further to the right, at about two thirds of it. At the square
-# root itself a query has some 40 % of the best hold, and the point is that this does not depend on the width. With the start
-# of `nn.Linear` all of it sits at a third of that, as the scores are so much smaller. With the all-positive start the best divisor
-# grows like the width itself, since products that never cancel add up like $d_k$: at width 1024 it is 20 times the root.
+# For entries of variance 1 the best divisor is about a third of the square root, at every width: it moves along with
+# the
+# dotted line. The slope of softmax alone is best a little further to the right, at about two thirds of it. At the
+# square
+# root itself a query has some 40 % of the best hold, and the point is that this does not depend on the width. With the
+# start
+# of `nn.Linear` all of it sits at a third of that, as the scores are so much smaller. With the all-positive start the
+# best divisor
+# grows like the width itself, since products that never cancel add up like $d_k$: at width 1024 it is 20 times the
+# root.
 #
 # </details>
 #
-# After training the argument no longer holds: queries and keys have lined up, which is the point of training. And a network can
-# learn any constant into $W_Q$, so no divisor changes *what* attention can express. It changes where training starts and
-# how large its steps are. The square root answers one precise question: what keeps the spread at 1 when nothing has been
+# After training the argument no longer holds: queries and keys have lined up, which is the point of training. And a
+# network can
+# learn any constant into $W_Q$, so no divisor changes *what* attention can express. It changes where training starts
+# and
+# how large its steps are. The square root answers one precise question: what keeps the spread at 1 when nothing has
+# been
 # learned yet?
 
 # %% [markdown]
@@ -687,7 +704,8 @@ at_work(scaled_scores)
 
 
 # %% [markdown]
-# **Predict before you run.** What do other divisors cost a network that is already trained? The published bug, the model's
+# **Predict before you run.** What do other divisors cost a network that is already trained? The published bug, the
+# model's
 # width for the head's; no division; and $d_k$ without its root.
 
 
@@ -729,7 +747,8 @@ at_work(scaled_scores=by_width)
 #
 # </details>
 #
-# And the learning? Here are the queries and keys of one of the translator's heads for our sentence. How far do its weights
+# And the learning? Here are the queries and keys of one of the translator's heads for our sentence. How far do its
+# weights
 # move with the query, on average over the five words?
 
 # %%
@@ -742,7 +761,8 @@ for divisor in (1, 4, 16, 100):
     print(f"divided by {divisor:3}   size of ∂p/∂q {sum(sizes) / 5:.3f}")
 
 # %% [markdown]
-# It is what Figure 4.5 says of width 16: undivided, the queries have not lost their hold (0.40 against 0.28). Under too large a
+# It is what Figure 4.5 says of width 16: undivided, the queries have not lost their hold (0.40 against 0.28). Under too
+# large a
 # divisor they have (0.08 and 0.01). A head of width 256 would tell the other half of the story.
 
 # %% [markdown]
@@ -816,7 +836,8 @@ check(quiz_3=quiz_3)
 # <details><summary>For those who learn alone: what a good answer has</summary>
 #
 # - The variance of a sum of $d_k$ products, and why its *root* is the divisor.
-# - Both ways to fail: a saturated softmax without the division, and a query without influence under too large a divisor.
+# - Both ways to fail: a saturated softmax without the division, and a query without influence under too large a
+#   divisor.
 # - A verdict on each of the two sentences (what is a consequence, what does not follow the width), and one assumption.
 #
 # </details>
@@ -829,16 +850,20 @@ check(quiz_3=quiz_3)
 # spread scores. Dividing by $c$ divides the variance by $c^2$, so $c$ must be the standard deviation $\sqrt{d_k}$ to
 # bring the variance back to 1; dividing by $d_k$ would overshoot, to $1/d_k$. Without it softmax saturates at large
 # widths: one weight is near 1, the rest near 0, all entries $p_i(\delta_{ij} - p_j)$ of its Jacobian are near 0, and
-# hardly any gradient reaches most queries, so that a choice made by random weights is hard to unlearn. Under far too large a
-# divisor softmax is open, but all weights are alike, and the factor $K/c$ on the way back to the query is tiny: little is learned
+# hardly any gradient reaches most queries, so that a choice made by random weights is hard to unlearn. Under far too
+# large a
+# divisor softmax is open, but all weights are alike, and the factor $K/c$ on the way back to the query is tiny: little
+# is learned
 # there either. The classmate's first sentence takes a consequence for the reason: the vector of attention weights has a
 # similar length at all widths because the scores spread alike, while the weight matrices and the lengths of q and k are
-# not changed at all. The second is wrong because a fixed divisor does not move with the width: 100 is right at width 10,000
+# not changed at all. The second is wrong because a fixed divisor does not move with the width: 100 is right at width
+# 10,000
 # and makes attention almost uniform at width 24.
 #
 # **Marking scheme (15).** 4: variance of a sum of $d_k$ products is $d_k$. 3: why the root, not $d_k$ (standard
 # deviation; variance scales with $c^2$). 4: saturated softmax, Jacobian near 0, little gradient to queries and keys
-# (2 if only "softmax becomes one-hot"); of these, 1 for too large a divisor. 2: the sentence on lengths is a consequence or
+# (2 if only "softmax becomes one-hot"); of these, 1 for too large a divisor. 2: the sentence on lengths is a
+# consequence or
 # names vectors that the division does not touch. 1: a fixed number does not follow the width. 1: an assumption named
 # (independence, mean 0, variance 1, or start of training).
 #
@@ -852,17 +877,23 @@ check(quiz_3=quiz_3)
 # **"It keeps the Euclidean length of the weight vectors about the same."** This is the reason given in Sebastian
 # Raschka's [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html). The
 # rows of $W_Q$ and $W_K$ are not touched by the division, nor is $q$, whose length is about $\sqrt{d_k}$ before and
-# after. The vector of *attention weights* does keep its length: over six random keys, divided, it is 0.53 at width 16 and
+# after. The vector of *attention weights* does keep its length: over six random keys, divided, it is 0.53 at width 16
+# and
 # 0.53 at width 256; undivided 0.81 and 0.95. So the sentence describes something true, but a consequence. The reason
 # is the variance.
 #
-# **"Arbitrary is not good."** A notebook made from that article carries two other divisors in comments, 24 and 100, with
-# this remark. Figure 4.3 runs them. The fault of 100 is not that it is arbitrary, but that it does not follow the width.
+# **"Arbitrary is not good."** A notebook made from that article carries two other divisors in comments, 24 and 100,
+# with
+# this remark. Figure 4.3 runs them. The fault of 100 is not that it is arbitrary, but that it does not follow the
+# width.
 #
-# **Code without the factor.** A popular explanation of Q and K as an inquiry (lesson 3) borrows a few lines from a lecture by
-# Andrej Karpathy and stops just before the lecture puts the factor in: B, T, C = 4, 8, 32, head size 16, seed 1337, the scores go
+# **Code without the factor.** A popular explanation of Q and K as an inquiry (lesson 3) borrows a few lines from a
+# lecture by
+# Andrej Karpathy and stops just before the lecture puts the factor in: B, T, C = 4, 8, 32, head size 16, seed 1337, the
+# scores go
 # into softmax undivided. Their variance is 1.91, not 16, because of `nn.Linear`'s small start ($16\cdot\frac13\cdot
-# \frac13 = 1.8$), so it is no disaster at this size; over $\sqrt{16}$ it would be 0.12. Figure 4.6 shows what becomes of it when
+# \frac13 = 1.8$), so it is no disaster at this size; over $\sqrt{16}$ it would be 0.12. Figure 4.6 shows what becomes
+# of it when
 # the head grows.
 #
 # And some recipes for very wide networks do divide by $d_k$: for queries and keys that have lined up, $q\cdot k$ grows
