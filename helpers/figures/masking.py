@@ -174,7 +174,7 @@ def before_or_after(tokens, scores, mask) -> Picture:
         "Two tables of weights with the sums of their rows. Mask, then softmax: each row sums to 1, the row of "
         f"{tokens[1]} is {before[1, 0]:.3f}, {before[1, 1]:.3f}. Softmax, then mask: the rows sum to {numbers}."
     )
-    return Picture(figure, alt, "Figure 5.5. The same scores and the same mask, in the right and in the wrong order.")
+    return Picture(figure, alt, "Figure 5.6. The same scores and the same mask, in the right and in the wrong order.")
 
 
 def _train(masked: bool, letters: int = 8, T: int = 12, width: int = 32, steps: int = 160) -> list[float]:
@@ -221,7 +221,7 @@ def too_good() -> Picture:
     ax.set_xlabel("training step")
     ax.set_ylabel("loss in nats")
     ax.legend(fontsize=9, loc="center right")
-    caption = "Figure 5.6. Random letters: nobody can stay below the dashed line without looking ahead."
+    caption = "Figure 5.5. Random letters: nobody can stay below the dashed line without looking ahead."
     alt = (
         f"Losses over {len(honest)} training steps on random letters. The causal model stays at the line ln 8 = 2.079 "
         f"and ends at {sum(honest[-20:]) / 20:.2f}. The model without a mask falls far below it and ends at "

@@ -133,7 +133,7 @@ def four_divisors(scores: torch.Tensor, tokens: list[str], d_k: int = 24) -> Pic
         listed = ", ".join(f"{t} {w:.2f}" for t, w in zip(tokens, weights.tolist(), strict=True))
         said.append(f"{name}: {listed}; entropy {entropy:.2f}")
     axes[0].invert_yaxis()
-    caption = "Figure 4.3. What the word is sees, with its scores divided by four numbers."
+    caption = "Figure 4.3. What the word “is” sees, with its scores divided by four numbers."
     return Picture(figure, "Attention weights of one word. " + ". ".join(said) + ".", caption)
 
 
