@@ -83,9 +83,8 @@ transformer_map("04_scaling")
 # |---|---|---|---|---|---|
 # | outcomes | 1 | 4 | 6 | 4 | 1 |
 #
-# The mean is 0, so the variance is the mean square:
-# $\frac{1\cdot16 + 4\cdot4 + 6\cdot0 + 4\cdot4 + 1\cdot16}{16} = \frac{64}{16} = 4$. That is the width.
-# The standard deviation is its root, 2.
+# The mean is 0, so the variance is the mean square: $\frac{1\cdot16 + 4\cdot4 + 6\cdot0 + 4\cdot4 + 1\cdot16}{16} =
+# \frac{64}{16} = 4$. That is the width. The standard deviation is its root, 2.
 #
 # **Predict before you run.** Now take the entries from a normal distribution instead. Width 4 is a sum of four small
 # products, width 16 a sum of sixteen. *By what factor does the spread grow each time the width grows four times?*
@@ -275,14 +274,13 @@ print(" ".join(f"{score:.4f}" for score in scores_is.tolist()))
 
 # %% [markdown]
 # What does *is* see if these are divided by 1, by $\sqrt{24} \approx 4.9$, by 24, by 100? To compare, we need one
-# number
-# that says how undecided a list of weights is. That is **entropy**,
+# number that says how undecided a list of weights is. That is **entropy**,
 #
 # $$H = -\sum_i p_i \ln p_i .$$
 #
-# On paper, for three words with weights $p = (\frac12, \frac14, \frac14)$:
-# $H = \frac12\ln 2 + 2\cdot\frac14\ln 4 = 1.04$, in units called *nats*. Its exponential counts **words in effect**:
-# $e^{1.04} = 2.8$, a little less than three. It is 1 when one word has everything, and 3 when all three share alike.
+# On paper, for three words with weights $p = (\frac12, \frac14, \frac14)$: $H = \frac12\ln 2 + 2\cdot\frac14\ln 4 =
+# 1.04$, in units called *nats*. Its exponential counts **words in effect**: $e^{1.04} = 2.8$, a little less than three.
+# It is 1 when one word has everything, and 3 when all three share alike.
 
 # %%
 figures.four_divisors(scores_is, tokens)
@@ -493,8 +491,7 @@ check(max_gradient)
 # {\text{divisor}}$$
 #
 # `q (d_k,)`, `K (T, d_k)`, `divisor` a Python number above 0 → `(T, d_k)`: a row for each weight, a column for each
-# entry
-# of the query. Right for scores $Kq/\text{divisor}$ up to ±10,000. No leading dimensions here.
+# entry of the query. Right for scores $Kq/\text{divisor}$ up to ±10,000. No leading dimensions here.
 #
 # Forbidden: autograd in every form. `torch.softmax` is allowed, and so is your `softmax_jacobian`.
 
@@ -571,8 +568,7 @@ figures.slopes_against_width()
 # learning. Most of its queries stand still, and a few jump.
 #
 # The paper only suspects it ("we suspect that for large values of $d_k$ …"). You can see how large is large: with
-# entries of
-# variance 1, somewhere between 64 and 256.
+# entries of variance 1, somewhere between 64 and 256.
 
 # %% [markdown]
 # ## Starting weights: the other half of the bargain
@@ -597,8 +593,7 @@ figures.starts_against_width()
 #
 # Now you: set a width and a start, then move the divisor until the query has the best hold on its weights (right
 # picture, blue). *Is the best divisor always near the dotted line? On which side of it is the best place for the slope
-# of
-# softmax alone (green)?*
+# of softmax alone (green)?*
 
 # %%
 explore.width_and_divisor()
@@ -607,25 +602,18 @@ explore.width_and_divisor()
 # <details><summary>Answer</summary>
 #
 # For entries of variance 1 the best divisor is about a third of the square root, at every width: it moves along with
-# the
-# dotted line. The slope of softmax alone is best a little further to the right, at about two thirds of it. At the
-# square
-# root itself a query has some 40 % of the best hold, and the point is that this does not depend on the width. With the
-# start
-# of `nn.Linear` all of it sits at a third of that, as the scores are so much smaller. With the all-positive start the
-# best divisor
-# grows like the width itself, since products that never cancel add up like $d_k$: at width 1024 it is 20 times the
-# root.
+# the dotted line. The slope of softmax alone is best a little further to the right, at about two thirds of it. At the
+# square root itself a query has some 40 % of the best hold, and the point is that this does not depend on the width.
+# With the start of `nn.Linear` all of it sits at a third of that, as the scores are so much smaller. With the
+# all-positive start the best divisor grows like the width itself, since products that never cancel add up like $d_k$:
+# at width 1024 it is 20 times the root.
 #
 # </details>
 #
 # After training the argument no longer holds: queries and keys have lined up, which is the point of training. And a
-# network can
-# learn any constant into $W_Q$, so no divisor changes *what* attention can express. It changes where training starts
-# and
-# how large its steps are. The square root answers one precise question: what keeps the spread at 1 when nothing has
-# been
-# learned yet?
+# network can learn any constant into $W_Q$, so no divisor changes *what* attention can express. It changes where
+# training starts and how large its steps are. The square root answers one precise question: what keeps the spread at 1
+# when nothing has been learned yet?
 
 # %% [markdown]
 # ## Exercise 4.6 `head_scores`
@@ -705,8 +693,7 @@ at_work(scaled_scores)
 
 # %% [markdown]
 # **Predict before you run.** What do other divisors cost a network that is already trained? The published bug, the
-# model's
-# width for the head's; no division; and $d_k$ without its root.
+# model's width for the head's; no division; and $d_k$ without its root.
 
 
 # %%
@@ -748,8 +735,7 @@ at_work(scaled_scores=by_width)
 # </details>
 #
 # And the learning? Here are the queries and keys of one of the translator's heads for our sentence. How far do its
-# weights
-# move with the query, on average over the five words?
+# weights move with the query, on average over the five words?
 
 # %%
 numbers, words = translator.state(), "jane visits africa in september".split()
@@ -762,8 +748,7 @@ for divisor in (1, 4, 16, 100):
 
 # %% [markdown]
 # It is what Figure 4.5 says of width 16: undivided, the queries have not lost their hold (0.40 against 0.28). Under too
-# large a
-# divisor they have (0.08 and 0.01). A head of width 256 would tell the other half of the story.
+# large a divisor they have (0.08 and 0.01). A head of width 256 would tell the other half of the story.
 
 # %% [markdown]
 # ## Quiz 4.1
@@ -851,20 +836,16 @@ check(quiz_3=quiz_3)
 # bring the variance back to 1; dividing by $d_k$ would overshoot, to $1/d_k$. Without it softmax saturates at large
 # widths: one weight is near 1, the rest near 0, all entries $p_i(\delta_{ij} - p_j)$ of its Jacobian are near 0, and
 # hardly any gradient reaches most queries, so that a choice made by random weights is hard to unlearn. Under far too
-# large a
-# divisor softmax is open, but all weights are alike, and the factor $K/c$ on the way back to the query is tiny: little
-# is learned
-# there either. The classmate's first sentence takes a consequence for the reason: the vector of attention weights has a
-# similar length at all widths because the scores spread alike, while the weight matrices and the lengths of q and k are
-# not changed at all. The second is wrong because a fixed divisor does not move with the width: 100 is right at width
-# 10,000
-# and makes attention almost uniform at width 24.
+# large a divisor softmax is open, but all weights are alike, and the factor $K/c$ on the way back to the query is tiny:
+# little is learned there either. The classmate's first sentence takes a consequence for the reason: the vector of
+# attention weights has a similar length at all widths because the scores spread alike, while the weight matrices and
+# the lengths of q and k are not changed at all. The second is wrong because a fixed divisor does not move with the
+# width: 100 is right at width 10,000 and makes attention almost uniform at width 24.
 #
 # **Marking scheme (15).** 4: variance of a sum of $d_k$ products is $d_k$. 3: why the root, not $d_k$ (standard
-# deviation; variance scales with $c^2$). 4: saturated softmax, Jacobian near 0, little gradient to queries and keys
-# (2 if only "softmax becomes one-hot"); of these, 1 for too large a divisor. 2: the sentence on lengths is a
-# consequence or
-# names vectors that the division does not touch. 1: a fixed number does not follow the width. 1: an assumption named
+# deviation; variance scales with $c^2$). 4: saturated softmax, Jacobian near 0, little gradient to queries and keys (2
+# if only "softmax becomes one-hot"); of these, 1 for too large a divisor. 2: the sentence on lengths is a consequence
+# or names vectors that the division does not touch. 1: a fixed number does not follow the width. 1: an assumption named
 # (independence, mean 0, variance 1, or start of training).
 #
 # </details>
@@ -878,13 +859,11 @@ check(quiz_3=quiz_3)
 # Raschka's [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html). The
 # rows of $W_Q$ and $W_K$ are not touched by the division, nor is $q$, whose length is about $\sqrt{d_k}$ before and
 # after. The vector of *attention weights* does keep its length: over six random keys, divided, it is 0.53 at width 16
-# and
-# 0.53 at width 256; undivided 0.81 and 0.95. So the sentence describes something true, but a consequence. The reason
-# is the variance.
+# and 0.53 at width 256; undivided 0.81 and 0.95. So the sentence describes something true, but a consequence. The
+# reason is the variance.
 #
 # **"Arbitrary is not good."** A notebook made from that article carries two other divisors in comments, 24 and 100,
-# with
-# this remark. Figure 4.3 runs them. The fault of 100 is not that it is arbitrary, but that it does not follow the
+# with this remark. Figure 4.3 runs them. The fault of 100 is not that it is arbitrary, but that it does not follow the
 # width.
 #
 # **Code without the factor.** A popular explanation of Q and K as an inquiry (lesson 3) borrows a few lines from a

@@ -70,13 +70,11 @@ transformer_map("05_masking")
 # There are two reasons.
 #
 # **The future.** A translator writes *jane visite l' afrique* word by word, and in training it learns all the words of
-# a
-# sentence at once. While it learns what comes after *visite*, the answer stands one place to the right, in the same
+# a sentence at once. While it learns what comes after *visite*, the answer stands one place to the right, in the same
 # tensor. A model that may look there does not learn to translate. It learns to copy.
 #
 # **The padding.** Sentences of a batch have different lengths. Short ones are filled up with a *pad* token, so that
-# they
-# fit into one tensor. Nobody should attend to that.
+# they fit into one tensor. Nobody should attend to that.
 #
 # A **mask** is a table of yes and no, one entry for each pair of query and key: may this query see this key? Yes is
 # `True`.
@@ -87,9 +85,8 @@ figures.gallery()
 # %% [markdown]
 # Read the pictures row by row. *Causal*: each word sees itself and what came before. *Three words cached* is the moment
 # when a model writes: the first three words asked earlier, and their keys were kept. Only the two new words ask now,
-# and
-# their rows are the last two rows of the same triangle. *Padding*: no row sees the two pads. *Both*: a key is seen if
-# both masks say yes.
+# and their rows are the last two rows of the same triangle. *Padding*: no row sees the two pads. *Both*: a key is seen
+# if both masks say yes.
 
 # %% [markdown]
 # ## Exercise 5.1 `causal_mask`
@@ -262,9 +259,8 @@ explore.masks()
 # ## From no to minus infinity
 #
 # How does a *no* get into the weights? Softmax makes weights from $e^{\text{score}}$, and $e^{-\infty} = 0$. So a
-# blocked
-# score is **replaced by −∞ before the softmax**. Here is the small world of this lesson, *jane visits africa*, with
-# scores that are already scaled:
+# blocked score is **replaced by −∞ before the softmax**. Here is the small world of this lesson, *jane visits africa*,
+# with scores that are already scaled:
 #
 # | query | jane | visits | africa |
 # |---|---|---|---|
@@ -277,8 +273,7 @@ explore.masks()
 # <details><summary>Answer</summary>
 #
 # The powers are 1, 2.718 and 0, the sum is 3.718, the weights are 0.269, 0.731, 0. They add up to 1, and *africa* has
-# no
-# part in them at all.
+# no part in them at all.
 #
 # </details>
 
@@ -303,8 +298,7 @@ explore.cells(tokens, scores)
 # </details>
 #
 # The same steps on eight random tokens, in Figure 5.2: scores, a triangle, −∞, softmax. Each row is a list of weights
-# over
-# the past, however short its past is.
+# over the past, however short its past is.
 
 # %%
 figures.first_matmul()
@@ -313,8 +307,7 @@ figures.first_matmul()
 # ## How negative is negative enough?
 #
 # Older code *adds* −10000 to blocked scores (BERT did), for then no infinity is needed. As long as all scores are
-# small,
-# that does the same. But adding is not replacing. *Find settings of the sliders for which a blocked key wins.*
+# small, that does the same. But adding is not replacing. *Find settings of the sliders for which a blocked key wins.*
 
 # %%
 explore.fill()
@@ -323,8 +316,7 @@ explore.fill()
 # <details><summary>Answer</summary>
 #
 # With −10⁴, blocked scores of +9000 and visible ones of −5000: after adding, the blocked scores are −1000, and they
-# take
-# everything. Filled in, −10000 is enough here, but not for visible scores of −10000. −∞ is always enough.
+# take everything. Filled in, −10000 is enough here, but not for visible scores of −10000. −∞ is always enough.
 #
 # </details>
 
@@ -375,8 +367,7 @@ check(mask_scores)
 # ## An added mask, inside or outside the root
 #
 # Papers often write the mask as a matrix M that is added, with 0 for yes and −∞ for no. Some put it below the root,
-# some
-# do not:
+# some do not:
 #
 # $$\mathrm{softmax}\!\left(\frac{QK^\top + M}{\sqrt{d_k}}\right) V \qquad \text{or} \qquad
 # \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right) V.$$
@@ -386,8 +377,7 @@ check(mask_scores)
 # <details><summary>Answer</summary>
 #
 # For 0 and −∞ they agree, since $0/\sqrt{d_k} = 0$ and $-\infty/\sqrt{d_k} = -\infty$. For no other number do they:
-# with
-# $d_k = 4$ and M = −6, the first subtracts 3 from the scaled score and the second 6.
+# with $d_k = 4$ and M = −6, the first subtracts 3 from the scaled score and the second 6.
 #
 # </details>
 
@@ -416,8 +406,8 @@ figures.repairs(tokens, scores)
 
 # %% [markdown]
 # A fails in plain sight. C has no NaN, but gives equal weights to three keys that may not be seen. **B is the trap:**
-# the
-# weights look right, and in the first training step NaN flows from these scores into $W_Q$, $W_K$ and the embeddings.
+# the weights look right, and in the first training step NaN flows from these scores into $W_Q$, $W_K$ and the
+# embeddings.
 #
 # The next exercise asks for a way that is clean in both columns.
 
@@ -456,16 +446,14 @@ check(masked_softmax)
 # <details><summary>Hint 1</summary>
 #
 # Look at A and C in Figure 5.3: both have clean gradients. What is left to do about their weights, and which entries
-# does
-# it concern?
+# does it concern?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
 # With scores of ±10⁴, $e^s$ overflows or underflows: leave the exponentials to `torch.softmax`, and let it see the
-# scores
-# only after the blocked ones are out of the way. What must a blocked entry of the *result* be, in any row?
+# scores only after the blocked ones are out of the way. What must a blocked entry of the *result* be, in any row?
 #
 # </details>
 
@@ -477,10 +465,8 @@ check(masked_softmax)
 #
 # In both, softmax's backward pass multiplies by its own output, which is NaN in that row, so it hands NaN down whatever
 # comes from above. Replacing (`masked_fill`, `torch.where`) then *cuts*: entries that were replaced have no influence,
-# so
-# their gradient is set to 0, and the NaN is gone. In a row that sees nothing, all entries were replaced. An addition
-# does
-# not cut. Its backward pass hands on what it gets, NaN included.
+# so their gradient is set to 0, and the NaN is gone. In a row that sees nothing, all entries were replaced. An addition
+# does not cut. Its backward pass hands on what it gets, NaN included.
 
 # %%
 for treatment in ("replaced, NaN to 0", "added, NaN to 0"):
@@ -507,26 +493,22 @@ figures.two_meanings(tokens, right[0], wrong[0])
 
 # %% [markdown]
 # The wrong one looks only at the future, and its last row sees nothing: NaN. A padding mask the wrong way round gives
-# NaN
-# only for a sentence without any padding. All others silently attend to their pads and to nothing else.
+# NaN only for a sentence without any padding. All others silently attend to their pads and to nothing else.
 
 # %% [markdown]
 # ## Too good to be true
 #
 # Here are two tiny models with one attention layer. Both learn to guess the next letter, one with a causal mask and one
 # without. The text is *random*: 8 letters, each equally likely. Nobody can guess such a letter better than by luck, so
-# no
-# honest loss stays below $\ln 8 = 2.079$.
+# no honest loss stays below $\ln 8 = 2.079$.
 
 # %%
 figures.too_good()
 
 # %% [markdown]
 # The model without a mask is *better* by every number that training prints. It is also worthless: the letter that it
-# reads
-# off is not there when it has to write. Its loss ends near $\ln 8 / 12 = 0.173$, as it can copy at 11 of 12 places, and
-# at
-# the last one the next letter is not in its input.
+# reads off is not there when it has to write. Its loss ends near $\ln 8 / 12 = 0.173$, as it can copy at 11 of 12
+# places, and at the last one the next letter is not in its input.
 #
 # With real text there is no line at 2.079 to warn you. So test for leaks directly: **change the future, and see whether
 # the past moves.**
@@ -605,13 +587,11 @@ figures.before_or_after(tokens, scores, mask)
 # <details><summary>Answer</summary>
 #
 # The weights of a row do not add up to 1, so the output shrinks. And worse, **it leaks**. The row of *visits* adds up
-# to
-# 0.335 because *africa* scored 2; had it scored 0, the sum would be 0.788. The weight on *africa* is 0, but the size of
-# all the others tells how much it *would* have got.
+# to 0.335 because *africa* scored 2; had it scored 0, the sum would be 0.788. The weight on *africa* is 0, but the size
+# of all the others tells how much it *would* have got.
 #
 # Dividing each row by its sum afterwards repairs the formula on paper. With a blocked score far above the visible ones
-# it
-# does not: softmax has already rounded all visible weights to 0, and 0/0 is waiting.
+# it does not: softmax has already rounded all visible weights to 0, and 0/0 is waiting.
 #
 # </details>
 #
@@ -707,16 +687,14 @@ at_work(padding_mask=everything_is_real)
 # | no causal mask | 5.47, 3,623 times | 92 |
 #
 # *jane visits africa in september* comes out right every time. The sentences hide most of it: when the machine writes,
-# the
-# future does not exist yet, so there is little to look at. The loss, where the true words stand in the input, shows
+# the future does not exist yet, so there is little to look at. The loss, where the true words stand in the input, shows
 # all of it. And this network was trained with a mask. One that is trained *without* learns to copy, and its loss looks
 # splendid.
 #
 # </details>
 #
 # Does the machine itself leak? Ask your own detector about its first decoder block, and about two damaged ones. (The
-# source
-# sentence is a single zero vector, so that only the block's look at its own words counts.)
+# source sentence is a single zero vector, so that only the block's look at its own words counts.)
 
 
 # %%
@@ -832,22 +810,17 @@ check(quiz_3=quiz_3)
 # <details><summary>Three loose sentences about masks</summary>
 #
 # **"Mask the next word embeddings by setting them to −inf"** stands in a widely read walk through the Transformer's
-# parts
-# (Adaloglou, below). It is the *scores* that are set to −∞. An embedding of −∞ would turn everything into NaN.
+# parts (Adaloglou, below). It is the *scores* that are set to −∞. An embedding of −∞ would turn everything into NaN.
 #
 # **The mask below the root.** The same text writes $\mathrm{softmax}((QK^\top + M)/\sqrt{d_k})$, others put M outside.
-# For 0 and
-# −∞ both are right, and only for those.
+# For 0 and −∞ both are right, and only for those.
 #
 # **A triangle without the root.** Karpathy's lecture, as a popular explanation of Q and K quotes it, shows Figure 5.2
-# with B, T,
-# C = 4, 8, 32, head size 16 and seed 1337: scores, lower triangle, −∞, softmax. The quoted lines leave out the division
-# by
-# $\sqrt{16}$ (lesson 4), and row 1 is already nearly all on key 0.
+# with B, T, C = 4, 8, 32, head size 16 and seed 1337: scores, lower triangle, −∞, softmax. The quoted lines leave out
+# the division by $\sqrt{16}$ (lesson 4), and row 1 is already nearly all on key 0.
 #
 # **Is `nan_to_num` to blame?** One reads that it "breaks gradients". Measured above: behind a replacement they stay
-# clean, behind an
-# addition they do not.
+# clean, behind an addition they do not.
 #
 # </details>
 
