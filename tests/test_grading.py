@@ -345,7 +345,7 @@ def test_formgraders_button_takes_the_same_way_and_keeps_what_a_person_gave(grad
     answer = NbGraderAPI(config=config).autograde(LESSON, "99-honest")
     assert answer["success"], answer
     assert scores(folders) == before | {"99-honest": points(lesson, scaled_scores=0.0)}
-    assert read_class(folders, LESSON).totals["99-honest"] == 65 + 12.5
+    assert read_class(folders, LESSON).totals["99-honest"] == 69 + 12.5
 
 
 def test_the_class_report(graded, lesson):

@@ -56,7 +56,7 @@ NORMS = {"as it is": _as_is, "centered": _centered, "of one length": _of_one_len
 
 @fixture
 def peeking_between(before, behind, place, source, width):
-    """Two of NORMS, and between them the causal average in which row `place` also sees row `source`: no leak if equal."""
+    """Two of NORMS, and between them the causal average; row `place` also sees row `source` (no leak if equal)."""
     return lambda x: NORMS[behind](peeking(place, source, 1.0, width)(NORMS[before](x)))
 
 
