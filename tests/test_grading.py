@@ -127,7 +127,7 @@ PATCHES = {
     "assert": "import builtins\nbuiltins.AssertionError = type('Fine', (Exception,), {})\n",
     "allclose": "import torch\ntorch.allclose = torch.equal = torch.isclose = lambda *a, **k: True\n",
     "testing": "import torch.testing\ntorch.testing.assert_close = lambda *a, **k: None\n",
-    "check": "import sys\nc = sys.modules['helpers.check']\nc.check = lambda *a, **k: 20\ncheck = c.check\n",
+    "check": "import sys\nc = sys.modules['helpers.check']\nc.check = lambda *a, **k: 16\ncheck = c.check\n",
     "verdict": "import helpers.checking.verdict as v\nv.decide = lambda *a, **k: 'full'\n",
 }
 
@@ -163,7 +163,7 @@ def submissions(lesson, port, tmp_path_factory):
         "exit-in-call": ({"scaled_scores": "import os\ndef scaled_scores(Q, K):\n    os._exit(0)"}, None, zero),
         "os-exit": ({"scaled_scores": "import os\nos._exit(0)"}, None, zero),
         "checks-deleted": ({}, check_cells(lambda cell: []), points(lesson)),
-        "checks-edited": ({"scaled_scores": WRONG}, check_cells(lambda cell: [cell | {"source": "20"}]), zero),
+        "checks-edited": ({"scaled_scores": WRONG}, check_cells(lambda cell: [cell | {"source": "16"}]), zero),
         "checks-copied": ({"scaled_scores": WRONG}, check_cells(lambda cell: [cell, cell, cell]), zero),
         "two-cells": (
             {"scaled_scores": "    # the rest stands above\nscaled_scores = finish(start)"},
@@ -308,7 +308,7 @@ def test_the_autograded_notebook_holds_report_and_points(graded, lesson):
     cells = {grade_id(cell): cell for cell in notebook.cells if grade_id(cell)}
     report, number = cells["check_scaled_scores"].outputs
     assert "This looks like" in report["data"]["text/html"] and number["data"]["text/plain"] == "0"
-    assert cells["check_max_gradient"].outputs[1]["data"]["text/plain"] == "16"
+    assert cells["check_max_gradient"].outputs[1]["data"]["text/plain"] == "12"
     assert cells["check_scaled_scores"].source == "check(scaled_scores)"
     for cell in notebook.cells:  # no test cell without a number: nbgrader would pay for it
         if is_grade(cell) and cell.cell_type == "code":
@@ -323,7 +323,7 @@ def test_feedback_shows_points_and_nothing_of_a_learner_runs_in_it(graded):
     page = (folders.feedback / "04-raises" / LESSON / f"{LESSON}.html").read_text()
     assert "<script>alert(1)" not in page and "<script>x" not in page
     assert "&lt; script" in page and "ValueError" in page
-    assert "0 of 20 points" in page and "Score: 65.0 / 100.0" in page
+    assert "0 of 16 points" in page and "Score: 69.0 / 100.0" in page
 
 
 def test_unchanged_submissions_are_skipped(graded):
@@ -345,7 +345,7 @@ def test_formgraders_button_takes_the_same_way_and_keeps_what_a_person_gave(grad
     answer = NbGraderAPI(config=config).autograde(LESSON, "99-honest")
     assert answer["success"], answer
     assert scores(folders) == before | {"99-honest": points(lesson, scaled_scores=0.0)}
-    assert read_class(folders, LESSON).totals["99-honest"] == 65 + 12.5
+    assert read_class(folders, LESSON).totals["99-honest"] == 69 + 12.5
 
 
 def test_the_class_report(graded, lesson):
@@ -353,7 +353,7 @@ def test_the_class_report(graded, lesson):
     assert len(report.rows) == len(scores(graded[0]))
     table = list(csv.DictReader(io.StringIO(as_csv(report))))
     row = next(row for row in table if row["student"] == "03-named-mistake")
-    assert (row["lesson"], row["scaled_scores"], row["head_scores"], row["total"]) == (LESSON, "0", "16", "65")
+    assert (row["lesson"], row["scaled_scores"], row["head_scores"], row["total"]) == (LESSON, "0", "14", "69")
     row = next(row for row in table if row["student"] == "98-unreadable")
     assert row["total"] == "0" and "cannot be read" in row["flags"]
     page = as_page(report)

@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers.blocks import lesson_04
+from helpers.checking.making import make_key
+from helpers.checking.observe import observe_all
+from helpers.checking.verdict import decide
 from helpers.explore import scaling as explore
 from helpers.figures import scaling as figures
+from tests.kill_rate import exercises
 
 torch.set_num_threads(1)
 SIZES = st.integers(1, 6)
@@ -118,19 +122,144 @@ def test_head_scores_are_one_bilinear_form(seed, lead, dtype, t, d, d_head):
     close(lesson_04.head_scores(x, W_q, W_k), (x.double() @ form @ x.double().transpose(-2, -1)).to(dtype))
 
 
+def weights_of_is(divisor):
+    x, W_query, W_key = life_is_short()
+    keys, query = x @ W_key.T, W_query @ x[1]
+    return keys, query, torch.softmax(keys @ query / divisor, dim=0)
+
+
+def test_words_in_effect_and_the_size_of_the_querys_slopes():
+    sizes, entropies = [], []
+    for divisor in (1, 24**0.5, 24, 100):
+        keys, query, p = weights_of_is(divisor)
+        sizes.append(lesson_04.weights_jacobian(query, keys, divisor).norm().item())
+        entropies.append(torch.special.entr(p).sum().item())
+    assert sizes == pytest.approx([0.033, 0.533, 0.146, 0.037], abs=5e-4)
+    assert entropies == pytest.approx([0.02, 1.08, 1.75, 1.79], abs=5e-3)
+    for temperature, words in ((3.3, 2), (math.sqrt(24), 2.9), (11.6, 5)):
+        *_, p = weights_of_is(temperature)
+        assert figures.effective_tokens(p).item() == pytest.approx(words, abs=0.05)
+
+
+def test_four_of_six_rows_are_saturated_over_the_root_too():
+    largest = torch.softmax(lesson_04.head_scores(*life_is_short()), dim=-1).amax(dim=-1)
+    assert (largest > 0.96).tolist() == [False, False, True, True, True, True]
+
+
+def test_the_weights_jacobian_on_paper():
+    q, K = torch.tensor([math.log(2) / 2, 0.0]), torch.tensor([[4.0, 0.0], [0.0, 4.0], [0.0, 0.0]])
+    torch.testing.assert_close(torch.softmax(K @ q / 2, dim=0), torch.tensor([0.5, 0.25, 0.25]))
+    expected = torch.tensor([[0.5, -0.25], [-0.25, 0.375], [-0.25, -0.125]])
+    torch.testing.assert_close(lesson_04.weights_jacobian(q, K, 2), expected)
+
+
+@given(SEEDS, DTYPES, SIZES, SIZES, st.sampled_from([0.1, 1, 2.5, 10]))
+@settings(max_examples=50, deadline=None)
+def test_weights_jacobian_is_autograds(seed, dtype, t, d_k, divisor):
+    q, K = random(seed, d_k, dtype=dtype), random(seed + 1, t, d_k, dtype=dtype)
+    exact = torch.autograd.functional.jacobian(lambda q: torch.softmax(K @ q / divisor, dim=0), q)
+    torch.testing.assert_close(lesson_04.weights_jacobian(q, K, divisor), exact, atol=1e-4, rtol=1e-4)
+    size = figures.query_hold((K @ q).double(), K.double(), divisor)
+    assert size.item() == pytest.approx(exact.double().norm().item(), rel=1e-4, abs=1e-4)
+
+
+def test_the_querys_hold_against_the_width():
+    found = figures.hold_against_width()  # widths 1, 4, 16, 64, 256, 1024
+    root, none, whole = (found[name] for name in ("divided by √$d_k$", "not divided", "divided by $d_k$"))
+    assert all(0.35 < size < 0.4 for size in root[1][1:])
+    assert none[1][2] > root[1][2] and none[1][3] / root[1][3] == pytest.approx(2 / 3, abs=0.05)
+    assert none[1][4] == pytest.approx(0.01, abs=0.005) and none[1][5] < 1e-4
+    assert whole[1][5] == pytest.approx(0.01, abs=0.005)
+    assert all(mean == pytest.approx(1, abs=0.2) for mean in none[2][3:])
+
+
+def test_the_best_divisor_follows_the_root():
+    for width in (16, 64, 256, 1024):
+        assert 0.2 < explore.best_divisor(width) / math.sqrt(width) < 0.4
+        assert 0.06 < explore.best_divisor(width, "nn.Linear") / math.sqrt(width) < 0.14
+    assert explore.best_divisor(1024, "torch.rand") / 32 == pytest.approx(20, abs=4)
+
+
+def test_lengths_of_weight_vectors_that_the_notes_name():
+    torch.manual_seed(0)
+    seen = []
+    for d_k in (16, 256):
+        s = torch.einsum("nd,nkd->nk", torch.randn(1000, d_k), torch.randn(1000, 6, d_k))
+        seen += [torch.softmax(s / c, dim=-1).norm(dim=-1).mean().item() for c in (d_k**0.5, 1)]
+    assert seen == pytest.approx([0.53, 0.81, 0.53, 0.95], abs=0.015)
+
+
 def test_pictures_say_their_numbers():
     x, W_query, W_key = life_is_short()
     scores = (x @ W_key.T) @ (W_query @ x[1])
     assert "divided by √24: Life 0.02, is 0.03, short 0.18, eat 0.64" in figures.four_divisors(scores, TOKENS).alt
-    assert "short 0.178, eat 0.637, dessert 0.127" in explore.draw_temperature(scores, TOKENS, math.sqrt(24)).alt
+    assert "short 0.178, eat 0.637, dessert 0.127" in explore.Temperature(scores, TOKENS)(math.sqrt(24)).alt
     assert "0.090, 0.245, 0.665" in figures.three_numbers().alt
-    for picture in (figures.spread(), figures.two_jacobians(), figures.slopes_against_width()):
-        assert len(picture.alt) > 100 and "<img alt=" in picture._repr_html_()
+    drawn = (figures.spread(), figures.two_jacobians(), figures.slopes_against_width(), figures.starts_against_width())
+    for picture in drawn:
+        assert len(picture.alt) > 100 and picture.caption.startswith("Figure 4.")
 
 
 def test_undivided_slopes_vanish_and_divided_ones_stay():
     wide = figures.random_scores(1024, 300, 6)
     assert figures.largest_slope(wide).median() < 1e-5
     assert figures.largest_slope(wide / 32).median() > 0.2
-    alt = explore.draw_width_and_divisor(64, 8.0).alt
-    assert "Width 64, scores divided by 8" in alt
+    alt = explore.WidthAndDivisor()(64, "variance 1", 8.0).alt
+    assert "Width 64, start variance 1, scores divided by 8" in alt
+
+
+def judged(answer):
+    """The verdict on a wrong answer, on fresh inputs."""
+    name = answer.__name__
+    exercise = next(item for item in exercises("04_scaling") if item.name == name)
+    key = make_key("04_scaling", exercise, 100, False, getattr(lesson_04, name), 77)
+    facts = type(key.facts)(key.name, "99_test", key.facts.forbidden, key.facts.time_limit)
+    return decide(key, observe_all(answer, key.cases, facts))
+
+
+def test_squeezed_and_unbatched_answers_are_refused():
+    def scaled_scores(Q, K):
+        return (Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5).squeeze()
+
+    assert not judged(scaled_scores).passed
+
+    def scaled_scores(Q, K):
+        return Q @ K.T / Q.shape[-1] ** 0.5
+
+    assert judged(scaled_scores).points == 0
+
+    def softmax_jacobian(p):
+        return (torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)).squeeze()
+
+    assert not judged(softmax_jacobian).passed
+
+    def max_gradient(scores):
+        p = torch.softmax(scores, dim=-1)
+        return (p * (1 - p)).amax(dim=-1).squeeze()
+
+    assert not judged(max_gradient).passed
+
+    def head_scores(x, W_q, W_k):
+        return lesson_04.scaled_scores(x @ W_q.T, x @ W_k.T).squeeze()
+
+    assert not judged(head_scores).passed
+
+
+def test_an_epsilon_and_a_rounding_are_refused():
+    def weights_jacobian(q, K, divisor):
+        p = torch.softmax(K @ q / (divisor + 1e-4), dim=0)
+        return (torch.diag(p) - torch.outer(p, p)) @ K / divisor
+
+    assert not judged(weights_jacobian).passed
+
+    def score_variance(Q, K):
+        return (Q @ K.transpose(-2, -1)).var(correction=0) + 1e-8
+
+    assert not judged(score_variance).passed
+
+
+def test_autograd_is_refused():
+    def weights_jacobian(q, K, divisor):
+        return torch.autograd.functional.jacobian(lambda q: torch.softmax(K @ q / divisor, dim=0), q)
+
+    assert judged(weights_jacobian).mistake == "forbidden_call"

@@ -1,6 +1,7 @@
 """Lesson 5: its blocks against torch's own functions, and the numbers and claims that the lesson states."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
+from helpers.blocks import lesson_05
 from helpers.blocks.lesson_05 import (
     causal_mask,
     combine_masks,
@@ -18,6 +20,12 @@ from helpers.blocks.lesson_05 import (
     masked_softmax,
     padding_mask,
 )
+from helpers.checking.making import make_key
+from helpers.checking.observe import observe_all
+from helpers.checking.verdict import decide
+from helpers.explore import masking as explore
+from helpers.figures import masking as figures
+from tests.kill_rate import exercises
 
 SCORES = torch.tensor([[1.0, 2, 0], [0, 1, 2], [1, 0, 1]])  # jane visits africa, already scaled
 seeds = st.integers(0, 2**31)
@@ -151,3 +159,113 @@ def test_nan_to_num_keeps_gradients_clean_only_behind_a_replacement(block, clean
     s = SCORES.clone().requires_grad_()
     block(s, seen).softmax(-1).nan_to_num().square().sum().backward()
     assert bool(s.grad.isfinite().all()) is clean
+
+
+TOKENS = ["jane", "visits", "africa"]
+
+
+def test_figures_say_their_numbers():
+    mask = causal_mask(3)
+    assert "rows sum to 0.245, 0.335, 1.000" in figures.before_or_after(TOKENS, SCORES, mask).alt
+    assert "0.269, 0.731" in figures.before_or_after(TOKENS, SCORES, mask).alt
+    said = figures.repairs(TOKENS, SCORES).alt
+    assert "A: weights NaN, NaN, NaN, gradient 0.00, 0.00, 0.00" in said
+    assert "B: weights 0.00, 0.00, 0.00, gradient NaN, NaN, NaN" in said
+    assert "C: weights 0.33, 0.33, 0.33, gradient 0.00, 0.00, 0.00" in said
+    assert "before the softmax: 0 leaks. Masked after it: 15 of 15" in figures.influence().alt
+    assert "15 of 25" in figures.gallery().alt and seen(figures.seen_by(5, 5)) == 15
+    assert seen(figures.seen_by(5, 5, 2)) == 12
+
+
+def seen(mask):
+    return int(mask.sum())
+
+
+def test_losses_on_random_letters():
+    honest, leaking = map(float, re.findall(r"ends at (\d\.\d\d)", figures.too_good().alt))
+    assert honest == pytest.approx(math.log(8), abs=0.03) and leaking == pytest.approx(math.log(8) / 12, abs=0.04)
+
+
+def test_the_explorers_say_what_the_lesson_says():
+    cells = explore.Cells(TOKENS, SCORES)
+    assert "visits: 0.269, 0.731, 0.000" in cells(causal_mask(3)).alt
+    assert "africa: NaN, NaN, NaN" in cells(causal_mask(3) & torch.tensor([[True], [True], [False]])).alt
+    fill = explore.Fill()(4, -5000, 9000).alt
+    assert "filled in, the blocked keys get 0;" in fill and "added they get 1." in fill
+    masks = explore.Masks()
+    assert "3 rows see nothing" in masks(3, 0, 3).alt and "0 rows see nothing" in masks(3, 2, 4).alt
+
+
+def test_a_padding_mask_the_wrong_way_round_gives_nan_only_without_padding():
+    torch.manual_seed(0)
+    mha, x = nn.MultiheadAttention(4, 1, batch_first=True), torch.randn(2, 3, 4)
+    out, weights = mha(x, x, x, key_padding_mask=padding_mask(torch.tensor([2, 3]), 3))
+    assert out[0].isfinite().all() and (weights[0, :, :2] == 0).all() and out[1].isnan().all()
+
+
+def judged(answer, name):
+    """The verdict on an answer, on fresh inputs."""
+    exercise = next(item for item in exercises("05_masking") if item.name == name)
+    key = make_key("05_masking", exercise, 100, False, getattr(lesson_05, name), 78)
+    facts = type(key.facts)(key.name, "99_test", key.facts.forbidden, key.facts.time_limit)
+    return decide(key, observe_all(answer, key.cases, facts))
+
+
+def compared(change, look):
+    """A detector that changes the future by `change(x, start)` and compares with `look(after, before, start)`."""
+
+    def leaks_future(f, x):
+        before = f(x)
+        return any(bool(look(f(change(x, start)), before, start)) for start in range(1, x.shape[1]))
+
+    return leaks_future
+
+
+def replaced(x, start):
+    return torch.cat([x[:, :start], torch.randn_like(x[:, start:])], dim=1)
+
+
+def largest(after, before, start):
+    return (after - before)[:, :start].abs().max() > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("change", "look"),
+    [
+        (lambda x, t: torch.cat([x[:, :t], x[:, t:] + 1], dim=1), largest),
+        (replaced, lambda a, b, t: (a - b)[:, :t].sum(-1).abs().max() > 1e-6),
+        (replaced, lambda a, b, t: (a - b)[:, :t].mean((0, 2)).abs().max() > 1e-6),
+        (replaced, lambda a, b, t: (a - b)[0, :t].abs().max() > 1e-6),
+        (replaced, lambda a, b, t: (a - b)[:, :t, 0].abs().max() > 1e-6),
+        (replaced, lambda a, b, t: (a - b)[:, :t].abs().max() > 1e-2),
+        (replaced, lambda a, b, t: (a.norm(dim=-1) - b.norm(dim=-1))[:, :t].abs().max() > 1e-6),
+        (replaced, lambda a, b, t: t % 2 == 1 and largest(a, b, t)),
+    ],
+    ids=["+= 1", "sums", "means", "sentence 0", "feature 0", "1e-2", "norms", "every second t"],
+)
+def test_clumsy_detectors_are_refused_and_a_careful_one_is_not(change, look):
+    assert not judged(compared(change, look), "leaks_future").passed
+    assert judged(compared(replaced, largest), "leaks_future").passed
+
+
+@pytest.mark.parametrize("fill", [-1e4, -1000.0])
+@pytest.mark.parametrize("zeroed", [True, False])
+def test_a_fill_that_a_visible_score_can_reach_is_refused_and_named(fill, zeroed):
+    def masked_softmax(scores, mask):
+        weights = torch.softmax(scores.masked_fill(~mask, fill), dim=-1)
+        return weights * mask if zeroed else weights
+
+    def fixed_causal_attention(Q, K, V):
+        scores = Q @ K.mT / Q.shape[-1] ** 0.5
+        return torch.softmax(scores.masked_fill(~causal_mask(Q.shape[-2]), fill), dim=-1) @ V
+
+    name = f"minus_{-fill:.0f}_{'filled' if zeroed else 'left'}"
+    assert judged(masked_softmax, "masked_softmax").mistake == name
+    assert judged(fixed_causal_attention, "fixed_causal_attention").mistake == f"minus_{-fill:.0f}_filled"
+
+
+def test_any_constant_fill_that_vanishes_is_right():
+    for fill in (-1e9, -math.inf, torch.finfo(torch.float32).min):
+        assert judged(lambda s, m, fill=fill: s.masked_fill(~m, fill), "mask_scores").passed
+    assert judged(lambda s, m: s.masked_fill(~m, -1000.0), "mask_scores").mistake == "minus_1000_filled"
+    assert judged(lambda s, m: s + ~m * -1e9, "mask_scores").mistake == "large_number_added"

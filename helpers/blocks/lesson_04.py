@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/04_scaling/04_scaling.py; never edited here.
-"""The finished pieces of lesson 04: Scaling: why divide by the square root of d_k."""
+"""The finished pieces of lesson 04: Scaling: why scores are divided by a square root."""
 
 import torch
 
@@ -38,6 +38,15 @@ def max_gradient(scores):
     """
     p = torch.softmax(scores, dim=-1)  # (..., N)
     return (p * (1 - p)).amax(dim=-1)  # (...)
+
+
+def weights_jacobian(q, K, divisor):
+    """How the weights softmax(Kq / divisor) of one query move when the query moves.
+
+    q (d_k,), K (T, d_k), float32 or float64, divisor a Python number > 0 -> (T, d_k), same dtype.
+    """
+    p = torch.softmax(K @ q / divisor, dim=0)  # (T,)
+    return softmax_jacobian(p) @ K / divisor  # (T, T) @ (T, d_k) -> (T, d_k)
 
 
 def head_scores(x, W_q, W_k):

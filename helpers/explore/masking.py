@@ -1,27 +1,183 @@
-"""Explorers of lesson 5."""
+"""Explorers of lesson 5: masks over words, a mask whose cells are clicked, a fill against an added number."""
 
 from __future__ import annotations
 
-import ipywidgets as widgets
+import math
 
+import ipywidgets as widgets
+import torch
+from IPython.display import HTML, display
+from matplotlib.patches import Rectangle
+
+from helpers.explore import panel as panels
 from helpers.explore.panel import panel
-from helpers.figures import masking as figures
+from helpers.figures.masking import PAD, WORDS, seen_by
+from helpers.figures.style import BLUE, RED, RED_INK, Picture, new_figure
+
+HATCHED = {"facecolor": "#F4F4F4", "edgecolor": "#A0A0A0", "hatch": "////", "linewidth": 0}
+SEEN = {"facecolor": "#4A90C4", "edgecolor": "white", "hatch": "", "linewidth": 1}
+
+
+class Masks:
+    """The mask of `new` queries over `cached` + `new` keys, the last `pads` of which are padding; at most 5 by 8."""
+
+    def __init__(self):
+        self.figure, self.ax = new_figure(7.0, 3.4)
+        self.cells = {(i, j): Rectangle((j - 0.5, i - 0.5), 1, 1) for i in range(5) for j in range(8)}
+        for cell in self.cells.values():
+            self.ax.add_patch(cell)
+        self.blind = [Rectangle((-0.5, i - 0.5), 8, 1, fill=False, edgecolor=RED, linewidth=2) for i in range(5)]
+        for frame in self.blind:
+            self.ax.add_patch(frame)
+        self.ax.set(xlim=(-0.5, 7.5), ylim=(4.55, -0.55), ylabel="query")
+        self.ax.set_yticks(range(5), ["september"] * 5)
+        self.ax.set_xticks(range(8), WORDS, fontsize=9)
+        self.title = self.ax.set_title("shape (5, 8), 40 of 40 pairs allowed, 5 rows see nothing")
+        self.ax.xaxis.tick_top()
+        self.ax.tick_params(length=0)
+        for side in self.ax.spines.values():
+            side.set_visible(False)
+
+    def __call__(self, new: int, cached: int, pads: int) -> Picture:
+        T_k = cached + new
+        pads = min(pads, T_k)
+        names = [*WORDS[: T_k - pads], *[PAD] * pads]
+        seen = seen_by(new, T_k, pads)
+        for (i, j), cell in self.cells.items():
+            cell.set_visible(i < new and j < T_k)
+            if i < new and j < T_k:
+                cell.set(**(SEEN if seen[i, j] else HATCHED))
+        for i, frame in enumerate(self.blind):
+            frame.set_visible(i < new and not bool(seen[min(i, new - 1)].any()))
+            frame.set_width(T_k)
+        self.ax.set_xticks(range(T_k), names, fontsize=9)
+        self.ax.set_yticks(range(new), names[cached:])
+        allowed, blind = int(seen.sum()), int((~seen.any(-1)).sum())
+        rows = f"{blind} row{'s see' if blind != 1 else ' sees'} nothing"
+        self.title.set_text(f"shape ({new}, {T_k}), {allowed} of {new * T_k} pairs allowed, {rows}")
+        alt = (
+            f"A mask of {new} queries and {T_k} keys, of which {cached} are cached and {pads} are padding. "
+            f"{allowed} of {new * T_k} pairs are allowed; {rows}."
+        )
+        return Picture(self.figure, alt)
 
 
 def masks():
     """Sliders for the number of queries, of cached keys and of padding."""
     panel(
-        figures.one_mask,
+        Masks(),
         new=widgets.IntSlider(value=3, min=1, max=5, description="new words"),
         cached=widgets.IntSlider(value=2, min=0, max=3, description="cached"),
         pads=widgets.IntSlider(value=1, min=0, max=8, description="padding"),
     )
 
 
+class Cells:
+    """Softmax of scores (T, T) under a mask that is given cell by cell: weights, and NaN where a row sees nothing."""
+
+    def __init__(self, tokens: list[str], scores: torch.Tensor):
+        self.tokens, self.scores = tokens, scores
+        size = len(tokens)
+        self.figure, (left, right) = new_figure(8.0, 2.9, 1, 2)
+        self.patches, self.texts = [], []
+        for ax, title in ((left, "scores under the mask"), (right, "softmax of each row")):
+            ax.set(xlim=(-0.5, size - 0.5), ylim=(size - 0.5, -0.5), title=title)
+            ax.set_xticks(range(size), tokens)
+            ax.set_yticks(range(size), tokens)
+            ax.tick_params(length=0)
+            for side in ax.spines.values():
+                side.set_visible(False)
+            places = [(i, j) for i in range(size) for j in range(size)]
+            self.patches.append({(i, j): ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1)) for i, j in places})
+            self.texts.append({(i, j): ax.text(j, i, "0.000", ha="center", va="center") for i, j in places})
+        left.set_ylabel("query")
+
+    def __call__(self, mask: torch.Tensor) -> Picture:
+        weights = torch.softmax(self.scores.masked_fill(~mask, -math.inf), dim=-1)
+        for (i, j), patch in self.patches[0].items():
+            seen, weight = bool(mask[i, j]), float(weights[i, j])
+            nan = math.isnan(weight)
+            patch.set(**(SEEN | {"facecolor": "#DCE9F5"} if seen else HATCHED))
+            self.texts[0][i, j].set_text(f"{float(self.scores[i, j]):g}" if seen else "−∞")
+            shade = (1 - 0.75 * weight, 1 - 0.4 * weight, 1 - 0.15 * weight) if not nan else "#F6D5C3"
+            self.patches[1][i, j].set(**(HATCHED if not seen and not nan else SEEN | {"facecolor": shade}))
+            self.texts[1][i, j].set_text("NaN" if nan else f"{weight:.3f}" if seen else "")
+            self.texts[1][i, j].set_color(RED_INK if nan else "black")
+        rows = (
+            f"{token}: " + ", ".join("NaN" if math.isnan(w) else f"{w:.3f}" for w in row)
+            for token, row in zip(self.tokens, weights.tolist(), strict=True)
+        )
+        return Picture(self.figure, "Weights under the mask, a row for each query. " + "; ".join(rows) + ".")
+
+
+def cells(tokens: list[str], scores: torch.Tensor):
+    """A button for each cell of the mask: click it, and the weights of its row change."""
+    size, picture = len(tokens), Cells(tokens, scores)
+    mask = torch.ones(size, size, dtype=torch.bool).tril()
+    if panels._static_page():
+        display(HTML(picture(mask)._repr_html_()))
+        return
+    page = widgets.HTML(panels._live(picture(mask).html(live=True)))
+    buttons = []
+    for i, query in enumerate(tokens):
+        for j, key in enumerate(tokens):
+            button = widgets.ToggleButton(value=bool(mask[i, j]), description=f"{query} sees {key}")
+            button.layout = widgets.Layout(width="auto", min_width="110px")
+
+            def clicked(change, i=i, j=j):
+                mask[i, j] = change["new"]
+                page.value = panels._live(picture(mask).html(live=True))
+
+            button.observe(clicked, names="value")
+            buttons.append(button)
+    grid = widgets.GridBox(
+        buttons, layout=widgets.Layout(grid_template_columns=f"repeat({size}, minmax(110px, 190px))", grid_gap="4px")
+    )
+    display(widgets.VBox([grid, page]))
+
+
+class Fill:
+    """Weights of two visible and two blocked keys when a large negative number is filled in, or added."""
+
+    def __init__(self):
+        self.figure, axes = new_figure(8.6, 3.2, columns=2, sharey=True)
+        self.bars, self.labels, self.titles, self.axes = [], [], [], axes
+        for ax in axes:
+            self.bars.append(ax.bar(range(4), [0.0] * 4, color=[BLUE, BLUE, RED, RED]))
+            self.labels.append([ax.text(i, 0, "0.731", ha="center", va="bottom", fontsize=9) for i in range(4)])
+            ax.set_xticks(range(4), ["visible\n-10000", "visible\n-10000", "blocked\n-10000", "blocked\n-10000"])
+            ax.set_ylim(0, 1.12)
+            self.titles.append(ax.set_title("−1,000,000,000 filled in: 0.731 to blocked keys", fontsize=10))
+        axes[0].set_ylabel("weight")
+
+    def __call__(self, power: int, visible: int, blocked: int) -> Picture:
+        number = -(10.0**power)
+        scores = torch.tensor([visible, visible + 1.0, blocked, blocked + 1.0])
+        hidden = torch.tensor([False, False, True, True])
+        filled = torch.softmax(torch.where(hidden, number, scores), -1)
+        added = torch.softmax(scores + hidden * number, -1)
+        ways = zip((filled, added), ("filled in", "added"), strict=True)
+        for k, (weights, way) in enumerate(ways):
+            for bar, label, weight in zip(self.bars[k], self.labels[k], weights.tolist(), strict=True):
+                bar.set_height(weight)
+                label.set_y(weight + 0.01)
+                label.set_text(f"{weight:.3g}")
+            names = ["visible", "visible", "blocked", "blocked"]
+            ticks = [f"{n}\n{s:g}" for n, s in zip(names, scores.tolist(), strict=True)]
+            self.axes[k].set_xticks(range(4), ticks)
+            self.titles[k].set_text(f"{number:,.0f} {way}: {weights[2:].sum():.3g} to blocked keys")
+        alt = (
+            f"Weights of two visible keys (scores {visible} and {visible + 1}) and two blocked ones ({blocked} and "
+            f"{blocked + 1}). With {number:,.0f} filled in, the blocked keys get {filled[2:].sum():.3g}; with the "
+            f"number added they get {added[2:].sum():.3g}."
+        )
+        return Picture(self.figure, alt)
+
+
 def fill():
     """Sliders for a large negative number and for the scores of visible and blocked keys."""
     panel(
-        figures.fill,
+        Fill(),
         power=widgets.IntSlider(value=4, min=1, max=9, description="number: −10 to the"),
         visible=widgets.IntSlider(value=0, min=-10000, max=10000, step=1000, description="visible scores"),
         blocked=widgets.IntSlider(value=2000, min=-10000, max=10000, step=1000, description="blocked scores"),

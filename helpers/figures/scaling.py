@@ -2,19 +2,59 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import torch
 
-from helpers.figures.style import BLUE, CYCLE, GREEN, ORANGE, PINK, SIGNED, Picture, heatmap, new_figure
+from helpers.figures.style import (
+    BLUE,
+    CYCLE,
+    GRAY_INK,
+    GREEN,
+    ORANGE,
+    PINK,
+    RED,
+    SIGNED,
+    SMALLEST,
+    Picture,
+    heatmap,
+    new_figure,
+)
+
+# How the entries of queries and keys start: entries from a normal distribution; nn.Linear's own start and torch.rand
+# for the two projections, with tokens whose entries have variance 1.
+STARTS = ("variance 1", "nn.Linear", "torch.rand")
+RULES = (
+    ("not divided", lambda d: 1.0, ORANGE, "o-"),
+    ("divided by √$d_k$", math.sqrt, BLUE, "s-"),
+    ("divided by $d_k$", float, GREEN, "^--"),
+)
 
 
 def random_scores(d_k: int, queries: int, keys: int, seed: int = 0) -> torch.Tensor:
     """Dot products of standard normal queries and keys of width d_k, (queries, keys), float64; own keys a query."""
+    q, k = queries_and_keys(d_k, queries, keys, seed=seed)
+    return torch.einsum("nd,nkd->nk", q, k)
+
+
+def queries_and_keys(d_k: int, queries: int, keys: int, start: str = "variance 1", width: int = 16, seed: int = 0):
+    """Queries (queries, d_k) and keys of their own for each, (queries, keys, d_k), float64.
+
+    start: one of STARTS. For the last two, tokens of `width` normal entries are projected by random weights.
+    """
     generator = torch.Generator().manual_seed(seed)
-    q = torch.randn(queries, 1, d_k, generator=generator, dtype=torch.float64)
-    k = torch.randn(queries, keys, d_k, generator=generator, dtype=torch.float64)
-    return (q * k).sum(dim=-1)
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    if start == "variance 1":
+        return normal(queries, d_k), normal(queries, keys, d_k)
+    x, y = normal(queries, width), normal(queries, keys, width)
+    W_q, W_k = (torch.rand(d_k, width, generator=generator, dtype=torch.float64) for _ in range(2))
+    if start == "nn.Linear":
+        W_q, W_k = ((2 * W - 1) / width**0.5 for W in (W_q, W_k))  # uniform between -1/√width and 1/√width
+    return x @ W_q.T, y @ W_k.T
 
 
 def largest_slope(scores: torch.Tensor) -> torch.Tensor:
@@ -22,6 +62,19 @@ def largest_slope(scores: torch.Tensor) -> torch.Tensor:
     e = torch.exp(scores - scores.amax(dim=-1, keepdim=True))
     total, others = e.sum(dim=-1), e.sum(dim=-1) - e.amax(dim=-1)
     return others / total**2
+
+
+def query_hold(scores: torch.Tensor, keys: torch.Tensor, divisor) -> torch.Tensor:
+    """Size of ∂p/∂q, the Frobenius norm of JK/c, for undivided scores (..., N), keys (..., N, d_k), p = softmax(s/c).
+
+    From the keys' own dot products, so that no (..., N, d_k) tensor is made for each divisor.
+    """
+    gram = keys @ keys.mT  # (..., N, N)
+    p = torch.softmax(scores / divisor, dim=-1)
+    # |k_i - mean|² = k_i·k_i - 2 k_i·mean + mean·mean, with mean = Σ p_j k_j
+    to_mean = torch.einsum("...ij,...j->...i", gram, p)
+    squares = gram.diagonal(dim1=-2, dim2=-1) - 2 * to_mean + (p * to_mean).sum(-1, keepdim=True)
+    return (p**2 * squares.clamp(min=0)).sum(-1).sqrt() / torch.as_tensor(divisor, dtype=p.dtype).squeeze(-1)
 
 
 def effective_tokens(weights: torch.Tensor) -> torch.Tensor:
@@ -36,15 +89,14 @@ def spread(widths=(4, 16, 64, 256), pairs: int = 10_000) -> Picture:
     for d_k, color in zip(widths, CYCLE, strict=False):
         scores = random_scores(d_k, pairs, 1).flatten()
         sd = float(scores.std())
-        label = f"$d_k$ = {d_k}: standard deviation {sd:.1f}"
-        ax.hist(
-            scores.numpy(), bins=80, range=(-50, 50), density=True, histtype="step", lw=1.8, color=color, label=label
-        )
+        look = {"bins": 80, "range": (-50, 50), "density": True, "histtype": "step", "lw": 1.8}
+        ax.hist(scores.numpy(), color=color, label=f"$d_k$ = {d_k}: standard deviation {sd:.1f}", **look)
         said.append(f"{sd:.1f} at width {d_k}")
     ax.set(xlabel="dot product q · k", ylabel="share of pairs", yticks=[], xlim=(-50, 50))
-    ax.legend(frameon=False, fontsize=10)
+    ax.legend(frameon=False)
     alt = "Histograms of dot products of random vectors, all centered at 0. The wider the vectors, the wider the "
-    return Picture(figure, alt + "histogram. Standard deviation " + ", ".join(said) + ".")
+    caption = "Figure 4.1. Dot products of random vectors: four times the width, twice the spread."
+    return Picture(figure, alt + "histogram. Standard deviation " + ", ".join(said) + ".", caption)
 
 
 def three_numbers(scores=(0.0, 1.0, 2.0), factors=(1, 3, 10)) -> Picture:
@@ -60,24 +112,29 @@ def three_numbers(scores=(0.0, 1.0, 2.0), factors=(1, 3, 10)) -> Picture:
         ax.set(title=f"scores × {factor}" if factor > 1 else "scores", xlabel="score", ylim=(0, 1.12))
         said.append(f"scores {', '.join(names)} give {', '.join(f'{w:.3f}' for w in weights)}")
     axes[0].set_ylabel("weight")
-    return Picture(figure, "Bar charts of softmax weights: " + "; ".join(said) + ".")
+    caption = "Figure 4.2. The same order, larger differences: the winner takes everything."
+    return Picture(figure, "Bar charts of softmax weights: " + "; ".join(said) + ".", caption)
 
 
 def four_divisors(scores: torch.Tensor, tokens: list[str], d_k: int = 24) -> Picture:
-    """Weights of one query's scores (T,) divided by 1, √d_k, d_k and 100, with their effective number of tokens."""
+    """Weights of one query's scores (T,) divided by 1, √d_k, d_k and 100, with entropy and words in effect."""
     names = ("divided by 1", f"divided by √{d_k}", f"divided by {d_k}", "divided by 100")
     divisors = (1, math.sqrt(d_k), d_k, 100)
-    figure, axes = new_figure(9.2, 3.2, 1, 4, sharey=True)
+    figure, axes = new_figure(8.6, 3.3, 1, 4, sharey=True)
     said = []
     for ax, name, c, color in zip(axes, names, divisors, (ORANGE, BLUE, GREEN, PINK), strict=True):
         weights = torch.softmax(scores / c, dim=0)
         bars = ax.barh(tokens, weights.tolist(), color=color)
         ax.bar_label(bars, [f"{w:.2f}" for w in weights.tolist()], fontsize=9, padding=2)
-        effective = float(effective_tokens(weights))
-        ax.set(title=f"{name}\n{effective:.1f} tokens in effect", xlim=(0, 1.25), xticks=[0, 0.5, 1], xlabel="weight")
-        said.append(f"{name}: " + ", ".join(f"{t} {w:.2f}" for t, w in zip(tokens, weights.tolist(), strict=True)))
+        entropy = float(torch.special.entr(weights).sum())
+        title = f"{name}\nH = {entropy:.2f} nats,\n{math.exp(entropy):.1f} words in effect"
+        ax.set(xlim=(0, 1.3), xticks=[0, 0.5, 1], xlabel="weight")
+        ax.set_title(title, fontsize=10)
+        listed = ", ".join(f"{t} {w:.2f}" for t, w in zip(tokens, weights.tolist(), strict=True))
+        said.append(f"{name}: {listed}; entropy {entropy:.2f}")
     axes[0].invert_yaxis()
-    return Picture(figure, "Attention weights of one word. " + ". ".join(said) + ".")
+    caption = "Figure 4.3. What the word “is” sees, with its scores divided by four numbers."
+    return Picture(figure, "Attention weights of one word. " + ". ".join(said) + ".", caption)
 
 
 def two_jacobians() -> Picture:
@@ -93,26 +150,77 @@ def two_jacobians() -> Picture:
         "Two softmax Jacobians as heat maps. For p = 0.5, 0.25, 0.25 the diagonal is 0.2500, 0.1875, 0.1875, the rest "
         "-0.1250 or -0.0625. For p = 0.98, 0.01, 0.01 all entries are small: 0.0196, 0.0099, 0.0099 on the diagonal."
     )
-    return Picture(figure, alt)
+    return Picture(figure, alt, "Figure 4.4. How the weights answer the scores: undecided, and nearly decided.")
 
 
-def slopes_against_width(widths=(1, 4, 16, 64, 256, 1024), keys: int = 6, queries: int = 500) -> Picture:
-    """Median of the largest slope of softmax against the width, without scaling and with two divisors."""
-    figure, ax = new_figure(6.8, 3.8)
-    rules = [
-        ("not divided", lambda d: 1.0, ORANGE, "o-"),
-        ("divided by √$d_k$", math.sqrt, BLUE, "s-"),
-        ("divided by $d_k$", float, GREEN, "^--"),
-    ]
-    ends = []
-    for name, divisor, color, style in rules:
-        slopes = [float(largest_slope(random_scores(d, queries, keys) / divisor(d)).median()) for d in widths]
-        ax.plot(widths, slopes, style, color=color, label=name)
-        ends.append(f"{name.replace('$', '')}: {slopes[0]:.2f} at width {widths[0]}, {slopes[-1]:.2g} at {widths[-1]}")
-    ax.axhline(0.25, color="gray", lw=1, ls=":")
-    ax.text(widths[0], 0.42, "1/4, the most there can be", fontsize=9, color="dimgray")
-    ax.set(xscale="log", yscale="log", ylim=(1e-8, 2), xlabel="width $d_k$", ylabel="largest slope of softmax (median)")
+@functools.lru_cache(maxsize=4)
+def hold_against_width(widths=(1, 4, 16, 64, 256, 1024), keys: int = 6, queries: int = 400):
+    """{rule: (median slopes, median |∂p/∂q|, mean |∂p/∂q|), each a list over the widths}, entries of variance 1."""
+    found = {name: ([], [], []) for name, *_ in RULES}
+    for d in widths:
+        q, K = queries_and_keys(d, queries, keys)
+        scores = torch.einsum("nd,nkd->nk", q, K)
+        for name, divisor, *_ in RULES:
+            slopes, middle, mean = found[name]
+            hold = query_hold(scores, K, divisor(d))
+            slopes.append(float(largest_slope(scores / divisor(d)).median()))
+            middle.append(float(hold.median()))
+            mean.append(float(hold.mean()))
+    return found
+
+
+def slopes_against_width(widths=(1, 4, 16, 64, 256, 1024)) -> Picture:
+    """Against the width: the largest slope of softmax, and the size of ∂p/∂q, undivided and with two divisors."""
+    figure, (left, right) = new_figure(8.6, 3.8, 1, 2)
+    found = hold_against_width(widths)
+    said = []
+    for name, _, color, style in RULES:
+        slopes, hold, _ = found[name]
+        left.plot(widths, slopes, style, color=color, label=name)
+        right.plot(widths, hold, style, color=color, label=name)
+        listed = ", ".join(f"{h:.2g} at {d}" for d, h in zip(widths, hold, strict=True))
+        said.append(f"{name.replace('$', '')}: slope {slopes[-1]:.2g} at width {widths[-1]}, size of ∂p/∂q {listed}")
+    left.axhline(0.25, color="gray", lw=1, ls=":")
+    left.text(widths[0], 0.32, "1/4, the most there can be", fontsize=SMALLEST, color=GRAY_INK)
+    left.set_title("slope of softmax alone")
+    right.set_title("the whole way: size of ∂p/∂q")
+    for ax in (left, right):
+        ax.set(xscale="log", yscale="log", ylim=(1e-5, 3), xlabel="width $d_k$")
+        ax.set_xticks(widths, widths)
+        ax.minorticks_off()
+    left.legend(frameon=False, loc="lower left")
+    caption = "Figure 4.5. Medians over 400 queries. Only over the square root of the width is the right line flat."
+    return Picture(figure, "Two charts against the width. " + "; ".join(said) + ".", caption)
+
+
+def starts_against_width(widths=(4, 16, 64, 256, 1024), keys: int = 8, queries: int = 300) -> Picture:
+    """Mean of the largest of eight weights against the width, for three starts, undivided and over the square root."""
+    figure, ax = new_figure(7.4, 3.8)
+    names = {
+        "variance 1": "entries of variance 1",
+        "nn.Linear": "nn.Linear's start",
+        "torch.rand": "torch.rand: all positive",
+    }
+    said = []
+    for start, color in zip(STARTS, (ORANGE, GREEN, RED), strict=True):
+        lines = ([], [])
+        for d in widths:
+            q, K = queries_and_keys(d, queries, keys, start)
+            scores = torch.einsum("nd,nkd->nk", q, K)
+            for line, c in zip(lines, (1, math.sqrt(d)), strict=True):
+                line.append(float(torch.softmax(scores / c, dim=-1).amax(-1).mean()))
+        ax.plot(widths, lines[0], "o-", color=color, label=f"{names[start]}, not divided")
+        ax.plot(widths, lines[1], "s--", color=color, label=f"{names[start]}, divided by √$d_k$")
+        raw, divided = (", ".join(f"{w:.2f}" for w in line) for line in lines)
+        said.append(f"{names[start]}: not divided {raw}; divided {divided}")
+    ax.axhline(1 / keys, color="gray", lw=1, ls=":")
+    ax.text(widths[0], 0.06, "1/8, all alike", fontsize=SMALLEST, color=GRAY_INK)
+    ax.set(xscale="log", ylim=(0, 1.05), xlabel="width $d_k$", ylabel="largest of 8 weights (mean)")
     ax.set_xticks(widths, widths)
     ax.minorticks_off()
-    ax.legend(frameon=False, loc="lower left")
-    return Picture(figure, f"Largest slope of softmax over {keys} keys against width. " + "; ".join(ends) + ".")
+    ax.legend(frameon=False, fontsize=SMALLEST, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    alt = (
+        f"Largest of eight attention weights against the widths {', '.join(map(str, widths))}. " + "; ".join(said) + "."
+    )
+    caption = "Figure 4.6. Three starts: the division makes the two good ones flat, and cannot mend the third."
+    return Picture(figure, alt, caption)

@@ -1,35 +1,59 @@
 # %% [markdown]
-# # 4. Scaling: why divide by √d_k
+# # 4. Scaling: why scores are divided by a square root
 #
-# **Goal:** know why attention divides its scores by $\sqrt{d_k}$, what goes wrong without it, and how to notice when
-# somebody's code does it wrongly. **Time:** about 75 minutes.
+# **Goal:** know why attention divides its scores by the square root of the head's width, what goes wrong without it or
+# with too much of it, and how to notice when somebody's code gets it wrong.
 #
-# The formula of attention holds one number that looks like an afterthought:
+# **Time:** about 80 minutes.
+#
+# Attention is one formula, and one number in it looks like an afterthought:
 #
 # $$\text{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right)V$$
 #
-# You made $QK^\top$ in lesson 3. This lesson is about the square root below it.
+# You made $QK^\top$ in lesson 3. This lesson is about what stands below it.
+
+# %% tags=["setup"]
+# (empty: the build puts the set-up cell here)
+
+# %%
+import math
+
+import torch
+from torch import nn
+
+from helpers import at_work, check, or_given, translator
+from helpers.explore import scaling as explore
+from helpers.figures import scaling as figures
+from helpers.figures.transformer_map import transformer_map
+
+# %%
+transformer_map("04_scaling")
+
+# %% [markdown]
+# We are inside an attention block, between the scores that you made and the softmax that will turn them into weights.
 
 # %% [markdown]
 # ## You need
 #
 # - queries, keys and their scores: [lesson 3](../03_query_key/03_query_key.ipynb);
 # - the dot product as a measure of likeness: [lesson 1](../01_token_embedding/01_token_embedding.ipynb);
-# - variance: the mean squared distance from the mean. Its root is the standard deviation. Where terms are independent,
-#   their variances add.
+# - variance, the mean squared distance from the mean. Its root is the standard deviation, which we also call the
+#   *spread*. Where terms are independent, their variances add.
 #
-# Two questions to warm up. Answer before you open them.
+# Two questions to warm up. Answer before you unfold.
 #
-# <details><summary>Lesson 3: Q is (2, 5, 6), K is (2, 7, 6). Which shape has QKᵀ, and which axis is summed away?</summary>
+# <details><summary>Lesson 3: Q is (2, 5, 6) and K is (2, 7, 6). What shape do the scores have, and which axis is summed
+# away?</summary>
 #
-# (2, 5, 7): in each of 2 sequences, 5 queries meet 7 keys. The last axis, of width 6, is summed away. Each score is a
+# (2, 5, 7): in each of 2 sequences, 5 queries meet 7 keys. The last axis, of width 6, is summed away: each score is a
 # sum of 6 products.
 #
 # </details>
 #
-# <details><summary>Lesson 1: make both vectors twice as long. What happens to their dot product, to their cosine?</summary>
+# <details><summary>Lesson 1: make both vectors twice as long. What happens to their dot product, and to their
+# cosine?</summary>
 #
-# The dot product becomes four times as large. The cosine stays: it has divided the lengths out.
+# The dot product becomes four times as large. The cosine stays as it is, because the lengths have been divided out.
 #
 # </details>
 #
@@ -45,22 +69,9 @@
 #   inside a float64 answer is no mistake.
 # - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
 # - **Forbidden** lists library calls that would be the whole answer. Using one gets no points and a message that names
-#   it. This lesson forbids nothing: `torch.softmax` is a tool here, and lesson 6 builds it.
+#   it.
 #
 # </details>
-
-# %% tags=["setup"]
-# (empty: the build puts the set-up cell here)
-
-# %%
-import math
-
-import torch
-from torch import nn
-
-from helpers import check, progress
-from helpers.explore import scaling as explore
-from helpers.figures import scaling as figures
 
 # %% [markdown]
 # ## A dot product spreads as it widens
@@ -72,11 +83,10 @@ from helpers.figures import scaling as figures
 # |---|---|---|---|---|---|
 # | outcomes | 1 | 4 | 6 | 4 | 1 |
 #
-# The mean is 0, so the variance is the mean square:
-# $\frac{1\cdot16 + 4\cdot4 + 6\cdot0 + 4\cdot4 + 1\cdot16}{16} = \frac{64}{16} = 4$. That is the width.
-# The standard deviation is its root, 2.
+# The mean is 0, so the variance is the mean square: $\frac{1\cdot16 + 4\cdot4 + 6\cdot0 + 4\cdot4 + 1\cdot16}{16} =
+# \frac{64}{16} = 4$. That is the width. The standard deviation is its root, 2.
 #
-# **Predict before you run.** Now take random vectors from a normal distribution instead. Width 4 is a sum of four small
+# **Predict before you run.** Now take the entries from a normal distribution instead. Width 4 is a sum of four small
 # products, width 16 a sum of sixteen. *By what factor does the spread grow each time the width grows four times?*
 # Write your guess down, then run the cell.
 
@@ -91,8 +101,14 @@ for d_k in (4, 16, 64, 256):
 figures.spread()
 
 # %% [markdown]
-# It doubles. A sum of four times as many terms is not four times as wide, because pluses and minuses cancel: it is
-# $\sqrt{4}$ times as wide. In symbols, for independent entries with mean 0 and variance 1,
+# <details><summary>Answer</summary>
+#
+# It doubles. A sum of four times as many terms is not four times as wide, because pluses and minuses cancel. It is
+# $\sqrt{4}$ times as wide.
+#
+# </details>
+#
+# In symbols, for independent entries with mean 0 and variance 1,
 #
 # $$\operatorname{Var}(q\cdot k) = \sum_{i=1}^{d_k}\operatorname{Var}(q_i k_i) = d_k \cdot 1 = d_k,
 # \qquad \text{standard deviation } \sqrt{d_k}.$$
@@ -100,13 +116,13 @@ figures.spread()
 # One product has variance 1 because $\operatorname{E}[q_i^2 k_i^2] = \operatorname{E}[q_i^2]\operatorname{E}[k_i^2] =
 # 1$. This is footnote 4 of the paper, and it is all that the square root says.
 #
-# Here intuition stops and mathematics begins: *independent*, *mean 0* and *variance 1* are assumptions. They describe a
-# fresh network with well chosen starting weights. We come back to what they leave out.
+# Here intuition stops and assumptions begin: *independent*, *mean 0*, *variance 1*. They describe a fresh network with
+# well chosen starting weights. Below we break them on purpose.
 
 # %% [markdown]
 # ## Exercise 4.1 `score_variance`
 #
-# Difficulty ●○○○○ · Importance ●●●○○ · 5 minutes · 12 points
+# Difficulty ●○○○○ · Importance ●●●○○ · 5 minutes · 10 points
 #
 # First an instrument to measure with. With $S = QK^\top$ and $n$ the number of *all* entries of $S$, over all leading
 # dimensions together,
@@ -153,16 +169,22 @@ check(score_variance)
 #
 # $$\operatorname{Var}\!\left(\frac{q\cdot k}{c}\right) = \frac{d_k}{c^2}.$$
 #
-# Which $c$ makes this 1, whatever the width? On paper, with the coin tosses of width 4: divide the scores −4, −2, 0, 2,
-# 4 by 2 and you get −2, −1, 0, 1, 2. Their variance is $\frac{1\cdot4+4\cdot1+0+4\cdot1+1\cdot4}{16} = 1$.
+# *Which $c$ makes this 1, whatever the width?*
 #
-# So the divisor is the standard deviation, $c=\sqrt{d_k}$, and not the variance. Nothing is learned and nothing is
-# measured: it is a constant that depends on the shape alone.
+# <details><summary>Answer</summary>
+#
+# $c = \sqrt{d_k}$, the standard deviation; not $d_k$, the variance. On paper, with the coin tosses of width 4: divide
+# the scores −4, −2, 0, 2, 4 by 2 and you get −2, −1, 0, 1, 2. Their variance is
+# $\frac{1\cdot4+4\cdot1+0+4\cdot1+1\cdot4}{16} = 1$.
+#
+# </details>
+#
+# Nothing is learned here and nothing is measured. The divisor is a constant that depends on the shape alone.
 
 # %% [markdown]
 # ## Exercise 4.2 `scaled_scores`
 #
-# Difficulty ●○○○○ · Importance ●●●●● · 5 minutes · 20 points
+# Difficulty ●○○○○ · Importance ●●●●● · 5 minutes · 16 points
 #
 # $$\text{scaled\_scores}(Q, K) = \frac{QK^\top}{\sqrt{d_k}}$$
 #
@@ -198,13 +220,21 @@ check(scaled_scores)
 # queries before they meet the keys. Do not write into Q itself.
 #
 # </details>
+#
+# The first cell again, with your division in it. The last column should stand still.
+
+# %%
+torch.manual_seed(0)
+for d_k in (4, 16, 64, 256):
+    Q, K = torch.randn(100, d_k), torch.randn(100, d_k)  # (T_q, d_k), (T_k, d_k)
+    print(f"width {d_k:3d}   spread {or_given(scaled_scores)(Q, K).std().item():.2f}")  # of (T_q, T_k) scores
 
 # %% [markdown]
 # ## Softmax in three numbers
 #
-# Does spread matter, if only the order of the scores counts? It matters because of what comes next. `torch.softmax`
-# turns scores into weights that are positive and add up to 1. Lesson 6 opens it; here it is a tool. By hand, for the
-# scores 0, 1, 2:
+# Why should spread matter, if only the order of the scores counts? It matters because of what comes next.
+# `torch.softmax` turns scores into weights that are positive and add up to 1. Lesson 6 opens it; here it is a tool. By
+# hand, for the scores 0, 1, 2:
 #
 # | score | $e^{\text{score}}$ | weight |
 # |---|---|---|
@@ -213,23 +243,18 @@ check(scaled_scores)
 # | 2 | 7.389 | 7.389 / 11.107 = 0.665 |
 # | sum | 11.107 | 1.000 |
 #
-# Softmax looks at *differences* of scores, through an exponential. Make all scores ten times larger and the order
-# stays, but the winner takes everything:
-
-# %%
-scores = torch.tensor([0.0, 1.0, 2.0])
-print(torch.softmax(scores, dim=0))
-print(torch.softmax(10 * scores, dim=0))
+# Softmax looks at *differences* of scores, through an exponential. Make all scores three times as large, or ten times:
+# the order stays, and the winner takes everything.
 
 # %%
 figures.three_numbers()
 
 # %% [markdown]
-# This is **saturation**. The scores of a head of width 64 spread by 8 before anything was learned, so it has decided
-# where to look by the accident of its random weights.
+# This is **saturation**. Before anything is learned, the scores of a head of width 64 spread by 8. It has decided where
+# to look by the accident of its random weights.
 
 # %% [markdown]
-# ## The word *is*, with four divisors
+# ## One word, four divisors
 #
 # The running sentence of lesson 1: *Life is short, eat dessert first*. Embeddings of width 16, queries and keys of
 # width 24, all random. The scores of *is* are those that you met in lesson 3.
@@ -238,7 +263,7 @@ figures.three_numbers()
 torch.manual_seed(123)
 tokens = ["Life", "is", "short", "eat", "dessert", "first"]
 embedding = nn.Embedding(6, 16)
-W_query, W_key, W_value = torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
+W_query, W_key = torch.rand(24, 16), torch.rand(24, 16)
 x = embedding(torch.tensor([0, 4, 5, 2, 1, 3])).detach()  # (6, 16)
 
 # %%
@@ -248,15 +273,14 @@ scores_is = keys @ query_is  # (6,)
 print(" ".join(f"{score:.4f}" for score in scores_is.tolist()))
 
 # %% [markdown]
-# Now weights. The notebook that this example is from divides by $\sqrt{24} \approx 4.9$, and carries two other divisors
-# in comments: 24 and 100. The comment on the last one is that arbitrary is not good. Let us run all of them.
-
-# %%
-for name, divisor in [("1", 1), ("√24", 24**0.5), ("24", 24), ("100", 100)]:
-    weights = torch.softmax(scores_is / divisor, dim=0)  # (6,)
-    entropy = torch.special.entr(weights).sum()  # ()
-    row = " ".join(f"{weight:.4f}" for weight in weights.tolist())
-    print(f"/ {name:4}{row}   entropy {entropy:.2f}, {entropy.exp():.1f} tokens in effect")
+# What does *is* see if these are divided by 1, by $\sqrt{24} \approx 4.9$, by 24, by 100? To compare, we need one
+# number that says how undecided a list of weights is. That is **entropy**,
+#
+# $$H = -\sum_i p_i \ln p_i .$$
+#
+# On paper, for three words with weights $p = (\frac12, \frac14, \frac14)$: $H = \frac12\ln 2 + 2\cdot\frac14\ln 4 =
+# 1.04$, in units called *nats*. Its exponential counts **words in effect**: $e^{1.04} = 2.8$, a little less than three.
+# It is 1 when one word has everything, and 3 when all three share alike.
 
 # %%
 figures.four_divisors(scores_is, tokens)
@@ -265,57 +289,80 @@ figures.four_divisors(scores_is, tokens)
 # Undivided, *is* sees *eat* and nothing else. Over 24 or 100 it sees everybody alike, which is no attention at all.
 # $\sqrt{24}$ leaves a preference and keeps the others in sight.
 #
-# So what is wrong with 100? Not that it is arbitrary: at width 10,000 it would be exactly right. It is wrong because it
-# **does not move with the width**. A divisor is good when the spread after it is the same for every width, and only
-# $\sqrt{d_k}$ (times a constant) does that.
+# *So what is wrong with 100? Is it that the number is arbitrary?*
 #
-# **Entropy in one sentence.** $H = -\sum_i p_i \ln p_i$ measures how undecided a weight vector is. By hand, for $p =
-# (\frac12, \frac14, \frac14)$: $H = \frac12\ln 2 + 2\cdot\frac14\ln 4 = 1.04$ nats. Its exponential counts tokens in
-# effect: $e^{1.04} = 2.8$, a little less than three. It is 1 when one token has everything and $T$ when all share
-# alike.
+# <details><summary>Answer</summary>
+#
+# No: at width 10,000 it would be exactly right. It is wrong because it does not move with the width. A divisor is good
+# when the spread after it is the same at every width, and only $\sqrt{d_k}$ (times a constant) does that.
+#
+# </details>
 
 # %% [markdown]
 # ## Temperature
 #
 # A divisor of scores has an older name, from physics: **temperature**.
 #
-# $$p = \text{softmax}(s / \tau), \qquad \tau \to 0: \text{the best token takes all}, \qquad
-# \tau \to \infty: \text{all tokens alike}.$$
+# $$p = \text{softmax}(s / \tau), \qquad \tau \to 0: \text{the best word takes all}, \qquad
+# \tau \to \infty: \text{all words alike}.$$
 #
-# So $1/\sqrt{d_k}$ is a temperature of $\sqrt{d_k}$. It warms wide heads as much as their width cooled them. Move the
-# slider from cold to hot. At which temperature does *is* have two tokens in effect? At which five?
+# So dividing by $\sqrt{d_k}$ sets a temperature that rises with the width. Move the slider from cold to hot. *At which
+# temperature does *is* have two words in effect? At which five?*
 
 # %%
 explore.temperature(scores_is, tokens, start=math.sqrt(24))
 
 # %% [markdown]
+# <details><summary>Answer</summary>
+#
+# Two at about 3.3, five at about 11.6. At $\sqrt{24} = 4.9$ it has 2.9.
+#
+# </details>
+
+# %% [markdown]
 # ## How a weight answers a score
 #
-# A saturated head could be mended by training, if training reached it. Whether it does is a question of slopes: if
+# A head that has decided wrongly could be mended by training, if training reached it. That is a question of slopes: if
 # score $s_j$ moves a little, how far does weight $p_i$ move? There are $N$ weights and $N$ scores, so the answer is a
-# table of $N \times N$ slopes, the **Jacobian**:
+# table of $N \times N$ slopes, the **Jacobian**. Two lines derive it. With $Z = \sum_k e^{s_k}$,
 #
-# $$\frac{\partial p_i}{\partial s_j} = \begin{cases} p_i(1 - p_i) & i = j \\ -p_i\,p_j & i \ne j \end{cases}
-# \qquad\text{in one line: } \operatorname{diag}(p) - p\,p^\top .$$
+# $$\ln p_i = s_i - \ln Z, \qquad \frac{\partial \ln Z}{\partial s_j} = \frac{e^{s_j}}{Z} = p_j,$$
 #
-# **On paper**, for $p = (\frac12, \frac14, \frac14)$: the first row is $(\frac14, -\frac18, -\frac18)$. It adds up to
-# 0, as every row does: raise all scores alike and nothing moves. Now do $p = (1, 0, 0)$. Every entry is 0.
+# $$\frac{\partial p_i}{\partial s_j} = p_i\,\frac{\partial \ln p_i}{\partial s_j} = p_i\,(\delta_{ij} - p_j),
+# \qquad\text{as one table: } J = \operatorname{diag}(p) - p\,p^\top .$$
+#
+# ($\delta_{ij}$ is 1 if $i = j$, else 0.) So $p_i(1-p_i)$ stands on the diagonal and $-p_i p_j$ beside it.
+#
+# **On paper**, for the three words with $p = (\frac12, \frac14, \frac14)$: the first row is $(\frac14, -\frac18,
+# -\frac18)$. It adds up to 0, as every row does: raise all scores alike and nothing moves. Now do $p = (1, 0, 0)$.
+#
+# <details><summary>Answer</summary>
+#
+# Every entry is 0. A word that has everything cannot get more, and one that has nothing gets nothing.
+#
+# </details>
+#
+# Autograd agrees with the paper. Scores that give these weights are $\ln 2, 0, 0$:
+
+# %%
+s = torch.tensor([math.log(2), 0.0, 0.0])
+torch.autograd.functional.jacobian(lambda s: torch.softmax(s, dim=0), s)  # (3 weights, 3 scores)
 
 # %%
 figures.two_jacobians()
 
 # %% [markdown]
-# The right table is a head that has nearly decided. Whatever the loss wants, the message to the scores is multiplied by
-# this table on its way back, and so nearly erased. $W_Q$ and $W_K$ hear almost nothing.
+# The right table belongs to a head that has nearly decided. Whatever the loss wants from the weights, its message is
+# multiplied by this table on its way to the scores. Little of it arrives.
 
 # %% [markdown]
 # ## Exercise 4.3 `softmax_jacobian`
 #
-# Difficulty ●●●○○ · Importance ●●●●○ · 10 minutes · 16 points
+# Difficulty ●●●○○ · Importance ●●●●○ · 10 minutes · 14 points
 #
 # `p (..., N)`, probability vectors along the last axis → `(..., N, N)`, with entry
 #
-# $$J_{ij} = p_i\,(\delta_{ij} - p_j), \qquad \delta_{ij} = 1 \text{ if } i = j \text{, else } 0 .$$
+# $$J_{ij} = p_i\,(\delta_{ij} - p_j) .$$
 #
 # The argument holds probabilities already. Some may be exactly 0 or 1.
 
@@ -352,15 +399,21 @@ check(softmax_jacobian)
 # %% [markdown]
 # ## Exercise 4.4 `max_gradient`
 #
-# Difficulty ●●●○○ · Importance ●●●○○ · 10 minutes · 16 points
+# Difficulty ●●○○○ · Importance ●●●○○ · 8 minutes · 12 points
 #
-# One number that says how much a row of scores can still learn: the largest absolute entry of its softmax Jacobian.
+# One number for how far a row of weights can still be moved by its scores: the largest absolute entry of the Jacobian.
 #
 # $$\text{max\_gradient}(s) = \max_{i,j} \left|\frac{\partial p_i}{\partial s_j}\right|, \qquad p = \text{softmax}(s)$$
 #
 # `scores (..., N)` → `(...)`: one number for each vector of scores, right for scores up to ±10,000. The largest entry
-# lies on the diagonal (can you see why $p_i p_j$ is never above $p_i(1-p_i)$?). It is never above $\frac14$.
-# `torch.softmax` is allowed.
+# lies on the diagonal, and it is never above $\frac14$. `torch.softmax` is allowed.
+#
+# <details><summary>Why on the diagonal, and why never above one quarter?</summary>
+#
+# Beside the diagonal stands $p_i p_j$. All weights add up to 1, so $p_j \le 1 - p_i$, and $p_i p_j \le p_i(1 - p_i)$.
+# The product $p(1-p)$ of a number and what it lacks to 1 is largest at one half, where it is $\frac14$.
+#
+# </details>
 
 
 # %% nbgrader={"solution": "max_gradient"}
@@ -393,114 +446,179 @@ check(max_gradient)
 # </details>
 
 # %% [markdown]
-# ## What the width does to the slope
+# ## The factor that the usual story leaves out
 #
-# Now all parts meet. For each width: 500 random queries, six keys each, and the median of the largest slope.
+# The usual story ends here: large scores, flat softmax, no learning. It is not wrong, but it is not finished. Training
+# does not move scores. It moves $W_Q$ and $W_K$, and they reach the weights through the query and the keys. Follow one
+# query, whose scores are $s = Kq/c$:
+#
+# $$\underbrace{\frac{\partial p}{\partial q}}_{T \times d_k} = \underbrace{J}_{T \times T}\;
+# \underbrace{\frac{\partial s}{\partial q}}_{T \times d_k} = \frac{J K}{c} .$$
+#
+# There are two factors. A large divisor $c$ makes the first one better, for softmax is not saturated. It makes the
+# second one worse, for a step of $q$ moves the scores less. So which wins?
+#
+# **On paper.** Our three words again, $p = (\frac12, \frac14, \frac14)$. Let their keys be $(4, 0)$, $(0, 4)$ and
+# $(0, 0)$, and $c = 2$. What a row of $JK$ says is plain once it is written out:
+#
+# $$(JK)_i = p_i\,(k_i - \bar k), \qquad \bar k = \sum_j p_j k_j = (2, 1).$$
+#
+# A query that leans toward key $i$, *away from what the head sees on average*, raises weight $i$. The rows of $JK/c$
+# are
+#
+# | word | $p_i$ | $k_i - \bar k$ | row of $JK/2$ |
+# |---|---|---|---|
+# | first | 1/2 | (2, −1) | (0.5, −0.25) |
+# | second | 1/4 | (−2, 3) | (−0.25, 0.375) |
+# | third | 1/4 | (−2, −1) | (−0.25, −0.125) |
+#
+# *What do the columns add up to, and why?*
+#
+# <details><summary>Answer</summary>
+#
+# To 0. The three weights always add up to 1, so whatever one of them gains the others lose.
+#
+# </details>
+
+# %% [markdown]
+# ## Exercise 4.5 `weights_jacobian`
+#
+# Difficulty ●●●○○ · Importance ●●●●○ · 10 minutes · 14 points
+#
+# How do the weights $p = \text{softmax}(Kq/\text{divisor})$ move with the query?
+#
+# $$\text{weights\_jacobian}(q, K, \text{divisor}) = \frac{\bigl(\operatorname{diag}(p) - p\,p^\top\bigr) K}
+# {\text{divisor}}$$
+#
+# `q (d_k,)`, `K (T, d_k)`, `divisor` a Python number above 0 → `(T, d_k)`: a row for each weight, a column for each
+# entry of the query. Right for scores $Kq/\text{divisor}$ up to ±10,000. No leading dimensions here.
+#
+# Forbidden: autograd in every form. `torch.softmax` is allowed, and so is your `softmax_jacobian`.
+
+
+# %% nbgrader={"solution": "weights_jacobian"}
+def weights_jacobian(q, K, divisor):
+    """How the weights softmax(Kq / divisor) of one query move when the query moves.
+
+    q (d_k,), K (T, d_k), float32 or float64, divisor a Python number > 0 -> (T, d_k), same dtype.
+    """
+    ### BEGIN SOLUTION
+    p = torch.softmax(K @ q / divisor, dim=0)  # (T,)
+    return softmax_jacobian(p) @ K / divisor  # (T, T) @ (T, d_k) -> (T, d_k)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "weights_jacobian"}
+check(weights_jacobian)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Two steps: the weights that the head really uses, then the formula. Try the three words of the table above: the query
+# $(\frac12\ln 2, 0)$ gives them their weights.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# The divisor comes in twice: once on the way from the query to the weights, and once in the slope of the scores.
+#
+# </details>
+#
+# **Predict before you run.** The query of *is*, with the four divisors of Figure 4.3. *With which one does a small step
+# of the query move the weights most?* The cell asks autograd, so that you can compare with your own function.
+
+# %%
+for name, c in [("1", 1), ("√24", 24**0.5), ("24", 24), ("100", 100)]:
+    moves = torch.autograd.functional.jacobian(lambda q, c=c: torch.softmax(keys @ q / c, dim=0), query_is)  # (6, 24)
+    print(f"divided by {name:4} size of ∂p/∂q {moves.norm().item():.3f}")
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# With $\sqrt{24}$: 0.533. Undivided softmax is nearly shut (0.033). Over 100 it is wide open, but a step of the query
+# moves the scores so little that hardly anything arrives either (0.037).
+#
+# </details>
+
+# %% [markdown]
+# ## What the width does to learning
+#
+# Now for all widths. Each point below stands for 400 random queries with six keys each, entries of variance 1. On the
+# left is the slope of softmax alone, on the right the whole way from the query to the weights.
 
 # %%
 figures.slopes_against_width()
 
 # %% [markdown]
-# Read the orange line: at width 64, which real heads have, the typical row has lost nine tenths of its slope. At width
-# 1024 it is gone. (The *median* vanishes like that. The *mean* shrinks more slowly, because a few rows are close races
-# between two keys, and those can still learn. So a model without scaling is slowed, not stopped.)
+# Read the right picture from left to right.
 #
-# The blue line stays near its best at every width. So the chain of reasons is
+# - **Divided by the square root of the width**, the line is flat. A query of any width can move its weights equally
+#   well. That is what the square root is for.
+# - **Not divided**, it first rises: keys get longer, and softmax is not shut yet. At width 64, which real heads have,
+#   the
+#   typical query still moves its weights two thirds as far as with the division. Then the line falls off a cliff: 0.01
+#   at 256, nothing at 1024. The left picture alone would have you believe that width 64 is nearly lost.
+# - **Divided by the width itself**, softmax stays open, and the query still loses its hold: 0.01 at width 1024. Too
+#   large
+#   a divisor starves learning as surely as none.
 #
-# > width → variance $d_k$ → scores of size $\sqrt{d_k}$ → saturated softmax → slopes near 0 → queries and keys that
-# > learn nothing.
+# The points are *medians*. The *mean* of the undivided line stays near 1 at every width from 64 on, because a few
+# queries are close races between two keys, and those get huge steps. So an undivided wide head does not simply stop
+# learning. Most of its queries stand still, and a few jump.
 #
-# Divide by $\sqrt{d_k}$ and the chain breaks at its first link. The paper puts it as a suspicion. You have measured it.
+# The paper only suspects it ("we suspect that for large values of $d_k$ …"). You can see how large is large: with
+# entries of variance 1, somewhere between 64 and 256.
+
+# %% [markdown]
+# ## Starting weights: the other half of the bargain
 #
-# Find the best divisor yourself. Set a width, then move the divisor until the slope is largest. Is it always near the
-# dotted line, and on which side?
+# The rule promises a spread of 1 for entries of variance 1. Who promises the entries?
+#
+# - `nn.Linear` starts with weights so small that the entries of $q$ and $k$ have variance $\frac13$ if those of $x$
+#   have
+#   variance 1. The scores then spread by a third of $\sqrt{d_k}$, and the trouble comes at nine times the width.
+# - `torch.rand`, in the running example, gives weights between 0 and 1, all positive. The 24 entries of one query then
+#   lean to the same side, and so do those of one key. Their products do not cancel: all 36 scores spread by 54.3, where
+#   the rule promises 4.9. Even over $\sqrt{24}$ four of the six words give more than 0.96 of their weight to one word.
+#   We
+#   chose *is* because it is not one of them.
+
+# %%
+figures.starts_against_width()
+
+# %% [markdown]
+# The division repairs the width, not the starting weights. Undivided, a head gets by on the luck of a small width and a
+# small start. Divided, it works the same at every size, and that is what a good recipe does.
+#
+# Now you: set a width and a start, then move the divisor until the query has the best hold on its weights (right
+# picture, blue). *Is the best divisor always near the dotted line? On which side of it is the best place for the slope
+# of softmax alone (green)?*
 
 # %%
 explore.width_and_divisor()
 
 # %% [markdown]
-# ## Where the argument is loose
+# <details><summary>Answer</summary>
 #
-# **"It keeps the Euclidean length of the weight vectors about the same."** One of this course's sources gives this as
-# the reason. Which vectors? The rows of $W_Q$ and $W_K$ are not touched by the division, nor is $q$, whose length is
-# about $\sqrt{d_k}$ before and after. What about the attention weights? Measure:
-
-# %%
-torch.manual_seed(0)
-for d_k in (16, 256):
-    q, K = torch.randn(1000, d_k), torch.randn(1000, 6, d_k)
-    s = torch.einsum("nd,nkd->nk", q, K)  # (1000, 6)
-    lengths = [q, torch.softmax(s, dim=-1), torch.softmax(s / d_k**0.5, dim=-1)]
-    q_long, raw, scaled = [vectors.norm(dim=-1).mean().item() for vectors in lengths]
-    print(f"width {d_k:3d}: |q| {q_long:5.2f}   |weights| {raw:.2f} undivided, {scaled:.2f} divided")
-
-# %% [markdown]
-# Divided, the vector of attention weights does have the same length at both widths (0.53). So the sentence describes
-# something true, but it is a *consequence*: the weights look alike because the scores spread alike. The reason is the
-# variance, and the damage that it prevents is in the gradient.
+# For entries of variance 1 the best divisor is about a third of the square root, at every width: it moves along with
+# the dotted line. The slope of softmax alone is best a little further to the right, at about two thirds of it. At the
+# square root itself a query has some 40 % of the best hold, and the point is that this does not depend on the width.
+# With the start of `nn.Linear` all of it sits at a third of that, as the scores are so much smaller. With the
+# all-positive start the best divisor grows like the width itself, since products that never cancel add up like $d_k$:
+# at width 1024 it is 20 times the root.
 #
-# **The assumptions.** The running example itself breaks them. `torch.rand` gives weights between 0 and 1, all positive,
-# so the 24 entries of one query lean to the same side, and those of one key too. Their products do not cancel.
-
-# %%
-Q, K = x @ W_query.T, x @ W_key.T  # (6, 24), (6, 24)
-S = Q @ K.T  # (6, 6)
-spread = S.std(correction=0).item()
-print(f"all 36 scores spread by {spread:.1f}, where the rule promises {24**0.5:.1f}")
-print(f"divided by √24 they spread by {spread / 24**0.5:.1f}, not by 1")
-
-# %% [markdown]
-# $\sqrt{d_k}$ repairs the width, not the weights. Good starting weights are the other half of the bargain.
+# </details>
 #
-# **After training** queries and keys are not independent, that is the point of training. A network can also learn any
-# constant into $W_Q$, so no divisor changes *what* attention can express. It changes where training starts and how
-# large its steps are. For queries and keys that have lined up, $q\cdot k$ grows like $d_k$ itself, and some recipes for
-# very wide networks do divide by $d_k$ (μP, see *Further reading*). So $\sqrt{d_k}$ is the right answer to one precise
-# question: what keeps the spread at 1 when nothing has been learned yet?
+# After training the argument no longer holds: queries and keys have lined up, which is the point of training. And a
+# network can learn any constant into $W_Q$, so no divisor changes *what* attention can express. It changes where
+# training starts and how large its steps are. The square root answers one precise question: what keeps the spread at 1
+# when nothing has been learned yet?
 
 # %% [markdown]
-# ## Code without the factor
+# ## Exercise 4.6 `head_scores`
 #
-# A popular explanation of Q and K (it is where lesson 3's inquiry system is from) borrows a few lines from a lecture by
-# Andrej Karpathy, and stops just before the lecture puts the factor in: the scores go into softmax undivided. Same
-# sizes, same seed, and no mask here (masks are lesson 5):
-
-# %%
-torch.manual_seed(1337)
-B, T, C, head_size = 4, 8, 32, 16
-Wk, Wq = nn.Linear(C, head_size, bias=False), nn.Linear(C, head_size, bias=False)
-Wv = nn.Linear(C, head_size, bias=False)  # for lesson 7; made here, as it draws random numbers
-batch = torch.randn(B, T, C)  # (4, 8, 32)
-omitted = (Wq(batch) @ Wk(batch).transpose(-2, -1)).detach()  # (4, 8, 8)
-
-# %%
-for name, s in [("as published", omitted), ("over √16    ", omitted / head_size**0.5)]:
-    top = torch.softmax(s, dim=-1).amax(dim=-1).mean().item()
-    print(f"{name}   variance {s.var(correction=0).item():.2f}   largest of 8 weights {top:.2f}")
-
-# %% [markdown]
-# Is it a disaster? No, and it is worth knowing why. The variance is 1.9, not 16: `nn.Linear` starts with weights so
-# small that the entries of q and k have variance $\frac13$ here, so a score has $16\cdot\frac13\cdot\frac13 = 1.8$.
-# Sixteen channels are few. Keep everything and widen the head:
-
-# %%
-for width in (16, 64, 256, 1024):
-    torch.manual_seed(1337)
-    Wk, Wq = nn.Linear(C, width, bias=False), nn.Linear(C, width, bias=False)
-    s = (Wq(batch) @ Wk(batch).transpose(-2, -1)).detach()  # (4, 8, 8)
-    both = torch.softmax(torch.stack([s, s / width**0.5]), dim=-1)  # (2, 4, 8, 8)
-    raw, divided = both.amax(dim=-1).mean(dim=(1, 2)).tolist()
-    spread = s.std().item()
-    print(f"width {width:4d}: spread {spread:5.2f}   largest weight {raw:.2f}, divided {divided:.2f}")
-
-# %% [markdown]
-# The undivided line gets by on the luck of a small head. With the factor the last column stands still, and that is what a
-# good recipe does: it works the same at every size.
-
-# %% [markdown]
-# ## Exercise 4.5 `head_scores`
-#
-# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · 16 points
+# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · 14 points
 #
 # A head reads `x` of the model's width $D$ and projects it down to its own width. The next cell is code as it was
 # published, in several well-known repositories (links under *Further reading*), put into a function. It runs, it
@@ -560,10 +678,77 @@ check(head_scores)
 # You have written that division once already in this lesson, and may use it.
 #
 # </details>
-
-# %% [markdown]
+#
 # The bug hides well: a network can learn a factor of 3.5 into $W_Q$, so the loss still falls. Only measuring shows it.
 # **Whenever you read attention code, ask of the number below the root: is it the length of one query?**
+
+# %% [markdown]
+# ## At work
+#
+# Your `scaled_scores` in the course's translator: width 64, four heads of width 16, trained with the right division.
+
+# %%
+at_work(scaled_scores)
+
+
+# %% [markdown]
+# **Predict before you run.** What do other divisors cost a network that is already trained? The published bug, the
+# model's width for the head's; no division; and $d_k$ without its root.
+
+
+# %%
+def by_model_width(Q, K):
+    return Q @ K.transpose(-2, -1) / 64**0.5  # (..., T_q, T_k); a head of this translator is 16 wide
+
+
+at_work(scaled_scores=by_model_width)
+
+
+# %%
+def not_divided(Q, K):
+    return Q @ K.transpose(-2, -1)  # (..., T_q, T_k)
+
+
+at_work(scaled_scores=not_divided)
+
+
+# %%
+def by_width(Q, K):
+    return Q @ K.transpose(-2, -1) / Q.shape[-1]  # (..., T_q, T_k)
+
+
+at_work(scaled_scores=by_width)
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# | divisor | nats a word | sentences word for word |
+# |---|---|---|
+# | the root of the head's width, 4 | 0.0015 | 100 of 100 |
+# | the root of the model's width, 8 (the published bug) | 0.026, 17 times as much | 95 |
+# | 1 | 0.087, 58 times | 93 |
+# | the head's width, 16 | 0.37, 246 times | 55 |
+#
+# *jane visits africa in september* comes out right every time, so looking at one output would have shown nothing. Too
+# large a divisor hurts this trained network most: its weights were sharp, and now they are spread over all words.
+#
+# </details>
+#
+# And the learning? Here are the queries and keys of one of the translator's heads for our sentence. How far do its
+# weights move with the query, on average over the five words?
+
+# %%
+numbers, words = translator.state(), "jane visits africa in september".split()
+ids = torch.tensor([translator.english[word] for word in words])  # (5,)
+x = numbers["encoder.tokens.weight"][ids] + numbers["encoder.positions.weight"][:5]  # (5, 64)
+W_q, W_k = (numbers[f"encoder.blocks.0.attention.W_{name}.weight"][:16] for name in "qk")  # the first head: (16, 64)
+for divisor in (1, 4, 16, 100):
+    sizes = [or_given(weights_jacobian)(q, x @ W_k.T, divisor).norm().item() for q in x @ W_q.T]
+    print(f"divided by {divisor:3}   size of ∂p/∂q {sum(sizes) / 5:.3f}")
+
+# %% [markdown]
+# It is what Figure 4.5 says of width 16: undivided, the queries have not lost their hold (0.40 against 0.28). Under too
+# large a divisor they have (0.08 and 0.01). A head of width 256 would tell the other half of the story.
 
 # %% [markdown]
 # ## Quiz 4.1
@@ -588,12 +773,11 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ## Quiz 4.2
 #
-# A model with wide heads and no scaling hardly learns where to look in its first thousand steps. What is the best
-# explanation?
+# A head of width 1024 divides its scores by 1024 instead of by 32. What is true of it before training?
 #
 # - **a** Its attention weights do not add up to 1.
-# - **b** Its softmax is saturated, so hardly any gradient reaches queries and keys.
-# - **c** The rows of its weight matrices grow too long.
+# - **b** All its weights are nearly alike, and a small step of a query hardly moves them.
+# - **c** Its softmax is saturated: one weight has nearly everything.
 
 # %% nbgrader={"solution": "quiz_2"}
 quiz_2 = None  # "a", "b" or "c"
@@ -631,26 +815,83 @@ check(quiz_3=quiz_3)
 #
 # A classmate writes: "We divide by $\sqrt{d_k}$ so that the Euclidean length of the weight vectors stays about the
 # same. Any large number would do, for instance 100." Explain to them what the division is really for, why it is a root,
-# what would happen without it, and what is right and wrong in their two sentences. Name one assumption that your
-# argument needs.
+# what would happen without it and with far too large a divisor, and what is right and wrong in their two sentences.
+# Name one assumption that your argument needs.
+#
+# <details><summary>For those who learn alone: what a good answer has</summary>
+#
+# - The variance of a sum of $d_k$ products, and why its *root* is the divisor.
+# - Both ways to fail: a saturated softmax without the division, and a query without influence under too large a
+#   divisor.
+# - A verdict on each of the two sentences (what is a consequence, what does not follow the width), and one assumption.
+#
+# </details>
 
 # %% [markdown] nbgrader={"written": "written_1"}
+# <details><summary>Model answer and marking scheme</summary>
+#
 # **Model answer.** A score is a sum of $d_k$ products. If the entries of queries and keys are independent with mean 0
 # and variance 1, each product has variance 1, variances add, and the score has variance $d_k$: wide heads have widely
 # spread scores. Dividing by $c$ divides the variance by $c^2$, so $c$ must be the standard deviation $\sqrt{d_k}$ to
-# bring the variance back to 1; dividing by $d_k$ would overshoot, to $1/d_k$. Without it softmax saturates: one weight
-# is near 1, the rest near 0. All entries $p_i(\delta_{ij} - p_j)$ of its Jacobian are then near 0, so almost no
-# gradient reaches $W_Q$ and $W_K$, and a choice made by random weights cannot be unlearned. The classmate's first
-# sentence takes a consequence for the reason: the vector of attention weights has a similar length at all widths
-# because the scores spread alike, while the weight matrices and the lengths of q and k are not changed at all. The
-# second is wrong because a fixed divisor does not move with the width: 100 is right at width 10,000 and makes attention
-# almost uniform at width 24.
+# bring the variance back to 1; dividing by $d_k$ would overshoot, to $1/d_k$. Without it softmax saturates at large
+# widths: one weight is near 1, the rest near 0, all entries $p_i(\delta_{ij} - p_j)$ of its Jacobian are near 0, and
+# hardly any gradient reaches most queries, so that a choice made by random weights is hard to unlearn. Under far too
+# large a divisor softmax is open, but all weights are alike, and the factor $K/c$ on the way back to the query is tiny:
+# little is learned there either. The classmate's first sentence takes a consequence for the reason: the vector of
+# attention weights has a similar length at all widths because the scores spread alike, while the weight matrices and
+# the lengths of q and k are not changed at all. The second is wrong because a fixed divisor does not move with the
+# width: 100 is right at width 10,000 and makes attention almost uniform at width 24.
 #
 # **Marking scheme (15).** 4: variance of a sum of $d_k$ products is $d_k$. 3: why the root, not $d_k$ (standard
-# deviation; variance scales with $c^2$). 4: saturated softmax, Jacobian near 0, gradient to queries and keys vanishes
-# (2 if only "softmax becomes one-hot"). 2: the sentence on lengths is a consequence or names vectors that the division
-# does not touch. 1: a fixed number does not follow the width. 1: an assumption named (independence, mean 0, variance 1,
-# or start of training).
+# deviation; variance scales with $c^2$). 4: saturated softmax, Jacobian near 0, little gradient to queries and keys (2
+# if only "softmax becomes one-hot"); of these, 1 for too large a divisor. 2: the sentence on lengths is a consequence
+# or names vectors that the division does not touch. 1: a fixed number does not follow the width. 1: an assumption named
+# (independence, mean 0, variance 1, or start of training).
+#
+# </details>
+
+# %% [markdown]
+# ## From the notes this course grew from
+#
+# <details><summary>Three claims about the divisor, measured</summary>
+#
+# **"It keeps the Euclidean length of the weight vectors about the same."** This is the reason given in Sebastian
+# Raschka's [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html). The
+# rows of $W_Q$ and $W_K$ are not touched by the division, nor is $q$, whose length is about $\sqrt{d_k}$ before and
+# after. The vector of *attention weights* does keep its length: over six random keys, divided, it is 0.53 at width 16
+# and 0.53 at width 256; undivided 0.81 and 0.95. So the sentence describes something true, but a consequence. The
+# reason is the variance.
+#
+# **"Arbitrary is not good."** A notebook made from that article carries two other divisors in comments, 24 and 100,
+# with this remark. Figure 4.3 runs them. The fault of 100 is not that it is arbitrary, but that it does not follow the
+# width.
+#
+# **Code without the factor.** A popular explanation of Q and K as an inquiry (lesson 3) borrows a few lines from a
+# lecture by
+# Andrej Karpathy and stops just before the lecture puts the factor in: B, T, C = 4, 8, 32, head size 16, seed 1337, the
+# scores go
+# into softmax undivided. Their variance is 1.91, not 16, because of `nn.Linear`'s small start ($16\cdot\frac13\cdot
+# \frac13 = 1.8$), so it is no disaster at this size; over $\sqrt{16}$ it would be 0.12. Figure 4.6 shows what becomes
+# of it when
+# the head grows.
+#
+# And some recipes for very wide networks do divide by $d_k$: for queries and keys that have lined up, $q\cdot k$ grows
+# like $d_k$ itself (μP, below).
+#
+# </details>
+
+# %% [markdown]
+# ## Recap
+#
+# - A score is a sum of $d_k$ products. Its variance grows like $d_k$, its spread like $\sqrt{d_k}$.
+# - Large spread saturates softmax: one weight takes all, and the Jacobian $\operatorname{diag}(p) - p\,p^\top$ goes to
+#   0.
+# - A query reaches its weights through $JK/c$. Without a divisor $J$ vanishes in wide heads; under too large a divisor
+#   $K/c$ does. Over the square root of the width the product stays the same at every width.
+# - The width that counts is that of the *head*, as long as one query, not that of the model.
+# - The argument assumes independent entries of variance 1. It is about the start of training.
+#
+# `progress()` in a new cell shows what you have done so far, over all lessons (`from helpers import progress`).
 
 # %% [markdown]
 # ## Further reading
@@ -664,23 +905,11 @@ check(quiz_3=quiz_3)
 #   the lecture, with the factor put in and its effect on softmax shown.
 # - Pascal Poupart, [CS480/680 lecture 19: Attention and Transformer
 #   Networks](https://www.youtube.com/watch?v=OyFJWRnt_AY).
-# - The bug of exercise 4.5, found by readers and repaired by the authors:
+# - The bug of exercise 4.6, found by readers and repaired by the authors:
 #   [ng-video-lecture, pull request 6](https://github.com/karpathy/ng-video-lecture/pull/6) and
 #   [vit-pytorch, issue 65](https://github.com/lucidrains/vit-pytorch/issues/65). It happens to the best.
 # - Yang et al., [Tensor Programs V](https://arxiv.org/abs/2203.03466) (2022): wide networks whose attention divides by
 #   $d_k$, and why.
-
-# %% [markdown]
-# ## Recap
-#
-# - A score is a sum of $d_k$ products. Its variance grows like $d_k$, its spread like $\sqrt{d_k}$.
-# - Large spread saturates softmax: one weight takes all, and the Jacobian $\operatorname{diag}(p) - p\,p^\top$ goes to
-#   0.
-# - Dividing by $\sqrt{d_k}$ keeps the spread at 1 for every width. It is a temperature that follows the width.
-# - The width that counts is that of the *head*, as long as one query, not that of the model.
-# - The argument assumes independent entries of variance 1. It is about the start of training.
-#
-# `progress()` in a new cell shows what you have done so far, over all lessons.
 #
 # **Next:** [lesson 5](../05_masking/05_masking.ipynb) decides which scores may be seen at all, before softmax turns
 # them into weights.

@@ -1,20 +1,17 @@
 """Answer key of lesson 4: why attention divides by the square root of the head width."""
 
 import dataclasses
-import math
 
 import torch
-import torch.nn.functional as F
 
 from helpers.checking.vocabulary import GRADIENT, LEADING, Case, Exercise, Mistake, Quiz, tensor_cases
+
+BATCH_OF_ONE = "leading dimensions of size 1"
 
 
 def with_rounded_constants(cases):
     """float64 cases that also accept constants rounded to float32, twice over, but no computation in float32."""
     return [dataclasses.replace(c, tolerance=2.5e-7) if c.args[0].dtype == torch.float64 else c for c in cases]
-
-
-# ---------------------------------------------------------------- score_variance
 
 
 def cases_score_variance(draw):
@@ -24,73 +21,14 @@ def cases_score_variance(draw):
         return Q, K
 
     one = draw.normal(1, 4), draw.normal(1, 4)
+    tiny = tuple(1e-3 * x for x in make(torch.float64))
     return [
         *tensor_cases(make),
         Case(make(torch.float64, 2, 3), part=LEADING, gradient=True),
+        Case(make(torch.float32, 1, 4), part=LEADING, note=BATCH_OF_ONE),
         Case(one, part="a single score", note="one query and one key"),
+        Case(tiny, part="tiny scores", tolerance=1e-13, note="queries and keys of about a thousandth"),
     ]
-
-
-def sample_variance(Q, K):
-    return (Q @ K.transpose(-2, -1)).var()
-
-
-def standard_deviation(Q, K):
-    return (Q @ K.transpose(-2, -1)).std(correction=0)
-
-
-def mean_of_squares(Q, K):
-    return (Q @ K.transpose(-2, -1)).pow(2).mean()
-
-
-def variance_of_each_row(Q, K):
-    return (Q @ K.transpose(-2, -1)).var(dim=-1, correction=0).mean()
-
-
-def variance_of_each_matrix(Q, K):
-    return (Q @ K.transpose(-2, -1)).var(dim=(-2, -1), correction=0).mean()
-
-
-def variance_after_scaling(Q, K):
-    return (Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5).var(correction=0)
-
-
-def matching_pairs_only(Q, K):
-    n = min(Q.shape[-2], K.shape[-2])
-    return (Q[..., :n, :] * K[..., :n, :]).sum(dim=-1).var(correction=0)
-
-
-def width_itself(Q, K):
-    return torch.tensor(float(Q.shape[-1]), dtype=Q.dtype)
-
-
-def variance_from_deviations(Q, K):
-    scores = Q @ K.transpose(-2, -1)
-    return ((scores - scores.mean()) ** 2).mean()
-
-
-def variance_from_moments(Q, K):
-    scores = torch.einsum("...id,...jd->...ij", Q, K)
-    return (scores**2).mean() - scores.mean() ** 2
-
-
-def variance_from_loops(Q, K):
-    scores = []
-    for q_rows, k_rows in zip(Q.reshape(-1, *Q.shape[-2:]), K.reshape(-1, *K.shape[-2:]), strict=True):
-        for q in q_rows:
-            for k in k_rows:
-                scores.append(torch.dot(q, k))
-    mean = sum(scores) / len(scores)
-    return sum((s - mean) ** 2 for s in scores) / len(scores)
-
-
-def variance_from_broadcasting(Q, K):
-    scores = (Q.unsqueeze(-2) * K.unsqueeze(-3)).sum(-1).flatten()
-    return torch.var(scores, unbiased=False)
-
-
-def variance_from_standard_deviation(Q, K):
-    return torch.std(torch.matmul(Q, K.mT), correction=0) ** 2
 
 
 score_variance = Exercise(
@@ -102,61 +40,52 @@ score_variance = Exercise(
             "divided by the number of scores minus one",
             "That estimates the spread of a population you have not seen. Here the scores are the population. "
             "Which argument of the library call decides this?",
-            sample_variance,
+            "var(correction=0) -> var()",
         ),
         Mistake(
             "standard_deviation",
             "the standard deviation, not the variance",
             "In which unit is your number: that of a score, or that of a score times a score?",
-            standard_deviation,
+            "scores.var( -> scores.std(",
         ),
         Mistake(
             "mean_of_squares",
             "the mean of the squares, measured from 0",
             "Spread is measured from where the scores lie on average. Is that 0 here?",
-            mean_of_squares,
+            "scores.var(correction=0) -> scores.pow(2).mean()",
         ),
         Mistake(
             "variance_of_each_row",
             "a variance for each query, averaged",
             "Two queries whose rows lie at different heights: does your number notice?",
-            variance_of_each_row,
+            "scores.var(correction=0) -> scores.var(dim=-1, correction=0).mean()",
         ),
         Mistake(
             "variance_of_each_matrix",
             "a variance for each member of the batch, averaged",
             "All scores of the batch are one heap. How many means are subtracted in yours?",
-            variance_of_each_matrix,
+            "scores.var(correction=0) -> scores.var(dim=(-2, -1), correction=0).mean()",
         ),
         Mistake(
             "variance_after_scaling",
             "the scores were scaled before they were measured",
             "This exercise measures the illness. The cure comes in the next one.",
-            variance_after_scaling,
+            "K.transpose(-2, -1) -> K.transpose(-2, -1) / Q.shape[-1] ** 0.5",
         ),
         Mistake(
             "matching_pairs_only",
             "only query i with key i",
             "How many scores does a matrix of 5 queries and 7 keys hold, and how many did you use?",
-            matching_pairs_only,
+            "Q @ K.transpose(-2, -1) -> (Q[..., : K.shape[-2], :] * K[..., : Q.shape[-2], :]).sum(dim=-1)",
         ),
         Mistake(
             "width_itself",
             "the width d_k, which theory promises for other numbers",
             "Theory speaks of independent entries of variance 1. Measure these scores.",
-            width_itself,
+            "scores.var(correction=0) -> torch.tensor(float(Q.shape[-1]), dtype=Q.dtype)",
         ),
     ],
-    alternatives=[
-        variance_from_deviations,
-        variance_from_moments,
-        variance_from_loops,
-        variance_from_broadcasting,
-        variance_from_standard_deviation,
-    ],
 )
-
-# ---------------------------------------------------------------- scaled_scores
 
 
 def cases_scaled_scores(draw):
@@ -165,87 +94,18 @@ def cases_scaled_scores(draw):
 
     wider = draw.normal(4, 10), draw.normal(3, 10)
     narrow = draw.normal(3, 1), draw.normal(2, 1)
+    one = draw.normal(1, 4, 6), draw.normal(1, 1, 6)
     large = draw.normal(4, 6, dtype=torch.float64, scale=100), draw.normal(5, 6, dtype=torch.float64, scale=100)
     cases = [
         *tensor_cases(make),
+        Case(make(torch.float32, 2), note="a batch of two"),
         Case(make(torch.float64, 2, 3), part=LEADING, gradient=True),
+        Case(one, part=LEADING, note=BATCH_OF_ONE + ", and one key"),
         Case(wider, note="a head of width 10"),
         Case(large, part="large scores", note="scores in the ten thousands"),
         Case(narrow, part="d_k = 1"),
     ]
     return with_rounded_constants(cases)
-
-
-def divided_by_d_k(Q, K):
-    return Q @ K.transpose(-2, -1) / Q.shape[-1]
-
-
-def not_scaled(Q, K):
-    return Q @ K.transpose(-2, -1)
-
-
-def multiplied_by_root(Q, K):
-    return Q @ K.transpose(-2, -1) * Q.shape[-1] ** 0.5
-
-
-def divided_by_root_of_keys(Q, K):
-    return Q @ K.transpose(-2, -1) / K.shape[-2] ** 0.5
-
-
-def divided_by_root_of_queries(Q, K):
-    return Q @ K.transpose(-2, -1) / Q.shape[-2] ** 0.5
-
-
-def width_read_from_axis_1(Q, K):
-    return Q @ K.transpose(-2, -1) / Q.shape[1] ** 0.5
-
-
-def root_cut_to_an_integer(Q, K):
-    return Q @ K.transpose(-2, -1) / int(Q.shape[-1] ** 0.5)
-
-
-def softmax_applied(Q, K):
-    return torch.softmax(Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5, dim=-1)
-
-
-def keys_and_queries_swapped(Q, K):
-    return K @ Q.transpose(-2, -1) / Q.shape[-1] ** 0.5
-
-
-def divided_by_lengths(Q, K):
-    return F.normalize(Q, dim=-1) @ F.normalize(K, dim=-1).transpose(-2, -1)
-
-
-def divided_by_measured_spread(Q, K):
-    scores = Q @ K.transpose(-2, -1)
-    return scores / scores.std()
-
-
-def scores_by_einsum(Q, K):
-    return torch.einsum("...id,...jd->...ij", Q, K) * Q.size(-1) ** -0.5
-
-
-def scores_queries_first(Q, K):
-    return torch.matmul(Q / math.sqrt(K.shape[-1]), K.mT)
-
-
-def scores_both_by_fourth_root(Q, K):
-    c = Q.shape[-1] ** 0.25
-    return (Q / c) @ (K / c).transpose(-1, -2)
-
-
-def scores_by_broadcasting(Q, K):
-    return (Q[..., :, None, :] * K[..., None, :, :]).sum(dim=-1) / torch.tensor(Q.shape[-1]).sqrt()
-
-
-def scores_by_loops(Q, K):
-    d_k = Q.shape[-1]
-    lead = Q.shape[:-2]
-    blocks = []
-    for q_rows, k_rows in zip(Q.reshape(-1, *Q.shape[-2:]), K.reshape(-1, *K.shape[-2:]), strict=True):
-        rows = [torch.stack([torch.dot(q, k) / math.sqrt(d_k) for k in k_rows]) for q in q_rows]
-        blocks.append(torch.stack(rows))
-    return torch.stack(blocks).reshape(*lead, Q.shape[-2], K.shape[-2])
 
 
 scaled_scores = Exercise(
@@ -257,79 +117,82 @@ scaled_scores = Exercise(
             "divided_by_d_k",
             "divided by the width instead of its square root",
             "The dot product's variance is d_k. What is its standard deviation?",
-            divided_by_d_k,
+            "/ d_k**0.5 -> / d_k",
+        ),
+        Mistake(
+            "half_by_precedence",
+            "divided by the width, and then by 2",
+            "Which of ** and / does Python do first? Try 9 ** 1 / 2 in a cell of its own.",
+            "d_k**0.5 -> d_k ** 1 / 2",
         ),
         Mistake(
             "not_scaled",
             "the plain dot products",
             "Their spread still grows with the width. What brings it back to 1?",
-            not_scaled,
+            " / d_k**0.5 -> ",
         ),
         Mistake(
             "multiplied_by_root",
             "multiplied where it should be divided",
             "Do wider heads need their scores made larger, or smaller?",
-            multiplied_by_root,
+            "/ d_k**0.5 -> * d_k**0.5",
         ),
         Mistake(
             "divided_by_root_of_keys",
             "divided by the root of the number of keys",
             "A score is a sum over something. Over keys, or over the entries of two vectors?",
-            divided_by_root_of_keys,
+            "d_k = Q.shape[-1] -> d_k = K.shape[-2]",
         ),
         Mistake(
             "divided_by_root_of_queries",
             "divided by the root of the number of queries",
             "How many products are added up in one score? Which axis of Q holds them?",
-            divided_by_root_of_queries,
+            "d_k = Q.shape[-1] -> d_k = Q.shape[-2]",
         ),
         Mistake(
             "width_read_from_axis_1",
             "right for a single matrix; with leading dimensions the width is read from the wrong axis",
             "Which axis is the width in (2, 3, 5, 6), and how does one count from the end?",
-            width_read_from_axis_1,
+            "d_k = Q.shape[-1] -> d_k = Q.shape[1]",
         ),
         Mistake(
             "root_cut_to_an_integer",
             "the square root was cut to an integer",
             "What is the square root of 6 in your code?",
-            root_cut_to_an_integer,
+            "d_k**0.5 -> int(d_k**0.5)",
+        ),
+        Mistake(
+            "keys_reshaped",
+            "the keys poured into the right shape instead of transposed",
+            "The shapes fit, but read one column of your turned-over keys: is it still one key?",
+            "K.transpose(-2, -1) -> K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])",
         ),
         Mistake(
             "softmax_applied",
             "weights, not scores: softmax was applied as well",
             "This exercise ends one step earlier. Masks (lesson 5) go in between.",
-            softmax_applied,
+            "Q @ K.transpose(-2, -1) / d_k**0.5 -> torch.softmax(Q @ K.transpose(-2, -1) / d_k**0.5, dim=-1)",
         ),
         Mistake(
             "keys_and_queries_swapped",
             "keys and queries swapped",
             "Each query should own a row. Who owns the rows in yours?",
-            keys_and_queries_swapped,
+            "Q @ K.transpose -> K @ Q.transpose",
         ),
         Mistake(
             "divided_by_lengths",
             "cosine similarity: every vector was divided by its own length",
             "One divisor serves all pairs, and it knows nothing of the numbers in Q and K.",
-            divided_by_lengths,
+            "/ d_k**0.5 -> / (Q.norm(dim=-1)[..., :, None] * K.norm(dim=-1)[..., None, :])",
         ),
         Mistake(
             "divided_by_measured_spread",
             "divided by the spread measured on these scores",
             "Then the score of one pair depends on all others. The divisor should depend on the shape alone.",
-            divided_by_measured_spread,
+            "/ d_k**0.5 -> / (Q @ K.transpose(-2, -1)).std()",
         ),
     ],
-    alternatives=[
-        scores_by_einsum,
-        scores_queries_first,
-        scores_both_by_fourth_root,
-        scores_by_broadcasting,
-        scores_by_loops,
-    ],
 )
-
-# ---------------------------------------------------------------- softmax_jacobian
 
 
 def cases_softmax_jacobian(draw):
@@ -341,84 +204,14 @@ def cases_softmax_jacobian(draw):
     batch = draw.normal(2, 3, 5, dtype=torch.float64)
     return [
         *tensor_cases(make, gradient=False),
+        Case(make(torch.float32, 4), note="four probability vectors"),
+        Case(make(torch.float32, 1, 1), part=LEADING, note=BATCH_OF_ONE),
         Case((corners,), part="probabilities of 0 and 1"),
         Case((torch.ones(1),), part="probabilities of 0 and 1", note="one outcome, which is certain"),
         # Forms that are equal on probability vectors differ beside them, so the gradient is taken at the scores.
         Case((scores,), part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
         Case((batch,), part=LEADING, gradient=True, via="at_softmax", note="p is the softmax of scores"),
     ]
-
-
-def jacobian_diagonal_only(p):
-    return torch.diag_embed(p * (1 - p))
-
-
-def jacobian_without_delta(p):
-    return p.unsqueeze(-1) * (1 - p).unsqueeze(-2)
-
-
-def jacobian_sign_flipped(p):
-    return p.unsqueeze(-1) * p.unsqueeze(-2) - torch.diag_embed(p)
-
-
-def jacobian_plus_outer(p):
-    return torch.diag_embed(p) + p.unsqueeze(-1) * p.unsqueeze(-2)
-
-
-def jacobian_inner_product(p):
-    return torch.diag_embed(p) - (p * p).sum(-1, keepdim=True).unsqueeze(-1)
-
-
-def jacobian_of_log_softmax(p):
-    return torch.eye(p.shape[-1], dtype=p.dtype) - p.unsqueeze(-2)
-
-
-def jacobian_softmax_again(p):
-    p = torch.softmax(p, dim=-1)
-    return torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
-
-
-def jacobian_slopes_in_a_row(p):
-    return p * (1 - p)
-
-
-def jacobian_identity_minus_outer(p):
-    return torch.eye(p.shape[-1], dtype=p.dtype) - p.unsqueeze(-1) * p.unsqueeze(-2)
-
-
-def jacobian_with_eye(p):
-    eye = torch.eye(p.shape[-1], dtype=p.dtype, device=p.device)
-    return p[..., :, None] * (eye - p[..., None, :])
-
-
-def jacobian_by_einsum(p):
-    return torch.diag_embed(p) - torch.einsum("...i,...j->...ij", p, p)
-
-
-def jacobian_by_loops(p):
-    n = p.shape[-1]
-    rows = []
-    for i in range(n):
-        row = []
-        for j in range(n):
-            row.append(p[..., i] * (1 - p[..., i]) if i == j else -p[..., i] * p[..., j])
-        rows.append(torch.stack(row, dim=-1))
-    return torch.stack(rows, dim=-2)
-
-
-def jacobian_rows_sum_to_zero(p):
-    outer = p.unsqueeze(-1) @ p.unsqueeze(-2)
-    off = outer * (1 - torch.eye(p.shape[-1], dtype=p.dtype))
-    return torch.diag_embed(off.sum(-1)) - off
-
-
-def jacobian_by_autograd(p):
-    def soft(s):
-        return torch.softmax(s, dim=-1)
-
-    flat = p.reshape(-1, p.shape[-1])
-    blocks = [torch.func.jacrev(soft)(row.log()) for row in flat]
-    return torch.stack(blocks).reshape(*p.shape, p.shape[-1])
 
 
 softmax_jacobian = Exercise(
@@ -430,67 +223,64 @@ softmax_jacobian = Exercise(
             "diagonal_only",
             "each probability answers only to its own score",
             "The probabilities add up to 1. When one score rises, what must the other probabilities do?",
-            jacobian_diagonal_only,
+            "diag_embed(p) - outer -> diag_embed(p * (1 - p))",
+        ),
+        Mistake(
+            "square_taken_twice",
+            "the diagonal's rule, and then p pᵀ taken away once more",
+            "Write out one diagonal entry of yours. How often was p_i · p_i subtracted there?",
+            "diag_embed(p) -> diag_embed(p * (1 - p))",
         ),
         Mistake(
             "without_delta",
             "the rule for the diagonal, used everywhere",
             "Can p_i grow when another token's score grows? Look at the sign beside the diagonal.",
-            jacobian_without_delta,
+            "torch.diag_embed(p) -> p.unsqueeze(-1)",
         ),
         Mistake(
             "sign_flipped",
             "the right numbers with the opposite sign",
             "If score i rises, does p_i rise or fall?",
-            jacobian_sign_flipped,
+            "torch.diag_embed(p) - outer -> outer - torch.diag_embed(p)",
         ),
         Mistake(
             "plus_outer",
             "added where it should be subtracted",
             "Add up a row of yours. Shifting all scores by one changes nothing: what should the sum be?",
-            jacobian_plus_outer,
+            "- outer -> + outer",
         ),
         Mistake(
             "inner_product",
             "one number (p times p, summed) subtracted from every entry",
             "A column times a row is a table; a row times a column is a number. Which one is p pᵀ?",
-            jacobian_inner_product,
+            "p.unsqueeze(-1) * p.unsqueeze(-2) -> (p * p).sum(-1, keepdim=True).unsqueeze(-1)",
         ),
         Mistake(
-            "log_softmax_jacobian",
-            "the Jacobian of log p",
-            "How much can a probability of nearly 0 still move? Which factor would say that?",
-            jacobian_of_log_softmax,
+            "of_log_softmax",
+            "the Jacobian of log-softmax",
+            "If p_i is almost 0, it can hardly move. Which factor of yours would say that?",
+            "torch.diag_embed(p) - outer -> torch.eye(p.shape[-1], dtype=p.dtype) - p.unsqueeze(-2)",
         ),
         Mistake(
             "softmax_again",
             "softmax applied to p, which is a probability vector already",
             "The argument is what softmax returned, not what went into it.",
-            jacobian_softmax_again,
+            "outer = p -> p = torch.softmax(p, dim=-1)\n    outer = p",
         ),
         Mistake(
             "slopes_in_a_row",
             "the diagonal as a vector",
             "N probabilities, each with a slope for each of N scores: how many numbers is that?",
-            jacobian_slopes_in_a_row,
+            "torch.diag_embed(p) - outer -> p * (1 - p)",
         ),
         Mistake(
             "identity_minus_outer",
             "the identity in place of diag(p)",
             "If p_i is 0.01, can its own slope be close to 1?",
-            jacobian_identity_minus_outer,
+            "diag_embed(p) -> eye(p.shape[-1], dtype=p.dtype)",
         ),
     ],
-    alternatives=[
-        jacobian_with_eye,
-        jacobian_by_einsum,
-        jacobian_by_loops,
-        jacobian_rows_sum_to_zero,
-        jacobian_by_autograd,
-    ],
 )
-
-# ---------------------------------------------------------------- max_gradient
 
 LARGE = "scores up to ±1e4"
 
@@ -506,8 +296,10 @@ def cases_max_gradient(draw):
     tie = torch.tensor([[1e4, -1e4, 1e4], [-1e4, -1e4, -1e4]])
     return [
         *tensor_cases(make),
+        Case(make(torch.float32, 4), note="four vectors of scores"),
         Case(make(torch.float64, 2, 3), part=LEADING, gradient=True),
         Case((draw.normal(3, 6, scale=3.0),), part=LEADING),
+        Case(make(torch.float32, 1, 3), part=LEADING, note=BATCH_OF_ONE),
         Case((apart,), part=LARGE, note="scores from -10000 to 10000"),
         Case((tie,), part=LARGE, note="equal scores of 10000 and of -10000"),
         Case((far(1),), part=LARGE, note="scores near 10000"),
@@ -516,97 +308,8 @@ def cases_max_gradient(draw):
     ]
 
 
-def largest_over_the_batch(scores):
-    p = torch.softmax(scores, dim=-1)
-    return (p * (1 - p)).max()
-
-
-def exponentials_overflow(scores):
-    e = scores.exp()
-    p = e / e.sum(dim=-1, keepdim=True)
-    return (p * (1 - p)).amax(dim=-1)
-
-
-def scores_clamped(scores):
-    e = scores.clamp(-80, 80).exp()
-    p = e / e.sum(dim=-1, keepdim=True)
-    return (p * (1 - p)).amax(dim=-1)
-
-
-def largest_probability(scores):
-    return torch.softmax(scores, dim=-1).amax(dim=-1)
-
-
-def mean_slope(scores):
-    p = torch.softmax(scores, dim=-1)
-    return (p * (1 - p)).mean(dim=-1)
-
-
-def summed_slopes(scores):
-    p = torch.softmax(scores, dim=-1)
-    return (p * (1 - p)).sum(dim=-1)
-
-
-def smallest_slope(scores):
-    p = torch.softmax(scores, dim=-1)
-    return (p * (1 - p)).amin(dim=-1)
-
-
-def largest_of_each_row(scores):
-    p = torch.softmax(scores, dim=-1)
-    return (torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)).abs().amax(dim=-1)
-
-
-def smallest_signed_entry(scores):
-    p = torch.softmax(scores, dim=-1)
-    return (torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)).amin(dim=(-2, -1))
-
-
-def scores_taken_for_probabilities(scores):
-    return (torch.diag_embed(scores) - scores.unsqueeze(-1) * scores.unsqueeze(-2)).abs().amax(dim=(-2, -1))
-
-
-def softmax_over_first_axis(scores):
-    p = torch.softmax(scores, dim=0)
-    return (p * (1 - p)).amax(dim=-1)
-
-
-def sigmoid_slope(scores):
-    p = torch.sigmoid(scores)
-    return (p * (1 - p)).amax(dim=-1)
-
-
-def gradient_from_jacobian(scores):
-    p = torch.softmax(scores, dim=-1)
-    J = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
-    return J.abs().flatten(-2).max(dim=-1).values
-
-
-def gradient_from_largest_probability(scores):
-    top = F.softmax(scores, dim=-1).max(dim=-1).values
-    return top - top**2
-
-
-def gradient_from_shifted_exponentials(scores):
-    e = torch.exp(scores - scores.amax(dim=-1, keepdim=True))
-    p = e / e.sum(dim=-1, keepdim=True)
-    return (p * (1 - p)).amax(-1)
-
-
-def gradient_from_log_softmax(scores):
-    p = torch.log_softmax(scores, dim=-1).exp()
-    return torch.amax(p - p * p, dim=-1)
-
-
-def gradient_from_loops(scores):
-    rows = []
-    for row in scores.reshape(-1, scores.shape[-1]):
-        p = torch.softmax(row, dim=0)
-        J = torch.diag(p) - torch.outer(p, p)
-        rows.append(J.abs().max())
-    return torch.stack(rows).reshape(scores.shape[:-1])
-
-
+SLOPES = "(p * (1 - p)).amax(dim=-1)"
+SOFTMAX = "torch.softmax(scores, dim=-1)"
 max_gradient = Exercise(
     "max_gradient",
     cases_max_gradient,
@@ -615,77 +318,184 @@ max_gradient = Exercise(
             "largest_over_the_batch",
             "one number for the whole batch",
             "Each vector of scores has its own Jacobian. How many answers does a (2, 3, 6) input ask for?",
-            largest_over_the_batch,
+            "amax(dim=-1) -> max()",
         ),
         Mistake(
             "exponentials_overflow",
             "exponentials of the scores as they are",
             "What is exp(10000) in float32, and what is inf / inf? Shifting all scores changes nothing.",
-            exponentials_overflow,
+            f"{SOFTMAX} -> scores.exp() / scores.exp().sum(dim=-1, keepdim=True)",
         ),
         Mistake(
             "scores_clamped",
             "scores cut to a range that exp can bear",
             "After your cut, 9999 and 9997 are the same score. Should they be?",
-            scores_clamped,
+            f"{SOFTMAX} -> torch.softmax(scores.clamp(-80, 80), dim=-1)",
         ),
         Mistake(
             "largest_probability",
             "the largest probability, not the largest slope",
             "A token with probability 1: how much does its probability still move?",
-            largest_probability,
+            "(p * (1 - p)) -> p",
         ),
         Mistake(
-            "mean_slope", "the mean of the diagonal", "The exercise asks for the entry that stands out.", mean_slope
+            "mean_slope",
+            "the mean of the diagonal",
+            "The exercise asks for the entry that stands out.",
+            "amax(dim=-1) -> mean(dim=-1)",
         ),
         Mistake(
             "summed_slopes",
             "the sum of the diagonal",
             "No entry of a softmax Jacobian is above 1/4. Is yours?",
-            summed_slopes,
+            "amax(dim=-1) -> sum(dim=-1)",
         ),
-        Mistake("smallest_slope", "the smallest entry of the diagonal", "Which end did you take?", smallest_slope),
+        Mistake("smallest_slope", "the smallest entry of the diagonal", "Which end did you take?", "amax( -> amin("),
         Mistake(
             "largest_of_each_row",
             "the largest entry of each row of the Jacobian",
             "A Jacobian has two axes. Over how many of them did you take the maximum?",
-            largest_of_each_row,
+            f"{SLOPES} -> softmax_jacobian(p).abs().amax(dim=-1)",
         ),
         Mistake(
             "smallest_signed_entry",
             "the most negative entry",
             "Largest in absolute value: which entries of the Jacobian are positive?",
-            smallest_signed_entry,
+            f"{SLOPES} -> softmax_jacobian(p).amin(dim=(-2, -1))",
         ),
         Mistake(
             "scores_taken_for_probabilities",
             "the Jacobian's formula with scores in place of probabilities",
             "The formula wants what softmax returns. What did you put into it?",
-            scores_taken_for_probabilities,
+            f"{SLOPES} -> softmax_jacobian(scores).abs().amax(dim=(-2, -1))",
         ),
         Mistake(
             "softmax_over_first_axis",
             "right for one vector; with leading dimensions softmax runs over the first axis",
             "Which axis holds the scores that compete with each other?",
-            softmax_over_first_axis,
+            "softmax(scores, dim=-1) -> softmax(scores, dim=0)",
         ),
         Mistake(
             "sigmoid_slope",
             "the slope of a sigmoid",
             "A sigmoid looks at one score. Softmax lets all of them compete.",
-            sigmoid_slope,
+            "softmax(scores, dim=-1) -> sigmoid(scores)",
         ),
-    ],
-    alternatives=[
-        gradient_from_jacobian,
-        gradient_from_largest_probability,
-        gradient_from_shifted_exponentials,
-        gradient_from_log_softmax,
-        gradient_from_loops,
     ],
 )
 
-# ---------------------------------------------------------------- head_scores
+
+def cases_weights_jacobian(draw):
+    def make(dtype, T=5, d_k=3, divisor=2.5, scale=1.0):
+        return draw.normal(d_k, dtype=dtype), draw.normal(T, d_k, dtype=dtype, scale=scale), divisor
+
+    def near(sign):  # all scores near ±9,000, a few units apart: only differences count
+        q, K, divisor = make(torch.float64, d_k=4, divisor=2)
+        K[:, 0] = K[:, 0] + sign * 9000.0
+        return torch.cat([torch.full((1,), 2.0, dtype=torch.float64), q[1:]]), K, divisor
+
+    whole = draw.integers(-30, 31, (6, 4)).float()  # whole numbers, so that every order of summing is exact
+    asked = draw.integers(40, 80, (4,)).float()
+    twins = torch.cat([whole, whole])
+    return [
+        Case(make(torch.float32)),
+        Case(make(torch.float32, T=4, d_k=6, divisor=7), note="six numbers a key, divisor 7"),
+        Case(make(torch.float64), part="dtype kept"),
+        Case(make(torch.float64, T=6, d_k=4), part=GRADIENT, gradient=True),
+        Case(make(torch.float64, T=4, divisor=0.05), part="a divisor below 1"),
+        Case(make(torch.float64, T=4, d_k=5, divisor=100), part="a divisor of 100", tolerance=1e-10),
+        Case(make(torch.float32, T=1), part="a single key"),
+        Case(make(torch.float32, T=4, d_k=1), part="d_k = 1"),
+        Case(make(torch.float32, T=3, d_k=3), part="as many keys as columns"),
+        Case((asked, twins, 1), part=LARGE, note="each key twice, scores up to 9,600"),
+        Case(near(1), part=LARGE, note="scores near 9,000"),
+        Case(near(-1), part=LARGE, note="scores near -9,000"),
+    ]
+
+
+WEIGHTS = "torch.softmax(K @ q / divisor, dim=0)"
+MOVED = "softmax_jacobian(p) @ K / divisor"
+weights_jacobian = Exercise(
+    "weights_jacobian",
+    cases_weights_jacobian,
+    axes=("weight", "entry of q"),
+    forbidden=("autograd",),
+    instead="write it with softmax_jacobian, the keys and the divisor.",
+    mistakes=[
+        Mistake(
+            "keys_left_out",
+            "how the weights move with the scores, and not yet with the query",
+            "The query reaches the weights through the scores. How does score j move with q? Which shape is asked for?",
+            "softmax_jacobian(p) @ K / divisor -> softmax_jacobian(p) / divisor",
+        ),
+        Mistake(
+            "divisor_left_out",
+            "the divisor used in the scores, but not in their slopes",
+            "Double the divisor and leave p as it is: does a step of q move a score as far as before?",
+            "@ K / divisor -> @ K",
+        ),
+        Mistake(
+            "weights_of_undivided_scores",
+            "the weights taken from scores that were not divided",
+            "At which weights do you take the slopes? They should be those that the head really uses.",
+            "K @ q / divisor -> K @ q",
+        ),
+        Mistake(
+            "nothing_divided",
+            "a divisor that is never used",
+            "One of your three arguments does not matter. Where does it come in: once, or twice?",
+            f"p = {WEIGHTS} -> divisor = 1\n    p = {WEIGHTS}",
+        ),
+        Mistake(
+            "multiplied_in_the_slope",
+            "multiplied by the divisor where it should be divided",
+            "A larger divisor makes scores smaller. Can it make them move more?",
+            "@ K / divisor -> @ K * divisor",
+        ),
+        Mistake(
+            "root_of_the_divisor",
+            "divided by the square root of the divisor",
+            "The caller has taken the root already, where a root was wanted. What is divisor by itself?",
+            f"p = {WEIGHTS} -> divisor = divisor**0.5\n    p = {WEIGHTS}",
+        ),
+        Mistake(
+            "width_for_the_divisor",
+            "divided by the square root of the width instead of by the divisor",
+            "This function compares divisors. Which one was it handed?",
+            f"p = {WEIGHTS} -> divisor = len(q) ** 0.5\n    p = {WEIGHTS}",
+        ),
+        Mistake(
+            "transposed",
+            "weights and entries of the query swapped",
+            "A row for each weight, a column for each entry of q.",
+            f"{MOVED} -> ({MOVED}).T",
+        ),
+        Mistake(
+            "others_forgotten",
+            "each weight answers to its own score alone",
+            "When q leans towards one key, the scores of the other keys move too, and all share one sum.",
+            "softmax_jacobian(p) @ K -> (p * (1 - p))[:, None] * K",
+        ),
+        Mistake(
+            "plain_mean_of_keys",
+            "keys measured from their plain mean",
+            "From where is a key measured: from the middle of all keys, or from what the head sees now?",
+            "softmax_jacobian(p) @ K -> p[:, None] * (K - K.mean(dim=0))",
+        ),
+        Mistake(
+            "of_log_weights",
+            "how the logarithms of the weights move",
+            "A weight that is almost 0 can hardly move. Which factor of yours says so?",
+            "softmax_jacobian(p) @ K -> (K - p @ K)",
+        ),
+        Mistake(
+            "exponentials_overflow",
+            "exponentials of the scores as they are",
+            "What is exp(9000) in float32, and what is inf / inf?",
+            f"{WEIGHTS} -> (K @ q / divisor).exp() / (K @ q / divisor).exp().sum()",
+        ),
+    ],
+)
 
 
 def cases_head_scores(draw):
@@ -698,6 +508,7 @@ def cases_head_scores(draw):
     cases = [
         *tensor_cases(make, leads=((4,), (), (2, 4))),  # a batch first: the published version unpacks three axes
         Case(make(torch.float64, 2, 4), part=LEADING, gradient=True),
+        Case(make(torch.float32, 1), part=LEADING, note=BATCH_OF_ONE),
         Case(make(torch.float32, 3, T=4, D=7, d_head=10), note="a head wider than the model"),
         Case(make(torch.float32, 3, d_head=1), part="a head of width 1"),
         Case(make(torch.float32, 3, T=1), part="a single token"),
@@ -705,82 +516,8 @@ def cases_head_scores(draw):
     return with_rounded_constants(cases)
 
 
-def scaled_by_model_width(x, W_q, W_k):
-    q, k = x @ W_q.T, x @ W_k.T
-    return q @ k.transpose(-2, -1) * x.shape[-1] ** -0.5
-
-
-def head_not_scaled(x, W_q, W_k):
-    return (x @ W_q.T) @ (x @ W_k.T).transpose(-2, -1)
-
-
-def head_divided_by_width(x, W_q, W_k):
-    return (x @ W_q.T) @ (x @ W_k.T).transpose(-2, -1) / W_q.shape[0]
-
-
-def scaled_by_number_of_tokens(x, W_q, W_k):
-    return (x @ W_q.T) @ (x @ W_k.T).transpose(-2, -1) / x.shape[-2] ** 0.5
-
-
-def scaled_by_number_of_heads(x, W_q, W_k):
-    heads = x.shape[-1] / W_q.shape[0]
-    return (x @ W_q.T) @ (x @ W_k.T).transpose(-2, -1) / heads**0.5
-
-
-def head_softmax_applied(x, W_q, W_k):
-    scores = (x @ W_q.T) @ (x @ W_k.T).transpose(-2, -1) / W_q.shape[0] ** 0.5
-    return torch.softmax(scores, dim=-1)
-
-
-def head_keys_ask(x, W_q, W_k):
-    return (x @ W_k.T) @ (x @ W_q.T).transpose(-2, -1) / W_q.shape[0] ** 0.5
-
-
-def head_one_projection(x, W_q, W_k):
-    q = x @ W_q.T
-    return q @ q.transpose(-2, -1) / W_q.shape[0] ** 0.5
-
-
-def head_multiplied(x, W_q, W_k):
-    return (x @ W_q.T) @ (x @ W_k.T).transpose(-2, -1) * W_q.shape[0] ** 0.5
-
-
-def head_future_hidden(x, W_q, W_k):
-    scores = (x @ W_q.T) @ (x @ W_k.T).transpose(-2, -1) / W_q.shape[0] ** 0.5
-    tril = torch.tril(torch.ones(scores.shape[-2:], dtype=torch.bool))
-    return scores.masked_fill(~tril, float("-inf"))
-
-
-def head_by_linear(x, W_q, W_k):
-    q, k = F.linear(x, W_q), F.linear(x, W_k)
-    return q @ k.mT / math.sqrt(k.shape[-1])
-
-
-def head_by_einsum(x, W_q, W_k):
-    q = torch.einsum("...td,hd->...th", x, W_q)
-    k = torch.einsum("...td,hd->...th", x, W_k)
-    return torch.einsum("...ih,...jh->...ij", q, k) * W_q.size(0) ** -0.5
-
-
-def head_by_one_form(x, W_q, W_k):
-    M = W_q.T @ W_k / W_k.shape[0] ** 0.5
-    return x @ M @ x.transpose(-2, -1)
-
-
-def head_queries_first(x, W_q, W_k):
-    q = x.matmul(W_q.t()).div(len(W_q) ** 0.5)
-    return q.matmul(x.matmul(W_k.t()).transpose(-1, -2))
-
-
-def head_by_loops(x, W_q, W_k):
-    d_head = W_q.shape[0]
-    blocks = []
-    for rows in x.reshape(-1, *x.shape[-2:]):
-        q, k = [W_q @ row for row in rows], [W_k @ row for row in rows]
-        blocks.append(torch.stack([torch.stack([(a * b).sum() / d_head**0.5 for b in k]) for a in q]))
-    return torch.stack(blocks).reshape(*x.shape[:-1], x.shape[-2])
-
-
+SCALED = "return scaled_scores(q, k)"
+RAW = "return q @ k.transpose(-2, -1)"
 head_scores = Exercise(
     "head_scores",
     cases_head_scores,
@@ -790,69 +527,67 @@ head_scores = Exercise(
             "scaled_by_model_width",
             "the published bug: scaled by the width of the model",
             "Count the products that are added up in one score. Are there as many as entries in a row of x?",
-            scaled_by_model_width,
+            f"{SCALED} -> {RAW} * x.shape[-1] ** -0.5",
         ),
         Mistake(
             "not_scaled",
             "no scaling at all",
             "The published line does scale, by the wrong number. Keep the habit, change the number.",
-            head_not_scaled,
+            f"{SCALED} -> {RAW}",
         ),
         Mistake(
             "divided_by_head_width",
             "the head's width without its square root",
             "The right number, but is it the variance that is divided out, or the standard deviation?",
-            head_divided_by_width,
+            f"{SCALED} -> {RAW} / len(W_q)",
         ),
         Mistake(
             "scaled_by_number_of_tokens",
             "scaled by the number of tokens",
             "Would one score change if the sentence were longer? Should it?",
-            scaled_by_number_of_tokens,
+            f"{SCALED} -> {RAW} / x.shape[-2] ** 0.5",
         ),
         Mistake(
             "scaled_by_number_of_heads",
             "scaled by the number of heads, model width over head width",
             "How many entries do q and k have? That is the only count that matters here.",
-            scaled_by_number_of_heads,
+            f"{SCALED} -> {RAW} / (x.shape[-1] / len(W_q)) ** 0.5",
         ),
         Mistake(
             "softmax_applied",
             "weights, not scores: softmax was applied as well",
             "The name says scores, so stop one step earlier.",
-            head_softmax_applied,
+            f"{SCALED} -> return torch.softmax(scaled_scores(q, k), dim=-1)",
         ),
         Mistake(
             "keys_ask",
             "queries made with the key's weights, and the other way round",
             "Who owns the rows of the result, and which matrix made them?",
-            head_keys_ask,
+            "scaled_scores(q, k) -> scaled_scores(k, q)",
         ),
         Mistake(
             "one_projection",
             "queries and keys from the same matrix",
             "Your scores are symmetric. Is one of the two weights never used?",
-            head_one_projection,
+            "x @ W_k.T -> x @ W_q.T",
         ),
         Mistake(
             "multiplied_by_root",
             "multiplied where it should be divided",
             "Look at the sign of the exponent in the published line.",
-            head_multiplied,
+            f"{SCALED} -> {RAW} * len(W_q) ** 0.5",
         ),
         Mistake(
             "future_hidden",
             "a causal mask was added",
             "Masks come in lesson 5. Here every token may see every other.",
-            head_future_hidden,
+            f"{SCALED} -> later = torch.ones(x.shape[-2], x.shape[-2]).triu(1).bool()\n"
+            '    return scaled_scores(q, k).masked_fill(later, float("-inf"))',
         ),
     ],
-    alternatives=[head_by_linear, head_by_einsum, head_by_one_form, head_queries_first, head_by_loops],
 )
 
-exercises = [score_variance, scaled_scores, softmax_jacobian, max_gradient, head_scores]
-
-# ---------------------------------------------------------------- quizzes
+exercises = [score_variance, scaled_scores, softmax_jacobian, max_gradient, weights_jacobian, head_scores]
 
 quizzes = [
     Quiz(
@@ -870,11 +605,11 @@ quizzes = [
         "quiz_2",
         "b",
         {
-            "a": "Softmax divides by the sum of the exponentials, so weights add up to 1 however large the scores are.",
-            "b": "One weight is close to 1, the others close to 0, every p(1 - p) is close to 0, and hardly any "
-            "gradient passes back to the queries and keys.",
-            "c": "Dividing scores does nothing to the lengths of the weight matrices. What it changes is the spread "
-            "of the scores.",
+            "a": "Softmax divides by the sum of the exponentials, so weights add up to 1 whatever the divisor is.",
+            "b": "The spread after the division is 1/√d_k, so all weights are nearly 1/T; and each step of the query "
+            "reaches the scores divided by d_k. The mean of all tokens is all the head can say for a long time.",
+            "c": "That is the illness of scores that are too large. Divided by d_k they are too small: their spread "
+            "is 1/√d_k.",
         },
     ),
     Quiz(

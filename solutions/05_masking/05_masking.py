@@ -1,51 +1,13 @@
 # %% [markdown]
 # # 5. Masking: what may be seen
 #
-# **Goal.** Decide for every query which keys it may see, take the others out before the softmax, and prove that nothing leaks.
+# **Goal:** decide for every query which keys it may see, take the others out before the softmax, and prove that nothing
+# leaks.
 #
-# **Time.** About 75 minutes.
-
-# %% [markdown]
-# ## You need
-#
-# [Lesson 3](../03_query_key/03_query_key.ipynb): queries score keys. [Lesson 4](../04_scaling/04_scaling.ipynb): the scores are divided by $\sqrt{d_k}$.
-#
-# Two questions to warm up. Answer before you unfold.
-#
-# 1. A matrix of scores has shape `(T_q, T_k)`. What does its row 2 hold?
-#
-# <details><summary>Answer</summary>
-#
-# The scores of one query, the one at place 2, against every key. A row asks, the columns are asked.
-#
-# </details>
-#
-# 2. Softmax was a given tool in lesson 4. Scores 0, 1, 2: what are the weights?
-#
-# <details><summary>Answer</summary>
-#
-# $e^0, e^1, e^2$ are 1, 2.718, 7.389 and sum to 11.107. The weights are 0.090, 0.245, 0.665.
-#
-# </details>
-
-# %% [markdown]
-# <details><summary>Conventions</summary>
-#
-# - Shapes: `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k`, `d_v` head widths, `V` vocabulary. `...` stands for any leading dimensions, none included.
-# - Weights follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`. The sources of this course write `X·W`, `X·Wᵀ` and `W·x`; lesson 3 shows that they are one map in three notations.
-# - Masks are boolean, **True = may attend** (as in `F.scaled_dot_product_attention`; `nn.MultiheadAttention` means the opposite, and this lesson shows it).
-# - Unless an exercise says otherwise an answer: accepts any `...` (Q and K, or all inputs, share the same ones); accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN in values (in gradients too where the exercise says so).
-# - Equal means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. Every case carries its own tolerance where that is too tight. Scores beyond about ±300 are judged in float64, or with inputs for which every form is exact.
-# - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
-# - *Forbidden* lists library calls that would be the whole answer, under any alias or import name and in every form (function, tensor method, `nn` module that wraps it). Using one gets no points and a message that names the call. A learner's own helper of the same name is theirs, and a name in a comment is no call.
-#
-# </details>
+# **Time:** about 90 minutes.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
-
-# %% [markdown]
-# ## Imports
 
 # %%
 import math
@@ -54,31 +16,82 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from helpers import check
+from helpers import at_work, check, or_given, translator
 from helpers.explore import masking as explore
 from helpers.figures import masking as figures
+from helpers.figures.transformer_map import transformer_map
+
+# %%
+transformer_map("05_masking")
+
+# %% [markdown]
+# We are still inside the attention blocks: scaled scores come in, and before softmax may weigh them, some are ruled
+# out.
+
+# %% [markdown]
+# ## You need
+#
+# - queries score keys: [lesson 3](../03_query_key/03_query_key.ipynb);
+# - the scores are divided by the root of the head's width: [lesson 4](../04_scaling/04_scaling.ipynb).
+#
+# Two questions to warm up. Answer before you unfold.
+#
+# <details><summary>Lesson 3: a matrix of scores has shape (T_q, T_k). What does its row 2 hold?</summary>
+#
+# The scores of one query, the one at place 2, against every key. Each row belongs to a query, each column to a key.
+#
+# </details>
+#
+# <details><summary>Lesson 4: scores 0, 1, 2. What weights does softmax make of them?</summary>
+#
+# $e^0, e^1, e^2$ are 1, 2.718, 7.389 and add up to 11.107. The weights are 0.090, 0.245, 0.665.
+#
+# </details>
+#
+# <details><summary>Conventions (the same in every lesson)</summary>
+#
+# - **Shapes:** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k`, `d_v` head widths,
+#   `V` vocabulary. `...` stands for any leading dimensions, none included.
+# - **Weights** follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`.
+# - **Masks** are boolean, True = may attend.
+# - **Unless an exercise says otherwise an answer** accepts any `...` (Q and K, or all inputs, share the same ones);
+#   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN.
+# - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
+#   inside a float64 answer is no mistake.
+# - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
+# - **Forbidden** lists library calls that would be the whole answer. Using one gets no points and a message that names
+#   it.
+#
+# </details>
 
 # %% [markdown]
 # ## Why hide anything?
 #
 # There are two reasons.
 #
-# **The future.** A language model learns to guess the next word at every place of a text at once. While it guesses the word after *visits*, the answer *africa* stands one place to the right, in the same tensor. A model that may look there does not learn to guess. It learns to copy.
+# **The future.** A translator writes *jane visite l' afrique* word by word, and in training it learns all the words of
+# a sentence at once. While it learns what comes after *visite*, the answer stands one place to the right, in the same
+# tensor. A model that may look there does not learn to translate. It learns to copy.
 #
-# **The filling.** Sentences of a batch have different lengths. Short ones are filled up with a *pad* token, so that they fit into one tensor. Nobody should attend to that.
+# **The padding.** Sentences of a batch have different lengths. Short ones are filled up with a *pad* token, so that
+# they fit into one tensor. Nobody should attend to that.
 #
-# A **mask** is a table of yes and no, one entry for each pair of query and key: may this query see this key? Yes is `True`.
+# A **mask** is a table of yes and no, one entry for each pair of query and key: may this query see this key? Yes is
+# `True`.
 
 # %%
 figures.gallery()
 
 # %% [markdown]
-# Read the pictures row by row. In *causal*, each word sees itself and what came before. *Causal with a cache* is the moment when a model writes: three words were dealt with earlier and their keys are kept, so only the two new words ask, but they ask all five. In *padding*, no row sees the two pads. *Both* is the first and the third at once: a key is seen if both say yes.
+# Read the pictures row by row. *Causal*: each word sees itself and what came before. *Three words cached* is the moment
+# when a model writes: the first three words asked earlier, and their keys were kept. Only the two new words ask now,
+# and their rows are the last two rows of the same triangle. *Padding*: no row sees the two pads. *Both*: a key is seen
+# if both masks say yes.
 
 # %% [markdown]
 # ## Exercise 5.1 `causal_mask`
 #
-# difficulty ●●○○○ · importance ●●●●● · 8 minutes · 10 points
+# Difficulty ●●○○○ · Importance ●●●●● · 8 minutes · 10 points
 #
 # Query $i$ of $T_q$, counted from 0, may see key $j$ of $T_k$ if
 #
@@ -87,7 +100,13 @@ figures.gallery()
 # - `T_q`: int; `T_k`: int ≥ T_q, or `None` for T_q
 # - returns a boolean tensor `(T_q, T_k)`; the **last** query sees every key
 #
-# *Predict first:* for `causal_mask(1, 6)`, how many entries are True?
+# *Predict first:* how many entries of `causal_mask(1, 6)` are True?
+#
+# <details><summary>Answer</summary>
+#
+# All six. A single new word is the last one, and it sees the five cached words and itself.
+#
+# </details>
 
 
 # %% nbgrader={"solution": "causal_mask"}
@@ -108,26 +127,34 @@ check(causal_mask)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Draw `causal_mask(2, 5)` on paper from the formula. How many keys does query 0 see? Then look for a function that keeps the lower triangle of a matrix, and read what its `diagonal` argument does.
+# Draw `causal_mask(2, 5)` on paper from the formula. How many keys does query 0 see? Then look for a function that
+# keeps the lower triangle of a matrix, and read what its `diagonal` argument does.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Another way needs no triangle: a column of row numbers compared with a row of column numbers is a table of yes and no by broadcasting.
+# Another way needs no triangle: a column of row numbers compared with a row of column numbers is a table of yes and no
+# by broadcasting.
 #
 # </details>
 #
-# **Aligned where?** PyTorch's own `is_causal=True` aligns the triangle at the *first* key. With T_q = T_k that is the same. With a cache it is wrong without a word: here one new query may look at four cached keys, and sees only the oldest.
+# **Aligned where?** PyTorch's own `is_causal=True` aligns the triangle at the *first* key. For as many queries as keys
+# that is the same. With a cache it is wrong, and nothing says so. Here one new query may look at four cached keys; the
+# values are unit vectors, so the output shows the weights.
 
 # %%
 q, k, v = torch.ones(1, 2), torch.ones(4, 2), torch.eye(4)  # (T_q, d_k), (T_k, d_k), (T_k, d_v)
-F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)  # (1, T_q, d_v): the weights, as v is 1
+print(F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True))  # (1, T_q, d_v)
+F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=or_given(causal_mask)(1, 4))  # (1, T_q, d_v)
+
+# %% [markdown]
+# With `is_causal` the newest word sees only the oldest one. With your mask it sees all four alike.
 
 # %% [markdown]
 # ## Exercise 5.2 `padding_mask`
 #
-# difficulty ●●○○○ · importance ●●●●○ · 6 minutes · 8 points
+# Difficulty ●●○○○ · Importance ●●●●○ · 6 minutes · 8 points
 #
 # Which tokens are real? The real ones come first, then the padding.
 #
@@ -160,21 +187,28 @@ check(padding_mask)
 #
 # <details><summary>Hint 2</summary>
 #
-# Places 0 ... T−1 must meet every length. Which of the two needs an extra axis, so that sentences run down and places run across?
+# Places 0 ... T−1 must meet every length. Which of the two needs an extra axis, so that sentences run down and places
+# run across?
 #
 # </details>
 
 # %% [markdown]
 # ## Exercise 5.3 `combine_masks`
 #
-# difficulty ●●○○○ · importance ●●●●● · 8 minutes · 12 points
+# Difficulty ●●○○○ · Importance ●●●●● · 8 minutes · 12 points
 #
-# A key is seen if the causal mask *and* the padding mask say yes. With heads, scores have shape `(B, H, T_q, T_k)`, and all heads share one mask.
+# A key is seen if the causal mask *and* the padding mask say yes. With heads, scores have shape `(B, H, T_q, T_k)`, and
+# all heads share one mask.
 #
 # - `causal`: bool `(T_q, T_k)`; `padding`: bool `(B, T_k)`
 # - returns bool `(B, 1, T_q, T_k)`; padding blocks **keys** only
 #
-# Why not the padded queries as well? Their outputs are thrown away later. Blocking their whole row would only make the trouble that comes below: a row with nothing to see.
+# <details><summary>Why not block the padded queries as well?</summary>
+#
+# Their outputs are thrown away later, so it would gain nothing. And it would make rows with nothing to see, which are
+# trouble, as you will find out below.
+#
+# </details>
 
 
 # %% nbgrader={"solution": "combine_masks"}
@@ -194,26 +228,39 @@ check(combine_masks)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write the two shapes below each other, lined up from the right, under `(B, 1, T_q, T_k)`. Which axes of length 1 does `padding` need, and where?
+# Write the two shapes below each other, lined up from the right, under `(B, 1, T_q, T_k)`. Which axes of length 1 does
+# `padding` need, and where?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Both must say yes. For booleans there is an operator for that; a product of booleans works as well, as long as the result is boolean.
+# Both must say yes. For booleans there is an operator for that; a product of booleans works as well, as long as the
+# result is boolean.
 #
 # </details>
 
 # %% [markdown]
-# Try the three knobs: how many words ask, how many wait in the cache, how many of the keys are padding. Can you make a row that sees nothing?
+# Three sliders: how many words ask, how many wait in the cache, how many of the keys are padding. *Can you make a row
+# that sees nothing?*
 
 # %%
 explore.masks()
 
 # %% [markdown]
-# ## From no to −∞
+# <details><summary>Answer</summary>
 #
-# How does a *no* get into the weights? Softmax makes weights from $e^{\text{score}}$, and $e^{-\infty} = 0$. So a blocked score is **replaced by −∞ before the softmax**. Take *jane visits africa*, with scores already scaled:
+# Take no cache and as much padding as there are words: a sentence of length 0. Then every row is blind. As long as the
+# first key is real, no row of a causal mask is.
+#
+# </details>
+
+# %% [markdown]
+# ## From no to minus infinity
+#
+# How does a *no* get into the weights? Softmax makes weights from $e^{\text{score}}$, and $e^{-\infty} = 0$. So a
+# blocked score is **replaced by −∞ before the softmax**. Here is the small world of this lesson, *jane visits africa*,
+# with scores that are already scaled:
 #
 # | query | jane | visits | africa |
 # |---|---|---|---|
@@ -221,19 +268,37 @@ explore.masks()
 # | visits | 0 | 1 | 2 |
 # | africa | 1 | 0 | 1 |
 #
-# The row of *visits* becomes $(0, 1, -\infty)$. The powers are 1, 2.718 and 0, the sum is 3.718, the weights are 0.269, 0.731, 0. They sum to 1, and *africa* has no part in them at all.
+# **On paper:** the causal row of *visits* is $(0, 1, -\infty)$. Which weights does it have?
+#
+# <details><summary>Answer</summary>
+#
+# The powers are 1, 2.718 and 0, the sum is 3.718, the weights are 0.269, 0.731, 0. They add up to 1, and *africa* has
+# no part in them at all.
+#
+# </details>
 
 # %%
 tokens = ["jane", "visits", "africa"]
 scores = torch.tensor([[1.0, 2, 0], [0, 1, 2], [1, 0, 1]])  # (T_q, T_k)
 mask = torch.tensor([[True, False, False], [True, True, False], [True, True, True]])  # (T_q, T_k)
 replaced = torch.tensor([[1.0, -math.inf, -math.inf], [0, 1, -math.inf], [1, 0, 1]])  # by hand, where mask says no
-torch.softmax(replaced, dim=-1)
+torch.softmax(replaced, dim=-1)  # (T_q, T_k)
 
 # %% [markdown]
-# One of this course's sources shows these steps on random vectors: B, T, C = 4, 8, 32, head size 16, seed 1337; first the product of queries and keys, then a lower triangle, −∞, softmax. Here is its result for the first of the four sentences. (It forgets to divide by $\sqrt{16}$, which was lesson 4's bug hunt. Row 1 is already nearly all on key 0.)
+# The mask is yours to click, cell by cell. *What happens to a row when you close its last open cell?*
+
+# %%
+explore.cells(tokens, scores)
+
+# %% [markdown]
+# <details><summary>Answer</summary>
 #
-# Another source says *mask the next word embeddings by setting them to −inf*. That is loosely put: the *scores* are set to −∞. An embedding of −∞ would turn everything into NaN.
+# Its weights become NaN: softmax divides 0 by 0. We come to that soon.
+#
+# </details>
+#
+# The same steps on eight random tokens, in Figure 5.2: scores, a triangle, −∞, softmax. Each row is a list of weights
+# over the past, however short its past is.
 
 # %%
 figures.first_matmul()
@@ -241,21 +306,31 @@ figures.first_matmul()
 # %% [markdown]
 # ## How negative is negative enough?
 #
-# Old code *adds* −10000 to blocked scores (BERT did), for then no infinity is needed. As long as all scores are small that is the same. But adding is not replacing: a blocked score of +9000 becomes −1000, and if the visible ones are at −5000, the blocked key wins. Find the sliders' settings where it does.
+# Older code *adds* −10000 to blocked scores (BERT did), for then no infinity is needed. As long as all scores are
+# small, that does the same. But adding is not replacing. *Find settings of the sliders for which a blocked key wins.*
 
 # %%
 explore.fill()
 
 # %% [markdown]
+# <details><summary>Answer</summary>
+#
+# With −10⁴, blocked scores of +9000 and visible ones of −5000: after adding, the blocked scores are −1000, and they
+# take everything. Filled in, −10000 is enough here, but not for visible scores of −10000. −∞ is always enough.
+#
+# </details>
+
+# %% [markdown]
 # ## Exercise 5.4 `mask_scores`
 #
-# difficulty ●●○○○ · importance ●●●●○ · 6 minutes · 10 points
+# Difficulty ●●○○○ · Importance ●●●●○ · 6 minutes · 10 points
 #
 # $$\text{out} = \begin{cases} \text{score} & \text{where the mask is True} \\ -\infty & \text{where it is False} \end{cases}$$
 #
 # - `scores`: float `(..., T_q, T_k)`, up to ±10⁴; `mask`: bool, broadcasts to scores
 # - returns scores' shape and dtype; scores themselves are left as they are
-# - another constant is accepted if its probability is exactly 0 for such scores; a number *added* to the score is no constant
+# - another constant is accepted if its probability is exactly 0 for such scores; a number *added* to the score is no
+#   constant
 # - rows with nothing to see are not judged here
 
 
@@ -276,64 +351,75 @@ check(mask_scores)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Two functions of PyTorch choose between a tensor and a number entry by entry. One fills where its mask is True. Which of your entries are to be filled?
+# Two functions of PyTorch choose between a tensor and a number entry by entry. One fills where its mask is True. Which
+# of your entries are to be filled?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# A method whose name ends in an underscore writes into the tensor itself. Whoever gave you the scores may still need them.
+# A method whose name ends in an underscore writes into the tensor itself. Whoever gave you the scores may still need
+# them.
 #
 # </details>
 
 # %% [markdown]
 # ## An added mask, inside or outside the root
 #
-# Papers often write the mask as a matrix M that is added, with 0 for yes and −∞ for no. One of the sources writes
+# Papers often write the mask as a matrix M that is added, with 0 for yes and −∞ for no. Some put it below the root,
+# some do not:
 #
-# $$\mathrm{softmax}\!\left(\frac{QK^\top + M}{\sqrt{d_k}}\right) V, \qquad \text{others} \qquad \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right) V.$$
+# $$\mathrm{softmax}\!\left(\frac{QK^\top + M}{\sqrt{d_k}}\right) V \qquad \text{or} \qquad
+# \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right) V.$$
 #
-# Is one of them wrong? For 0 and −∞ they agree, since $0/\sqrt{d_k} = 0$ and $-\infty/\sqrt{d_k} = -\infty$. For no other number do they: with $d_k = 4$ and M = −6, the first subtracts 3 from the scaled score and the second 6.
+# *Is one of them wrong?*
+#
+# <details><summary>Answer</summary>
+#
+# For 0 and −∞ they agree, since $0/\sqrt{d_k} = 0$ and $-\infty/\sqrt{d_k} = -\infty$. For no other number do they:
+# with $d_k = 4$ and M = −6, the first subtracts 3 from the scaled score and the second 6.
+#
+# </details>
 
 # %%
 raw, root = scores * 2, 2  # scores before they are divided by the root of d_k = 4
 for no in (-math.inf, -6.0):
     M = torch.where(mask, 0.0, no)  # (T_q, T_k)
-    inside, outside = torch.softmax((raw + M) / root, -1), torch.softmax(raw / root + M, -1)
+    inside, outside = torch.softmax((raw + M) / root, -1), torch.softmax(raw / root + M, -1)  # (T_q, T_k)
     print(f"no = {no}: largest difference {(inside - outside).abs().max():.3f}")
 
 # %% [markdown]
 # ## A row with nothing to see
 #
-# A sentence of length 0, or a query before the first real token: all its scores are −∞. Softmax divides 0 by 0.
+# In a sentence of length 0 every key is padding, and all scores of a row are −∞. Softmax divides 0 by 0.
 #
-# **Predict before you run.** Here are four ways to treat such a row:
+# **Predict before you run.** Let *africa* be the row that sees nothing. Three ways to treat it:
 #
-# 1. −∞ **replaces** the blocked scores; softmax; nothing else
-# 2. −∞ **replaces** the blocked scores; softmax; NaN is turned into 0
-# 3. −∞ is **added** to the blocked scores; softmax; NaN is turned into 0
-# 4. −10⁹ **replaces** the blocked scores; softmax; the result is multiplied by the mask
+# - **A** −∞ *replaces* the blocked scores; softmax; nothing else
+# - **B** −∞ is *added* to the blocked scores; softmax; every NaN is turned into 0
+# - **C** −10⁹ *replaces* the blocked scores; softmax; nothing else
 #
-# Each is judged twice: is the *value* free of NaN, and is the *gradient* at the scores? Write down your eight guesses. The row of *africa* is the one that sees nothing.
+# What are the weights of the row? And is the *gradient* at its scores a number? Write down six guesses.
 
 # %%
 figures.repairs(tokens, scores)
 
 # %% [markdown]
-# The third is the trap: the values look right, and the first training step fills every weight of the model with NaN. Why that one, and not the second?
+# A fails in plain sight. C has no NaN, but gives equal weights to three keys that may not be seen. **B is the trap:**
+# the weights look right, and in the first training step NaN flows from these scores into $W_Q$, $W_K$ and the
+# embeddings.
 #
-# In both, softmax's backward pass multiplies by its own output, which is NaN in that row, so it hands NaN down whatever comes from above. Replacing (`masked_fill`, `torch.where`) then *cuts*: the entries that were replaced have no influence, so their gradient is set to 0, and NaN with it. In a row that sees nothing all entries were replaced. An addition does not cut: its backward pass hands on what it gets, NaN included.
-#
-# So it is not the step from NaN to 0 (`nan_to_num`) that is good or bad. What counts is whether something between the NaN and the scores cuts.
+# The next exercise asks for a way that is clean in both columns.
 
 # %% [markdown]
 # ## Exercise 5.5 `masked_softmax`
 #
-# difficulty ●●●○○ · importance ●●●●● · 12 minutes · 18 points
+# Difficulty ●●●○○ · Importance ●●●●● · 12 minutes · 18 points
 #
 # Softmax over what may be seen, and zeros where nothing may.
 #
-# $$\text{out}_j = \frac{m_j\, e^{s_j}}{\sum_k m_k\, e^{s_k}} \quad (m = 1 \text{ where the mask is True, else } 0), \qquad \text{out} = 0 \text{ in a row with no } m_j = 1$$
+# $$\text{out}_j = \frac{m_j\, e^{s_j}}{\sum_k m_k\, e^{s_k}} \quad (m = 1 \text{ where the mask is True, else } 0),
+# \qquad \text{out} = 0 \text{ in a row with no } m_j = 1$$
 #
 # - `scores`: float `(..., T_q, T_k)`, up to ±10⁴; `mask`: bool, broadcasts to scores; over the last dimension
 # - no NaN in values, none in gradients, also in rows with nothing to see
@@ -359,20 +445,44 @@ check(masked_softmax)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Look at the four repairs again. Two of them are clean twice. What do those have in common?
+# Look at A and C in Figure 5.3: both have clean gradients. What is left to do about their weights, and which entries
+# does it concern?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# With scores of ±10⁴, $e^s$ overflows or underflows: leave the exponentials to `torch.softmax`, and let it see the scores only after the blocked ones are out of the way. What must a blocked entry of the *result* be, in any row?
+# With scores of ±10⁴, $e^s$ overflows or underflows: leave the exponentials to `torch.softmax`, and let it see the
+# scores only after the blocked ones are out of the way. What must a blocked entry of the *result* be, in any row?
 #
 # </details>
 
 # %% [markdown]
+# ## Why B fails and its twin does not
+#
+# Turn B's addition into a replacement and leave the rest: −∞ *replaces*, softmax, NaN to 0. Now the gradient is clean.
+# Why?
+#
+# In both, softmax's backward pass multiplies by its own output, which is NaN in that row, so it hands NaN down whatever
+# comes from above. Replacing (`masked_fill`, `torch.where`) then *cuts*: entries that were replaced have no influence,
+# so their gradient is set to 0, and the NaN is gone. In a row that sees nothing, all entries were replaced. An addition
+# does not cut. Its backward pass hands on what it gets, NaN included.
+
+# %%
+for treatment in ("replaced, NaN to 0", "added, NaN to 0"):
+    weights, gradient = figures.blind_row(scores, treatment)  # both (T_q, T_k), measured
+    print(f"{treatment:20} weights {weights[-1].tolist()}   gradient {gradient[-1].tolist()}")
+
+# %% [markdown]
+# So it is not the step from NaN to 0 (`nan_to_num`) that is good or bad. What counts is whether something between the
+# NaN and the scores cuts.
+
+# %% [markdown]
 # ## Two libraries, two meanings
 #
-# PyTorch itself disagrees with PyTorch. `F.scaled_dot_product_attention` takes True = may attend, as this course does. `nn.MultiheadAttention` takes True = **blocked**, in `attn_mask` and in `key_padding_mask`. Hand it the wrong one, and there is no error.
+# PyTorch itself disagrees with PyTorch. `F.scaled_dot_product_attention` takes True = may attend, as this course does.
+# `nn.MultiheadAttention` takes True = **blocked**, in `attn_mask` and in `key_padding_mask`. Hand it the wrong one, and
+# there is no error.
 
 # %%
 torch.manual_seed(0)
@@ -382,69 +492,42 @@ wrong = mha(x, x, x, attn_mask=mask)[1]
 figures.two_meanings(tokens, right[0], wrong[0])
 
 # %% [markdown]
-# The wrong one looks only at the future, and its last row sees nothing: NaN. With a padding mask not even a NaN would warn you.
-#
-# ## Question 1
-#
-# Your masks mean True = may attend. Which call gives `nn.MultiheadAttention` a causal mask and a padding mask `real` of shape `(B, T)`?
-#
-# - **a** `mha(x, x, x, attn_mask=causal, key_padding_mask=real)`
-# - **b** `mha(x, x, x, attn_mask=~causal, key_padding_mask=real)`
-# - **c** `mha(x, x, x, attn_mask=~causal, key_padding_mask=~real)`
-
-# %% nbgrader={"solution": "quiz_1"}
-quiz_1 = None  # "a", "b" or "c"
-### BEGIN SOLUTION
-quiz_1 = "c"
-### END SOLUTION
-
-# %% nbgrader={"grade": "quiz_1"}
-check(quiz_1=quiz_1)
-
-# %% [markdown]
-# ## Question 2
-#
-# A model has written 6 tokens, whose keys are cached, and now takes 2 new ones at once. Which mask do the 2 new queries need?
-#
-# - **a** a lower triangle of shape (2, 2), since only new tokens can be in the future
-# - **b** shape (2, 8): row 0 sees 7 keys, row 1 sees 8
-# - **c** shape (2, 8): row 0 sees 1 key, row 1 sees 2
-
-# %% nbgrader={"solution": "quiz_2"}
-quiz_2 = None  # "a", "b" or "c"
-### BEGIN SOLUTION
-quiz_2 = "b"
-### END SOLUTION
-
-# %% nbgrader={"grade": "quiz_2"}
-check(quiz_2=quiz_2)
+# The wrong one looks only at the future, and its last row sees nothing: NaN. A padding mask the wrong way round gives
+# NaN only for a sentence without any padding. All others silently attend to their pads and to nothing else.
 
 # %% [markdown]
 # ## Too good to be true
 #
-# Here are two tiny models with one attention layer. Both learn to guess the next letter, one with a causal mask and one without. The text is *random*: 8 letters, each drawn by a fair die. Nobody can guess such a letter better than by luck, so no honest loss stays below $\ln 8 = 2.079$.
+# Here are two tiny models with one attention layer. Both learn to guess the next letter, one with a causal mask and one
+# without. The text is *random*: 8 letters, each equally likely. Nobody can guess such a letter better than by luck, so
+# no honest loss stays below $\ln 8 = 2.079$.
 
 # %%
 figures.too_good()
 
 # %% [markdown]
-# The model without a mask is *better* by every number that training prints. It is also worthless: the letter that it reads off is not there when it has to write. Its loss ends near $\ln 8 / 12 = 0.173$, as it can copy at 11 of 12 places, and at the last one the next letter is not in its input.
+# The model without a mask is *better* by every number that training prints. It is also worthless: the letter that it
+# reads off is not there when it has to write. Its loss ends near $\ln 8 / 12 = 0.173$, as it can copy at 11 of 12
+# places, and at the last one the next letter is not in its input.
 #
-# With real text there is no line at 2.079 to warn you. So test for leaks directly: **change the future, and see whether the past moves.**
-
-# %%
-figures.influence()
+# With real text there is no line at 2.079 to warn you. So test for leaks directly: **change the future, and see whether
+# the past moves.**
 
 # %% [markdown]
 # ## Exercise 5.6 `leaks_future`
 #
-# difficulty ●●●○○ · importance ●●●●○ · 10 minutes · 12 points
+# Difficulty ●●●○○ · Importance ●●●●○ · 10 minutes · 12 points
 #
-# Does any output at a place t change when inputs *after* t change?
+# Does any output at a place t change when the inputs *after* t are replaced?
 #
 # - `f`: deterministic, `(B, T, D)` to `(B, T, any width)`; `x`: `(B, T, D)`
-# - returns a Python `bool`: True if, for some t, changing `x` after t changes an output at or before t by more than 1e-6
-# - every t is tried; T = 1: False; `x` is left as it is
+# - returns a Python `bool`: True if, for some t, putting new random rows of x's size in the places after t changes an
+#   output at or before t by more than 1e-6
+# - every t, every sentence of the batch and every feature counts; T = 1: False; `x` is left as it is
+# - effects between 1e-6 and 1e-4 are not judged
+#
+# Mind what f may be: a layer norm does not notice a row to which 1 was added, and behind a layer norm the features of a
+# row always add up to 0.
 
 
 # %% nbgrader={"solution": "leaks_future"}
@@ -469,13 +552,15 @@ check(leaks_future)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# For one t: make a copy of x, put other numbers at all places after t, call f on both, and compare the outputs at places 0 to t. Then do that for every t.
+# For one t: make a copy of x, put other numbers at all places after t, call f on both, and compare the outputs at
+# places 0 to t. Then do that for every t.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# A leak may be from one single place to one single place, near or far. Do you change *all* places after t? Is the output at t itself among those you compare?
+# A leak may be from one single place to one single place, near or far. Do you change *all* places after t? Is the
+# output at t itself among those you compare?
 #
 # </details>
 
@@ -490,19 +575,35 @@ check(leaks_future)
 # out = weights @ V
 # ```
 #
-# Take the row of *visits* again, scores (0, 1, 2). Softmax first: 0.090, 0.245, 0.665. Then the mask: 0.090, 0.245, 0. What is left sums to 0.335.
+# Take the row of *visits* again, scores (0, 1, 2). Softmax first: 0.090, 0.245, 0.665. Then the mask: 0.090, 0.245 and
+# nothing for *africa*.
 
 # %%
 figures.before_or_after(tokens, scores, mask)
 
 # %% [markdown]
-# Two things are wrong. The weights do not sum to 1, so the output shrinks. And worse, **it leaks**: the 0.335 is there because *africa* scored 2. Had *africa* scored 0, the rest would sum to 0.788. The weight on *africa* is 0, but the size of all the others tells how much it *would* have got. `leaks_future` sees that; a look at the masked weights does not.
+# *What is wrong with the right-hand table? There are two things.*
 #
-# Honest remark: dividing each row by its sum afterwards repairs the formula, on paper. With a blocked score far above the visible ones it does not: softmax has already rounded all the visible weights to 0, and 0/0 is waiting.
+# <details><summary>Answer</summary>
 #
+# The weights of a row do not add up to 1, so the output shrinks. And worse, **it leaks**. The row of *visits* adds up
+# to 0.335 because *africa* scored 2; had it scored 0, the sum would be 0.788. The weight on *africa* is 0, but the size
+# of all the others tells how much it *would* have got.
+#
+# Dividing each row by its sum afterwards repairs the formula on paper. With a blocked score far above the visible ones
+# it does not: softmax has already rounded all visible weights to 0, and 0/0 is waiting.
+#
+# </details>
+#
+# A look at the masked weights does not show the leak. Changing inputs does:
+
+# %%
+figures.influence()
+
+# %% [markdown]
 # ## Exercise 5.7 `fixed_causal_attention`
 #
-# difficulty ●●●○○ · importance ●●●●● · 10 minutes · 10 points
+# **Find the bug** · Difficulty ●●●○○ · Importance ●●●●● · 10 minutes · 10 points
 #
 # $$\text{out} = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} \text{ with the future at } {-\infty}\right) V$$
 #
@@ -541,9 +642,118 @@ check(fixed_causal_attention)
 # </details>
 
 # %% [markdown]
-# ## Question 3
+# ## At work
 #
-# A model with the bug above (mask after softmax, no division) is trained. What happens?
+# Four of your functions at once, in every attention block of the course's translator:
+
+# %%
+at_work(causal_mask, padding_mask, combine_masks, masked_softmax)
+
+# %% [markdown]
+# **Predict before you run.** What does each of these cost: the mask after the softmax, no causal mask, no padding mask?
+
+
+# %%
+def masked_after(scores, mask):
+    return torch.softmax(scores, dim=-1).masked_fill(~mask, 0.0)  # (..., T_q, T_k): the published bug
+
+
+at_work(masked_softmax=masked_after)
+
+
+# %%
+def sees_everything(T_q, T_k=None):
+    return torch.ones(T_q, T_k or T_q, dtype=torch.bool)  # (T_q, T_k)
+
+
+at_work(causal_mask=sees_everything)
+
+
+# %%
+def everything_is_real(lengths, T):
+    return torch.ones(len(lengths), T, dtype=torch.bool)  # (B, T)
+
+
+at_work(padding_mask=everything_is_real)
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# | what is wrong | nats a word | sentences word for word |
+# |---|---|---|
+# | nothing | 0.0015 | 100 of 100 |
+# | no padding mask | 0.14, 90 times as much | 75 |
+# | masked after the softmax | 1.31, 867 times | 93 |
+# | no causal mask | 5.47, 3,623 times | 92 |
+#
+# *jane visits africa in september* comes out right every time. The sentences hide most of it: when the machine writes,
+# the future does not exist yet, so there is little to look at. The loss, where the true words stand in the input, shows
+# all of it. And this network was trained with a mask. One that is trained *without* learns to copy, and its loss looks
+# splendid.
+#
+# </details>
+#
+# Does the machine itself leak? Ask your own detector about its first decoder block, and about two damaged ones. (The
+# source sentence is a single zero vector, so that only the block's look at its own words counts.)
+
+
+# %%
+def first_block(network, mask):
+    return lambda y: network.blocks[0](y, torch.zeros(2, 1, 64), self_mask=mask)[0]  # (B, T, D) to (B, T, D)
+
+
+torch.manual_seed(0)
+y, causal = torch.randn(2, 6, 64), or_given(causal_mask)(6)[None, None]  # (B, T, D), (1, 1, T, T)
+own, bug = translator.machine(), translator.machine(masked_softmax=masked_after)
+for name, f in {
+    "the machine": first_block(own, causal),
+    "without the causal mask": first_block(own, None),
+    "masked after the softmax": first_block(bug, causal),
+}.items():
+    print(f"{name:26} leaks: {or_given(leaks_future)(f, y)}")
+
+# %% [markdown]
+# ## Quiz 5.1
+#
+# Your masks mean True = may attend. Which call gives `nn.MultiheadAttention` a causal mask and a padding mask `real` of
+# shape `(B, T)`?
+#
+# - **a** `mha(x, x, x, attn_mask=causal, key_padding_mask=real)`
+# - **b** `mha(x, x, x, attn_mask=~causal, key_padding_mask=real)`
+# - **c** `mha(x, x, x, attn_mask=~causal, key_padding_mask=~real)`
+
+# %% nbgrader={"solution": "quiz_1"}
+quiz_1 = None  # "a", "b" or "c"
+### BEGIN SOLUTION
+quiz_1 = "c"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_1"}
+check(quiz_1=quiz_1)
+
+# %% [markdown]
+# ## Quiz 5.2
+#
+# A model has written 6 tokens, whose keys are cached, and now takes 2 new ones at once. Which mask do the 2 new queries
+# need?
+#
+# - **a** a lower triangle of shape (2, 2), since only new tokens can be in the future
+# - **b** shape (2, 8): row 0 sees 7 keys, row 1 sees 8
+# - **c** shape (2, 8): row 0 sees 1 key, row 1 sees 2
+
+# %% nbgrader={"solution": "quiz_2"}
+quiz_2 = None  # "a", "b" or "c"
+### BEGIN SOLUTION
+quiz_2 = "b"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_2"}
+check(quiz_2=quiz_2)
+
+# %% [markdown]
+# ## Quiz 5.3
+#
+# A model with the bug of exercise 5.7 (mask after softmax, no division) is trained. What happens?
 #
 # - **a** Nothing bad: the blocked weights are exactly 0, so the future has no influence.
 # - **b** The sum of each row tells something about the future, and training can use it.
@@ -561,28 +771,88 @@ check(quiz_3=quiz_3)
 # %% [markdown]
 # ## Written question
 #
-# A colleague's language model reports a test loss far below everything that was published for this text. Name three different ways in which the future (or the test text) could have leaked into the result. For each, describe one check that would find it, and say whether `leaks_future` would. About ten sentences.
+# *15 points, graded by hand, 10 minutes, about ten sentences.*
+#
+# A colleague's language model reports a test loss far below everything that was published for this text. Name three
+# different ways in which the future (or the test text) could have leaked into the result. For each, describe one check
+# that would find it, and say whether `leaks_future` would.
+#
+# <details><summary>For those who learn alone: what a good answer has</summary>
+#
+# - Three ways that differ in kind: in attention, elsewhere in the model, in the data.
+# - For each a check that would really find it, concrete enough to be programmed.
+# - For each the right word on `leaks_future`: it looks into the model only, never at targets or texts.
+#
+# </details>
 
 # %% [markdown] nbgrader={"written": "written_1"}
-# **Model answer.** (1) The mask is missing, inverted, or applied after the softmax: attention looks ahead. `leaks_future` on the model with random embeddings finds it, if it is run on the whole model and not on one layer alone, and with the mask as used in training. (2) Something else than attention mixes places: a normalisation over the T axis, a convolution that is centered, the mean over the sentence added to each token. `leaks_future` finds this as well, as it asks nothing about attention. (3) The targets are wrong: they are not shifted, so that the model predicts its own input. The model is perfectly causal, and `leaks_future` says False; one finds it by printing one input row beside its target row, or by the loss on random tokens, which cannot honestly lie below ln V. (4) Test sentences are in the training text: again nothing leaks inside the model; count test sentences or long n-grams that occur in the training data. A check that catches (1) to (3) together: let the model write, one token at a time, and compare the loss computed from those steps with the reported one.
+# <details><summary>Model answer and marking scheme</summary>
 #
-# **Marking scheme (15).** Three ways that differ in kind, 2 points each (6). A check for each that would really find it, 2 points each (6). Says correctly for each whether `leaks_future` finds it (3).
+# **Model answer.** (1) The mask is missing, inverted, or applied after the softmax: attention looks ahead.
+# `leaks_future` on the model with random embeddings finds it, if it is run on the whole model and not on one layer
+# alone, and with the mask as used in training. (2) Something else than attention mixes places: a normalisation over
+# the T axis, a convolution that is centered, the mean over the sentence added to each token. `leaks_future` finds
+# this as well, as it asks nothing about attention. (3) The targets are wrong: they are not shifted, so that the model
+# predicts its own input. The model is perfectly causal, and `leaks_future` says False; one finds it by printing one
+# input row beside its target row, or by the loss on random tokens, which cannot honestly lie below ln V. (4) Test
+# sentences are in the training text: again nothing leaks inside the model; count test sentences or long n-grams that
+# occur in the training data. A check that catches (1) to (3) together: let the model write, one token at a time, and
+# compare the loss computed from those steps with the reported one.
+#
+# **Marking scheme (15).** Three ways that differ in kind, 2 points each (6). A check for each that would really find
+# it, 2 points each (6). Says correctly for each whether `leaks_future` finds it (3).
+#
+# </details>
 
 # %% [markdown]
-# ## Further reading
+# ## From the notes this course grew from
 #
-# - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), section 3.2.3: *masking out (setting to −∞)*.
-# - Karpathy, [Let's build GPT: from scratch, in code, spelled out](https://www.youtube.com/watch?v=kCc8FmEb1nY): the lower triangle and `masked_fill`.
-# - Adaloglou, [How Attention works in Deep Learning](https://theaisummer.com/attention/) and [How Transformers work](https://theaisummer.com/transformer/).
-# - [The Annotated Transformer](http://nlp.seas.harvard.edu/2018/04/03/attention.html), `subsequent_mask`.
-# - [F.scaled_dot_product_attention](https://pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html) and [nn.MultiheadAttention](https://pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html): read what each says of its mask.
+# <details><summary>Three loose sentences about masks</summary>
+#
+# **"Mask the next word embeddings by setting them to −inf"** stands in a widely read walk through the Transformer's
+# parts (Adaloglou, below). It is the *scores* that are set to −∞. An embedding of −∞ would turn everything into NaN.
+#
+# **The mask below the root.** The same text writes $\mathrm{softmax}((QK^\top + M)/\sqrt{d_k})$, others put M outside.
+# For 0 and −∞ both are right, and only for those.
+#
+# **A triangle without the root.** Karpathy's lecture, as a popular explanation of Q and K quotes it, shows Figure 5.2
+# with B, T, C = 4, 8, 32, head size 16 and seed 1337: scores, lower triangle, −∞, softmax. The quoted lines leave out
+# the division by $\sqrt{16}$ (lesson 4), and row 1 is already nearly all on key 0.
+#
+# **Is `nan_to_num` to blame?** One reads that it "breaks gradients". Measured above: behind a replacement they stay
+# clean, behind an addition they do not.
+#
+# </details>
 
 # %% [markdown]
 # ## Recap
 #
-# - A mask says for each pair of query and key: yes (True) or no. Causal, aligned at the end; padding, on keys only; both with *and*.
+# - A mask says for each pair of query and key: yes (True) or no. Causal, aligned at the end; padding, on keys only;
+#   both
+#   with *and*.
 # - Blocked scores become −∞ *before* the softmax. Masking afterwards leaves sums that tell of the future.
-# - A row with nothing to see is 0/0. Whether its gradient is clean depends on something that cuts between the NaN and the scores.
+# - A row with nothing to see is 0/0. Whether its gradient is clean depends on something that cuts between the NaN and
+#   the
+#   scores.
 # - A model that leaks looks too good. Change the future and see whether the past moves.
 #
-# Next: [lesson 6](../06_softmax/06_softmax.ipynb) opens the tool that was used here three times: softmax.
+# `progress()` in a new cell shows what you have done so far, over all lessons (`from helpers import progress`).
+
+# %% [markdown]
+# ## Further reading
+#
+# - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), section 3.2.3: *masking out
+#   (setting to −∞)*.
+# - Karpathy, [Let's build GPT: from scratch, in code, spelled out](https://www.youtube.com/watch?v=kCc8FmEb1nY): the
+#   lower
+#   triangle and `masked_fill`.
+# - Adaloglou, [How Attention works in Deep Learning](https://theaisummer.com/attention/) and [How Transformers
+#   work](https://theaisummer.com/transformer/).
+# - [The Annotated Transformer](http://nlp.seas.harvard.edu/2018/04/03/attention.html), `subsequent_mask`.
+# -
+#   [F.scaled_dot_product_attention](https://pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html)
+#   and [nn.MultiheadAttention](https://pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html): read what
+#   each
+#   says of its mask.
+#
+# **Next:** [lesson 6](../06_softmax/06_softmax.ipynb) opens the tool that was used here all along: softmax.

@@ -1,17 +1,31 @@
 """Cases and known mistakes of lesson 5."""
 
-import math
-
 import torch
 
-from helpers.checking.vocabulary import GRADIENT, Case, Exercise, Fixture, Mistake, Quiz, tensor_cases
+from helpers.checking.vocabulary import GRADIENT, LEADING, Case, Exercise, Fixture, Mistake, Quiz, tensor_cases
 
 NOTHING = "rows with nothing to see"
 LARGE = "scores up to ±10⁴"
 BROADCAST = "masks that broadcast"
+BATCH_OF_ONE = "leading dimensions of size 1"
+BOOLEAN = "The spec asks for a boolean tensor."
 
 
-# 5.1 causal_mask
+def _causal(T_q, T_k=None):
+    T_k = T_q if T_k is None else T_k
+    return torch.arange(T_k) <= torch.arange(T_q)[:, None] + T_k - T_q
+
+
+def _real(lengths, T):
+    return torch.arange(T) < torch.tensor(lengths)[:, None]
+
+
+def _spotted(draw, *shape):
+    """A mask whose rows all hold both a True and a False."""
+    mask = draw.mask(*shape, keep=0.5)
+    lone = mask.all(-1, keepdim=True)
+    last = torch.arange(shape[-1]) == shape[-1] - 1
+    return mask & ~(lone & last)
 
 
 def cases_causal_mask(draw):
@@ -28,72 +42,7 @@ def cases_causal_mask(draw):
     ]
 
 
-def _causal(T_q, T_k=None):
-    T_k = T_q if T_k is None else T_k
-    return torch.ones(T_q, T_k, dtype=torch.bool).tril(T_k - T_q)
-
-
-def causal_aligned_at_start(T_q, T_k=None):
-    return torch.ones(T_q, T_k or T_q, dtype=torch.bool).tril()
-
-
-def causal_inverted(T_q, T_k=None):
-    return ~_causal(T_q, T_k)
-
-
-def causal_strict(T_q, T_k=None):
-    T_k = T_k or T_q
-    return torch.ones(T_q, T_k, dtype=torch.bool).tril(T_k - T_q - 1)
-
-
-def causal_sees_next(T_q, T_k=None):
-    T_k = T_k or T_q
-    return torch.ones(T_q, T_k, dtype=torch.bool).tril(T_k - T_q + 1)
-
-
-def causal_upper(T_q, T_k=None):
-    return torch.ones(T_q, T_k or T_q, dtype=torch.bool).triu()
-
-
-def causal_transposed(T_q, T_k=None):
-    return _causal(T_q, T_k).T
-
-
-def causal_cache_hidden(T_q, T_k=None):
-    T_k = T_k or T_q
-    return torch.cat([torch.zeros(T_q, T_k - T_q, dtype=torch.bool), _causal(T_q)], dim=1)
-
-
-def causal_float(T_q, T_k=None):
-    return _causal(T_q, T_k).float()
-
-
-def causal_comparison(T_q, T_k=None):
-    T_k = T_q if T_k is None else T_k
-    return torch.arange(T_k)[None, :] <= torch.arange(T_q)[:, None] + (T_k - T_q)
-
-
-def causal_last_rows(T_q, T_k=None):
-    T_k = T_k or T_q
-    return torch.tril(torch.ones(T_k, T_k)).bool()[-T_q:]
-
-
-def causal_not_triu(T_q, T_k=None):
-    if T_k is None:
-        T_k = T_q
-    return ~torch.triu(torch.ones((T_q, T_k), dtype=torch.bool), diagonal=T_k - T_q + 1)
-
-
-def causal_lists(T_q, T_k=None):
-    T_k = T_k if T_k is not None else T_q
-    return torch.tensor([[j <= i + T_k - T_q for j in range(T_k)] for i in range(T_q)])
-
-
-def causal_with_past(T_q, T_k=None):
-    past = 0 if T_k is None else T_k - T_q
-    return torch.cat([torch.ones(T_q, past, dtype=torch.bool), torch.ones(T_q, T_q).tril() == 1], dim=1)
-
-
+TRIANGLE = "tril(T_k - T_q)"
 causal_mask = Exercise(
     "causal_mask",
     cases_causal_mask,
@@ -103,165 +52,126 @@ causal_mask = Exercise(
             "aligned_at_start",
             "the triangle aligned at the first key instead of the last",
             "With a cache the newest query should see everything. How many keys does your last row see?",
-            causal_aligned_at_start,
+            f"{TRIANGLE} -> tril()",
         ),
         Mistake(
             "inverted",
             "True where it should be False",
             "Here True means: may attend. May word 0 attend to itself?",
-            causal_inverted,
+            "return torch.ones -> return ~torch.ones",
         ),
         Mistake(
             "self_excluded",
             "a word that cannot see itself",
             "The present is not the future. What is left for query 0 to see?",
-            causal_strict,
+            f"{TRIANGLE} -> tril(T_k - T_q - 1)",
         ),
         Mistake(
             "next_one_seen",
             "one key of the future left open",
             "Query 0 of three should see exactly one key.",
-            causal_sees_next,
+            f"{TRIANGLE} -> tril(T_k - T_q + 1)",
         ),
         Mistake(
             "sees_the_future",
             "the future open and the past closed",
             "Rows are queries. Which side of the diagonal came before?",
-            causal_upper,
+            f"{TRIANGLE} -> triu()",
         ),
-        Mistake("transposed", "queries and keys swapped", "Rows are queries, columns are keys.", causal_transposed),
+        Mistake(
+            "sees_the_future_at_the_end",
+            "the future open and the past closed, aligned at the last key",
+            "The alignment is right. Which half of the square did the triangle keep?",
+            f"{TRIANGLE} -> triu(T_k - T_q)",
+        ),
+        Mistake(
+            "only_the_future",
+            "True where the future is, counted from the first key",
+            "You have marked what is to be hidden. What does True mean here, and where does the future of the last query begin?",
+            f"{TRIANGLE} -> triu(1)",
+        ),
+        Mistake(
+            "transposed",
+            "queries and keys swapped",
+            "Rows are queries, columns are keys.",
+            f"{TRIANGLE} -> {TRIANGLE}.T",
+        ),
         Mistake(
             "cache_hidden",
             "the cached keys blocked",
             "The cache holds what came before all new words. Who may see it?",
-            causal_cache_hidden,
+            f"{TRIANGLE} -> {TRIANGLE} & (torch.arange(T_k) >= T_k - T_q)",
         ),
         Mistake(
             "numbers_not_booleans",
             "ones and zeros instead of True and False",
-            "The spec asks for a boolean tensor; a float mask is added by some libraries.",
-            causal_float,
+            f"{BOOLEAN} A float mask is added by some libraries.",
+            ", dtype=torch.bool -> ",
         ),
     ],
-    alternatives=[causal_comparison, causal_last_rows, causal_not_triu, causal_lists, causal_with_past],
 )
 
 
-# 5.2 padding_mask
-
-
 def cases_padding_mask(draw):
-    def mixed(B, T):
-        return draw.integers(1, T, (B,)), T
-
     return [
         Case((torch.tensor([3, 1, 5, 2]), 6)),
-        Case(mixed(5, 8)),
+        Case((draw.integers(1, 8, (5,)), 8)),
         Case((torch.tensor([1, 3, 2]), 3), part="B equal to T"),
         Case((torch.tensor([0, 4]), 5), part="a sentence of length 0"),
         Case((torch.tensor([5, 2, 5]), 5), part="a sentence without padding"),
         Case((torch.tensor([2, 3]), 7), part="T longer than every sentence"),
         Case((torch.tensor([2]), 4), part="a batch of one"),
+        Case((torch.tensor([1]), 1), part="a batch of one", note="one sentence of one word"),
     ]
 
 
-def _real(lengths, T):
-    return torch.arange(T) < lengths[:, None]
-
-
-def padding_inverted(lengths, T):
-    return ~_real(lengths, T)
-
-
-def padding_one_too_many(lengths, T):
-    return torch.arange(T) <= lengths[:, None]
-
-
-def padding_on_the_left(lengths, T):
-    return _real(lengths, T).flip(-1)
-
-
-def padding_to_longest(lengths, T):
-    return torch.arange(int(lengths.max())) < lengths[:, None]
-
-
-def padding_transposed(lengths, T):
-    return _real(lengths, T).T
-
-
-def padding_numbers(lengths, T):
-    return _real(lengths, T).long()
-
-
-def padding_square(lengths, T):
-    real = _real(lengths, T)
-    return real[:, :, None] & real[:, None, :]
-
-
-def padding_loop(lengths, T):
-    mask = torch.zeros(len(lengths), T, dtype=torch.bool)
-    for b, length in enumerate(lengths.tolist()):
-        mask[b, :length] = True
-    return mask
-
-
-def padding_lists(lengths, T):
-    return torch.tensor([[j < n for j in range(T)] for n in lengths.tolist()])
-
-
-def padding_expanded(lengths, T):
-    places = torch.arange(T).expand(lengths.shape[0], T)
-    return places.lt(lengths.unsqueeze(1))
-
-
-def padding_triangle(lengths, T):
-    return torch.ones(T + 1, T).tril(-1).bool()[lengths]
-
-
-def padding_cumulative(lengths, T):
-    return torch.ones(len(lengths), T).cumsum(-1) <= lengths.view(-1, 1)
-
-
+REAL = "torch.arange(T) < lengths[:, None]"
 padding_mask = Exercise(
     "padding_mask",
     cases_padding_mask,
     axes=("sentence", "token"),
     mistakes=[
         Mistake(
-            "inverted", "True on the padding", "True means: may attend. May a word attend to padding?", padding_inverted
+            "inverted",
+            "True on the padding",
+            "True means: may attend. May a word attend to padding?",
+            "torch.arange(T) < -> torch.arange(T) >=",
         ),
         Mistake(
             "one_too_many",
             "one pad left open",
             "A sentence of length 2 has its words at places 0 and 1.",
-            padding_one_too_many,
+            "torch.arange(T) < -> torch.arange(T) <=",
         ),
-        Mistake("padding_first", "the padding in front", "The real words come first.", padding_on_the_left),
+        Mistake(
+            "padding_first",
+            "the padding in front",
+            "The real words come first.",
+            f"{REAL} -> torch.arange(T) >= T - lengths[:, None]",
+        ),
         Mistake(
             "cut_to_longest",
             "T taken from the longest sentence",
             "The caller says how wide the mask is. Which of your arguments is not used?",
-            padding_to_longest,
+            "arange(T) -> arange(int(lengths.max()))",
         ),
-        Mistake("transposed", "sentences and tokens swapped", "One row for each sentence.", padding_transposed),
         Mistake(
-            "numbers_not_booleans",
-            "ones and zeros instead of True and False",
-            "The spec asks for a boolean tensor.",
-            padding_numbers,
+            "transposed",
+            "sentences and tokens swapped",
+            "One row for each sentence.",
+            f"{REAL} -> torch.arange(T)[:, None] < lengths",
+        ),
+        Mistake(
+            "numbers_not_booleans", "ones and zeros instead of True and False", BOOLEAN, f"{REAL} -> ({REAL}).long()"
         ),
         Mistake(
             "square_mask",
             "a table of pairs of tokens",
             "Only the keys are asked here: one entry for each token of each sentence.",
-            padding_square,
+            f"return {REAL} -> real = {REAL}\n    return real[:, :, None] & real[:, None, :]",
         ),
     ],
-    alternatives=[padding_loop, padding_lists, padding_expanded, padding_triangle, padding_cumulative],
 )
-
-
-# 5.3 combine_masks
 
 
 def cases_combine_masks(draw):
@@ -269,134 +179,90 @@ def cases_combine_masks(draw):
         return draw.mask(T_q, T_k, keep=0.5), draw.mask(B, T_k, keep=0.5)
 
     return [
-        Case((_causal(4, 6), _real(torch.tensor([4, 6, 5]), 6))),
+        Case((_causal(4, 6), _real([4, 6, 5], 6))),
         Case(random(5, 3, 7)),
-        Case((_causal(5), _real(torch.tensor([3, 5, 1]), 5)), part="T_q equal to T_k"),
-        Case((_causal(3), _real(torch.tensor([2, 3, 1]), 3)), part="B, T_q and T_k equal"),
-        Case((_causal(1, 4), _real(torch.tensor([4, 2]), 4)), part="one query and a cache"),
-        Case((_causal(3, 5), _real(torch.tensor([0, 4]), 5)), part="a sentence of length 0"),
-        Case((_causal(3, 5), _real(torch.tensor([4]), 5)), part="a batch of one"),
+        Case((_causal(5), _real([3, 5, 1], 5)), part="T_q equal to T_k"),
+        Case((_causal(3), _real([2, 3, 1], 3)), part="B, T_q and T_k equal"),
+        Case((_causal(1, 4), _real([4, 2], 4)), part="one query and a cache"),
+        Case((_causal(3, 5), _real([0, 4], 5)), part="a sentence of length 0"),
+        Case((_causal(3, 5), _real([4], 5)), part="a batch of one"),
     ]
 
 
-def combine_or(causal, padding):
-    return causal | padding[:, None, None, :]
-
-
-def combine_queries_too(causal, padding):
-    queries = padding[:, None, -causal.shape[0] :, None]
-    return causal & padding[:, None, None, :] & queries
-
-
-def combine_queries_only(causal, padding):
-    return causal & padding[:, None, -causal.shape[0] :, None]
-
-
-def combine_without_heads(causal, padding):
-    return causal & padding[:, None, :]
-
-
-def combine_heads_late(causal, padding):
-    return (causal & padding[:, None, :])[:, :, None, :]
-
-
-def combine_padding_only(causal, padding):
-    return padding[:, None, None, :].expand(-1, 1, causal.shape[0], -1)
-
-
-def combine_numbers(causal, padding):
-    return causal.float() * padding[:, None, None, :].float()
-
-
-def combine_without_batch(causal, padding):
-    return (causal & padding.all(0))[None, None].expand(padding.shape[0], 1, -1, -1)
-
-
-def combine_einsum(causal, padding):
-    return torch.einsum("qk,bk->bqk", causal.float(), padding.float()).bool().unsqueeze(1)
-
-
-def combine_product(causal, padding):
-    return causal[None, None] * padding.view(padding.shape[0], 1, 1, -1)
-
-
-def combine_loop(causal, padding):
-    return torch.stack([(causal & row)[None] for row in padding])
-
-
-def combine_blocked(causal, padding):
-    blocked = ~causal[None, None] | ~padding[:, None, None]
-    return ~blocked
-
-
-def combine_where(causal, padding):
-    T_q, T_k = causal.shape
-    keys = padding.unsqueeze(1).unsqueeze(1).expand(-1, 1, T_q, T_k)
-    return torch.where(keys, causal, torch.tensor(False))
-
-
+PADDED = "padding[:, None, None, :]"
+BOTH = f"causal & {PADDED}"
 combine_masks = Exercise(
     "combine_masks",
     cases_combine_masks,
     axes=("sentence", "head", "query", "key"),
     mistakes=[
-        Mistake("either_is_enough", "a key seen if one of the masks says yes", "Both must say yes.", combine_or),
+        Mistake(
+            "either_is_enough", "a key seen if one of the masks says yes", "Both must say yes.", "causal & -> causal |"
+        ),
         Mistake(
             "queries_blocked_too",
             "padded queries blocked as well as padded keys",
             "Padding blocks keys only. What would softmax make of a row with nothing to see?",
-            combine_queries_too,
+            f"{PADDED} -> {PADDED} & padding[:, None, -causal.shape[0] :, None]",
+        ),
+        Mistake(
+            "every_query_blocked_too",
+            "padding laid along keys and queries, as if they were equally many",
+            "Padding blocks keys only, and there may be fewer queries than keys.",
+            f"{PADDED} -> {PADDED} & padding[:, None, :, None]",
         ),
         Mistake(
             "queries_instead_of_keys",
             "padding laid along the queries",
             "Which axis of the result holds the keys, counted from the right?",
-            combine_queries_only,
+            f"{PADDED} -> padding[:, None, -causal.shape[0] :, None]",
         ),
         Mistake(
             "no_axis_for_heads",
             "no axis for the heads",
             "Scores will be (B, H, T_q, T_k). Against which axis would your B be lined up?",
-            combine_without_heads,
+            f"{PADDED} -> padding[:, None, :]",
         ),
         Mistake(
             "heads_axis_misplaced",
             "the axis for the heads in another place",
             "Heads come right after the batch.",
-            combine_heads_late,
+            f"{BOTH} -> (causal & padding[:, None, :])[:, :, None, :]",
         ),
-        Mistake("causal_forgotten", "only the padding", "What became of the first argument?", combine_padding_only),
+        Mistake(
+            "causal_forgotten",
+            "only the padding",
+            "What became of the first argument?",
+            f"{BOTH} -> {PADDED}.expand(-1, 1, causal.shape[0], -1)",
+        ),
         Mistake(
             "numbers_not_booleans",
             "ones and zeros instead of True and False",
-            "The spec asks for a boolean tensor.",
-            combine_numbers,
+            BOOLEAN,
+            f"{BOTH} -> causal.float() * {PADDED}.float()",
         ),
         Mistake(
             "one_mask_for_all",
             "one padding for all sentences",
             "Each sentence has a length of its own.",
-            combine_without_batch,
+            f"{PADDED} -> padding.all(0).expand(len(padding), 1, 1, -1)",
         ),
     ],
-    alternatives=[combine_einsum, combine_product, combine_loop, combine_blocked, combine_where],
 )
-
-
-# 5.4 mask_scores
 
 
 def cases_mask_scores(draw):
     view = {"view": "filled_scores"}
 
-    def make(dtype, *lead, scale=1.0):
-        return draw.normal(*lead, 4, 6, dtype=dtype, scale=scale), _spotted(draw, 4, 6)
+    def make(dtype, *lead):
+        return draw.normal(*lead, 4, 6, dtype=dtype), _spotted(draw, 4, 6)
 
     def large(dtype):
         return draw.uniform(4, 6, low=-1e4, high=1e4, dtype=dtype), _spotted(draw, 4, 6)
 
     return [
         *tensor_cases(make, leads=((), (3,), (2, 3)), gradient=False, **view),
+        Case(make(torch.float32, 1, 1), part=LEADING, note=BATCH_OF_ONE, **view),
         # The fill itself has no gradient worth a comparison: the scenario takes it out.
         Case(make(torch.float64, 2), part=GRADIENT, gradient=True, via="kept_entries"),
         Case(large(torch.float32), part=LARGE, **view),
@@ -408,82 +274,7 @@ def cases_mask_scores(draw):
     ]
 
 
-def _spotted(draw, *shape):
-    """A mask whose rows all hold both a True and a False."""
-    mask = draw.mask(*shape, keep=0.5)
-    lone = mask.all(-1, keepdim=True)
-    last = torch.arange(shape[-1]) == shape[-1] - 1
-    return mask & ~(lone & last)
-
-
-def scores_inverted(scores, mask):
-    return scores.masked_fill(mask, -math.inf)
-
-
-def scores_zeroed(scores, mask):
-    return scores * mask
-
-
-def scores_added(scores, mask):
-    return scores + (~mask) * -1e9
-
-
-def scores_added_bert(scores, mask):
-    return scores + (~mask) * -10000.0
-
-
-def scores_filled_bert(scores, mask):
-    return scores.masked_fill(~mask, -10000.0)
-
-
-def scores_minus_100(scores, mask):
-    return scores.masked_fill(~mask, -100.0)
-
-
-def scores_plus_infinity(scores, mask):
-    return scores.masked_fill(~mask, math.inf)
-
-
-def scores_times_infinity(scores, mask):
-    return scores + (1 - mask.to(scores.dtype)) * -math.inf
-
-
-def scores_row_minimum(scores, mask):
-    lowest = scores.detach().amin(-1, keepdim=True)
-    return torch.where(mask, scores, lowest)
-
-
-def scores_where(scores, mask):
-    return torch.where(mask, scores, float("-inf"))
-
-
-def scores_finfo(scores, mask):
-    return scores.masked_fill(mask.logical_not(), torch.finfo(scores.dtype).min)
-
-
-def scores_billion(scores, mask):
-    return scores.masked_fill(mask == 0, -1e9)
-
-
-def scores_add_infinity(scores, mask):
-    return scores + torch.zeros(mask.shape, dtype=scores.dtype).masked_fill(~mask, -math.inf)
-
-
-def scores_clone(scores, mask):
-    out = scores.clone()
-    out[~mask.expand_as(scores)] = -math.inf
-    return out
-
-
-def scores_product(scores, mask):
-    keep = mask.to(scores.dtype)
-    return scores * keep - 1e9 * (1 - keep)
-
-
-def scores_log(scores, mask):
-    return scores + mask.to(scores.dtype).log()
-
-
+FILL = "scores.masked_fill(~mask, -math.inf)"
 mask_scores = Exercise(
     "mask_scores",
     cases_mask_scores,
@@ -493,60 +284,51 @@ mask_scores = Exercise(
             "inverted",
             "the visible scores blocked and the blocked ones kept",
             "True means: may attend. Where does your fill go?",
-            scores_inverted,
+            "~mask -> mask",
         ),
         Mistake(
             "set_to_zero",
             "blocked scores set to 0",
-            "The power of 0 is 1. What weight does a score of 0 get beside scores of -1?",
-            scores_zeroed,
+            "e to the power of 0 is 1. What weight does a score of 0 get beside scores of -1?",
+            f"{FILL} -> scores * mask",
         ),
         Mistake(
             "large_number_added",
             "a large number added instead of a constant filled in",
             "What is left of the old score after you added your number? Replace, do not shift.",
-            scores_added,
+            f"{FILL} -> scores + (~mask) * -1e9",
         ),
         Mistake(
             "minus_10000_added",
             "-10000 added, as BERT did",
             "A score of +9000 becomes -1000. Is that low enough beside visible scores of -5000?",
-            scores_added_bert,
+            f"{FILL} -> scores + (~mask) * -10000.0",
         ),
         Mistake(
             "minus_10000_filled",
             "a fill of -10000",
             "Think of a row whose visible scores are all -10000.",
-            scores_filled_bert,
+            "-math.inf -> -10000.0",
         ),
-        Mistake("minus_100_filled", "a fill of -100", "Visible scores may be as low as -10000.", scores_minus_100),
-        Mistake("plus_infinity", "the wrong infinity", "Which exponent makes the power 0?", scores_plus_infinity),
+        Mistake(
+            "minus_1000_filled", "a fill of -1000", "Visible scores may be as low as -10000.", "-math.inf -> -1000.0"
+        ),
+        Mistake("minus_100_filled", "a fill of -100", "Visible scores may be as low as -10000.", "-math.inf -> -100.0"),
+        Mistake("plus_infinity", "the wrong infinity", "Which exponent makes the power 0?", "-math.inf -> math.inf"),
         Mistake(
             "zero_times_infinity",
             "0 times infinity, which is NaN",
             "What is 0 · (-inf)? Choose between two values; do not multiply them.",
-            scores_times_infinity,
+            f"{FILL} -> scores + (1 - mask.to(scores.dtype)) * -math.inf",
         ),
         Mistake(
             "lowest_of_row",
             "the row's lowest score as fill",
             "The lowest score still gets some weight. Which number gets none?",
-            scores_row_minimum,
+            f"{FILL} -> torch.where(mask, scores, scores.detach().amin(-1, keepdim=True))",
         ),
     ],
-    alternatives=[
-        scores_where,
-        scores_finfo,
-        scores_billion,
-        scores_add_infinity,
-        scores_clone,
-        scores_product,
-        scores_log,
-    ],
 )
-
-
-# 5.5 masked_softmax
 
 
 def cases_masked_softmax(draw):
@@ -558,125 +340,47 @@ def cases_masked_softmax(draw):
         mask[..., draw.integer(1, 3), :] = False
         return scores, mask
 
-    def hidden_peak():
-        """Blocked scores near 1e4, visible ones near -1e4."""
+    def planned(visible, blocked):
+        """Visible and blocked scores near two numbers."""
         mask = _spotted(draw, 4, 6)
-        noise = draw.normal(4, 6, dtype=torch.float64)
-        return torch.where(mask, noise - 9990.0, 9990.0 + noise), mask
+        return torch.where(mask, visible, blocked) + draw.normal(4, 6, dtype=torch.float64), mask
+
+    def at_the_edge():
+        """Visible scores from -10000 to -9997, blocked ones anything."""
+        mask = _spotted(draw, 4, 6)
+        visible = draw.uniform(4, 6, low=-10000.0, high=-9997.0, dtype=torch.float64)
+        return torch.where(mask, visible, draw.uniform(4, 6, low=-1e4, high=1e4, dtype=torch.float64)), mask
 
     def far_apart():
         """Visible scores so far apart that every float32 form gives exact zeros and ones."""
         order = torch.stack([draw.permutation(6) for _ in range(4)])
         return order.float() * 4000.0 - 10000.0, _spotted(draw, 4, 6)
 
+    nothing = draw.normal(4, 6, dtype=torch.float64), torch.zeros(4, 6, dtype=torch.bool)
     return [
         *tensor_cases(make, leads=((), (3,), (2, 3))),
+        Case(make(torch.float32, 3), note="three matrices of scores"),
+        Case(make(torch.float32, 1, 1), part=LEADING, note=BATCH_OF_ONE),
         Case((draw.normal(2, 3, 4, 6), _spotted(draw, 2, 1, 4, 6)), part=BROADCAST),
         Case((draw.normal(2, 3, 4, 6), _spotted(draw, 2, 1, 1, 6)), part=BROADCAST),
         Case((draw.normal(3, 4, 6, dtype=torch.float64), _spotted(draw, 6)), part=BROADCAST, gradient=True),
         Case(blind(torch.float32), part=NOTHING),
         Case(blind(torch.float32, 3), part=NOTHING),
         Case(blind(torch.float64, 2), part=NOTHING, gradient=True),
-        Case(
-            (draw.normal(4, 6, dtype=torch.float64), torch.zeros(4, 6, dtype=torch.bool)), part=NOTHING, gradient=True
-        ),
+        Case(nothing, part=NOTHING, gradient=True),
         Case((draw.normal(2, 4, 6), torch.tensor([True, False])[:, None, None]), part=NOTHING),
         Case((draw.uniform(4, 6, low=-1e4, high=1e4, dtype=torch.float64), _spotted(draw, 4, 6)), part=LARGE),
-        Case(hidden_peak(), part=LARGE, gradient=True),
+        Case(planned(-9990.0, 9990.0), part=LARGE, gradient=True),
+        Case(planned(0.0, 2000.0), part=LARGE, note="blocked scores near 2000"),
+        Case(planned(-3000.0, -3200.0), part=LARGE, note="visible scores near -3000"),
+        Case(at_the_edge(), part=LARGE, note="visible scores of -10000 to -9997"),
         Case(far_apart(), part=LARGE),
     ]
 
 
-def _softmax(scores, mask):
-    return torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1)
-
-
-def softmax_nan_rows(scores, mask):
-    return _softmax(scores, mask)
-
-
-def softmax_mask_after(scores, mask):
-    return torch.softmax(scores, dim=-1).masked_fill(~mask, 0.0)
-
-
-def softmax_renormalised(scores, mask):
-    weights = torch.softmax(scores, dim=-1) * mask
-    return weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
-
-
-def softmax_inverted(scores, mask):
-    return _softmax(scores, ~mask).masked_fill(mask, 0.0)
-
-
-def softmax_zero_scores(scores, mask):
-    return torch.softmax(scores * mask, dim=-1)
-
-
-def softmax_zero_scores_masked(scores, mask):
-    return torch.softmax(scores * mask, dim=-1) * mask
-
-
-def softmax_nan_gradient(scores, mask):
-    added = torch.zeros_like(scores).masked_fill(~mask, -math.inf)
-    return torch.softmax(scores + added, dim=-1).nan_to_num()
-
-
-def softmax_uniform_rows(scores, mask):
-    return torch.softmax(scores.masked_fill(~mask, -1e9), dim=-1)
-
-
-def softmax_over_queries(scores, mask):
-    return torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-2).masked_fill(~mask, 0.0)
-
-
-def softmax_bert(scores, mask):
-    return torch.softmax(scores + (~mask) * -10000.0, dim=-1) * mask
-
-
-def softmax_overflow(scores, mask):
-    powers = scores.exp() * mask
-    return powers / powers.sum(-1, keepdim=True).clamp(min=1e-30)
-
-
-def softmax_nan_to_num(scores, mask):
-    return _softmax(scores, mask).nan_to_num(0.0)
-
-
-def softmax_finite_fill(scores, mask):
-    return torch.softmax(torch.where(mask, scores, torch.finfo(scores.dtype).min), dim=-1) * mask
-
-
-def softmax_spared_rows(scores, mask):
-    seen = mask.any(-1, keepdim=True)
-    weights = torch.softmax(scores.masked_fill(~mask & seen, -math.inf), dim=-1)
-    return torch.where(seen, weights, torch.zeros_like(weights)).masked_fill(~mask, 0)
-
-
-def softmax_by_hand(scores, mask):
-    mask = mask.expand_as(scores)
-    peak = scores.detach().masked_fill(~mask, -1e30).amax(-1, keepdim=True)
-    powers = (scores - peak).masked_fill(~mask, -1e9).exp().masked_fill(~mask, 0.0)
-    total = powers.sum(-1, keepdim=True)
-    return powers / torch.where(total == 0, torch.ones_like(total), total)
-
-
-def softmax_rows(scores, mask):
-    mask = mask.expand_as(scores)
-    rows = []
-    for row, allowed in zip(scores.reshape(-1, scores.shape[-1]), mask.reshape(-1, scores.shape[-1]), strict=True):
-        out = torch.zeros_like(row)
-        if allowed.any():
-            places = allowed.nonzero().flatten()
-            out = out.index_put((places,), torch.softmax(row[places], dim=0))
-        rows.append(out)
-    return torch.stack(rows).reshape(scores.shape)
-
-
-def softmax_log_space(scores, mask):
-    filled = scores.masked_fill(~mask, -1e9)
-    return (filled - filled.logsumexp(-1, keepdim=True)).exp().masked_fill(~mask, 0.0)
-
-
+MASKED = "mask_scores(scores, mask)"
+CUT = "torch.where(mask, weights, 0.0)"
+UNCUT = f"{CUT} -> weights"
 masked_softmax = Exercise(
     "masked_softmax",
     cases_masked_softmax,
@@ -686,101 +390,138 @@ masked_softmax = Exercise(
             "nan_rows_left",
             "NaN left in rows with nothing to see",
             "A softmax over only -inf divides 0 by 0. Where could you step in?",
-            softmax_nan_rows,
+            UNCUT,
         ),
         Mistake(
             "masked_after_softmax",
             "the mask applied after the softmax",
             "Add up a row. Who got the rest of the 1?",
-            softmax_mask_after,
+            f"{MASKED} -> scores",
         ),
         Mistake(
             "divided_again",
             "softmax, then the mask, then the rows divided by their sums",
             "On paper that is right. What does softmax leave for the visible keys when a blocked one is far above?",
-            softmax_renormalised,
+            (
+                f"{MASKED} -> scores",
+                f"return {CUT} -> weights = weights * mask\n"
+                "    return weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)",
+            ),
         ),
         Mistake(
             "inverted",
             "the blocked keys kept and the visible ones blocked",
             "True means: may attend.",
-            softmax_inverted,
+            (f"{MASKED} -> mask_scores(scores, ~mask)", f"{CUT} -> torch.where(mask, 0.0, weights)"),
         ),
-        Mistake("scores_set_to_zero", "blocked scores set to 0", "The power of 0 is 1, not 0.", softmax_zero_scores),
+        Mistake(
+            "scores_set_to_zero",
+            "blocked scores set to 0",
+            "e to the power of 0 is 1, not 0.",
+            (f"{MASKED} -> scores * mask", UNCUT),
+        ),
         Mistake(
             "zero_scores_then_mask",
             "blocked scores set to 0, and their weights taken out later",
             "The blocked keys still have their share in the denominator.",
-            softmax_zero_scores_masked,
+            f"{MASKED} -> scores * mask",
         ),
         Mistake(
             "gradient_is_nan",
             "an added -inf, with NaN hidden in the gradient",
             "The values look fine. Which operation passes a NaN gradient on, and which one cuts it?",
-            softmax_nan_gradient,
+            (
+                f"{MASKED} -> scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)",
+                f"{CUT} -> weights.nan_to_num()",
+            ),
         ),
         Mistake(
             "uniform_rows",
             "equal weights in rows with nothing to see",
             "All entries of such a row have the same low score. What does softmax make of equal scores?",
-            softmax_uniform_rows,
+            (f"{MASKED} -> scores.masked_fill(~mask, -1e9)", UNCUT),
         ),
         Mistake(
             "softmax_over_queries",
             "softmax over the queries instead of the keys",
             "The weights of one query sum to 1. Along which axis is that?",
-            softmax_over_queries,
+            "dim=-1 -> dim=-2",
         ),
         Mistake(
             "minus_10000_added",
             "-10000 added to the blocked scores, as BERT did",
             "What if a blocked score is 9000 and the visible ones are at -5000?",
-            softmax_bert,
+            f"{MASKED} -> scores + (~mask) * -10000.0",
+        ),
+        Mistake(
+            "minus_10000_filled",
+            "a fill of -10000, and blocked weights set to 0",
+            "Visible scores may be -10000 as well. How much of the 1 do the blocked keys take then?",
+            f"{MASKED} -> scores.masked_fill(~mask, -10000.0)",
+        ),
+        Mistake(
+            "minus_10000_left",
+            "a fill of -10000 and nothing else",
+            "What comes out of a row with nothing to see, and of one whose visible scores are all -10000?",
+            (f"{MASKED} -> scores.masked_fill(~mask, -10000.0)", UNCUT),
+        ),
+        Mistake(
+            "minus_1000_filled",
+            "a fill of -1000, and blocked weights set to 0",
+            "Visible scores may be as low as -10000. Who wins such a row?",
+            f"{MASKED} -> scores.masked_fill(~mask, -1000.0)",
+        ),
+        Mistake(
+            "minus_1000_left",
+            "a fill of -1000 and nothing else",
+            "Visible scores may be as low as -10000. And what comes out of a row with nothing to see?",
+            (f"{MASKED} -> scores.masked_fill(~mask, -1000.0)", UNCUT),
         ),
         Mistake(
             "powers_overflow",
             "exponentials taken of the raw scores",
             "e to the 10000 is infinite in every float. What may be subtracted from a row first?",
-            softmax_overflow,
+            f"torch.softmax({MASKED}, dim=-1) -> scores.exp() * mask / "
+            "(scores.exp() * mask).sum(-1, keepdim=True).clamp(min=1e-30)",
         ),
-    ],
-    alternatives=[
-        softmax_nan_to_num,
-        softmax_finite_fill,
-        softmax_spared_rows,
-        softmax_by_hand,
-        softmax_rows,
-        softmax_log_space,
     ],
 )
 
 
-# 5.6 leaks_future
-
-
 def cases_leaks_future(draw):
-    clean, near, far = "functions that do not leak", "leaks to the next token", "leaks from far ahead"
+    clean, pairs, norms = "functions that do not leak", "a leak from any place", "layer norms before and behind"
+    small, one_spot = "a weak leak", "one sentence or one feature"
 
     def one(name, *args, T=6, B=2, dtype=torch.float32):
         # Not plain normal numbers: with an unlucky seed an answer would draw the very same ones as its noise.
         return Fixture(name, args), draw.normal(B, T, 4, dtype=dtype, scale=1.5)
 
-    x = draw.normal(2, 6, 4, scale=1.5)
+    def between(before, behind, place, source):
+        return one("peeking_between", before, behind, place, source, 5, dtype=torch.float64)
+
+    def peeking(place, source, T=6, part=pairs):
+        return Case(one("peeking", place, source, 1.0, 4, T=T), part=part, note=f"token {place} sees token {source}")
+
     return [
         Case(one("whole_average", 4), note="a mean over all tokens"),
         Case(one("causal_average", 4), note="a mean over the tokens so far"),
         Case(one("causal_average", 3, T=5, B=3), part=clean, note="a mean over the tokens so far"),
-        Case(one("causal_average", 1, T=2), part=clean, note="a mean over the tokens so far"),
-        Case(one("next_row", 5), part=near, note="each token sees the next"),
-        Case(one("peeking", 0, 1, 1.0, 4), part=near, note="token 0 sees token 1"),
-        Case(one("peeking", 4, 5, 1.0, 4), part=near, note="token 4 of 6 sees token 5"),
-        Case(one("peeking", 2, 3, 1.0, 4), part=near, note="token 2 sees token 3"),
-        Case(one("peeking", 0, 5, 1.0, 4), part=far, note="token 0 sees token 5"),
-        Case(one("peeking", 1, 3, 1.0, 4), part=far, note="token 1 sees token 3"),
-        # The same leak with both signs: a sum of signed differences misses one of them.
-        Case((Fixture("peeking", (0, 2, 1.0, 4)), x), part="leaks of either sign", note="token 0 sees token 2"),
-        Case((Fixture("peeking", (0, 2, -1.0, 4)), x), part="leaks of either sign", note="token 0 sees token 2"),
-        Case(one("peeking", 1, 4, 1e-3, 4), part="a weak leak", note="token 1 sees a thousandth of token 4"),
+        Case(one("causal_average", 1, T=2, B=1), part=clean, note="a mean over the tokens so far"),
+        Case(between("normed", "normed", 0, 0), part=clean, note="layer norms, no leak"),
+        Case(one("previous_row", 4), part=clean, note="each token sees the one before it, not itself"),
+        Case(one("next_row", 5), part=pairs, note="each token sees the next"),
+        *[peeking(place, source, T=4) for place in range(4) for source in range(place + 1, 4)],
+        *[peeking(place, source) for place, source in ((0, 5), (4, 5), (3, 4), (1, 3))],
+        Case(between("normed", "normed", 0, 3), part=norms, note="token 0 sees token 3"),
+        Case(between("normed", "as it is", 1, 2), part=norms, note="a layer norm before; token 1 sees token 2"),
+        Case(between("as it is", "centered", 4, 5), part=norms, note="outputs that sum to 0; token 4 sees token 5"),
+        Case(
+            between("as it is", "of one length", 0, 5), part=norms, note="outputs of one length; token 0 sees token 5"
+        ),
+        Case(one("peeking_in_one", 1, 4, 1, 2, 4), part=one_spot, note="in sentence 1, feature 2 alone"),
+        Case(one("peeking_in_one", 0, 2, 0, 3, 4), part=one_spot, note="in sentence 0, feature 3 alone"),
+        Case(one("peeking_in_one", 2, 3, 2, 0, 4, B=3), part=one_spot, note="in sentence 2, feature 0 alone"),
+        Case(one("peeking", 1, 4, 1e-3, 4), part=small, note="token 1 sees a thousandth of token 4"),
         Case(
             one("peeking", 1, 4, 1e-11, 4, dtype=torch.float64),
             part="changes below 1e-6",
@@ -790,125 +531,11 @@ def cases_leaks_future(draw):
     ]
 
 
-def _noise(x):
-    return torch.randn(x.shape, generator=torch.Generator().manual_seed(1), dtype=x.dtype)
-
-
-def _after(f, x, start, stop=None):
-    """f's output with x replaced by noise at the places from start to before stop."""
-    changed = x.clone()
-    changed[:, start:stop] = _noise(x)[:, start:stop]
-    return f(changed)
-
-
-def leaks_last_only(f, x):
-    T = x.shape[1]
-    return T > 1 and bool((_after(f, x, T - 1) - f(x))[:, : T - 1].abs().max() > 1e-6)
-
-
-def leaks_next_only(f, x):
-    y = f(x)
-    return any(bool((_after(f, x, t + 1, t + 2) - y)[:, t].abs().max() > 1e-6) for t in range(x.shape[1] - 1))
-
-
-def leaks_middle_only(f, x):
-    t = x.shape[1] // 2
-    return x.shape[1] > 1 and bool((_after(f, x, t) - f(x))[:, :t].abs().max() > 1e-6)
-
-
-def leaks_all_outputs(f, x):
-    y = f(x)
-    return any(bool((_after(f, x, t + 1) - y).abs().max() > 1e-6) for t in range(x.shape[1] - 1))
-
-
-def leaks_present_changed(f, x):
-    y = f(x)
-    return any(bool((_after(f, x, t) - y)[:, : t + 1].abs().max() > 1e-6) for t in range(x.shape[1]))
-
-
-def leaks_present_spared(f, x):
-    y = f(x)
-    return any(bool((_after(f, x, t + 1) - y)[:, :t].abs().max() > 1e-6) for t in range(1, x.shape[1] - 1))
-
-
-def leaks_exact(f, x):
-    y = f(x)
-    return any(not torch.equal(_after(f, x, t + 1)[:, : t + 1], y[:, : t + 1]) for t in range(x.shape[1] - 1))
-
-
-def leaks_signed(f, x):
-    y = f(x)
-    return any(bool((_after(f, x, t + 1) - y)[:, : t + 1].sum() > 1e-6) for t in range(x.shape[1] - 1))
-
-
-def leaks_past(f, x):
-    y = f(x)
-    return any(bool((_after(f, x, 0, t) - y)[:, t:].abs().max() > 1e-6) for t in range(1, x.shape[1]))
-
-
-def leaks_inverted(f, x):
-    return not leaks_zeros(f, x)
-
-
-def leaks_loose(f, x):
-    y = f(x)
-    return any(
-        not torch.allclose(_after(f, x, t + 1)[:, : t + 1], y[:, : t + 1], rtol=0, atol=0.01)
-        for t in range(x.shape[1] - 1)
-    )
-
-
-def leaks_tensor(f, x):
-    y, found = f(x), torch.tensor(False)
-    for t in range(x.shape[1] - 1):
-        found = found | ((_after(f, x, t + 1) - y)[:, : t + 1].abs().max() > 1e-6)
-    return found
-
-
-def leaks_zeros(f, x):
-    y = f(x)
-    for t in range(x.shape[1]):
-        changed = x.clone()
-        changed[:, t + 1 :] = 0
-        if ((f(changed) - y)[:, : t + 1].abs() > 1e-6).any():
-            return True
-    return False
-
-
-def leaks_random(f, x):
-    with torch.no_grad():
-        y = f(x)
-        return any(
-            (f(torch.cat([x[:, :t], torch.randn_like(x[:, t:])], dim=1))[:, :t] - y[:, :t]).abs().max().item() > 1e-6
-            for t in range(1, x.shape[1])
-        )
-
-
-def leaks_shifted(f, x):
-    y = f(x)
-    worst = 0.0
-    for t in range(x.size(1) - 1):
-        later = (torch.arange(x.size(1)) > t).to(x.dtype)[:, None]
-        worst = max(worst, float((f(x + later) - y)[:, t].abs().max()))
-    return worst > 1e-6
-
-
-def leaks_one_by_one(f, x):
-    y = f(x)
-    for source in range(1, x.shape[1]):
-        changed = x.clone()
-        changed[:, source] = changed[:, source] * -2 + 1
-        if torch.max(torch.abs(f(changed)[:, :source] - y[:, :source])).item() > 1e-6:
-            return True
-    return False
-
-
-def leaks_jacobian(f, x):
-    jacobian = torch.autograd.functional.jacobian(lambda inner: f(inner).sum((0, -1)), x)  # (T_out, B, T_in, D)
-    influence = jacobian.abs().amax((1, 3))
-    return bool((influence.triu(1) > 1e-6).any())
-
-
+COMPARED = "after[:, :start], before[:, :start]"
+SAME = f"torch.allclose({COMPARED}, rtol=0, atol=1e-6)"
+PLACES = "range(1, x.shape[1])"
+FUTURE = "x[:, :start], other[:, start:]"
+ENDS = "return True\n    return False"
 leaks_future = Exercise(
     "leaks_future",
     cases_leaks_future,
@@ -917,166 +544,142 @@ leaks_future = Exercise(
             "only_last_token_changed",
             "only the last token changed",
             "A leak from token 1 to token 0 of six: does your change touch token 1?",
-            leaks_last_only,
+            f"{PLACES} -> range(x.shape[1] - 1, x.shape[1])",
         ),
-        Mistake("only_next_token_changed", "only the next token changed", "A leak may skip tokens.", leaks_next_only),
         Mistake(
-            "one_place_tried",
-            "one place tried instead of all",
+            "only_next_token_changed",
+            "only the next token changed, and only the one before it watched",
+            "A leak may skip tokens.",
+            (
+                "other[:, start:] -> other[:, start : start + 1], x[:, start + 1 :]",
+                f"{COMPARED} -> after[:, start - 1 : start], before[:, start - 1 : start]",
+            ),
+        ),
+        Mistake(
+            "middle_only",
+            "one place in the middle tried instead of all",
             "For which t does your change lie after t, and the leak's target at or before t?",
-            leaks_middle_only,
+            f"{PLACES} -> range(x.shape[1] // 2, x.shape[1] // 2 + 1)",
+        ),
+        Mistake(
+            "first_place_only",
+            "only the first place tried",
+            "Does your loop end in its first round? Where does its `return False` stand?",
+            f"{PLACES} -> range(1, min(2, x.shape[1]))",
+        ),
+        Mistake(
+            "every_second_place",
+            "every second place tried",
+            "A leak from token 2 to token 1: at which t does it show?",
+            f"{PLACES} -> range(1, x.shape[1], 2)",
         ),
         Mistake(
             "later_outputs_compared",
             "the outputs after t compared as well",
             "Outputs after t may change: they see what you changed.",
-            leaks_all_outputs,
+            f"{COMPARED} -> after, before",
         ),
         Mistake(
             "present_changed",
             "the token at t changed as well",
             "A word may see itself. From which place on may x change?",
-            leaks_present_changed,
+            f"{FUTURE} -> x[:, : start - 1], other[:, start - 1 :]",
         ),
         Mistake(
             "present_not_compared",
             "the output at t left out",
             "Changes begin at t + 1. Which is the last output that must stand still?",
-            leaks_present_spared,
+            f"{COMPARED} -> after[:, : start - 1], before[:, : start - 1]",
         ),
         Mistake(
             "exact_equality",
             "exact equality asked for",
             "Rounding may move the last digit. From which size on is a change a leak?",
-            leaks_exact,
+            f"{SAME} -> torch.equal({COMPARED})",
         ),
-        Mistake("signed_sum", "differences summed with their signs", "A change of -3 is a leak too.", leaks_signed),
+        Mistake(
+            "changes_summed",
+            "changes added up with their signs, or averaged, before their size is asked",
+            "Behind a layer norm the features of a row always sum to 0. What can a sum of changes tell there?",
+            f"not {SAME} -> (after - before)[:, :start].sum().abs() > 1e-6",
+        ),
+        Mistake(
+            "lengths_compared",
+            "the lengths of the outputs compared instead of the outputs",
+            "A vector may turn and keep its length. Behind a layer norm it always does.",
+            f"{COMPARED} -> after[:, :start].norm(dim=-1), before[:, :start].norm(dim=-1)",
+        ),
+        Mistake(
+            "shifted_by_a_constant",
+            "the future moved by a constant instead of replaced",
+            "What does a layer norm make of a row to which 1 was added?",
+            "other[:, start:] -> x[:, start:] + 1",
+        ),
+        Mistake(
+            "first_sentence_only",
+            "only the first sentence watched",
+            "Every sentence of the batch counts.",
+            f"{COMPARED} -> after[0, :start], before[0, :start]",
+        ),
+        Mistake(
+            "first_feature_only",
+            "only the first feature watched",
+            "Every feature of an output counts.",
+            f"{COMPARED} -> after[:, :start, 0], before[:, :start, 0]",
+        ),
         Mistake(
             "past_changed",
             "the past changed and the future watched",
             "That a word sees the past is what we want.",
-            leaks_past,
-        ),
-        Mistake("inverted", "True for functions that do not leak", "The name asks: does it leak?", leaks_inverted),
-        Mistake(
-            "too_tolerant", "weak leaks let through", "A change of 1e-6 counts. What is your threshold?", leaks_loose
+            (f"{FUTURE} -> other[:, :start], x[:, start:]", f"{COMPARED} -> after[:, start:], before[:, start:]"),
         ),
         Mistake(
-            "left_as_tensor", "a tensor instead of a Python bool", "The spec asks for a Python bool.", leaks_tensor
+            "inverted",
+            "True for functions that do not leak",
+            "The name asks: does it leak?",
+            f"{ENDS} -> return False\n    return True",
+        ),
+        Mistake(
+            "too_tolerant",
+            "weak leaks let through",
+            "A change of 1e-6 counts. What is your threshold?",
+            "atol=1e-6 -> atol=0.05",
+        ),
+        Mistake(
+            "left_as_tensor",
+            "a tensor instead of a Python bool",
+            "The spec asks for a Python bool.",
+            f"{ENDS} -> return torch.tensor(True)\n    return torch.tensor(False)",
         ),
     ],
-    alternatives=[leaks_zeros, leaks_random, leaks_shifted, leaks_one_by_one, leaks_jacobian],
 )
-
-
-# 5.7 fixed_causal_attention
 
 
 def cases_fixed_causal_attention(draw):
     def make(dtype, *lead, scale=1.0):
-        return (
-            draw.normal(*lead, 5, 4, dtype=dtype, scale=scale),
-            draw.normal(*lead, 5, 4, dtype=dtype),
-            draw.normal(*lead, 5, 3, dtype=dtype),
-        )
+        Q, K = draw.normal(*lead, 5, 4, dtype=dtype, scale=scale), draw.normal(*lead, 5, 4, dtype=dtype)
+        return Q, K, draw.normal(*lead, 5, 3, dtype=dtype)
 
-    def hidden_peak():
-        """Scores of -9000 for the past and the present, 9000 for the future; d_k = 4."""
+    def planned(visible, blocked):
+        """Scores near `visible` for the past and the present, near `blocked` for the future."""
         T = 5
-        keys = torch.eye(T, dtype=torch.float64)
-        wanted = torch.where(_causal(T), -18000.0, 18000.0).double() * T**0.5 / 2
-        return wanted + draw.normal(T, T, dtype=torch.float64), keys, draw.normal(T, 3, dtype=torch.float64)
+        wanted = torch.where(_causal(T), visible, blocked).double() + draw.uniform(T, T, high=3.0, dtype=torch.float64)
+        return wanted * T**0.5, torch.eye(T, dtype=torch.float64), draw.normal(T, 3, dtype=torch.float64)
 
     return [
         *tensor_cases(make, leads=((), (3,), (2, 3))),
+        Case(make(torch.float32, 2), note="a batch of two"),
+        Case(make(torch.float32, 1, 1), part=LEADING, note=BATCH_OF_ONE),
         Case(make(torch.float64, scale=1500.0), part=LARGE),
-        Case(hidden_peak(), part=LARGE, gradient=True),
+        Case(planned(-9000.0, 9000.0), part=LARGE, gradient=True),
+        Case(planned(-10000.0, 0.0), part=LARGE, note="visible scores of -10000 to -9997"),
         Case((draw.normal(2, 1, 4), draw.normal(2, 1, 4), draw.normal(2, 1, 3)), part="one token"),
     ]
 
 
-def _scaled(Q, K):
-    return Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1])
-
-
-def _mask_of(Q):
-    return _causal(Q.shape[-2])
-
-
-def attention_published(Q, K, V):
-    return torch.softmax(_scaled(Q, K), dim=-1).masked_fill(~_mask_of(Q), 0.0) @ V
-
-
-def attention_renormalised(Q, K, V):
-    weights = torch.softmax(_scaled(Q, K), dim=-1) * _mask_of(Q)
-    return weights / weights.sum(-1, keepdim=True) @ V
-
-
-def attention_softmax_twice(Q, K, V):
-    weights = torch.softmax(_scaled(Q, K), dim=-1).masked_fill(~_mask_of(Q), -math.inf)
-    return torch.softmax(weights, dim=-1) @ V
-
-
-def attention_zero_scores(Q, K, V):
-    return torch.softmax(_scaled(Q, K).tril(), dim=-1) @ V
-
-
-def attention_sees_future(Q, K, V):
-    return torch.softmax(_scaled(Q, K).masked_fill(~_mask_of(Q).T, -math.inf), dim=-1) @ V
-
-
-def attention_unmasked(Q, K, V):
-    return torch.softmax(_scaled(Q, K), dim=-1) @ V
-
-
-def attention_unscaled(Q, K, V):
-    return torch.softmax((Q @ K.transpose(-2, -1)).masked_fill(~_mask_of(Q), -math.inf), dim=-1) @ V
-
-
-def attention_over_queries(Q, K, V):
-    return torch.softmax(_scaled(Q, K).masked_fill(~_mask_of(Q), -math.inf), dim=-2) @ V
-
-
-def attention_scaled_by_d_v(Q, K, V):
-    scores = Q @ K.transpose(-2, -1) / math.sqrt(V.shape[-1])
-    return torch.softmax(scores.masked_fill(~_mask_of(Q), -math.inf), dim=-1) @ V
-
-
-def attention_bert(Q, K, V):
-    return torch.softmax(_scaled(Q, K) - 10000.0 * (~_mask_of(Q)), dim=-1) @ V
-
-
-def attention_fill(Q, K, V):
-    return torch.softmax(_scaled(Q, K).masked_fill(~_mask_of(Q), -math.inf), dim=-1) @ V
-
-
-def attention_added(Q, K, V):
-    T = Q.size(-2)
-    blocked = torch.triu(torch.full((T, T), -math.inf, dtype=Q.dtype), diagonal=1)
-    return torch.matmul((torch.matmul(Q, K.mT) * Q.size(-1) ** -0.5 + blocked).softmax(-1), V)
-
-
-def attention_einsum(Q, K, V):
-    scores = torch.einsum("...qd,...kd->...qk", Q / Q.shape[-1] ** 0.5, K)
-    weights = torch.where(_mask_of(Q), scores, -1e9).softmax(-1)
-    return torch.einsum("...qk,...kv->...qv", weights, V)
-
-
-def attention_rows(Q, K, V):
-    rows = []
-    for t in range(Q.shape[-2]):
-        past = K[..., : t + 1, :]
-        scores = (past @ Q[..., t, :, None]).squeeze(-1) / Q.shape[-1] ** 0.5
-        rows.append((torch.softmax(scores, dim=-1)[..., None] * V[..., : t + 1, :]).sum(-2))
-    return torch.stack(rows, dim=-2)
-
-
-def attention_by_hand(Q, K, V):
-    scores = _scaled(Q, K).masked_fill(~_mask_of(Q), -math.inf)
-    powers = (scores - scores.amax(-1, keepdim=True)).exp()
-    return powers @ V / powers.sum(-1, keepdim=True)
-
-
+SEEN = "causal_mask(Q.shape[-2])"
+WEIGHTS = f"masked_softmax(scores, {SEEN})"
+PLAIN = "torch.softmax(scores, dim=-1)"
 fixed_causal_attention = Exercise(
     "fixed_causal_attention",
     cases_fixed_causal_attention,
@@ -1088,53 +691,82 @@ fixed_causal_attention = Exercise(
             "bug_not_fixed",
             "the published version: the mask after the softmax",
             "Add up the weights of row 0. Who got the rest?",
-            attention_published,
+            f"{WEIGHTS} -> {PLAIN} * {SEEN}",
         ),
         Mistake(
             "divided_again",
             "softmax, then the mask, then the rows divided by their sums",
             "Put the future at +9000 and the past at -9000. What has softmax left of the past?",
-            attention_renormalised,
+            (f"{WEIGHTS} -> {PLAIN} * {SEEN}", "return weights -> return weights / weights.sum(-1, keepdim=True)"),
         ),
         Mistake(
             "softmax_twice",
             "softmax before and after the mask",
             "One softmax is enough. Which one comes too early?",
-            attention_softmax_twice,
+            f"{WEIGHTS} -> masked_softmax({PLAIN}, {SEEN})",
         ),
         Mistake(
-            "future_set_to_zero", "the future's scores set to 0", "The power of 0 is 1, not 0.", attention_zero_scores
+            "future_set_to_zero",
+            "the future's scores set to 0",
+            "e to the power of 0 is 1, not 0.",
+            f"{WEIGHTS} -> torch.softmax(scores.tril(), dim=-1)",
         ),
         Mistake(
             "sees_the_future",
             "the past masked and the future left open",
             "What may token 0 see? What is your row 0?",
-            attention_sees_future,
+            f"{SEEN} -> {SEEN}.T",
         ),
-        Mistake("not_masked", "no mask at all", "Who looks ahead?", attention_unmasked),
         Mistake(
-            "not_scaled", "scores that are not scaled", "Lesson 4: what are the scores divided by?", attention_unscaled
+            "self_excluded",
+            "a strict triangle: no token sees itself",
+            "What is left for token 0 to see?",
+            f"{WEIGHTS} -> torch.softmax(mask_scores(scores, {SEEN}.tril(-1)), dim=-1)",
+        ),
+        Mistake(
+            "self_excluded_zeros",
+            "a strict triangle: no token sees itself, and token 0 gets zeros",
+            "The present is not the future. What may token 0 see?",
+            f"{SEEN} -> {SEEN}.tril(-1)",
+        ),
+        Mistake("not_masked", "no mask at all", "Who looks ahead?", f"{WEIGHTS} -> {PLAIN}"),
+        Mistake(
+            "not_scaled",
+            "scores that are not scaled",
+            "Lesson 4: what are the scores divided by?",
+            " / Q.shape[-1] ** 0.5 -> ",
         ),
         Mistake(
             "softmax_over_queries",
             "softmax over the queries instead of the keys",
             "The weights of one query sum to 1.",
-            attention_over_queries,
+            f"{WEIGHTS} -> torch.softmax(mask_scores(scores, {SEEN}), dim=-2)",
         ),
         Mistake(
             "scaled_by_value_width",
             "scores divided by the root of the values' width",
             "The products that are summed in a score: how many are they?",
-            attention_scaled_by_d_v,
+            "Q.shape[-1] ** 0.5 -> V.shape[-1] ** 0.5",
         ),
         Mistake(
             "minus_10000_added",
             "-10000 added to the future's scores",
             "Put the future at +9000 and the past at -9000.",
-            attention_bert,
+            f"{WEIGHTS} -> torch.softmax(scores - 10000.0 * ~{SEEN}, dim=-1)",
+        ),
+        Mistake(
+            "minus_10000_filled",
+            "a fill of -10000",
+            "Put the past at -10000: who shares the 1 with it?",
+            f"{WEIGHTS} -> torch.softmax(scores.masked_fill(~{SEEN}, -10000.0), dim=-1)",
+        ),
+        Mistake(
+            "minus_1000_filled",
+            "a fill of -1000",
+            "Put the past at -9000: who wins the row?",
+            f"{WEIGHTS} -> torch.softmax(scores.masked_fill(~{SEEN}, -1000.0), dim=-1)",
         ),
     ],
-    alternatives=[attention_fill, attention_added, attention_einsum, attention_rows, attention_by_hand],
 )
 
 
@@ -1147,6 +779,7 @@ exercises = [
     leaks_future,
     fixed_causal_attention,
 ]
+
 
 quizzes = [
     Quiz(

@@ -34,6 +34,51 @@ def peeking(place, source, strength, width):
     return f
 
 
+def _as_is(x):
+    return x
+
+
+def _centered(x):
+    return x - x.mean(-1, keepdim=True)
+
+
+def _of_one_length(x):
+    return x / ((x**2).mean(-1, keepdim=True) + 1e-12).sqrt()
+
+
+def _normed(x):
+    """Each row with mean 0 and variance 1, as a layer norm makes it."""
+    return _of_one_length(_centered(x))
+
+
+NORMS = {"as it is": _as_is, "centered": _centered, "of one length": _of_one_length, "normed": _normed}
+
+
+@fixture
+def peeking_between(before, behind, place, source, width):
+    """Two of NORMS, and between them the causal average; row `place` also sees row `source` (no leak if equal)."""
+    return lambda x: NORMS[behind](peeking(place, source, 1.0, width)(NORMS[before](x)))
+
+
+@fixture
+def previous_row(width):
+    """f (B, T, D) -> (B, T, width) in which row t sees row t - 1 and not itself."""
+    return lambda x: _mixed(torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], dim=1), width)
+
+
+@fixture
+def peeking_in_one(place, source, sentence, feature, width):
+    """The causal average, but in one sentence and one feature row `place` also sees row `source`."""
+
+    def f(x):
+        own = causal_average(width)(x)
+        spot = torch.zeros(own.shape, dtype=x.dtype)
+        spot[sentence, place, feature] = 1.0
+        return own + spot * x[:, source].sum(-1)[:, None, None]
+
+    return f
+
+
 @fixture
 def whole_average(width):
     """f (B, T, D) -> (B, T, width) in which every row sees the mean of all rows."""

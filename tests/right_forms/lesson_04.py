@@ -1,0 +1,228 @@
+"""Right answers of lesson 4 in other styles: each must pass on every seed."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+
+def variance_from_deviations(Q, K):
+    scores = Q @ K.transpose(-2, -1)
+    return ((scores - scores.mean()) ** 2).mean()
+
+
+def variance_from_moments(Q, K):
+    scores = torch.einsum("...id,...jd->...ij", Q, K)
+    return (scores**2).mean() - scores.mean() ** 2
+
+
+def variance_from_loops(Q, K):
+    scores = []
+    for q_rows, k_rows in zip(Q.reshape(-1, *Q.shape[-2:]), K.reshape(-1, *K.shape[-2:]), strict=True):
+        for q in q_rows:
+            for k in k_rows:
+                scores.append(torch.dot(q, k))
+    mean = sum(scores) / len(scores)
+    return sum((s - mean) ** 2 for s in scores) / len(scores)
+
+
+def variance_from_broadcasting(Q, K):
+    scores = (Q.unsqueeze(-2) * K.unsqueeze(-3)).sum(-1).flatten()
+    return torch.var(scores, unbiased=False)
+
+
+def variance_from_standard_deviation(Q, K):
+    return torch.std(torch.matmul(Q, K.mT), correction=0) ** 2
+
+
+def scores_by_einsum(Q, K):
+    return torch.einsum("...id,...jd->...ij", Q, K) * Q.size(-1) ** -0.5
+
+
+def scores_queries_first(Q, K):
+    return torch.matmul(Q / math.sqrt(K.shape[-1]), K.mT)
+
+
+def scores_both_by_fourth_root(Q, K):
+    c = Q.shape[-1] ** 0.25
+    return (Q / c) @ (K / c).transpose(-1, -2)
+
+
+def scores_by_broadcasting(Q, K):
+    return (Q[..., :, None, :] * K[..., None, :, :]).sum(dim=-1) / torch.tensor(Q.shape[-1]).sqrt()
+
+
+def scores_by_loops(Q, K):
+    d_k = Q.shape[-1]
+    lead = Q.shape[:-2]
+    blocks = []
+    for q_rows, k_rows in zip(Q.reshape(-1, *Q.shape[-2:]), K.reshape(-1, *K.shape[-2:]), strict=True):
+        rows = [torch.stack([torch.dot(q, k) / math.sqrt(d_k) for k in k_rows]) for q in q_rows]
+        blocks.append(torch.stack(rows))
+    return torch.stack(blocks).reshape(*lead, Q.shape[-2], K.shape[-2])
+
+
+def jacobian_with_eye(p):
+    eye = torch.eye(p.shape[-1], dtype=p.dtype, device=p.device)
+    return p[..., :, None] * (eye - p[..., None, :])
+
+
+def jacobian_by_einsum(p):
+    return torch.diag_embed(p) - torch.einsum("...i,...j->...ij", p, p)
+
+
+def jacobian_by_loops(p):
+    n = p.shape[-1]
+    rows = []
+    for i in range(n):
+        row = []
+        for j in range(n):
+            row.append(p[..., i] * (1 - p[..., i]) if i == j else -p[..., i] * p[..., j])
+        rows.append(torch.stack(row, dim=-1))
+    return torch.stack(rows, dim=-2)
+
+
+def jacobian_rows_sum_to_zero(p):
+    outer = p.unsqueeze(-1) @ p.unsqueeze(-2)
+    off = outer * (1 - torch.eye(p.shape[-1], dtype=p.dtype))
+    return torch.diag_embed(off.sum(-1)) - off
+
+
+def jacobian_by_autograd(p):
+    def soft(s):
+        return torch.softmax(s, dim=-1)
+
+    flat = p.reshape(-1, p.shape[-1])
+    blocks = [torch.func.jacrev(soft)(row.log()) for row in flat]
+    return torch.stack(blocks).reshape(*p.shape, p.shape[-1])
+
+
+def gradient_from_jacobian(scores):
+    p = torch.softmax(scores, dim=-1)
+    J = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
+    return J.abs().flatten(-2).max(dim=-1).values
+
+
+def gradient_from_largest_probability(scores):
+    top = F.softmax(scores, dim=-1).max(dim=-1).values
+    return top - top**2
+
+
+def gradient_from_shifted_exponentials(scores):
+    e = torch.exp(scores - scores.amax(dim=-1, keepdim=True))
+    p = e / e.sum(dim=-1, keepdim=True)
+    return (p * (1 - p)).amax(-1)
+
+
+def gradient_from_log_softmax(scores):
+    p = torch.log_softmax(scores, dim=-1).exp()
+    return torch.amax(p - p * p, dim=-1)
+
+
+def gradient_from_loops(scores):
+    rows = []
+    for row in scores.reshape(-1, scores.shape[-1]):
+        p = torch.softmax(row, dim=0)
+        J = torch.diag(p) - torch.outer(p, p)
+        rows.append(J.abs().max())
+    return torch.stack(rows).reshape(scores.shape[:-1])
+
+
+def head_by_linear(x, W_q, W_k):
+    q, k = F.linear(x, W_q), F.linear(x, W_k)
+    return q @ k.mT / math.sqrt(k.shape[-1])
+
+
+def head_by_einsum(x, W_q, W_k):
+    q = torch.einsum("...td,hd->...th", x, W_q)
+    k = torch.einsum("...td,hd->...th", x, W_k)
+    return torch.einsum("...ih,...jh->...ij", q, k) * W_q.size(0) ** -0.5
+
+
+def head_by_one_form(x, W_q, W_k):
+    M = W_q.T @ W_k / W_k.shape[0] ** 0.5
+    return x @ M @ x.transpose(-2, -1)
+
+
+def head_queries_first(x, W_q, W_k):
+    q = x.matmul(W_q.t()).div(len(W_q) ** 0.5)
+    return q.matmul(x.matmul(W_k.t()).transpose(-1, -2))
+
+
+def head_by_loops(x, W_q, W_k):
+    d_head = W_q.shape[0]
+    blocks = []
+    for rows in x.reshape(-1, *x.shape[-2:]):
+        q, k = [W_q @ row for row in rows], [W_k @ row for row in rows]
+        blocks.append(torch.stack([torch.stack([(a * b).sum() / d_head**0.5 for b in k]) for a in q]))
+    return torch.stack(blocks).reshape(*x.shape[:-1], x.shape[-2])
+
+
+def jacobian_of_weights_centered(q, K, divisor):
+    p = F.softmax(torch.mv(K, q) / divisor, dim=-1)
+    return p[:, None] * (K - p @ K) / divisor
+
+
+def jacobian_of_weights_keys_divided_first(q, K, divisor):
+    keys = K / divisor
+    p = torch.softmax(keys @ q, dim=0)
+    return (torch.diag(p) - torch.outer(p, p)) @ keys
+
+
+def jacobian_of_weights_by_einsum(q, K, divisor):
+    p = torch.softmax(torch.einsum("td,d->t", K, q).div(float(divisor)), 0)
+    J = torch.diag_embed(p) - p[:, None] * p[None, :]
+    return torch.einsum("ij,jd->id", J, K) * (1 / divisor)
+
+
+def jacobian_of_weights_by_loops(q, K, divisor):
+    s = torch.stack([(k * q).sum() / divisor for k in K])
+    e = torch.exp(s - s.max())
+    p = e / e.sum()
+    mean = sum(weight * key for weight, key in zip(p, K, strict=True))
+    return torch.stack([weight * (key - mean) / divisor for weight, key in zip(p, K, strict=True)])
+
+
+def jacobian_of_weights_with_eye(q, K, divisor):
+    p = (q @ K.T / divisor).softmax(-1)
+    return p.unsqueeze(1) * (torch.eye(len(p), dtype=p.dtype) - p) @ K / divisor
+
+
+FORMS = {
+    "score_variance": (
+        variance_from_deviations,
+        variance_from_moments,
+        variance_from_loops,
+        variance_from_broadcasting,
+        variance_from_standard_deviation,
+    ),
+    "scaled_scores": (
+        scores_by_einsum,
+        scores_queries_first,
+        scores_both_by_fourth_root,
+        scores_by_broadcasting,
+        scores_by_loops,
+    ),
+    "softmax_jacobian": (
+        jacobian_with_eye,
+        jacobian_by_einsum,
+        jacobian_by_loops,
+        jacobian_rows_sum_to_zero,
+        jacobian_by_autograd,
+    ),
+    "max_gradient": (
+        gradient_from_jacobian,
+        gradient_from_largest_probability,
+        gradient_from_shifted_exponentials,
+        gradient_from_log_softmax,
+        gradient_from_loops,
+    ),
+    "weights_jacobian": (
+        jacobian_of_weights_centered,
+        jacobian_of_weights_keys_divided_first,
+        jacobian_of_weights_by_einsum,
+        jacobian_of_weights_by_loops,
+        jacobian_of_weights_with_eye,
+    ),
+    "head_scores": (head_by_linear, head_by_einsum, head_by_one_form, head_queries_first, head_by_loops),
+}

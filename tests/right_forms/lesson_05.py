@@ -1,0 +1,266 @@
+"""Right answers of lesson 5 in other styles: each must pass on every seed."""
+
+import math
+
+import torch
+
+
+def causal_comparison(T_q, T_k=None):
+    T_k = T_q if T_k is None else T_k
+    return torch.arange(T_k)[None, :] <= torch.arange(T_q)[:, None] + (T_k - T_q)
+
+
+def causal_last_rows(T_q, T_k=None):
+    T_k = T_k or T_q
+    return torch.tril(torch.ones(T_k, T_k)).bool()[-T_q:]
+
+
+def causal_not_triu(T_q, T_k=None):
+    if T_k is None:
+        T_k = T_q
+    return ~torch.triu(torch.ones((T_q, T_k), dtype=torch.bool), diagonal=T_k - T_q + 1)
+
+
+def causal_lists(T_q, T_k=None):
+    T_k = T_k if T_k is not None else T_q
+    return torch.tensor([[j <= i + T_k - T_q for j in range(T_k)] for i in range(T_q)])
+
+
+def causal_with_past(T_q, T_k=None):
+    past = 0 if T_k is None else T_k - T_q
+    return torch.cat([torch.ones(T_q, past, dtype=torch.bool), torch.ones(T_q, T_q).tril() == 1], dim=1)
+
+
+def padding_loop(lengths, T):
+    mask = torch.zeros(len(lengths), T, dtype=torch.bool)
+    for b, length in enumerate(lengths.tolist()):
+        mask[b, :length] = True
+    return mask
+
+
+def padding_lists(lengths, T):
+    return torch.tensor([[j < n for j in range(T)] for n in lengths.tolist()])
+
+
+def padding_expanded(lengths, T):
+    places = torch.arange(T).expand(lengths.shape[0], T)
+    return places.lt(lengths.unsqueeze(1))
+
+
+def padding_triangle(lengths, T):
+    return torch.ones(T + 1, T).tril(-1).bool()[lengths]
+
+
+def padding_cumulative(lengths, T):
+    return torch.ones(len(lengths), T).cumsum(-1) <= lengths.view(-1, 1)
+
+
+def combine_einsum(causal, padding):
+    return torch.einsum("qk,bk->bqk", causal.float(), padding.float()).bool().unsqueeze(1)
+
+
+def combine_product(causal, padding):
+    return causal[None, None] * padding.view(padding.shape[0], 1, 1, -1)
+
+
+def combine_loop(causal, padding):
+    return torch.stack([(causal & row)[None] for row in padding])
+
+
+def combine_blocked(causal, padding):
+    blocked = ~causal[None, None] | ~padding[:, None, None]
+    return ~blocked
+
+
+def combine_where(causal, padding):
+    T_q, T_k = causal.shape
+    keys = padding.unsqueeze(1).unsqueeze(1).expand(-1, 1, T_q, T_k)
+    return torch.where(keys, causal, torch.tensor(False))
+
+
+def scores_where(scores, mask):
+    return torch.where(mask, scores, float("-inf"))
+
+
+def scores_finfo(scores, mask):
+    return scores.masked_fill(mask.logical_not(), torch.finfo(scores.dtype).min)
+
+
+def scores_billion(scores, mask):
+    return scores.masked_fill(mask == 0, -1e9)
+
+
+def scores_add_infinity(scores, mask):
+    return scores + torch.zeros(mask.shape, dtype=scores.dtype).masked_fill(~mask, -math.inf)
+
+
+def scores_clone(scores, mask):
+    out = scores.clone()
+    out[~mask.expand_as(scores)] = -math.inf
+    return out
+
+
+def scores_product(scores, mask):
+    keep = mask.to(scores.dtype)
+    return scores * keep - 1e9 * (1 - keep)
+
+
+def scores_log(scores, mask):
+    return scores + mask.to(scores.dtype).log()
+
+
+def _softmax(scores, mask):
+    return torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1)
+
+
+def softmax_nan_to_num(scores, mask):
+    return _softmax(scores, mask).nan_to_num(0.0)
+
+
+def softmax_finite_fill(scores, mask):
+    return torch.softmax(torch.where(mask, scores, torch.finfo(scores.dtype).min), dim=-1) * mask
+
+
+def softmax_spared_rows(scores, mask):
+    seen = mask.any(-1, keepdim=True)
+    weights = torch.softmax(scores.masked_fill(~mask & seen, -math.inf), dim=-1)
+    return torch.where(seen, weights, torch.zeros_like(weights)).masked_fill(~mask, 0)
+
+
+def softmax_by_hand(scores, mask):
+    mask = mask.expand_as(scores)
+    peak = scores.detach().masked_fill(~mask, -1e30).amax(-1, keepdim=True)
+    powers = (scores - peak).masked_fill(~mask, -1e9).exp().masked_fill(~mask, 0.0)
+    total = powers.sum(-1, keepdim=True)
+    return powers / torch.where(total == 0, torch.ones_like(total), total)
+
+
+def softmax_rows(scores, mask):
+    mask = mask.expand_as(scores)
+    rows = []
+    for row, allowed in zip(scores.reshape(-1, scores.shape[-1]), mask.reshape(-1, scores.shape[-1]), strict=True):
+        out = torch.zeros_like(row)
+        if allowed.any():
+            places = allowed.nonzero().flatten()
+            out = out.index_put((places,), torch.softmax(row[places], dim=0))
+        rows.append(out)
+    return torch.stack(rows).reshape(scores.shape)
+
+
+def softmax_log_space(scores, mask):
+    filled = scores.masked_fill(~mask, -1e9)
+    return (filled - filled.logsumexp(-1, keepdim=True)).exp().masked_fill(~mask, 0.0)
+
+
+def leaks_zeros(f, x):
+    y = f(x)
+    for t in range(x.shape[1]):
+        changed = x.clone()
+        changed[:, t + 1 :] = 0
+        if ((f(changed) - y)[:, : t + 1].abs() > 1e-6).any():
+            return True
+    return False
+
+
+def leaks_random(f, x):
+    with torch.no_grad():
+        y = f(x)
+        return any(
+            (f(torch.cat([x[:, :t], torch.randn_like(x[:, t:])], dim=1))[:, :t] - y[:, :t]).abs().max().item() > 1e-6
+            for t in range(1, x.shape[1])
+        )
+
+
+def leaks_row_by_row(f, x):
+    y = f(x)
+    worst = 0.0
+    for t in range(x.size(1) - 1):
+        later = (torch.arange(x.size(1)) > t)[:, None]
+        worst = max(worst, float((f(torch.where(later, torch.rand_like(x) * 4 - 2, x)) - y)[:, t].abs().max()))
+    return worst > 1e-6
+
+
+def leaks_one_by_one(f, x):
+    y = f(x)
+    for source in range(1, x.shape[1]):
+        changed = x.clone()
+        changed[:, source] = changed[:, source] * -2 + 1
+        if torch.max(torch.abs(f(changed)[:, :source] - y[:, :source])).item() > 1e-6:
+            return True
+    return False
+
+
+def leaks_jacobian(f, x):
+    jacobian = torch.autograd.functional.jacobian(f, x)  # (B, T_out, width, B, T_in, D)
+    influence = jacobian.abs().amax((0, 2, 3, 5))
+    return bool((influence.triu(1) > 1e-6).any())
+
+
+def _scaled(Q, K):
+    return Q @ K.transpose(-2, -1) / math.sqrt(Q.shape[-1])
+
+
+def _causal(T_q, T_k=None):
+    T_k = T_q if T_k is None else T_k
+    return torch.ones(T_q, T_k, dtype=torch.bool).tril(T_k - T_q)
+
+
+def _mask_of(Q):
+    return _causal(Q.shape[-2])
+
+
+def attention_fill(Q, K, V):
+    return torch.softmax(_scaled(Q, K).masked_fill(~_mask_of(Q), -math.inf), dim=-1) @ V
+
+
+def attention_added(Q, K, V):
+    T = Q.size(-2)
+    blocked = torch.triu(torch.full((T, T), -math.inf, dtype=Q.dtype), diagonal=1)
+    return torch.matmul((torch.matmul(Q, K.mT) * Q.size(-1) ** -0.5 + blocked).softmax(-1), V)
+
+
+def attention_einsum(Q, K, V):
+    scores = torch.einsum("...qd,...kd->...qk", Q / Q.shape[-1] ** 0.5, K)
+    weights = torch.where(_mask_of(Q), scores, -1e9).softmax(-1)
+    return torch.einsum("...qk,...kv->...qv", weights, V)
+
+
+def attention_rows(Q, K, V):
+    rows = []
+    for t in range(Q.shape[-2]):
+        past = K[..., : t + 1, :]
+        scores = (past @ Q[..., t, :, None]).squeeze(-1) / Q.shape[-1] ** 0.5
+        rows.append((torch.softmax(scores, dim=-1)[..., None] * V[..., : t + 1, :]).sum(-2))
+    return torch.stack(rows, dim=-2)
+
+
+def attention_by_hand(Q, K, V):
+    scores = _scaled(Q, K).masked_fill(~_mask_of(Q), -math.inf)
+    powers = (scores - scores.amax(-1, keepdim=True)).exp()
+    return powers @ V / powers.sum(-1, keepdim=True)
+
+
+FORMS = {
+    "causal_mask": (causal_comparison, causal_last_rows, causal_not_triu, causal_lists, causal_with_past),
+    "padding_mask": (padding_loop, padding_lists, padding_expanded, padding_triangle, padding_cumulative),
+    "combine_masks": (combine_einsum, combine_product, combine_loop, combine_blocked, combine_where),
+    "mask_scores": (
+        scores_where,
+        scores_finfo,
+        scores_billion,
+        scores_add_infinity,
+        scores_clone,
+        scores_product,
+        scores_log,
+    ),
+    "masked_softmax": (
+        softmax_nan_to_num,
+        softmax_finite_fill,
+        softmax_spared_rows,
+        softmax_by_hand,
+        softmax_rows,
+        softmax_log_space,
+    ),
+    "leaks_future": (leaks_zeros, leaks_random, leaks_row_by_row, leaks_one_by_one, leaks_jacobian),
+    "fixed_causal_attention": (attention_fill, attention_added, attention_einsum, attention_rows, attention_by_hand),
+}
