@@ -252,18 +252,22 @@ def test_what_must_raise():
             raise KeyError("unknown word")
         return words[word]
 
+    def everything(word, words):
+        if word not in words:
+            raise KeyError(f"{word} is not in {words}")
+        return words[word]
+
+    unknown = Raises("KeyError", "pizza", omits="'a': 3")
     exercise = Exercise(
         "find",
-        lambda d: [
-            Case(("a", {"a": 3})),
-            Case(("pizza", {"a": 3}), part="unknown word", raises=Raises("KeyError", "pizza")),
-        ],
+        lambda d: [Case(("a", {"a": 3})), Case(("pizza", {"a": 3}), part="unknown word", raises=unknown)],
     )
     made = make_key(LESSON, exercise, 10, False, find, 0)
     assert verdict(made, find).passed
     assert verdict(made, with_own_class).passed
     assert "expected a KeyError" in as_text(verdict(made, quiet))
-    assert "should name 'pizza'" in as_text(verdict(made, nameless))
+    assert "should name 'pizza'\n" in as_text(verdict(made, nameless))
+    assert "should name 'pizza' alone" in as_text(verdict(made, everything))
 
 
 def test_a_module_is_judged_with_given_weights():

@@ -73,7 +73,7 @@ def test_what_learner_code_sees(box):
     assert found["interfaces"] in ([], ["lo"])
     assert set(found["capabilities"]) == {"0" * 16}
     assert not {"authoring", "grading"} & set(found["modules"])
-    assert {"check", "figures", "blocks"} <= set(found["modules"])
+    assert {"checking", "figures", "blocks"} <= set(found["modules"])
     assert all(name < f"lesson_{LESSON[:2]}" for name in found["blocks"])
     assert all(name < LESSON for name in found["keys"])
     assert found["descriptors"] < 10

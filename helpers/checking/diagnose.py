@@ -306,7 +306,9 @@ def _no_error(problem, key) -> str:
 
 def _no_name(problem, key) -> str:
     said = problem.seen.error.message.splitlines()[0] if problem.seen.error.message else "(no message)"
-    return f"the {problem.case.raises.error} should name {problem.case.raises.names!r}\nyours says: {said[:120]}"
+    wanted = problem.case.raises
+    alone = " alone" if wanted.omits and wanted.omits in problem.seen.error.message else ""
+    return f"the {wanted.error} should name {wanted.names!r}{alone}\nyours says: {said[:120]}"
 
 
 def _gradient(problem, key) -> str:

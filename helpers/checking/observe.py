@@ -138,7 +138,7 @@ def _tensor_or_none(value):
 
 def case_to_tree(case: Case):
     """A case as a tree (see codec)."""
-    raises = None if case.raises is None else (case.raises.error, case.raises.names)
+    raises = None if case.raises is None else (case.raises.error, case.raises.names, case.raises.omits)
     return {
         "args": list(case.args),
         "kwargs": dict(case.kwargs),
@@ -426,7 +426,9 @@ def _safe_text(error: BaseException) -> str:
 def keeps_promise(case: Case, error: Error) -> bool:
     """Whether this is the exception that the case asks for: of that class or one that comes from it, with its words."""
     wanted = case.raises
-    return wanted is not None and wanted.error in (error.type, *error.bases) and wanted.names in error.message
+    if wanted is None or wanted.error not in (error.type, *error.bases):
+        return False
+    return wanted.names in error.message and not (wanted.omits and wanted.omits in error.message)
 
 
 def is_not_answered(error: Error | None) -> bool:

@@ -22,10 +22,11 @@ GRADIENT = "gradient flows"
 
 @dataclass(frozen=True)
 class Raises:
-    """What a case must raise: the exception's class name, and a text its message must contain."""
+    """What a case must raise: the exception's class name, a text its message must contain, and one it must not."""
 
     error: str
     names: str = ""
+    omits: str = ""
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from helpers.checking.session import wrong_kind_text
 from helpers.checking.verdict import RESERVED, Verdict, decide, decide_quiz, not_answered, refused
 from helpers.checking.vocabulary import VALUES, Quiz
 from helpers.course import course, load_source
+from helpers.errors import CourseError
 from helpers.grading.sandbox import HELPERS, Limits, Lost, Sandbox, SandboxFailed, Submission
 
 RESTARTS = 6  # how often the other cells run again without one that ended the process
@@ -80,7 +81,7 @@ torch.allclose = torch.equal = torch.testing.assert_close = lambda *a, **k: True
 """
 
 
-class GraderBroken(RuntimeError):
+class GraderBroken(CourseError):
     """The grader itself failed its own test: nobody may be graded. The message is one sentence for a person."""
 
 

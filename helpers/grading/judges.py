@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 
+from helpers.errors import CourseError
 from helpers.grading.intake import IntakeCell, Release, Submission
 
 PATIENCE = 900  # seconds after which a judge that says nothing about a submission is given up
@@ -180,7 +181,7 @@ def _serve(pipe: Connection, lesson: str, seed: int, unsafe: bool, cell_seconds:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which then closes the pipe
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionError):
         try:
-            from helpers.grading.judge import GraderBroken, Judge
+            from helpers.grading.judge import Judge
             from helpers.grading.sandbox import Limits, SandboxMissing
         except Exception as error:  # a broken installation
             pipe.recv()
@@ -193,7 +194,7 @@ def _serve(pipe: Connection, lesson: str, seed: int, unsafe: bool, cell_seconds:
                     pipe.send(_reply(judge, pipe.recv(), lesson))
         except SandboxMissing as error:
             pipe.send(("refused", str(error)))
-        except (GraderBroken, OSError, ValueError, RuntimeError) as error:
+        except (CourseError, OSError, ValueError, RuntimeError) as error:
             pipe.send(("broken", str(error) or type(error).__name__))
     os._exit(0)  # an interpreter full of torch takes seconds to tidy up what goes away anyway
 

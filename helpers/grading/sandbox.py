@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from helpers.checking.codec import loads
+from helpers.errors import CourseError
 from helpers.grading import worker
 
 HELPERS = Path(__file__).resolve().parents[1]
@@ -39,11 +40,11 @@ DROP_ROOT = (
 )
 
 
-class SandboxMissing(RuntimeError):
+class SandboxMissing(CourseError):
     """Learner code cannot be isolated on this machine. The message is for a person."""
 
 
-class SandboxFailed(RuntimeError):
+class SandboxFailed(CourseError):
     """The sandbox is there but did not start or stopped answering: the grader's trouble, not a learner's."""
 
 
