@@ -404,8 +404,8 @@ def looks_by_distance() -> Picture:
     for ax, positions, title in zip(axes, (True, False), ("with places", "places set to zero"), strict=True):
         found = weight_by_distance(positions)
         for h in range(4):
-            ax.plot(DISTANCES, found[h], "o-", ms=4, color=HEAD_COLORS[h], ls=LINES[h], label=f"head {h + 1}")
-        ax.set(title=title, xlabel="distance (1 is the next token)", ylim=(0, 0.42))
+            ax.plot(DISTANCES, found[h], marker="o", ms=4, color=HEAD_COLORS[h], ls=LINES[h], label=f"head {h + 1}")
+        ax.set(title=title, xlabel="distance (1 is the next token)", ylim=(0, 0.52))
         said.append(f"{title}: " + "; ".join(f"head {h + 1} {_percent(found[h])}" for h in range(4)))
     axes[0].set_ylabel("mean weight")
     axes[1].legend(loc="upper left", frameon=False, ncols=2)
