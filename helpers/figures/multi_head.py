@@ -526,5 +526,5 @@ class Heads:
             f"{word} looks most at {words[int(row.argmax())]}" for word, row in zip(words, seen, strict=True)
         )
         return Picture(
-            self.figure, f"Attention of block {block}, head {head}, {told}: {top}.", "Figure 8.14. One head at a time."
+            self.figure, f"Attention of block {block}, head {head}, {told}: {top}.", "Figure 8.13. One head at a time."
         )
