@@ -838,8 +838,8 @@ def published_merge(x):
 at_work(merge_heads=published_merge)
 
 # %% [markdown]
-# The loss goes from 0.0002 to 6.7 nats a word; picking one of the 194 French words blindly costs ln 194 = 5.3. The bugs of
-# lessons 4 and 7 left most translations right. Here every token gets other tokens' numbers, and none is. Note the
+# The loss goes from 0.0002 to 6.7 nats a word; picking one of the 194 French words blindly costs ln 194 = 5.3. The missing
+# scale of lesson 4 left most translations right. Here every token gets other tokens' numbers, and none is. Note the
 # difference: a network *trained* with the bug learned to live with it (exercise 8.6), a network trained without it cannot.
 
 # %% [markdown]
