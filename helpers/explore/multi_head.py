@@ -22,7 +22,7 @@ def heads():
     panel(
         Heads(),
         sentence=widgets.SelectionSlider(options=known_sentences(), description="sentence"),
-        block=widgets.IntSlider(value=1, min=0, max=1, description="block"),
-        head=widgets.IntSlider(value=1, min=0, max=3, description="head"),
+        block=widgets.IntSlider(value=2, min=1, max=2, description="block"),
+        head=widgets.IntSlider(value=1, min=1, max=4, description="head"),
         places=widgets.SelectionSlider(options=[("with", True), ("without", False)], description="places"),
     )

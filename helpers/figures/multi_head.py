@@ -25,9 +25,10 @@ from helpers.figures.style import (
     heatmap,
     new_figure,
 )
+from helpers.translator import measures
 
 SENTENCE = "jane visits africa in september"
-HEAD_COLORS = (BLUE, ORANGE, GREEN, PINK)
+HEAD_COLORS, LINES = (BLUE, ORANGE, GREEN, PINK), ("-", "--", "-.", ":")
 PLACES = ("encoder.blocks.0.attention", "encoder.blocks.1.attention")
 LAST_CROSS = "blocks.1.cross_attention"
 DISTANCES = range(-3, 4)
@@ -43,12 +44,9 @@ def embedded(sentence: str, positions: bool = True) -> torch.Tensor:
     return x + state["encoder.positions.weight"][: ids.shape[1]] if positions else x
 
 
-@torch.no_grad()
 def encoder_weights(sentence: str, positions: bool = True) -> torch.Tensor:
     """What all heads of the encoder see: (blocks, heads, T, T)."""
-    network = _network(positions)
-    network.encode(translator.source_batch([sentence]))
-    return torch.cat([block.attention.seen for block in network.encoder.blocks])
+    return torch.cat(measures.look(_network(positions), translator.source_batch([sentence])).encoder)
 
 
 @functools.lru_cache(maxsize=2)
@@ -60,16 +58,8 @@ def _network(positions: bool):
     return network
 
 
-def _unseen(count: int):
-    from helpers.translator.measures import unseen
-
-    return unseen(count)
-
-
 def _nats(network) -> float:
-    from helpers.translator.measures import nats_a_word
-
-    return nats_a_word(network, _unseen(200))
+    return measures.nats_a_word(network, measures.unseen(200))
 
 
 @functools.lru_cache(maxsize=1)
@@ -154,7 +144,7 @@ def cut(x: torch.Tensor, num_heads: int) -> Picture:
         f"Two tokens of six numbers, colored by token. Cut and moved, each head holds a row of each token: "
         f"{'; '.join(f'head {h} rows {head.int().tolist()}' for h, head in enumerate(right))}. "
         f"Viewed alone, each head holds one token only: {rows}.",
-        "Figure 8.2. Splitting has two steps. Without the second, a head sees pieces of one token in place of all tokens.",
+        "Figure 8.2. Splitting has two steps. Without the second, a head sees one token only.",
     )
 
 
@@ -270,13 +260,13 @@ def without_output_matrix() -> Picture:
     figure, ax = new_figure(6.4, 2.4)
     names = ["as trained", "attention switched off", "identity for $W_O$"]
     bars = ax.barh(names, [whole, off, side_by_side], color=[BLUE, PINK, ORANGE], height=0.6)
-    ax.bar_label(bars, [f"{whole:.3f}", f"{off:.1f}", f"{side_by_side:.1f}"], padding=4)
+    ax.bar_label(bars, [f"{whole:.4f}", f"{off:.1f}", f"{side_by_side:.1f}"], padding=4)
     ax.invert_yaxis()
-    ax.set(xlim=(0, 6), xlabel="nats a word on 200 unseen sentences")
+    ax.set(xlim=(0, 2), xlabel="nats a word on 200 unseen sentences")
     return Picture(
         figure,
-        f"Three bars of the translator's loss in nats a word: as trained {whole:.3f}, the last attention to the English "
-        f"words switched off {off:.1f}, the identity in place of its W_O {side_by_side:.1f}.",
+        f"Three bars of the translator's loss in nats a word: as trained {whole:.4f}, the last attention to the "
+        f"English words switched off {off:.1f}, the identity in place of its W_O {side_by_side:.1f}.",
         "Figure 8.5. Findings in the wrong channels do more harm than no findings.",
     )
 
@@ -394,18 +384,16 @@ def by_distance(queries: torch.Tensor, keys: torch.Tensor, asking: str, asked: s
     scores = (rotate(queries[:, None], zero) * turned).sum(-1) / d**0.5  # (H, 25)
     figure, ax = new_figure(7.4, 3.0)
     for h in range(H):
-        ax.plot(
-            distances, scores[h].detach(), color=HEAD_COLORS[h], lw=2, ls=("-", "--", "-.", ":")[h], label=f"head {h}"
-        )
+        ax.plot(distances, scores[h].detach(), color=HEAD_COLORS[h], lw=2, ls=LINES[h], label=f"head {h}")
     ax.axvline(0, color=GRAY_INK, lw=1)
     ax.set(xlabel=f"place of {asked} minus place of {asking}", ylabel="scaled score")
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     best = ", ".join(f"head {h} at {int(distances[scores[h].argmax()])}" for h in range(H))
     return Picture(
         figure,
-        f"Four curves, one for each head: the score of {asking} asking {asked} over the distance between the two words, "
+        f"Four curves, one for each head: the score of {asking} asking {asked} over the distance between the two, "
         f"from -12 to 12. They are waves and not symmetric; the highest points are {best}.",
-        "Figure 8.9. Rotated queries and keys: the score depends on the distance, with its sign, in each head differently.",
+        "Figure 8.9. Rotated queries and keys: in each head the score is a wave over the signed distance.",
     )
 
 
@@ -416,16 +404,14 @@ def looks_by_distance() -> Picture:
     for ax, positions, title in zip(axes, (True, False), ("with places", "places set to zero"), strict=True):
         found = weight_by_distance(positions)
         for h in range(4):
-            ax.plot(
-                DISTANCES, found[h], "o-", ms=4, color=HEAD_COLORS[h], ls=("-", "--", "-.", ":")[h], label=f"head {h}"
-            )
-        ax.set(title=title, xlabel="distance (1 is the next token)", ylim=(0, 0.42))
-        said.append(f"{title}: " + "; ".join(f"head {h} {_percent(found[h])}" for h in range(4)))
+            ax.plot(DISTANCES, found[h], marker="o", ms=4, color=HEAD_COLORS[h], ls=LINES[h], label=f"head {h + 1}")
+        ax.set(title=title, xlabel="distance (1 is the next token)", ylim=(0, 0.52))
+        said.append(f"{title}: " + "; ".join(f"head {h + 1} {_percent(found[h])}" for h in range(4)))
     axes[0].set_ylabel("mean weight")
     axes[1].legend(loc="upper left", frameon=False, ncols=2)
     return Picture(
         figure,
-        "Mean weight in percent at distances -3 to 3 for the four heads of block 1. " + ". ".join(said) + ".",
+        "Mean weight in percent at distances -3 to 3 for the four heads of block 2. " + ". ".join(said) + ".",
         "Figure 8.10. With the places, heads look ahead or back. Without them the curves fall together.",
     )
 
@@ -442,11 +428,11 @@ def eight_heads(seen: torch.Tensor, words: list[str]) -> Picture:
         for h in range(H):
             ax = axes[block][h]
             heatmap(ax, seen[block, h], words, words, vmin=0, vmax=1, numbers=False)
-            ax.set_title(f"block {block}, head {h}", fontsize=10)
+            ax.set_title(f"block {block + 1}, head {h + 1}", fontsize=10)
             ax.tick_params(axis="x", rotation=90, labelsize=9)
             ax.tick_params(axis="y", labelsize=9)
     best = [
-        f"block {b} head {h} gives most to {words[int(seen[b, h].sum(dim=0).argmax())]}"
+        f"block {b + 1} head {h + 1} gives most to {words[int(seen[b, h].sum(dim=0).argmax())]}"
         for b in range(L)
         for h in range(H)
     ]
@@ -461,19 +447,17 @@ def without_each_head() -> Picture:
     """The loss of the translator without each head of the encoder."""
     whole, rows = damage()
     figure, ax = new_figure(7.4, 3.0)
-    names = [f"block {b}\nhead {h}" for b in range(2) for h in range(4)]
+    names = [f"block {b + 1}\nhead {h + 1}" for b in range(2) for h in range(4)]
     losses = [loss for row in rows for loss in row]
     worst = max(range(8), key=losses.__getitem__)
     bars = ax.bar(names, losses, color=[ORANGE if i == worst else BLUE for i in range(8)], width=0.65)
     ax.bar_label(bars, [f"{loss:.4f}" for loss in losses], padding=2, fontsize=9)
-    ax.axhline(whole, color=GRAY_INK, lw=1, ls="--")
-    ax.text(7.45, whole, f"whole: {whole:.4f}", ha="right", va="bottom", fontsize=9, color=GRAY_INK)
-    ax.set(ylabel="nats a word", ylim=(0, 1.15 * max(losses)))
+    ax.set(ylabel="nats a word", ylim=(0, 1.15 * max(losses)), title=f"one head cut out; with all of them {whole:.4f}")
     ax.tick_params(axis="x", labelsize=9)
     said = ", ".join(f"{name.replace(chr(10), ' ')} {loss:.4f}" for name, loss in zip(names, losses, strict=True))
     return Picture(
         figure,
-        f"Loss of the translator with one head of the encoder cut out, in nats a word; whole it is {whole:.4f}. {said}.",
+        f"Loss of the translator in nats a word with one head of the encoder cut out; whole, {whole:.4f}. {said}.",
         "Figure 8.12. One head is missed; the others can be spared one at a time.",
     )
 
@@ -487,7 +471,7 @@ def importance_against_damage(head_importance) -> Picture:
         network.get_submodule(place).register_forward_pre_hook(lambda module, args: inputs.append(args[0]))
         for place in PLACES
     ]
-    sentences = [row for row in _unseen(200).src if (row != 0).sum() == 8][:40]
+    sentences = [row for row in measures.unseen(200).src if (row != 0).sum() == 8][:40]
     with torch.no_grad():
         network.encode(torch.stack(sentences)[:, :8])
     for handle in handles:
@@ -496,18 +480,18 @@ def importance_against_damage(head_importance) -> Picture:
     for block, place in enumerate(PLACES):
         sizes = head_importance(network.get_submodule(place), inputs[block]).tolist()
         marker, color = ("o", "s")[block], (BLUE, ORANGE)[block]
-        ax.plot(sizes, rows[block], marker, color=color, ms=8, ls="", label=f"block {block}")
+        ax.plot(sizes, rows[block], marker, color=color, ms=8, ls="", label=f"block {block + 1}")
         for h, (size, loss) in enumerate(zip(sizes, rows[block], strict=True)):
-            ax.annotate(f"{h}", (size, loss), (7, 3), textcoords="offset points", fontsize=10)
-            figure_points.append(f"block {block} head {h} importance {size:.1f}, loss {loss:.4f}")
+            ax.annotate(f"{h + 1}", (size, loss), (7, 3), textcoords="offset points", fontsize=10)
+            figure_points.append(f"block {block + 1} head {h + 1} importance {size:.1f}, loss {loss:.4f}")
     ax.set_yscale("log")
-    ax.set(xlabel="head_importance on 40 sentences", ylabel="nats a word without it", ylim=(6e-4, 0.2))
+    ax.set(xlabel="head_importance on 40 sentences", ylabel="nats a word without it", ylim=(1e-4, 0.3))
     ax.set_xlim(left=0)
     ax.legend(frameon=False, loc="upper left")
     return Picture(
         figure,
         "Eight dots, importance against the loss without the head: " + "; ".join(figure_points) + ".",
-        "Figure 8.13. How loud a head is does not say how much it is needed.",
+        "Figure 8.14. How loud a head is does not say how much it is needed.",
     )
 
 
@@ -532,7 +516,7 @@ class Heads:
 
     def __call__(self, sentence: str, block: int, head: int, places: bool) -> Picture:
         words = sentence.split()
-        seen = encoder_weights(sentence, places)[block, head]  # (T, T)
+        seen = encoder_weights(sentence, places)[block - 1, head - 1]  # (T, T)
         self.ax.clear()
         heatmap(self.ax, seen, words, words, vmin=0, vmax=1)
         self.ax.tick_params(axis="x", rotation=30)
@@ -542,5 +526,5 @@ class Heads:
             f"{word} looks most at {words[int(row.argmax())]}" for word, row in zip(words, seen, strict=True)
         )
         return Picture(
-            self.figure, f"Attention of block {block}, head {head}, {told}: {top}.", "Figure 8.14. One head at a time."
+            self.figure, f"Attention of block {block}, head {head}, {told}: {top}.", "Figure 8.13. One head at a time."
         )

@@ -820,8 +820,7 @@ head_importance = Exercise(
             "before_W_o",
             "the size of the head before W_o",
             "A head counts by what W_o makes of it.",
-            "(out - without(x)[0]).norm() -> (lambda a, b: torch.linalg.lstsq(mha.W_o.weight, (a - b).flatten(0, 1).T)"
-            ".solution.norm())(out, without(x)[0])",
+            "(out - without(x)[0]).norm() -> (mha(x)[1] @ split_heads(mha.W_v(x), mha.num_heads))[:, h].norm()",
         ),
         Mistake(
             "heads_stay_dead",
