@@ -117,7 +117,9 @@ def test_layer_norm_is_torchs(seed, lead, D, dtype, scale):
     x, gamma, beta = (random(seed + i, *shape, dtype=dtype) for i, shape in enumerate([(*lead, D), (D,), (D,)]))
     expected = F.layer_norm(x * scale, (D,), gamma, beta, 1e-6)
     tolerance = 1e-5 if dtype == torch.float32 else 1e-10
-    torch.testing.assert_close(lesson_09.layer_norm(x * scale, gamma, beta, 1e-6), expected, atol=tolerance, rtol=tolerance)
+    torch.testing.assert_close(
+        lesson_09.layer_norm(x * scale, gamma, beta, 1e-6), expected, atol=tolerance, rtol=tolerance
+    )
 
 
 def test_a_random_bert_has_our_hidden_states():
@@ -251,14 +253,13 @@ def test_torchs_own_layer_is_a_forbidden_call_and_no_error(answer):
         lambda x, gamma, beta, eps=1e-5: nn.LayerNorm(x.shape[-1], eps, dtype=x.dtype)(x) * gamma + beta,
         lambda x, gamma, beta, eps=1e-5: F.group_norm(x.reshape(-1, x.shape[-1]), 1, gamma, beta, eps).view_as(x),
         lambda x, gamma, beta, eps=1e-5: (
-            F.batch_norm(x.reshape(-1, x.shape[-1]).T, None, None, training=True, eps=eps).T.reshape(x.shape) * gamma + beta
+            F.batch_norm(x.reshape(-1, x.shape[-1]).T, None, None, training=True, eps=eps).T.reshape(x.shape) * gamma
+            + beta
         ),
         lambda x, gamma, beta, eps=1e-5: (
             F.instance_norm(x.reshape(1, -1, x.shape[-1]), eps=eps).reshape(x.shape) * gamma + beta
         ),
-        lambda x, gamma, beta, eps=1e-5: (
-            F.rms_norm(x - x.mean(-1, keepdim=True), x.shape[-1:], eps=eps) * gamma + beta
-        ),
+        lambda x, gamma, beta, eps=1e-5: F.rms_norm(x - x.mean(-1, keepdim=True), x.shape[-1:], eps=eps) * gamma + beta,
     ],
 )
 def test_library_norms_are_forbidden(norm):
@@ -306,7 +307,7 @@ def test_the_sentence_wide_norm_moves_jane():
     one, other = (figures.word_vectors(f"jane visits africa in {month}") for month in ("september", "may"))
     assert (F.layer_norm(one, (64,)) - F.layer_norm(other, (64,)))[0].norm() == 0
     moved = (F.layer_norm(one, one.shape) - F.layer_norm(other, other.shape))[0].norm()
-    assert moved.item() == pytest.approx(0.1357, abs=5e-4)
+    assert moved.item() == pytest.approx(0.4562, abs=5e-4)
 
 
 def test_slopes_over_depth():
@@ -326,7 +327,7 @@ def test_traces_of_words():
     assert max(kept for kept, _ in found["no residual"]) < 0.01
     assert [round(found["no residual"][block][1], 2) for block in (0, 2)] == [0.30, 0.00]
     assert [round(found["pre-norm"][block][0], 2) for block in (0, 11)] == pytest.approx([0.79, 0.32], abs=0.011)
-    assert found["post-norm"][0][0] == pytest.approx(0.71, abs=0.011) and found["post-norm"][-1][0] < 0.01
+    assert found["post-norm"][0][0] == pytest.approx(0.73, abs=0.006) and found["post-norm"][8][0] < 0.01
     for published, post in zip(found["published"], found["post-norm"], strict=True):
         assert published[0] == pytest.approx(post[0], abs=0.05)  # the bug's line runs on post-norm's
 
@@ -362,15 +363,15 @@ class ByTheLetter(translator.GIVEN["EncoderBlock"]):
 
 
 def test_what_the_wirings_cost_in_the_translator():
-    batch = unseen(300)
+    batch = unseen(200)
 
     def cost(kind):
         return nats_a_word(translator.machine(EncoderBlock=type("Block", (Rewired,), {"kind": kind})), batch)
 
-    assert cost("post-norm") == pytest.approx(0.001, abs=0.001)
-    assert cost("published") == pytest.approx(0.34, abs=0.02)
-    assert cost("pre-norm") == pytest.approx(0.40, abs=0.02)
-    assert cost("no residual") == pytest.approx(9.0, abs=0.2)
+    assert cost("post-norm") == pytest.approx(0.0015, abs=3e-4)
+    assert cost("published") == pytest.approx(0.33, abs=0.01)
+    assert cost("pre-norm") == pytest.approx(0.40, abs=0.01)
+    assert cost("no residual") == pytest.approx(8.95, abs=0.05)
     assert nats_a_word(translator.machine(EncoderBlock=ByTheLetter), batch) == pytest.approx(3.1, abs=0.1)
     right = translator.machine(EncoderBlock=lesson_09.EncoderBlock, layer_norm=lesson_09.layer_norm)
     assert exact(right, batch.first(100)) > 0.98

@@ -210,7 +210,9 @@ def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
     number = block_lesson(answer)
     if number is not None and number >= lesson_number(lesson):
         return [f"helpers.blocks.{answer.__name__}"]
-    found += [found_class for found_class in map(functools.partial(_whole_module, names), _bases(answer)) if found_class]
+    found += [
+        found_class for found_class in map(functools.partial(_whole_module, names), _bases(answer)) if found_class
+    ]
     for text, thing in _things(answer):
         number = block_lesson(thing)
         home = str(getattr(thing, "__module__", "") or "")
