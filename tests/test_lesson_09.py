@@ -337,7 +337,7 @@ def test_interactions_are_counted_exactly():
     assert [sum(size > 1e-9 for size in found["linear", depth]) for depth in (1, 2, 3)] == [2, 5, 8]
     assert max(found["linear", 1][2:] + found["linear", 2][5:]) < 1e-12
     said = [4.4, 1.1, 0.17, 0.21, 0.089, 0.0049]
-    assert found["softmax", 1][:6] == pytest.approx(said, rel=0.03)
+    assert found["softmax", 1][:6] == pytest.approx(said, rel=0.05)
 
 
 def test_fast_weights_of_visits():

@@ -92,7 +92,8 @@ def shared_statistics() -> Picture:
     alt = (
         "Three times the same two tables, one a sentence, with four tokens as rows and five channels as columns. Lit "
         "are the numbers that share mean and variance with the framed one. Layer norm: its row, five numbers. "
-        "Channels and spatial dimensions: its whole table, twenty numbers. Batch norm: its column in both tables, eight numbers."
+        "Channels and spatial dimensions: its whole table, twenty numbers. Batch norm: its column "
+        "in both tables, eight numbers."
     )
     return Picture(figure, alt, "Figure 9.2. Which numbers share one mean with the framed one: three norms.")
 
@@ -393,7 +394,8 @@ def interactions() -> Picture:
     small = ", ".join(f"{size:.2g}" for size in found["softmax", 1])
     alt = (
         "Two line charts of the size of the effect that needs n words at once, n from 1 to 8. Without softmax "
-        f"one layer reaches {most[1]} words, two layers {most[2]}, three layers all {most[3]} that there are; beyond, the effect "
+        f"one layer reaches {most[1]} words, two layers {most[2]}, three layers all {most[3]} that "
+        f"there are; beyond, the effect "
         f"is exactly 0 and not drawn. With softmax one layer reaches all 8, with sizes {small}."
     )
     return Picture(figure, alt, "Figure 9.9. How many words one output can relate at once, by layers.")
@@ -444,6 +446,7 @@ def costs(d_model: int = 512, d_ff: int = 2048) -> Picture:
     alt = (
         f"Multiply-adds of one block of width {d_model} with d_ff {d_ff} for 10 to 100,000 tokens, both "
         "axes logarithmic. Projections and feed-forward grow in proportion to the tokens, the products inside "
-        f"attention with their square. Those pass the projections at {2 * d_model} tokens and everything else together at {2 * d_model + d_ff}."
+        f"attention with their square. Those pass the projections at {2 * d_model} tokens and "
+        f"everything else together at {2 * d_model + d_ff}."
     )
     return Picture(figure, alt, "Figure 9.7. What a block costs: the square wins, but late.")
