@@ -230,6 +230,7 @@ def slopes_over_depth() -> Picture:
     right.set(xscale="log", yscale="log", xlabel="number of blocks", ylabel="gradient at the last block's up")
     right.set_xticks(last["depths"], last["depths"])
     right.minorticks_off()
+    right.set_yticks((10, 20, 40, 80), (10, 20, 40, 80))
     right.set_title("the last block's weights")
     right.legend(frameon=False, fontsize=10)
     ends = "; ".join(
