@@ -15,14 +15,18 @@ import nbformat
 import numpy as np
 import pytest
 import torch
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from helpers.authoring.badges import with_badges
 from helpers.authoring.blocks import blocks_source
 from helpers.authoring.build import build, out_of_date, strays
 from helpers.authoring.execute import run_notebook
 from helpers.authoring.keys import SAME_INPUTS, same
-from helpers.authoring.text import BuildError, headings, is_answer, is_quiz, read_lesson
+from helpers.authoring.release import given_figures
+from helpers.authoring.template import check_template
+from helpers.authoring.text import BuildError, LessonText, headings, is_answer, is_quiz, read_lesson
 from helpers.blocks import defined_names
-from helpers.course import CourseError, course, read
+from helpers.course import CourseError, Lesson, course, read
 from tests.conftest import ROOT, lesson_names
 from tests.small_course import COURSE, LESSON, TEXT, make_small_course, run_command
 
@@ -199,6 +203,67 @@ def test_a_figure_without_alt_text_stops_the_build(own):
     path.write_text(TEXT.replace('Picture(figure, alt="a line from 1 to 2")', bare), encoding="utf-8")
     result = run_command(own, "build")
     assert result.returncode == 2 and "a-picture--2 shows a figure without alt text" in result.stderr
+
+
+# One hand: the template, and the figures of a learner's notebook
+
+
+def text_of(*cells, exercises=(), points=None):
+    """A lesson's text of these markdown cells, after its map."""
+    lesson = Lesson("04_tiny", "Tiny", 10, points or {})
+    made = [new_code_cell('transformer_map("04_tiny")'), *(new_markdown_cell(cell) for cell in cells)]
+    return LessonText(lesson, new_notebook(cells=made), dict.fromkeys(exercises, ""))
+
+
+ENDS = "## From the notes this course grew from\n<details>x</details>\n\n## Recap\n\n## Further reading"
+TIME = "# 4. Tiny\n\n**Time:** about 10 minutes"
+EXERCISE = "## Exercise 4.1 `twice`\n\nDifficulty ●○○○○ · Importance ●●○○○ · 10 minutes · 8 points"
+
+
+def test_a_lesson_in_the_template_passes():
+    check_template(text_of(TIME, EXERCISE, ENDS, exercises=["twice"], points={"twice": 8}))
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        ((TIME, EXERCISE.replace("8 points", "9 points"), ENDS), "other points"),
+        ((TIME, EXERCISE.replace("Importance", "importance"), ENDS), "needs a line like"),
+        ((TIME, EXERCISE.replace("4.1", "4.2"), ENDS), "must have the headings"),
+        ((TIME, EXERCISE, "## Why √d_k", ENDS), "raw notation"),
+        ((TIME, EXERCISE, ENDS.replace("Recap", "Summary")), "in this order"),
+        ((TIME.replace("10", "30"), EXERCISE, ENDS), "gives 04_tiny 30 minutes"),
+        ((TIME, EXERCISE, "The sum is\n0. It stays there.", ENDS), "would begin a list"),
+        ((TIME, EXERCISE, "## Quiz 4.2", ENDS), "its quizzes"),
+    ],
+)
+def test_what_the_template_refuses(cells, says):
+    with pytest.raises(BuildError, match=says):
+        check_template(text_of(*cells, exercises=["twice"], points={"twice": 8}))
+
+
+def test_figures_that_need_no_answer_are_kept():
+    shown = {"output_type": "display_data", "data": {"text/html": '<img alt="a" src="b">'}, "metadata": {}}
+    sources = {
+        "from helpers.explore import scaling as explore": False,
+        "figures.spread()": True,
+        "scores = scaled_scores(Q, K)": False,
+        "figures.one_row(scores)": False,
+        "explore.temperature()": False,
+        "numbers = [1, 2]\nfigures.one_row(numbers)": True,
+    }
+    cells = [new_code_cell("def scaled_scores(Q, K): ...", metadata={"nbgrader": NBGRADER})]
+    cells += [new_code_cell(source, outputs=[shown]) for source in sources]
+    kept = given_figures(new_notebook(cells=cells))
+    assert kept == [index for index, keep in enumerate(sources.values(), 1) if keep]
+
+
+NBGRADER = {"grade_id": "scaled_scores", "solution": True, "grade": False}
+
+
+@each_lesson
+def test_a_student_notebook_is_small(lesson):
+    assert (ROOT / "notebooks" / lesson / f"{lesson}.ipynb").stat().st_size < 800_000
 
 
 # --check
@@ -550,7 +615,23 @@ def test_a_named_repository_gives_badge_and_clone(own):
     cells = read_lesson(*home_and_lesson(own)).notebook.cells
     page = f"https://colab.research.google.com/github/someone/somewhere/blob/v0.1.0/notebooks/{LESSON}/{LESSON}.ipynb"
     assert page in cells[0].source
+    assert f"https://mybinder.org/v2/gh/someone/somewhere/v0.1.0?labpath=notebooks%2F{LESSON}%2F" in cells[0].source
     assert "'https://github.com/someone/somewhere', 'v0.1.0')" in next(c.source for c in cells if c["id"] == "setup")
+
+
+def test_the_environment_names_a_repository_and_no_file_changes(own, monkeypatch):
+    before = (own / "course.toml").read_text()
+    monkeypatch.setenv("COURSE_OWNER", "someone")
+    monkeypatch.setenv("COURSE_REPOSITORY", "fork")
+    monkeypatch.setenv("COURSE_TAG", "v9")
+    home, lesson = home_and_lesson(own)
+    assert "/someone/fork/blob/v9/" in read_lesson(home, lesson).notebook.cells[0].source
+    marks = "<!-- badges: made by `course build` -->\nold\n<!-- end of badges -->"
+    assert "someone/fork" in with_badges(f"# Title\n{marks}\nText", home)
+    monkeypatch.delenv("COURSE_OWNER")
+    home, lesson = home_and_lesson(own)
+    assert "colab" not in with_badges(f"# Title\n{marks}\nText", home) and "old" not in with_badges(marks, home)
+    assert (own / "course.toml").read_text() == before
 
 
 @each_lesson

@@ -279,7 +279,7 @@ def test_pictures_say_their_numbers():
     assert "rows add up to 1.08, 1.28, 0.64" in jane.alt
     scores = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434])
     life = "Life is short eat dessert first".split()
-    assert "eat 0.637" in explore.draw_temperature(scores, life, 24**0.5).alt
+    assert "eat 0.637" in explore.Temperature(scores, life)(24**0.5).alt
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 4, 6, 12])

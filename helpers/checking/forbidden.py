@@ -15,10 +15,12 @@ import re
 import sys
 import textwrap
 import types
+from collections.abc import Callable
 
 import torch
 from torch.overrides import TorchFunctionMode, resolve_name
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from helpers.checking.operators import OperatorMode
 
 SOFTMAX = (
     "softmax",
@@ -90,7 +92,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
 # Composite operators also run inside other functions, where nobody asked for them: not looked for by operator.
 NOT_BY_OPERATOR = {"cat", "stack", "normalize"}
 FOREIGN = ("scipy", "sklearn", "jax", "tensorflow", "keras", "torchmetrics", "transformers", "sentence_transformers")
+# Everything here is differentiation, but for the switches, and for vmap, which runs a function on many inputs.
 AUTOGRAD_HOMES = ("torch.autograd", "torch.func", "torch._functorch", "functorch", "torch.utils.checkpoint")
+NO_AUTOGRAD = {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "vmap"}
 
 
 def banned_names(forbidden: tuple[str, ...]) -> set[str]:
@@ -105,9 +109,36 @@ def _plain(name: str) -> str:
 
 @functools.lru_cache(maxsize=1)
 def warm_up():
-    """Let torch import what its first dispatch mode needs (a second), outside anybody's time limit."""
+    """Let torch import what its first dispatch mode needs, outside anybody's time limit."""
     with _ByOperator(Watch(())):
         torch.zeros(1).sum()
+
+
+_paused = 0  # how many finished pieces are running, whose calls are not the learner's
+
+
+@contextlib.contextmanager
+def _pause():
+    global _paused
+    _paused += 1
+    try:
+        yield
+    finally:
+        _paused -= 1
+
+
+def not_watched(piece: Callable) -> Callable:
+    """A function or module class whose own calls no Watch notes."""
+    if isinstance(piece, type):
+        methods = {name: not_watched(vars(piece)[name]) for name in ("__init__", "forward") if name in vars(piece)}
+        return type(piece.__name__, (piece,), methods)
+
+    @functools.wraps(piece)
+    def unseen(*args, **kwargs):
+        with _pause():
+            return piece(*args, **kwargs)
+
+    return unseen
 
 
 class Watch(contextlib.AbstractContextManager):
@@ -120,7 +151,7 @@ class Watch(contextlib.AbstractContextManager):
         self.stack = contextlib.ExitStack()
 
     def note(self, name: str):
-        if name not in self.found:
+        if name not in self.found and not _paused:
             self.found.append(name)
 
     def __enter__(self):
@@ -148,7 +179,7 @@ class _ByName(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class _ByOperator(TorchDispatchMode):
+class _ByOperator(OperatorMode):
     def __init__(self, watch: Watch):
         super().__init__()
         self.watch = watch
@@ -203,6 +234,15 @@ def block_lesson(thing) -> int | None:
     return int(match.group(1)) if match else None
 
 
+def is_machine_part(thing) -> bool:
+    """Whether `thing` is a part of the course's translator (or the table of them): a finished piece like a block."""
+    network = sys.modules.get("helpers.translator.network")
+    home = "" if isinstance(thing, types.ModuleType) else str(getattr(thing, "__module__", "") or "")
+    return _lies_in(home, ("helpers.translator", "helpers.or_given")) or (
+        network is not None and thing is network.GIVEN
+    )
+
+
 def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
     """Readable names of what the answer's own source must not use. Looks through the learner's helper functions."""
     names, autograd = banned_names(forbidden), "autograd" in forbidden
@@ -210,10 +250,13 @@ def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
     number = block_lesson(answer)
     if number is not None and number >= lesson_number(lesson):
         return [f"helpers.blocks.{answer.__name__}"]
-    found += [
-        found_class for found_class in map(functools.partial(_whole_module, names), _bases(answer)) if found_class
-    ]
+    if is_machine_part(answer):
+        return [f"helpers.translator's {getattr(answer, '__name__', type(answer).__name__)}"]
+    found += [whole for base in _bases(answer) if (whole := _whole_module(names, base))]
     for text, thing in _things(answer):
+        if is_machine_part(thing):
+            found.append(text)
+            continue
         number = block_lesson(thing)
         home = str(getattr(thing, "__module__", "") or "")
         name = _plain(str(getattr(thing, "__name__", "") or ""))
@@ -247,8 +290,8 @@ def _whole_module(names: set[str], thing) -> str:
 
 def _is_autograd(text: str, thing, home: str) -> bool:
     own_name = getattr(thing, "__name__", "") if isinstance(thing, types.ModuleType) else ""
-    switch = text.rsplit(".", 1)[-1] in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode")
-    return not switch and (_lies_in(home, AUTOGRAD_HOMES) or _lies_in(own_name, AUTOGRAD_HOMES))
+    harmless = {text.rsplit(".", 1)[-1], getattr(thing, "__name__", "")} & NO_AUTOGRAD
+    return not harmless and (_lies_in(home, AUTOGRAD_HOMES) or _lies_in(own_name, AUTOGRAD_HOMES))
 
 
 def _lies_in(module: str, homes: tuple[str, ...]) -> bool:
@@ -316,13 +359,15 @@ def _names(function: types.FunctionType):
             for alias in node.names:
                 thing = getattr(home, alias.name, None)
                 scope[alias.asname or alias.name] = thing
-                yield f"{node.module}.{alias.name}", thing
+                if not isinstance(thing, types.ModuleType):  # of a module only what is taken from it counts
+                    yield f"{node.module}.{alias.name}", thing
     local = set(function.__code__.co_varnames) - {
         alias.asname or alias.name.split(".")[0]
         for node in ast.walk(tree)
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for alias in node.names
     }
+    inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Name, ast.Attribute)):
             chain = _chain(node)
@@ -330,7 +375,8 @@ def _names(function: types.FunctionType):
                 thing = scope[chain[0]]
                 for part in chain[1:]:
                     thing = getattr(thing, part, None)
-                if thing is not None:
+                on_the_way = isinstance(thing, types.ModuleType) and id(node) in inner  # torch.func of torch.func.vmap
+                if thing is not None and not on_the_way:
                     yield ".".join(chain), thing
 
 

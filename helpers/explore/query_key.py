@@ -16,7 +16,7 @@ def search():
 def four_scores():
     """Cosine, dot, bilinear and additive scores over the plane of keys."""
     panel(
-        figures.four_scores,
+        figures.FourScores(),
         angle=widgets.IntSlider(value=75, min=0, max=360, step=15, description="angle of q"),
         length=widgets.FloatSlider(value=1.0, min=0.2, max=2.0, step=0.2, description="length of q"),
     )
@@ -27,7 +27,7 @@ def channels():
     kinds = ["three tastes", "each a different favorite", "no pattern"]
     panel(
         figures.channels,
-        kind=widgets.Dropdown(options=kinds, value=kinds[0], description="table"),
+        kind=widgets.SelectionSlider(options=kinds, value=kinds[0], description="table"),
         d_k=widgets.IntSlider(value=2, min=1, max=12, description="d_k"),
     )
 

@@ -113,8 +113,8 @@ def search_angle(angle: float) -> Picture:
         plane.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": color, "lw": 2})
         plane.text(1.15 * x, 1.15 * y, f"key {names[i]}", ha="center", va="center")
     plane.annotate("", (math.cos(turn), math.sin(turn)), (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2})
-    plane.text(1.18 * math.cos(turn), 1.18 * math.sin(turn), "query", ha="center", va="center")
-    plane.set(xlim=(-1.6, 1.6), ylim=(-0.3, 1.4), aspect="equal", title=f"query at {angle:.0f}°")
+    plane.text(1.42 * math.cos(turn), 1.42 * math.sin(turn), "query", ha="center", va="center", weight="bold")
+    plane.set(xlim=(-1.9, 1.9), ylim=(-0.3, 1.6), aspect="equal", title=f"query at {angle:.0f}°")
     degrees = torch.arange(0.0, 181.0)
     stairs.plot(degrees, values[winner(degrees)], color=BLUE)
     stairs.plot([angle], [values[best]], "o", color=ORANGE, markersize=9)
@@ -149,7 +149,7 @@ def scores_of_is() -> torch.Tensor:
 
 def one_row(scores, tokens, query) -> Picture:
     """The scores of one query against every key, as bars."""
-    figure, ax = new_figure(6.4, 2.6)
+    figure, ax = new_figure(6.4, 3.2)
     best = int(scores.argmax())
     ax.bar(tokens, scores, color=[ORANGE if i == best else BLUE for i in range(len(tokens))])
     for i, score in enumerate(scores.tolist()):
@@ -237,31 +237,49 @@ def four_kinds_of_score(q, k) -> dict[str, torch.Tensor]:
     }
 
 
+class FourScores:
+    """Maps of the score of a key at each place of the plane, for a query that turns and stretches. Keeps its figure."""
+
+    def __init__(self):
+        line = torch.linspace(-2.4, 2.4, 121)
+        self.grid = torch.stack(torch.meshgrid(line, line, indexing="xy"), dim=-1)  # (121, 121, 2)
+        self.figure, axes = new_figure(8.6, 2.9, 1, 4, sharey=True)
+        edge = (-2.4, 2.4, -2.4, 2.4)
+        self.maps, self.titles, self.arrows = [], [], []
+        for ax in axes:
+            look = {"origin": "lower", "extent": edge, "interpolation": "nearest"}
+            self.maps.append(ax.imshow(self.grid[..., 0], cmap=SIGNED, vmin=-1, vmax=1, **look))
+            self.arrows.append(ax.annotate("", (1, 0), (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2}))
+            ax.plot([1, 2], [0.5, 1], "o", color=GREEN)
+            self.titles.append(ax.set_title("name\n0.00 and 0.00"))
+            ax.set(xlim=(-2.4, 2.4), ylim=(-2.4, 2.4))
+
+    def __call__(self, angle: float, length: float) -> Picture:
+        """The picture for a query of `angle` degrees and `length`."""
+        turn = math.radians(angle)
+        q = length * torch.tensor([math.cos(turn), math.sin(turn)])
+        near = four_kinds_of_score(q, torch.tensor([1.0, 0.5]))
+        far = four_kinds_of_score(q, torch.tensor([2.0, 1.0]))
+        # The colors belong to a query of length 1.5, so that a longer query shows as a steeper sheet.
+        full = four_kinds_of_score(1.5 * q / length, self.grid)
+        here = four_kinds_of_score(q, self.grid)
+        for name, image, title, arrow in zip(here, self.maps, self.titles, self.arrows, strict=True):
+            image.set_data(
+                (here[name] / full[name].abs().max() * 7).round() / 7
+            )  # fourteen bands, as in a contour plot
+            title.set_text(f"{name}\n{near[name]:.2f} and {far[name]:.2f}")
+            arrow.xy = tuple(q.tolist())
+        said = "; ".join(f"{name} {near[name]:.2f} and {far[name]:.2f}" for name in near)
+        return Picture(
+            self.figure,
+            f"Four maps of the score over the plane of keys; the query: length {length:.1f}, {angle:.0f} degrees. "
+            f"For the key (1, 0.5) and the key twice as long: {said}.",
+        )
+
+
 def four_scores(angle: float, length: float) -> Picture:
     """Each panel maps the score of a key at that place of the plane, for a query of `angle` degrees and `length`."""
-    turn = math.radians(angle)
-    q = length * torch.tensor([math.cos(turn), math.sin(turn)])
-    line = torch.linspace(-2.4, 2.4, 97)
-    grid = torch.stack(torch.meshgrid(line, line, indexing="xy"), dim=-1)  # (97, 97, 2)
-    figure, axes = new_figure(9.6, 2.9, 1, 4, sharey=True)
-    near = four_kinds_of_score(q, torch.tensor([1.0, 0.5]))
-    far = four_kinds_of_score(q, torch.tensor([2.0, 1.0]))
-    # The colors belong to a query of length 1.5, so that a longer query shows as a steeper sheet.
-    full = four_kinds_of_score(1.5 * q / length, grid)
-    for ax, (name, scores) in zip(axes, four_kinds_of_score(q, grid).items(), strict=True):
-        top = float(full[name].abs().max())
-        levels = torch.linspace(-top, top, 15).tolist()
-        ax.contourf(line, line, scores, levels=levels, cmap=SIGNED, extend="both")
-        ax.annotate("", q.tolist(), (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2})
-        ax.plot([1, 2], [0.5, 1], "o", color=GREEN)
-        ax.set_title(f"{name}\n{near[name]:.2f} and {far[name]:.2f}")
-        ax.set(xlim=(-2.4, 2.4), ylim=(-2.4, 2.4), aspect="equal")
-    said = "; ".join(f"{name} {near[name]:.2f} and {far[name]:.2f}" for name in near)
-    return Picture(
-        figure,
-        f"Four maps of the score over the plane of keys, for a query of length {length:.1f} at {angle:.0f} degrees. "
-        f"For the key (1, 0.5) and the key twice as long: {said}.",
-    )
+    return FourScores()(angle, length)
 
 
 def wanted_table(kind: str, n: int = 12) -> torch.Tensor:
