@@ -117,7 +117,9 @@ def test_layer_norm_is_torchs(seed, lead, D, dtype, scale):
     x, gamma, beta = (random(seed + i, *shape, dtype=dtype) for i, shape in enumerate([(*lead, D), (D,), (D,)]))
     expected = F.layer_norm(x * scale, (D,), gamma, beta, 1e-6)
     tolerance = 1e-5 if dtype == torch.float32 else 1e-10
-    torch.testing.assert_close(lesson_09.layer_norm(x * scale, gamma, beta, 1e-6), expected, atol=tolerance, rtol=tolerance)
+    torch.testing.assert_close(
+        lesson_09.layer_norm(x * scale, gamma, beta, 1e-6), expected, atol=tolerance, rtol=tolerance
+    )
 
 
 def test_a_random_bert_has_our_hidden_states():
@@ -251,14 +253,13 @@ def test_torchs_own_layer_is_a_forbidden_call_and_no_error(answer):
         lambda x, gamma, beta, eps=1e-5: nn.LayerNorm(x.shape[-1], eps, dtype=x.dtype)(x) * gamma + beta,
         lambda x, gamma, beta, eps=1e-5: F.group_norm(x.reshape(-1, x.shape[-1]), 1, gamma, beta, eps).view_as(x),
         lambda x, gamma, beta, eps=1e-5: (
-            F.batch_norm(x.reshape(-1, x.shape[-1]).T, None, None, training=True, eps=eps).T.reshape(x.shape) * gamma + beta
+            F.batch_norm(x.reshape(-1, x.shape[-1]).T, None, None, training=True, eps=eps).T.reshape(x.shape) * gamma
+            + beta
         ),
         lambda x, gamma, beta, eps=1e-5: (
             F.instance_norm(x.reshape(1, -1, x.shape[-1]), eps=eps).reshape(x.shape) * gamma + beta
         ),
-        lambda x, gamma, beta, eps=1e-5: (
-            F.rms_norm(x - x.mean(-1, keepdim=True), x.shape[-1:], eps=eps) * gamma + beta
-        ),
+        lambda x, gamma, beta, eps=1e-5: F.rms_norm(x - x.mean(-1, keepdim=True), x.shape[-1:], eps=eps) * gamma + beta,
     ],
 )
 def test_library_norms_are_forbidden(norm):
@@ -306,7 +307,7 @@ def test_the_sentence_wide_norm_moves_jane():
     one, other = (figures.word_vectors(f"jane visits africa in {month}") for month in ("september", "may"))
     assert (F.layer_norm(one, (64,)) - F.layer_norm(other, (64,)))[0].norm() == 0
     moved = (F.layer_norm(one, one.shape) - F.layer_norm(other, other.shape))[0].norm()
-    assert moved.item() == pytest.approx(0.1357, abs=5e-4)
+    assert moved.item() == pytest.approx(0.0322, abs=5e-4)
 
 
 def test_slopes_over_depth():
@@ -326,7 +327,7 @@ def test_traces_of_words():
     assert max(kept for kept, _ in found["no residual"]) < 0.01
     assert [round(found["no residual"][block][1], 2) for block in (0, 2)] == [0.30, 0.00]
     assert [round(found["pre-norm"][block][0], 2) for block in (0, 11)] == pytest.approx([0.79, 0.32], abs=0.011)
-    assert found["post-norm"][0][0] == pytest.approx(0.71, abs=0.011) and found["post-norm"][-1][0] < 0.01
+    assert found["post-norm"][0][0] == pytest.approx(0.73, abs=0.006) and found["post-norm"][8][0] < 0.01
     for published, post in zip(found["published"], found["post-norm"], strict=True):
         assert published[0] == pytest.approx(post[0], abs=0.05)  # the bug's line runs on post-norm's
 
@@ -336,15 +337,17 @@ def test_interactions_are_counted_exactly():
     assert [sum(size > 1e-9 for size in found["linear", depth]) for depth in (1, 2, 3)] == [2, 5, 8]
     assert max(found["linear", 1][2:] + found["linear", 2][5:]) < 1e-12
     said = [4.4, 1.1, 0.17, 0.21, 0.089, 0.0049]
-    assert found["softmax", 1][:6] == pytest.approx(said, rel=0.03)
+    assert found["softmax", 1][:6] == pytest.approx(said, rel=0.05)
 
 
 def test_fast_weights_of_visits():
-    seen = []
+    first, second = translator.machine().encoder.blocks
+    seen = {}
     for sentence in ("jane visits africa in september", "paul visits france in september"):
-        _, weights = translator.machine().encoder.blocks[0].attention(figures.word_vectors(sentence)[None])
-        seen.append(round(weights[0, 1, 1, 0].item(), 2))
-    assert seen == [0.30, 0.07]
+        _, weights = second.attention(first(figures.word_vectors(sentence)[None]))
+        row = weights[0, 0, 1]
+        seen[sentence.split()[row.argmax()]] = round(row.max().item(), 2)
+    assert seen == {"jane": 0.49, "france": 0.53}
 
 
 class Rewired(translator.GIVEN["EncoderBlock"]):
@@ -362,16 +365,16 @@ class ByTheLetter(translator.GIVEN["EncoderBlock"]):
 
 
 def test_what_the_wirings_cost_in_the_translator():
-    batch = unseen(300)
+    batch = unseen(200)
 
     def cost(kind):
         return nats_a_word(translator.machine(EncoderBlock=type("Block", (Rewired,), {"kind": kind})), batch)
 
-    assert cost("post-norm") == pytest.approx(0.001, abs=0.001)
-    assert cost("published") == pytest.approx(0.34, abs=0.02)
-    assert cost("pre-norm") == pytest.approx(0.40, abs=0.02)
-    assert cost("no residual") == pytest.approx(9.0, abs=0.2)
-    assert nats_a_word(translator.machine(EncoderBlock=ByTheLetter), batch) == pytest.approx(3.1, abs=0.1)
+    assert cost("post-norm") == pytest.approx(0.0002, abs=1e-4)
+    assert cost("published") == pytest.approx(0.06, abs=0.01)
+    assert cost("pre-norm") == pytest.approx(2.76, abs=0.03)
+    assert cost("no residual") == pytest.approx(8.42, abs=0.05)
+    assert nats_a_word(translator.machine(EncoderBlock=ByTheLetter), batch) == pytest.approx(8.0, abs=0.1)
     right = translator.machine(EncoderBlock=lesson_09.EncoderBlock, layer_norm=lesson_09.layer_norm)
     assert exact(right, batch.first(100)) > 0.98
 
@@ -384,7 +387,7 @@ def test_a_trained_encoder_loads():
 
 
 def test_pictures_say_their_numbers():
-    assert "jane 0.42 ± 1.03" in figures.normed_words().alt
+    assert "jane 0.50 ± 0.50" in figures.normed_words().alt
     assert "two layers 5" in figures.interactions().alt
     assert "linear layer: the row of jane 1.00, 0.00" in figures.three_influences().alt
     assert "1024 tokens and everything else together at 3072" in figures.costs().alt

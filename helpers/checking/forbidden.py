@@ -252,9 +252,7 @@ def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
         return [f"helpers.blocks.{answer.__name__}"]
     if is_machine_part(answer):
         return [f"helpers.translator's {getattr(answer, '__name__', type(answer).__name__)}"]
-    found += [
-        found_class for found_class in map(functools.partial(_whole_module, names), _bases(answer)) if found_class
-    ]
+    found += [whole for base in _bases(answer) if (whole := _whole_module(names, base))]
     for text, thing in _things(answer):
         if is_machine_part(thing):
             found.append(text)

@@ -44,14 +44,18 @@ class Stack:
             sizes, grads = streams(kind, start)
             for title, values in (("size of the stream", sizes), ("gradient at the stream", grads)):
                 self.lines[kind, title].set_data(range(DEPTH + 1), values)
-            said.append(f"{kind}: size {sizes[-1]:.2g}, gradient {grads[0]:.2g} at the bottom and {grads[-1]:.2g} at the top")
+            said.append(
+                f"{kind}: size {sizes[-1]:.2g}, gradient {grads[0]:.2g} at the bottom and {grads[-1]:.2g} at the top"
+            )
         alt = f"Twelve untrained blocks whose matrices start at {start:g} times the usual size. {'; '.join(said)}."
         return Picture(self.figure, alt)
 
 
 def stack():
     """A slider for the size with which the matrices of twelve blocks start."""
-    start = widgets.SelectionSlider(options=[0.25, 0.5, 0.75, 1.0, 1.5, 2.0], value=1.0, description="size of the start")
+    start = widgets.SelectionSlider(
+        options=[0.25, 0.5, 0.75, 1.0, 1.5, 2.0], value=1.0, description="size of the start"
+    )
     panel(Stack(), start=start)
 
 

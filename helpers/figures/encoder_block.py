@@ -64,7 +64,7 @@ def normed_words(channels: int = 12) -> Picture:
     means = ", ".join(f"{w} {r.mean():.2f} ± {r.std(correction=0):.2f}" for w, r in zip(WORDS, x, strict=True))
     alt = (
         f"Heat maps of the first {channels} of 64 channels of five words, before and after layer norm. Mean and "
-        f"standard deviation of each word before: {means}. After, every word has mean 0.00 and standard deviation 1.00, "
+        f"standard deviation of each word before: {means}. After, every word has mean 0.00 and standard deviation 1.00 "
         "and the pattern of each row is the same."
     )
     return Picture(figure, alt, "Figure 9.1. Layer norm moves and scales each word's vector by itself (mean ± spread).")
@@ -90,9 +90,10 @@ def shared_statistics() -> Picture:
         ax.spines[["left", "bottom"]].set_visible(False)
     axes[0].set_ylabel("tokens of two sentences", fontsize=10)
     alt = (
-        "Three times the same two tables, one a sentence, with four tokens as rows and five channels as columns. Lit are "
-        "the numbers that share mean and variance with the framed one. Layer norm: its row, five numbers. Channels and "
-        "spatial dimensions: its whole table, twenty numbers. Batch norm: its column in both tables, eight numbers."
+        "Three times the same two tables, one a sentence, with four tokens as rows and five channels as columns. Lit "
+        "are the numbers that share mean and variance with the framed one. Layer norm: its row, five numbers. "
+        "Channels and spatial dimensions: its whole table, twenty numbers. Batch norm: its column "
+        "in both tables, eight numbers."
     )
     return Picture(figure, alt, "Figure 9.2. Which numbers share one mean with the framed one: three norms.")
 
@@ -107,8 +108,8 @@ def bend() -> Picture:
     ax.set(xlabel="x", ylabel="output", ylim=(-0.3, 2.6))
     ax.legend(frameon=False, loc="upper center", ncols=1)
     alt = (
-        "Two lines that are flat on one side of 0 and rise on the other, relu(x) and relu(−x), and their sum, |x|, which "
-        "has a corner at 0. At x = −2 the two are 0 and 2, at x = 2 they are 2 and 0."
+        "Two lines that are flat on one side of 0 and rise on the other, relu(x) and relu(−x), and their sum, |x|, "
+        "which has a corner at 0. At x = −2 the two are 0 and 2, at x = 2 they are 2 and 0."
     )
     return Picture(figure, alt, "Figure 9.3. Two hidden channels and an activation bend what no linear map can bend.")
 
@@ -143,10 +144,10 @@ def two_orders() -> Picture:
         ax.set_title("pre-norm: nothing stands on the stream" if pre else "post-norm: the norms stand on the stream")
     alt = (
         "Two blocks as lines from left to right. Post-norm: x branches off to attention, is added back, then passes "
-        "norm1; branches off to the feed-forward network, is added back, then passes norm2. Pre-norm: each branch first "
-        "passes its norm, and the line itself has only the two additions on it."
+        "norm1; branches off to the feed-forward network, is added back, then passes norm2. Pre-norm: each branch "
+        "first passes its norm, and the line itself has only the two additions on it."
     )
-    return Picture(figure, alt, "Figure 9.4. One block in the order of the paper (above) and with the norms first (below).")
+    return Picture(figure, alt, "Figure 9.4. One block in the order of the paper (above) and with norms first (below).")
 
 
 def recipe(kind: str, x, norm, sublayer):
@@ -190,7 +191,7 @@ def climb(kind: str, pairs: list[tuple], x: torch.Tensor) -> list[torch.Tensor]:
 
 
 def slopes(kind: str, depth: int, width: int = WIDTH, gain: float = 1.0, seed: int = 0):
-    """(gradient lengths at the stream (depth + 1,), at the last block's `up`): of a random sum of normalized outputs."""
+    """(gradient lengths at the stream (depth + 1,), at the last block's `up`) of a random sum of normalized outputs."""
     pairs = layers(depth, width, gain, seed)
     generator = torch.Generator().manual_seed(100 + seed)
     x = torch.randn(2, 5, width, generator=generator).requires_grad_()
@@ -204,9 +205,7 @@ def slopes(kind: str, depth: int, width: int = WIDTH, gain: float = 1.0, seed: i
 @functools.lru_cache(maxsize=1)
 def measured_slopes() -> tuple[dict, dict]:
     """(kind -> gradient at the stream of 24 blocks, kind -> gradient at the last block's weights by depth)."""
-    along = {
-        kind: torch.stack([slopes(kind, 24, seed=s)[0] for s in range(3)]).log().mean(0).exp() for kind in KINDS
-    }
+    along = {kind: torch.stack([slopes(kind, 24, seed=s)[0] for s in range(3)]).log().mean(0).exp() for kind in KINDS}
     depths = (1, 2, 4, 8, 16, 32)
     last = {
         kind: [sum(float(slopes(kind, depth, seed=s)[1]) for s in range(3)) / 3 for depth in depths]
@@ -231,9 +230,12 @@ def slopes_over_depth() -> Picture:
     right.set(xscale="log", yscale="log", xlabel="number of blocks", ylabel="gradient at the last block's up")
     right.set_xticks(last["depths"], last["depths"])
     right.minorticks_off()
+    right.set_yticks((10, 20, 40, 80), (10, 20, 40, 80))
     right.set_title("the last block's weights")
     right.legend(frameon=False, fontsize=10)
-    ends = "; ".join(f"{kind} {_short(g[0])} before the first block, {_short(g[-1])} after the last" for kind, g in along.items())
+    ends = "; ".join(
+        f"{kind} {_short(g[0])} before the first block, {_short(g[-1])} after the last" for kind, g in along.items()
+    )
     alt = (
         f"Left: length of the gradient along 24 untrained blocks, logarithmic. {ends}. Right: gradient at the last "
         f"block's weights for 1 to 32 blocks: post-norm {_short(last['post-norm'][0])} to "
@@ -252,9 +254,10 @@ def _short(value) -> str:
 
 def recovered(x: torch.Tensor, y: torch.Tensor) -> float:
     """How well a linear map from x (N, D) predicts y (N, E) on the half that it was not fitted to: R², at least 0."""
-    x = torch.cat([x, torch.ones(len(x), 1)], dim=1)
+    x, y = torch.cat([x, torch.ones(len(x), 1)], dim=1).double(), y.double()
     half = len(x) // 2
-    W = torch.linalg.lstsq(x[:half], y[:half]).solution
+    # Normalized rows add up to 0, so a column is one too many: the driver has to know of ranks.
+    W = torch.linalg.lstsq(x[:half], y[:half], rcond=1e-6, driver="gelsd").solution
     missed = (y[half:] - x[half:] @ W).pow(2).sum() / (y[half:] - y[:half].mean(0)).pow(2).sum()
     return max(0.0, 1 - float(missed))
 
@@ -280,7 +283,10 @@ def traces_of_words() -> Picture:
     """How much of the word below is left above, and how different the tokens still are, block by block."""
     found = measured_traces()
     figure, axes = new_figure(8.6, 3.3, 1, 2, sharey=True)
-    titles = ("share of the word's own vector\nthat can be read back", "share of the vectors that\ndiffers from token to token")
+    titles = (
+        "share of the word's own vector\nthat can be read back",
+        "share of the vectors that\ndiffers from token to token",
+    )
     for part, (ax, title) in enumerate(zip(axes, titles, strict=True)):
         for kind, rows in found.items():
             color, line = KINDS[kind]
@@ -294,9 +300,9 @@ def traces_of_words() -> Picture:
     apart = "; ".join(f"{kind} {rows[0][1]:.2f}, {rows[5][1]:.2f}, {rows[-1][1]:.2f}" for kind, rows in found.items())
     alt = (
         f"Two line charts over twelve untrained blocks. Share of each word's own vector that a linear map recovers: "
-        f"{said}. Share of the vectors that differs between the tokens of a sentence, after one, six and twelve: {apart}."
+        f"{said}. Share of the vectors that differs between tokens of a sentence, after one, six and twelve: {apart}."
     )
-    return Picture(figure, alt, "Figure 9.6. What is left of a word on its way up: identities blend, residuals keep them.")
+    return Picture(figure, alt, "Figure 9.6. What is left of a word higher up: identities blend, residuals keep them.")
 
 
 def _influence(f, x: torch.Tensor) -> torch.Tensor:
@@ -339,7 +345,7 @@ def three_influences() -> Picture:
         "Three 5 by 5 heat maps, rows are outputs, columns are the words that they depend on, as shares. "
         f"{'; '.join(said)}. Attention fills the whole table, the linear layer its diagonal, the convolution a band."
     )
-    return Picture(figure, alt, "Figure 9.7. How strongly each output depends on each word, in shares of its row.")
+    return Picture(figure, alt, "Figure 9.8. How strongly each output depends on each word, in shares of its row.")
 
 
 def orders_of_interaction(kind: str, depth: int, tokens: int = 8, width: int = 8) -> list[float]:
@@ -388,11 +394,12 @@ def interactions() -> Picture:
     most = {depth: sum(size > 1e-9 for size in found["linear", depth]) for depth in (1, 2, 3)}
     small = ", ".join(f"{size:.2g}" for size in found["softmax", 1])
     alt = (
-        "Two line charts of the size of the effect that needs n words at once, n from 1 to 8. Without softmax one layer "
-        f"reaches {most[1]} words, two layers {most[2]}, three layers all {most[3]} that there are; beyond, the effect is "
-        f"exactly 0 and not drawn. With softmax one layer reaches all 8, with sizes {small}."
+        "Two line charts of the size of the effect that needs n words at once, n from 1 to 8. Without softmax "
+        f"one layer reaches {most[1]} words, two layers {most[2]}, three layers all {most[3]} that "
+        f"there are; beyond, the effect "
+        f"is exactly 0 and not drawn. With softmax one layer reaches all 8, with sizes {small}."
     )
-    return Picture(figure, alt, "Figure 9.8. How many words one output can relate at once, for one, two and three layers.")
+    return Picture(figure, alt, "Figure 9.9. How many words one output can relate at once, by layers.")
 
 
 def receptive(layers_: int, kernel: int, tokens: int = 15) -> Picture:
@@ -403,7 +410,9 @@ def receptive(layers_: int, kernel: int, tokens: int = 15) -> Picture:
     seen = {"convolution": [abs(t - middle) <= reach for t in range(tokens)], "attention": [True] * tokens}
     for ax, (name, row) in zip(axes, seen.items(), strict=True):
         for t, lit in enumerate(row):
-            ax.add_patch(Rectangle((t + 0.05, 0.1), 0.9, 0.8, facecolor=BLUE if lit else "#F1F1F1", edgecolor="#8C8C8C"))
+            ax.add_patch(
+                Rectangle((t + 0.05, 0.1), 0.9, 0.8, facecolor=BLUE if lit else "#F1F1F1", edgecolor="#8C8C8C")
+            )
         ax.add_patch(Rectangle((middle + 0.05, 0.1), 0.9, 0.8, facecolor="none", edgecolor="black", lw=2.5))
         ax.set(xlim=(0, tokens), ylim=(0, 1), xticks=[], yticks=[])
         ax.set_ylabel(name, rotation=0, ha="right", va="center")
@@ -436,8 +445,9 @@ def costs(d_model: int = 512, d_ff: int = 2048) -> Picture:
     ax.set_title(f"one block, D = {d_model}, F = {d_ff}")
     ax.legend(frameon=False, fontsize=10, loc="lower right")
     alt = (
-        f"Multiply-adds of one block of width {d_model} with d_ff {d_ff} for 10 to 100,000 tokens, both axes logarithmic. "
-        "Projections and feed-forward grow in proportion to the tokens, the products inside attention with their square. "
-        f"Those pass the projections at {2 * d_model} tokens and everything else together at {2 * d_model + d_ff}."
+        f"Multiply-adds of one block of width {d_model} with d_ff {d_ff} for 10 to 100,000 tokens, both "
+        "axes logarithmic. Projections and feed-forward grow in proportion to the tokens, the products inside "
+        f"attention with their square. Those pass the projections at {2 * d_model} tokens and "
+        f"everything else together at {2 * d_model + d_ff}."
     )
-    return Picture(figure, alt, "Figure 9.9. What a block costs: the square wins, but late.")
+    return Picture(figure, alt, "Figure 9.7. What a block costs: the square wins, but late.")

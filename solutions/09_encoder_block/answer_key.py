@@ -161,7 +161,9 @@ def cases_feed_forward(draw):
         case(3, 5, 6, 10, Fixture("activation", ("gelu",)), part=ACTIVATION, note="activation: F.gelu"),
         case(3, 5, 6, 10, Fixture("activation", ("tanh",)), part=ACTIVATION, note="activation: torch.tanh"),
         case(2, 5, 6, 10, Fixture("activation", ("square",)), part=ACTIVATION, note="activation: torch.square"),
-        case(3, 5, 6, 10, Fixture("activation", ("gelu",)), via="module_by_keywords", part=ACTIVATION, note="by keyword"),
+        case(
+            3, 5, 6, 10, Fixture("activation", ("gelu",)), via="module_by_keywords", part=ACTIVATION, note="by keyword"
+        ),
     ]
 
 
@@ -398,7 +400,9 @@ def cases_encoder(draw):
         numbers = draw.normal(4999, dtype=torch.float64)
         ids = torch.stack([draw.permutation(V)[:T] for _ in range(2)])
         init = (V, D, H, F, 2, LONGEST)
-        return Case((init, ids, length, numbers), via="encoder_behavior", part="order and padding, all parameters random")
+        return Case(
+            (init, ids, length, numbers), via="encoder_behavior", part="order and padding, all parameters random"
+        )
 
     float64 = torch.float64
     return [
@@ -783,13 +787,5 @@ quiz_3 = Quiz(
     },
 )
 
-exercises = [
-    layer_norm,
-    FeedForward,
-    EncoderBlock,
-    fixed_block,
-    Encoder,
-    block_multiply_adds,
-    token_influence,
-]
+exercises = [layer_norm, FeedForward, EncoderBlock, fixed_block, Encoder, block_multiply_adds, token_influence]
 quizzes = [quiz_1, quiz_2, quiz_3]

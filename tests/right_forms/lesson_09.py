@@ -319,7 +319,9 @@ class StackWithDropout(StackWithLoop):
         self.dropout = nn.Dropout(dropout)
 
     def embed(self, ids):
-        return self.dropout(self.positions(torch.arange(ids.shape[1], device=ids.device)).unsqueeze(0) + self.tokens(ids))
+        return self.dropout(
+            self.positions(torch.arange(ids.shape[1], device=ids.device)).unsqueeze(0) + self.tokens(ids)
+        )
 
 
 # ---------------------------------------------------------------- fixed_block
