@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers.blocks import lesson_07
-from helpers.checking.scenarios import largest_tensor
 from helpers.figures import value_weighting as figures
+from helpers.memory import largest_tensor
 
 torch.set_num_threads(1)
 SIZES = st.integers(1, 6)

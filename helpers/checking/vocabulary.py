@@ -30,7 +30,7 @@ class Raises:
 
 @dataclass(frozen=True)
 class Fixture:
-    """A public object of helpers/checking/fixtures.py passed as an argument, by name, built with `args`."""
+    """A public object passed as an argument, by the name of a registered fixture, built with `args`."""
 
     name: str
     args: tuple = ()
@@ -46,8 +46,8 @@ class Case:
     no_gradient: positions of args whose gradient is not compared.
     raises: the call must raise this, instead of returning.
     tolerance: relative plus absolute; None means 1e-5 (float32) or 1e-7 (float64).
-    via: a scenario of helpers/checking/scenarios.py that calls the answer; None means a plain call.
-    view: a view of helpers/checking/views.py that outputs pass through before they are compared.
+    via: the name of a scenario (helpers/checking/scenarios.py, lessons/) that calls the answer; None: a plain call.
+    view: the name of a view (helpers/checking/views.py, lessons/) that outputs pass through before they are compared.
     note: what to call this input in a message, when its numbers would not help.
     """
 

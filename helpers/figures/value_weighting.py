@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from helpers.checking.scenarios import largest_tensor
 from helpers.figures.style import BLUE, CYCLE, GREEN, ORANGE, PINK, RED, SIGNED, SKY, Picture, heatmap, new_figure
+from helpers.memory import largest_tensor
 
 JANE = ["jane", "visits", "africa"]
 

@@ -157,8 +157,10 @@ def zygote(control: socket.socket, boxed: bool, nested: bool, notebook: bool, li
     import torch
 
     import helpers.checking.observe  # noqa: F401
+    from helpers.checking import lessons
     from helpers.checking.forbidden import warm_up
 
+    lessons.load()
     torch.set_num_threads(1)
     warm_up()
     remember_originals()

@@ -1,0 +1,58 @@
+"""Lesson 3. Beside learner code: nothing. Only on numbers: the views."""
+
+from __future__ import annotations
+
+import torch
+
+from helpers.checking.views import view
+
+
+def _pair_of_weights(output):
+    """The two weight matrices of lesson 3's puzzle, as float64 without gradients."""
+    if not isinstance(output, (tuple, list)) or len(output) != 2:
+        raise ValueError("expected two weight matrices, (W_q, W_k)")
+    if not all(isinstance(w, torch.Tensor) and w.dim() == 2 for w in output):
+        raise ValueError("expected two weight matrices, each a tensor of shape (d, max_len)")
+    return [w.detach() for w in output]
+
+
+@view
+def previous_token(args, kwargs, output):
+    """Where every query t >= 1 looks when x = torch.eye(max_len); query 0 is free.
+
+    Scores are computed in float64 from the weights as given, so that ties are ties and nothing else is.
+    """
+    max_len = (*args, *kwargs.values())[0]
+    W_q, W_k = _pair_of_weights(output)
+    fits = W_q.shape == W_k.shape and W_q.shape[1] == max_len
+    looks_at = "cannot tell"
+    if fits:
+        scores = W_q.double().T @ W_k.double()  # (max_len, max_len), because x is the identity
+        best = scores.amax(-1, keepdim=True)
+        strict = (scores == best).sum(-1) == 1
+        winner = torch.where(strict, scores.argmax(-1), -1)
+        looks_at = _where_it_looks(winner.tolist())
+    return {"W_q and W_k have shape (d, max_len)": fits, "every query from 1 on looks at": looks_at}
+
+
+def _where_it_looks(winner: list[int]) -> str:
+    """winner[t] is the key with the strictly largest score of query t, or -1 where keys tie."""
+    n = len(winner)
+    patterns = {
+        "the token before it": [(t, t - 1) for t in range(1, n)],
+        "itself": [(t, t) for t in range(1, n)],
+        "the first token": [(t, 0) for t in range(1, n)],
+        "the token after it": [(t, t + 1) for t in range(1, n - 1)],
+        "the token two before it": [(t, t - 2) for t in range(2, n)],
+        "the token before it, the last query excepted": [(t, t - 1) for t in range(1, n - 1)],
+    }
+    for name, pairs in patterns.items():
+        if pairs and all(winner[t] == key for t, key in pairs):
+            return name
+    return "several tokens at once" if -1 in winner[1:] else "other tokens"
+
+
+@view
+def pair_dtypes(args, kwargs, output):
+    """The dtypes of the two weight matrices."""
+    return [str(w.dtype).removeprefix("torch.") for w in _pair_of_weights(output)]

@@ -1,0 +1,85 @@
+"""Lesson 5. Beside learner code: the fixtures and the scenario. Only on numbers: the view."""
+
+from __future__ import annotations
+
+import torch
+
+from helpers.checking.fixtures import fixture
+from helpers.checking.scenarios import scenario
+from helpers.checking.views import view
+
+
+def _mixed(x, width):
+    """Fixed sums of the entries of each row, (..., D) -> (..., width)."""
+    numbers = torch.arange(1, width * x.shape[-1] + 1, dtype=x.dtype).sin()
+    return x @ numbers.reshape(x.shape[-1], width)
+
+
+@fixture
+def causal_average(width):
+    """f (B, T, D) -> (B, T, width) in which row t sees the rows 0 to t."""
+    return lambda x: _mixed(x.cumsum(1) / torch.arange(1, x.shape[1] + 1, dtype=x.dtype)[:, None], width)
+
+
+@fixture
+def peeking(place, source, strength, width):
+    """The causal average, but row `place` also sees row `source`, times `strength`."""
+
+    def f(x):
+        own = causal_average(width)(x)
+        seen = torch.zeros(x.shape[1], x.shape[1], dtype=x.dtype)
+        seen[place, source] = strength
+        return own + _mixed(seen @ x, width)
+
+    return f
+
+
+@fixture
+def whole_average(width):
+    """f (B, T, D) -> (B, T, width) in which every row sees the mean of all rows."""
+    return lambda x: _mixed(x + x.mean(1, keepdim=True), width)
+
+
+@fixture
+def next_row(width):
+    """f (B, T, D) -> (B, T, width) in which row t sees row t + 1, and the last row nothing."""
+    return lambda x: _mixed(torch.cat([x[:, 1:], torch.zeros_like(x[:, :1])], dim=1), width)
+
+
+@scenario
+def kept_entries(answer, args, kwargs):
+    """answer(scores, mask) with blocked entries set to 0, so that no gradient is asked for at a fill."""
+    scores, mask = args
+    output = answer(scores, mask, **kwargs)
+    return torch.where(mask, output, torch.zeros_like(output)), []
+
+
+@view
+def filled_scores(args, kwargs, output):
+    """Kept scores as they are; of the blocked ones only whether one constant of probability 0 stands there.
+
+    The constant must vanish even in a row whose visible scores are all -1e4, in the output's own precision.
+    """
+    scores, mask = (*args, *kwargs.values())
+    if not isinstance(output, torch.Tensor) or not output.is_floating_point():
+        raise ValueError("expected a float tensor of masked scores")
+    if output.shape != scores.shape:
+        return {"scores that may be seen": output}
+    blocked = ~mask.expand(scores.shape)
+    kept = torch.where(mask, output, torch.zeros_like(output))
+    fill = _fill(output.detach()[blocked], scores.detach()[blocked])
+    return {"scores that may be seen": kept, "in place of a blocked score": fill}
+
+
+def _fill(filled, scores) -> str:
+    """What stands where `scores` stood, in words."""
+    shift = filled.double() - scores.double()
+    if filled.isnan().any():
+        return "NaN"
+    if (filled == filled[:1]).all():
+        if ((filled + 1e4).exp() == 0).all():
+            return "a constant that softmax turns into 0"
+        return f"the constant {filled[0].item() + 0.0:g}, which softmax need not turn into 0"
+    if (shift - shift.mean()).abs().max() <= 1e-5 * (1 + shift.mean().abs()):
+        return f"the score plus {shift.mean().item() + 0.0:.2g}"
+    return "numbers that differ"
