@@ -101,9 +101,11 @@ def greedy_decode(step, bos_id, eos_id, max_len):
     -> list of int: bos first, then at most max_len ids; eos, if it comes, is the last.
     """
     ids = [bos_id]
-    while len(ids) <= max_len and ids[-1] != eos_id:
+    for _ in range(max_len):
         logits = step(torch.tensor([ids]))  # (1, V)
         ids.append(logits.argmax().item())
+        if ids[-1] == eos_id:
+            break
     return ids
 
 
