@@ -11,9 +11,10 @@ from helpers.course import CourseError
 # command: (module with add_arguments(parser) and run(args) -> exit code, what it does)
 COMMANDS = {
     "build": ("helpers.authoring.build", "make notebooks, answer keys and blocks from the lesson texts"),
+    "pack": ("helpers.authoring.pack", "write the learner edition as one zip"),
     "try": ("helpers.grading.try_answers", "judge loose answer files, without a notebook"),
     "grade": ("helpers.grading.grade", "grade the submissions of a lesson"),
-    "doctor": ("helpers.grading.doctor", "look whether this machine can grade, and say what is missing"),
+    "doctor": ("helpers.doctor", "look whether the course can run here, and say what to do where it cannot"),
 }
 
 

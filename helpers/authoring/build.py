@@ -21,11 +21,17 @@ from helpers.course import Course, CourseError, Lesson, course
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 04_scaling; all of them if none is given")
     parser.add_argument("--check", action="store_true", help="write nothing; list what is out of date and exit with 1")
+    parser.add_argument("--weights", action="store_true", help="train the course's translator and store its numbers")
     parser.add_argument("--no-run", action="store_true", help="do not execute the solution notebook; keep its outputs")
 
 
 def run(args: argparse.Namespace) -> int:
     """Build or check the lessons. 0: done; 1: something is out of date; 2: a lesson could not be built."""
+    if args.weights:
+        from helpers.translator import training
+
+        training.build()
+        return 0
     home = course()
     lessons = [home.lesson(name) for name in args.lessons] or list(home.lessons)
     stale, failed = [], False

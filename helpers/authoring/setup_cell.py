@@ -28,7 +28,7 @@ def set_up(lesson, version, clone, tag):
         raise SetUpError(f"Another package named helpers hides the course's own: {other}. "
                          "Remove it (pip uninstall helpers), restart the kernel and run this cell again.")
     from helpers import setup
-    setup.start(lesson)
+    setup.start(lesson, version)
 """
 
 

@@ -10,6 +10,7 @@ from helpers.checking.key import ExerciseKey, lesson_of, load_keys
 from helpers.checking.observe import observe_all
 from helpers.checking.report import as_html, as_text
 from helpers.checking.verdict import Verdict, decide, decide_quiz, not_answered, refused
+from helpers.or_given import remember_passed
 from helpers.progress import remember
 from helpers.setup import current_lesson
 
@@ -20,6 +21,7 @@ def check_one(name: str | None, answer, names: Mapping[str, object]) -> None:
     verdict = verdict_on(key, answer)
     show(verdict)
     remember(key.lesson, key.name, verdict.points, key.points, verdict.passed)
+    remember_passed(key.name, verdict.passed)
     if not verdict.answered:
         raise NotAnswered(f"{key.name} is not answered yet.")
     if not verdict.passed:

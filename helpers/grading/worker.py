@@ -511,8 +511,16 @@ def make_check_silent() -> None:
     def check(*_answers, **_named):
         """Judge one answer. The grader does so outside of this process."""
 
-    helpers.check = check
-    sys.modules["helpers.check"].check = check
+    def at_work(*_answers, **_named):
+        """Show an answer in the translator. Nobody looks here."""
+
+    def or_given(answer):
+        """The answer itself: it is judged elsewhere."""
+        return answer
+
+    for silent in (check, at_work, or_given):
+        setattr(helpers, silent.__name__, silent)
+        setattr(sys.modules[f"helpers.{silent.__name__}"], silent.__name__, silent)
 
 
 def one_line(error: BaseException, place: str) -> str:

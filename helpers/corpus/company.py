@@ -1,4 +1,4 @@
-"""Text that the course makes itself: seeded grammars, so that every learner has the same sentences and no download."""
+"""Lesson 1: words that share company."""
 
 from __future__ import annotations
 

@@ -1,0 +1,30 @@
+"""`at_work(answer)`: the course's translator runs with the learner's own function in the place of its part.
+
+Light on purpose: torch and the translator are imported at the first call.
+"""
+
+from __future__ import annotations
+
+SENTENCE = "jane visits africa in september"
+
+
+def at_work(*answers, sentence: str = SENTENCE, **named) -> None:
+    """Put your answers into the translator and show what comes out of it.
+
+    at_work(scaled_scores)                    your function, found by its name
+    at_work(causal_mask, padding_mask)        several at once
+    at_work(scaled_scores=published_scores)   another function in that place: what does this bug cost?
+    at_work(scaled_scores, sentence="...")    another sentence, of words that the translator knows
+
+    Shows the translation, the loss in nats a word on sentences that nobody trained on, with the finished part and with
+    yours, and a map over the words. It gives no points, and whatever your function does, the notebook goes on.
+    """
+    import inspect
+
+    names = inspect.currentframe().f_back.f_globals
+    try:
+        from helpers.translator.stage import show_at_work
+
+        show_at_work(answers, named, sentence, names)
+    except Exception as error:
+        print(f"The translator could not show this: {type(error).__name__}: {error}")

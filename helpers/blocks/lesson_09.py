@@ -1,0 +1,113 @@
+# Made by `course build` from solutions/09_encoder_block/09_encoder_block.py; never edited here.
+"""The finished pieces of lesson 09: The encoder block."""
+
+from helpers.blocks import MultiHeadAttention
+from torch import nn
+from torch.nn import functional as F
+import torch
+
+
+def layer_norm(x, gamma, beta, eps=1e-5):
+    """Layer norm of every row by itself (Ba et al. 2016), as nn.LayerNorm.
+
+    x (..., D), gamma and beta (D,), float32 or float64; eps a number > 0 -> (..., D), same dtype.
+    """
+    mean = x.mean(dim=-1, keepdim=True)  # (..., 1)
+    variance = x.var(dim=-1, correction=0, keepdim=True)  # (..., 1)
+    normal = (x - mean) / (variance + eps) ** 0.5  # (..., D), mean 0 and variance 1
+    return gamma * normal + beta  # (..., D)
+
+
+class FeedForward(nn.Module):
+    """The position-wise network, eq. 2 of Vaswani et al. (2017): up, activation, down, for every token alone.
+
+    d_model, d_ff: int; activation: a function of tensors.
+    forward(x (B, T, d_model)) -> (B, T, d_model), same dtype.
+    """
+
+    def __init__(self, d_model, d_ff, activation=F.relu):
+        super().__init__()
+        self.up = nn.Linear(d_model, d_ff)
+        self.down = nn.Linear(d_ff, d_model)
+        self.activation = activation
+
+    def forward(self, x):
+        hidden = self.activation(self.up(x))  # (B, T, F)
+        return self.down(hidden)  # (B, T, D)
+
+
+class EncoderBlock(nn.Module):
+    """One block of the encoder: attention, then a feed-forward network, each with a residual and a layer norm.
+
+    d_model, num_heads, d_ff: int; norm_first: bool; activation: a function of tensors.
+    forward(x (B, T, d_model), mask None or bool that broadcasts to (B, H, T, T)) -> (B, T, d_model), same dtype.
+    """
+
+    def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu):
+        super().__init__()
+        self.attention = MultiHeadAttention(d_model, num_heads)
+        self.feed_forward = FeedForward(d_model, d_ff, activation)
+        self.norm1 = nn.LayerNorm(d_model)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.norm_first = norm_first
+
+    def add_and_norm(self, x, norm, sublayer):
+        """One sublayer, its residual and its norm; x (B, T, D) -> (B, T, D)."""
+        return x + sublayer(norm(x)) if self.norm_first else norm(x + sublayer(x))  # (B, T, D)
+
+    def forward(self, x, mask=None):
+        x = self.add_and_norm(x, self.norm1, lambda x: self.attention(x, mask=mask)[0])  # (B, T, D)
+        return self.add_and_norm(x, self.norm2, self.feed_forward)  # (B, T, D)
+
+
+class Encoder(nn.Module):
+    """Words and positions, then a stack of encoder blocks.
+
+    vocab_size, d_model, num_heads, d_ff, num_layers, max_len: int.
+    forward(ids LongTensor (B, T), T <= max_len, mask None or bool that broadcasts to (B, H, T, T)) -> (B, T, d_model).
+    """
+
+    def __init__(
+        self, vocab_size, d_model, num_heads, d_ff, num_layers, max_len, norm_first=False, activation=F.relu
+    ):
+        super().__init__()
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.positions = nn.Embedding(max_len, d_model)
+        blocks = (EncoderBlock(d_model, num_heads, d_ff, norm_first, activation) for _ in range(num_layers))
+        self.blocks = nn.ModuleList(blocks)
+
+    def forward(self, ids, mask=None):
+        places = torch.arange(ids.shape[1], device=ids.device)  # (T,)
+        x = self.tokens(ids) + self.positions(places)  # (B, T, D) + (T, D)
+        for block in self.blocks:
+            x = block(x, mask)  # (B, T, D)
+        return x
+
+
+def fixed_block(x, attention, feed_forward, norm1, norm2, mask=None):
+    """A pre-norm block (Xiong et al. 2020) from its four parts.
+
+    x (B, T, D), float32 or float64; attention(x, mask=mask) -> (out (B, T, D), weights); feed_forward, norm1 and
+    norm2 take (B, T, D) to (B, T, D); mask None or bool -> (B, T, D), same dtype.
+    """
+    out, _ = attention(norm1(x), mask=mask)  # (B, T, D)
+    x = x + out  # (B, T, D)
+    return x + feed_forward(norm2(x))  # (B, T, D)
+
+
+def block_multiply_adds(T, d_model, d_ff):
+    """Multiply-adds in the matrix products of one encoder block, for one sequence of T tokens. T, d_model, d_ff: int."""
+    projections = 4 * T * d_model**2  # W_q, W_k, W_v, W_o
+    attention = 2 * T**2 * d_model  # scores, and weights times values
+    feed_forward = 2 * T * d_model * d_ff  # up, down
+    return projections + attention + feed_forward
+
+
+def token_influence(f, x):
+    """How strongly each row of f(x) depends on each row of x: Frobenius norms of the blocks of the Jacobian.
+
+    f: function (T, D) -> (T, any width); x (T, D), float32 or float64
+    -> (T, T), same dtype; row i, column j: output row i, input row j.
+    """
+    jacobian = torch.autograd.functional.jacobian(f, x)  # (T, E, T, D)
+    return jacobian.pow(2).sum(dim=(1, 3)).sqrt()  # (T, T)

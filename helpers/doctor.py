@@ -1,0 +1,161 @@
+"""`course doctor`: whether the course can run here, a line for each thing it needs, and what to do about it.
+
+For learners: Python, packages, sliders, notebooks under another name. With the teacher's wing: whether it can grade.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import re
+import sys
+from importlib import metadata
+from pathlib import Path
+
+from helpers.course import Course, CourseError, course
+
+OLDEST_PYTHON = (3, 11)
+PACKAGES = ("numpy", "matplotlib", "ipywidgets", "safetensors")
+GRADING_PACKAGES = ("nbgrader", "psutil", "rich")
+SET_UP = re.compile(r"set_up\('(\w+)'")
+Finding = tuple[bool, str]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """There is nothing to choose."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the findings; exit code 0 when everything works, 1 otherwise."""
+    findings = [
+        look_at_python(),
+        look_at_torch(),
+        *map(look_at_package, PACKAGES),
+        look_at_helpers(),
+        look_at_widgets(),
+        *look_at_course(),
+    ]
+    if importlib.util.find_spec("helpers.grading"):
+        from helpers.grading.doctor import look_at_sandbox
+
+        findings += [*map(look_at_package, GRADING_PACKAGES), look_at_sandbox()]
+    for good, line in findings:
+        print(f"{'✓' if good else '✗'} {line}")
+    return 0 if all(good for good, _ in findings) else 1
+
+
+def look_at_python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info < OLDEST_PYTHON:
+        return False, f"Python {version}: 3.11 or newer is needed."
+    return True, f"Python {version}"
+
+
+def look_at_torch() -> Finding:
+    try:
+        import torch
+
+        total = float((torch.ones(2, 2) @ torch.ones(2, 2)).sum())
+    except Exception as error:
+        return False, f"torch does not work ({type(error).__name__}: {error}). Install with: pip install torch"
+    return total == 8, f"torch {torch.__version__}"
+
+
+def look_at_package(name: str) -> Finding:
+    try:
+        return True, f"{name} {metadata.version(name)}"
+    except metadata.PackageNotFoundError:
+        how = 'pip install -e ".[grade]"' if name in GRADING_PACKAGES else "pip install -r requirements.txt"
+        return False, f"{name} is not installed. Install with: {how}"
+
+
+def look_at_helpers() -> Finding:
+    """Whether some other package named helpers is installed, which a moved notebook would find instead."""
+    other = [d.metadata["Name"] for d in metadata.distributions() if _is_foreign(d)]
+    if other:
+        return (
+            False,
+            f"the package {other[0]} is called helpers too and may hide the course's: pip uninstall {other[0]}",
+        )
+    return True, "no other package is called helpers"
+
+
+def _is_foreign(distribution: metadata.Distribution) -> bool:
+    name = (distribution.metadata["Name"] or "").lower().replace("_", "-")
+    tops = (distribution.read_text("top_level.txt") or "").split()
+    return name != "attention-course" and (name == "helpers" or "helpers" in tops)
+
+
+def look_at_widgets() -> Finding:
+    """Sliders need the same generation of ipywidgets in the kernel and of its extension in JupyterLab."""
+    try:
+        kernel = metadata.version("ipywidgets").split(".")[0]
+    except metadata.PackageNotFoundError:
+        return False, "sliders will not show: ipywidgets is not installed."
+    try:
+        page = metadata.version("jupyterlab-widgets")
+    except metadata.PackageNotFoundError:
+        return True, f"sliders: ipywidgets {kernel}; JupyterLab is elsewhere, or this is not its Python"
+    wanted = {"7": "1", "8": "3"}.get(kernel, page.split(".")[0])
+    if page.split(".")[0] != wanted:
+        return False, (
+            f"sliders will not show: ipywidgets {kernel} needs jupyterlab-widgets {wanted}, and {page} is here. "
+            "Install with: pip install -U ipywidgets jupyterlab-widgets, then reload the page."
+        )
+    return True, f"sliders: ipywidgets {kernel} with jupyterlab-widgets {page}"
+
+
+def look_at_course() -> list[Finding]:
+    """Lessons that are not built, notebooks that are not where hand-ins are looked for, and odd folder names."""
+    try:
+        home = course()
+    except CourseError as error:
+        return [(False, str(error))]
+    missing = [
+        lesson.name
+        for lesson in home.lessons
+        if not (home.root / "helpers" / "answer_keys" / f"{lesson.name}.npz").is_file()
+    ]
+    if missing:
+        return [(False, f"not built: {', '.join(missing)}. Take the course anew, or run: course build")]
+    return [(True, f"{len(home.lessons)} lessons"), *look_at_notebooks(home), look_at_path(home.root)]
+
+
+def look_at_notebooks(home: Course) -> list[Finding]:
+    """A sentence for each notebook of the course that was renamed, moved or copied."""
+    found = []
+    for path in sorted((home.root / "notebooks").rglob("*.ipynb")):
+        if ".ipynb_checkpoints" in path.parts:
+            continue
+        lesson, inside = lesson_in(path), path.relative_to(home.root)
+        if lesson is None:
+            found.append((True, f"{inside} is not a notebook of the course; it is left alone"))
+        elif inside.as_posix() != f"notebooks/{lesson}/{lesson}.ipynb":
+            place = f"notebooks/{lesson}/{lesson}.ipynb"
+            found.append((False, f"{inside} is lesson {lesson} under another name. Hand it in as {place}."))
+    return found or [(True, "every notebook has its own name and place")]
+
+
+def lesson_in(path: Path) -> str | None:
+    """The lesson whose set-up cell a notebook holds; None where it holds none, or cannot be read."""
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    match = SET_UP.search(text)
+    return match[1] if match else None
+
+
+def look_at_path(root: Path) -> Finding:
+    """Spaces and letters beyond ASCII do no harm to the course; on Windows a long path does."""
+    if sys.platform == "win32" and len(str(root)) > 150:
+        return (
+            False,
+            f"the course's folder has a path of {len(str(root))} characters. Move it nearer to the drive's root.",
+        )
+    odd = " " in str(root) or not str(root).isascii()
+    return True, "the folder's path" + (
+        " has spaces or letters beyond ASCII; the course works there too" if odd else ""
+    )

@@ -1,0 +1,290 @@
+"""The map that opens every lesson: the whole Transformer, today's part lit, what came before in color."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Polygon
+
+from helpers.figures.style import K_COLOR, Q_COLOR, V_COLOR, Picture, new_figure
+
+WIDTH, HEIGHT = 860, 440  # a hundredth of an inch each
+GROUND, EDGE, LETTER = "white", "#8C8C8C", "#222222"
+FADED = "#6B6B6B"  # letters of what is still to come
+# How a part looks: (face, edge, line width, line style, color of its letters).
+LOOKS = {
+    "today": ("#FFC94D", "#7A4B00", 2.2, "-", "black"),
+    "near": ("#FFF3D6", "#7A4B00", 1.4, "-", "black"),  # today's part lies inside
+    "passed": ("#D5E8F5", "#4D86AF", 1.0, "-", LETTER),
+    "to come": ("white", "#A8A8A8", 0.9, (0, (4, 2.5)), FADED),
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A box of the map. lesson: where it is taught; said: its name in the alt text; hue: of its letters."""
+
+    name: str
+    text: str
+    lesson: int
+    x: float
+    y: float
+    width: float
+    height: float
+    said: str = ""
+    hue: str = ""
+
+
+TOP, ENCODER, DECODER = 98, 246, 356  # heights of the three rows' middles
+PARTS = (
+    Part("Q", "queries", 3, 206, TOP - 52, 70, 28, "queries", Q_COLOR),
+    Part("K", "keys", 3, 206, TOP - 14, 70, 28, "keys", K_COLOR),
+    Part("V", "values", 7, 206, TOP + 24, 70, 28, "values", V_COLOR),
+    Part("scores", "scores\n$QK^T$", 3, 312, TOP - 44, 72, 48, "scores"),
+    Part("scale", "scale\n÷ √$d_k$", 4, 404, TOP - 44, 66, 48, "the scale"),
+    Part("mask", "mask", 5, 490, TOP - 44, 58, 48, "the mask"),
+    Part("softmax", "softmax", 6, 568, TOP - 44, 72, 48, "the softmax"),
+    Part("mix", "mix the\nvalues", 7, 662, TOP - 44, 70, 96, "the mixture of values"),
+    Part("heads", "join the\nheads,\n$W_O$", 8, 776, TOP - 44, 72, 96, "many heads and the matrix that joins them"),
+    Part("embed", "embed", 1, 72, ENCODER - 22, 70, 44, "embedding"),
+    Part("place", "position", 2, 160, ENCODER - 22, 76, 44, "position"),
+    Part("attention", "attention", 8, 270, ENCODER - 22, 84, 44),
+    Part("norm1", "add,\nnorm", 9, 368, ENCODER - 22, 52, 44, "residual and norm"),
+    Part("feed", "feed\nforward", 9, 434, ENCODER - 22, 74, 44, "the feed-forward layer"),
+    Part("norm2", "add,\nnorm", 9, 522, ENCODER - 22, 52, 44),
+    Part("embed2", "embed", 1, 72, DECODER - 22, 70, 44),
+    Part("place2", "position", 2, 160, DECODER - 22, 76, 44),
+    Part("self", "masked\nattention", 10, 268, DECODER - 22, 80, 44, "masked self-attention of the decoder"),
+    Part("norm3", "add,\nnorm", 10, 357, DECODER - 22, 50, 44),
+    Part("cross", "cross-\nattention", 10, 416, DECODER - 22, 80, 44, "cross-attention"),
+    Part("norm4", "add,\nnorm", 10, 505, DECODER - 22, 50, 44),
+    Part("feed2", "feed\nforward", 10, 564, DECODER - 22, 70, 44),
+    Part("norm5", "add,\nnorm", 10, 643, DECODER - 22, 50, 44),
+    Part("linear", "linear", 10, 714, DECODER - 22, 56, 44, "the last linear layer"),
+    Part("loss", "softmax,\nloss", 6, 784, DECODER - 22, 66, 44, "the loss"),
+)
+HEAD = ("Q", "K", "V", "scores", "scale", "mask", "softmax", "mix", "heads")
+TODAY = {  # what each lesson is about, in the picture's own words
+    0: "how to read this map",
+    1: "words become ids, ids become vectors",
+    2: "order is added to the vectors",
+    3: "each query is scored against each key",
+    4: "scores are divided before the softmax",
+    5: "what may not be seen is blocked",
+    6: "scores become weights; errors become a loss",
+    7: "weights mix the values: one head is whole",
+    8: "many heads side by side, then joined",
+    9: "attention becomes a block of the encoder",
+    10: "the decoder, and the whole Transformer",
+    11: "the whole machine is trained",
+    12: "a GPT: the decoder without the encoder",
+    13: "a real network: the encoder alone",
+}
+GPT = ("embed2", "place2", "self", "norm3", "feed2", "norm5", "linear", "loss")
+BERT = ("embed", "place", "attention", "norm1", "feed", "norm2")
+
+
+def transformer_map(lesson: str) -> Picture:
+    """The map as it opens `lesson`, such as "08_multi_head"."""
+    number = int(str(lesson)[:2])
+    looks = {part.name: _look(part, number) for part in PARTS}
+    figure, ax = new_figure(WIDTH / 100, HEIGHT / 100)
+    figure.set_layout_engine("none")
+    ax.set_position((0, 0, 1, 1))
+    ax.set(xlim=(0, WIDTH), ylim=(HEIGHT, 0))
+    ax.axis("off")
+    _draw_rows(ax, number)
+    for part in PARTS:
+        _draw_part(ax, part, looks[part.name])
+    _draw_legend(ax, number)
+    return Picture(figure, _said(number, looks))
+
+
+def _look(part: Part, number: int) -> str:
+    if number == 12:
+        return "today" if part.name in GPT else "passed" if part.name not in ("cross", "norm4", *BERT) else "to come"
+    if number == 13:
+        return "today" if part.name in BERT else "passed" if part.name in HEAD else "to come"
+    if part.lesson == number or (number == 11 and part.name == "loss"):
+        return "today"
+    if part.name == "attention" and 3 <= number <= 8:
+        return "near"
+    return "passed" if part.lesson < number else "to come"
+
+
+def _draw_part(ax, part: Part, look: str) -> None:
+    face, edge, line, style, ink = LOOKS[look]
+    box = FancyBboxPatch(
+        (part.x, part.y),
+        part.width,
+        part.height,
+        boxstyle="round,pad=0,rounding_size=6",
+        facecolor=face,
+        edgecolor=edge,
+        linewidth=line,
+        linestyle=style,
+        zorder=3,
+    )
+    ax.add_patch(box)
+    middle = (part.x + part.width / 2, part.y + part.height / 2)
+    bold = "bold" if look == "today" else "normal"
+    color = part.hue if part.hue and look == "passed" else ink
+    ax.text(*middle, part.text, ha="center", va="center", fontsize=9.5, color=color, weight=bold, zorder=4)
+    _badge(ax, part.x + part.width - 2, part.y + 1, part.lesson, look)
+
+
+def _badge(ax, x: float, y: float, number: int, look: str) -> None:
+    """The number of the lesson that teaches a part."""
+    _, edge, _, _, _ = LOOKS[look]
+    face = edge if look in ("today", "near") else "white" if look == "to come" else "#2F6B96"
+    ax.add_patch(Circle((x, y), 8.5, facecolor=face, edgecolor=edge, linewidth=0.8, zorder=5))
+    ink = FADED if look == "to come" else "white"
+    ax.text(x, y + 0.4, str(number), ha="center", va="center_baseline", fontsize=9, color=ink, zorder=6)
+
+
+def _arrow(ax, *points, color=EDGE, width=1.2, style="-", head=True) -> None:
+    """A line through the points, with a head at its end."""
+    for start, end in zip(points[:-2], points[1:-1], strict=True):
+        ax.plot(*zip(start, end, strict=True), color=color, lw=width, ls=style, solid_capstyle="round", zorder=2)
+    look = "-|>" if head else "-"
+    ax.add_patch(
+        FancyArrowPatch(
+            points[-2],
+            points[-1],
+            arrowstyle=look,
+            mutation_scale=9,
+            color=color,
+            lw=width,
+            ls=style,
+            shrinkA=0,
+            shrinkB=0,
+            zorder=2,
+        )
+    )
+
+
+def _frame(ax, x, y, width, height, face="#FAFAFA", edge="#C4C4C4", z=0.5, line=1.0) -> None:
+    ax.add_patch(
+        FancyBboxPatch(
+            (x, y),
+            width,
+            height,
+            boxstyle="round,pad=0,rounding_size=10",
+            facecolor=face,
+            edgecolor=edge,
+            linewidth=line,
+            zorder=z,
+        )
+    )
+
+
+def _draw_rows(ax, number: int) -> None:
+    """Frames, arrows and words: everything but the parts themselves."""
+    plain = {"ha": "center", "va": "center", "fontsize": 9.5, "color": LETTER}
+    # The zoom from the encoder's attention into one head; the cards behind it are the other heads.
+    ax.add_patch(Polygon([(270, 224), (354, 224), (752, 168), (166, 168)], closed=True, facecolor="#F0F0F0", zorder=0))
+    for shift in (10, 5, 0):
+        _frame(ax, 166 + shift, 34 - shift, 586, 134, z=0.6 - shift / 100)
+    ax.text(290, TOP + 62, "one head, opened", **plain | {"ha": "left", "va": "bottom", "color": FADED})
+    ax.text(181, TOP, "x", **plain | {"fontsize": 12, "style": "italic"})
+    for shift in (-38, 0, 38):
+        _arrow(ax, (189, TOP), (206, TOP + shift))
+    _arrow(ax, (276, TOP - 38), (312, TOP - 26))
+    _arrow(ax, (276, TOP), (312, TOP - 14))
+    for start, end in ((384, 404), (470, 490), (548, 568), (640, 662)):
+        _arrow(ax, (start, TOP - 20), (end, TOP - 20))
+    _arrow(ax, (276, TOP + 38), (662, TOP + 38))
+    _arrow(ax, (732, TOP + 4), (776, TOP + 4))
+    # The encoder.
+    ax.text(34, ENCODER, "jane\nvisits\nafrica", **plain)
+    _frame(ax, 250, ENCODER - 46, 340, 82)
+    ax.text(572, ENCODER - 35, "encoder block × N", **plain | {"ha": "right", "color": FADED})
+    for start, end in ((58, 72), (142, 160), (236, 270), (354, 368), (420, 434), (508, 522)):
+        _arrow(ax, (start, ENCODER), (end, ENCODER))
+    # The decoder, which reads the encoder's output.
+    ax.text(34, DECODER, "<start>\njane\nvisite", **plain)
+    _frame(ax, 250, DECODER - 46, 452, 82)
+    ax.text(690, DECODER - 35, "decoder block × N", **plain | {"ha": "right", "color": FADED})
+    stops = ((58, 72), (142, 160), (236, 268), (348, 357), (407, 416), (496, 505), (555, 564), (634, 643), (693, 714))
+    for start, end in (*stops, (770, 784)):
+        _arrow(ax, (start, DECODER), (end, DECODER))
+    if number != 12:
+        _arrow(ax, (574, ENCODER), (612, ENCODER), (612, 295), (456, 295), (456, DECODER - 22))
+    # Residuals: each runs round its layer.
+    for x0, x1, y in ((258, 394, ENCODER), (427, 548, ENCODER)):
+        _arrow(ax, (x0, y), (x0, y + 29), (x1, y + 29), (x1, y + 22), width=0.9)
+    for x0, x1 in ((258, 382), (411, 530), (559, 668)):
+        _arrow(ax, (x0, DECODER), (x0, DECODER + 29), (x1, DECODER + 29), (x1, DECODER + 22), width=0.9)
+    # What comes out, and training.
+    _arrow(ax, (817, DECODER - 22), (817, DECODER - 44))
+    ax.text(817, DECODER - 66, "jane visite\nl’afrique", **plain)
+    lit = number == 11
+    color, width = ("#7A4B00", 2.4) if lit else (LOOKS["passed"][1], 1.0) if number > 11 else ("#A8A8A8", 1.0)
+    style = "-" if number >= 11 else (0, (4, 2.5))
+    _arrow(ax, (817, DECODER + 22), (817, 420), (107, 420), (107, DECODER + 22), color=color, width=width, style=style)
+    text = "training: the gradient of the loss goes back through every part"
+    look = "today" if lit else "passed" if number > 11 else "to come"
+    ground = {"facecolor": LOOKS["today"][0] if lit else "white", "edgecolor": "none", "boxstyle": "round,pad=0.3"}
+    weight = "bold" if lit else "normal"
+    ax.text(
+        452, 420, text, **plain | {"color": LETTER if number >= 11 else FADED}, weight=weight, bbox=ground, zorder=4
+    )
+    _badge(ax, 817, 420, 11, look)
+
+
+def _draw_legend(ax, number: int) -> None:
+    ax.text(12, 24, "The Transformer", fontsize=11.5, weight="bold", va="center", color="black")
+    words, line, lines = TODAY[number].split(), "", []
+    for word in words:
+        if len(line) + len(word) > 20:
+            lines, line = [*lines, line], ""
+        line = f"{line} {word}".strip()
+    ax.text(
+        12, 42, "\n".join([f"Lesson {number}:", *lines, line]), fontsize=10, va="top", color=LETTER, linespacing=1.3
+    )
+    for row, (look, text) in enumerate((("today", "today"), ("passed", "behind you"), ("to come", "still to come"))):
+        face, edge, line_width, style, _ = LOOKS[look]
+        y = 124 + 21 * row
+        if number in (12, 13) and look == "to come":
+            text = "not part of it"
+        ax.add_patch(
+            FancyBboxPatch(
+                (13, y - 6),
+                18,
+                12,
+                boxstyle="round,pad=0,rounding_size=3",
+                facecolor=face,
+                edgecolor=edge,
+                linewidth=min(line_width, 1.6),
+                linestyle=style,
+            )
+        )
+        ax.text(38, y, text, fontsize=9.5, va="center", color=LETTER)
+    _badge(ax, 22, 187, number, "passed")
+    ax.text(38, 187, "lesson that teaches it", fontsize=9.5, va="center", color=LETTER)
+
+
+def _said(number: int, looks: dict[str, str]) -> str:
+    """The map in words: what it is, where we are, what is behind and what is ahead."""
+
+    def names(look):
+        found = [part.said for part in PARTS if part.said and looks[part.name] == look]
+        return ", ".join(dict.fromkeys(found))
+
+    start = (
+        "Map of the whole Transformer: source words are embedded, get their positions and run through the encoder's "
+        "blocks of attention and feed-forward layers; the decoder reads the words written so far and, by "
+        "cross-attention, the encoder's output, and gives the next word. Attention is opened into one head: queries, "
+        "keys and values, scores, scale, mask, softmax, mixture."
+    )
+    if number == 0:
+        return f"{start} Nothing is lit yet: each part carries the number of the lesson that teaches it, 1 to 11."
+    whole = {
+        11: "everything, with the gradient of the loss going back through every part",
+        12: "the decoder without encoder and cross-attention",
+        13: "the encoder alone",
+    }
+    lit = whole.get(number) or names("today")
+    passed = f" Behind us: {names('passed')}." if names("passed") and number < 11 else ""
+    ahead = f" Still to come: {names('to come')}." if names("to come") and number < 11 else ""
+    return f"{start} Lit today, in lesson {number}: {lit} ({TODAY[number]}).{passed}{ahead}"

@@ -1,0 +1,34 @@
+"""`or_given(answer)`: the learner's own function once its check has passed, else the translator's part of that name."""
+
+from __future__ import annotations
+
+PASSED: set[str] = set()  # the exercises whose check passed in this kernel
+_SAID: set[str] = set()
+
+
+def remember_passed(name: str, passed: bool) -> None:
+    """Called by the check after each verdict."""
+    (PASSED.add if passed else PASSED.discard)(name)
+
+
+def or_given(answer):
+    """`answer` itself where its check has passed in this kernel; else a finished part that does the same.
+
+    Says so in one quiet line the first time. Where there is no finished part, the answer is returned as it is.
+    """
+    import inspect
+
+    names = inspect.currentframe().f_back.f_globals
+    bound = [name for name, value in list(names.items()) if value is answer]
+    bound.append(getattr(answer, "__name__", ""))
+    if any(name in PASSED for name in bound):
+        return answer
+    from helpers.translator import GIVEN
+
+    name = next((name for name in bound if name in GIVEN), None)
+    if name is None:
+        return answer
+    if name not in _SAID:
+        _SAID.add(name)
+        print(f"{name}: the course's own part for now; yours takes its place once its check passes.")
+    return GIVEN[name]

@@ -1,0 +1,69 @@
+"""The course's translator: one small Transformer, trained before lesson 1, whose every part a learner can replace.
+
+    machine()                the trained network
+    machine(scaled_scores=f) the same network with f in that place; names as in GIVEN
+    translate(network, "jane visits africa in september")
+    english, french          vocabularies: word to id (PAD 0; French also BOS 1, EOS 2)
+    GIVEN                    the machine's own part for every replaceable name
+    state()                  the trained numbers by name, float32, to load into modules of your own
+
+Sizes: D_MODEL 64, NUM_HEADS 4, D_FF 128, NUM_LAYERS 2 encoder and 2 decoder blocks, MAX_LEN 24, post-norm, relu.
+Positions are lesson 2's sinusoids. Words are not multiplied by the square root of the width.
+
+Names in the state, as `Transformer(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0)` has
+them (i is 0 or 1; a layer has weight and bias):
+
+    encoder.tokens.weight                       (165 or so + 1, 64)   an Encoder, lesson 9
+    encoder.positions.weight                    (24, 64)
+    encoder.blocks.i.attention.W_q W_k W_v W_o  a MultiHeadAttention, lesson 8; the biases of W_q, W_k, W_v are 0
+    encoder.blocks.i.feed_forward.up down       a FeedForward
+    encoder.blocks.i.norm1 norm2
+    target_tokens.weight                        (190 or so + 3, 64)
+    positions.weight                            (24, 64)
+    blocks.i.self_attention.W_q W_k W_v W_o     a DecoderBlock, lesson 10
+    blocks.i.cross_attention.W_q W_k W_v W_o
+    blocks.i.feed_forward.up down
+    blocks.i.norm1 norm2 norm3
+    output                                      (V, 64), V
+
+`part_state("encoder.blocks.0.attention")` gives the numbers of one part under the names that the part itself uses.
+"""
+
+from helpers.translator.network import GIVEN, Parts
+from helpers.translator.trained import (
+    D_FF,
+    D_MODEL,
+    MAX_LEN,
+    NUM_HEADS,
+    NUM_LAYERS,
+    SIZES,
+    greedy,
+    machine,
+    part_state,
+    source_batch,
+    state,
+    translate,
+)
+from helpers.translator.words import BOS, EOS, PAD, english, french
+
+__all__ = [
+    "BOS",
+    "D_FF",
+    "D_MODEL",
+    "EOS",
+    "GIVEN",
+    "MAX_LEN",
+    "NUM_HEADS",
+    "NUM_LAYERS",
+    "PAD",
+    "Parts",
+    "SIZES",
+    "english",
+    "french",
+    "greedy",
+    "machine",
+    "part_state",
+    "source_batch",
+    "state",
+    "translate",
+]

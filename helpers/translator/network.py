@@ -1,0 +1,238 @@
+"""The network: an encoder and a decoder whose every part can be replaced by name.
+
+Two ways in: `Transformer(...)` alone is made of GIVEN; with `parts=Parts({"scaled_scores": f})` it calls f in that
+place. Attribute names are those of the exercises, so that its state loads into a learner's modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.translator import given
+
+# A replaced one of these takes attention apart; otherwise F.scaled_dot_product_attention does all of it.
+SCORES_TO_VALUES = {
+    "dot_scores",
+    "scaled_scores",
+    "mask_scores",
+    "masked_softmax",
+    "softmax",
+    "softmax_with_temperature",
+    "weighted_values",
+}
+
+
+class Parts:
+    """The parts of one network: those that were replaced, and GIVEN for all other names."""
+
+    def __init__(self, replaced: dict[str, Callable] | None = None):
+        self.replaced = dict(replaced or {})
+
+    def __getattr__(self, name: str) -> Callable:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        part = self.__dict__["replaced"].get(name) or GIVEN.get(name)
+        if part is None:
+            raise AttributeError(name)
+        return part
+
+    def module(self, name: str, *sizes, **options) -> nn.Module:
+        """A module of that name: the replaced one, or the given one, which then uses these parts."""
+        if name in self.replaced:
+            return self.replaced[name](*sizes, **options)
+        return GIVEN[name](*sizes, **options, parts=self)
+
+    def attend(self, Q, K, V, mask):
+        """Attention (out, weights), through the parts that were replaced."""
+        if "attention" in self.replaced or not SCORES_TO_VALUES & set(self.replaced):
+            return self.attention(Q, K, V, mask)
+        if "dot_scores" in self.replaced and "scaled_scores" not in self.replaced:
+            scores = self.dot_scores(Q, K) * Q.shape[-1] ** -0.5  # (..., T_q, T_k)
+        else:
+            scores = self.scaled_scores(Q, K)  # (..., T_q, T_k)
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool) if mask is None else mask
+        if "masked_softmax" in self.replaced:
+            weights = self.masked_softmax(scores, mask)
+        elif "softmax_with_temperature" in self.replaced:
+            weights = self.softmax_with_temperature(self.mask_scores(scores, mask), 1.0)
+        elif "softmax" in self.replaced:
+            weights = self.softmax(self.mask_scores(scores, mask))
+        else:
+            weights = F.softmax(self.mask_scores(scores, mask), dim=-1)
+        return self.weighted_values(weights, V), weights
+
+
+class Head(nn.Module):
+    """One head of self-attention."""
+
+    def __init__(self, d_model, d_head, parts=None):
+        super().__init__()
+        self.parts = parts or Parts()
+        self.W_q = nn.Linear(d_model, d_head, bias=False)
+        self.W_k = nn.Linear(d_model, d_head, bias=False)
+        self.W_v = nn.Linear(d_model, d_head, bias=False)
+
+    def forward(self, x, mask=None):
+        return self.parts.attend(self.W_q(x), self.W_k(x), self.W_v(x), mask)[0]  # (..., T, d_head)
+
+
+class MultiHeadAttention(nn.Module):
+    """Several heads side by side. The biases of W_q, W_k and W_v stay 0, so that a head without them is the same."""
+
+    def __init__(self, d_model, num_heads, parts=None):
+        super().__init__()
+        if d_model % num_heads:
+            raise ValueError(f"{num_heads} heads do not divide a width of {d_model}")
+        self.parts, self.num_heads = parts or Parts(), num_heads
+        self.W_q = nn.Linear(d_model, d_model)
+        self.W_k = nn.Linear(d_model, d_model)
+        self.W_v = nn.Linear(d_model, d_model)
+        self.W_o = nn.Linear(d_model, d_model)
+        self.seen = None  # the weights of the last call
+
+    def forward(self, query, key=None, value=None, mask=None):
+        parts, heads = self.parts, self.num_heads
+        key = query if key is None else key
+        value = key if value is None else value
+        Q, K, V = (
+            parts.split_heads(parts.project(x, layer.weight) + layer.bias, heads)
+            for x, layer in ((query, self.W_q), (key, self.W_k), (value, self.W_v))
+        )  # (B, H, T, d_k)
+        out, self.seen = parts.attend(Q, K, V, mask)  # (B, H, T_q, d_k), (B, H, T_q, T_k)
+        if "Head" in parts.replaced and key is query and value is query:
+            out = self._by_heads(query, mask)
+        return self.W_o(parts.merge_heads(out)), self.seen
+
+    def _by_heads(self, x, mask):
+        """(B, H, T, d_k) from the replaced Head, one after the other."""
+        B, T, D = x.shape
+        width, outs = D // self.num_heads, []
+        if mask is not None:
+            mask = mask.expand(B, self.num_heads, T, T)
+        for h in range(self.num_heads):
+            head = self.parts.replaced["Head"](D, width)
+            rows = slice(h * width, (h + 1) * width)
+            head.load_state_dict({f"{w}.weight": getattr(self, w).weight[rows] for w in ("W_q", "W_k", "W_v")})
+            outs.append(head(x, None if mask is None else mask[:, h]))
+        return torch.stack(outs, dim=1)
+
+
+class FeedForward(nn.Module):
+    """Each token for itself: up, an activation, down."""
+
+    def __init__(self, d_model, d_ff, activation=F.relu, parts=None):
+        super().__init__()
+        self.up, self.down, self.activation = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model), activation
+
+    def forward(self, x):
+        return self.down(self.activation(self.up(x)))
+
+
+class EncoderBlock(nn.Module):
+    """Attention, then feed-forward, each added to what came in and normalized after it."""
+
+    def __init__(self, d_model, num_heads, d_ff, parts=None):
+        super().__init__()
+        self.parts = parts or Parts()
+        self.attention = self.parts.module("MultiHeadAttention", d_model, num_heads)
+        self.feed_forward = self.parts.module("FeedForward", d_model, d_ff)
+        self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+
+    def forward(self, x, mask=None):
+        x = self.normed(self.norm1, x + self.attention(x, mask=mask)[0])
+        return self.normed(self.norm2, x + self.feed_forward(x))
+
+    def normed(self, norm, x):
+        return self.parts.layer_norm(x, norm.weight, norm.bias)
+
+
+class DecoderBlock(nn.Module):
+    """Masked self-attention, attention to the encoder's output, feed-forward; post-norm throughout."""
+
+    def __init__(self, d_model, num_heads, d_ff, parts=None):
+        super().__init__()
+        self.parts = parts or Parts()
+        self.self_attention = self.parts.module("MultiHeadAttention", d_model, num_heads)
+        self.cross_attention = self.parts.module("MultiHeadAttention", d_model, num_heads)
+        self.feed_forward = self.parts.module("FeedForward", d_model, d_ff)
+        self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(d_model) for _ in range(3))
+
+    def forward(self, y, memory, self_mask=None, memory_mask=None):
+        y = self.normed(self.norm1, y + self.self_attention(y, mask=self_mask)[0])
+        found, weights = self.cross_attention(y, memory, memory, mask=memory_mask)
+        y = self.normed(self.norm2, y + found)
+        return self.normed(self.norm3, y + self.feed_forward(y)), weights
+
+    normed = EncoderBlock.normed
+
+
+class Encoder(nn.Module):
+    """Words and positions, then the blocks."""
+
+    def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, max_len, parts=None):
+        super().__init__()
+        self.parts = parts or Parts()
+        self.tokens, self.positions = nn.Embedding(vocab_size, d_model), nn.Embedding(max_len, d_model)
+        self.blocks = nn.ModuleList(
+            self.parts.module("EncoderBlock", d_model, num_heads, d_ff) for _ in range(num_layers)
+        )
+
+    def forward(self, ids, mask=None):
+        x = placed(self.parts, ids, self.tokens, self.positions)  # (B, T, D)
+        for block in self.blocks:
+            x = block(x, mask)
+        return x
+
+
+class Transformer(nn.Module):
+    """Encoder and decoder, from ids to logits."""
+
+    def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0, parts=None):
+        super().__init__()
+        self.parts, self.pad_id = parts or Parts(), pad_id
+        self.encoder = self.parts.module("Encoder", src_vocab, d_model, num_heads, d_ff, num_layers, max_len)
+        self.target_tokens = nn.Embedding(tgt_vocab, d_model)
+        self.positions = nn.Embedding(max_len, d_model)
+        self.blocks = nn.ModuleList(
+            self.parts.module("DecoderBlock", d_model, num_heads, d_ff) for _ in range(num_layers)
+        )
+        self.output = nn.Linear(d_model, tgt_vocab)
+
+    def encode(self, src):
+        return self.encoder(src, self.source_mask(src))  # (B, T_s, D)
+
+    def decode(self, tgt, memory, src):
+        y = placed(self.parts, tgt, self.target_tokens, self.positions)  # (B, T_t, D)
+        causal = self.parts.causal_mask(tgt.shape[1])
+        self_mask = self.parts.combine_masks(causal, self.kept(tgt))  # (B, 1, T_t, T_t)
+        for block in self.blocks:
+            y, self.cross_weights = block(y, memory, self_mask, self.source_mask(src))
+        return self.output(y)  # (B, T_t, V)
+
+    def forward(self, src, tgt):
+        return self.decode(tgt, self.encode(src), src)
+
+    def kept(self, ids):
+        return self.parts.padding_mask((ids != self.pad_id).sum(dim=1), ids.shape[1])  # (B, T)
+
+    def source_mask(self, src):
+        return self.kept(src)[:, None, None, :]  # (B, 1, 1, T_s)
+
+
+def placed(parts: Parts, ids, tokens: nn.Embedding, positions: nn.Embedding):
+    """Word vectors with their positions added (B, T, D)."""
+    table = positions.weight
+    if "sinusoidal_positions" in parts.replaced:
+        table = parts.sinusoidal_positions(*table.shape)
+    return parts.add_positions(parts.embed(ids, tokens.weight), table)
+
+
+GIVEN: dict[str, Callable] = {part.__name__: part for part in given.FUNCTIONS}
+GIVEN |= {
+    part.__name__: part
+    for part in (Head, MultiHeadAttention, FeedForward, EncoderBlock, DecoderBlock, Encoder, Transformer)
+}

@@ -1,0 +1,73 @@
+"""The trained network: its sizes, its numbers, and how it translates."""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+
+import torch
+
+from helpers.translator import weights
+from helpers.translator.given import sinusoidal_positions
+from helpers.translator.network import Parts
+from helpers.translator.words import BOS, EOS, PAD, english, english_ids, french, french_sentence
+
+D_MODEL, NUM_HEADS, D_FF, NUM_LAYERS, MAX_LEN = 64, 4, 128, 2, 24
+SIZES = (len(english), len(french), D_MODEL, NUM_HEADS, D_FF, NUM_LAYERS, MAX_LEN)
+POSITIONS = ("encoder.positions.weight", "positions.weight")  # sinusoids: computed, never stored
+WEIGHTS = "weights.safetensors"
+
+
+@functools.lru_cache(maxsize=1)
+def _stored() -> dict[str, torch.Tensor]:
+    file = resources.files("helpers.translator") / WEIGHTS
+    numbers = {name: tensor.float() for name, tensor in weights.read(file.read_bytes()).items()}
+    return numbers | dict.fromkeys(POSITIONS, sinusoidal_positions(MAX_LEN, D_MODEL))
+
+
+def state() -> dict[str, torch.Tensor]:
+    """The trained numbers by name, float32; yours to change."""
+    return {name: tensor.clone() for name, tensor in _stored().items()}
+
+
+def part_state(place: str) -> dict[str, torch.Tensor]:
+    """The numbers of one part, such as "encoder" or "blocks.1.cross_attention", under the part's own names."""
+    found = {name[len(place) + 1 :]: value for name, value in state().items() if name.startswith(f"{place}.")}
+    if not found:
+        raise KeyError(f"the translator has no part {place!r}")
+    return found
+
+
+def machine(**replaced) -> torch.nn.Module:
+    """The trained network, a new one at each call, with the given functions or modules in the places of their names."""
+    parts = Parts(replaced)
+    with torch.random.fork_rng(devices=[]):
+        network = parts.module("Transformer", *SIZES)
+    network.load_state_dict(state())
+    return network.eval()
+
+
+def source_batch(sentences: list[str]) -> torch.Tensor:
+    """English sentences as ids (B, T), padded on the right. KeyError names a word that is not in the vocabulary."""
+    rows = [torch.tensor(english_ids(sentence)) for sentence in sentences]
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
+
+
+@torch.no_grad()
+def greedy(network: torch.nn.Module, src: torch.Tensor, max_len: int = MAX_LEN - 1) -> torch.Tensor:
+    """The most probable next word again and again: ids (B, up to max_len + 1), starting with BOS, PAD after EOS."""
+    memory = network.encode(src)
+    tgt = torch.full((len(src), 1), BOS)
+    done = torch.zeros(len(src), dtype=torch.bool)
+    for _ in range(max_len):
+        following = network.decode(tgt, memory, src)[:, -1].argmax(dim=-1).masked_fill(done, PAD)
+        tgt = torch.cat([tgt, following[:, None]], dim=1)
+        done |= following == EOS
+        if done.all():
+            break
+    return tgt
+
+
+def translate(network: torch.nn.Module, sentence: str) -> str:
+    """The French that the network writes for an English sentence."""
+    return french_sentence(greedy(network, source_batch([sentence]))[0].tolist())

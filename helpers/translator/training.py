@@ -1,0 +1,76 @@
+"""`course build --weights`: train the translator from its seed and store its numbers."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+from helpers.bar import bar
+from helpers.corpus import sentence_pairs
+from helpers.translator import weights
+from helpers.translator.given import sinusoidal_positions
+from helpers.translator.measures import as_batch
+from helpers.translator.network import Transformer
+from helpers.translator.trained import D_MODEL, MAX_LEN, POSITIONS, SIZES, WEIGHTS
+from helpers.translator.words import PAD
+
+SEED, STEPS, BATCH, RATE, WARMUP = 7, 1100, 64, 3e-3, 60
+
+
+def train(seed: int = SEED, steps: int = STEPS) -> Transformer:
+    """A network trained from scratch: seeded, on sentences drawn as it goes, none of them twice but by chance."""
+    generator = random.Random(seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = Transformer(*SIZES)
+    for name, number in network.named_parameters():
+        if name in POSITIONS:
+            number.data.copy_(sinusoidal_positions(MAX_LEN, D_MODEL))
+            number.requires_grad_(False)
+        elif name.endswith(("W_q.bias", "W_k.bias", "W_v.bias")):
+            number.data.zero_()
+            number.requires_grad_(False)
+    learned = [number for number in network.parameters() if number.requires_grad]
+    optimizer = torch.optim.Adam(learned, lr=RATE, betas=(0.9, 0.98))
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps))
+    for _ in bar(range(steps), "training the translator"):
+        batch = as_batch(sentence_pairs(BATCH, generator))
+        logits = network(batch.src, batch.tgt_in)
+        loss = F.cross_entropy(logits.flatten(0, 1), batch.tgt_out.flatten(), ignore_index=PAD)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(learned, 1.0)
+        optimizer.step()
+        schedule.step()
+    return network.eval()
+
+
+def _rate(step: int, steps: int) -> float:
+    """Up in a line, then down in a line."""
+    return min((step + 1) / WARMUP, max(0.02, 1 - step / steps))
+
+
+def store(network: Transformer, folder: Path) -> Path:
+    """Write the numbers in float16 beside this file, or in another folder."""
+    path = folder / WEIGHTS
+    kept = {name: value.half() for name, value in network.state_dict().items() if name not in POSITIONS}
+    weights.write(kept, path)
+    return path
+
+
+def build() -> None:
+    """Train, store, measure, and say so in three lines."""
+    from helpers.translator import machine
+    from helpers.translator.measures import exact, nats_a_word, unseen
+
+    start, cpu = time.perf_counter(), time.process_time()
+    path = store(train(), Path(__file__).parent)
+    wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+    print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB, {wall:.0f} s ({cpu:.0f} s of processor time)")
+    network, batch = machine(), unseen(2000)
+    print(f"{100 * exact(network, batch):.2f} % of {len(batch.french)} unseen sentences exact")
+    print(f"{nats_a_word(network, batch):.5f} nats a word")
