@@ -37,22 +37,19 @@ class FeedForward(nn.Module):
 
 
 class EncoderBlock(nn.Module):
-    """One block of the encoder: attention, then a feed-forward network, each with a residual and a layer norm.
+    """Attention, then a feed-forward network, each with a residual and a layer norm (Vaswani et al. 2017, 3.1).
 
-    d_model, num_heads, d_ff: int; norm_first: bool; activation: a function of tensors.
-    forward(x (B, T, d_model), mask None or bool that broadcasts to (B, H, T, T)) -> (B, T, d_model), same dtype.
+    forward(x (B, T, D), mask None or bool that broadcasts to (B, H, T, T)) -> (B, T, D), same dtype.
     """
 
     def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu):
         super().__init__()
         self.attention = MultiHeadAttention(d_model, num_heads)
         self.feed_forward = FeedForward(d_model, d_ff, activation)
-        self.norm1 = nn.LayerNorm(d_model)
-        self.norm2 = nn.LayerNorm(d_model)
+        self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
         self.norm_first = norm_first
 
     def add_and_norm(self, x, norm, sublayer):
-        """One sublayer, its residual and its norm; x (B, T, D) -> (B, T, D)."""
         return x + sublayer(norm(x)) if self.norm_first else norm(x + sublayer(x))  # (B, T, D)
 
     def forward(self, x, mask=None):
@@ -61,19 +58,16 @@ class EncoderBlock(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Words and positions, then a stack of encoder blocks.
+    """Word vectors plus learned positions, then a stack of encoder blocks. `options` go to every block.
 
-    vocab_size, d_model, num_heads, d_ff, num_layers, max_len: int.
-    forward(ids LongTensor (B, T), T <= max_len, mask None or bool that broadcasts to (B, H, T, T)) -> (B, T, d_model).
+    forward(ids LongTensor (B, T), T <= max_len, mask None or bool that broadcasts to (B, H, T, T)) -> (B, T, D).
     """
 
-    def __init__(
-        self, vocab_size, d_model, num_heads, d_ff, num_layers, max_len, norm_first=False, activation=F.relu
-    ):
+    def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, max_len, **options):
         super().__init__()
         self.tokens = nn.Embedding(vocab_size, d_model)
         self.positions = nn.Embedding(max_len, d_model)
-        blocks = (EncoderBlock(d_model, num_heads, d_ff, norm_first, activation) for _ in range(num_layers))
+        blocks = [EncoderBlock(d_model, num_heads, d_ff, **options) for _ in range(num_layers)]
         self.blocks = nn.ModuleList(blocks)
 
     def forward(self, ids, mask=None):
@@ -81,7 +75,7 @@ class Encoder(nn.Module):
         x = self.tokens(ids) + self.positions(places)  # (B, T, D) + (T, D)
         for block in self.blocks:
             x = block(x, mask)  # (B, T, D)
-        return x
+        return x  # (B, T, D)
 
 
 def fixed_block(x, attention, feed_forward, norm1, norm2, mask=None):

@@ -71,6 +71,20 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "softmax_backward": ("softmax_backward_data", "softmax_backward", "log_softmax_backward_data"),
     "cat": ("cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack", "row_stack"),
+    "layer_norm": ("layer_norm", "layernorm", "native_layer_norm", "layer_norm_backward"),
+    "rms_norm": ("rms_norm", "rmsnorm"),
+    "batch_norm": ("batch_norm", "batch_norm_legit", "batch_norm_legit_functional", "batch_norm_legit_no_training"),
+    "group_norm": ("group_norm", "groupnorm"),
+    "instance_norm": ("instance_norm", "instancenorm"),
+    "transformer": (
+        "transformer",
+        "transformerencoder",
+        "transformerencoderlayer",
+        "transformerencoderlayer_fwd",
+        "transformer_encoder_layer_fwd",
+        "transformerdecoder",
+        "transformerdecoderlayer",
+    ),
     "autograd": (),
 }
 # Composite operators also run inside other functions, where nobody asked for them: not looked for by operator.
@@ -196,12 +210,15 @@ def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
     number = block_lesson(answer)
     if number is not None and number >= lesson_number(lesson):
         return [f"helpers.blocks.{answer.__name__}"]
+    found += [found_class for found_class in map(functools.partial(_whole_module, names), _bases(answer)) if found_class]
     for text, thing in _things(answer):
         number = block_lesson(thing)
         home = str(getattr(thing, "__module__", "") or "")
         name = _plain(str(getattr(thing, "__name__", "") or ""))
         if number is not None and number >= lesson_number(lesson):
             found.append(f"helpers.blocks.{getattr(thing, '__name__', text)}")
+        elif whole := _whole_module(names, thing):
+            found.append(whole)
         elif name in names and home.split(".")[0] in FOREIGN:
             found.append(text)
         elif isinstance(thing, (torch.jit.ScriptFunction, torch.jit.ScriptModule)) and _graph_has(thing, names):
@@ -211,6 +228,19 @@ def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
         elif autograd and _is_autograd(text, thing, home):
             found.append(text)
     return list(dict.fromkeys(found))
+
+
+def _bases(answer) -> tuple[type, ...]:
+    return answer.__mro__[1:] if isinstance(answer, type) else ()
+
+
+def _whole_module(names: set[str], thing) -> str:
+    """nn.TransformerEncoder and its like, where `names` has them: wrong as soon as built, as its parts have no names.
+
+    A module of another kind is seen when it runs.
+    """
+    is_one = isinstance(thing, type) and thing.__module__ == "torch.nn.modules.transformer"
+    return f"nn.{thing.__name__}" if is_one and _plain(thing.__name__) in names else ""
 
 
 def _is_autograd(text: str, thing, home: str) -> bool:

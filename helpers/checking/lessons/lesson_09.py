@@ -1,0 +1,126 @@
+"""Lesson 9. Beside learner code: the fixtures and scenarios. Only on numbers: nothing."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+from torch.nn import functional as F
+
+from helpers.checking.fixtures import fixture
+from helpers.checking.scenarios import SCENARIOS, scenario
+
+ACTIVATIONS = {"gelu": F.gelu, "tanh": torch.tanh, "square": torch.square}
+
+
+@fixture
+def activation(name):
+    """A function of tensors to put between two linear layers."""
+    return ACTIVATIONS[name]
+
+
+def _numbers(rows, columns, phase, dtype):
+    """A fixed (rows, columns) matrix without structure, entries of the size of 1/√rows."""
+    count = torch.arange(1, rows * columns + 1, dtype=torch.float64)
+    return ((count * 1.7 + phase).sin() * (2 / rows) ** 0.5).reshape(rows, columns).to(dtype)
+
+
+@fixture
+def averaging(phase):
+    """attention(query, mask=None) -> (out, weights): averages the rows that the mask allows, then mixes columns."""
+
+    def attention(query, key=None, value=None, mask=None):
+        weights = torch.ones(query.shape[-2], query.shape[-2], dtype=query.dtype)
+        weights = weights if mask is None else weights * mask.reshape(mask.shape[-2:])
+        weights = weights / weights.sum(-1, keepdim=True)
+        return weights @ query @ _numbers(query.shape[-1], query.shape[-1], phase, query.dtype), weights
+
+    return attention
+
+
+@fixture
+def tokenwise_network(phase):
+    """feed_forward(x): every row by itself, bent by a sine."""
+    return lambda x: torch.sin(x @ _numbers(x.shape[-1], x.shape[-1], phase, x.dtype) + phase)
+
+
+@fixture
+def shrinking(phase):
+    """norm(x): every row divided by its length, and shifted by `phase`."""
+    return lambda x: x / x.pow(2).sum(-1, keepdim=True).add(1).sqrt() + phase
+
+
+@fixture
+def looking_around(width):
+    """f (T, D) -> (T, width): each row becomes an average of all rows, with weights that depend on them."""
+
+    def f(x):
+        weights = torch.softmax(x @ _numbers(x.shape[-1], x.shape[-1], 0.3, x.dtype) @ x.T, dim=-1)
+        return weights @ x @ _numbers(x.shape[-1], width, 0.9, x.dtype)
+
+    return f
+
+
+@fixture
+def sliding(width):
+    """f (T, D) -> (T, width): row t is made of the rows t-1, t and t+1, with the same numbers everywhere."""
+
+    def f(x):
+        around = F.pad(x, (0, 0, 1, 1))
+        windows = torch.cat([around[:-2], around[1:-1], around[2:]], dim=-1)
+        return windows @ _numbers(3 * x.shape[-1], width, 0.5, x.dtype)
+
+    return f
+
+
+@fixture
+def running_products(width):
+    """f (T, D) -> (T, width): row t is bent and sees the rows 0 to t."""
+    return lambda x: torch.tanh(x.cumsum(0) @ _numbers(x.shape[-1], width, 0.1, x.dtype)) * x.sum(-1, keepdim=True)
+
+
+@scenario
+def module_by_keywords(answer, args, kwargs):
+    """As `module`, with keywords for the constructor: args = (init_kwargs, state, call_args, call_kwargs)."""
+    init_kwargs, *rest = args
+    built = functools.partial(answer, **init_kwargs)
+    built.__name__ = getattr(answer, "__name__", "answer")
+    return SCENARIOS["module"](built, ((), *rest), kwargs)
+
+
+@scenario
+def encoder_behavior(answer, args, kwargs):
+    """args = (init_args, ids (B, T), length, numbers): what holds when every parameter is random, whatever its name.
+
+    `length` tokens of every sentence are kept, the others are padding.
+    """
+    init_args, ids, length, numbers = args
+    built = _made_random(answer(*init_args), numbers).double().eval()
+    kept = torch.arange(ids.shape[1]) < length
+    mask = kept[None, None, None].expand(len(ids), 1, 1, -1)
+    with torch.no_grad():
+        out, other_padding = built(ids, mask), built(torch.where(kept, ids, (ids + 1) % init_args[0]), mask)
+        swapped, alone = built(ids[:, [1, 0, *range(2, ids.shape[1])]]), built(ids)
+        changed = built(torch.where(torch.arange(ids.shape[1]) == 0, (ids + 1) % init_args[0], ids))
+        single = built(ids[:1], mask[:1])
+    return {
+        "what stands in the padding does not change kept tokens": _same(out[:, kept], other_padding[:, kept]),
+        "padding that is masked makes a difference": not _same(out[:, kept], alone[:, kept]),
+        "two words exchanged change the other words": not _same(swapped[:, 2:], alone[:, 2:]),
+        "the first word reaches the last": not _same(changed[:, -1], alone[:, -1]),
+        "a sentence does not depend on its neighbors in the batch": _same(single[0], out[0]),
+    }, []
+
+
+def _made_random(module, numbers):
+    """All parameters of a module filled from a list of random numbers, in the order in which they come."""
+    start = 0
+    for parameter in module.parameters():
+        places = (torch.arange(parameter.numel()) * 7 + start) % len(numbers)
+        parameter.data = (numbers[places] * parameter.shape[-1] ** -0.5).reshape(parameter.shape)
+        start += parameter.numel()
+    return module
+
+
+def _same(a, b) -> bool:
+    return bool((a - b).abs().max() < 1e-9)
