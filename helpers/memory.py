@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from helpers.checking.operators import OperatorMode
 
-class LargestTensor(TorchDispatchMode):
+
+class LargestTensor(OperatorMode):
     """While active, keeps in `numbers` how many numbers the largest tensor that came into being holds.
 
     Counted is what a tensor stores: an expanded view costs nothing of its own.

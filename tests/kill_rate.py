@@ -1,10 +1,11 @@
 """How many wrong answers the check catches: every known mistake of every exercise, and every right form.
 
-Run as a program it prints the table: `python -m tests.kill_rate`.
+Run as a program it prints the table: `python -m tests.kill_rate [--seeds 30] [LESSON ...]`.
 """
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
 from helpers.course import course, load_source
 
-SEEDS = (0, 101, 202)  # 0 is the stored key's, the others are fresh inputs as the judge draws them
+SEEDS = 3
 
 
 @dataclass
@@ -32,6 +33,11 @@ class Tally:
     right: int = 0
     accepted: int = 0
     wrong: list[str] = field(default_factory=list)
+
+
+def seeds(number: int) -> list[int]:
+    """0 is the stored key's, the others are fresh inputs as the judge draws them."""
+    return [101 * i for i in range(number)]
 
 
 def lessons() -> list[str]:
@@ -50,13 +56,13 @@ def right_forms(lesson: str) -> dict[str, tuple]:
     return load_source(path, f"right_forms_{lesson[:2]}").FORMS if path.is_file() else {}
 
 
-def tally(lesson: str, exercise) -> Tally:
+def tally(lesson: str, exercise, number: int = SEEDS) -> Tally:
     """Judge every mistake and right form of one exercise on the inputs of every seed."""
     reference = getattr(load_blocks(course(), course().lesson(lesson)), exercise.name)
     forms = (reference, *exercise.alternatives, *right_forms(lesson).get(exercise.name, ()))
     result = Tally(lesson, exercise.name, len(exercise.mistakes), right=len(forms))
     verdicts = {}
-    for seed in SEEDS:
+    for seed in seeds(number):
         key = make_key(lesson, exercise, 100, False, reference, seed)
         # The reference is a block of this lesson, which the check refuses as an answer: judged as a stranger here.
         facts = type(key.facts)(key.name, "99_kill_rate", key.facts.forbidden, key.facts.time_limit)
@@ -99,8 +105,12 @@ def table(tallies: list[Tally]) -> str:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description="How many wrong answers does the check catch, and name?")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("lessons", nargs="*", default=lessons())
+    asked = parser.parse_args()
     torch.set_num_threads(1)
-    tallies = [tally(lesson, exercise) for lesson in lessons() for exercise in exercises(lesson)]
+    tallies = [tally(lesson, exercise, asked.seeds) for lesson in asked.lessons for exercise in exercises(lesson)]
     print(table(tallies))
     wrong = [f"{t.lesson} {t.exercise}: {line}" for t in tallies for line in t.wrong]
     print("\n".join(wrong))

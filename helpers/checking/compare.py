@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import struct
 from dataclasses import dataclass
 
 import torch
 
 from helpers.checking.codec import Odd
+from helpers.checking.vocabulary import DTYPE, Case
 
 # Relative plus absolute, by the dtype of the expected value.
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-7}
 FLOAT_TOLERANCE = 1e-5
+# A Python float in a case about dtypes comes from float64 numbers, and shall be as exact as they are.
+EXACT_FLOAT = 1e-7
 # A difference of an earlier kind is the more serious one.
 KINDS = ("type", "shape", "nan", "value", "dtype")
 
@@ -24,6 +28,37 @@ class Difference:
     path: tuple
     expected: object
     actual: object
+
+
+def output_difference(case: Case, expected, actual) -> Difference | None:
+    """The most serious difference between two outputs of a case."""
+    if case.part == DTYPE:
+        lost = _lost_digits(expected, actual)
+        if lost is not None:
+            return lost
+    return difference(expected, actual, case.tolerance)
+
+
+def gradient_tolerance(case: Case, expected: torch.Tensor) -> float:
+    """How far a gradient may be off. It comes through more steps than the output: in float32 ten times as far."""
+    return max(case.tolerance or 0, 1e-6 if expected.dtype == torch.float64 else 1e-4)
+
+
+def _lost_digits(expected, actual) -> Difference | None:
+    """For a Python float: a value that float32 numbers (or fewer digits) cannot have given."""
+    if not isinstance(expected, float) or not isinstance(actual, float) or not math.isfinite(expected):
+        return None
+    far = not abs(actual - expected) <= EXACT_FLOAT * (1 + abs(expected))
+    if far or (_is_single(actual) and not _is_single(expected)):
+        return difference(expected, actual, 0.0)
+    return None
+
+
+def _is_single(x: float) -> bool:
+    try:
+        return struct.unpack("f", struct.pack("f", x))[0] == x
+    except OverflowError:
+        return False
 
 
 def difference(expected, actual, tolerance: float | None = None, path: tuple = ()) -> Difference | None:

@@ -4,41 +4,77 @@ from __future__ import annotations
 
 import torch
 
-from helpers.checking.compare import difference
-from helpers.checking.observe import Observation
+from helpers.checking.compare import difference, gradient_tolerance, output_difference, rounded
+from helpers.checking.observe import Observation, keeps_promise
 from helpers.checking.vocabulary import Case
 
 FACETS = ("output", "dtype", "changed", "gradient")
 
 
-def agree(case: Case, one: Observation, other: Observation, facet: str) -> bool:
-    """Whether two observations of a case are the same in one facet."""
+def agree(case: Case, one: Observation, other: Observation, facet: str) -> bool | None:
+    """Whether `other` shows the same as `one` in a facet; None where the two have nothing to compare in it.
+
+    Outputs can always be compared: one that raised is not the same as one that returned. The other facets only where
+    both have them: an answer that raises has no dtype, and none that it lost.
+    """
+    if facet == "output":
+        return _same_output(case, one, other)
+    if one.error is not None or other.error is not None:
+        return None
     if facet == "changed":
         return list(one.changed) == list(other.changed)
-    if one.error is not None or other.error is not None:
-        same = one.error is not None and other.error is not None and one.error.type == other.error.type
-        return same if facet == "output" else True
-    if facet == "gradient":
-        return _same_gradients(one, other)
-    diff = difference(one.output, other.output, case.tolerance)
     if facet == "dtype":
-        return diff is None or diff.kind != "dtype"
-    return diff is None or diff.kind == "dtype"
+        return _same_dtypes(one.output, other.output)
+    return _same_gradients(case, one, other)
 
 
-def _same_gradients(one: Observation, other: Observation) -> bool:
-    if (one.gradient_error is None) != (other.gradient_error is None):
+def differs(case: Case, one: Observation, other: Observation) -> set[str]:
+    """The facets in which two observations are seen to differ."""
+    return {facet for facet in FACETS if agree(case, one, other, facet) is False}
+
+
+def _same_output(case: Case, one: Observation, other: Observation) -> bool:
+    if one.error is None and other.error is None:
+        diff = output_difference(case, one.output, other.output)
+        return diff is None or diff.kind == "dtype"
+    if one.error is None or other.error is None:
         return False
+    if case.raises is not None and keeps_promise(case, one.error) != keeps_promise(case, other.error):
+        return False
+    if case.raises is not None and keeps_promise(case, one.error):
+        return True
+    return one.error.type == other.error.type
+
+
+def _same_dtypes(one, other) -> bool | None:
+    """None where the two trees are not alike, so that no tensor of one has a partner in the other."""
+    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+        return one.dtype == other.dtype and (rounded(one) or not rounded(other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        if one.keys() != other.keys():
+            return None
+        one, other = list(one.values()), [other[key] for key in one]
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)) and len(one) == len(other):
+        found = [same for same in map(_same_dtypes, one, other) if same is not None]
+        return all(found) if found else None
+    return None
+
+
+def _same_gradients(case: Case, one: Observation, other: Observation) -> bool | None:
+    if one.gradient_error is not None or other.gradient_error is not None:
+        both = one.gradient_error is not None and other.gradient_error is not None
+        return both and one.gradient_error.type == other.gradient_error.type
     if one.gradients is None or other.gradients is None:
-        return one.gradients is other.gradients or one.gradient_error is not None
-    if len(one.gradients) != len(other.gradients):
-        return False
-    for a, b in zip(one.gradients, other.gradients, strict=True):
-        zero = a is None and b is None
-        if zero:
-            continue
-        a, b = (torch.zeros_like(b) if a is None else a), (torch.zeros_like(a) if b is None else b)
-        diff = difference(a, b, 1e-6)
-        if diff is not None and diff.kind != "dtype":
-            return False
-    return True
+        return None
+    return len(one.gradients) == len(other.gradients) and all(
+        _same_gradient(case, a, b) for a, b in zip(one.gradients, other.gradients, strict=True)
+    )
+
+
+def _same_gradient(case: Case, a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
+    """A gradient that does not arrive is as good as one of zeros."""
+    if a is None and b is None:
+        return True
+    a, b = (torch.zeros_like(b) if a is None else a), (torch.zeros_like(a) if b is None else b)
+    diff = difference(a, b, gradient_tolerance(case, a))
+    return diff is None or diff.kind == "dtype"

@@ -18,7 +18,8 @@ import types
 
 import torch
 from torch.overrides import TorchFunctionMode, resolve_name
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from helpers.checking.operators import OperatorMode
 
 SOFTMAX = (
     "softmax",
@@ -90,7 +91,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
 # Composite operators also run inside other functions, where nobody asked for them: not looked for by operator.
 NOT_BY_OPERATOR = {"cat", "stack", "normalize"}
 FOREIGN = ("scipy", "sklearn", "jax", "tensorflow", "keras", "torchmetrics", "transformers", "sentence_transformers")
+# Everything here is differentiation, but for the switches, and for vmap, which runs a function on many inputs.
 AUTOGRAD_HOMES = ("torch.autograd", "torch.func", "torch._functorch", "functorch", "torch.utils.checkpoint")
+NO_AUTOGRAD = {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "vmap"}
 
 
 def banned_names(forbidden: tuple[str, ...]) -> set[str]:
@@ -105,7 +108,7 @@ def _plain(name: str) -> str:
 
 @functools.lru_cache(maxsize=1)
 def warm_up():
-    """Let torch import what its first dispatch mode needs (a second), outside anybody's time limit."""
+    """Let torch import what its first dispatch mode needs, outside anybody's time limit."""
     with _ByOperator(Watch(())):
         torch.zeros(1).sum()
 
@@ -148,7 +151,7 @@ class _ByName(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-class _ByOperator(TorchDispatchMode):
+class _ByOperator(OperatorMode):
     def __init__(self, watch: Watch):
         super().__init__()
         self.watch = watch
@@ -245,8 +248,8 @@ def _whole_module(names: set[str], thing) -> str:
 
 def _is_autograd(text: str, thing, home: str) -> bool:
     own_name = getattr(thing, "__name__", "") if isinstance(thing, types.ModuleType) else ""
-    switch = text.rsplit(".", 1)[-1] in ("no_grad", "enable_grad", "set_grad_enabled", "inference_mode")
-    return not switch and (_lies_in(home, AUTOGRAD_HOMES) or _lies_in(own_name, AUTOGRAD_HOMES))
+    harmless = {text.rsplit(".", 1)[-1], getattr(thing, "__name__", "")} & NO_AUTOGRAD
+    return not harmless and (_lies_in(home, AUTOGRAD_HOMES) or _lies_in(own_name, AUTOGRAD_HOMES))
 
 
 def _lies_in(module: str, homes: tuple[str, ...]) -> bool:
@@ -314,13 +317,15 @@ def _names(function: types.FunctionType):
             for alias in node.names:
                 thing = getattr(home, alias.name, None)
                 scope[alias.asname or alias.name] = thing
-                yield f"{node.module}.{alias.name}", thing
+                if not isinstance(thing, types.ModuleType):  # of a module only what is taken from it counts
+                    yield f"{node.module}.{alias.name}", thing
     local = set(function.__code__.co_varnames) - {
         alias.asname or alias.name.split(".")[0]
         for node in ast.walk(tree)
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for alias in node.names
     }
+    inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Name, ast.Attribute)):
             chain = _chain(node)
@@ -328,7 +333,8 @@ def _names(function: types.FunctionType):
                 thing = scope[chain[0]]
                 for part in chain[1:]:
                     thing = getattr(thing, part, None)
-                if thing is not None:
+                on_the_way = isinstance(thing, types.ModuleType) and id(node) in inner  # torch.func of torch.func.vmap
+                if thing is not None and not on_the_way:
                     yield ".".join(chain), thing
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from helpers.checking.codec import pack, unpack
-from helpers.checking.observe import Facts, Observation, case_from_tree, case_to_tree
+from helpers.checking.observe import Facts, Observation, case_from_tree, case_to_tree, keeps_promise
 from helpers.checking.vocabulary import Case
 
 FORMAT = 2
@@ -56,21 +56,29 @@ def key_to_tree(key: ExerciseKey):
     tree |= {"explanations": key.explanations}
     tree["forbidden"], tree["time_limit"] = list(key.facts.forbidden), key.facts.time_limit
     tree["cases"] = [case_to_tree(case) for case in key.cases]
-    tree["expected"] = [_steady(seen) for seen in key.expected]
+    tree["expected"] = _steady(key.cases, key.expected)
     tree["mistakes"] = [
-        {"name": m.name, "label": m.label, "hint": m.hint, "observations": [_steady(seen) for seen in m.observations]}
+        {"name": m.name, "label": m.label, "hint": m.hint, "observations": _steady(key.cases, m.observations)}
         for m in key.mistakes
     ]
     return tree
 
 
-def _steady(seen: Observation):
-    """An observation without what changes from run to run or names the author's files."""
-    tree = seen.to_tree() | {"seconds": 0.0, "printed": 0}
-    for name in ("error", "gradient_error"):
-        if tree[name] is not None:
-            tree[name] = (tree[name][0], "", 0, "", ())
-    return tree
+def _steady(cases: list[Case], observations: list[Observation]) -> list:
+    """Observations without what changes from run to run or names the author's files.
+
+    Of an error's message only the words stay that its case asks for.
+    """
+    trees = []
+    for case, seen in zip(cases, observations, strict=True):
+        tree = seen.to_tree() | {"seconds": 0.0, "printed": 0, "said": ""}
+        for name in ("error", "gradient_error"):
+            if tree[name] is not None:
+                tree[name] = (tree[name][0], "", 0, "", (), "")
+        if seen.error is not None and keeps_promise(case, seen.error):
+            tree["error"] = (case.raises.error, case.raises.names, 0, "", (), "")
+        trees.append(tree)
+    return trees
 
 
 def key_from_tree(tree) -> ExerciseKey:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from helpers.checking.codec import Odd
-from helpers.checking.facets import FACETS, agree
+from helpers.checking.facets import differs
 from helpers.checking.key import ExerciseKey, KnownMistake
 from helpers.checking.observe import Facts, Observation, observe_all
 from helpers.checking.views import viewed
@@ -50,7 +50,7 @@ def make_key(
     mistakes = []
     for item in exercise.mistakes:
         observations = _seen(wrong_answer(item, reference), cases, open_facts)
-        if all(_same(*row) for row in zip(cases, expected, observations, strict=True)):
+        if not any(differs(*row) for row in zip(cases, expected, observations, strict=True)):
             raise UnsoundKey(f"{lesson}, {exercise.name}: the mistake {item.name} differs from the solution on no case")
         mistakes.append(KnownMistake(item.name, item.label, item.hint, observations))
     facts = Facts(exercise.name, lesson, tuple(exercise.forbidden), exercise.time_limit)
@@ -112,10 +112,6 @@ def definition(text: str, name: str) -> str:
 
 def _seen(answer: Callable, cases: list[Case], facts: Facts) -> list[Observation]:
     return [viewed(case, seen) for case, seen in zip(cases, observe_all(answer, cases, facts), strict=True)]
-
-
-def _same(case: Case, one: Observation, other: Observation) -> bool:
-    return all(agree(case, one, other, facet) for facet in FACETS)
 
 
 def _require_sound(place: str, case: Case, seen: Observation) -> None:

@@ -10,6 +10,7 @@ import sys
 import sysconfig
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +36,7 @@ LIBRARIES = (
     "<string>",
 )
 MAX_MESSAGE = 400
+SAID_LINES, SAID_CHARACTERS = 20, 2000  # of what an answer prints
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Error:
     """An exception as a learner should meet it: its class, its message, and the line of their own code.
 
     bases: the names of the classes that its class comes from, so that a learner's own KeyError is one too.
+    function: the learner's function that the line stands in; empty where that is the answer itself.
     """
 
     type: str
@@ -59,6 +62,7 @@ class Error:
     lineno: int = 0
     line: str = ""
     bases: tuple[str, ...] = ()
+    function: str = ""
 
 
 @dataclass
@@ -68,6 +72,7 @@ class Observation:
     output: the returned tree (None where it raised). gradients: one tensor for each float input, then for each
     parameter; None in it where no gradient arrived; None as a whole where gradients were not asked for.
     changed: positions or names of inputs that the call changed. forbidden: readable names of forbidden calls.
+    said: the beginning of what the call for the output printed.
     """
 
     output: object = None
@@ -78,6 +83,7 @@ class Observation:
     forbidden: list = field(default_factory=list)
     printed: int = 0
     seconds: float = 0.0
+    said: str = ""
 
     def to_tree(self):
         return {
@@ -89,6 +95,7 @@ class Observation:
             "forbidden": list(self.forbidden),
             "printed": self.printed,
             "seconds": self.seconds,
+            "said": self.said,
         }
 
     @staticmethod
@@ -104,21 +111,23 @@ class Observation:
                 forbidden=[str(item)[:80] for item in tree["forbidden"]],
                 printed=int(tree["printed"]),
                 seconds=float(tree["seconds"]),
+                said=shortened(str(tree.get("said", ""))),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"no observation: {error}") from None
 
 
 def _error_tree(error: Error | None):
-    return None if error is None else (error.type, error.message, error.lineno, error.line, error.bases)
+    return None if error is None else (error.type, error.message, error.lineno, error.line, error.bases, error.function)
 
 
 def _error_from(tree) -> Error | None:
     if tree is None:
         return None
-    kind, message, lineno, line, bases = tree
+    kind, message, lineno, line, bases, *function = tree
     names = tuple(str(name)[:80] for name in bases)
-    return Error(str(kind)[:80], str(message)[:MAX_MESSAGE], int(lineno), str(line)[:200], names)
+    function = str(function[0])[:80] if function else ""
+    return Error(str(kind)[:80], str(message)[:MAX_MESSAGE], int(lineno), str(line)[:200], names, function)
 
 
 def _tensor_or_none(value):
@@ -153,14 +162,15 @@ def case_from_tree(tree) -> Case:
     return Case(**parts)
 
 
-def observe_all(answer: Callable, cases: list[Case], facts: Facts) -> list[Observation]:
-    """`observe` for each case; the source is looked through once, and after a call that took too long none is made."""
+def observe_all(answer: Callable, cases: list[Case], facts: Facts, scan: bool = True) -> list[Observation]:
+    """`observe` for each case; the source is looked through once (not at all without `scan`), and after a call that
+    took too long none is made."""
     seen: list[Observation] = []
     for number, case in enumerate(cases):
         if seen and seen[-1].error is not None and seen[-1].error.type == TOO_SLOW:
             seen.append(Observation(error=seen[-1].error))
         else:
-            seen.append(observe(answer, case, facts, scan=number == 0))
+            seen.append(observe(answer, case, facts, scan=scan and number == 0))
     return seen
 
 
@@ -175,8 +185,8 @@ def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True) -> Ob
     sink = _Sink()
     if case.via:
         warm_up()  # a scenario may look at operators
-    with torch.random.fork_rng(devices=[]), _quiet(sink):
-        torch.manual_seed(0)
+    with _switches_set(), torch.random.fork_rng(devices=[]), _quiet(sink):
+        torch.default_generator.manual_seed(0)  # not torch.manual_seed, which seeds every device and restores none
         args, kwargs = resolve(_copy(case.args)), resolve(_copy(case.kwargs))
         watch = Watch(facts.forbidden)
         try:
@@ -186,14 +196,38 @@ def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True) -> Ob
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # an answer may raise anything, SystemExit included
-            seen.error = describe(error, facts.time_limit)
+            seen.error = describe(error, facts.time_limit, answer)
+        seen.said, seen.printed = shortened(sink.text), sink.lines
         seen.changed = _changed(case, args, kwargs)
         seen.forbidden = list(dict.fromkeys(watch.found + (_scan(answer, facts) if scan else [])))
         if case.gradient and seen.error is None:
             _observe_gradients(answer, case, facts, seen)
-    seen.printed = sink.lines
     seen.seconds = time.perf_counter() - started
     return seen
+
+
+@contextlib.contextmanager
+def _switches_set():
+    """Torch's global switches as they are at the start, whatever a notebook has left; afterwards as they were."""
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    anomaly, check_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+    dtype, precision = torch.get_default_dtype(), torch.get_float32_matmul_precision()
+    grad = torch.is_grad_enabled()
+    with torch.inference_mode(False), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.use_deterministic_algorithms(False)
+        torch.autograd.set_detect_anomaly(False)
+        torch.set_default_dtype(torch.float32)
+        torch.set_float32_matmul_precision("highest")
+        try:
+            yield
+        finally:
+            torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
+            torch.autograd.set_detect_anomaly(anomaly, check_nan)
+            torch.set_default_dtype(dtype)
+            torch.set_float32_matmul_precision(precision)
+            torch.set_grad_enabled(grad)
 
 
 def _scan(answer, facts: Facts) -> list[str]:
@@ -212,12 +246,15 @@ def _call(answer, case: Case, args, kwargs):
 def _observe_gradients(answer, case: Case, facts: Facts, seen: Observation):
     args, kwargs = resolve(_copy(case.args)), resolve(_copy(case.kwargs))
     leaves: list[torch.Tensor] = []
-    inputs = _calls_inputs(case, args)
+    inputs, named = _learners_inputs(case, args, kwargs)
     live = [
         item if position in case.no_gradient else _with_leaves(item, leaves) for position, item in enumerate(inputs)
     ]
-    args = _replace_inputs(case, args, live)
-    kwargs = _with_leaves(kwargs, leaves)
+    named = _with_leaves(named, leaves)
+    if case.via == "module":
+        args = (args[0], args[1], tuple(live), named)
+    else:
+        args, kwargs = tuple(live), named
     try:
         with _time_limit(facts.time_limit), torch.enable_grad():
             output, parameters = _call(answer, case, args, kwargs)
@@ -231,18 +268,12 @@ def _observe_gradients(answer, case: Case, facts: Facts, seen: Observation):
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        seen.gradient_error = describe(error, facts.time_limit)
+        seen.gradient_error = describe(error, facts.time_limit, answer)
 
 
-def _calls_inputs(case: Case, args):
-    """The positional inputs of the learner's call: for a module, those of its forward."""
-    return args[2] if case.via == "module" else args
-
-
-def _replace_inputs(case: Case, args, inputs):
-    if case.via == "module":
-        return (args[0], args[1], tuple(inputs), args[3])
-    return tuple(inputs)
+def _learners_inputs(case: Case, args, kwargs):
+    """The inputs of the learner's call, positional and named: for a module, those of its forward."""
+    return (args[2], args[3]) if case.via == "module" else (args, kwargs)
 
 
 def _with_leaves(tree, leaves: list):
@@ -284,10 +315,10 @@ def _copy(tree):
 
 
 def _changed(case: Case, args, kwargs) -> list:
-    before = _calls_inputs(case, case.args)
-    after = _calls_inputs(case, args)
+    before, named_before = _learners_inputs(case, case.args, case.kwargs)
+    after, named_after = _learners_inputs(case, args, kwargs)
     changed = [position for position, (old, new) in enumerate(zip(before, after, strict=True)) if _differs(old, new)]
-    return changed + [name for name in case.kwargs if _differs(case.kwargs[name], kwargs.get(name))]
+    return changed + [name for name, old in named_before.items() if _differs(old, named_after.get(name))]
 
 
 def _differs(old, new) -> bool:
@@ -304,17 +335,26 @@ def _without_fixtures(tree):
 
 
 class _Sink(io.TextIOBase):
-    """Swallows what an answer prints and counts the lines."""
+    """Swallows what an answer prints, counts the lines and keeps the first ones."""
 
     def __init__(self):
         self.lines = 0
+        self.text = ""
 
     def writable(self):
         return True
 
     def write(self, text):
         self.lines += text.count("\n")
+        self.text += text[: max(0, 2 * SAID_CHARACTERS - len(self.text))]
         return len(text)
+
+
+def shortened(text: str) -> str:
+    """At most SAID_LINES lines and SAID_CHARACTERS characters of a text, with a mark where more followed."""
+    lines = text[:SAID_CHARACTERS].splitlines()[:SAID_LINES]
+    kept = "\n".join(lines)
+    return kept if len(kept) >= len(text.rstrip("\n")) else f"{kept}\n…"
 
 
 @contextlib.contextmanager
@@ -353,23 +393,27 @@ def _time_limit(seconds: float):
             signal.signal(number, handler)
 
 
-def describe(error: BaseException, seconds: float = 0.0) -> Error:
+def describe(error: BaseException, seconds: float = 0.0, answer: object = None) -> Error:
     """An exception as an Error, with the last line of it that is the learner's own."""
     if isinstance(error, TooSlow):
         return Error(TOO_SLOW, f"no answer after {seconds:g} seconds")
-    lineno, line = 0, ""
+    lineno, line, function = 0, "", ""
     trace = error.__traceback__
     while trace is not None:
-        filename = trace.tb_frame.f_code.co_filename
-        if not filename.startswith(LIBRARIES):
+        code = trace.tb_frame.f_code
+        if not code.co_filename.startswith(LIBRARIES):
             lineno = trace.tb_lineno
-            line = linecache.getline(filename, lineno).strip()
+            line = linecache.getline(code.co_filename, lineno).strip()
+            function = code.co_qualname
         trace = trace.tb_next
     if isinstance(error, SyntaxError):
         lineno, line = error.lineno or 0, (error.text or "").strip()
     message = error.msg if isinstance(error, SyntaxError) else _safe_text(error)
     bases = tuple(base.__name__[:80] for base in type(error).__mro__[1:])
-    return Error(type(error).__name__[:80], message[:MAX_MESSAGE], lineno, line[:200], bases)
+    own = getattr(answer, "__qualname__", "")
+    if function == own or function.startswith(f"{own}."):  # or a function or method inside it
+        function = ""
+    return Error(type(error).__name__[:80], message[:MAX_MESSAGE], lineno, line[:200], bases, function[:80])
 
 
 def _safe_text(error: BaseException) -> str:
@@ -379,9 +423,15 @@ def _safe_text(error: BaseException) -> str:
         return ""
 
 
+def keeps_promise(case: Case, error: Error) -> bool:
+    """Whether this is the exception that the case asks for: of that class or one that comes from it, with its words."""
+    wanted = case.raises
+    return wanted is not None and wanted.error in (error.type, *error.bases) and wanted.names in error.message
+
+
 def is_not_answered(error: Error | None) -> bool:
-    """Whether this is the empty `raise NotImplementedError` that an unanswered cell holds."""
-    return error is not None and error.type == "NotImplementedError" and not error.message
+    """Whether this is the empty `raise NotImplementedError` of the answer's own cell, not of one that it calls."""
+    return error is not None and error.type == "NotImplementedError" and not error.message and not error.function
 
 
 if sys.platform == "win32":  # no SIGALRM: a timer thread interrupts the main one instead

@@ -9,14 +9,14 @@ import torch
 
 from helpers.checking import diagnose
 from helpers.checking.codec import Odd
-from helpers.checking.compare import Difference, difference
-from helpers.checking.facets import FACETS, agree
+from helpers.checking.compare import Difference, difference, gradient_tolerance, output_difference
+from helpers.checking.facets import FACETS, agree, differs
 from helpers.checking.key import ExerciseKey, KnownMistake
-from helpers.checking.observe import TOO_SLOW, Observation, is_not_answered
+from helpers.checking.observe import TOO_SLOW, Observation, is_not_answered, keeps_promise
 from helpers.checking.views import viewed
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case
 
-WEIGHTS = {VALUES: 5, LEADING: 1, DTYPE: 1, UNCHANGED: 1, GRADIENT: 1}
+WEIGHTS = {VALUES: 5, LEADING: 3, DTYPE: 1, UNCHANGED: 1, GRADIENT: 1}
 CORNER_WEIGHT = 2
 # Reserved names, in the order in which they are tried when no known mistake matches.
 RESERVED = (
@@ -131,7 +131,7 @@ def decide(key: ExerciseKey, observations: list[Observation]) -> Verdict:
     points = _points(key, parts)
     if not problems:
         return Verdict(key.name, key.points, key.points, True, parts=parts, bonus=key.bonus)
-    mistake = _known_mistake(key, observations, problems)
+    mistake = _known_mistake(key, observations)
     problem = _worst(problems)
     if mistake is not None:
         name, label = mistake.name, mistake.label.rstrip(".")
@@ -171,14 +171,14 @@ def _problems(key: ExerciseKey, index: int, case: Case, expected: Observation, s
             add("too_slow")
         elif case.raises.error not in (seen.error.type, *seen.error.bases):
             add("raises")
-        elif case.raises.names not in seen.error.message:
+        elif not keeps_promise(case, seen.error):
             add("no_name")
         return found
     if seen.error is not None:
         kind = "too_slow" if seen.error.type == TOO_SLOW else "raises"
         add("not_answered" if is_not_answered(seen.error) else kind)
         return found
-    diff = difference(expected.output, seen.output, case.tolerance)
+    diff = output_difference(case, expected.output, seen.output)
     if diff is not None:
         kinds = {"type": "wrong_type", "shape": "wrong_shape", "nan": "nan", "value": "value", "dtype": "dtype_lost"}
         add(kinds[diff.kind], DTYPE if diff.kind == "dtype" else case.part, diff)
@@ -202,8 +202,7 @@ def _gradient_problem(key, case, expected, seen):
             if bool(want.any()):
                 return "detached", None, diagnose.leaf_name(key, case, number)
             continue
-        tolerance = max(case.tolerance or 0, 1e-6 if want.dtype == torch.float64 else 1e-4)
-        diff = difference(want, got, tolerance)
+        diff = difference(want, got, gradient_tolerance(case, want))
         if diff is not None and diff.kind != "dtype":
             kind = "nan" if diff.kind == "nan" else "gradient"
             return kind, diff, diagnose.leaf_name(key, case, number)
@@ -253,33 +252,37 @@ def _worst(problems: list[Problem]) -> Problem:
     return min(candidates, key=lambda p: RESERVED.index(p.kind) if p.kind in RESERVED else len(RESERVED))
 
 
-def _known_mistake(key: ExerciseKey, observations: list[Observation], problems: list[Problem]) -> KnownMistake | None:
-    """The known mistake that the answer agrees with wherever that mistake differs from the reference."""
-    gate_fails = any(problem.part == VALUES for problem in problems)
-    best, best_rank = None, None
-    for mistake in key.mistakes:
-        telling = total = 0
-        explains_gate = False
-        for case, expected, wrong, seen in zip(
-            key.cases, key.expected, mistake.observations, observations, strict=True
-        ):
-            for facet in FACETS:
-                agrees = agree(case, wrong, seen, facet)
-                total += agrees
-                if not agree(case, expected, wrong, facet):
-                    if not agrees:
-                        break
-                    telling += 1
-                    explains_gate = explains_gate or case.part == VALUES
-            else:
-                continue
-            break
-        else:
-            if telling and (explains_gate or not gate_fails):
-                rank = (total, telling)
-                if best_rank is None or rank > best_rank:
-                    best, best_rank = mistake, rank
-    return best
+def _known_mistake(key: ExerciseKey, observations: list[Observation]) -> KnownMistake | None:
+    """The known mistake that explains everything that was seen, or None: a name is a promise.
+
+    Of several that do, the one that shows on more than the others do; where there is none such, none is named.
+    """
+    if all(seen.error is not None for seen in observations):
+        return None  # an error alone, on every call, does not say what was meant
+    shown = [(mistake, _shown(key, mistake, observations)) for mistake in key.mistakes]
+    shown = [(mistake, where) for mistake, where in shown if where]
+    for mistake, where in shown:
+        if all(where > other for one, other in shown if one is not mistake):
+            return mistake
+    return None
+
+
+def _shown(key: ExerciseKey, mistake: KnownMistake, observations: list[Observation]) -> set[tuple[int, str]]:
+    """The cases (by number) and facets in which the mistake differs from the reference, when the answer shows it in
+    each of them and is right in all others; else nothing."""
+    where = set()
+    for number, (case, expected, wrong, seen) in enumerate(
+        zip(key.cases, key.expected, mistake.observations, observations, strict=True)
+    ):
+        telling = differs(case, expected, wrong)
+        for facet in FACETS:
+            if facet in telling:
+                if agree(case, wrong, seen, facet) is not True:
+                    return set()
+                where.add((number, facet))
+            elif agree(case, expected, seen, facet) is False and agree(case, wrong, seen, facet) is not True:
+                return set()
+    return where
 
 
 def _picture(key: ExerciseKey, problem: Problem) -> Picture | None:

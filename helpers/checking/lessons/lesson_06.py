@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from helpers.checking.operators import OperatorMode
 from helpers.checking.scenarios import scenario
 from helpers.memory import largest_tensor
 
@@ -35,7 +35,7 @@ def one_pass(answer, args, kwargs):
     }, []
 
 
-class _Touches(TorchDispatchMode):
+class _Touches(OperatorMode):
     """Notes when a tensor of some lists (or a view of it) is first an argument of any operator. Shapes are no touch."""
 
     def __init__(self, lists: dict[str, list]):
