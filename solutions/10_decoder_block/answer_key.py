@@ -1027,4 +1027,38 @@ exercises = [
     attend_with_cache,
 ]
 
-quizzes = []
+quizzes = [
+    Quiz(
+        "quiz_1",
+        "c",
+        {
+            "a": "Weights say where the encoder looked, not what it found. And they have the wrong shape: shares of 5 "
+            "words instead of vectors of width 64.",
+            "b": "So it was before attention: one vector for everything, whatever the length. Here each source word "
+            "keeps its own, and the decoder chooses among them.",
+            "c": "The memory (B, T_s, D). Each decoder block makes keys and values of it with weights of its own.",
+            "d": "Close: keys and values are made of the encoder's output, but by each decoder block with its own W_k "
+            "and W_v. The encoder does not know them.",
+        },
+    ),
+    Quiz(
+        "quiz_2",
+        "a",
+        {
+            "a": "In training each place sees the next word, which is its answer. In writing the next word is not "
+            "there, and the model never learned to do without.",
+            "b": "All shapes are the same with and without a mask. That is what makes this bug so quiet.",
+            "c": "It falls faster than it should: the answers stand in the input, one place to the right.",
+        },
+    ),
+    Quiz(
+        "quiz_3",
+        "b",
+        {
+            "a": "A query has the same width as a key.",
+            "b": "Query t gives row t of the output and is never needed again. Key and value t are looked at by all "
+            "words that come after.",
+            "c": "Under a causal mask none of the three changes for words that are already there.",
+        },
+    ),
+]
