@@ -140,6 +140,12 @@ def _add_badge(cells: list, course: Course, lesson: Lesson) -> None:
     cells.insert(0, new_markdown_cell(badge))
 
 
+def _length(source: str) -> int:
+    """The lines of a cell, without what a specification needs: docstrings, and the marks of a solution."""
+    plain = re.sub(r'^ *""".*?"""\n+', "", source, flags=re.DOTALL | re.MULTILINE)
+    return sum(line.strip() not in (BEGIN, END) for line in plain.split("\n"))
+
+
 def headings(source: str) -> list[str]:
     """The headings of a markdown cell, code fences left out."""
     found, fenced = [], False
@@ -183,7 +189,7 @@ def _check_rules(text: LessonText, where: str) -> None:
     if sum("setup" in cell.metadata.get("tags", []) for cell in cells) != 1:
         raise BuildError(f'{where} needs exactly one set-up cell: # %% tags=["setup"]')
     for cell in cells:
-        lines = len(cell.source.split("\n"))
+        lines = _length(cell.source)
         if cell.cell_type == "code" and lines > LONGEST_CELL:
             raise BuildError(
                 f"{where}: cell {cell['id']} has {lines} lines, and {LONGEST_CELL} are the most. "

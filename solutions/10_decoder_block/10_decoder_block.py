@@ -200,7 +200,7 @@ check(fixed_loss)
 # </details>
 
 # %% [markdown]
-# Two small Transformers with the same start, trained for 80 steps on the same 200 sentences, one with each loss:
+# Two small Transformers with the same start, trained for 40 steps on the same 40 sentences, one with each loss:
 
 # %%
 figures.two_trainings()
@@ -238,9 +238,10 @@ figures.two_trainings()
 figures.cross_attention()
 
 # %% [markdown]
-# *L'* and *afrique* both look at *africa*: the article is chosen by the noun behind it. *Visite* looks at *visits*. Some
-# places look one word further than a dictionary would: at the place of *visite* the machine has to choose the word that
-# comes **next**, so it already looks for that.
+# Read a row: the place that reads *jane* looks at *visits*, because *visite* is what it has to say next. The place that
+# reads *l'* looks at *africa*, 0.99. And to choose *l'* itself, the place before looks at *visits* and at *africa*, half
+# and half: which article it has to be hangs on the noun that comes after it. Is it a dictionary? Nearly, and shifted
+# by one place.
 #
 # No mask hides later English words: the source is all there before the first French word is written. But padding must
 # be hidden, and that is what `memory_mask` is for.
@@ -603,7 +604,7 @@ check(beam_search)
 figures.next_words()
 
 # %% [markdown]
-# *Jane* 0.26, *le* 0.20, *sara* 0.19, *anna* 0.11, *marie* 0.08, and a long tail of 189 words. Each word of the tail is
+# *Jane* 0.26, *le* 0.20, *sara* 0.19, *anna* 0.11, *marie* 0.08, and a long tail: 180 words share 0.035. Each of them is
 # rare, but drawn at every step the tail is hit often, and one odd word spoils what follows. Three remedies:
 #
 # - **temperature** divides the logits (lesson 6): below 1 the peak grows, above 1 the tail;
@@ -749,7 +750,7 @@ figures.cache_saving(or_given(attend_with_cache))
 
 # %% [markdown]
 # Without a cache the work of writing T words grows like T² (and its attention like T³). With it, each word costs about as
-# much as the one before. At 64 words the block does 33.6 times less. The price is memory: 2 · D numbers for each word
+# much as the one before. At 64 words the block does 33.7 times less. The price is memory: 2 · D numbers for each word
 # in each block, kept as long as the text is.
 #
 # **One trap.** A cached word needs its own position. Published loops that feed only the newest id often give it
