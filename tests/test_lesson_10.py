@@ -17,7 +17,7 @@ from helpers.figures import decoder_block as figures
 torch.set_num_threads(1)
 SEEDS = st.integers(0, 10_000)
 LENGTHS = st.integers(1, 7)
-EXACT = {torch.float32: 2e-6, torch.float64: 1e-12}
+EXACT = {torch.float32: 1e-5, torch.float64: 1e-12}  # float32: stacks of up to three blocks
 
 
 def random(seed, *shape, dtype=torch.float64):
@@ -71,12 +71,14 @@ def encoder_from_torch(mine, theirs):
         mine.get_submodule(name).load_state_dict(layer.state_dict())
 
 
-BLOCKS = {
-    "sizes": st.sampled_from([(4, 1), (6, 2), (12, 3), (16, 4)]),
-    "norm_first": st.booleans(),
-    "activation": st.sampled_from([F.relu, F.gelu]),
-    "dtype": st.sampled_from([torch.float32, torch.float64]),
-}
+BLOCKS = st.fixed_dictionaries(
+    {
+        "sizes": st.sampled_from([(4, 1), (6, 2), (12, 3), (16, 4)]),
+        "norm_first": st.booleans(),
+        "activation": st.sampled_from([F.relu, F.gelu]),
+        "dtype": st.sampled_from([torch.float32, torch.float64]),
+    }
+)
 
 
 def theirs_and_mine(layers, seed, sizes, norm_first, activation, dtype):
@@ -90,9 +92,9 @@ def theirs_and_mine(layers, seed, sizes, norm_first, activation, dtype):
     return theirs, mine
 
 
-@given(SEEDS, st.integers(1, 3), LENGTHS, LENGTHS, st.integers(1, 3), st.booleans(), **BLOCKS)
+@given(SEEDS, st.integers(1, 3), LENGTHS, LENGTHS, st.integers(1, 3), st.booleans(), BLOCKS)
 @settings(max_examples=40, deadline=None)
-def test_a_stack_of_decoder_blocks_is_torchs(seed, B, T_t, T_s, layers, padded, **options):
+def test_a_stack_of_decoder_blocks_is_torchs(seed, B, T_t, T_s, layers, padded, options):
     theirs, mine = theirs_and_mine(layers, seed, **options)
     D, dtype = options["sizes"][0], options["dtype"]
     y, memory = random(seed, B, T_t, D, dtype=dtype), random(seed + 1, B, T_s, D, dtype=dtype)
@@ -236,7 +238,9 @@ def every_sentence(step, bos, eos, max_len, V):
 def test_a_wide_beam_finds_the_best_of_all_sentences(seed, V, max_len, penalty):
     step = step_from_table(random(seed, 53, V))
     ids, score = lesson_10.beam_search(step, 0, V - 1, max_len, V**max_len, penalty)
-    finished = [(s / (len(w) - 1) ** penalty, w) for w, s in every_sentence(step, 0, V - 1, max_len, V) if w[-1] == V - 1]
+    finished = [
+        (s / (len(w) - 1) ** penalty, w) for w, s in every_sentence(step, 0, V - 1, max_len, V) if w[-1] == V - 1
+    ]
     best, words = max(finished)
     assert ids == words and score == pytest.approx(best, abs=1e-9)
 

@@ -111,9 +111,9 @@ def same(a, b, tolerances: dict) -> bool:
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(same(x, y, tolerances) for x, y in zip(a, b, strict=True))
     if isinstance(a, float):
-        if isinstance(a, Fixture) and isinstance(b, Fixture):
+        return a == b or bool(_close(torch.tensor(a).double(), torch.tensor(b).double(), tolerances[float]))
+    if isinstance(a, Fixture):
         return a.name == b.name and same(a.args, b.args, tolerances)
-    return a == b or bool(_close(torch.tensor(a).double(), torch.tensor(b).double(), tolerances[float]))
     return a == b
 
 

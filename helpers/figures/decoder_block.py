@@ -55,8 +55,8 @@ def teacher_forcing() -> Picture:
     pairs = ", ".join(f"{t}: reads {read}, says {say}" for t, (read, say) in enumerate(zip(reads, says, strict=True)))
     return Picture(
         figure,
-        f"Two rows of seven words, one shifted against the other. Place {pairs}. Each word to say hangs on the word below "
-        "it and on all to the left of that one, never on one to the right.",
+        f"Two rows of seven words, one shifted against the other. Place {pairs}. Each word to say hangs on the word "
+        "below it and on all to the left of that one, never on one to the right.",
         "Figure 10.1. Teacher forcing: each place sees the true words up to itself and has to say the next one.",
     )
 
@@ -71,7 +71,7 @@ def _adam(p, g, m, v, step, rate=8e-3):
 
 @functools.lru_cache(maxsize=1)
 def trained_twice(steps: int = 40, sentences: int = 40) -> dict[str, tuple[list[float], str]]:
-    """Loss curves of two small Transformers with the same start, and what each then writes for the course's sentence."""
+    """Loss curves of two small Transformers with the same start, and what each then writes for our sentence."""
     from helpers.translator import measures
     from helpers.translator.network import Transformer
 
@@ -101,12 +101,17 @@ def two_trainings() -> Picture:
     results = trained_twice()
     figure, ax = new_figure(7.6, 3.4)
     said = []
-    for (name, (curve, written)), color, ink in zip(
-        results.items(), (BLUE, ORANGE), (BLUE, ORANGE_INK), strict=True
-    ):
+    for (name, (curve, written)), color, ink in zip(results.items(), (BLUE, ORANGE), (BLUE, ORANGE_INK), strict=True):
         ax.plot(curve, color=color, lw=2)
         lift = 12 if name == "shifted" else -12  # the two ends lie close together
-        ax.annotate(f"{name}: {curve[-1]:.2f}", (len(curve), curve[-1]), (6, lift), textcoords="offset points", color=ink, va="center")
+        ax.annotate(
+            f"{name}: {curve[-1]:.2f}",
+            (len(curve), curve[-1]),
+            (6, lift),
+            textcoords="offset points",
+            color=ink,
+            va="center",
+        )
         said.append(f"{name}, loss {curve[0]:.1f} at the start and {curve[-1]:.2f} at the end, writes “{written}”")
     ax.set(xlabel="training step", ylabel="loss, nats a word", xlim=(0, len(curve) * 1.32), ylim=(-0.35, None))
     ax.set_xticks(range(0, len(curve) + 1, 10))
@@ -145,7 +150,8 @@ def cross_attention() -> Picture:
     ]
     return Picture(
         figure,
-        f"Cross-attention of the machine's last block, 7 places of the target by 5 source words. Most of each row: {', '.join(looks)}.",
+        "Cross-attention of the machine's last block, 7 places of the target by 5 source words. Most of each row: "
+        f"{', '.join(looks)}.",
         "Figure 10.3. Cross-attention in the trained machine: each place looks for the word that it has to say next.",
     )
 
@@ -190,10 +196,8 @@ class Beams:
                 x0, y0 = self.places[words[:-1]]
                 (self.lines[words],) = self.ax.plot([x0 + 0.3, x - 0.3], [y0, y], lw=1, color="#B0B0B0", zorder=0)
                 at = 0.62
-                self.ax.text(
-                    x0 + at * (x - x0), y0 + at * (y - y0) + 0.14, f"{SMALL[words[:-1]][words[-1]]:g}", fontsize=9.5, ha="center",
-                    bbox={"fc": "white", "ec": "none", "pad": 0.6},
-                )  # fmt: skip
+                spot, text = (x0 + at * (x - x0), y0 + at * (y - y0) + 0.14), f"{SMALL[words[:-1]][words[-1]]:g}"
+                self.ax.text(*spot, text, fontsize=9.5, ha="center", bbox={"fc": "white", "ec": "none", "pad": 0.6})
             box = FancyBboxPatch((x - 0.3, y - 0.24), 0.6, 0.48, boxstyle="round,pad=0,rounding_size=0.12", fc="white")
             self.boxes[words] = self.ax.add_patch(box)
             self.ax.text(x, y, words[-1], ha="center", va="center", fontsize=11)
@@ -253,7 +257,7 @@ def next_words() -> Picture:
     p, order = torch.softmax(first_word_logits(), dim=0).sort(descending=True)
     names = _names(order[:SHOWN])
     figure, ax = new_figure(8.0, 3.0)
-    ax.bar(range(SHOWN), p[:SHOWN], color=BLUE)
+    ax.bar(range(SHOWN), p[:SHOWN].tolist(), color=BLUE)
     ax.set_xticks(range(SHOWN), names, rotation=35, ha="right")
     ax.set_ylabel("probability")
     for i in range(SHOWN):
@@ -312,7 +316,7 @@ def cache_cells(length: int = 7) -> Picture:
     for ax, title, first in zip(axes, ("without a cache", "with a cache"), (0, length - 1), strict=True):
         done = torch.zeros(length, length)
         done[first:] = 1.0
-        ax.imshow(done.masked_fill(future, 0.0), cmap="Blues", vmin=0, vmax=1.6)
+        ax.imshow(done.masked_fill(future, 0.0).numpy(), cmap="Blues", vmin=0, vmax=1.6)
         hatch_cells(ax, future)
         for i in range(length):
             for j in range(i + 1):
@@ -329,9 +333,9 @@ def cache_cells(length: int = 7) -> Picture:
     full = length * (length + 1) // 2
     return Picture(
         figure,
-        f"Two triangles of {length} by {length} weights. To write the next word without a cache all {full} visible cells "
-        f"and all {length} rows are computed again; with a cache the last row alone, {length} cells.",
-        "Figure 10.7. What is computed (blue) to write the word after septembre. Dots: computed earlier, needed no more.",
+        f"Two triangles of {length} by {length} weights. To write the next word without a cache all {full} visible "
+        f"cells and all {length} rows are computed again; with a cache the last row alone, {length} cells.",
+        "Figure 10.7. What is computed (blue) to write the word after septembre. Dots: needed no more.",
     )
 
 
@@ -379,7 +383,10 @@ def cache_saving(attend) -> Picture:
     plain = [multiply_adds(T) for T in LENGTHS]
     cached = [multiply_adds(T, attend) for T in LENGTHS]
     figure, ax = new_figure(7.6, 3.8)
-    for counts, color, ink, name in ((plain, ORANGE, ORANGE_INK, "without a cache"), (cached, BLUE, BLUE, "with a cache")):
+    for counts, color, ink, name in (
+        (plain, ORANGE, ORANGE_INK, "without a cache"),
+        (cached, BLUE, BLUE, "with a cache"),
+    ):
         ax.plot(LENGTHS, [count / 1e6 for count in counts], "o-", color=color, lw=2)
         ax.text(LENGTHS[-1] * 1.08, counts[-1] / 1e6, name, color=ink, va="center", fontsize=10.5)
     for T, a, b in zip(LENGTHS, plain, cached, strict=True):

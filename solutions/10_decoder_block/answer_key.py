@@ -3,18 +3,7 @@
 import torch
 
 from helpers.checking.lessons.lesson_10 import step_from_table
-from helpers.checking.vocabulary import (
-    DTYPE,
-    GRADIENT,
-    LEADING,
-    VALUES,
-    Case,
-    Exercise,
-    Fixture,
-    Mistake,
-    Quiz,
-    tensor_cases,
-)
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, VALUES, Case, Exercise, Fixture, Mistake, Quiz
 
 FORBIDDEN = ("transformer",)
 INSTEAD = "build it from the attention and the feed-forward network of lessons 8 and 9."
@@ -179,10 +168,7 @@ decoder_block = Exercise(
             "memory_not_used",
             "the second attention looks at the target again",
             "Nothing of the source comes in. Which argument has not been used?",
-            (
-                "(self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y))",
-                "(y, memory, mask=memory_mask) -> (y)",
-            ),
+            ("(self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y))", "(y, memory, mask=memory_mask) -> (y)"),
         ),
         Mistake(
             "self_mask_ignored",
@@ -627,10 +613,7 @@ greedy_decode = Exercise(
             "torch.tensor([ids]) -> torch.tensor([ids[:1]])",
         ),
         Mistake(
-            "least_likely",
-            "the least likely word is taken",
-            "A large logit is a likely word.",
-            "argmax() -> argmin()",
+            "least_likely", "the least likely word is taken", "A large logit is a likely word.", "argmax() -> argmin()"
         ),
         Mistake(
             "largest_size",
@@ -961,8 +944,7 @@ attend_with_cache = Exercise(
             "mask_from_the_start",
             "the mask is aligned at the first key",
             "Token 5 is the first *new* one and has five keys behind it. How many does row 0 of your mask show?",
-            "causal_mask(q.shape[-2], k.shape[-2]).to(q.device) -> "
-            "torch.ones(q.shape[-2], k.shape[-2]).tril().bool()",
+            "causal_mask(q.shape[-2], k.shape[-2]).to(q.device) -> torch.ones(q.shape[-2], k.shape[-2]).tril().bool()",
         ),
         Mistake(
             "cache_not_read",
@@ -974,7 +956,10 @@ attend_with_cache = Exercise(
             "cache_holds_newest_only",
             "the cache forgets what it held before",
             "The second call is right, the third is not. What do you hand on?",
-            ("if cache is not None: -> new = (k, v,)\n    if cache is not None:", "return out, (k, v) -> return out, new"),
+            (
+                "if cache is not None: -> new = (k, v,)\n    if cache is not None:",
+                "return out, (k, v) -> return out, new",
+            ),
         ),
         Mistake(
             "new_keys_first",

@@ -213,7 +213,9 @@ class BlockWithKeywords(_Parts):
         residual = residual + x
         if not self.norm_first:
             residual = self.norm2(residual)
-        x = self.feed_forward.down(self.activation(self.feed_forward.up(self.norm3(residual) if self.norm_first else residual)))
+        x = self.feed_forward.down(
+            self.activation(self.feed_forward.up(self.norm3(residual) if self.norm_first else residual))
+        )
         return (residual + x if self.norm_first else self.norm3(residual + x)), cross
 
 
@@ -634,13 +636,7 @@ FORMS = {
         BlockFromScratch,
         BlockWithKeywords,
     ),
-    "fixed_loss": (
-        loss_by_torch,
-        loss_flat,
-        loss_of_all_but_the_last_row,
-        loss_by_shift_right,
-        loss_by_kept_words,
-    ),
+    "fixed_loss": (loss_by_torch, loss_flat, loss_of_all_but_the_last_row, loss_by_shift_right, loss_by_kept_words),
     "Transformer": (
         _Base,
         WithTargetPadding,
@@ -654,11 +650,5 @@ FORMS = {
     "greedy_decode": (greedy_while, greedy_tensor, greedy_recursive, greedy_softmax),
     "beam_search": (beam_by_tensors, beam_with_finished_inside, beam_cut_by_sum, beam_with_early_end),
     "filter_logits": (filter_by_rows, filter_by_rank, filter_as_published, filter_by_threshold, filter_ascending),
-    "attend_with_cache": (
-        cache_as_dict,
-        cache_in_one_tensor,
-        cache_of_pieces,
-        cache_row_by_row,
-        cache_as_object,
-    ),
+    "attend_with_cache": (cache_as_dict, cache_in_one_tensor, cache_of_pieces, cache_row_by_row, cache_as_object),
 }

@@ -149,7 +149,9 @@ def transformer_behavior(args, kwargs, output):
         return found
     base = logits[first]
     found["logits are finite"] = all(bool(x.isfinite().all()) for x in logits.values())
-    found["logits are no probabilities"] = not (bool((base >= 0).all()) and _gap(base.sum(-1), torch.ones(B, T_t)) <= SAME)
+    found["logits are no probabilities"] = not (
+        bool((base >= 0).all()) and _gap(base.sum(-1), torch.ones(B, T_t)) <= SAME
+    )
     found["forward is decode of encode"] = _gap(output["decoded"], base) <= SAME
     for name, words, rows, moves in COMPARISONS:
         if name in logits:
@@ -157,7 +159,9 @@ def transformer_behavior(args, kwargs, output):
             found[words] = gap >= MOVED if moves else gap <= SAME
     for name in (name for name in runs if name.startswith("alone ")):
         b, T = int(name.removeprefix("alone ")), runs[name][0].shape[1]
-        found[f"sentence {b}: the memory is the same without padding"] = _gap(memory[first][b, :T], memory[name][0]) <= SAME
+        found[f"sentence {b}: the memory is the same without padding"] = (
+            _gap(memory[first][b, :T], memory[name][0]) <= SAME
+        )
         found[f"sentence {b}: the logits are the same without padding"] = _gap(base[b], logits[name][0]) <= SAME
     return found | (_layers(init, output) if layers else {})
 
