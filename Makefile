@@ -1,27 +1,38 @@
-# make lab     environment, then JupyterLab on the course
-# make test    the checks, lessons and grader (under 12 minutes)
+# make lab       a learner's environment, then JupyterLab on the course
+# make quick     tests of the check and the lessons (under a minute)
+# make test      lint, the built files, the checks, lessons and grader (under 15 minutes)
 # make test-all  adds the browser and hostile suites and the mutation run
-# make grade   grades a sample class of thirty, end to end
+# make grade     grades a sample class of thirty, end to end
+# make lint      style and layout of the code
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 export OMP_NUM_THREADS ?= 1
 # Jupyter refuses to run as root, as in a container, unless it is told to.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+QUICK := tests/test_check.py tests/test_messages.py $(wildcard tests/test_lesson_*.py)
 
-.PHONY: lab test test-all test-more grade build check-built kill-rate lint
+.PHONY: lab quick test test-all test-more grade build check-built kill-rate lint
 
-.venv/ready: requirements.txt pyproject.toml
+.venv/learner: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "The course needs Python 3.11 or later; try: make PYTHON=python3.11 $(MAKECMDGOALS)")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.txt
-	$(BIN)/python -m pip install -q --disable-pip-version-check -e ".[author,grade,test]"
+	$(PIP) -r requirements.txt
 	@touch $@
 
-lab: .venv/ready
-	$(BIN)/jupyter lab $(AS_ROOT) $(LAB_FLAGS) notebooks/00_start_here/00_start_here.ipynb
+.venv/ready: .venv/learner pyproject.toml
+	$(PIP) -r requirements.txt -e ".[author,grade,test]"
+	@touch $@
+
+# A learner's window: without nbgrader's buttons, where it is installed.
+lab: .venv/learner
+	JUPYTER_CONFIG_PATH=$(CURDIR)/.jupyter $(BIN)/jupyter lab $(AS_ROOT) $(LAB_FLAGS) notebooks/00_start_here/00_start_here.ipynb
+
+quick: .venv/ready
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(QUICK)
 
 test: .venv/ready lint check-built
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not hostile"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not hostile and not slow"
 
 test-more: .venv/ready
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "browser or hostile"
@@ -43,3 +54,4 @@ kill-rate: .venv/ready
 
 lint: .venv/ready
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .

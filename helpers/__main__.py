@@ -14,6 +14,7 @@ COMMANDS = {
     "pack": ("helpers.authoring.pack", "write the learner edition as one zip"),
     "try": ("helpers.grading.try_answers", "judge loose answer files, without a notebook"),
     "grade": ("helpers.grading.grade", "grade the submissions of a lesson"),
+    "costs": ("helpers.authoring.costs", "measure what every known mistake costs in the translator"),
     "doctor": ("helpers.doctor", "look whether the course can run here, and say what to do where it cannot"),
 }
 

@@ -26,5 +26,5 @@ def at_work(*answers, sentence: str = SENTENCE, **named) -> None:
         from helpers.translator.stage import show_at_work
 
         show_at_work(answers, named, sentence, names)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         print(f"The translator could not show this: {type(error).__name__}: {error}")

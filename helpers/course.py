@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import tomllib
 from dataclasses import dataclass, field
@@ -10,9 +11,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-
-class CourseError(Exception):
-    """Something a person can mend. Its text is one or two sentences, and the command line prints just that."""
+from helpers.errors import CourseError
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,11 @@ def course() -> Course:
 
 
 def read(path: Path, root: Path) -> Course:
-    """The course that the file at `path` describes. CourseError names what is wrong with it."""
+    """The course that the file at `path` describes. CourseError names what is wrong with it.
+
+    COURSE_OWNER, COURSE_REPOSITORY and COURSE_TAG in the environment come before the file, so that a fork need not
+    change it.
+    """
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         lessons = tuple(
@@ -89,7 +92,8 @@ def read(path: Path, root: Path) -> Course:
             )
             for table in data.get("lesson", [])
         )
-        return Course(root, data["owner"], data["repository"], data["tag"], lessons)
+        home = {name: os.environ.get(f"COURSE_{name.upper()}", data[name]) for name in ("owner", "repository", "tag")}
+        return Course(root, home["owner"], home["repository"], home["tag"], lessons)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CourseError(f"{path} is not valid TOML: {error}.") from None
     except KeyError as error:

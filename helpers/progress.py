@@ -46,11 +46,20 @@ def progress() -> None:
         own = done.get(path.stem, {})
         solved = [key.name for key in keys if own.get(key.name, {}).get("passed")]
         still = [key.name for key in keys if key.name not in solved]
-        total = sum(key.points for key in keys if not key.bonus)
-        earned = sum(own.get(key.name, {}).get("points", 0) for key in keys)
+        points = _points(keys, own) if any(key.points for key in keys) else f"{len(solved)} of {len(keys)} done"
         bar = "█" * round(12 * len(solved) / max(len(keys), 1))
-        points = f"{earned:g} of {total:g} points" if total else f"{len(solved)} of {len(keys)} done"
         more = f" and {len(still) - 2} more" if len(still) > 2 else ""
         rest = f"open: {', '.join(still[:2])}{more}" if still else "all done"
-        lines.append(f"{path.stem:<22}{bar:·<12}  {points:<20}{rest}")
+        lines.append(f"{path.stem:<22}{bar:·<12}  {points:<24}{rest}")
     print("\n".join(lines) or "No lesson is built yet: run course build.")
+
+
+def _points(keys, own: dict) -> str:
+    """ "85 of 85 + 28 bonus": never more than there is."""
+
+    def earned(bonus: bool) -> float:
+        return sum(min(own.get(k.name, {}).get("points", 0), k.points) for k in keys if bool(k.bonus) is bonus)
+
+    total = sum(key.points for key in keys if not key.bonus)
+    extra = f" + {earned(True):g} bonus" if earned(True) else ""
+    return f"{earned(False):g} of {total:g}{extra}"

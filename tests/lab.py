@@ -62,7 +62,7 @@ def lab(folder: Path) -> Iterator[str]:
         "JUPYTER_CONFIG_DIR": str(settings),
         "JUPYTER_RUNTIME_DIR": str(settings / "runtime"),
         "COURSE_PROGRESS_FILE": str(settings / "progress.json"),
-        "PYTHONPATH": "",
+        "PYTHONPATH": str(folder),  # the copy, whatever this Python has installed
         "OMP_NUM_THREADS": "1",
     }
     command = [
@@ -120,7 +120,7 @@ def open_notebook(page: Page, url: str, path: str) -> None:
     )
 
 
-def run_all(page: Page, timeout: float = 180) -> list[dict]:
+def run_all(page: Page, timeout: float = 300) -> list[dict]:
     """Run every cell; the code cells with their outputs once the kernel is idle again."""
     page.evaluate(RUN_ALL)
     deadline = time.monotonic() + timeout
@@ -131,6 +131,36 @@ def run_all(page: Page, timeout: float = 180) -> list[dict]:
             return cells
         time.sleep(0.3)
     raise TimeoutError(f"the notebook was still running after {timeout} s")
+
+
+def choose_theme(page: Page, theme: str) -> None:
+    """Such as "JupyterLab Dark"."""
+    page.evaluate("t => window.jupyterapp.commands.execute('apputils:change-theme', {theme: t})", theme)
+    page.wait_for_timeout(800)
+
+
+def cell(page: Page, cell_id: str):
+    """The cell with this id, scrolled into view: the list of cells is windowed."""
+    index = page.evaluate(
+        "id => window.jupyterapp.shell.currentWidget.content.widgets.findIndex(w => w.model.sharedModel.id === id)",
+        cell_id,
+    )
+    page.evaluate("i => window.jupyterapp.shell.currentWidget.content.scrollToItem(i, 'center')", index)
+    found = page.locator(f'.jp-Cell[data-windowed-list-index="{index}"]')
+    found.locator("img").first.wait_for(timeout=20_000)
+    found.scroll_into_view_if_needed()
+    page.wait_for_timeout(300)
+    return found
+
+
+def wait_until(true, seconds: float) -> bool:
+    """Whether true() became so in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if true():
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def screenshots(page: Page, folder: Path, name: str, step: int = 900) -> list[Path]:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.authoring.badges import with_badges
 from helpers.authoring.blocks import blocks_source
 from helpers.authoring.build import build, out_of_date, strays
 from helpers.authoring.execute import run_notebook
@@ -550,7 +551,23 @@ def test_a_named_repository_gives_badge_and_clone(own):
     cells = read_lesson(*home_and_lesson(own)).notebook.cells
     page = f"https://colab.research.google.com/github/someone/somewhere/blob/v0.1.0/notebooks/{LESSON}/{LESSON}.ipynb"
     assert page in cells[0].source
+    assert f"https://mybinder.org/v2/gh/someone/somewhere/v0.1.0?labpath=notebooks%2F{LESSON}%2F" in cells[0].source
     assert "'https://github.com/someone/somewhere', 'v0.1.0')" in next(c.source for c in cells if c["id"] == "setup")
+
+
+def test_the_environment_names_a_repository_and_no_file_changes(own, monkeypatch):
+    before = (own / "course.toml").read_text()
+    monkeypatch.setenv("COURSE_OWNER", "someone")
+    monkeypatch.setenv("COURSE_REPOSITORY", "fork")
+    monkeypatch.setenv("COURSE_TAG", "v9")
+    home, lesson = home_and_lesson(own)
+    assert "/someone/fork/blob/v9/" in read_lesson(home, lesson).notebook.cells[0].source
+    marks = "<!-- badges: made by `course build` -->\nold\n<!-- end of badges -->"
+    assert "someone/fork" in with_badges(f"# Title\n{marks}\nText", home)
+    monkeypatch.delenv("COURSE_OWNER")
+    home, lesson = home_and_lesson(own)
+    assert "colab" not in with_badges(f"# Title\n{marks}\nText", home) and "old" not in with_badges(marks, home)
+    assert (own / "course.toml").read_text() == before
 
 
 @each_lesson

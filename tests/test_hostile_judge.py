@@ -285,7 +285,7 @@ def test_an_error_is_charged_once(judge):
     )
     result = judge.judge_cells(cells)
     assert scores(result) == full_scores(judge) | {"dot_scores": 0}
-    assert "reference in place of dot_scores" in result.verdicts["fixed_self_scores"].message
+    assert "a finished dot_scores in place of yours" in result.verdicts["fixed_self_scores"].message
 
 
 def test_a_wrong_answer_is_not_saved_by_the_reference(judge):

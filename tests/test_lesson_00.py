@@ -130,7 +130,7 @@ def test_nothing_in_this_lesson_is_graded():
         assert not cell["metadata"].get("nbgrader", {}).get("grade", False)
     checks = [c for c in notebook("solutions") if c["cell_type"] == "code" and c["source"][0].startswith("check(")]
     shown = "\n".join(map(text_of, checks))
-    assert len(checks) == 11 and "✓ pick_per_row" in shown
+    assert len(checks) == 12 and "✓ pick_per_row" in shown
     assert not re.search(r"\d of \d+ (bonus )?points", shown)
 
 
@@ -171,7 +171,7 @@ def test_explorers_redraw(monkeypatch):
         (shown[0], 1, (2, 4), "a + b raises RuntimeError"),
         (shown[1], 0, 1, "the two tables agree"),
     ):
-        controls, page = box.children
+        _, controls, page = box.children
         before = page.value
         controls.children[control].value = value
         assert page.value != before and words in page.value

@@ -72,7 +72,7 @@ def test_the_call_succeeds_whatever_the_verdicts(judged):
         ("loop", "project", False, "too_slow", "endless loop"),
         ("top_loop", "project", False, "raises", "process"),
         ("exits", "project", False, "raises", "process ended"),
-        ("leans_on_another", "fixed_self_scores", True, None, "reference in place of dot_scores"),
+        ("leans_on_another", "fixed_self_scores", True, None, "a finished dot_scores in place of yours"),
         ("checks_itself", "project", True, None, ""),
         ("quiz", "quiz_1", False, "wrong_type", "Answer with one of"),
         ("prints", "project", True, None, ""),

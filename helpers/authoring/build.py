@@ -9,10 +9,12 @@ from pathlib import Path
 
 import nbformat
 
+from helpers.authoring.badges import with_badges
 from helpers.authoring.blocks import blocks_path, blocks_source
 from helpers.authoring.execute import run_notebook
 from helpers.authoring.keys import key_path, keys_differ, make_keys, write_keys
 from helpers.authoring.release import student_notebook
+from helpers.authoring.template import check_captions, check_template
 from helpers.authoring.text import BuildError, read_lesson
 from helpers.blocks import defined_names
 from helpers.course import Course, CourseError, Lesson, course
@@ -47,6 +49,13 @@ def run(args: argparse.Namespace) -> int:
             print(error, file=sys.stderr)
         else:
             print(f"{lesson.name:<24} built in {time.perf_counter() - start:.1f} s", flush=True)
+    readme = home.root / "README.md"
+    if not args.lessons and readme.is_file():
+        text = with_badges(readme.read_text(encoding="utf-8"), home)
+        if not args.check:
+            _write(readme, text)
+        elif text != _read(readme):
+            stale.append("README.md")
     if args.check and not args.lessons:
         stale += strays(home)
     if stale:
@@ -60,32 +69,35 @@ def run(args: argparse.Namespace) -> int:
 def build(home: Course, lesson: Lesson, execute: bool = True) -> None:
     """Write the four built files of a lesson. BuildError where it cannot be built."""
     text = read_lesson(home, lesson)
+    check_template(text)
     blocks = blocks_source(text)
     _require_unique(home, lesson, blocks)
-    student = student_notebook(text.notebook, lesson.name)
     _write(blocks_path(home, lesson), blocks)
     keys = make_keys(home, text)
     if keys_differ(home, lesson, keys):
         write_keys(home, lesson, keys)
-    _write(student_path(home, lesson), student)
     path = solution_path(home, lesson)
     if execute:
         solution = run_notebook(home, text.notebook, path.parent, lesson.name)
+        check_captions(solution, lesson)
     else:
         solution = _with_stored_outputs(text.notebook, path)
     _write(path, nbformat.writes(solution) + "\n")
+    _write(student_path(home, lesson), student_notebook(solution, lesson.name))
 
 
 def out_of_date(home: Course, lesson: Lesson) -> list[str]:
     """The built files of a lesson that its text and answer key would change, as paths from the course's root."""
     text = read_lesson(home, lesson)
+    check_template(text)
     blocks = blocks_source(text)
     stale = []
     if _read(blocks_path(home, lesson)) != blocks:
         stale.append(blocks_path(home, lesson))  # the key cannot be compared: its references are these blocks
     elif keys_differ(home, lesson, make_keys(home, text)):
         stale.append(key_path(home, lesson))
-    if _read(student_path(home, lesson)) != student_notebook(text.notebook, lesson.name):
+    solution = _with_stored_outputs(text.notebook, solution_path(home, lesson))
+    if _read(student_path(home, lesson)) != student_notebook(solution, lesson.name):
         stale.append(student_path(home, lesson))
     stored = _stored_notebook(solution_path(home, lesson))
     if stored is None or _without_outputs(stored) != _without_outputs(text.notebook):

@@ -87,6 +87,9 @@ def _require_success(cell, course: Course, lesson: str) -> None:
                 f"Its first line is: {cell.source.splitlines()[0]}"
             )
         data = output.get("data", {})
+        if "nbgrader" in cell.metadata and data.get("text/plain", "").startswith("◐"):  # a quiz raises nothing
+            first = data["text/plain"].split("\n")[0]
+            raise BuildError(f"{lesson}: a check of the solution notebook is not passed: {first}")
         if "image/png" in data or re.search(r"<img(?![^>]*\balt=\"[^\"]+\")", data.get("text/html", "")):
             raise BuildError(f"{lesson}: cell {cell['id']} shows a figure without alt text. Use Picture(figure, alt).")
         text = str(output)

@@ -1,12 +1,17 @@
-"""The learner's notebook, made by nbgrader's own release preprocessors; nbgrader_config.py takes its settings here."""
+"""The learner's notebook, made by nbgrader's own release preprocessors; nbgrader_config.py takes its settings here.
+
+It keeps the pictures that need no answer, so that it is worth looking at before it is run.
+"""
 
 from __future__ import annotations
 
+import ast
+import copy
 import re
 
 from nbconvert.exporters import NotebookExporter
 from nbgrader.converters import GenerateAssignment
-from nbgrader.preprocessors import ClearSolutions, SaveCells
+from nbgrader.preprocessors import ClearOutput, ClearSolutions, SaveCells
 from traitlets.config import Config
 
 from helpers.authoring.text import BuildError
@@ -24,6 +29,63 @@ class ClearAnswers(ClearSolutions):
         return replaced
 
 
+KEPT = 680_000  # bytes of outputs: a learner's notebook stays under 800 kB
+LIVE = {"check", "progress", "at_work", "or_given"}  # what shows a learner's own work
+
+
+class ClearOutputs(ClearOutput):
+    """nbgrader's ClearOutput, except that figures which come from given numbers stay, in the notebook's order."""
+
+    def preprocess(self, nb, resources):
+        self.kept, room = set(), KEPT
+        for index in given_figures(nb):
+            room -= len(str(nb.cells[index].outputs))
+            if room >= 0:
+                self.kept.add(index)
+        return super().preprocess(nb, resources)
+
+    def preprocess_cell(self, cell, resources, cell_index):
+        if cell_index not in self.kept:
+            return super().preprocess_cell(cell, resources, cell_index)
+        cell.execution_count = None
+        for output in cell.outputs:
+            if output.output_type == "execute_result":
+                output.execution_count = None
+        return cell, resources
+
+
+def given_figures(notebook) -> list[int]:
+    """Indices of the cells that show a picture and rest on no answer: directly, by a variable, or as an explorer."""
+    own, found = set(LIVE), []
+    for index, cell in enumerate(notebook.cells):
+        if cell.cell_type != "code":
+            continue
+        try:
+            tree = ast.parse(cell.source)
+        except SyntaxError:  # a magic; its outputs are nothing to keep
+            continue
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        explorers = {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("helpers.explore")
+            for alias in node.names
+        }
+        own |= explorers
+        answer = cell.metadata.get("nbgrader", {})
+        if answer.get("solution"):
+            own.add(answer["grade_id"])
+        if answer or names & own or explorers:
+            # What such a cell makes or changes rests on an answer as well.
+            own |= {
+                node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            }
+            own |= {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+        elif any("<img " in str(output.get("data", {}).get("text/html", "")) for output in cell.get("outputs", [])):
+            found.append(index)
+    return found
+
+
 def configure(config: Config) -> None:
     """Put the release settings into nbgrader's configuration."""
     config.GenerateAssignment.preprocessors = _preprocessors()
@@ -35,11 +97,15 @@ def configure(config: Config) -> None:
 
 def _preprocessors() -> list[type]:
     steps = GenerateAssignment.class_traits()["preprocessors"].default()
-    return [ClearAnswers if step is ClearSolutions else step for step in steps]
+    ours = {ClearSolutions: ClearAnswers, ClearOutput: ClearOutputs}
+    return [ours.get(step, step) for step in steps]
 
 
 def student_notebook(notebook, lesson: str) -> str:
-    """The text of the learner's .ipynb: what `nbgrader generate_assignment` makes, without its gradebook."""
+    """The text of the learner's .ipynb: what `nbgrader generate_assignment` makes, without its gradebook.
+
+    notebook: the solution notebook, executed.
+    """
     config = Config()
     configure(config)
     config.Exporter.default_preprocessors = []
@@ -48,7 +114,7 @@ def student_notebook(notebook, lesson: str) -> str:
         if step is not SaveCells:  # it writes to the gradebook and leaves the notebook as it is
             exporter.register_preprocessor(step)
     try:
-        text, _ = exporter.from_notebook_node(notebook, resources={"unique_key": lesson})
+        text, _ = exporter.from_notebook_node(copy.deepcopy(notebook), resources={"unique_key": lesson})
     except RuntimeError as error:
         raise BuildError(f"nbgrader could not release {lesson}: {error}.") from None
     return text

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import jupytext
 from nbformat.v4 import new_markdown_cell, new_notebook
 
+from helpers.authoring.badges import badges
 from helpers.authoring.setup_cell import set_up_source
 from helpers.blocks import defined_names
 from helpers.course import Course, CourseError, Lesson
@@ -71,7 +72,7 @@ def read_lesson(course: Course, lesson: Lesson) -> LessonText:
         cell.metadata.pop("lines_to_next_cell", None)
         _expand(cell, text, course, where)
     if course.url:
-        _add_badge(cells, course, lesson)
+        cells.insert(0, new_markdown_cell(badges(course, lesson)))
     _name_cells(cells, where)
     _check_rules(text, where)
     return text
@@ -131,13 +132,6 @@ def _nbgrader(grade_id: str, grade=False, locked=False, solution=False, **points
 def _once(name: str, seen, where: str, what: str) -> None:
     if name in seen:
         raise BuildError(f"{where}: {name} has two {what}s. Keep one of them.")
-
-
-def _add_badge(cells: list, course: Course, lesson: Lesson) -> None:
-    page = f"{course.owner}/{course.repository}/blob/{course.tag}/notebooks/{lesson.name}/{lesson.name}.ipynb"
-    image = "https://colab.research.google.com/assets/colab-badge.svg"
-    badge = f"[![Open in Colab]({image})](https://colab.research.google.com/github/{page})"
-    cells.insert(0, new_markdown_cell(badge))
 
 
 def _length(source: str) -> int:

@@ -1,9 +1,12 @@
 # Made by `course build` from solutions/08_multi_head/08_multi_head.py; never edited here.
 """The finished pieces of lesson 08: Multi-head attention: several looks at once."""
 
-from helpers.blocks import attention
+import copy
+
 from torch import nn
 import torch
+
+from helpers.blocks import attention
 
 
 def split_heads(x, num_heads):
@@ -27,12 +30,9 @@ def merge_heads(x):
 
 
 class MultiHeadAttention(nn.Module):
-    """Multi-head attention, section 3.2.2 of Vaswani et al. (2017), with biases.
-
-    d_model, num_heads: int; ValueError if num_heads does not divide d_model.
-    forward(query (B, T_q, D), key (B, T_k, D) or None, value (B, T_k, D) or None, mask None or bool that broadcasts
-    to (B, H, T_q, T_k), True = may attend) -> (out (B, T_q, D), weights (B, H, T_q, T_k)), same dtype.
-    Without a key the query is the key; without a value the key is the value.
+    """Multi-head attention, section 3.2.2 of Vaswani et al. (2017); ValueError if num_heads does not divide d_model.
+    query (B, T_q, D), key and value (B, T_k, D), mask bool that broadcasts to (B, H, T_q, T_k), True = may attend
+    -> (out (B, T_q, D), weights (B, H, T_q, T_k)), same dtype.
     """
 
     def __init__(self, d_model, num_heads):
@@ -40,10 +40,7 @@ class MultiHeadAttention(nn.Module):
         if d_model % num_heads:
             raise ValueError(f"{d_model} channels do not divide among {num_heads} heads")
         self.num_heads = num_heads
-        self.W_q = nn.Linear(d_model, d_model)
-        self.W_k = nn.Linear(d_model, d_model)
-        self.W_v = nn.Linear(d_model, d_model)
-        self.W_o = nn.Linear(d_model, d_model)
+        self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(d_model, d_model) for _ in range(4))
 
     def forward(self, query, key=None, value=None, mask=None):
         key = query if key is None else key  # (B, T_k, D)
@@ -53,3 +50,64 @@ class MultiHeadAttention(nn.Module):
         V = split_heads(self.W_v(value), self.num_heads)  # (B, H, T_k, D/H)
         heads, weights = attention(Q, K, V, mask)  # (B, H, T_q, D/H), (B, H, T_q, T_k)
         return self.W_o(merge_heads(heads)), weights  # (B, T_q, D)
+
+
+def load_from_torch(mine, theirs):
+    """Copy the numbers of an nn.MultiheadAttention into a MultiHeadAttention of the same size, in place.
+
+    theirs: batch_first=True, with biases, no dropout. The two share no memory afterwards.
+    """
+    layers = (mine.W_q, mine.W_k, mine.W_v, mine.W_o)
+    weights = (*theirs.in_proj_weight.chunk(3), theirs.out_proj.weight)  # four of (D, D)
+    biases = (*theirs.in_proj_bias.chunk(3), theirs.out_proj.bias)  # four of (D,)
+    with torch.no_grad():
+        for layer, weight, bias in zip(layers, weights, biases, strict=True):
+            layer.weight.copy_(weight)
+            layer.bias.copy_(bias)
+
+
+def attention_parameters(d_model, num_heads):
+    """The number of parameters of MultiHeadAttention(d_model, num_heads), as a Python int."""
+    return 4 * (d_model * d_model + d_model)
+
+
+def fixed_heads(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
+    """Multi-head self-attention from its four matrices, without biases.
+
+    x (B, T, D), W_q, W_k, W_v, W_o (D, D), float32 or float64; num_heads: int that divides D;
+    mask None or bool that broadcasts to (B, H, T, T), True = may attend -> (B, T, D), same dtype.
+    """
+    Q = split_heads(x @ W_q.T, num_heads)  # (B, H, T, D/H)
+    K = split_heads(x @ W_k.T, num_heads)  # (B, H, T, D/H)
+    V = split_heads(x @ W_v.T, num_heads)  # (B, H, T, D/H)
+    heads, _ = attention(Q, K, V, mask)  # (B, H, T, D/H)
+    return merge_heads(heads) @ W_o.T  # (B, T, D)
+
+
+def head_importance(mha, x):
+    """How far the output of mha(x) moves without each head: Frobenius norms.
+
+    mha: MultiHeadAttention; x (B, T, D) -> (H,), dtype of x. No gradient is asked for; mha is left as it was.
+    """
+    d_head = x.shape[-1] // mha.num_heads
+    changes = []
+    with torch.no_grad():
+        out = mha(x)[0]  # (B, T, D)
+        for h in range(mha.num_heads):
+            own = slice(h * d_head, (h + 1) * d_head)
+            without = copy.deepcopy(mha)
+            without.W_o.weight[:, own] = 0  # (D, D/H): what W_o makes of this head
+            changes.append((out - without(x)[0]).norm())
+    return torch.stack(changes)  # (H,)
+
+
+def grouped_query_attention(Q, K, V, mask=None):
+    """Attention in which H/G neighboring query heads share one head of keys and values (Ainslie et al., 2023).
+
+    Q (B, H, T_q, d_k), K and V (B, G, T_k, d_k), H divisible by G, float32 or float64;
+    mask None or bool that broadcasts to (B, H, T_q, T_k) -> (B, H, T_q, d_k), same dtype.
+    """
+    group = Q.shape[1] // K.shape[1]  # H/G
+    K = K.repeat_interleave(group, dim=1)  # (B, H, T_k, d_k)
+    V = V.repeat_interleave(group, dim=1)  # (B, H, T_k, d_k)
+    return attention(Q, K, V, mask)[0]  # (B, H, T_q, d_k)

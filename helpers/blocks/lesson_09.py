@@ -1,10 +1,11 @@
 # Made by `course build` from solutions/09_encoder_block/09_encoder_block.py; never edited here.
-"""The finished pieces of lesson 09: The encoder block."""
+"""The finished pieces of lesson 09: The encoder block: attention is half of it."""
 
-from helpers.blocks import MultiHeadAttention
 from torch import nn
 from torch.nn import functional as F
 import torch
+
+from helpers.blocks import MultiHeadAttention
 
 
 def layer_norm(x, gamma, beta, eps=1e-5):
@@ -21,7 +22,6 @@ def layer_norm(x, gamma, beta, eps=1e-5):
 class FeedForward(nn.Module):
     """The position-wise network, eq. 2 of Vaswani et al. (2017): up, activation, down, for every token alone.
 
-    d_model, d_ff: int; activation: a function of tensors.
     forward(x (B, T, d_model)) -> (B, T, d_model), same dtype.
     """
 
@@ -57,6 +57,17 @@ class EncoderBlock(nn.Module):
         return self.add_and_norm(x, self.norm2, self.feed_forward)  # (B, T, D)
 
 
+def fixed_block(x, attention, feed_forward, norm1, norm2, mask=None):
+    """A pre-norm block (Xiong et al. 2020) from its four parts.
+
+    x (B, T, D), float32 or float64; attention(x, mask=mask) -> (out (B, T, D), weights); feed_forward, norm1 and
+    norm2 take (B, T, D) to (B, T, D); mask None or bool -> (B, T, D), same dtype.
+    """
+    out, _ = attention(norm1(x), mask=mask)  # (B, T, D)
+    x = x + out  # (B, T, D)
+    return x + feed_forward(norm2(x))  # (B, T, D)
+
+
 class Encoder(nn.Module):
     """Word vectors plus learned positions, then a stack of encoder blocks. `options` go to every block.
 
@@ -78,19 +89,11 @@ class Encoder(nn.Module):
         return x  # (B, T, D)
 
 
-def fixed_block(x, attention, feed_forward, norm1, norm2, mask=None):
-    """A pre-norm block (Xiong et al. 2020) from its four parts.
-
-    x (B, T, D), float32 or float64; attention(x, mask=mask) -> (out (B, T, D), weights); feed_forward, norm1 and
-    norm2 take (B, T, D) to (B, T, D); mask None or bool -> (B, T, D), same dtype.
-    """
-    out, _ = attention(norm1(x), mask=mask)  # (B, T, D)
-    x = x + out  # (B, T, D)
-    return x + feed_forward(norm2(x))  # (B, T, D)
-
-
 def block_multiply_adds(T, d_model, d_ff):
-    """Multiply-adds in the matrix products of one encoder block, for one sequence of T tokens. T, d_model, d_ff: int."""
+    """Multiply-adds in the matrix products of one encoder block, for one sequence of T tokens.
+
+    T, d_model, d_ff: int -> int.
+    """
     projections = 4 * T * d_model**2  # W_q, W_k, W_v, W_o
     attention = 2 * T**2 * d_model  # scores, and weights times values
     feed_forward = 2 * T * d_model * d_ff  # up, down

@@ -1,27 +1,31 @@
-"""What to say of a wrong answer that is no known mistake: plain sentences, never the solution."""
+"""What to say of a wrong answer: plain sentences about what was seen, never the solution."""
 
 from __future__ import annotations
+
+import inspect
 
 import torch
 
 from helpers.checking.codec import Odd
 from helpers.checking.compare import wrong_entries
-from helpers.checking.vocabulary import LEADING, Case
+from helpers.checking.fixtures import FIXTURES
+from helpers.checking.vocabulary import DTYPE, GRADIENT, UNCHANGED, VALUES, Case, Fixture
 
-NUMBER = {1: "one", 2: "two", 3: "three", 4: "four"}
+MOST_WRITTEN = 8  # numbers of a tensor that is written out
+MOST_TEXT = 120  # characters of a string, list or dictionary
+ALWAYS_CALLED = ("raises", "too_slow", "no_error", "no_name", "wrong_type")  # the call belongs to what is said
+PLAIN_PARTS = (VALUES, DTYPE, GRADIENT, UNCHANGED)
 
 
 def text(problem, key) -> str:
-    """One to three lines on a problem."""
-    body = _BY_KIND[problem.kind](problem, key)
-    if problem.kind in ("raises", "too_slow", "no_error", "no_name"):
-        body += f"\n  with {call_text(key, problem.case)}"
-    return body
+    """What was seen on a problem's case, a line for each fact: expected, yours, the call."""
+    lines = _BY_KIND[problem.kind](problem, key).split("\n")
+    if problem.kind in ALWAYS_CALLED or problem.part not in PLAIN_PARTS or _says_something(problem.case):
+        lines += called(key, problem.case)
+    return "\n".join(lines)
 
 
-def short(problem, key) -> str:
-    """The same in one line, for the list of parts."""
-    return _BY_KIND[problem.kind](problem, key).split("\n")[0]
+short = text
 
 
 def forbidden_text(name: str, key) -> str:
@@ -30,16 +34,58 @@ def forbidden_text(name: str, key) -> str:
     return f"{name} is the answer to this exercise; {key.instead}"
 
 
+def called(key, case: Case) -> list[str]:
+    """The call that failed, and what the functions among its arguments do."""
+    lines = [f"with {call_text(key, case)}"]
+    for item in dict.fromkeys(_fixtures((case.args, case.kwargs))):
+        words = inspect.getdoc(FIXTURES[item.name]) if _known(item) else ""
+        if words and not case.note:
+            first = words.splitlines()[0].rstrip(".")
+            lines.append(f"where {item.name} is {first[0].lower()}{first[1:]}")
+    return lines
+
+
 def call_text(key, case: Case) -> str:
-    """The call as a learner would write it, with tensors as their shapes."""
+    """The call as a learner would write it: small inputs written out, large tensors by dtype and shape."""
     if case.note:
         return case.note
+    init, args, kwargs = None, case.args, case.kwargs
     if case.via == "module":
         init, _, args, kwargs = case.args
-        inner = ", ".join([*map(_brief, args), *(f"{name}={_brief(value)}" for name, value in kwargs.items())])
-        return f"{key.name}({', '.join(map(_brief, init))})({inner})"
-    inner = ", ".join([*map(_brief, case.args), *(f"{name}={_brief(value)}" for name, value in case.kwargs.items())])
-    return f"{key.name}({inner})"
+    elif case.via and args and isinstance(args[0], tuple):  # a scenario that only builds the module
+        init, args = args[0], None
+    made = key.name if init is None else f"{key.name}({', '.join(map(written, init))})"
+    if args is None:
+        return made
+    inner = [*map(written, args), *(f"{name}={written(value)}" for name, value in kwargs.items())]
+    return f"{made}({', '.join(inner)})"
+
+
+def _says_something(case: Case) -> bool:
+    """Whether the call shows more than the shapes of large tensors."""
+    if case.note:
+        return True
+    inputs = (case.args[0], *case.args[2:]) if case.via == "module" else (case.args, case.kwargs)
+    return any(not isinstance(leaf, torch.Tensor) or leaf.numel() <= MOST_WRITTEN for leaf in _leaves(inputs))
+
+
+def _leaves(tree) -> list:
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if isinstance(tree, (list, tuple)):
+        return [leaf for item in tree for leaf in _leaves(item)]
+    return [tree]
+
+
+def _fixtures(tree) -> list[Fixture]:
+    return [leaf for leaf in _leaves(tree) if isinstance(leaf, Fixture)]
+
+
+def _known(item: Fixture) -> bool:
+    try:
+        return FIXTURES[item.name] is not None
+    except KeyError:
+        return False
 
 
 def leaf_name(key, case: Case, number: int) -> str:
@@ -72,24 +118,60 @@ def _floats(tree) -> int:
     return sum(map(_floats, tree)) if isinstance(tree, (list, tuple)) else 0
 
 
-def _brief(value) -> str:
+def written(value) -> str:
+    """A value as a learner would write it, where it is small enough to be read; else what it is."""
     if isinstance(value, torch.Tensor):
-        if value.numel() <= 4 and value.dim() <= 1 and not value.is_floating_point():
-            return f"torch.tensor({value.tolist()})"
-        return f"<{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}>"
+        return _tensor(value)
     if isinstance(value, str):
-        return f'"{value}"' if len(value) <= 60 else f'"{value[:57]}…"'
+        whole = '"' + value.replace("\n", "\\n") + '"'
+        return whole if len(value) <= MOST_TEXT else f'{whole[: MOST_TEXT - 3]}…"'
     if isinstance(value, (list, tuple, dict)):
         whole = _nested(value)
-        return whole if len(whole) <= 80 else f"{whole[:77]}…"
-    return f"<{value.name}>" if hasattr(value, "name") else repr(value)
+        return whole if len(whole) <= MOST_TEXT else f"{whole[: MOST_TEXT - 1]}…"
+    if isinstance(value, Fixture):
+        return _fixture(value)
+    if isinstance(value, Odd):
+        return f"{_a(value.type_name)} {value.text}".rstrip()
+    return repr(value)
+
+
+def _tensor(value: torch.Tensor) -> str:
+    dtype = str(value.dtype).removeprefix("torch.")
+    if value.numel() > MOST_WRITTEN or not value.numel():
+        return f"<{dtype} {tuple(value.shape)}>"
+    usual = value.dtype in (torch.float32, torch.int64, torch.bool)
+    return f"torch.tensor({_numbers(value.tolist())}{'' if usual else f', dtype=torch.{dtype}'})"
+
+
+def _numbers(tree) -> str:
+    if isinstance(tree, list):
+        return f"[{', '.join(map(_numbers, tree))}]"
+    if not isinstance(tree, float):
+        return str(tree)
+    short = f"{tree:.4g}"
+    return short + "." if short.lstrip("-").isdigit() else short
 
 
 def _nested(value) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_brief(k)}: {_brief(v)}" for k, v in value.items()) + "}"
-    inner = ", ".join(map(_brief, value))
+        return "{" + ", ".join(f"{written(k)}: {written(v)}" for k, v in value.items()) + "}"
+    inner = ", ".join(map(written, value))
     return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
+
+
+def _fixture(item: Fixture) -> str:
+    try:
+        names = list(inspect.signature(FIXTURES[item.name]).parameters.values())
+    except (KeyError, ValueError):
+        names = []
+    if len(names) < len(item.args) or any(name.kind is name.VAR_POSITIONAL for name in names):
+        return f"{item.name}({', '.join(map(written, item.args))})"
+    pairs = zip(names, item.args, strict=False)
+    return f"{item.name}({', '.join(f'{name.name}={written(value)}' for name, value in pairs)})"
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 def _not_answered(problem, key) -> str:
@@ -103,8 +185,15 @@ def _raises(problem, key) -> str:
     if len(body) > 200:
         body = body[:199] + "…"
     if error.line:
-        body += f"\n  in line {error.lineno}:   {error.line[:90]}"
+        body += f"\nin {_helper(error, key)}line {error.lineno}: {error.line[:90]}"
     return body
+
+
+def _helper(error, key) -> str:
+    """ "your helper weights_of, " where the line stands in a function other than the answer itself."""
+    name = getattr(error, "function", "").split("<locals>.")[-1]
+    own = name == key.name or name.startswith(f"{key.name}.") or "<" in name
+    return "" if own or not name else f"your helper {name}, "
 
 
 def _wrong_type(problem, key) -> str:
@@ -120,52 +209,71 @@ def _wrong_type(problem, key) -> str:
 
 def _type_words(value) -> str:
     if isinstance(value, Odd):
-        return f"a {value.type_name} {value.text}".rstrip()
+        return f"{_a(value.type_name)} {value.text}".rstrip()
     if isinstance(value, torch.Tensor):
-        return f"a tensor of shape {tuple(value.shape)}"
+        return f"a tensor of shape {tuple(value.shape)}" if value.dim() else "a tensor with a single number, shape ()"
     if isinstance(value, (list, tuple)):
-        return f"a {type(value).__name__} of {len(value)}"
-    names = {bool: "True or False (bool)", int: "a Python int", float: "a Python float", str: "a string"}
-    return names.get(type(value), f"a {type(value).__name__}")
+        return f"{_a(type(value).__name__)} of {len(value)}"
+    names = {bool: "a bool", int: "a Python int", float: "a Python float", str: "a string"}
+    words = names.get(type(value), _a(type(value).__name__))
+    return f"{words}, {written(value)}" if isinstance(value, (bool, int, float, str)) else words
 
 
 def _place(path) -> str:
-    return "" if not path else " at " + "".join(f"[{item!r}]" for item in path)
+    return "" if not path else " at " + "".join(f"[{written(item)}]" for item in path)
+
+
+def _property(problem) -> str:
+    """The name of the property that failed, where a view or scenario names several; else the empty string."""
+    path = problem.difference.path
+    named = (problem.case.view or problem.case.via) and path and isinstance(path[-1], str)
+    return path[-1] if named else ""
 
 
 def _wrong_shape(problem, key) -> str:
     diff = problem.difference
     if not isinstance(diff.expected, torch.Tensor):
-        return f"expected {len(diff.expected)} entries{_place(diff.path)}, yours has {len(diff.actual)}"
+        want, got = (f"{len(x)} {'entry' if len(x) == 1 else 'entries'}: {written(x)}" for x in _two(diff))
+        return f"expected {want}{_place(diff.path)}\nyours    {got}"
     want, got = tuple(diff.expected.shape), tuple(diff.actual.shape)
-    words = _axes_words(want, key.axes) if problem.part != LEADING or len(want) <= 2 else ""
-    lines = f"expected shape {want}{words}\nyours    shape {got}"
-    return lines if not diff.path else f"{lines}\n(output {_place(diff.path).strip()})"
+    lines = f"expected shape {want}{_axes_words(want, key.axes)}\nyours    shape {got}"
+    return lines if not diff.path else f"{_property(problem) or 'output' + _place(diff.path)}:\n{lines}"
+
+
+def _two(diff):
+    return diff.expected, diff.actual
 
 
 def _axes_words(shape, axes) -> str:
     if len(axes) != 2 or len(shape) < 2:
         return ""
     rows, columns = shape[-2:]
-    return f": one row for each {_count(rows, axes[0])}, one column for each {_count(columns, axes[1])}"
+    return f": one row for {_count(rows, axes[0])}, one column for {_count(columns, axes[1])}"
 
 
 def _count(number: int, noun: str) -> str:
-    """'of the 5 queries'; a noun of several words stays as it is: 'score j (5)'."""
-    if number == 1 or " " in noun:
-        return f"{noun} ({number})"
-    return f"of the {number} {noun[:-1] + 'ies' if noun.endswith('ry') else noun + 's'}"
+    """'each of the 5 queries'; a noun of several words stays as it is: 'each score j (5)'."""
+    if number == 1:
+        return f"the one {noun}"
+    if " " in noun:
+        return f"each {noun} ({number})"
+    return f"each of the {number} {noun[:-1] + 'ies' if noun.endswith('ry') else noun + 's'}"
 
 
 def _nan(problem, key) -> str:
     diff = problem.difference
     if problem.where:
         return f"the gradient at {problem.where} is nan"
-    if isinstance(diff.actual, torch.Tensor) and diff.actual.dim():
-        bad = diff.actual.isnan().nonzero()[0].tolist()
-        want = diff.expected[tuple(bad)].item()
-        return f"expected no nan, got nan at {bad} (expected {_number(want)} there)"
-    return "expected a number, got nan"
+    want, got = diff.expected, diff.actual
+    if not isinstance(got, torch.Tensor) or not got.dim():
+        number = want.item() if isinstance(want, torch.Tensor) else want
+        return f"expected {_number(number)}, yours is nan"
+    bad = got.isnan() & ~want.isnan()
+    where = bad.nonzero()[0].tolist()
+    if got.dim() >= 2 and not want[tuple(where[:-1])].any():
+        return f"expected all zeros in {place_words(where[:-1], key.axes, 'row', got.dim())}, got nan there"
+    share = f"{int(bad.sum())} of {bad.numel()} numbers are nan"
+    return f"{share}; {place_words(where, key.axes)}: expected {_number(want[tuple(where)].item())}, got nan"
 
 
 def _input_changed(problem, key) -> str:
@@ -187,73 +295,188 @@ def _detached(problem, key) -> str:
 
 
 def _too_slow(problem, key) -> str:
-    return f"no answer after {key.facts.time_limit:g} seconds; is there an endless loop?"
+    limit = f"{key.facts.time_limit:g} {'second' if key.facts.time_limit == 1 else 'seconds'}"
+    return f"no answer after {limit}; is there an endless loop?"
 
 
 def _no_error(problem, key) -> str:
-    return f"expected a {problem.case.raises.error}, but your code returned a value"
+    returned = "" if problem.seen.output is None else f": {written(problem.seen.output)}"
+    return f"expected {_a(problem.case.raises.error)}, but your code returned a value{returned}"
 
 
 def _no_name(problem, key) -> str:
-    return f"the {problem.case.raises.error} should name {problem.case.raises.names!r}"
+    said = problem.seen.error.message.splitlines()[0] if problem.seen.error.message else "(no message)"
+    return f"the {problem.case.raises.error} should name {problem.case.raises.names!r}\nyours says: {said[:120]}"
 
 
 def _gradient(problem, key) -> str:
-    return f"the output is right, but the gradient at {problem.where} is not"
+    line = f"the output is right, but the gradient at {problem.where} is not"
+    diff = problem.difference
+    if diff is None or not isinstance(diff.expected, torch.Tensor) or diff.kind != "value":
+        return line
+    return f"{line}\n{_largest(diff.expected, diff.actual, None, ())}"
 
 
 def _value(problem, key) -> str:
     diff = problem.difference
     want, got = diff.expected, diff.actual
-    if not isinstance(want, torch.Tensor):
-        if isinstance(want, bool) and diff.path:
-            return f"not so: {diff.path[-1]}"
-        return f"expected {_brief(want)}{_place(diff.path)}, got {_brief(got)}"
-    return _by_values(want, got, problem) or _first_wrong(want, got, problem.case.tolerance)
+    name = _property(problem)
+    if isinstance(want, torch.Tensor):
+        axes = () if name or diff.path else key.axes
+        seen = _by_values(want, got, axes, problem.case.tolerance)
+        lines = [seen] if seen else []
+        if not seen.startswith(("each row", "right but")):
+            lines.append(_largest(want, got, problem.case.tolerance, axes))
+        if diff.path:
+            lines[0] = f"{name or 'output' + _place(diff.path)}: {lines[0]}"
+        return "\n".join(lines)
+    if name and isinstance(want, bool):
+        return f"this should {'hold and does not' if want else 'not hold, but does'}: {name}"
+    if name and isinstance(want, str):
+        return f"expected: {name} {want}\nyours:    {name} {got}"
+    if isinstance(want, dict) and isinstance(got, dict):
+        return _keys_differ(want, got) + _place(diff.path)
+    a, b = two_numbers(want, got) if isinstance(want, float) else (written(want), written(got))
+    return f"expected {a}{_place(diff.path)}\nyours    {b}"
 
 
-def _first_wrong(want, got, tolerance) -> str:
+def _keys_differ(want: dict, got: dict) -> str:
+    """Which keys a dictionary lacks and which it should not have."""
+    missing = [written(key) for key in want if key not in got]
+    extra = [written(key) for key in got if key not in want]
+    said = [
+        f"{words} {', '.join(keys[:4])}{' …' if len(keys) > 4 else ''}"
+        for words, keys in (("your dictionary lacks", missing), ("it should not have", extra))
+        if keys
+    ]
+    return "; ".join(said).replace("it should", "your dictionary should", 0 if missing else 1)
+
+
+def place_words(place: list[int], axes: tuple[str, ...] = (), last: str = "", dims: int | None = None) -> str:
+    """Where an entry stands: "item [0, 1], row 2 (query 2), column 5 (key 5)"; counted from 0, as in Python.
+
+    last: "row" where `place` leaves out the columns of a tensor of `dims` dimensions.
+    """
+    dims = len(place) if dims is None else dims
+    if dims == 1:
+        noun = f" ({axes[-1]} {place[0]})" if axes and " " not in axes[-1] else ""
+        return f"entry {place[0]}{noun}"
+    words = []
+    if dims > 2:
+        front = place[: dims - 2]
+        words.append(f"item {front[0] if len(front) == 1 else front}")
+    for title, number, axis in (("row", dims - 2, -2), ("column", dims - 1, -1)):
+        if number < len(place):
+            noun = axes[axis] if len(axes) >= 2 else ""
+            same = not noun or " " in noun or noun == title
+            words.append(f"{title} {place[number]}" + ("" if same else f" ({noun} {place[number]})"))
+    return ", ".join(words)
+
+
+def worst_place(want: torch.Tensor, got: torch.Tensor, tolerance: float | None = None) -> list[int]:
+    """The index of the largest difference; where something is not finite, that comes first."""
     wrong = wrong_entries(want, got, tolerance)
+    gap = (got.double() - want.double()).abs()
+    gap = torch.where(gap.isfinite(), gap, torch.inf).masked_fill(~wrong, -1.0)
+    index = int(gap.reshape(-1).argmax())
+    place = []
+    for size in reversed(want.shape):
+        place.insert(0, index % size)
+        index //= size
+    return place
+
+
+def _largest(want, got, tolerance, axes) -> str:
+    """How many numbers differ, and both of them where they differ most."""
     if not want.dim():
-        return f"expected {_number(want.item())}, got {_number(got.item())}"
-    place = wrong.nonzero()[0].tolist()
-    share = f"{int(wrong.sum())} of {wrong.numel()} numbers differ; "
-    index = ", ".join(map(str, place))
-    return f"{share}at [{index}] expected {_number(want[tuple(place)].item())}, got {_number(got[tuple(place)].item())}"
+        a, b = two_numbers(want.item(), got.item())
+        return f"expected {a}\nyours    {b}"
+    wrong = wrong_entries(want, got, tolerance)
+    place = worst_place(want, got, tolerance)
+    a, b = two_numbers(want[tuple(place)].item(), got[tuple(place)].item())
+    count = f"{int(wrong.sum())} of {wrong.numel()} numbers differ"
+    most = (", most" if want.is_floating_point() else ", first") if int(wrong.sum()) > 1 else ""
+    return f"{count}{most} at {place_words(place, axes)}: expected {a}, yours {b}"
 
 
-def _number(value) -> str:
-    return str(value) if isinstance(value, (bool, int)) else f"{value:.4g}"
+def two_numbers(want, got) -> tuple[str, str]:
+    """Both numbers with as many digits as it takes to tell them apart, at least four."""
+    for digits in range(4, 18):
+        a, b = _number(want, digits), _number(got, digits)
+        if a != b:
+            return a, b
+    return repr(want), repr(got)
 
 
-def _by_values(want: torch.Tensor, got: torch.Tensor, problem) -> str:
+def _number(value, digits: int = 4) -> str:
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
+def _by_values(want: torch.Tensor, got: torch.Tensor, axes=(), tolerance: float | None = None) -> str:
     """A diagnosis from the numbers alone, or the empty string. Tried from the most telling to the least."""
     if not want.is_floating_point() or want.numel() < 2:
         return ""
+    kept = want.dtype
     want, got = want.double(), got.double()
     if not (want.isfinite().all() and got.isfinite().all()):
         return ""
-    if torch.allclose(got, want, 1e-4, 1e-6):
-        return "close, but not close enough: somewhere on the way numbers are rounded"
+    gap = got - want
+    shift = gap.mean().item()
+    noise = 1e-6 * float(want.abs().max()) if kept == torch.float32 else 1e-12
+    if abs(shift) > 20 * noise and (gap - shift).abs().max() <= 0.05 * abs(shift) + noise:
+        return f"every number is about {abs(shift):.2g} too {'large' if shift > 0 else 'small'}"
+    seen = _rounding(want, got)
+    if seen or torch.allclose(got, want, 1e-4, 1e-6):
+        return seen or _close(want, got)
     factor = (want * got).sum() / (want * want).sum().clamp_min(1e-30)
     if factor.abs() > 1e-6 and torch.allclose(got, factor * want, 1e-4, 1e-6):
-        return f"a constant factor off: every number is {factor.item():.4g} times what it should be"
+        return f"a constant factor off: every number is {two_numbers(1.0, factor.item())[1]} times what it should be"
     if want.dim() >= 2 and want.shape[-1] == want.shape[-2] and torch.allclose(got, want.mT, 1e-4, 1e-6):
         return "transposed: rows and columns have changed places"
     if want.dim() >= 2:
         blank = (want == 0).all(-1)
         wrong_rows = ~torch.isclose(got, want, 1e-4, 1e-6).all(-1)
-        if blank.any() and bool((wrong_rows & ~blank).any()) is False and wrong_rows.any():
-            return "right but for the rows that see nothing: they should be all zeros"
-    ones = torch.ones(want.shape[:-1], dtype=want.dtype)
-    if torch.allclose(want.sum(-1), ones, 1e-4, 1e-4) and not torch.allclose(got.sum(-1), ones, 1e-3, 1e-3):
-        total = got.sum(-1).reshape(-1)[0].item()
-        return f"its rows should sum to 1; your first one sums to {total:.4g}"
+        if blank.any() and not (wrong_rows & ~blank).any() and wrong_rows.any():
+            place = wrong_rows.nonzero()[0].tolist()
+            return f"right but for rows of zeros: {place_words(place, axes, 'row', want.dim())} should be all zeros"
+    total = got.sum(-1)
+    if torch.allclose(want.sum(-1), torch.ones_like(total), 1e-4, 1e-4) and (total - 1).abs().max() > 1e-3:
+        if want.dim() == 1:
+            return f"each row should sum to 1; yours sums to {two_numbers(1.0, total.item())[1]}"
+        place = worst_place(torch.ones_like(total), total)
+        number = two_numbers(1.0, total[tuple(place)].item())[1]
+        return f"each row should sum to 1; {place_words(place, axes, 'row', want.dim())} sums to {number}"
     if want.dim() >= 2 and _columns_permuted(want, got):
         return "the right columns in another order"
     if want.dim() >= 3 and want.shape[0] > 1 and torch.allclose(got[0], want[0], 1e-4, 1e-6):
         return "right for the first item of the batch only"
     return ""
+
+
+def _rounding(want: torch.Tensor, got: torch.Tensor) -> str:
+    """Which rounding every number of `got` shows and `want` does not; the empty string where there is none."""
+    if want.numel() < 4:
+        return ""
+    for digits in range(1, 7):
+        grid = 10.0**digits
+        own, other = ((x * grid - (x * grid).round()).abs().max() for x in (got, want))
+        if own < 1e-2 < other and (got - want).abs().max() <= 0.51 / grid:
+            return f"rounded to {digits} {'digit' if digits == 1 else 'digits'} behind the point"
+    for dtype, share in ((torch.float16, 1e-3), (torch.bfloat16, 8e-3)):
+        kept = torch.equal(got.to(dtype).double(), got) and not torch.equal(want.to(dtype).double(), want)
+        if kept and torch.allclose(got, want, share, 1e-7):
+            return f"rounded on the way: these are {str(dtype).removeprefix('torch.')} numbers"
+    return ""
+
+
+def _close(want: torch.Tensor, got: torch.Tensor) -> str:
+    """What small differences look like: a constant share, or only small."""
+    share = (got - want) / want.masked_fill(want == 0, 1.0)
+    kept = share[want != 0]
+    if kept.numel() > 1 and (kept - kept.mean()).abs().max() <= 0.1 * kept.mean().abs():
+        much = abs(kept.mean().item())
+        return f"every number is too {'large' if kept.mean() > 0 else 'small'} by about {100 * much:.1g} %"
+    return "close, but not close enough"
 
 
 def _columns_permuted(want, got) -> bool:

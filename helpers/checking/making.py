@@ -8,8 +8,13 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import math
 from collections.abc import Callable
 from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import nn
 
 from helpers.checking.codec import Odd
 from helpers.checking.facets import differs
@@ -20,6 +25,7 @@ from helpers.checking.vocabulary import Case, Draw, Exercise, Mistake, Quiz
 
 MISTAKE_TIME_LIMIT = 5.0
 ARROW = " -> "
+TOOLS = {"torch": torch, "nn": nn, "F": F, "math": math}  # names that an edit may use though the solution does not
 # A reference is a block of its own lesson, which the check refuses as an answer: it is observed as a stranger.
 STRANGER = "99_reference"
 
@@ -87,7 +93,7 @@ def wrong_answer(mistake: Mistake, reference: Callable) -> Callable:
         source = source.replace(old, new)
     filename = f"<{mistake.name} of {name}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    names = dict(home) | {"__name__": f"mistake_{mistake.name}"}
+    names = TOOLS | dict(home) | {"__name__": f"mistake_{mistake.name}"}
     try:
         exec(compile(source, filename, "exec"), names)
     except Exception as error:

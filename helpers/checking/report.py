@@ -5,38 +5,68 @@ from __future__ import annotations
 import base64
 import html
 import math
+from dataclasses import dataclass
 
 import torch
 
+from helpers.checking.diagnose import place_words, two_numbers, worst_place
 from helpers.checking.verdict import Picture, Verdict
-from helpers.checking.vocabulary import VALUES
+from helpers.checking.vocabulary import UNCHANGED, VALUES
 
-GREEN, RED, AMBER = "#00694E", "#B03A00", "#8A5A00"
+# Hues that are mixed with the color of the text around them: darker on a light page, lighter on a dark one.
+HUES = {"✓": "#009E73", "✗": "#E0551B", "◐": "#B8860B"}
+SHARE = 55  # percent of the hue
 CELL = 16
 LOW, MID, HIGH = (230, 97, 1), (247, 247, 247), (94, 60, 153)  # the ends of PuOr, as in the course's figures
+MOST_SAID = 8  # lines that an answer printed
+# An unanswered exercise is one quiet line: where the page lets us, the error that follows it takes no place.
+QUIET = (
+    "<style>.jp-OutputArea-child:has(.course-not-answered)~.jp-OutputArea-child"
+    ':has([data-mime-type$="error"],[data-mime-type$="stderr"]){display:none}</style>'
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: how deep it stands, and the mark it begins with."""
+
+    text: str
+    depth: int = 1
+    mark: str = ""
+
+    def __str__(self):
+        return "  " * self.depth + (f"{self.mark} " if self.mark else "") + self.text
 
 
 def as_text(verdict: Verdict) -> str:
     """The lines of a check."""
-    return "\n".join([_headline(verdict), *("  " + line for line in _body(verdict))])
+    return "\n".join(map(str, lines(verdict)))
 
 
 def as_html(verdict: Verdict) -> str:
     """The same lines for a notebook, with yours, target and difference beside each other for a wrong matrix."""
-    color = {"✓": GREEN, "✗": RED, "◐": AMBER, "–": "#444"}[_mark(verdict)]
-    head = f'<b style="color:{color}">{html.escape(_headline(verdict))}</b>'
-    lines = "".join(f"\n  {_marked(line)}" for line in _body(verdict))
-    style = (
-        "margin:0;white-space:pre-wrap;word-break:normal;overflow-wrap:break-word;"
-        "font-family:var(--jp-code-font-family,monospace);line-height:1.45"
-    )
+    rows = "".join(map(_row, lines(verdict)))
+    style = "margin:0;font-family:var(--jp-code-font-family,monospace);line-height:1.45;overflow-wrap:break-word"
+    if not verdict.answered:
+        return f'<div class="course-not-answered" style="{style};opacity:.8">{rows}</div>{QUIET}'
     picture = _picture(verdict.picture) if verdict.picture else ""
-    return f'<pre style="{style}">{head}{lines}</pre>{picture}'
+    return f'<div style="{style}">{rows}</div>{picture}'
 
 
-def _marked(line: str) -> str:
-    text = html.escape(line)
-    return f'<span style="color:{RED}">{text}</span>' if line.lstrip().startswith("✗") else text
+def _row(line: Line) -> str:
+    """A line that goes on further to the right where it wraps."""
+    hang = 2 * line.depth + 2
+    style = f"white-space:pre-wrap;padding-left:{hang}ch;text-indent:-{2 if line.depth else hang}ch"
+    mark = f'<span style="{tint(line.mark)}font-weight:bold">{line.mark}</span> ' if line.mark else ""
+    text = html.escape(line.text)
+    if not line.depth:
+        text = f'<b style="{tint(line.mark)}">{text}</b>'
+    return f'<div style="{style}">{mark}{text}</div>'
+
+
+def tint(mark: str) -> str:
+    """A mark's color as CSS; the text's own color where the browser is too old to mix colors."""
+    return f"color:inherit;color:color-mix(in srgb,{HUES[mark]} {SHARE}%,currentColor);" if mark in HUES else ""
 
 
 def _mark(verdict: Verdict) -> str:
@@ -52,35 +82,54 @@ def points_text(points: float) -> str:
     return f"{points:g}"
 
 
+def counted(points: float, bonus: bool = False) -> str:
+    """ "20 points", "1 point", "10 bonus points"."""
+    return f"{points_text(points)} {'bonus ' if bonus else ''}{'point' if points == 1 else 'points'}"
+
+
 def _headline(verdict: Verdict) -> str:
-    kind = "bonus points" if verdict.bonus else "points"
+    worth = counted(verdict.max_points, verdict.bonus)
     if not verdict.answered:
-        worth = f" ({points_text(verdict.max_points)} {kind})" if verdict.max_points else ""
-        return f"– {verdict.exercise}   not answered yet{worth}"
-    score = f"   {points_text(verdict.points)} of {points_text(verdict.max_points)} {kind}"
-    if verdict.max_points and verdict.points == verdict.max_points and not verdict.passed:
-        score += " for an honest attempt"
-    score = score if verdict.max_points else ""
-    return f"{_mark(verdict)} {verdict.exercise}{score}"
+        return f"{verdict.exercise}   not answered yet" + (f" ({worth})" if verdict.max_points else "")
+    if not verdict.max_points:
+        return verdict.exercise
+    attempt = verdict.points == verdict.max_points and not verdict.passed
+    return f"{verdict.exercise}   {points_text(verdict.points)} of {worth}" + (" for an honest attempt" * attempt)
 
 
-def _body(verdict: Verdict) -> list[str]:
+def lines(verdict: Verdict) -> list[Line]:
+    """All lines of a verdict: what holds, what does not with its details, what it looks like, what was printed."""
+    mark = _mark(verdict)
+    found = [Line(_headline(verdict), 0, mark)]
     if not verdict.answered:
-        return []
+        return found
     passed = " · ".join(part.name for part in verdict.parts if part.passed)
     if verdict.passed:
-        return [line for line in (passed, *verdict.message.splitlines()) if line]
-    lines = [f"✓ {passed}"] if passed and _mark(verdict) == "◐" else []
-    message = verdict.message.splitlines()
+        found += [Line(passed)] if passed else []
+    elif passed and mark == "◐":
+        found.append(Line(passed, 1, "✓"))
+    shown: set[str] = set()
     for part in verdict.parts:
-        if not part.passed and (part.name == VALUES or _mark(verdict) == "◐"):
-            detail = f": {part.detail}" if part.detail and part.detail not in message else ""
-            lines.append(f"✗ {part.name}{detail}" if not (part.name == VALUES and verdict.label) else f"✗ {part.name}")
-    return lines + message
+        if not part.passed and (mark == "◐" or part.name in (VALUES, UNCHANGED)):
+            details = [line for line in part.detail.splitlines() if line.strip()]
+            found.append(Line(part.name, 1, "✗"))
+            found += [Line(line.strip(), 3) for line in details if line.strip() not in shown]
+            shown |= {line.strip() for line in details}
+    found += [Line(line.strip()) for line in verdict.message.splitlines() if line.strip() not in shown | {""}]
+    return found + _said(verdict.said)
+
+
+def _said(said: str) -> list[Line]:
+    """What the answer printed, bounded."""
+    printed = said.rstrip().splitlines()
+    if not printed:
+        return []
+    more = [Line("…", 3)] if len(printed) > MOST_SAID else []
+    return [Line("your code printed:"), *(Line(line[:200], 3) for line in printed[:MOST_SAID]), *more]
 
 
 def _picture(picture: Picture) -> str:
-    """Three small heat maps as one SVG in an <img>, with alt text."""
+    """Three small heat maps as one SVG in an <img> with alt text, and the worst cell's numbers below."""
     want, got = picture.expected.double(), picture.actual.double()
     gap = got - want
     finite = [x[x.isfinite()].abs() for x in (want, got)]
@@ -88,22 +137,36 @@ def _picture(picture: Picture) -> str:
     gap_finite = gap[gap.isfinite()].abs()
     gap_scale = max(float(gap_finite.max()) if gap_finite.numel() else 0.0, 1e-9)
     rows, columns = want.shape
-    width, height = columns * CELL, rows * CELL
-    panels, x = [], 0
+    names = picture.axes[-2:] if len(picture.axes) >= 2 else ("row", "column")
+    worst = worst_place(picture.expected, picture.actual)
+    width, height, left, top = columns * CELL, rows * CELL, 20, 36
+    panels, x = [], left
     for title, values, limit in (("yours", got, scale), ("target", want, scale), ("difference", gap, gap_scale)):
-        panels.append(f'<g transform="translate({x},18)">{_cells(values, limit)}</g>')
-        panels.append(f'<text x="{x}" y="12" font-size="12" font-family="sans-serif">{title}</text>')
-        x += max(width, 64) + 24
-    axes = f"rows: {picture.axes[0]}, columns: {picture.axes[1]}; " if picture.axes else ""
-    wrong = int((~torch.isclose(got, want, 1e-5, 1e-5)).sum())
-    largest = f"{gap_scale:.3g}"
-    alt = f"{axes}{wrong} of {want.numel()} numbers differ, by at most {largest}; orange below zero, purple above"
+        inside = _cells(values, limit) + _frame(worst)
+        panels.append(f'<text x="{x}" y="12" font-weight="bold">{title}</text>')
+        panels.append(f'<text x="{x}" y="{top - 6}">{html.escape(names[1])} →</text>')
+        panels.append(f'<g transform="translate({x},{top})">{inside}</g>')
+        x += max(width, 10 * len(names[1]) + 20, 80) + 24
+    turned = f'<text transform="translate(13,{top}) rotate(90)">{html.escape(names[0])} →</text>'
+    tall = top + max(height, 9 * len(names[0]) + 20) + 4
     svg = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{x}" height="{height + 22}">'
-        f'<rect width="100%" height="100%" fill="white"/>{"".join(panels)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{x}" height="{tall}" font-size="12" font-family="sans-serif">'
+        f'<rect width="100%" height="100%" fill="white"/>{turned}{"".join(panels)}</svg>'
+    )
+    a, b = two_numbers(picture.expected[tuple(worst)].item(), picture.actual[tuple(worst)].item())
+    where = place_words(worst, picture.axes)
+    wrong = int((~torch.isclose(got, want, 1e-5, 1e-5)).sum())
+    alt = (
+        f"rows: {names[0]}, columns: {names[1]}; {wrong} of {want.numel()} numbers differ, most at {where}: "
+        f"yours {b}, target {a}; orange below zero, purple above"
     )
     data = base64.b64encode(svg.encode()).decode()
-    return f'<img alt="{html.escape(alt, quote=True)}" src="data:image/svg+xml;base64,{data}">'
+    largest = ", where the difference is largest" if picture.expected.is_floating_point() else ""
+    below = f"framed: {where}{largest}: yours {b}, target {a}"
+    return (
+        f'<img style="display:block;margin:6px 0 2px" alt="{html.escape(alt, quote=True)}" '
+        f'src="data:image/svg+xml;base64,{data}"><div>{html.escape(below)}</div>'
+    )
 
 
 def _cells(values: torch.Tensor, limit: float) -> str:
@@ -116,9 +179,15 @@ def _cells(values: torch.Tensor, limit: float) -> str:
     return "".join(out)
 
 
+def _frame(place: list[int]) -> str:
+    i, j = place
+    box = f'x="{j * CELL - 1}" y="{i * CELL - 1}" width="{CELL + 1}" height="{CELL + 1}"'
+    return f'<rect {box} fill="none" stroke="black" stroke-width="2"/>'
+
+
 def _color(value: float, limit: float) -> str:
     if math.isnan(value):
-        return "#000"
+        return "#777"
     share = max(-1.0, min(1.0, value / limit))
     end = HIGH if share > 0 else LOW
     red, green, blue = (round(mid + abs(share) * (to - mid)) for mid, to in zip(MID, end, strict=True))

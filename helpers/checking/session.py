@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Mapping
 
 from helpers.check import CheckFailed, NotAnswered
+from helpers.checking.earlier import charged_once, finished_piece, in_place, mend_first, namespace, used_names
 from helpers.checking.key import ExerciseKey, lesson_of, load_keys
 from helpers.checking.observe import observe_all
 from helpers.checking.report import as_html, as_text
@@ -16,7 +18,10 @@ from helpers.setup import current_lesson
 
 
 def check_one(name: str | None, answer, names: Mapping[str, object]) -> None:
-    """Judge `answer`, show the verdict, remember it; raise CheckFailed or NotAnswered unless it passed."""
+    """Judge `answer`, show the verdict, remember it; raise CheckFailed or NotAnswered unless it passed.
+
+    A wrong option of a quiz raises nothing: it has earned its points, and the explanation stands there.
+    """
     key = find_key(name, answer, names)
     verdict = verdict_on(key, answer)
     show(verdict)
@@ -24,7 +29,8 @@ def check_one(name: str | None, answer, names: Mapping[str, object]) -> None:
     remember_passed(key.name, verdict.passed)
     if not verdict.answered:
         raise NotAnswered(f"{key.name} is not answered yet.")
-    if not verdict.passed:
+    tried = key.kind == "quiz" and verdict.points == key.points and (verdict.mistake or "").startswith("option_")
+    if not verdict.passed and not tried:
         raise CheckFailed(f"{key.name} is not right yet; the lines above say what to look at.")
 
 
@@ -62,7 +68,35 @@ def verdict_on(key: ExerciseKey, answer) -> Verdict:
         return not_answered(key)
     if not callable(answer):
         return refused(key, "wrong_type", wrong_kind_text(key, type(answer).__name__))
-    return decide(key, observe_all(answer, key.cases, key.facts))
+    verdict = _decided(key, answer)
+    if verdict.passed or not verdict.answered or verdict.mistake == "forbidden_call":
+        return verdict
+    return _with_earlier_ones_right(key, answer, verdict)
+
+
+def _with_earlier_ones_right(key: ExerciseKey, answer, verdict: Verdict) -> Verdict:
+    """The same verdict, or the one with finished pieces in place of earlier answers that are wrong."""
+    names, used = namespace(answer), used_names(answer)
+    if names is None:
+        return verdict
+    order = list(_keys(key.lesson).values())
+    place = next((i for i, other in enumerate(order) if other.name == key.name), 0)
+    earlier = [other for other in order[:place] if other.kind == "exercise" and other.name in used]
+    found = {other.name: verdict_on(other, names.get(other.name)) for other in earlier}
+    wrong = [name for name, one in found.items() if not one.passed]
+    if not wrong:
+        return verdict
+    pieces = {name: finished_piece(key.lesson, name) for name in wrong}
+    if None in pieces.values():
+        return mend_first(verdict, [name for name, piece in pieces.items() if piece is None])
+    with in_place(names, pieces):
+        again = _decided(key, answer, scan=False)
+    return charged_once(verdict, again, wrong, missing=not any(found[name].answered for name in wrong))
+
+
+def _decided(key: ExerciseKey, answer, scan: bool = True) -> Verdict:
+    observations = observe_all(answer, key.cases, key.facts, scan)
+    return dataclasses.replace(decide(key, observations), said=observations[0].said)
 
 
 def wrong_kind_text(key: ExerciseKey, kind: str) -> str:

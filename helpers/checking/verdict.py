@@ -16,7 +16,7 @@ from helpers.checking.observe import TOO_SLOW, Observation, is_not_answered, kee
 from helpers.checking.views import viewed
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case
 
-WEIGHTS = {VALUES: 5, LEADING: 3, DTYPE: 1, UNCHANGED: 1, GRADIENT: 1}
+WEIGHTS = {VALUES: 5, LEADING: 3, DTYPE: 1, UNCHANGED: 1, GRADIENT: 2}
 CORNER_WEIGHT = 2
 # Reserved names, in the order in which they are tried when no known mistake matches.
 RESERVED = (
@@ -56,7 +56,8 @@ class Picture:
 class Verdict:
     """What the check says. `mistake` is a known mistake's name, one of RESERVED, or None; `label` its words.
 
-    answered: whether there was anything to judge. message: plain sentences for the learner. hint: a known mistake's.
+    answered: whether there was anything to judge. message: plain sentences for the learner. said: what the answer
+    printed in its first call.
     """
 
     exercise: str
@@ -70,6 +71,7 @@ class Verdict:
     answered: bool = True
     bonus: bool = False
     picture: Picture | None = None
+    said: str = ""
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,9 @@ def decide_quiz(key: ExerciseKey, value) -> Verdict:
     if choice not in key.explanations:
         return refused(key, "wrong_type", f'Answer with one of {options}. Yours is "{choice[:20]}".')
     right = choice == key.correct
-    words = "Right." if right else "Not this one; think again, and change your answer as often as you like."
-    message = f"{words} {key.explanations[choice]}"
+    earned = "The points for an honest attempt are yours. " if key.points else ""
+    again = f"{key.explanations[choice]}\n{earned}Change your answer as often as you like."
+    message = f"Right. {key.explanations[choice]}" if right else again
     return Verdict(
         key.name, key.points, key.points, right, None if right else f"option_{choice}", message=message, bonus=key.bonus
     )
@@ -185,7 +188,7 @@ def _problems(key: ExerciseKey, index: int, case: Case, expected: Observation, s
     if expected.gradients is not None and (diff is None or diff.kind == "dtype"):
         kind, diff, where = _gradient_problem(key, case, expected, seen)
         if kind:
-            add(kind, case.part, diff, where)
+            add(kind, GRADIENT, diff, where)  # one slip in a gradient fails one part, wherever it shows
     return found
 
 
@@ -213,6 +216,8 @@ def _parts(key: ExerciseKey, problems: list[Problem]) -> list[Part]:
     names = list(dict.fromkeys([VALUES, *(case.part for case in key.cases)]))
     if _holds_tensor([seen.output for seen in key.expected]) and DTYPE not in names:
         names.append(DTYPE)
+    if any(case.gradient for case in key.cases) and GRADIENT not in names:
+        names.append(GRADIENT)
     if any(_mutable(case.args) or _mutable(case.kwargs) for case in key.cases):
         place = names.index(DTYPE) + 1 if DTYPE in names else len(names)
         names.insert(place, UNCHANGED)

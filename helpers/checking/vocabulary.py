@@ -165,9 +165,12 @@ def tensor_cases(
 ) -> list[Case]:
     """The standard cases of a function of float tensors: values, leading dimensions, dtype, gradient.
 
-    `make(dtype, *lead)` returns fresh arguments; the first of `leads` is the plain case. `options` go to every Case.
+    `make(dtype, *lead)` returns fresh arguments; the first of `leads` is the plain case. Where there are others, leads
+    of size 1 are tried too: a squeeze shows nowhere else. `options` go to every Case.
     """
     first, *others = leads
+    if others and not any(1 in lead for lead in leads):
+        others += [(1,), (2, 1)]
     cases = [Case(make(torch.float32, *first), **options)]
     cases += [Case(make(torch.float32, *lead), part=LEADING, **options) for lead in others]
     cases.append(Case(make(torch.float64, *first), part=DTYPE, **options))

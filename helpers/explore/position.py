@@ -10,12 +10,10 @@ from helpers.figures import position as figures
 
 def waves():
     """Sliders for the width of the table, one of its pairs and one place."""
-    panel(
-        figures.waves,
-        d_model=widgets.SelectionSlider(options=[4, 8, 16, 32, 64], value=16, description="D"),
-        pair=widgets.IntSlider(value=1, min=0, max=15, description="pair"),
-        t=widgets.IntSlider(value=10, min=0, max=79, description="t"),
-    )
+    width = widgets.SelectionSlider(options=[4, 8, 16, 32, 64], value=16, description="D")
+    pair = widgets.IntSlider(value=1, min=0, max=7, description="pair")
+    width.observe(lambda change: setattr(pair, "max", change["new"] // 2 - 1), names="value")
+    panel(figures.waves, d_model=width, pair=pair, t=widgets.IntSlider(value=10, min=0, max=79, description="t"))
 
 
 def rotary():

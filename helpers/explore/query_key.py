@@ -27,7 +27,7 @@ def channels():
     kinds = ["three tastes", "each a different favorite", "no pattern"]
     panel(
         figures.channels,
-        kind=widgets.Dropdown(options=kinds, value=kinds[0], description="table"),
+        kind=widgets.SelectionSlider(options=kinds, value=kinds[0], description="table"),
         d_k=widgets.IntSlider(value=2, min=1, max=12, description="d_k"),
     )
 

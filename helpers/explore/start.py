@@ -27,15 +27,15 @@ def broadcasting() -> None:
     """Choose two shapes; the picture sets them flush right and says what their sum is."""
     panel(
         figures.broadcast_picture,
-        a=widgets.Dropdown(options=list(SHAPES.items()), value=(3, 1), description="shape of a"),
-        b=widgets.Dropdown(options=list(SHAPES.items()), value=(4,), description="shape of b"),
+        a=widgets.SelectionSlider(options=list(SHAPES.items()), value=(3, 1), description="shape of a"),
+        b=widgets.SelectionSlider(options=list(SHAPES.items()), value=(4,), description="shape of b"),
     )
 
 
 def memory_order() -> None:
     """Choose a shape; the picture sets transpose beside view."""
     panel(
-        figures.transpose_against_view,
-        tokens=widgets.IntSlider(value=4, min=1, max=5, description="tokens"),
+        lambda tokens, width: figures.transpose_against_view(tokens, width, caption=""),
+        tokens=widgets.IntSlider(value=4, min=1, max=4, description="tokens"),
         width=widgets.IntSlider(value=3, min=1, max=4, description="width"),
     )

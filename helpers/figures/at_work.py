@@ -4,46 +4,113 @@ from __future__ import annotations
 
 import torch
 
-from helpers.figures.style import Picture, heatmap, new_figure
+from helpers.figures.style import BLUE, SIGNED, Picture, heatmap, new_figure
 from helpers.translator import measures
 from helpers.translator.trained import source_batch
 from helpers.translator.words import BOS, french_ids
 
 
-def pictures(yours, finished, sentence: str, parts: dict) -> list[Picture]:
-    """The figures for a trial that ran."""
-    return [attention_map(yours, sentence)]
-
-
 @torch.no_grad()
-def attention_map(trial, sentence: str) -> Picture:
-    """Left: the encoder's most telling head over the sentence. Right: where each French word looks."""
-    words, written = sentence.split(), trial.french.split()
-    network = trial.network
-    src = source_batch([sentence])
-    network(src, torch.tensor([[BOS, *french_ids(trial.french)]]))
-    layer, head = measures.telling_encoder_head(sentence)
-    inside = measures.encoder_weights(network, layer)
-    across = measures.cross_weights(network)
+def attention_map(trial, sentence: str) -> Picture | None:
+    """Left: the encoder's most telling head over the sentence. Right: where each French word looks.
+
+    None where the learner's modules show neither.
+    """
+    words, written = sentence.split(), trial.french.split()[:14]
+    target = torch.tensor([[BOS, *french_ids(" ".join(written))]])
+    seen = measures.look(trial.network, source_batch([sentence]), target)
+    layer, head, relation = measures.telling_encoder_head(sentence)
+    inside, across = seen.encoder[layer], seen.cross
     shown = [item for item in (inside, across) if item is not None]
-    figure, axes = new_figure(8.4 if len(shown) == 2 else 5, 1.2 + 0.32 * max(len(words), len(written)), 1, len(shown))
-    axes = list(axes) if len(shown) == 2 else [axes]
-    said = []
+    if not shown:
+        return None
+    height = 1.4 + 0.3 * max(len(words), len(written) + 1)
+    figure, axes = new_figure(8.4 if len(shown) == 2 else 4.6, height, 1, max(len(shown), 1), squeeze=False)
+    axes, said = list(axes[0]), []
     if inside is not None:
-        ax = axes.pop(0)
-        heatmap(ax, inside[0, head], words, words, vmin=0, vmax=1)
-        ax.set_title(f"Encoder, block {layer + 1}, head {head + 1}", fontsize=11)
-        ax.tick_params(axis="x", rotation=40)
-        said += [_strongest(inside[0, head], words, words)]
+        matrix = inside[0, head]
+        said.append(f"Encoder, block {layer + 1}, head {head + 1}: " + _strongest(matrix, words, words))
+        _panel(axes.pop(0), matrix, words, words, f"Encoder, block {layer + 1}, head {head + 1}\n{relation}")
     if across is not None:
-        ax = axes.pop(0)
-        matrix = across[0].mean(dim=0)
-        rows = [*written, "(end)"][: len(matrix)]
-        heatmap(ax, matrix, rows, words, vmin=0, vmax=1)
-        ax.set_title("From French to English, all heads", fontsize=11)
-        ax.tick_params(axis="x", rotation=40)
-        said += [_strongest(matrix, rows, words)]
+        matrix, rows = across[0].mean(dim=0), [*written, "(end)"]
+        said.append("From French to English: " + _strongest(matrix, rows, words))
+        _panel(
+            axes.pop(0), matrix, rows[: len(matrix)], words, "From French to English\nmean of the last block's heads"
+        )
     return Picture(figure, "Attention weights over the words. " + " ".join(said))
+
+
+def _panel(ax, matrix, rows, columns, title: str, **options):
+    options = {"vmin": 0, "vmax": 1} | options
+    heatmap(ax, matrix, rows, columns, **options)
+    ax.set_title(title, fontsize=11)
+    ax.tick_params(axis="x", rotation=40)
+
+
+def rows_of_table(rows: torch.Tensor, words: list[str]) -> Picture:
+    """The first numbers of each word's row in the translator's own table."""
+    shown = rows[:, :10]
+    figure, ax = new_figure(8.4, 0.9 + 0.34 * len(words))
+    heatmap(ax, shown, words[: len(shown)], [f"{i}" for i in range(shown.shape[1])], cmap=SIGNED, digits=1)
+    ax.set_title(f"The first {shown.shape[1]} of {rows.shape[1]} numbers in each word's row", fontsize=11)
+    said = "; ".join(f"{w} starts {r[0]:.1f} {r[1]:.1f}" for w, r in zip(words, shown.tolist(), strict=False))
+    return Picture(figure, f"Rows of the translator's table of words: {said}.")
+
+
+def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: int) -> Picture:
+    """Left: raw scores. Right: an edge from each word to the one it scores highest."""
+    figure, axes = new_figure(8.4, 1.4 + 0.34 * len(words), 1, 2)
+    top = float(scores.nan_to_num().abs().max()) or 1.0
+    _panel(
+        axes[0], scores, words, words, f"Raw scores, block {layer + 1}, head {head + 1}",
+        cmap=SIGNED, vmin=-top, vmax=top, digits=1,
+    )  # fmt: skip
+    ax, best = axes[1], scores.nan_to_num().argmax(dim=-1).tolist()
+    ax.set_title("Each word and the one it scores highest", fontsize=11)
+    for i, word in enumerate(words):
+        y = len(words) - 1 - i
+        ax.text(-0.03, y, word, ha="right", va="center", fontsize=10)
+        ax.text(1.03, y, word, ha="left", va="center", fontsize=10)
+        end = len(words) - 1 - best[i]
+        ax.annotate("", (1, end), (0, y), arrowprops={"arrowstyle": "->", "color": BLUE, "lw": 1.6})
+    ax.set_xlim(-0.7, 1.7)
+    ax.set_ylim(-0.6, len(words) - 0.4)
+    ax.axis("off")
+    said = "; ".join(f"{word} scores {words[j]} highest" for word, j in zip(words, best, strict=True))
+    return Picture(figure, f"Raw scores of block {layer + 1}, head {head + 1}: {said}.")
+
+
+def temperature_curve(points: list[tuple[float, float]]) -> Picture:
+    """Loss against the temperature of attention's softmax."""
+    figure, ax = new_figure(5.6, 2.8)
+    temperatures, losses = zip(*points, strict=True)
+    ax.plot(temperatures, losses, marker="o", color=BLUE)
+    ax.set_yscale("log")
+    ax.set_xlabel("temperature of the softmax in attention")
+    ax.set_ylabel("nats a word")
+    ax.axvline(1, color="0.7", lw=1, zorder=0)
+    said = ", ".join(f"{t:g}: {loss:.4f}" for t, loss in points)
+    return Picture(figure, f"Loss in nats a word against the temperature: {said}.")
+
+
+def all_heads(seen: torch.Tensor, importance: list[list[float]], words: list[str]) -> Picture:
+    """Every head of the encoder over one sentence; seen (layers, heads, T, T)."""
+    layers, heads = seen.shape[:2]
+    figure, axes = new_figure(8.6, layers * (0.9 + 0.22 * len(words)), layers, heads, squeeze=False)
+    for i in range(layers):
+        for h in range(heads):
+            ax = axes[i][h]
+            heatmap(ax, seen[i, h], words if h == 0 else [""] * len(words), words, vmin=0, vmax=1, numbers=False)
+            ax.tick_params(axis="x", rotation=60, labelsize=9)
+            if i < layers - 1:
+                ax.set_xticklabels([])
+            ax.set_title(f"block {i + 1}, head {h + 1}\nimportance {importance[i][h]:.1f}", fontsize=10)
+    said = " ".join(
+        f"Block {i + 1}, head {h + 1}: " + _strongest(seen[i, h], words, words)
+        for i in range(layers)
+        for h in range(heads)
+    )
+    return Picture(figure, f"All {layers * heads} heads of the encoder. {said}")
 
 
 def _strongest(matrix, rows: list[str], columns: list[str]) -> str:

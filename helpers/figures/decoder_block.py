@@ -113,7 +113,7 @@ def two_trainings() -> Picture:
             va="center",
         )
         said.append(f"{name}, loss {curve[0]:.1f} at the start and {curve[-1]:.2f} at the end, writes “{written}”")
-    ax.set(xlabel="training step", ylabel="loss, nats a word", xlim=(0, len(curve) * 1.32), ylim=(-0.35, None))
+    ax.set(xlabel="training step", ylabel="loss, nats a word", xlim=(0, len(curve) * 1.32), ylim=(-0.7, None))
     ax.set_xticks(range(0, len(curve) + 1, 10))
     lines = [f"{name} writes: {written}" for name, (_, written) in results.items()]
     ax.text(0.99, 0.98, "\n".join(lines), transform=ax.transAxes, ha="right", va="top", fontsize=10)

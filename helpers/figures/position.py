@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.patches import Circle
 
-from helpers.figures.style import BLACK, BLUE, CYCLE, ORANGE, SIGNED, WEIGHTS, Picture, heatmap, new_figure
+from helpers.figures.style import BLACK, BLUE, ORANGE, SIGNED, SKY, WEIGHTS, Picture, heatmap, new_figure
 
 
 def hands(places, d_model: int) -> np.ndarray:
@@ -96,17 +96,13 @@ def position_dots(length: int = 48, d_model: int = 32) -> Picture:
     axes[0].set_ylabel("place")
     axes[0].set_title("dot product of two rows")
     figure.colorbar(image, ax=axes[0], shrink=0.85)
-    for start, color in zip((5, 24, 40), CYCLE, strict=False):
-        axes[1].plot(
-            np.arange(length) - start,
-            dots[start],
-            color=color,
-            marker="o",
-            markersize=3,
-            linewidth=1,
-            alpha=0.8,
-            label=f"from place {start}",
-        )
+    looks = (
+        (5, SKY, {"lw": 7, "alpha": 0.5}),
+        (24, BLACK, {"lw": 1.5}),
+        (40, ORANGE, {"ls": "", "marker": "o", "ms": 4}),
+    )
+    for start, color, look in looks:
+        axes[1].plot(np.arange(length) - start, dots[start], color=color, label=f"from place {start}", **look)
     axes[1].set_xlabel("distance")
     axes[1].set_ylabel("dot product")
     axes[1].set_title("one curve for all places")

@@ -113,8 +113,8 @@ def search_angle(angle: float) -> Picture:
         plane.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": color, "lw": 2})
         plane.text(1.15 * x, 1.15 * y, f"key {names[i]}", ha="center", va="center")
     plane.annotate("", (math.cos(turn), math.sin(turn)), (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2})
-    plane.text(1.18 * math.cos(turn), 1.18 * math.sin(turn), "query", ha="center", va="center")
-    plane.set(xlim=(-1.6, 1.6), ylim=(-0.3, 1.4), aspect="equal", title=f"query at {angle:.0f}°")
+    plane.text(1.42 * math.cos(turn), 1.42 * math.sin(turn), "query", ha="center", va="center", weight="bold")
+    plane.set(xlim=(-1.9, 1.9), ylim=(-0.3, 1.6), aspect="equal", title=f"query at {angle:.0f}°")
     degrees = torch.arange(0.0, 181.0)
     stairs.plot(degrees, values[winner(degrees)], color=BLUE)
     stairs.plot([angle], [values[best]], "o", color=ORANGE, markersize=9)
@@ -149,7 +149,7 @@ def scores_of_is() -> torch.Tensor:
 
 def one_row(scores, tokens, query) -> Picture:
     """The scores of one query against every key, as bars."""
-    figure, ax = new_figure(6.4, 2.6)
+    figure, ax = new_figure(6.4, 3.2)
     best = int(scores.argmax())
     ax.bar(tokens, scores, color=[ORANGE if i == best else BLUE for i in range(len(tokens))])
     for i, score in enumerate(scores.tolist()):
@@ -241,8 +241,8 @@ def four_scores(angle: float, length: float) -> Picture:
     """Each panel maps the score of a key at that place of the plane, for a query of `angle` degrees and `length`."""
     turn = math.radians(angle)
     q = length * torch.tensor([math.cos(turn), math.sin(turn)])
-    line = torch.linspace(-2.4, 2.4, 97)
-    grid = torch.stack(torch.meshgrid(line, line, indexing="xy"), dim=-1)  # (97, 97, 2)
+    line = torch.linspace(-2.4, 2.4, 193)
+    grid = torch.stack(torch.meshgrid(line, line, indexing="xy"), dim=-1)  # (193, 193, 2)
     figure, axes = new_figure(9.6, 2.9, 1, 4, sharey=True)
     near = four_kinds_of_score(q, torch.tensor([1.0, 0.5]))
     far = four_kinds_of_score(q, torch.tensor([2.0, 1.0]))
@@ -250,8 +250,9 @@ def four_scores(angle: float, length: float) -> Picture:
     full = four_kinds_of_score(1.5 * q / length, grid)
     for ax, (name, scores) in zip(axes, four_kinds_of_score(q, grid).items(), strict=True):
         top = float(full[name].abs().max())
-        levels = torch.linspace(-top, top, 15).tolist()
-        ax.contourf(line, line, scores, levels=levels, cmap=SIGNED, extend="both")
+        bands = (scores / top * 7).round() / 7  # fourteen, as in a contour plot
+        edge = (-2.4, 2.4, -2.4, 2.4)
+        ax.imshow(bands, cmap=SIGNED, vmin=-1, vmax=1, origin="lower", extent=edge, interpolation="nearest")
         ax.annotate("", q.tolist(), (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2})
         ax.plot([1, 2], [0.5, 1], "o", color=GREEN)
         ax.set_title(f"{name}\n{near[name]:.2f} and {far[name]:.2f}")

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from helpers.figures.style import BLUE, GREEN, ORANGE, PINK, SKY, WEIGHTS, Picture, heatmap, new_figure
+from helpers.figures.style import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, WEIGHTS, Picture, heatmap, new_figure
 
 
 def _list(values, digits: int = 3) -> str:
@@ -110,7 +110,8 @@ def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
     figure, axes = new_figure(10.4, 4.2, 1, 2)
     names = ("over keys (dim=-1)", "over queries (dim=-2)")
     for ax, name, weights in zip(axes, names, (right, wrong), strict=True):
-        heatmap(ax, weights, cmap=WEIGHTS, vmin=0, vmax=1)
+        seen = torch.ones_like(weights, dtype=torch.bool).tril()
+        heatmap(ax, weights, cmap=WEIGHTS, vmin=0, vmax=1, mask=seen)
         for i, total in enumerate(weights.sum(-1).tolist()):
             _sum_text(ax, weights.shape[1] - 0.4, i, total, "left")
         ax.set(title=name, xlabel="key", ylabel="query", xlim=(-0.5, weights.shape[1] + 0.4))
@@ -185,15 +186,17 @@ def streamed(scores: torch.Tensor, values: torch.Tensor, block: int, seen: int) 
     top, total, mean = states[seen - 1]
     start, done, places = (seen - 1) * block, seen * block, list(range(len(scores)))
     figure, (left, right) = new_figure(9.6, 3.4, 1, 2)
-    groups = [("seen before", SKY, places[:start]), ("this block", BLUE, places[start:done])]
+    groups = [("seen before", SKY, places[:start]), ("this block", ORANGE, places[start:done])]
     for name, color, part in [*groups, ("to come", "0.85", places[done:])]:
         left.bar(part, scores[part].tolist(), color=color, label=name)
-    left.axhline(top, color=ORANGE, ls="--", label=f"running maximum {top:.1f}")
+    left.axhline(top, color=RED, ls="--", label=f"running maximum {top:.1f}")
     left.set(xlabel="token", ylabel="score", title=f"running sum {total:.3f}", ylim=(float(scores.min()) - 1, 14))
     left.legend(frameon=False, fontsize=9, ncols=2, loc="upper left")
     exact = float((torch.softmax(scores, dim=0) * values).sum())
     right.axhline(exact, color="gray", ls=":", label=f"softmax over all at once: {exact:.4f}")
-    right.plot(range(1, seen + 1), [state[2] for state in states[:seen]], "o-", color=BLUE, label=f"o / ℓ = {mean:.4f}")
+    right.plot(
+        range(1, seen + 1), [state[2] for state in states[:seen]], "o-", color=BLACK, label=f"o / ℓ = {mean:.4f}"
+    )
     right.set(xlabel="blocks seen", ylabel="weighted mean of the values", ylim=(-1.8, 2.2))
     right.set_xlim(0.5, len(states) + 0.5)
     right.set_xticks(range(1, len(states) + 1))

@@ -9,6 +9,7 @@ from matplotlib.patches import Rectangle
 from helpers.figures.style import BLACK, BLUE, CYCLE, GREEN, ORANGE, RED, Picture, heatmap, new_figure
 
 TOKENS = ["jane", "visits", "africa"]
+MEMORY_ORDER = "Figure 0.2. Transpose turns the table and keeps each token's numbers together; view cuts the line anew."
 
 
 def sum_table_picture() -> Picture:
@@ -28,6 +29,7 @@ def sum_table_picture() -> Picture:
         figure,
         "A column of shape (3, 1) holding 10, 20, 30 plus a row of shape (1, 4) holding 1, 2, 3, 4 "
         "gives a table of shape (3, 4): 11 12 13 14, then 21 22 23 24, then 31 32 33 34.",
+        "Figure 0.1. Broadcasting fills the table: the column is repeated to the right, the row downward.",
     )
 
 
@@ -36,19 +38,14 @@ def _names(rows: int) -> list[str]:
 
 
 def _memory(ax, numbers, colors, title):
-    """One line of boxes: the numbers as they lie in memory."""
+    """One line of boxes that touch: the numbers as they lie in memory."""
     for i, (number, color) in enumerate(zip(numbers, colors, strict=True)):
-        ax.text(
-            i,
-            0,
-            str(int(number)),
-            ha="center",
-            va="center",
-            fontsize=10,
-            bbox={"boxstyle": "square,pad=0.35", "facecolor": color, "alpha": 0.35, "edgecolor": "none"},
-        )
-    ax.set_xlim(-0.7, len(numbers) - 0.3)
-    ax.set_ylim(-0.5, 0.5)
+        look = {"facecolor": color, "alpha": 0.35, "edgecolor": BLACK, "linewidth": 0.5}
+        ax.add_patch(Rectangle((i - 0.5, -0.5), 1, 1, **look))
+        ax.text(i, 0, str(int(number)), ha="center", va="center", fontsize=10)
+    ax.set_xlim(-0.6, len(numbers) - 0.4)
+    ax.set_ylim(-0.6, 0.6)
+    ax.set_aspect("equal")
     ax.set_title(title)
     ax.axis("off")
 
@@ -76,7 +73,7 @@ def _cell(x, y, color):
     return Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, facecolor=color, alpha=0.35, edgecolor="none")
 
 
-def transpose_against_view(tokens: int = 3, width: int = 2) -> Picture:
+def transpose_against_view(tokens: int = 3, width: int = 2, caption: str = MEMORY_ORDER) -> Picture:
     """The same numbers turned by transpose and cut anew by view: equal shapes, different tables.
 
     tokens, width: the shape of the tensor 0, 1, 2, ... that is shown; every row of it has a color of its own.
@@ -99,6 +96,7 @@ def transpose_against_view(tokens: int = 3, width: int = 2) -> Picture:
         f"x, with one row and one color for each token, is {x.tolist()}. Its transpose, "
         f"{turned.tolist()}, has one color in each column: every column is still one token. Its view, "
         f"{recut.tolist()}, cuts the same line of memory into rows of {tokens}: {verdict}.",
+        caption,
     )
 
 
@@ -141,6 +139,7 @@ def jacobian_picture(step: float = 0.5) -> Picture:
         "second column. The parallelogram of the two arrows lies on the curved image near (6, 7) and leaves it "
         f"farther out: J predicts the far corner at ({6 + 5 * step:g}, {7 + 5 * step:g}), "
         f"f sends it to ({(2 + step) * (3 + step):g}, {(2 + step) ** 2 + 3 + step:g}).",
+        "Figure 0.4. Near the point, f does what its Jacobian says; farther out it curves away.",
     )
 
 
@@ -193,4 +192,48 @@ def _shape_box(ax, axis, row, size, outcome, fits):
         family="monospace",
         color=color,
         bbox={"boxstyle": "square,pad=0.45", "facecolor": "white", "edgecolor": color, "linestyle": style},
+    )
+
+
+def picked_entries(x: torch.Tensor, index: torch.Tensor, tokens: list[str]) -> Picture:
+    """x (T, V) with the entry that index (T,) picks in each row, beside what plain indexing makes of it, (T, T)."""
+    plain = x[..., index]  # (T, T)
+    figure, (left, right) = new_figure(7.6, 2.5, columns=2, width_ratios=[x.shape[1], len(index)])
+    heatmap(left, x, rows=tokens, cmap="Greys", vmin=-6, vmax=18, digits=0)
+    heatmap(right, plain, rows=tokens, columns=index.tolist(), cmap="Greys", vmin=-6, vmax=18, digits=0)
+    left.set(title="x: one entry from each row", xlabel="column")
+    right.set(title="x[..., index]", xlabel="column")
+    for t, place in enumerate(index.tolist()):
+        for ax, column in ((left, place), (right, t)):
+            ax.add_patch(Rectangle((column - 0.46, t - 0.46), 0.92, 0.92, fill=False, edgecolor=BLUE, linewidth=2.5))
+    picked = x.gather(-1, index[:, None])[:, 0]
+    return Picture(
+        figure,
+        f"Left: the table x, with the entry that each row's own index names in a frame: "
+        f"{', '.join(f'{v:g} for {token}' for v, token in zip(picked.tolist(), tokens, strict=True))}. "
+        "Right: what plain indexing gives, every index in every row; the wanted numbers stand on its diagonal.",
+        "Figure 0.3. The entries we want are framed. Plain indexing brings them on the diagonal, among others.",
+    )
+
+
+def row_times_jacobian() -> Picture:
+    """(1, 2) times the Jacobian [[3, 2], [4, 1]] gives (11, 4), as colored tables."""
+    g, jacobian = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 2.0], [4.0, 1.0]])  # (1, 2), (2, 2)
+    figure, axes = new_figure(7.6, 2.3, columns=5, width_ratios=[2, 0.4, 2, 0.4, 2])
+    for ax, sign in ((axes[1], "×"), (axes[3], "=")):
+        ax.axis("off")
+        ax.text(0.5, 0.5, sign, ha="center", va="center", fontsize=18, transform=ax.transAxes)
+    heatmap(axes[0], g, rows=["g"], columns=["$f_1$", "$f_2$"], vmin=0, vmax=22, digits=0)
+    heatmap(axes[2], jacobian, rows=["$f_1$", "$f_2$"], columns=["$x_1$", "$x_2$"], vmin=0, vmax=22, digits=0)
+    heatmap(axes[4], g @ jacobian, rows=["gradient"], columns=["$x_1$", "$x_2$"], vmin=0, vmax=22, digits=0)
+    for ax, title in ((axes[0], "at the results"), (axes[2], "Jacobian"), (axes[4], "at the inputs")):
+        ax.set_title(title)
+    for ax in (axes[0], axes[4]):
+        ax.set_box_aspect(1 / 2)
+    axes[2].set_box_aspect(1)
+    return Picture(
+        figure,
+        "The row (1, 2), the gradient at the two results, times the Jacobian with rows (3, 2) and (4, 1) gives the "
+        "row (11, 4), the gradient at the two inputs.",
+        "Figure 0.5. One step of backpropagation: a row vector times a Jacobian.",
     )

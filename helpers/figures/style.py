@@ -18,6 +18,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.text import Text
 
 # Okabe and Ito's palette (2008), in the order in which figures use it.
 BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, BLACK = (
@@ -89,7 +90,7 @@ def new_figure(width: float = 6.4, height: float = 3.6, rows: int = 1, columns: 
 
 
 class Picture:
-    """A finished figure as notebooks show it: sharp, with alt text, above its caption. A plain script prints the alt text.
+    """A finished figure as notebooks show it: sharp, with alt text, above its caption. A script prints the alt text.
 
     alt says in words what is to be seen, with the numbers that matter; caption is one sentence with its number:
     "Figure 8.2. Four heads read the same sentence." A figure is laid out once, when it is shown first: one that is
@@ -98,6 +99,7 @@ class Picture:
 
     def __init__(self, figure: Figure, alt: str, caption: str = ""):
         self.figure, self.alt, self.caption = figure, alt, caption
+        _readable(figure)
 
     def _repr_html_(self) -> str:
         return self.html()
@@ -110,17 +112,14 @@ class Picture:
         return f"[figure: {self.alt}]"
 
 
-class Drawing:
-    """The same for an SVG that was written by hand, such as the map of the Transformer; sizes in inches."""
-
-    def __init__(self, svg: str, alt: str, width: float, height: float, caption: str = ""):
-        self.svg, self.alt, self.caption, self.size = svg, alt, caption, (width, height)
-
-    def _repr_html_(self) -> str:
-        return _with_caption(_tag("svg+xml", self.svg.encode(), self.alt, *self.size), self.caption)
-
-    def __repr__(self) -> str:
-        return f"[figure: {self.alt}]"
+def _readable(figure: Figure) -> None:
+    """No letter under SMALLEST points, and none in a color that is too light for letters: its darker twin instead."""
+    for text in figure.findobj(Text):
+        color = text.get_color()
+        if isinstance(color, str) and color in INK:
+            text.set_color(INK[color])
+        if text.get_fontsize() < SMALLEST:
+            text.set_fontsize(SMALLEST)
 
 
 def image_tag(figure: Figure, alt: str, live: bool = False) -> str:
@@ -141,6 +140,7 @@ def image_tag(figure: Figure, alt: str, live: bool = False) -> str:
 def _svg(figure: Figure, tidy: bool = True) -> bytes:
     """The figure as SVG: the same bytes each time, no date. tidy: coordinates to a hundredth of a point."""
     buffer, dpi = io.BytesIO(), figure.dpi
+    figure.dpi = 192 if tidy else 96  # of heat maps: all else is lines
     with matplotlib.rc_context(RC):
         # Not savefig, which draws everything twice.
         FigureCanvasSVG(figure).print_svg(buffer, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
@@ -187,8 +187,9 @@ def heatmap(ax, matrix, rows=None, columns=None, cmap=WEIGHTS, vmin=None, vmax=N
         vmax = max([float(abs(shown).max())] if shown.size else [], default=0.0) or 1e-9
         vmin = -vmax
     picture = ax.imshow(np.where(seen, values, np.nan), cmap=cmap, vmin=vmin, vmax=vmax, aspect="auto")
-    ax.set_yticks(range(values.shape[0]), rows if rows is not None else range(values.shape[0]))
-    ax.set_xticks(range(values.shape[1]), columns if columns is not None else range(values.shape[1]))
+    for axis, size, names in ((ax.yaxis, values.shape[0], rows), (ax.xaxis, values.shape[1], columns)):
+        step = 1 if names is not None or size <= 16 else 5 if size <= 40 else 10
+        axis.set_ticks(range(0, size, step), range(0, size, step) if names is None else names)
     if mask is not None:
         hatch_cells(ax, ~seen)
     if numbers:

@@ -60,8 +60,8 @@ PARTS = (
     Part("norm4", "add,\nnorm", 10, 505, DECODER - 22, 50, 44),
     Part("feed2", "feed\nforward", 10, 564, DECODER - 22, 70, 44),
     Part("norm5", "add,\nnorm", 10, 643, DECODER - 22, 50, 44),
-    Part("linear", "linear", 10, 714, DECODER - 22, 56, 44, "the last linear layer"),
-    Part("loss", "softmax,\nloss", 6, 784, DECODER - 22, 66, 44, "the loss"),
+    Part("linear", "linear", 10, 708, DECODER - 22, 54, 44, "the last linear layer"),
+    Part("loss", "softmax,\nloss", 6, 774, DECODER - 22, 78, 44, "the loss"),
 )
 HEAD = ("Q", "K", "V", "scores", "scale", "mask", "softmax", "mix", "heads")
 TODAY = {  # what each lesson is about, in the picture's own words
@@ -130,7 +130,7 @@ def _draw_part(ax, part: Part, look: str) -> None:
     bold = "bold" if look == "today" else "normal"
     color = part.hue if part.hue and look == "passed" else ink
     ax.text(*middle, part.text, ha="center", va="center", fontsize=9.5, color=color, weight=bold, zorder=4)
-    _badge(ax, part.x + part.width - 2, part.y + 1, part.lesson, look)
+    _badge(ax, part.x + part.width - 2, part.y - 3, part.lesson, look)
 
 
 def _badge(ax, x: float, y: float, number: int, look: str) -> None:
@@ -197,31 +197,31 @@ def _draw_rows(ax, number: int) -> None:
     _arrow(ax, (732, TOP + 4), (776, TOP + 4))
     # The encoder.
     ax.text(34, ENCODER, "jane\nvisits\nafrica", **plain)
-    _frame(ax, 250, ENCODER - 46, 340, 82)
-    ax.text(572, ENCODER - 35, "encoder block × N", **plain | {"ha": "right", "color": FADED})
+    _frame(ax, 250, ENCODER - 54, 340, 90)
+    ax.text(572, ENCODER - 43, "encoder block × N", **plain | {"ha": "right", "color": FADED})
     for start, end in ((58, 72), (142, 160), (236, 270), (354, 368), (420, 434), (508, 522)):
         _arrow(ax, (start, ENCODER), (end, ENCODER))
     # The decoder, which reads the encoder's output.
     ax.text(34, DECODER, "<start>\njane\nvisite", **plain)
-    _frame(ax, 250, DECODER - 46, 452, 82)
-    ax.text(690, DECODER - 35, "decoder block × N", **plain | {"ha": "right", "color": FADED})
-    stops = ((58, 72), (142, 160), (236, 268), (348, 357), (407, 416), (496, 505), (555, 564), (634, 643), (693, 714))
-    for start, end in (*stops, (770, 784)):
+    _frame(ax, 250, DECODER - 54, 452, 90)
+    ax.text(690, DECODER - 43, "decoder block × N", **plain | {"ha": "right", "color": FADED})
+    stops = ((58, 72), (142, 160), (236, 268), (348, 357), (407, 416), (496, 505), (555, 564), (634, 643), (693, 708))
+    for start, end in (*stops, (762, 774)):
         _arrow(ax, (start, DECODER), (end, DECODER))
     if number != 12:
-        _arrow(ax, (574, ENCODER), (612, ENCODER), (612, 295), (456, 295), (456, DECODER - 22))
+        _arrow(ax, (574, ENCODER), (612, ENCODER), (612, 293), (456, 293), (456, DECODER - 22))
     # Residuals: each runs round its layer.
     for x0, x1, y in ((258, 394, ENCODER), (427, 548, ENCODER)):
         _arrow(ax, (x0, y), (x0, y + 29), (x1, y + 29), (x1, y + 22), width=0.9)
     for x0, x1 in ((258, 382), (411, 530), (559, 668)):
         _arrow(ax, (x0, DECODER), (x0, DECODER + 29), (x1, DECODER + 29), (x1, DECODER + 22), width=0.9)
     # What comes out, and training.
-    _arrow(ax, (817, DECODER - 22), (817, DECODER - 44))
-    ax.text(817, DECODER - 66, "jane visite\nl’afrique", **plain)
+    _arrow(ax, (813, DECODER - 22), (813, DECODER - 44))
+    ax.text(810, DECODER - 66, "jane visite\nl’afrique", **plain)
     lit = number == 11
     color, width = ("#7A4B00", 2.4) if lit else (LOOKS["passed"][1], 1.0) if number > 11 else ("#A8A8A8", 1.0)
     style = "-" if number >= 11 else (0, (4, 2.5))
-    _arrow(ax, (817, DECODER + 22), (817, 420), (107, 420), (107, DECODER + 22), color=color, width=width, style=style)
+    _arrow(ax, (813, DECODER + 22), (813, 420), (107, 420), (107, DECODER + 22), color=color, width=width, style=style)
     text = "training: the gradient of the loss goes back through every part"
     look = "today" if lit else "passed" if number > 11 else "to come"
     ground = {"facecolor": LOOKS["today"][0] if lit else "white", "edgecolor": "none", "boxstyle": "round,pad=0.3"}
@@ -229,7 +229,7 @@ def _draw_rows(ax, number: int) -> None:
     ax.text(
         452, 420, text, **plain | {"color": LETTER if number >= 11 else FADED}, weight=weight, bbox=ground, zorder=4
     )
-    _badge(ax, 817, 420, 11, look)
+    _badge(ax, 813, 420, 11, look)
 
 
 def _draw_legend(ax, number: int) -> None:
@@ -260,7 +260,7 @@ def _draw_legend(ax, number: int) -> None:
             )
         )
         ax.text(38, y, text, fontsize=9.5, va="center", color=LETTER)
-    _badge(ax, 22, 187, number, "passed")
+    _badge(ax, 22, 187, max(number, 1), "passed")
     ax.text(38, 187, "lesson that teaches it", fontsize=9.5, va="center", color=LETTER)
 
 

@@ -182,7 +182,7 @@ def bank() -> Picture:
 
 def shifts(before: torch.Tensor, after: torch.Tensor, weights: torch.Tensor, tokens: list[str]) -> Picture:
     """Bars of one minus cosine (T,) beside the weights (T, T) that moved the words."""
-    moved = (1 - torch.cosine_similarity(before, after, dim=-1)).tolist()
+    moved = (1 - torch.cosine_similarity(before, after, dim=-1)).clamp_min(0).tolist()
     figure, (left, right) = new_figure(9.4, 3.4, 1, 2, width_ratios=(1, 1.25))
     bars = left.barh(tokens, moved, color=BLUE)
     left.bar_label(bars, [f"{m:.2f}" for m in moved], padding=3, fontsize=10)

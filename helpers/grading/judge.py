@@ -19,6 +19,7 @@ from typing import Literal
 import torch
 
 from helpers.checking.diagnose import forbidden_text
+from helpers.checking.earlier import charged_once
 from helpers.checking.key import ExerciseKey, load_keys
 from helpers.checking.making import UnsoundKey, make_key
 from helpers.checking.observe import Observation, case_to_tree
@@ -378,7 +379,8 @@ class Trial:
             return refused(key, "forbidden_call", forbidden_text(f"helpers.blocks.{block}", key))
         if verdict.mistake in ("not_answered", "forbidden_call", "wrong_type") and not verdict.parts:
             return verdict
-        return self._charged_once(key, verdict) or self._hard_coded(key, verdict) or verdict
+        own = self._charged_once(key, verdict) or verdict
+        return own if own.passed else self._hard_coded(key, own) or own
 
     def _quiz(self, key: ExerciseKey) -> Verdict:
         kind, text = self.found.get(key.name, ("missing", None))
@@ -453,7 +455,7 @@ class Trial:
         return None
 
     def _charged_once(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
-        """The verdict with the reference in place of earlier answers that are wrong too, if that makes it better."""
+        """The verdict with finished pieces in place of earlier answers that are wrong too."""
         order = list(self.judge.keys)
         earlier = [
             name
@@ -464,13 +466,7 @@ class Trial:
         if not wrong:
             return None
         again = self._observe(key, wrong)
-        if again.points <= verdict.points and not again.passed:
-            return None
-        names = " and ".join(wrong)
-        what = "which is not right yet" if all(self.defines(name) for name in wrong) else "which is not there yet"
-        note = f"Judged with the reference in place of {names}, {what}."
-        message = f"{again.message}\n{note}" if again.message else note
-        return dataclasses.replace(again, message=message)
+        return charged_once(verdict, again, wrong, missing=not any(self.verdict(name).answered for name in wrong))
 
     def _hard_coded(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
         known = verdict.mistake is not None and verdict.mistake not in RESERVED

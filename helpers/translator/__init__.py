@@ -13,18 +13,18 @@ Positions are lesson 2's sinusoids. Words are not multiplied by the square root 
 Names in the state, as `Transformer(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0)` has
 them (i is 0 or 1; a layer has weight and bias):
 
-    encoder.tokens.weight                       (165 or so + 1, 64)   an Encoder, lesson 9
+    encoder.tokens.weight                       (166, 64)   an Encoder, lesson 9
     encoder.positions.weight                    (24, 64)
     encoder.blocks.i.attention.W_q W_k W_v W_o  a MultiHeadAttention, lesson 8; the biases of W_q, W_k, W_v are 0
     encoder.blocks.i.feed_forward.up down       a FeedForward
     encoder.blocks.i.norm1 norm2
-    target_tokens.weight                        (190 or so + 3, 64)
+    tokens.weight                               (194, 64)
     positions.weight                            (24, 64)
     blocks.i.self_attention.W_q W_k W_v W_o     a DecoderBlock, lesson 10
     blocks.i.cross_attention.W_q W_k W_v W_o
     blocks.i.feed_forward.up down
     blocks.i.norm1 norm2 norm3
-    output                                      (V, 64), V
+    unembed                                     (194, 64), (194,)
 
 `part_state("encoder.blocks.0.attention")` gives the numbers of one part under the names that the part itself uses.
 """

@@ -9,12 +9,14 @@ from typing import NamedTuple
 import torch
 
 from helpers.corpus import Pair, sentence_pairs
-from helpers.corpus.lexicon import ADJECTIVES, MOVES, NAMES, NOUNS, PLACE_VERBS, VERBS
+from helpers.corpus.lexicon import ADJECTIVES, DETERMINERS, MOVES, NAMES, NOUNS, PLACE_VERBS, VERBS
 from helpers.translator.network import Parts
 from helpers.translator.trained import NUM_LAYERS, greedy, machine, source_batch
 from helpers.translator.words import BOS, EOS, PAD, french_ids, french_sentence
 
 MAX_WORDS = 20  # of a sentence that somebody types
+VERB_WORDS = {"is", *VERBS, *PLACE_VERBS, *(verb for verb, _ in MOVES)}
+LOSS_SENTENCES = 200  # enough for a loss that one may show
 UNSEEN_SEED = 2014  # the sentences that nobody trains on
 
 
@@ -23,6 +25,7 @@ class Batch(NamedTuple):
     tgt_in: torch.Tensor  # (B, T_t), BOS first
     tgt_out: torch.Tensor  # (B, T_t), EOS last
     french: list[str]
+    english: list[str]
 
     def first(self, count: int) -> Batch:
         return Batch(*(item[:count] for item in self))
@@ -33,7 +36,13 @@ def as_batch(pairs: list[Pair]) -> Batch:
     pad = functools.partial(torch.nn.utils.rnn.pad_sequence, batch_first=True, padding_value=PAD)
     tgt_in = pad([torch.tensor([BOS, *row]) for row in rows])
     tgt_out = pad([torch.tensor([*row, EOS]) for row in rows])
-    return Batch(source_batch([pair.english for pair in pairs]), tgt_in, tgt_out, [pair.french for pair in pairs])
+    return Batch(
+        source_batch([pair.english for pair in pairs]),
+        tgt_in,
+        tgt_out,
+        [pair.french for pair in pairs],
+        [pair.english for pair in pairs],
+    )
 
 
 @functools.lru_cache(maxsize=4)
@@ -43,14 +52,26 @@ def unseen(count: int) -> Batch:
 
 
 @torch.no_grad()
-def nats_a_word(network, batch: Batch) -> float:
-    """Mean cross-entropy of the next French word (and the end), given the true words before it."""
-    logits = network(batch.src, batch.tgt_in)  # (B, T_t, V)
+def nats_a_word(network, batch: Batch, shift_right=None) -> float:
+    """Mean cross-entropy of the next French word (and the end), given the true words before it.
+
+    shift_right: makes the decoder's input from the targets, where it is somebody's own.
+    """
+    tgt_in = shift_right(batch.tgt_out, BOS) if shift_right else batch.tgt_in
+    logits = network(batch.src, tgt_in)  # (B, T_t, V)
     parts = getattr(network, "parts", Parts())
     if "log_softmax" in parts.replaced and "cross_entropy" not in parts.replaced:
         kept = batch.tgt_out != PAD
         return -parts.log_softmax(logits[kept]).gather(-1, batch.tgt_out[kept][:, None]).mean().item()
     return float(parts.cross_entropy(logits, batch.tgt_out, PAD))
+
+
+def in_nats(loss: float) -> str:
+    """A loss with the digits that matter."""
+    if loss != loss:
+        return "NaN"
+    digits = 2 if loss >= 0.1 else 3 if loss >= 0.01 else 4 if loss >= 0.001 else 5
+    return f"{loss:.{digits}f}"
 
 
 def exact(network, batch: Batch) -> float:
@@ -59,53 +80,83 @@ def exact(network, batch: Batch) -> float:
     return sum(a == b for a, b in zip(written, batch.french, strict=True)) / len(written)
 
 
-def encoder_weights(network, layer: int) -> torch.Tensor | None:
-    """What a block of the encoder saw in the last call (B, H, T, T); None where a replaced part does not tell."""
-    blocks = getattr(getattr(network, "encoder", None), "blocks", None)
-    attention = getattr(blocks[layer], "attention", None) if blocks is not None and len(blocks) > layer else None
-    return getattr(attention, "seen", None)
+class Seen(NamedTuple):
+    """Attention weights of one run; None where a part that was replaced does not tell."""
+
+    encoder: list[torch.Tensor | None]  # of each block (B, H, T_s, T_s)
+    cross: torch.Tensor | None  # of the decoder's last block (B, H, T_t, T_s)
 
 
-def cross_weights(network) -> torch.Tensor | None:
-    """What the decoder's last block saw of the English words in the last call (B, H, T_t, T_s)."""
-    return getattr(network, "cross_weights", None)
+@torch.no_grad()
+def look(network, src: torch.Tensor, tgt: torch.Tensor | None = None) -> Seen:
+    """Run the network on ids and return what its blocks looked at: the second result of each attention."""
+    places = [f"encoder.blocks.{i}.attention" for i in range(NUM_LAYERS)] + [f"blocks.{NUM_LAYERS - 1}"]
+    found, hooks = {}, []
+    for place in places:
+        try:
+            module = network.get_submodule(place)
+        except AttributeError:
+            continue
+        hooks.append(module.register_forward_hook(lambda _m, _args, out, place=place: found.update({place: out})))
+    try:
+        memory = network.encode(src)
+        if tgt is not None:
+            network.decode(tgt, memory, src)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    seen = [_weights_in(found.get(place)) for place in places]
+    return Seen(seen[:-1], seen[-1])
 
 
-RELATIONS = ("adjective to noun", "verb to subject")
+def _weights_in(out) -> torch.Tensor | None:
+    told = isinstance(out, tuple) and len(out) == 2 and isinstance(out[1], torch.Tensor) and out[1].dim() == 4
+    return out[1] if told else None
+
+
+RELATIONS = ("adjective to noun", "article to noun", "preposition to place", "verb to subject")
 
 
 def relation_places(sentence: str) -> dict[str, list[tuple[int, int]]]:
-    """For each of RELATIONS the pairs (query, key) of places in an English sentence."""
+    """For each of RELATIONS the pairs (query, key) of places in an English sentence.
+
+    These are what French needs to know: a gender for adjectives and articles, a country or a month for a preposition.
+    """
     words = sentence.split()
-    nouns = [i for i, word in enumerate(words) if word in NOUNS]
-    verbs = [i for i, word in enumerate(words) if word in VERBS or word in PLACE_VERBS or word == "is"]
-    verbs += [i for i, word in enumerate(words) if any(word == verb for verb, _ in MOVES)]
-    subject = [i for i, word in enumerate(words) if word in NAMES or word in NOUNS][:1]
-    behind = {i: next((n for n in nouns if n > i), None) for i, word in enumerate(words) if word in ADJECTIVES}
-    return {
-        "adjective to noun": [(i, noun) for i, noun in behind.items() if noun == i + 1],
-        "verb to subject": [(verb, i) for verb in verbs for i in subject if i < verb],
-    }
+    found = {relation: [] for relation in RELATIONS}
+    for i, word in enumerate(words):
+        noun = next((n for n in range(i + 1, min(i + 3, len(words))) if words[n] in NOUNS), None)
+        if word in ADJECTIVES and noun is not None:
+            found["adjective to noun"].append((i, noun))
+        elif word in (*DETERMINERS, "an") and noun is not None:
+            found["article to noun"].append((i, noun))
+        elif word in ("to", "in") and i + 1 < len(words):
+            found["preposition to place"].append((i, i + 1))
+        elif word in VERB_WORDS:
+            subject = next((n for n in range(i) if words[n] in NAMES or words[n] in NOUNS), None)
+            if subject is not None:
+                found["verb to subject"].append((i, subject))
+    return found
 
 
 @functools.lru_cache(maxsize=1)
 @torch.no_grad()
-def head_table() -> dict[str, torch.Tensor]:
+def head_table(network=None) -> dict[str, torch.Tensor]:
     """For each relation (layers, heads): the mean weight on the true word, over 300 sentences."""
-    network, sums = machine(), {}
-    for pair in sentence_pairs(300, random.Random(UNSEEN_SEED), unseen=True):
-        network.encode(source_batch([pair.english]))
-        seen = torch.stack([encoder_weights(network, layer)[0] for layer in range(NUM_LAYERS)])  # (L, H, T, T)
+    network, sums = network or machine(), {}
+    pairs = sentence_pairs(300, random.Random(UNSEEN_SEED), unseen=True)
+    seen = torch.stack(look(network, source_batch([pair.english for pair in pairs])).encoder)  # (L, B, H, T, T)
+    for i, pair in enumerate(pairs):
         for relation, places in relation_places(pair.english).items():
             for query, key in places:
-                sums.setdefault(relation, []).append(seen[:, :, query, key])
+                sums.setdefault(relation, []).append(seen[:, i, :, query, key])
     return {relation: torch.stack(items).mean(dim=0) for relation, items in sums.items()}
 
 
-def telling_encoder_head(sentence: str) -> tuple[int, int]:
-    """(layer, head) with the largest mean weight for the relation that the sentence holds: adjective to noun, else
-    verb to subject."""
-    places = relation_places(sentence)
-    relation = next((name for name in RELATIONS if places[name]), RELATIONS[0])
-    table = head_table()[relation]
-    return divmod(int(table.argmax()), table.shape[1])
+def telling_encoder_head(sentence: str) -> tuple[int, int, str]:
+    """(layer, head, relation): the head with the largest mean weight for a relation that the sentence holds."""
+    table = head_table()
+    here = [name for name, places in relation_places(sentence).items() if places] or list(RELATIONS)
+    relation = max(here, key=lambda name: table[name].max())
+    layer, head = divmod(int(table[relation].argmax()), table[relation].shape[1])
+    return layer, head, relation

@@ -92,7 +92,6 @@ class MultiHeadAttention(nn.Module):
         self.W_k = nn.Linear(d_model, d_model)
         self.W_v = nn.Linear(d_model, d_model)
         self.W_o = nn.Linear(d_model, d_model)
-        self.seen = None  # the weights of the last call
 
     def forward(self, query, key=None, value=None, mask=None):
         parts, heads = self.parts, self.num_heads
@@ -102,10 +101,10 @@ class MultiHeadAttention(nn.Module):
             parts.split_heads(parts.project(x, layer.weight) + layer.bias, heads)
             for x, layer in ((query, self.W_q), (key, self.W_k), (value, self.W_v))
         )  # (B, H, T, d_k)
-        out, self.seen = parts.attend(Q, K, V, mask)  # (B, H, T_q, d_k), (B, H, T_q, T_k)
+        out, weights = parts.attend(Q, K, V, mask)  # (B, H, T_q, d_k), (B, H, T_q, T_k)
         if "Head" in parts.replaced and key is query and value is query:
             out = self._by_heads(query, mask)
-        return self.W_o(parts.merge_heads(out)), self.seen
+        return self.W_o(parts.merge_heads(out)), weights
 
     def _by_heads(self, x, mask):
         """(B, H, T, d_k) from the replaced Head, one after the other."""
@@ -195,23 +194,23 @@ class Transformer(nn.Module):
         super().__init__()
         self.parts, self.pad_id = parts or Parts(), pad_id
         self.encoder = self.parts.module("Encoder", src_vocab, d_model, num_heads, d_ff, num_layers, max_len)
-        self.target_tokens = nn.Embedding(tgt_vocab, d_model)
+        self.tokens = nn.Embedding(tgt_vocab, d_model)
         self.positions = nn.Embedding(max_len, d_model)
         self.blocks = nn.ModuleList(
             self.parts.module("DecoderBlock", d_model, num_heads, d_ff) for _ in range(num_layers)
         )
-        self.output = nn.Linear(d_model, tgt_vocab)
+        self.unembed = nn.Linear(d_model, tgt_vocab)
 
     def encode(self, src):
         return self.encoder(src, self.source_mask(src))  # (B, T_s, D)
 
     def decode(self, tgt, memory, src):
-        y = placed(self.parts, tgt, self.target_tokens, self.positions)  # (B, T_t, D)
+        y = placed(self.parts, tgt, self.tokens, self.positions)  # (B, T_t, D)
         causal = self.parts.causal_mask(tgt.shape[1])
         self_mask = self.parts.combine_masks(causal, self.kept(tgt))  # (B, 1, T_t, T_t)
         for block in self.blocks:
-            y, self.cross_weights = block(y, memory, self_mask, self.source_mask(src))
-        return self.output(y)  # (B, T_t, V)
+            y, _ = block(y, memory, self_mask, self.source_mask(src))
+        return self.unembed(y)  # (B, T_t, V)
 
     def forward(self, src, tgt):
         return self.decode(tgt, self.encode(src), src)

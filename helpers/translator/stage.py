@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import html
+import io
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -15,20 +18,22 @@ from torch import nn
 
 from helpers.checking.observe import TooSlow, _time_limit
 from helpers.translator import measures
+from helpers.translator.decoding import write
+from helpers.translator.guard import PartFailed, Unanswered, guard, short, unanswered_line
 from helpers.translator.network import GIVEN
 from helpers.translator.trained import greedy, machine, source_batch
+from helpers.translator.views import view_of
 from helpers.translator.words import english, french_sentence
 
 TIME_LIMIT = 2.0  # seconds of processor time for one trial
-LOSS_SENTENCES, EXACT_SENTENCES = 200, 100
-
-
-class PartFailed(Exception):
-    """A replaced part did not do its work; the text says how."""
-
-
-class Unanswered(PartFailed):
-    """A replaced part is an exercise that is still open."""
+EXACT_SENTENCES, FEW_SENTENCES = 100, 10
+# Parts that run beside the network and not in it; and those that cannot change its loss.
+BESIDE = {
+    "encode", "cosine_similarity", "fixed_neighbors", "softmax_jacobian", "weights_jacobian", "leaks_future",
+    "context_shift", "head_importance", "shift_right", "greedy_decode", "attend_with_cache", "filter_logits",
+    "beam_search",
+}  # fmt: skip
+NO_LOSS = BESIDE - {"shift_right", "greedy_decode", "attend_with_cache"}
 
 
 @dataclass
@@ -40,6 +45,8 @@ class Trial:
     exact: float | None = None
     network: nn.Module | None = None
     notes: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    pictures: list = field(default_factory=list)
     failed: str = ""
     unanswered: bool = False
 
@@ -52,14 +59,12 @@ def show_at_work(answers: tuple, named: dict, sentence: str, names: Mapping[str,
     problem = unknown_words(sentence)
     if problem:
         return _show_line(problem)
+    measures.head_table()  # made once, outside of anybody's time limit
+    finished = attempt_finished(sentence)
     yours = attempt(parts, sentence)
     if yours.unanswered:
         return _show_line(yours.failed)
-    finished = attempt_finished(sentence)
-    from helpers.figures import at_work as figures
-
-    pictures = [] if yours.failed else figures.pictures(yours, finished, sentence, parts)
-    _show(lines(yours, finished, sentence, list(parts)), pictures)
+    _show(lines(yours, finished, sentence, parts), yours.pictures)
     _show_box(parts)
 
 
@@ -86,7 +91,7 @@ def parts_of(answers: tuple, named: dict, names: Mapping[str, object]) -> tuple[
         if answer is None or answer is Ellipsis:
             return {}, f"{name} is not answered yet; once it is, the translator runs on it here."
         if not callable(answer):
-            return {}, f"{name} is a {type(answer).__name__} here, not a function or class."
+            return {}, f"{name} is no function or class here, but of the type {type(answer).__name__}."
     if not parts:
         return {}, "at_work needs one of your functions, such as at_work(scaled_scores)."
     return parts, ""
@@ -111,23 +116,36 @@ def unknown_words(sentence: str) -> str:
 @functools.lru_cache(maxsize=32)
 def attempt_finished(sentence: str) -> Trial:
     """The trial with nothing replaced."""
-    return attempt({}, sentence)
+    return attempt({}, sentence, 60.0)
 
 
-def attempt(parts: Mapping[str, Callable], sentence: str, limit: float = TIME_LIMIT) -> Trial:
-    """Run the translator with `parts` in place. Never raises: what went wrong stands in the trial."""
+def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = None, shown: bool = True) -> Trial:
+    """Run the translator with `parts` in place. Never raises: what went wrong stands in the trial.
+
+    limit: seconds of processor time, TIME_LIMIT if None. shown: whether the part's own lines and pictures are made.
+    """
+    limit = TIME_LIMIT if limit is None else limit
     trial = Trial()
     guards = {name: guard(name, part, trial.notes) for name, part in parts.items()}
     who = " and ".join(parts) or "the machine"
+    inside = {name: part for name, part in guards.items() if name not in BESIDE}
     try:
-        with _time_limit(limit), torch.no_grad(), torch.random.fork_rng(devices=[]):
-            network = machine(**guards)
-            batch = measures.unseen(LOSS_SENTENCES)
-            trial.nats = measures.nats_a_word(network, batch)
-            trial.exact = measures.exact(network, batch.first(EXACT_SENTENCES))
+        with _alone(limit):
+            network = machine(**inside)
+            batch = measures.unseen(measures.LOSS_SENTENCES)
+            trial.nats = measures.nats_a_word(network, batch, guards.get("shift_right"))
             src = source_batch([sentence])
-            trial.french = french_sentence(greedy(network, src)[0].tolist())
+            if "greedy_decode" in guards or "attend_with_cache" in guards:
+                trial.french = french_sentence(write(network, src, guards))
+                few = batch.first(FEW_SENTENCES)
+                written = [french_sentence(write(network, source_batch([s]), guards)) for s in few.english]
+                trial.exact = sum(a == b for a, b in zip(written, few.french, strict=True)) / FEW_SENTENCES
+            else:
+                trial.french = french_sentence(greedy(network, src)[0].tolist())
+                trial.exact = measures.exact(network, batch.first(EXACT_SENTENCES))
             trial.network = network
+            if parts and shown:
+                trial.lines, trial.pictures = view_of(trial, sentence, guards)
     except Unanswered as error:
         trial.failed, trial.unanswered = str(error), True
     except PartFailed as error:
@@ -136,98 +154,43 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float = TIME_LI
         trial.failed = f"Your {who} took more than {limit:g} seconds in the translator, and was stopped."
     except NotImplementedError:
         trial.failed, trial.unanswered = unanswered_line(who), True
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         trial.failed = f"With your {who} the translator stopped: {type(error).__name__}: {short(error)}"
     return trial
 
 
-def unanswered_line(name: str) -> str:
-    return f"{name} is not answered yet; once it is, the translator runs on it here."
+@contextlib.contextmanager
+def _alone(limit: float):
+    """A time limit, no gradients, no printing from parts that are called a thousand times, nobody's random state."""
+    printed = contextlib.redirect_stdout(io.StringIO())
+    with _time_limit(limit), torch.no_grad(), torch.random.fork_rng(devices=[]), printed, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
-def guard(name: str, part: Callable, notes: list[str]) -> Callable:
-    """The part, with its errors turned into PartFailed and its first result compared with the given part's shape."""
-    if isinstance(part, type):
-        return part
-    first = True
-
-    def guarded(*args, **kwargs):
-        nonlocal first
-        kept = [a.clone() if first and isinstance(a, torch.Tensor) else a for a in args]
-        try:
-            result = part(*args, **kwargs)
-        except NotImplementedError as error:
-            if str(error):
-                raise PartFailed(f"Your {name} raised NotImplementedError: {short(error)}") from error
-            raise Unanswered(unanswered_line(name)) from error
-        except Exception as error:
-            raise PartFailed(f"Your {name} raised {type(error).__name__}: {short(error)}") from error
-        if result is None:
-            raise PartFailed(f"Your {name} returned None. Is there a return?")
-        if first:
-            first = False
-            if any(not _same(a, b) for a, b in zip(args, kept, strict=True) if isinstance(a, torch.Tensor)):
-                notes.append(f"Your {name} changes its input in place; the translator still needs that input.")
-            _compare_shapes(name, result, GIVEN[name](*kept, **kwargs))
-        return result
-
-    return guarded
-
-
-def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
-
-
-def _compare_shapes(name: str, result, expected) -> None:
-    pairs = list(zip(result, expected, strict=False)) if isinstance(expected, tuple) else [(result, expected)]
-    if isinstance(expected, tuple) and (not isinstance(result, tuple) or len(result) != len(expected)):
-        raise PartFailed(f"Your {name} returned {_kind(result)}; the translator needs {len(expected)} results there.")
-    for got, needed in pairs:
-        if isinstance(needed, torch.Tensor):
-            if not isinstance(got, torch.Tensor):
-                raise PartFailed(f"Your {name} returned {_kind(got)}; the translator needs a tensor there.")
-            if got.shape != needed.shape:
-                shapes = f"{tuple(got.shape)}, and the translator needs {tuple(needed.shape)} there"
-                raise PartFailed(f"Your {name} returned the shape {shapes}.")
-
-
-def _kind(thing) -> str:
-    name = type(thing).__name__
-    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
-
-
-def short(error: BaseException) -> str:
-    try:
-        first = (str(error).strip().splitlines() or [""])[0]
-    except Exception:
-        first = ""
-    return first[:160]
-
-
-def lines(yours: Trial, finished: Trial, sentence: str, names: list[str]) -> list[str]:
+def lines(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Callable]) -> list[str]:
     """What is said, one line for each fact."""
-    who = " and ".join(names)
+    who = " and ".join(called(name, part) for name, part in parts.items())
     if yours.failed:
         return [yours.failed, f"With the finished part: {sentence} → {finished.french}"]
     said = [f"{sentence} → {yours.french or '(nothing)'}"]
     if yours.french != finished.french:
         said.append(f"with the finished part: {finished.french}")
-    said.append(
-        f"{nats(yours.nats)} nats a word with your {who}, {nats(finished.nats)} with the finished part"
-        f" ({LOSS_SENTENCES} unseen sentences); {verdict(yours, finished)}"
-    )
-    said.append(
-        f"{100 * yours.exact:.0f} of 100 unseen sentences come out word for word; {100 * finished.exact:.0f} with the"
-        " finished part"
-    )
-    return said + yours.notes
+    if not set(parts) <= NO_LOSS:
+        loss, usual = measures.in_nats(yours.nats), measures.in_nats(finished.nats)
+        said.append(
+            f"{loss} nats a word on {measures.LOSS_SENTENCES} unseen sentences with {who}; "
+            f"{usual} with the finished part: {verdict(yours, finished)}"
+        )
+        share, usual = f"{100 * yours.exact:.0f} %", f"{100 * finished.exact:.0f} %"
+        said.append(f"{share} of unseen sentences come out word for word; {usual} with the finished part")
+    return said + yours.lines + yours.notes
 
 
-def nats(value: float) -> str:
-    """A loss with the digits that matter."""
-    if value != value:
-        return "NaN"
-    return f"{value:.4f}" if value < 0.1 else f"{value:.2f}"
+def called(name: str, part: Callable) -> str:
+    """ "your scaled_scores", or "unscaled as scaled_scores" for a function under another name."""
+    own = getattr(part, "__name__", name)
+    return f"your {name}" if own in (name, "<lambda>") else f"{own} as {name}"
 
 
 def verdict(yours: Trial, finished: Trial) -> str:
@@ -236,7 +199,7 @@ def verdict(yours: Trial, finished: Trial) -> str:
         return "a NaN in it spoils everything after it"
     gap, ratio = yours.nats - finished.nats, yours.nats / finished.nats
     if abs(gap) <= 1e-5 + 1e-3 * finished.nats:
-        return "as the finished part"
+        return "the same"
     if gap < 0:
         return "less than the finished part: does it see what it should not?"
     return f"{ratio:.1f} times as much" if ratio < 10 else f"{ratio:,.0f} times as much"
@@ -255,9 +218,8 @@ def _show(said: list[str], pictures: list) -> None:
 def as_html(said: list[str], pictures: list) -> str:
     """The lines and pictures, in the page's own colors: readable on a light and on a dark page."""
     head, *rest = [html.escape(line) for line in said]
-    body = f'<div style="font-size:1.15em;font-weight:600">{head}</div>' + "".join(
-        f"<div>{line}</div>" for line in rest
-    )
+    body = f'<div style="font-size:1.15em;font-weight:600">{head}</div>'
+    body += "".join(f'<div style="white-space:pre-wrap">{line}</div>' for line in rest)
     drawn = "".join(f'<div style="margin-top:8px">{picture._repr_html_()}</div>' for picture in pictures)
     return f'<div style="border-left:4px solid #0072B2;padding:4px 0 4px 12px;margin:4px 0">{body}{drawn}</div>'
 
@@ -302,12 +264,9 @@ def _show_box(parts: Mapping[str, Callable]) -> None:
 
 def own_sentence(parts: Mapping[str, Callable], sentence: str) -> str:
     """The page for a sentence that the learner typed."""
-    from helpers.figures import at_work as figures
-
     sentence = " ".join(sentence.lower().replace(".", " ").split())
     problem = unknown_words(sentence)
     if problem:
         return as_html([problem], [])
     yours, finished = attempt(parts, sentence), attempt_finished(sentence)
-    pictures = [] if yours.failed else figures.pictures(yours, finished, sentence, dict(parts))
-    return as_html(lines(yours, finished, sentence, list(parts))[:2], pictures)
+    return as_html(lines(yours, finished, sentence, parts), yours.pictures)

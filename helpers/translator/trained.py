@@ -15,6 +15,7 @@ from helpers.translator.words import BOS, EOS, PAD, english, english_ids, french
 D_MODEL, NUM_HEADS, D_FF, NUM_LAYERS, MAX_LEN = 64, 4, 128, 2, 24
 SIZES = (len(english), len(french), D_MODEL, NUM_HEADS, D_FF, NUM_LAYERS, MAX_LEN)
 POSITIONS = ("encoder.positions.weight", "positions.weight")  # sinusoids: computed, never stored
+TABLES = ("encoder.tokens", "encoder.positions", "tokens", "positions")  # nn.Embedding
 WEIGHTS = "weights.safetensors"
 
 
@@ -39,12 +40,42 @@ def part_state(place: str) -> dict[str, torch.Tensor]:
 
 
 def machine(**replaced) -> torch.nn.Module:
-    """The trained network, a new one at each call, with the given functions or modules in the places of their names."""
+    """The trained network, a new one at each call, with the given functions or modules in the places of their names.
+
+    A module must have the names that the numbers have (see helpers/translator); a name of its own is understood where
+    only one tensor fits it. ValueError where it does not.
+    """
     parts = Parts(replaced)
     with torch.random.fork_rng(devices=[]):
         network = parts.module("Transformer", *SIZES)
-    network.load_state_dict(state())
+    load_into(network, state())
     return network.eval()
+
+
+def load_into(network: torch.nn.Module, numbers: dict[str, torch.Tensor]) -> None:
+    """Load the numbers by name, and where a name differs, by kind of layer and shape, if these fit only one."""
+    own = network.state_dict()
+    missing, spare = [n for n in own if n not in numbers], [n for n in numbers if n not in own]
+    renamed = {n: numbers[n] for n in own if n in numbers}
+    for name in missing:
+        kind = (tuple(own[name].shape), _is_table(network, name))
+        rivals = [n for n in missing if (tuple(own[n].shape), _is_table(network, n)) == kind]
+        fits = [n for n in spare if (tuple(numbers[n].shape), n.rpartition(".")[0] in TABLES) == kind]
+        if len(fits) != 1 or len(rivals) != 1:
+            raise ValueError(f"the translator has no numbers called {name}; see its names in helpers/translator")
+        renamed[name] = numbers[fits[0]]
+    for name, value in renamed.items():
+        if value.shape != own[name].shape:
+            sizes = f"{tuple(own[name].shape)}, and the translator's numbers have {tuple(value.shape)}"
+            raise ValueError(f"{name} has the shape {sizes}")
+    left = [n for n in spare if not any(numbers[n] is value for value in renamed.values())]
+    if left:
+        raise ValueError(f"there is no {left[0]} in it, which the translator has numbers for")
+    network.load_state_dict(renamed)
+
+
+def _is_table(network: torch.nn.Module, name: str) -> bool:
+    return isinstance(network.get_submodule(name.rpartition(".")[0]), torch.nn.Embedding)
 
 
 def source_batch(sentences: list[str]) -> torch.Tensor:

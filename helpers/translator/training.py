@@ -19,6 +19,7 @@ from helpers.translator.trained import D_MODEL, MAX_LEN, POSITIONS, SIZES, WEIGH
 from helpers.translator.words import PAD
 
 SEED, STEPS, BATCH, RATE, WARMUP = 7, 1100, 64, 3e-3, 60
+SPREAD = 0.02
 
 
 def train(seed: int = SEED, steps: int = STEPS) -> Transformer:
@@ -31,6 +32,8 @@ def train(seed: int = SEED, steps: int = STEPS) -> Transformer:
         if name in POSITIONS:
             number.data.copy_(sinusoidal_positions(MAX_LEN, D_MODEL))
             number.requires_grad_(False)
+        elif name.endswith("tokens.weight"):
+            number.data.mul_(SPREAD)  # small, so that what a word's row ends as is what was learned
         elif name.endswith(("W_q.bias", "W_k.bias", "W_v.bias")):
             number.data.zero_()
             number.requires_grad_(False)

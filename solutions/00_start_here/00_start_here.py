@@ -1,12 +1,36 @@
 # %% [markdown]
 # # 0. Start here
 #
-# **Goal:** read a line of tensor code and know the shape of what it makes; know what a gradient and a Jacobian are; know how this course answers you.
+# **Goal:** read a line of tensor code and know the shape of what it makes; know what a gradient and a Jacobian are; know
+# how this course answers you. **Time:** about 46 minutes.
 #
-# **Time:** half an hour. Nothing here is graded. Every idea comes back in a later lesson.
+# Nothing here is graded, and every idea comes back in a later lesson. The first cell of each notebook makes the course's
+# helpers importable. Run it first, in every lesson (Shift+Enter runs a cell and moves on).
+
+# %% tags=["setup"]
+# (empty: the build puts the set-up cell here)
+
+# %%
+import torch
+
+from helpers import at_work, check, progress
+from helpers.explore import start as explore
+from helpers.figures import start as figures
+from helpers.figures.transformer_map import transformer_map
+
+# %%
+transformer_map("00_start_here")
+
+# %% [markdown]
+# This is a Transformer, and the same map opens every lesson. Today nothing is lit: you look at the tools first. In each
+# lesson one part lights up, you write it, and it runs at once in a small translator from English to French that comes
+# with the course. By lesson 11 every part is yours.
+
+# %% [markdown]
+# ## You need
 #
-# ### You need
-# Python functions and lists, the product of two matrices, and the derivative of $x^2$. No PyTorch, and no knowledge of Transformers.
+# - Python functions and lists, the product of two matrices, and the derivative of $x^2$. No PyTorch, and no knowledge of
+#   Transformers.
 #
 # Two questions to warm up. Answer them before you open them.
 #
@@ -19,9 +43,8 @@
 #
 # $2x + 5 = 9$. Moving 0.01 to the right raises the value by about $9 \cdot 0.01 = 0.09$. (Exactly: 0.0901.)
 # </details>
-
-# %% [markdown]
-# <details><summary><b>Conventions of this course</b> (the same in every lesson)</summary>
+#
+# <details><summary>Conventions (the same in every lesson)</summary>
 #
 # - **Shapes.** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k`, `d_v` head widths, `V` vocabulary. `...` stands for any leading dimensions, none included.
 # - **Weights** follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`. The sources of this course write `X·W`, `X·Wᵀ` and `W·x`; lesson 3 shows that they are one map in three notations.
@@ -33,18 +56,6 @@
 #
 # The words *dtype*, *in place* and *differentiable* are explained below, each with a puzzle.
 # </details>
-
-# %% [markdown]
-# The next cell makes the course's helpers importable. Run it first, in every lesson (Shift+Enter runs a cell and moves on).
-
-# %% tags=["setup"]
-
-# %%
-import torch
-
-from helpers import check, progress
-from helpers.explore import start as explore
-from helpers.figures import start as figures
 
 # %% [markdown]
 # ## How the check talks
@@ -61,11 +72,11 @@ def squared(x):
 check(twice=squared)
 
 # %% [markdown]
-# Read it from the top. The cross says that the values are wrong. The next lines name the mistake and ask a question, because squaring is a mistake that the check knows. Hundreds of such mistakes are known to it. Where it knows none, it says what it can see: a wrong shape, a factor, a lost dtype, an input that you changed.
+# Read it from the top. The cross says that the values are wrong, and shows the call that went wrong. Squaring is a mistake that the check knows, so it names it and asks a question. It knows hundreds of such mistakes, and names one only when your answer behaves like it on every input. Otherwise it says what it saw: a wrong shape, a factor, a lost dtype, an input that you changed.
 #
 # The cell ends with an error, and it is meant to: a wrong answer should never look like a finished one. Nothing is broken, and *Run All Cells* goes on after it.
 #
-# Now a right answer, in an odd form:
+# Now a right answer, in an unusual form:
 
 
 # %%
@@ -79,7 +90,7 @@ check(twice=added_to_itself)
 # %% [markdown]
 # Each item in the line is a promise that was tried: right values, any number of leading dimensions, the dtype kept, the inputs unchanged, the gradient flowing. The check never asks *how*. It compares what comes out.
 #
-# Your turn. An answer cell holds a specification and `raise NotImplementedError`. Replace that line by your own, run the cell, then run the check cell below it. (Run the check cell once *before* you answer, too: that third voice says "not answered yet".)
+# Your turn. An answer cell holds a specification and `raise NotImplementedError`. Replace that line with your own, run the cell, then run the check cell below it. (Run the check cell once *before* you answer, too: it says "not answered yet".)
 
 
 # %% nbgrader={"solution": "twice"}
@@ -101,7 +112,7 @@ check(twice)
 #
 # <details><summary>Hint 1</summary>
 #
-# What is 5, doubled? Write the same with `x` in the place of 5. It works on every number in the tensor at once.
+# What is 5, doubled? Write the same with `x` in place of 5. It works on every number in the tensor at once.
 # </details>
 # <details><summary>Hint 2</summary>
 #
@@ -157,14 +168,20 @@ figures.sum_table_picture()
 #
 # A new axis of size 1 comes from `unsqueeze`: if `a` is `(3,)`, then `a.unsqueeze(-1)` is `(3, 1)`, a column, and `a.unsqueeze(-2)` is `(1, 3)`, a row. `a[..., None]` is another spelling of the first.
 #
-# Try shapes below. Two pairs are worth a look now, because they return in lessons 5 to 8: `(2, 5, 3, 4)` with `(2, 1, 1, 4)`, and `(2, 3, 4)` with `(2, 4)`, which looks as if it should work.
+# Try shapes below. Two pairs are worth a look now, because they return in lessons 5 to 8: `(2, 5, 3, 4)` with `(2, 1, 1, 4)`, and `(2, 3, 4)` with `(2, 4)`. *Which of the two works? Say why before you look.*
 
 # %%
 explore.broadcasting()
 
 # %% [markdown]
+# <details><summary>Answer</summary>
+#
+# The first pair: 4 meets 4, then the two ones stretch to 3 and 5, and 2 meets 2. The second pair fails: flush right, 4 meets 4, but then 3 meets 2. It looks like "a batch of 2 with a batch of 2", and broadcasting knows nothing of batches: it counts from the right. `(2, 1, 4)` would work.
+# </details>
+#
 # ## Exercise 0.1 `sum_table`
-# Difficulty ●○○○○ · importance ●●●●● · 2 minutes · no points in this lesson
+#
+# Difficulty ●○○○○ · Importance ●●●●● · 2 minutes
 #
 # Every entry of `a` plus every entry of `b`, in a table:
 # $$\text{out}_{ij} = a_i + b_j$$
@@ -218,7 +235,8 @@ square - square.mean(dim=-1)  # (3, 3) - (3,)
 # Attention's score tables are square whenever a sentence looks at itself. So the checks try sizes that are all different, and it is a good habit for your own trials.
 #
 # ## Exercise 0.2 `center_rows`
-# Difficulty ●○○○○ · importance ●●●●○ · 2 minutes · no points in this lesson
+#
+# Difficulty ●○○○○ · Importance ●●●●○ · 2 minutes
 #
 # Subtract from every row its own mean:
 # $$\text{out}_{j} = x_{j} - \frac{1}{D}\sum_{k=1}^{D} x_{k}$$
@@ -255,16 +273,16 @@ check(center_rows)
 # ## `transpose` turns, `view` cuts anew
 #
 # A tensor's numbers lie in memory as one line, row after row. A shape is only a rule for cutting that line.
-# - `x.view(2, 3)` (and `x.reshape(2, 3)`) keeps the line and **cuts** it in other places.
+# - `x.view(4, 3)` (and `x.reshape(4, 3)`) keeps the line and **cuts** it in other places.
 # - `x.transpose(0, 1)` **turns** the table: rows become columns.
 #
-# Both can give the same shape. In the figure each token has a color.
+# For our `x` of shape (3, 4) both give the shape (4, 3). In the figure, a smaller table: each token has a color.
 
 # %%
 figures.transpose_against_view()
 
 # %% [markdown]
-# After `transpose` each column still has one color: each column is a token. After `view` the second column holds one number of *jane* and one of *africa*. Shapes agree, nothing complains, and a model trained on it gets worse without a word. For which shapes do the two agree? Guess, then find out with the sliders.
+# After `transpose` each column still has one color: each column is a token. After `view` the columns mix the tokens. The shapes agree, nothing complains, and a model trained on it gets worse without a word. For which shapes do the two agree? Guess, then find out with the sliders.
 
 # %%
 explore.memory_order()
@@ -277,7 +295,8 @@ explore.memory_order()
 
 # %% [markdown]
 # ## Exercise 0.3 `swap_last_two`
-# Difficulty ●●○○○ · importance ●●●●● · 3 minutes · no points in this lesson · **find the bug**
+#
+# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●● · 3 minutes
 #
 # In 2021 the published code of an attention model, Informer, brought its queries from `(B, L, H, D)` to `(B, H, L, D)` with `queries.view(B, H, L_Q, -1)`. A reader [asked](https://github.com/zhouhaoyi/Informer2020/issues/59) whether that does not mix up the heads. It does; the authors called it an error and promised a fix at once. Here is the same slip on the last two axes:
 # ```python
@@ -335,7 +354,8 @@ original
 
 # %% [markdown]
 # ## Exercise 0.4 `blank_first_token`
-# Difficulty ●●○○○ · importance ●●●●○ · 3 minutes · no points in this lesson
+#
+# Difficulty ●●○○○ · Importance ●●●●○ · 3 minutes
 #
 # The same table with the first token's row set to zero, and **x as it was**:
 # $$\text{out}_{tj} = \begin{cases} 0 & t = 0 \\ x_{tj} & t > 0 \end{cases}$$
@@ -387,7 +407,8 @@ print(third.item(), third.float().item(), sep="\n")
 
 # %% [markdown]
 # ## Exercise 0.5 `share_above`
-# Difficulty ●●○○○ · importance ●●●○○ · 3 minutes · no points in this lesson
+#
+# Difficulty ●●○○○ · Importance ●●●○○ · 3 minutes
 #
 # For each row, the share of its entries that are strictly above a threshold $c$:
 # $$\text{out} = \frac{1}{D}\,\bigl|\{\, j : x_j > c \,\}\bigr|$$
@@ -429,12 +450,22 @@ check(share_above)
 index = torch.tensor([2, 3, 0])  # (T,): 6 for jane, 6 for visits, 2 for africa
 x[..., index]  # (3, 3): for every token, columns 2, 3 and 0
 
+# %%
+figures.picked_entries(x, index, tokens)
+
 # %% [markdown]
 # The numbers we want are there, on the diagonal (6, 6, 2), among six that we do not. For a text of 10,000 tokens it would be a hundred million numbers, to keep ten thousand.
+#
+# `gather` does it right. `torch.gather(x, -1, where)` goes through the rows of `x` and `where` together: from each row of `x` it takes the entries that the *same* row of `where` names. Here each row asks for two entries, its first and its largest:
+
+# %%
+where = torch.tensor([[0, 2], [0, 3], [0, 0]])  # (3, 2): two columns for each row
+torch.gather(x, -1, where)  # (3, 2)
 
 # %% [markdown]
 # ## Exercise 0.6 `pick_per_row`
-# Difficulty ●●●○○ · importance ●●●●○ · 4 minutes · no points in this lesson
+#
+# Difficulty ●●●○○ · Importance ●●●●○ · 4 minutes
 #
 # One entry from each row, chosen by that row's own index:
 # $$\text{out}_{t} = x_{t,\,\text{index}_t} \quad\text{for every row } t$$
@@ -460,7 +491,7 @@ check(pick_per_row)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# `torch.gather(x, -1, where)` takes, in every row of `x`, the entries that the same row of `where` names. So `where` needs as many axes as `x`. How many does `index` have?
+# `where` above has as many axes as `x`. How many does `index` have?
 # </details>
 # <details><summary>Hint 2</summary>
 #
@@ -513,8 +544,52 @@ loss = (torch.tensor([1.0, 2.0]) * f(x0)).sum()  # one number
 loss.backward()
 print(x0.grad, torch.tensor([1.0, 2.0]) @ J)  # twice the same
 
+# %%
+figures.row_times_jacobian()
+
 # %% [markdown]
-# Four things to keep:
+# ## Exercise 0.7 `gradient_by_hand`
+#
+# Difficulty ●●○○○ · Importance ●●●●○ · 6 minutes
+#
+# Be `backward()` once yourself. For the same $f(x_1, x_2) = (x_1 x_2,\; x_1^2 + x_2)$ and a loss $L = g_1 f_1 + g_2 f_2$ with any weights $g$, write down the gradient at $x$:
+#
+# $$\text{out}_j = g_1\,\frac{\partial f_1}{\partial x_j} + g_2\,\frac{\partial f_2}{\partial x_j}$$
+#
+# Shapes: `x (..., 2)`, `g (..., 2)` → `(..., 2)`. For x = (2, 3) and g = (1, 2) it is (11, 4). Forbidden: autograd in every form.
+#
+# *Later:* you write the backward pass of softmax (lesson 6) and of attention itself (lesson 7) in just this way.
+
+
+# %% nbgrader={"solution": "gradient_by_hand"}
+def gradient_by_hand(x, g):
+    """The gradient at x of g1 f1 + g2 f2, for f(x1, x2) = (x1 x2, x1² + x2).
+
+    x (..., 2), g (..., 2), float32 or float64 -> (..., 2), same dtype. It need not be differentiable itself.
+    """
+    ### BEGIN SOLUTION
+    x1, x2 = x[..., 0], x[..., 1]  # (...), (...)
+    g1, g2 = g[..., 0], g[..., 1]  # (...), (...)
+    return torch.stack([g1 * x2 + g2 * 2 * x1, g1 * x1 + g2], dim=-1)  # (..., 2)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "gradient_by_hand"}
+check(gradient_by_hand)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Put general $x$ and $g$ into the row-times-table product above. The first entry collects what $x_1$ does, through both results.
+# </details>
+# <details><summary>Hint 2</summary>
+#
+# Each entry is a sum of two products: a weight times a slope of the first column, or of the second. Put the two entries side by side in a new last axis; `torch.stack` has an argument for its place.
+# </details>
+
+# %% [markdown]
+# ## What to keep of gradients
+#
 # - `requires_grad=True` says *remember what is computed from this*. `backward()` walks back and leaves the slopes in `.grad`.
 # - `backward()` starts from one number. From two results it needs weights for them: `f(x0).backward(torch.tensor([1.0, 2.0]))` does what we did.
 # - `backward()` never forms $J$: it computes the product directly. For a layer with a million inputs and results $J$ would have $10^{12}$ entries.
@@ -523,7 +598,8 @@ print(x0.grad, torch.tensor([1.0, 2.0]) @ J)  # twice the same
 # When a check says *gradient flows*, it has compared your gradients with the right ones, for a random row vector in place of $(1, 2)$. What breaks the flow: `.item()`, `.detach()`, `.numpy()`, `.tolist()`, or building a new tensor from numbers.
 
 # %% [markdown]
-# ## Quiz 1
+# ## Quiz 0.1
+#
 # Scores have shape `(2, 4, 3, 5)`: batch, heads, queries, keys. A mask has shape `(2, 1, 1, 5)`. What is the shape of their sum?
 #
 # - **a** none, it raises an error
@@ -541,7 +617,8 @@ quiz_1 = "c"
 check(quiz_1=quiz_1)
 
 # %% [markdown]
-# ## Quiz 2
+# ## Quiz 0.2
+#
 # A function takes 5 numbers and gives 3. What is the shape of its Jacobian?
 #
 # - **a** `(5, 3)`
@@ -561,7 +638,9 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## The notation card
 #
-# Books, papers and libraries write the same things differently, and sometimes different things alike. Come back to this card whenever a formula elsewhere does not fit.
+# Books, papers and libraries write the same things differently, and sometimes different things alike. You need none of this today. Come back to the card whenever a formula elsewhere does not fit.
+#
+# <details><summary>Open the card</summary>
 #
 # | here | meaning | elsewhere |
 # |---|---|---|
@@ -594,17 +673,27 @@ check(quiz_2=quiz_2)
 # | added to the scores, M | 0 | −∞ | formulas such as softmax(QKᵀ/√d_k + M) |
 # | zeros and ones | 1 | 0 | `masked_fill(tril == 0, float("-inf"))` |
 #
-# **Loose use to watch for.** Much code calls the tensor `score` before *and* after the softmax; here *scores* come before and *weights* after. One of this course's sources gives $X$ the width $d_k$ and its projections the shape $d_k \times d_{\text{model}}$, with the two names in each other's place; lesson 3 sorts that out. And a *gradient* in this course has the shape of the input, a *Jacobian* has a row for each result; some books print the transpose of either.
+# A *gradient* in this course has the shape of the input, and a *Jacobian* has a row for each result; some books print the transpose of either.
+#
+# </details>
+
+# %% [markdown]
+# ## At work
+#
+# This is the translator whose parts you will replace, one lesson after the other. Today all of it is the course's own. Type a sentence of your own if you like.
+
+# %%
+at_work()
 
 # %% [markdown]
 # ## How to hand in
 #
 # 1. **Work** through a lesson in `notebooks/`, in JupyterLab (`make lab`) or in Colab. Write in answer cells. You may add cells of your own anywhere.
-# 2. **Check** as often as you like. A check cell is locked: it holds no secrets, only the call. Deleting or editing it changes nothing, as the grader uses its own.
+# 2. **Check** as often as you like. A check cell is locked and holds no secrets, only the call. Deleting or editing it changes nothing: the grader uses its own.
 # 3. Before you hand in: **Kernel → Restart Kernel and Run All Cells**. A notebook that works only in the order in which you happened to run it is the most common surprise. Checks that fail do not stop the run.
 # 4. **Save** (Ctrl+S, or ⌘S), and hand in the one file `NN_topic.ipynb` under its own name. If your class uses nbgrader's *Assignments* list, press *Submit* there; otherwise upload the file where your teacher says. In Colab: *File → Download → Download .ipynb*.
 #
-# **Points.** Each of the thirteen lessons has 100: about 80 for the exercises, 15 for a written question that a person reads, 5 for the quiz, where any honest attempt earns them. Extras, marked **+**, come on top. Points are partial: right values with a lost dtype keep most of them. The grader runs your functions on *new* inputs, so an answer made for the numbers that you see will not do. An error is charged once: if one answer fails only because an earlier one is wrong, it is tried again with the earlier one replaced.
+# **Points.** Each of the thirteen lessons has 100: about 80 for the exercises, 15 for a written question that a person reads, 5 for the quiz, where any honest attempt earns them. Extras, marked **+**, come on top. Points are partial: right values with a lost dtype keep most of them. The grader runs your functions on *new* inputs, so an answer made for the numbers that you see will not do. An error is charged once: if one answer fails only because an earlier one is wrong, it is tried again with a finished one in its place, and the check says so.
 #
 # **Stuck?** Go on. No figure and no later part of a lesson waits for your answer, and the next lesson brings finished versions of what it needs.
 #
@@ -612,6 +701,28 @@ check(quiz_2=quiz_2)
 
 # %%
 progress()
+
+# %% [markdown]
+
+# %% [markdown]
+# ## From the notes this course grew from
+#
+# <details><summary>Words that the sources use loosely</summary>
+#
+# - Much code calls the tensor `score` before *and* after the softmax. Here *scores* come before it and *weights* after.
+# - In one explanation of the Transformer's parts, $X$ has the width $d_k$ and its projections the shape $d_k \times d_{\text{model}}$, with the two names in each other's place. Lesson 3 sorts that out.
+# - Karpathy's lecture, from which much notation on the card is taken, writes `wei` for the scores and, a line later, for the weights.
+#
+# </details>
+
+# %% [markdown]
+# ## Recap
+#
+# - A shape is read from the end; `...` stands for the rest.
+# - Broadcasting sets shapes flush right and stretches ones. Square tables hide mistakes.
+# - `transpose` turns, `view` cuts; both share memory, and writing in place shows through.
+# - Comparisons give `bool`; `gather` picks one entry from each row.
+# - A Jacobian has a row for each result and a column for each input. A gradient is a row vector times a Jacobian, in the shape of the input.
 
 # %% [markdown]
 # ## Further reading
@@ -622,13 +733,5 @@ progress()
 # - Baydin, Pearlmutter, Radul and Siskind, [Automatic Differentiation in Machine Learning: a Survey](https://arxiv.org/abs/1502.05767) (2018).
 # - Andrej Karpathy, [Let's build GPT: from scratch, in code, spelled out](https://www.youtube.com/watch?v=kCc8FmEb1nY): the source of much notation on the card (`B, T, C`, `head_size`).
 # - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), and [The Annotated Transformer](https://nlp.seas.harvard.edu/annotated-transformer/): where all of this leads.
-#
-# ## What you have now
-#
-# - A shape is read from the end; `...` stands for the rest.
-# - Broadcasting sets shapes flush right and stretches ones. Square tables hide mistakes.
-# - `transpose` turns, `view` cuts; both share memory, and writing in place shows through.
-# - Comparisons give `bool`; `gather` picks one entry from each row.
-# - A Jacobian has a row for each result and a column for each input. A gradient is a row vector times a Jacobian, in the shape of the input.
 #
 # **Next:** [lesson 1](../01_token_embedding/01_token_embedding.ipynb), where words become vectors.

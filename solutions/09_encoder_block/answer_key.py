@@ -21,7 +21,8 @@ def cases_layer_norm(draw):
         return x * factor + offset, gamma, beta
 
     single = draw.normal(6), draw.normal(6), draw.normal(6)
-    flat = torch.tensor([2.0, -3.0, 0.0])[:, None].expand(3, 6).clone(), draw.normal(6), draw.normal(6)
+    flat = torch.tensor([2.0, -3.0, 0.0], dtype=torch.float64)[:, None].expand(3, 6).clone()
+    flat = flat, draw.normal(6, dtype=torch.float64), draw.normal(6, dtype=torch.float64)
     narrow = draw.normal(3, 1), draw.normal(1), draw.normal(1)
     return [
         *tensor_cases(make, leads=((), (3,), (2, 3), (1,), (2, 1))),

@@ -506,7 +506,7 @@ print(" ".join(french[index] for index in or_given(greedy_decode)(step, translat
 # %% [markdown]
 # ## Greedy is not the likeliest sentence
 #
-# The likeliest next word can lead into a poor neighborhood. A small machine of eight words, on paper:
+# The likeliest next word can lead into a poor neighborhood. A small machine of seven words, on paper:
 #
 # | first word | | second word | | together |
 # |---|---|---|---|---|
@@ -794,7 +794,7 @@ def unshifted(targets, bos_id):
 at_work(shift_right=unshifted)
 
 # %% [markdown]
-# The translation stays perfect, because writing never uses the shift. The loss rises from 0.001 to 13.9 nats a word: this
+# The translation stays perfect, because writing never uses the shift. The loss rises from 0.0015 to 13.9 nats a word: this
 # network was trained to say the *next* word, and the copying loss asks for the same one. In a network trained with the
 # bug it is the other way round: a perfect loss, and useless sentences. Either number alone would have fooled you.
 

@@ -186,8 +186,9 @@ class BlockWithTwoWays(_Parts):
 
 class BlockInPlace(_Parts):
     def forward(self, x, mask=None):
-        x = x.clone()
-        x += self.attention(self.norm1(x) if self.norm_first else x, mask=mask)[0]
+        out = self.attention(self.norm1(x) if self.norm_first else x, mask=mask)[0].clone()
+        out += x
+        x = out
         if not self.norm_first:
             x = self.norm1(x)
         x = x + self.feed_forward(self.norm2(x) if self.norm_first else x)

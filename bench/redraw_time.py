@@ -1,0 +1,103 @@
+"""What one move of a slider costs in each explorer: processor milliseconds a redraw, and against the limit of 100.
+
+python bench/redraw_time.py [TOPIC ...]      (topics are the files of helpers/explore, such as softmax)
+
+Every control is moved over some of its values, first to last. A redraw is what the kernel does between two pictures:
+drawing, and the text of the picture; the browser's part is not in it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+import time
+from pathlib import Path
+from unittest import mock
+
+import torch
+
+from helpers import corpus, word2vec
+from helpers.explore import panel as panels
+
+LIMIT = 100  # ms
+MOVES = 6  # of each control
+FOLDER = Path(panels.__file__).parent
+
+
+def arguments(topic: str, name: str) -> tuple:
+    """What an explorer is called with, for those that need something."""
+    words = ["jane", "visits", "africa", "in", "september", "."]
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.softmax(torch.randn(6, 6, generator=generator), dim=-1)
+    if (topic, name) == ("token_embedding", "training"):
+        words = corpus_words()
+        centers = torch.randn(9, len(words), 16, generator=generator, dtype=torch.float64)
+        steps = [125 * i for i in range(9)]
+        return word2vec.History(steps, centers, torch.linspace(4, 2, 9, dtype=torch.float64)), words
+    return {
+        ("query_key", "graph"): (weights, words),
+        ("scaling", "temperature"): (weights[0] * 10, words),
+        ("softmax", "temperature"): (weights[0] * 10, words),
+    }.get((topic, name), ())
+
+
+def corpus_words() -> list[str]:
+    return [word for group in corpus.COMPANY.values() for word in group]
+
+
+def explorers(topics):
+    """(topic, name, draw, controls) of each explorer, caught where it would be shown."""
+    for topic in topics:
+        module = importlib.import_module(f"helpers.explore.{topic}")
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            if function.__module__ != module.__name__ or name.startswith(("_", "draw")) or name == "arguments":
+                continue
+            caught = []
+            with mock.patch.object(module, "panel", lambda draw, caught=caught, **c: caught.append((draw, c))):
+                try:
+                    function(*arguments(topic, name))
+                except TypeError as error:
+                    print(f"{topic}.{name}: not measured, {error}")
+            for draw, controls in caught:
+                yield topic, name, draw, {key: panels._ready(control) for key, control in controls.items()}
+
+
+def values_of(control) -> list:
+    """Some of the values that a control can take, from its first to its last."""
+    if hasattr(control, "options"):
+        options = [
+            option[1] if isinstance(option, tuple) and len(option) == 2 else option for option in control.options
+        ]
+        return options[:: max(1, len(options) // MOVES)]
+    low, high = control.min, control.max
+    if hasattr(control, "base"):
+        return [control.base ** (low + (high - low) * i / MOVES) for i in range(MOVES + 1)]
+    points = [low + (high - low) * i / MOVES for i in range(MOVES + 1)]
+    return [round(point) for point in points] if isinstance(low, int) else points
+
+
+def milliseconds(draw, controls) -> float:
+    """The mean processor time of a redraw, the first picture left out."""
+    values = {name: control.value for name, control in controls.items()}
+    show = panels.Shown(draw)
+    show(values)
+    moves = [{**values, name: value} for name, control in controls.items() for value in values_of(control)]
+    start = time.process_time()
+    for move in moves:
+        show(move)
+    return 1000 * (time.process_time() - start) / len(moves)
+
+
+def main(topics: list[str]) -> int:
+    topics = topics or sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("__init__", "panel"))
+    over = 0
+    for topic, name, draw, controls in explorers(topics):
+        spent = milliseconds(draw, controls)
+        over += spent > LIMIT
+        print(f"{topic + '.' + name:<36}{spent:6.0f} ms   {spent / LIMIT:5.2f} of the limit")
+    return int(over > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

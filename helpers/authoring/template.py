@@ -1,0 +1,179 @@
+"""One hand: what every lesson's text must look like, so that all lessons read as if one person had made them.
+
+A lesson is held to this once it opens with the map of the Transformer.
+"""
+
+from __future__ import annotations
+
+import re
+
+from helpers.authoring.text import BuildError, LessonText, headings, is_quiz
+
+WORDS_A_MINUTE = 200
+SLACK = 0.10  # between the time that a lesson tells, course.toml's, and the sum of reading and exercises
+MAP = re.compile(r"^transformer_map\(\"([^\"]+)\"\)", re.MULTILINE)
+DIFFICULTY = re.compile(
+    r"^((?:\*\*(?:Extra|Find the bug)\*\* · )*)Difficulty ([●○]{5}) · Importance ([●○]{5}) · (\d+) minutes"
+    r"(?: · (\d+) (bonus points|points|point))?$",
+    re.MULTILINE,
+)
+RAW = re.compile(r"[√_$^ᵀ\\]")
+
+
+def is_second_edition(text: LessonText) -> bool:
+    return any(cell.cell_type == "code" and MAP.search(cell.source) for cell in text.notebook.cells)
+
+
+def check_template(text: LessonText) -> None:
+    """BuildError for the first rule that the lesson breaks."""
+    if not is_second_edition(text):
+        return
+    where = f"{text.lesson.name}.py"
+    _check_map(text, where)
+    _check_headings(text, where)
+    _check_exercises(text, where)
+    _check_quizzes(text, where)
+    _check_lines(text, where)
+    _check_time(text, where)
+
+
+def _prose(text: LessonText) -> list[str]:
+    return [cell.source for cell in text.notebook.cells if cell.cell_type == "markdown"]
+
+
+def _titles(text: LessonText) -> list[str]:
+    return [heading for source in _prose(text) for heading in headings(source)]
+
+
+def _section(text: LessonText, title: str) -> str:
+    """The prose from a heading to the next one."""
+    lines, inside = [], False
+    for line in "\n".join(_prose(text)).split("\n"):
+        if re.match(r"#{1,6} ", line):
+            inside = line.lstrip("# ").startswith(title)
+        if inside:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def _check_map(text: LessonText, where: str) -> None:
+    maps = [name for cell in text.notebook.cells if cell.cell_type == "code" for name in MAP.findall(cell.source)]
+    if maps != [text.lesson.name]:
+        raise BuildError(f'{where} needs exactly one map, transformer_map("{text.lesson.name}"); it has {maps}.')
+
+
+def _check_headings(text: LessonText, where: str) -> None:
+    titles = _titles(text)
+    for title in titles:
+        if RAW.search(re.sub(r"`[^`]*`", "", title)):
+            raise BuildError(f"{where}: the heading {title!r} holds raw notation. Say it in words.")
+    if not titles or not re.match(rf"{int(text.lesson.number)}\. ", titles[0]):
+        raise BuildError(f"{where}: the first heading must begin with {int(text.lesson.number)} and a dot.")
+    last = ["From the notes this course grew from", "Recap", "Further reading"]
+    found = [title for title in titles if title in last]
+    if found != last:
+        raise BuildError(f"{where} must end with the headings {', '.join(last)}, in this order; it has {found}.")
+    if "<details>" not in _section(text, last[0]):
+        raise BuildError(f"{where}: {last[0]} holds no folded box (<details>).")
+
+
+def _check_exercises(text: LessonText, where: str) -> None:
+    """Headings counted N.1, N.2, ... with the exercise's name, and below each the line of difficulty."""
+    number = int(text.lesson.number)
+    titles = [title for title in _titles(text) if title.startswith("Exercise ")]
+    # A warm-up that pays nothing may do without a heading of its own.
+    named = [name for name in text.exercises if any(f"`{name}`" in title for title in titles) or text.lesson.points]
+    wanted = [f"Exercise {number}.{k} `{name}`" for k, name in enumerate(named, 1)]
+    if titles != wanted:
+        raise BuildError(f"{where}: its exercises must have the headings {wanted}, and have {titles}.")
+    for title, name in zip(wanted, named, strict=True):
+        match = DIFFICULTY.search(_section(text, title))
+        if not match:
+            raise BuildError(
+                f"{where}: {title} needs a line like: Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · 14 points"
+            )
+        bonus = name in text.lesson.bonus
+        points = {**text.lesson.points, **text.lesson.bonus}.get(name)
+        told = (float(match[5] or 0), match[6] == "bonus points")
+        if points is not None and told != (points, bonus):
+            kind = "bonus points" if bonus else "points"
+            raise BuildError(f"{where}: {title} says other points than course.toml: {points:g} {kind}.")
+        if bonus and "**Extra**" not in match[0]:
+            raise BuildError(f"{where}: {title} is a bonus; its line of difficulty must begin with **Extra**.")
+
+
+def _check_quizzes(text: LessonText, where: str) -> None:
+    number = int(text.lesson.number)
+    quizzes = [name for name in text.answers if is_quiz(name)]
+    titles = [title for title in _titles(text) if title.startswith("Quiz")]
+    wanted = [f"Quiz {number}.{k}" for k in range(1, len(quizzes) + 1)]
+    if titles != wanted:
+        raise BuildError(f"{where}: its quizzes must have the headings {wanted}, and have {titles}.")
+    for title in wanted:
+        options = re.findall(r"^- \*\*([a-z])\*\* \S", _section(text, title), re.MULTILINE)
+        if len(options) < 2 or options != [chr(ord("a") + k) for k in range(len(options))]:
+            raise BuildError(
+                f"{where}: {title} needs its options as a list, `- **a** …`, `- **b** …`; it has {options}."
+            )
+
+
+def _check_lines(text: LessonText, where: str) -> None:
+    """A line that begins with a number and a dot turns into a list, wherever it stands."""
+    for source in _prose(text):
+        before, fenced = "", False
+        for line in source.split("\n"):
+            if line.lstrip().startswith("```"):
+                fenced = not fenced
+            number = re.match(r" {0,3}(\d+)[.)]\s", line)
+            in_list = re.match(r"\s*(\d+[.)]|[-*])\s|\s{2,}\S", before)
+            begins = (
+                number
+                and not fenced
+                and not in_list
+                and not (number[1] == "1" and re.search(r"^ *2[.)]\s", source, re.M))
+            )
+            if begins and (before.strip() or number[1] != "1"):
+                raise BuildError(f"{where}: this line would begin a list; break it elsewhere: {line.strip()}")
+            before = line if line.strip() or not in_list else before
+
+
+def minutes_needed(text: LessonText) -> float:
+    """Minutes of reading (the prose at WORDS_A_MINUTE) and of the boxes of exercises and written questions."""
+    prose = "\n".join(_prose(text))
+    words = len(re.sub(r"<[^>]+>", " ", prose).split())
+    boxes = sum(int(match[4]) for match in DIFFICULTY.finditer(prose))
+    boxes += sum(map(int, re.findall(r"graded by hand,.*?(\d+) minutes", prose, re.DOTALL)))
+    return words / WORDS_A_MINUTE + boxes
+
+
+def _check_time(text: LessonText, where: str) -> None:
+    needed = minutes_needed(text)
+    told = re.search(r"\*\*Time:\*\* about (\d+) minutes", "\n".join(_prose(text)))
+    if not told:
+        raise BuildError(f"{where} must say: **Time:** about {round(needed / 5) * 5} minutes.")
+    for place, minutes in ((where, int(told[1])), ("course.toml", text.lesson.minutes)):
+        if abs(minutes - needed) > SLACK * needed:
+            raise BuildError(
+                f"{place} gives {text.lesson.name} {minutes} minutes; reading and exercises need about {needed:.0f}."
+            )
+
+
+def check_captions(notebook, lesson) -> None:
+    """Figures of the executed notebook are numbered N.1, N.2, ... in its order. BuildError where they are not."""
+    html = [
+        output.get("data", {}).get("text/html", "")
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+    ]
+    shown = [text if isinstance(text, str) else "".join(text) for text in html]
+    found = [number for text in shown for number in re.findall(r">Figure (\d+\.\d+)\.", text)]
+    wanted = [f"{int(lesson.number)}.{k}" for k in range(1, len(found) + 1)]
+    if found != wanted:
+        raise BuildError(
+            f"{lesson.name}: its figures are numbered {', '.join(found)}; they must count up from {wanted[0]}."
+        )
+    for text in shown:
+        for width in re.findall(r'<img [^>]*?width="(\d+)"', text):
+            if int(width) > 840:
+                raise BuildError(f"{lesson.name}: a figure is {int(width)} pixels wide; 840 (8.6 inches) are the most.")

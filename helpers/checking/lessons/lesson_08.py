@@ -1,0 +1,125 @@
+"""Lesson 8. Beside learner code: the scenarios and their module of heads. Only on numbers: the views."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.checking.scenarios import scenario
+from helpers.checking.views import view
+
+LAYERS = ("W_q", "W_k", "W_v", "W_o")
+
+
+class _Layers(nn.Module):
+    """The four layers of a MultiHeadAttention and its number of heads, without a forward."""
+
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.d_model, self.num_heads = d_model, num_heads
+        for name in LAYERS:
+            setattr(self, name, nn.Linear(d_model, d_model))
+
+
+class _Heads(_Layers):
+    """The same with a forward made of torch's own attention, head after head: an answer that uses it is refused."""
+
+    def forward(self, query, key=None, value=None, mask=None):
+        key = query if key is None else key
+        value = key if value is None else value
+        parts = (self.W_q(query), self.W_k(key), self.W_v(value))
+        each = list(zip(*(part.chunk(self.num_heads, dim=-1) for part in parts), strict=True))
+        if mask is not None:
+            shape = (len(query), self.num_heads, query.shape[1], key.shape[1])
+            masks = mask.expand(shape).unbind(1)
+        else:
+            masks = [None] * self.num_heads
+        out = [F.scaled_dot_product_attention(q, k, v, m) for (q, k, v), m in zip(each, masks, strict=True)]
+        units = torch.eye(key.shape[1], dtype=query.dtype).expand(len(key), -1, -1)
+        seen = [F.scaled_dot_product_attention(q, k, units, m) for (q, k, _), m in zip(each, masks, strict=True)]
+        return self.W_o(torch.cat(out, dim=-1)), torch.stack(seen, dim=1)
+
+
+def _built(kind, D, num_heads, state):
+    module = kind(D, num_heads).to(state["W_q.weight"].dtype)
+    module.load_state_dict(state)
+    return module.eval()
+
+
+@scenario
+def attention_layers(answer, args, kwargs):
+    """args = (init_args,): what a new module of many heads is made of."""
+    built = answer(*args[0])
+    found = {name: _described(getattr(built, name, None)) for name in LAYERS}
+    return found | {"num_heads": getattr(built, "num_heads", "missing")}, []
+
+
+def _described(layer) -> str:
+    if not isinstance(layer, nn.Linear):
+        return "missing" if layer is None else type(layer).__name__
+    bias = "without bias" if layer.bias is None else "with a bias"
+    return f"nn.Linear from {layer.in_features} to {layer.out_features}, {bias}"
+
+
+@scenario
+def transplanted(answer, args, kwargs):
+    """args = (D, num_heads, their state, my state): answer(mine, theirs), and what both are made of then."""
+    D, num_heads, their_state, my_state = args
+    dtype = my_state["W_q.weight"].dtype
+    theirs = nn.MultiheadAttention(D, num_heads, batch_first=True).to(dtype)
+    theirs.load_state_dict(their_state)
+    mine = _built(_Layers, D, num_heads, my_state)
+    answer(mine, theirs.eval())
+    layers = {name: getattr(mine, name) for name in LAYERS}
+    numbers = {f"{name}.{kind}": getattr(layer, kind) for name, layer in layers.items() for kind in ("weight", "bias")}
+    homes = {tensor.untyped_storage().data_ptr() for tensor in theirs.parameters()}
+    return {
+        "numbers": {name: tensor.detach().clone() for name, tensor in numbers.items()},
+        "shares memory": any(tensor.untyped_storage().data_ptr() in homes for tensor in numbers.values()),
+        "can be trained": all(tensor.requires_grad for tensor in numbers.values()),
+        "theirs is as it was": all(
+            torch.equal(value, their_state[name]) for name, value in theirs.state_dict().items()
+        ),
+    }, []
+
+
+@view
+def what_was_copied(args, kwargs, output):
+    """The eight tensors of the learner's module."""
+    return output["numbers"]
+
+
+@view
+def apart_from_theirs(args, kwargs, output):
+    return {"shares memory with theirs": output["shares memory"], "can still be trained": output["can be trained"]}
+
+
+@view
+def theirs_is_unchanged(args, kwargs, output):
+    return {"theirs is as it was": output["theirs is as it was"]}
+
+
+@scenario
+def importance(answer, args, kwargs):
+    """args = (D, num_heads, state, x): answer(mha, x), and whether mha does and holds what it did before."""
+    D, num_heads, state, x = args
+    mha = _built(_Heads, D, num_heads, state)
+    with torch.no_grad():
+        before = mha(x)[0]
+    output = answer(mha, x)
+    with torch.no_grad():
+        same = torch.equal(mha(x)[0], before)
+    kept = all(torch.equal(value, state[name]) for name, value in mha.state_dict().items())
+    return {"importance": output, "mha is as it was": bool(same and kept)}, []
+
+
+@view
+def importance_alone(args, kwargs, output):
+    """One number for each head."""
+    return output["importance"]
+
+
+@view
+def left_as_it_was(args, kwargs, output):
+    return {"mha is as it was": output["mha is as it was"]}

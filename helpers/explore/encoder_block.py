@@ -1,0 +1,62 @@
+"""Explorers of lesson 9: gradients along a stack of blocks, and how far layers can see."""
+
+from __future__ import annotations
+
+import functools
+
+import ipywidgets as widgets
+import torch
+from torch.nn import functional as F
+
+from helpers.explore.panel import panel
+from helpers.figures.encoder_block import KINDS, climb, layers, receptive
+from helpers.figures.style import Picture, new_figure
+
+DEPTH, WIDTH = 12, 16
+
+
+@functools.lru_cache(maxsize=64)
+def streams(kind: str, gain: float) -> tuple[list[float], list[float]]:
+    """(size of the stream, gradient at the stream) before and after each of 12 small blocks."""
+    x = torch.randn(1, 5, WIDTH, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    stream = climb(kind, layers(DEPTH, WIDTH, gain), x)
+    end = F.layer_norm(stream[-1], (WIDTH,))
+    total = (end * torch.randn(end.shape, generator=torch.Generator().manual_seed(2))).sum()
+    grads = torch.autograd.grad(total, stream)
+    return [float(item.detach().pow(2).mean().sqrt()) for item in stream], [float(grad.norm()) for grad in grads]
+
+
+class Stack:
+    """Two line charts over the blocks, for the wirings up to the slider's."""
+
+    def __init__(self):
+        self.figure, axes = new_figure(8.6, 3.4, 1, 2)
+        self.lines = {}
+        for ax, title in zip(axes, ("size of the stream", "gradient at the stream"), strict=True):
+            for kind, (color, line) in KINDS.items():
+                (self.lines[kind, title],) = ax.plot([], [], color=color, ls=line, lw=1.8, label=kind)
+            ax.set(yscale="log", xlim=(-0.3, DEPTH + 0.3), ylim=(1e-5, 1e6), xlabel="after block", title=title)
+        axes[0].legend(frameon=False, fontsize=9, loc="lower left")
+
+    def __call__(self, start: float) -> Picture:
+        said = []
+        for kind in KINDS:
+            sizes, grads = streams(kind, start)
+            for title, values in (("size of the stream", sizes), ("gradient at the stream", grads)):
+                self.lines[kind, title].set_data(range(DEPTH + 1), values)
+            said.append(f"{kind}: size {sizes[-1]:.2g}, gradient {grads[0]:.2g} at the bottom and {grads[-1]:.2g} at the top")
+        alt = f"Twelve untrained blocks whose matrices start at {start:g} times the usual size. {'; '.join(said)}."
+        return Picture(self.figure, alt)
+
+
+def stack():
+    """A slider for the size with which the matrices of twelve blocks start."""
+    start = widgets.SelectionSlider(options=[0.25, 0.5, 0.75, 1.0, 1.5, 2.0], value=1.0, description="size of the start")
+    panel(Stack(), start=start)
+
+
+def reach():
+    """Sliders for the layers and the kernel of a stack of convolutions."""
+    depth = widgets.IntSlider(value=1, min=1, max=8, description="layers")
+    kernel = widgets.SelectionSlider(options=[1, 3, 5, 7], value=3, description="kernel")
+    panel(receptive, layers_=depth, kernel=kernel)

@@ -1,0 +1,28 @@
+"""Explorers of lesson 8: what heads cost, and what the translator's heads see."""
+
+from __future__ import annotations
+
+import ipywidgets as widgets
+
+from helpers.explore.panel import panel
+from helpers.figures.multi_head import Budget, Heads, known_sentences
+
+
+def budget():
+    """Sliders for the number of heads and of tokens of a layer of width 512."""
+    panel(
+        Budget(),
+        heads=widgets.SelectionSlider(options=[2**i for i in range(10)], value=8, description="heads"),
+        tokens=widgets.SelectionSlider(options=[2**i for i in range(4, 14)], value=512, description="tokens"),
+    )
+
+
+def heads():
+    """Sliders for sentence, block and head of the translator's encoder, and a switch for the place vectors."""
+    panel(
+        Heads(),
+        sentence=widgets.SelectionSlider(options=known_sentences(), description="sentence"),
+        block=widgets.IntSlider(value=1, min=0, max=1, description="block"),
+        head=widgets.IntSlider(value=1, min=0, max=3, description="head"),
+        places=widgets.SelectionSlider(options=[("with", True), ("without", False)], description="places"),
+    )

@@ -1,0 +1,443 @@
+"""Figures of lesson 9: norms, residuals over depth, who depends on whom, and what a block costs.
+
+The networks here are torch's own layers in hand-made arrangements: no block of this lesson.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+import torch
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
+from torch import nn
+from torch.nn import functional as F
+
+from helpers import translator
+from helpers.figures.style import (
+    BLUE,
+    GRAY_INK,
+    GREEN,
+    ORANGE,
+    PINK,
+    RED,
+    SIGNED,
+    SMALLEST,
+    WEIGHTS,
+    Picture,
+    heatmap,
+    new_figure,
+)
+
+SENTENCE = "jane visits africa in september"
+WORDS = SENTENCE.split()
+WIDTH = 32
+# How each arrangement is drawn and named, in every figure of this lesson.
+KINDS = {
+    "no residual": (RED, ":"),
+    "residual, no norm": (ORANGE, "--"),
+    "post-norm": (BLUE, "-"),
+    "pre-norm": (GREEN, "-"),
+    "published": (PINK, "-."),
+}
+
+
+def word_vectors(sentence: str = SENTENCE) -> torch.Tensor:
+    """What enters the translator's first block: word plus position, (T, 64)."""
+    encoder = translator.machine().encoder
+    ids = translator.source_batch([sentence])[0]
+    return (encoder.tokens(ids) + encoder.positions.weight[: len(ids)]).detach()
+
+
+def normed_words(channels: int = 12) -> Picture:
+    """The words of the sentence before and after layer norm: some channels, and each word's mean and spread."""
+    x = word_vectors()
+    after = F.layer_norm(x, x.shape[-1:])
+    figure, axes = new_figure(8.6, 2.9, 1, 2)
+    for ax, rows, title in zip(axes, (x, after), ("before", "after"), strict=True):
+        names = [
+            f"{word}\n{row.mean():.2f} ± {row.std(correction=0):.2f}" for word, row in zip(WORDS, rows, strict=True)
+        ]
+        heatmap(ax, rows[:, :channels], names, cmap=SIGNED, vmin=-3, vmax=3, numbers=False)
+        ax.set_yticks(range(len(names)), [name.replace("-0.00", "0.00") for name in names], fontsize=SMALLEST)
+        ax.set(title=title, xlabel="channel")
+    means = ", ".join(f"{w} {r.mean():.2f} ± {r.std(correction=0):.2f}" for w, r in zip(WORDS, x, strict=True))
+    alt = (
+        f"Heat maps of the first {channels} of 64 channels of five words, before and after layer norm. Mean and "
+        f"standard deviation of each word before: {means}. After, every word has mean 0.00 and standard deviation 1.00, "
+        "and the pattern of each row is the same."
+    )
+    return Picture(figure, alt, "Figure 9.1. Layer norm moves and scales each word's vector by itself (mean ± spread).")
+
+
+def shared_statistics() -> Picture:
+    """Two sentences as tables of tokens and channels; the cells that share one mean have one color."""
+    figure, axes = new_figure(8.6, 2.7, 1, 3)
+    groups = {
+        "layer norm:\none token": lambda b, t, d: 4 * b + t,
+        "“channels and space”:\none sentence": lambda b, t, d: b,
+        "batch norm:\none channel of the batch": lambda b, t, d: d,
+    }
+    for ax, (title, group) in zip(axes, groups.items(), strict=True):
+        for b, t, d in itertools.product(range(2), range(4), range(5)):
+            lit = group(b, t, d) == group(0, 1, 2)
+            face = ORANGE if lit else "#F1F1F1"
+            ax.add_patch(Rectangle((d, 3 - t - 5 * b), 1, 1, facecolor=face, edgecolor="#8C8C8C", lw=0.8))
+        ax.add_patch(Rectangle((2, 2), 1, 1, facecolor="none", edgecolor="black", lw=2.2))
+        ax.set(xlim=(-0.2, 5.2), ylim=(-5.3, 4.2), aspect="equal", xticks=[], yticks=[])
+        ax.set_title(title, fontsize=11)
+        ax.set_xlabel("channels", fontsize=10)
+        ax.spines[["left", "bottom"]].set_visible(False)
+    axes[0].set_ylabel("tokens of two sentences", fontsize=10)
+    alt = (
+        "Three times the same two tables, one a sentence, with four tokens as rows and five channels as columns. Lit are "
+        "the numbers that share mean and variance with the framed one. Layer norm: its row, five numbers. Channels and "
+        "spatial dimensions: its whole table, twenty numbers. Batch norm: its column in both tables, eight numbers."
+    )
+    return Picture(figure, alt, "Figure 9.2. Which numbers share one mean with the framed one: three norms.")
+
+
+def bend() -> Picture:
+    """|x| from two rectified lines, and the best straight line beside it."""
+    x = torch.linspace(-2, 2, 81)
+    figure, ax = new_figure(6.4, 3.0)
+    ax.plot(x, x.abs(), color="#C9C9C9", lw=7, label="their sum: |x|")
+    ax.plot(x, F.relu(x), color=BLUE, ls="--", lw=1.8, label="first hidden channel: relu(x)")
+    ax.plot(x, F.relu(-x), color=RED, ls=":", lw=2.4, label="second hidden channel: relu(−x)")
+    ax.set(xlabel="x", ylabel="output", ylim=(-0.3, 2.6))
+    ax.legend(frameon=False, loc="upper center", ncols=1)
+    alt = (
+        "Two lines that are flat on one side of 0 and rise on the other, relu(x) and relu(−x), and their sum, |x|, which "
+        "has a corner at 0. At x = −2 the two are 0 and 2, at x = 2 they are 2 and 0."
+    )
+    return Picture(figure, alt, "Figure 9.3. Two hidden channels and an activation bend what no linear map can bend.")
+
+
+def two_orders() -> Picture:
+    """A post-norm and a pre-norm block, drawn as a stream that runs to the right."""
+    figure, axes = new_figure(8.6, 3.5, 2, 1)
+    for ax, pre in zip(axes, (False, True), strict=True):
+        stream = 0.0
+        ax.plot([0, 10], [stream, stream], color="black", lw=2.2, zorder=1)
+        for start, name, norm in ((0.5, "attention", "norm1"), (5.4, "feed-forward", "norm2")):
+            last = start + 3.0
+            boxes = [(start + (1.85 if pre else 1.5), 1.15, name, "#D5E8F5")]
+            boxes += [(start + 0.45, 1.15, norm, "#FFC94D")] if pre else [(last + 0.95, stream, norm, "#FFC94D")]
+            for bx, by, text, color in boxes:
+                width = 1.3 if text == name else 0.9
+                look = {"boxstyle": "round,pad=0.02", "facecolor": color, "edgecolor": "#555555", "lw": 1, "zorder": 3}
+                ax.add_patch(FancyBboxPatch((bx - width / 2, by - 0.3), width, 0.6, **look))
+                ax.text(bx, by, text, ha="center", va="center", fontsize=10, zorder=4)
+            first = start + (0.0 if pre else 0.95)
+            ax.plot([start - 0.2, start - 0.2, first], [stream, 1.15, 1.15], color="#555555", lw=1.2, zorder=1)
+            ax.plot([first, last], [1.15, 1.15], color="#555555", lw=1.2, zorder=1)
+            arrow = {"arrowstyle": "-|>", "mutation_scale": 12, "color": "#555555", "lw": 1.2, "zorder": 2}
+            ax.add_patch(FancyArrowPatch((last, 1.15), (last, stream + 0.16), **arrow))
+            ax.plot([last], [stream], "o", ms=15, color="white", markeredgecolor="black", zorder=3)
+            ax.text(last, stream, "+", ha="center", va="center", fontsize=13, zorder=4)
+        arrow = {"arrowstyle": "-|>", "mutation_scale": 16, "color": "black", "lw": 2.2}
+        ax.add_patch(FancyArrowPatch((9.9, stream), (10.4, stream), **arrow))
+        ax.text(-0.1, stream, "x", ha="right", va="center", fontsize=12)
+        ax.set(xlim=(-0.5, 10.6), ylim=(-0.65, 1.6), xticks=[], yticks=[])
+        ax.spines[["left", "bottom"]].set_visible(False)
+        ax.set_title("pre-norm: nothing stands on the stream" if pre else "post-norm: the norms stand on the stream")
+    alt = (
+        "Two blocks as lines from left to right. Post-norm: x branches off to attention, is added back, then passes "
+        "norm1; branches off to the feed-forward network, is added back, then passes norm2. Pre-norm: each branch first "
+        "passes its norm, and the line itself has only the two additions on it."
+    )
+    return Picture(figure, alt, "Figure 9.4. One block in the order of the paper (above) and with the norms first (below).")
+
+
+def recipe(kind: str, x, norm, sublayer):
+    """One sublayer in one of the arrangements of KINDS."""
+    if kind == "no residual":
+        return norm(sublayer(x))
+    if kind == "residual, no norm":
+        return x + sublayer(x)
+    if kind == "post-norm":
+        return norm(x + sublayer(x))
+    kept = x if kind == "pre-norm" else norm(x)
+    return kept + sublayer(norm(x))
+
+
+def layers(depth: int, width: int = WIDTH, gain: float = 1.0, seed: int = 0) -> list[tuple]:
+    """Untrained (attention, feed-forward) pairs whose matrices start by Glorot and Bengio's rule, times `gain`."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        pairs = []
+        for _ in range(depth):
+            attention = nn.MultiheadAttention(width, 4, batch_first=True)
+            feed = nn.Sequential(nn.Linear(width, 4 * width), nn.ReLU(), nn.Linear(4 * width, width))
+            matrices = [attention.out_proj.weight, feed[0].weight, feed[2].weight]
+            for matrix in (*matrices, *attention.in_proj_weight.chunk(3)):
+                nn.init.xavier_normal_(matrix.data, gain)
+            for bias in (attention.in_proj_bias, attention.out_proj.bias, feed[0].bias, feed[2].bias):
+                nn.init.zeros_(bias)
+            pairs.append((attention, feed))
+    return pairs
+
+
+def climb(kind: str, pairs: list[tuple], x: torch.Tensor) -> list[torch.Tensor]:
+    """The stream (B, T, D) before the first block and after each."""
+    stream = [x]
+    for attention, feed in pairs:
+        norm = functools.partial(F.layer_norm, normalized_shape=x.shape[-1:])
+        x = recipe(kind, x, norm, lambda z, attention=attention: attention(z, z, z, need_weights=False)[0])
+        x = recipe(kind, x, norm, feed)
+        stream.append(x)
+    return stream
+
+
+def slopes(kind: str, depth: int, width: int = WIDTH, gain: float = 1.0, seed: int = 0):
+    """(gradient lengths at the stream (depth + 1,), at the last block's `up`): of a random sum of normalized outputs."""
+    pairs = layers(depth, width, gain, seed)
+    generator = torch.Generator().manual_seed(100 + seed)
+    x = torch.randn(2, 5, width, generator=generator).requires_grad_()
+    stream = climb(kind, pairs, x)
+    end = stream[-1] if kind == "post-norm" else F.layer_norm(stream[-1], (width,))
+    total = (end * torch.randn(end.shape, generator=generator)).sum()
+    *along, up = torch.autograd.grad(total, [*stream, pairs[-1][1][0].weight])
+    return torch.stack([grad.norm() for grad in along]), up.norm()
+
+
+@functools.lru_cache(maxsize=1)
+def measured_slopes() -> tuple[dict, dict]:
+    """(kind -> gradient at the stream of 24 blocks, kind -> gradient at the last block's weights by depth)."""
+    along = {
+        kind: torch.stack([slopes(kind, 24, seed=s)[0] for s in range(3)]).log().mean(0).exp() for kind in KINDS
+    }
+    depths = (1, 2, 4, 8, 16, 32)
+    last = {
+        kind: [sum(float(slopes(kind, depth, seed=s)[1]) for s in range(3)) / 3 for depth in depths]
+        for kind in ("post-norm", "pre-norm")
+    }
+    return along, {"depths": depths, **last}
+
+
+def slopes_over_depth() -> Picture:
+    """What the arrangements do to gradients: along 24 blocks, and at the last block of stacks of several depths."""
+    along, last = measured_slopes()
+    figure, (left, right) = new_figure(8.6, 3.7, 1, 2)
+    for kind, (color, line) in KINDS.items():
+        left.plot(range(25), along[kind], color=color, ls=line, label=kind, lw=1.8)
+    left.set(yscale="log", xlabel="after block", ylabel="gradient at the stream", title="24 blocks")
+    left.legend(frameon=False, fontsize=SMALLEST, loc="upper right")
+    for kind in ("post-norm", "pre-norm"):
+        color, line = KINDS[kind]
+        right.plot(last["depths"], last[kind], "o", color=color, ls=line, label=kind)
+    start = last["pre-norm"][0]
+    right.plot(last["depths"], [start / d**0.5 for d in last["depths"]], color=GRAY_INK, ls=":", label="1/√depth")
+    right.set(xscale="log", yscale="log", xlabel="number of blocks", ylabel="gradient at the last block's up")
+    right.set_xticks(last["depths"], last["depths"])
+    right.minorticks_off()
+    right.set_title("the last block's weights")
+    right.legend(frameon=False, fontsize=10)
+    ends = "; ".join(f"{kind} {_short(g[0])} before the first block, {_short(g[-1])} after the last" for kind, g in along.items())
+    alt = (
+        f"Left: length of the gradient along 24 untrained blocks, logarithmic. {ends}. Right: gradient at the last "
+        f"block's weights for 1 to 32 blocks: post-norm {_short(last['post-norm'][0])} to "
+        f"{_short(last['post-norm'][-1])}, pre-norm {_short(last['pre-norm'][0])} to {_short(last['pre-norm'][-1])}, "
+        "which follows one over the square root of the depth."
+    )
+    return Picture(figure, alt, "Figure 9.5. Gradients over depth before any training, for five ways to wire a block.")
+
+
+def _short(value) -> str:
+    value = float(value)
+    if value >= 1e6:
+        return f"{value / 1e6:.0f} million"
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def recovered(x: torch.Tensor, y: torch.Tensor) -> float:
+    """How well a linear map from x (N, D) predicts y (N, E) on the half that it was not fitted to: R², at least 0."""
+    x = torch.cat([x, torch.ones(len(x), 1)], dim=1)
+    half = len(x) // 2
+    W = torch.linalg.lstsq(x[:half], y[:half]).solution
+    missed = (y[half:] - x[half:] @ W).pow(2).sum() / (y[half:] - y[:half].mean(0)).pow(2).sum()
+    return max(0.0, 1 - float(missed))
+
+
+@functools.lru_cache(maxsize=1)
+def measured_traces(depth: int = 12) -> dict[str, list[tuple[float, float]]]:
+    """kind -> after each block: (share of the word vectors that a linear map recovers, share that differs by token)."""
+    pairs = layers(depth)
+    start = torch.randn(200, 6, WIDTH, generator=torch.Generator().manual_seed(5))
+    found = {}
+    with torch.no_grad():
+        for kind in ("no residual", "post-norm", "pre-norm", "published"):
+            rows = []
+            for x in climb(kind, pairs, start)[1:]:
+                own = x - x.mean(dim=1, keepdim=True)
+                differs = float(own.pow(2).sum() / x.pow(2).sum())
+                rows.append((recovered(x.flatten(0, 1), start.flatten(0, 1)), differs))
+            found[kind] = rows
+    return found
+
+
+def traces_of_words() -> Picture:
+    """How much of the word below is left above, and how different the tokens still are, block by block."""
+    found = measured_traces()
+    figure, axes = new_figure(8.6, 3.3, 1, 2, sharey=True)
+    titles = ("share of the word's own vector\nthat can be read back", "share of the vectors that\ndiffers from token to token")
+    for part, (ax, title) in enumerate(zip(axes, titles, strict=True)):
+        for kind, rows in found.items():
+            color, line = KINDS[kind]
+            ax.plot(range(1, len(rows) + 1), [row[part] for row in rows], color=color, ls=line, label=kind, lw=1.8)
+        ax.set(xlabel="after block", ylim=(-0.03, 1.03), title=title)
+    axes[0].legend(frameon=False, fontsize=10)
+    said = "; ".join(
+        f"{kind} {rows[0][0]:.2f} after one block, {rows[5][0]:.2f} after six, {rows[-1][0]:.2f} after twelve"
+        for kind, rows in found.items()
+    )
+    apart = "; ".join(f"{kind} {rows[0][1]:.2f}, {rows[5][1]:.2f}, {rows[-1][1]:.2f}" for kind, rows in found.items())
+    alt = (
+        f"Two line charts over twelve untrained blocks. Share of each word's own vector that a linear map recovers: "
+        f"{said}. Share of the vectors that differs between the tokens of a sentence, after one, six and twelve: {apart}."
+    )
+    return Picture(figure, alt, "Figure 9.6. What is left of a word on its way up: identities blend, residuals keep them.")
+
+
+def _influence(f, x: torch.Tensor) -> torch.Tensor:
+    jacobian = torch.func.jacrev(f)(x.double())  # (T, E, T, D)
+    return torch.linalg.vector_norm(jacobian, dim=(1, 3))
+
+
+def mixers(kernel: int = 3):
+    """Three ways to make new rows out of (T, 64): the translator's attention, a linear layer, a convolution."""
+    attention = translator.machine().encoder.blocks[0].attention.double()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        linear = nn.Linear(64, 64).double()
+        slide = nn.Conv1d(64, 64, kernel, padding=kernel // 2).double()
+    for module in (attention, linear, slide):
+        module.requires_grad_(False)
+    return {
+        "attention": lambda x: attention(x[None])[0][0],
+        "linear layer": linear,
+        "convolution, kernel 3": lambda x: slide(x.T[None])[0].T,
+    }
+
+
+def three_influences() -> Picture:
+    """Who depends on whom: attention, a linear layer and a convolution, each row as shares."""
+    x = word_vectors()
+    figure, axes = new_figure(8.6, 3.1, 1, 3)
+    said = []
+    for ax, (name, f) in zip(axes, mixers().items(), strict=True):
+        shares = _influence(f, x)
+        shares = shares / shares.sum(dim=1, keepdim=True)
+        first = ax is axes[0]
+        heatmap(ax, shares, WORDS if first else [""] * 5, WORDS, WEIGHTS, 0, 1, mask=shares > 1e-12)
+        ax.tick_params(axis="x", rotation=45)
+        ax.set_title(name)
+        said.append(f"{name}: the row of jane {', '.join(f'{v:.2f}' for v in shares[0].tolist())}")
+    axes[0].set_ylabel("this output ...")
+    axes[1].set_xlabel("... depends on this word")
+    alt = (
+        "Three 5 by 5 heat maps, rows are outputs, columns are the words that they depend on, as shares. "
+        f"{'; '.join(said)}. Attention fills the whole table, the linear layer its diagonal, the convolution a band."
+    )
+    return Picture(figure, alt, "Figure 9.7. How strongly each output depends on each word, in shares of its row.")
+
+
+def orders_of_interaction(kind: str, depth: int, tokens: int = 8, width: int = 8) -> list[float]:
+    """For n = 1 to `tokens`: how much of the first output hangs on n words at once (the first word is one of them).
+
+    The n-th mixed difference: change the words in all 2ⁿ ways and add up the outputs with alternating signs. What
+    depends on fewer than n of them cancels. kind: "softmax", or "linear" for attention without it.
+    """
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    matrices = [[draw(width, width) * 0.3 for _ in range(3)] for _ in range(depth)]
+    before, after = draw(tokens, width), draw(tokens, width)
+    sizes = []
+    for n in range(1, tokens + 1):
+        ways = torch.cartesian_prod(*[torch.tensor([False, True])] * n).reshape(-1, n)  # (2ⁿ, n)
+        changed = F.pad(ways, (0, tokens - n))  # (2ⁿ, T)
+        x = torch.where(changed[..., None], after, before)  # (2ⁿ, T, D)
+        for W_q, W_k, W_v in matrices:
+            scores = (x @ W_q) @ (x @ W_k).transpose(-2, -1)
+            x = x + (torch.softmax(scores, dim=-1) if kind == "softmax" else scores / tokens) @ (x @ W_v)
+        signs = 1.0 - 2.0 * ((n - ways.sum(dim=1)) % 2)
+        sizes.append(float((signs[:, None] * x[:, 0]).sum(dim=0).norm()))
+    return sizes
+
+
+@functools.lru_cache(maxsize=1)
+def measured_interactions() -> dict[tuple[str, int], list[float]]:
+    return {(kind, depth): orders_of_interaction(kind, depth) for kind in ("linear", "softmax") for depth in (1, 2, 3)}
+
+
+def interactions() -> Picture:
+    """Pairs, pairs of pairs: how many words one output relates at once, by depth."""
+    found = measured_interactions()
+    figure, axes = new_figure(8.6, 3.1, 1, 2, sharey=True)
+    for ax, kind in zip(axes, ("linear", "softmax"), strict=True):
+        for depth, color, mark in zip((1, 2, 3), (BLUE, GREEN, RED), "osD", strict=True):
+            sizes = [size if size > 1e-9 else float("nan") for size in found[kind, depth]]
+            ax.plot(range(1, 9), sizes, mark, ls="-", color=color, label=f"{depth} layer{'s' * (depth > 1)}")
+        ax.set(yscale="log", xlabel="words at once", xticks=range(1, 9))
+        ax.set_title("attention without softmax" if kind == "linear" else "attention with softmax")
+    axes[0].set_ylabel("size of the joint effect")
+    axes[0].legend(frameon=False, fontsize=10, loc="lower left")
+    most = {depth: sum(size > 1e-9 for size in found["linear", depth]) for depth in (1, 2, 3)}
+    small = ", ".join(f"{size:.2g}" for size in found["softmax", 1])
+    alt = (
+        "Two line charts of the size of the effect that needs n words at once, n from 1 to 8. Without softmax one layer "
+        f"reaches {most[1]} words, two layers {most[2]}, three layers all {most[3]} that there are; beyond, the effect is "
+        f"exactly 0 and not drawn. With softmax one layer reaches all 8, with sizes {small}."
+    )
+    return Picture(figure, alt, "Figure 9.8. How many words one output can relate at once, for one, two and three layers.")
+
+
+def receptive(layers_: int, kernel: int, tokens: int = 15) -> Picture:
+    """Which of 15 words the middle output of a stack of convolutions, or of attention, can depend on."""
+    reach = layers_ * (kernel // 2)
+    middle = tokens // 2
+    figure, axes = new_figure(8.6, 1.9, 2, 1, sharex=True)
+    seen = {"convolution": [abs(t - middle) <= reach for t in range(tokens)], "attention": [True] * tokens}
+    for ax, (name, row) in zip(axes, seen.items(), strict=True):
+        for t, lit in enumerate(row):
+            ax.add_patch(Rectangle((t + 0.05, 0.1), 0.9, 0.8, facecolor=BLUE if lit else "#F1F1F1", edgecolor="#8C8C8C"))
+        ax.add_patch(Rectangle((middle + 0.05, 0.1), 0.9, 0.8, facecolor="none", edgecolor="black", lw=2.5))
+        ax.set(xlim=(0, tokens), ylim=(0, 1), xticks=[], yticks=[])
+        ax.set_ylabel(name, rotation=0, ha="right", va="center")
+        ax.spines[["left", "bottom"]].set_visible(False)
+    count = sum(seen["convolution"])
+    plural = "s" * (layers_ > 1)
+    axes[0].set_title(f"{layers_} layer{plural}, kernel {kernel}: {count} of {tokens} words; attention: {tokens}")
+    alt = (
+        f"Fifteen words in a row, twice. After {layers_} layer{plural} of convolution with kernel {kernel} the middle "
+        f"output can depend on {count} words; after {layers_} layer{plural} of attention on all {tokens}."
+    )
+    return Picture(figure, alt)
+
+
+def costs(d_model: int = 512, d_ff: int = 2048) -> Picture:
+    """Multiply-adds of one block by the length of the text, in its three parts."""
+    lengths = torch.logspace(1, 5, 81, dtype=torch.float64)
+    parts = {
+        "projections": (4 * lengths * d_model**2, BLUE, "-"),
+        "inside attention": (2 * lengths**2 * d_model, ORANGE, "--"),
+        "feed-forward": (2 * lengths * d_model * d_ff, GREEN, "-."),
+    }
+    figure, ax = new_figure(7.4, 3.4)
+    for name, (values, color, line) in parts.items():
+        ax.plot(lengths, values, color=color, ls=line, label=name, lw=1.8)
+    for place, words in ((2 * d_model, "T = 2D"), (2 * d_model + d_ff, "T = 2D + F")):
+        ax.axvline(place, color="gray", lw=1, ls=":")
+        ax.text(place * 0.95, 2e12, f"{words}\n= {place}", ha="right", va="top", fontsize=SMALLEST, color=GRAY_INK)
+    ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel="multiply-adds", xlim=(10, 1e5), ylim=(1e7, 4e13))
+    ax.set_title(f"one block, D = {d_model}, F = {d_ff}")
+    ax.legend(frameon=False, fontsize=10, loc="lower right")
+    alt = (
+        f"Multiply-adds of one block of width {d_model} with d_ff {d_ff} for 10 to 100,000 tokens, both axes logarithmic. "
+        "Projections and feed-forward grow in proportion to the tokens, the products inside attention with their square. "
+        f"Those pass the projections at {2 * d_model} tokens and everything else together at {2 * d_model + d_ff}."
+    )
+    return Picture(figure, alt, "Figure 9.9. What a block costs: the square wins, but late.")

@@ -1,0 +1,97 @@
+"""A replaced part, watched: its errors, its shapes and what it does to its inputs, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from helpers.translator.network import GIVEN
+
+WHOLE_RUNS = {"greedy_decode", "beam_search", "leaks_future"}  # no tensors, and too long to run twice
+
+
+class PartFailed(Exception):
+    """A replaced part did not do its work; the text says how."""
+
+
+class Unanswered(PartFailed):
+    """A replaced part is an exercise that is still open."""
+
+
+def unanswered_line(name: str) -> str:
+    return f"{name} is not answered yet; once it is, the translator runs on it here."
+
+
+def guard(name: str, part: Callable, notes: list[str]) -> Callable:
+    """The part, with its errors turned into PartFailed and its first result compared with the given part's shape."""
+    if isinstance(part, type):
+        return lambda *sizes, **options: _built(name, part, sizes, options)
+    first = True
+
+    def guarded(*args, **kwargs):
+        nonlocal first
+        kept = [a.clone() if first and isinstance(a, torch.Tensor) else a for a in args]
+        try:
+            result = part(*args, **kwargs)
+        except NotImplementedError as error:
+            if str(error):
+                raise PartFailed(f"Your {name} raised NotImplementedError: {short(error)}") from error
+            raise Unanswered(unanswered_line(name)) from error
+        except Exception as error:
+            raise PartFailed(f"Your {name} raised {type(error).__name__}: {short(error)}") from error
+        if result is None:
+            raise PartFailed(f"Your {name} returned None. Is there a return?")
+        if first:
+            first = False
+            if any(not _same(a, b) for a, b in zip(args, kept, strict=True) if isinstance(a, torch.Tensor)):
+                notes.append(f"Your {name} changes its input in place; the translator still needs that input.")
+            if name not in WHOLE_RUNS:
+                _compare_shapes(name, result, GIVEN[name](*kept, **kwargs))
+        return result
+
+    return guarded
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    return one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
+
+
+def _compare_shapes(name: str, result, expected) -> None:
+    pairs = list(zip(result, expected, strict=False)) if isinstance(expected, tuple) else [(result, expected)]
+    if isinstance(expected, tuple) and (not isinstance(result, tuple) or len(result) != len(expected)):
+        raise PartFailed(f"Your {name} returned {_kind(result)}; the translator needs {len(expected)} results there.")
+    for got, needed in pairs:
+        if isinstance(needed, torch.Tensor):
+            if not isinstance(got, torch.Tensor):
+                raise PartFailed(f"Your {name} returned {_kind(got)}; the translator needs a tensor there.")
+            if got.shape != needed.shape:
+                shapes = f"{tuple(got.shape)}, and the translator needs {tuple(needed.shape)} there"
+                raise PartFailed(f"Your {name} returned the shape {shapes}.")
+
+
+def _kind(thing) -> str:
+    name = type(thing).__name__
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
+
+
+def short(error: BaseException) -> str:
+    try:
+        first = (str(error).strip().splitlines() or [""])[0]
+    except Exception:
+        first = ""
+    return first[:160]
+
+
+def _built(name: str, part: type, sizes: tuple, options: dict) -> nn.Module:
+    """An instance of a replaced module; PartFailed where there is none."""
+    try:
+        module = part(*sizes, **options)
+    except NotImplementedError as error:
+        raise Unanswered(unanswered_line(name)) from error
+    except Exception as error:
+        raise PartFailed(f"Your {name} could not be made: {type(error).__name__}: {short(error)}") from error
+    if not isinstance(module, nn.Module):
+        raise PartFailed(f"Your {name} makes {_kind(module)}, not an nn.Module.")
+    return module

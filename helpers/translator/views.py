@@ -1,0 +1,239 @@
+"""What one sees of a part besides the translation: one view for each kind of part, in the order of the lessons.
+
+A view is (trial, sentence, parts) -> (lines of text, pictures). `parts` holds the learner's functions, guarded.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from helpers.figures import at_work as figures
+from helpers.translator import measures
+from helpers.translator.given import sinusoidal_positions
+from helpers.translator.network import GIVEN
+from helpers.translator.trained import machine, source_batch, state
+from helpers.translator.words import BOS, EOS, PAD, english, english_list, french, french_list, french_sentence
+
+
+def view_of(trial, sentence: str, parts: dict) -> tuple[list[str], list]:
+    """Lines and pictures for the latest lesson's part among `parts`."""
+    for names, view in reversed(VIEWS):
+        if names & set(parts):
+            return view(trial, sentence, parts)
+    return attention_view(trial, sentence, parts)
+
+
+def attention_view(trial, sentence, parts):
+    """The telling head, and where each French word looks."""
+    return [], _map(trial, sentence)
+
+
+def _map(trial, sentence) -> list:
+    picture = figures.attention_map(trial, sentence)
+    return [picture] if picture else []
+
+
+def ids_view(trial, sentence, parts):
+    """Lesson 1: ids, rows of the table, nearest words."""
+    table, words = state()["encoder.tokens.weight"], sentence.split()
+    ids = [english[word] for word in words]
+    said = ["ids: " + "  ".join(f"{word} {i}" for word, i in zip(words, ids, strict=True))]
+    if "encode" in parts:
+        ids = parts["encode"](sentence, english).tolist()
+        said = ["ids by your encode: " + "  ".join(f"{word} {i}" for word, i in zip(words, ids, strict=False))]
+    near = _neighbors(table, parts, ids)
+    for word, row in zip(words, near, strict=False):
+        said.append(f"nearest to {word}: " + ", ".join(english_list[i] for i in row if 0 <= i < len(english_list)))
+    return said, [figures.rows_of_table(table[torch.tensor(ids)], words)]
+
+
+def _neighbors(table, parts, ids) -> list[list[int]]:
+    if "fixed_neighbors" in parts:
+        return parts["fixed_neighbors"](table.clone(), 3)[ids].tolist()
+    cosines = parts.get("cosine_similarity", GIVEN["cosine_similarity"])(table[ids], table.clone()).clone()
+    cosines[torch.arange(len(ids)), ids] = -torch.inf
+    cosines[:, PAD] = -torch.inf
+    return cosines.topk(3).indices.tolist()
+
+
+def order_view(trial, sentence, parts):
+    """Lesson 2: the loss without positions, and with the English words shuffled."""
+    batch = measures.unseen(measures.LOSS_SENTENCES)
+    place = {"add_positions": lambda x, table: x}
+    blind = measures.nats_a_word(machine(**place), batch)
+    generator = torch.Generator().manual_seed(2)
+    src = batch.src.clone()
+    for row in src:
+        length = int((row != PAD).sum())
+        row[:length] = row[torch.randperm(length, generator=generator)]
+    shuffled = batch._replace(src=src)
+    mixed = measures.nats_a_word(trial.network, shuffled)
+    said = [
+        f"without any positions: {measures.in_nats(blind)} nats a word",
+        f"with the English words shuffled: {measures.in_nats(mixed)} nats a word",
+    ]
+    return said, _map(trial, sentence)
+
+
+def scores_view(trial, sentence, parts):
+    """Lesson 3: the raw scores of a real head, and the edges that they draw."""
+    layer, head, _ = measures.telling_encoder_head(sentence)
+    Q, K = (_heads_of(trial, sentence, layer, letter, parts)[head] for letter in "qk")  # (T, d_k)
+    scores = parts.get("dot_scores", GIVEN["dot_scores"])(Q, K)  # (T, T)
+    return [], [figures.scores_and_edges(scores, sentence.split(), layer, head)]
+
+
+def _heads_of(trial, sentence, layer, letter, parts=None):
+    """Queries (letter q) or keys (k) of a block of the encoder: (H, T, d_k)."""
+    network, project = machine(), (parts or {}).get("project", GIVEN["project"])
+    src = source_batch([sentence])
+    block = network.encoder.blocks[layer]
+    caught = []
+    hook = block.register_forward_pre_hook(lambda _module, args: caught.append(args[0]))
+    network.encode(src)
+    hook.remove()
+    x = caught[0]  # (1, T, D)
+    W = getattr(block.attention, f"W_{letter}").weight
+    return GIVEN["split_heads"](project(x, W), block.attention.num_heads)[0]
+
+
+def divisor_view(trial, sentence, parts):
+    """Lesson 4: four divisors in the trained network, each with its loss."""
+    said = ["one trained network, four divisors:"]
+    batch = measures.unseen(measures.LOSS_SENTENCES)
+    width = machine().encoder.tokens.embedding_dim
+    for words, power in (("nothing", 0), ("the root of the head's width", 0.5), ("the head's width", 1)):
+        loss = measures.nats_a_word(
+            machine(scaled_scores=lambda Q, K, p=power: GIVEN["dot_scores"](Q, K) / Q.shape[-1] ** p), batch
+        )
+        said.append(f"  divided by {words}: {measures.in_nats(loss)} nats a word")
+    loss = measures.nats_a_word(machine(scaled_scores=lambda Q, K: GIVEN["dot_scores"](Q, K) / width**0.5), batch)
+    said.insert(3, f"  divided by the root of the model's width: {measures.in_nats(loss)} nats a word")
+    if "weights_jacobian" in parts:
+        layer, head, _ = measures.telling_encoder_head(sentence)
+        Q, K = (_heads_of(trial, sentence, layer, letter)[head] for letter in "qk")
+        for words, divisor in (("nothing", 1.0), ("the root of the head's width", Q.shape[-1] ** 0.5)):
+            moves = max(float(parts["weights_jacobian"](q, K, divisor).abs().max()) for q in Q)
+            said.append(f"  largest move of a weight with its query, divided by {words}: {moves:.3f}")
+    return said, _map(trial, sentence)
+
+
+def leak_view(trial, sentence, parts):
+    """Lesson 5: what leaks from later words, measured; and what a row with nothing to see becomes."""
+    batch = measures.unseen(measures.LOSS_SENTENCES)
+    before = trial.network(batch.src, batch.tgt_in).softmax(-1)  # (B, T, V)
+    changed = batch.tgt_in.clone()
+    half = changed.shape[1] // 2
+    later = changed[:, half:]
+    later[later != PAD] = EOS + 1 + torch.arange(int((later != PAD).sum())) % (len(french) - EOS - 1)
+    moved = (trial.network(batch.src, changed).softmax(-1) - before)[:, :half].abs().max().item()
+    said = [
+        f"other French words in the second half move the probabilities in the first half by up to {moved:.4f}"
+        + ("; nothing leaks" if moved < 1e-6 else "; the future leaks" if moved == moved else "; NaN is everywhere")
+    ]
+    if "masked_softmax" in parts:
+        row = parts["masked_softmax"](torch.zeros(1, 3), torch.zeros(1, 3, dtype=torch.bool))
+        said.append("a row with nothing to see becomes " + " ".join(f"{x:g}" for x in row[0].tolist()))
+    if "leaks_future" in parts:
+        said += _leaks_found(parts["leaks_future"])
+    return said, _map(trial, sentence)
+
+
+def _leaks_found(leaks_future) -> list[str]:
+    """Run the learner's detector on the decoder's self-attention, with its mask and without."""
+    attention = machine().blocks[0].self_attention
+    x = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(5))
+    mask = GIVEN["causal_mask"](6)
+    with_mask, without = (
+        leaks_future(lambda y: attention(y, mask=mask)[0], x),
+        leaks_future(lambda y: attention(y)[0], x),
+    )
+    return [f"your leaks_future on the decoder's self-attention: with its mask {with_mask}, without it {without}"]
+
+
+def temperature_view(trial, sentence, parts):
+    """Lesson 6: the loss against the temperature of the softmax in attention."""
+    softmax, batch, points = parts.get("softmax", GIVEN["softmax"]), measures.unseen(measures.LOSS_SENTENCES), []
+    for temperature in (0.25, 0.5, 1.0, 1.5, 2.0, 3.0):
+        if "softmax_with_temperature" in parts:
+            heated = {"softmax_with_temperature": lambda x, _t, t=temperature: parts["softmax_with_temperature"](x, t)}
+        else:
+            heated = {"softmax": lambda x, dim=-1, t=temperature: softmax(x / t, dim)}
+        points.append((temperature, measures.nats_a_word(machine(**heated), batch)))
+    said = ["temperature of attention and loss: " + "  ".join(f"{t:g}: {measures.in_nats(loss)}" for t, loss in points)]
+    return said, [figures.temperature_curve(points)]
+
+
+def head_view(trial, sentence, parts):
+    """Lesson 7: the heads' map, and how far context moved each word."""
+    network, src = trial.network, source_batch([sentence])
+    after = network.encode(src)[0]  # (T, D)
+    words = sentence.split()
+    numbers = state()
+    before = numbers["encoder.tokens.weight"][src[0]] + sinusoidal_positions(len(words), after.shape[-1])
+    shift = parts.get("context_shift", GIVEN["context_shift"])(before, after)
+    said = ["how far context turned each word: " + "  ".join(f"{w} {s:.2f}" for w, s in zip(words, shift, strict=True))]
+    return said, _map(trial, sentence)
+
+
+def heads_view(trial, sentence, parts):
+    """Lesson 8: all heads of the encoder, and how much each matters."""
+    network, src = trial.network, source_batch([sentence])
+    x = GIVEN["embed"](src, state()["encoder.tokens.weight"]) + sinusoidal_positions(src.shape[1], 64)
+    importance = parts.get("head_importance", GIVEN["head_importance"])
+    found = []
+    for block in machine().encoder.blocks:
+        found.append(importance(block.attention, x).tolist())
+        x = block(x)
+    seen = measures.look(network, src).encoder
+    said = [
+        f"importance of the heads in block {i + 1}: " + "  ".join(f"{value:.2f}" for value in row)
+        for i, row in enumerate(found)
+    ]
+    if any(item is None for item in seen):
+        return said, _map(trial, sentence)
+    return said, [figures.all_heads(torch.stack([item[0] for item in seen]), found, sentence.split())]
+
+
+def filter_view(trial, sentence, parts):
+    """Lesson 10: what is left of the next word after the first one when the logits are cut."""
+    src = source_batch([sentence])
+    network = trial.network
+    first = french.get(trial.french.split()[0], BOS) if trial.french else BOS
+    logits = network.decode(torch.tensor([[BOS, first]]), network.encode(src), src)[0, -1] / 3
+    said = ["the second word at temperature 3:"]
+    for words, cut in (
+        ("all words", logits),
+        ("top_k=3", parts["filter_logits"](logits, top_k=3)),
+        ("top_p=0.9", parts["filter_logits"](logits, top_p=0.9)),
+    ):
+        values, ids = cut.softmax(-1).topk(4)
+        shown = "  ".join(f"{french_list[i]} {p:.2f}" for p, i in zip(values.tolist(), ids.tolist(), strict=True) if p)
+        said.append(f"  {words}: {shown}; {int(torch.isfinite(cut).sum())} words left")
+    return said, _map(trial, sentence)
+
+
+def beam_view(trial, sentence, parts):
+    """Lesson 10: the translation that a beam finds."""
+    src = source_batch([sentence])
+    network = trial.network
+    memory = network.encode(src)
+    ids, score = parts["beam_search"](lambda prefix: network.decode(prefix, memory, src)[:, -1], BOS, EOS, 23, 3)
+    said = [f"your beam_search, beam of 3: {french_sentence(list(ids))}, log-probability {float(score):.4f}"]
+    return said, _map(trial, sentence)
+
+
+VIEWS = (
+    ({"encode", "embed", "one_hot", "cosine_similarity", "fixed_neighbors"}, ids_view),
+    ({"sinusoidal_positions", "add_positions"}, order_view),
+    ({"project", "dot_scores"}, scores_view),
+    ({"scaled_scores", "softmax_jacobian", "weights_jacobian"}, divisor_view),
+    ({"causal_mask", "padding_mask", "combine_masks", "mask_scores", "masked_softmax", "leaks_future"}, leak_view),
+    ({"softmax", "log_softmax", "cross_entropy", "softmax_with_temperature"}, temperature_view),
+    ({"weighted_values", "attention", "Head", "context_shift"}, head_view),
+    ({"split_heads", "merge_heads", "MultiHeadAttention", "head_importance"}, heads_view),
+    ({"layer_norm", "FeedForward", "EncoderBlock", "Encoder"}, attention_view),
+    ({"DecoderBlock", "Transformer", "greedy_decode", "attend_with_cache", "shift_right"}, attention_view),
+    ({"filter_logits"}, filter_view),
+    ({"beam_search"}, beam_view),
+)

@@ -1,0 +1,101 @@
+"""Clumsy answers, made of right ones: what people hand in on the way, for every exercise alike."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+
+def mapped(change: Callable, tree):
+    """The tree with every tensor changed."""
+    if isinstance(tree, torch.Tensor):
+        return change(tree)
+    if isinstance(tree, dict):
+        return {key: mapped(change, item) for key, item in tree.items()}
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(mapped(change, item) for item in tree)
+    return tree
+
+
+def wrapped(right: Callable, call: Callable) -> Callable:
+    """The right answer with `call(right, args, kwargs)` in place of its call; of a module, in place of its forward."""
+    if isinstance(right, type) and issubclass(right, nn.Module):
+
+        class Clumsy(right):
+            def forward(self, *args, **kwargs):
+                return call(functools.partial(right.forward, self), args, kwargs)
+
+        return Clumsy
+
+    def clumsy(*args, **kwargs):
+        return call(right, args, kwargs)
+
+    return clumsy
+
+
+def on_output(change: Callable) -> Callable:
+    """The right call, and then a change of what it returns."""
+    return lambda right, args, kwargs: change(right(*args, **kwargs))
+
+
+def on_tensors(change: Callable) -> Callable:
+    return on_output(functools.partial(mapped, change))
+
+
+def raising(error: Exception) -> Callable:
+    def call(right, args, kwargs):
+        raise error
+
+    return call
+
+
+def _misspelt(right, args, kwargs):
+    return torch.sotfmax(right(*args, **kwargs))
+
+
+def _missing_parameter(right, args, kwargs):
+    if len(args) + len(kwargs) < 1:
+        return right(*args, **kwargs)
+    raise TypeError(f"answer() takes {len(args) - 1} positional arguments but {len(args)} were given")
+
+
+def _transposed(x):
+    return x.transpose(-2, -1) if x.dim() >= 2 else x
+
+
+def _with_epsilon(x):
+    return x + 1e-3 if x.is_floating_point() else x
+
+
+def _rounded(x):
+    return x.float().to(x.dtype) if x.is_floating_point() else x
+
+
+# What every one of them may rightly be called, where an exercise knows it: words of a mistake's name or label.
+FORMS: dict[str, tuple[Callable, tuple[str, ...]]] = {
+    "raises a ValueError": (raising(ValueError("no")), ()),
+    "raises a TypeError": (raising(TypeError("no")), ()),
+    "raises a RuntimeError": (raising(RuntimeError("no")), ()),
+    "raises an IndexError": (raising(IndexError("no")), ()),
+    "raises an assertion": (raising(AssertionError()), ()),
+    "no return": (on_output(lambda output: None), ()),
+    "wrong type": (on_output(lambda output: {"a", "b"}), ()),
+    "a string": (on_output(str), ()),
+    "a list": (on_tensors(lambda x: x.tolist()), ("list", "number")),
+    "a NumPy array": (on_tensors(lambda x: x.detach().numpy()), ()),
+    "missing parameter": (_missing_parameter, ()),
+    "misspelt call": (_misspelt, ()),
+    "an extra axis": (on_tensors(lambda x: x.unsqueeze(-1)), ("axis", "keep", "kept", "column")),
+    "an axis in front": (on_tensors(lambda x: x[None]), ("axis", "batch", "kept", "row")),
+    "transposed": (on_tensors(_transposed), ("transpos", "swap", "turned", "rows and columns")),
+    "detached": (on_tensors(lambda x: x.detach()), ("detach", "cut off", "gradient")),
+    "squeezed": (on_tensors(lambda x: x.squeeze()), ("squeeze", "no dimension")),
+    "rounded to float32": (on_tensors(_rounded), ("float32", "round", "float")),
+    "an epsilon added": (on_tensors(_with_epsilon), ("epsilon",)),
+}
+
+# These are wrong whatever the exercise asks for.
+ALWAYS_WRONG = ("raises a ValueError", "no return", "wrong type", "misspelt call")

@@ -1,0 +1,468 @@
+"""Other right answers to the exercises of lesson 8."""
+
+import copy
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.blocks import attention, masked_softmax, scaled_scores
+
+
+def refuse(width, num_heads):
+    if width % num_heads != 0:
+        raise ValueError(f"{num_heads} heads do not fit into {width} channels")
+
+
+# split_heads
+
+
+def split_by_chunks(x, num_heads):
+    refuse(x.shape[-1], num_heads)
+    return torch.stack(x.chunk(num_heads, dim=-1), dim=1)
+
+
+def split_by_slices(x, num_heads):
+    refuse(x.size(2), num_heads)
+    d = x.size(2) // num_heads
+    return torch.stack([x[:, :, h * d : (h + 1) * d] for h in range(num_heads)], 1)
+
+
+def split_by_unflatten(x, num_heads):
+    if num_heads * (x.shape[-1] // num_heads) != x.shape[-1]:
+        raise ValueError("no")
+    return x.unflatten(-1, (num_heads, x.shape[-1] // num_heads)).movedim(2, 1)
+
+
+def split_by_permute(x, num_heads):
+    refuse(x.shape[2], num_heads)
+    return x.reshape(*x.shape[:2], num_heads, -1).permute(0, 2, 1, 3).contiguous()
+
+
+def split_by_einsum(x, num_heads):
+    try:
+        parts = x.reshape(x.shape[0], x.shape[1], num_heads, x.shape[2] // num_heads)
+    except RuntimeError:
+        raise ValueError("the heads do not fit") from None
+    return torch.einsum("bthd->bhtd", parts)
+
+
+def split_backwards(x, num_heads):
+    refuse(x.shape[2], num_heads)
+    return x.mT.reshape(len(x), num_heads, -1, x.shape[1]).transpose(-1, -2)
+
+
+# merge_heads
+
+
+def merge_by_cat(x):
+    return torch.cat(x.unbind(1), dim=-1)
+
+
+def merge_by_slices(x):
+    return torch.cat([x[:, h] for h in range(x.size(1))], dim=2)
+
+
+def merge_by_flatten(x):
+    return x.transpose(1, 2).flatten(2)
+
+
+def merge_by_permute(x):
+    B, H, T, d = x.size()
+    return x.permute(0, 2, 1, 3).contiguous().view(B, T, H * d)
+
+
+def merge_backwards(x):
+    return x.transpose(-1, -2).flatten(1, 2).transpose(1, 2)
+
+
+def merge_by_filling(x):
+    B, H, T, d = x.shape
+    out = torch.zeros(B, T, H * d, dtype=x.dtype)
+    for h in range(H):
+        out[..., h * d : (h + 1) * d] = x[:, h]
+    return out
+
+
+# MultiHeadAttention
+
+
+class _Four(nn.Module):
+    """The constructor, and a hook for what forward does."""
+
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        refuse(d_model, num_heads)
+        self.num_heads, self.d_head = num_heads, d_model // num_heads
+        self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, query, key=None, value=None, mask=None):
+        if key is None:
+            key = query
+        if value is None:
+            value = key
+        return self.run(query, key, value, mask)
+
+
+class ByChunks(_Four):
+    def run(self, query, key, value, mask):
+        Q, K, V = (split_by_chunks(layer(x), self.num_heads) for layer, x in self.pairs(query, key, value))
+        out, weights = attention(Q, K, V, mask)
+        return self.W_o(merge_by_cat(out)), weights
+
+    def pairs(self, query, key, value):
+        return ((self.W_q, query), (self.W_k, key), (self.W_v, value))
+
+
+class ByEinsum(_Four):
+    def run(self, query, key, value, mask):
+        H = self.num_heads
+        q = self.W_q(query).unflatten(-1, (H, -1))
+        k, v = self.W_k(key).unflatten(-1, (H, -1)), self.W_v(value).unflatten(-1, (H, -1))
+        scores = torch.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(self.d_head)
+        if mask is None:
+            weights = scores.softmax(-1)
+        else:
+            weights = torch.where(mask, scores.masked_fill(~mask, -math.inf).softmax(-1), 0.0)
+        return self.W_o(torch.einsum("bhqk,bkhd->bqhd", weights, v).flatten(2)), weights
+
+
+class HeadByHead(_Four):
+    def run(self, query, key, value, mask):
+        Q, K, V = self.W_q(query), self.W_k(key), self.W_v(value)
+        if mask is not None:
+            mask = mask.expand(len(query), self.num_heads, query.shape[1], key.shape[1])
+        outs, all_weights = [], []
+        for h in range(self.num_heads):
+            own = slice(h * self.d_head, (h + 1) * self.d_head)
+            out, w = attention(Q[..., own], K[..., own], V[..., own], None if mask is None else mask[:, h])
+            outs.append(out)
+            all_weights.append(w)
+        return self.W_o(torch.cat(outs, -1)), torch.stack(all_weights, 1)
+
+
+class SumOfHeads(_Four):
+    """Each head through its own columns of W_o, and the sum."""
+
+    def run(self, query, key, value, mask):
+        Q, K, V = (
+            split_by_permute(f(x), self.num_heads) for f, x in zip(self.layers(), (query, key, value), strict=True)
+        )
+        out, weights = attention(Q, K, V, mask)
+        columns = self.W_o.weight.unflatten(1, (self.num_heads, self.d_head))
+        return torch.einsum("bhtd,ohd->bto", out, columns) + self.W_o.bias, weights
+
+    def layers(self):
+        return self.W_q, self.W_k, self.W_v
+
+
+class FoldedIntoBatch(_Four):
+    def run(self, query, key, value, mask):
+        B, T, D = query.shape
+        fold = lambda x: split_by_permute(x, self.num_heads).flatten(0, 1)  # noqa: E731
+        if mask is not None:
+            mask = mask.expand(B, self.num_heads, T, key.shape[1]).flatten(0, 1)
+        out, weights = attention(fold(self.W_q(query)), fold(self.W_k(key)), fold(self.W_v(value)), mask)
+        out = out.unflatten(0, (B, self.num_heads)).transpose(1, 2).reshape(B, T, D)
+        return self.W_o(out), weights.unflatten(0, (B, self.num_heads))
+
+
+class WithFiniteFill(_Four):
+    def run(self, query, key, value, mask):
+        Q, K, V = (split_by_unflatten(f(x), self.num_heads) for f, x in self.both(query, key, value))
+        scores = Q @ K.mT * self.d_head**-0.5
+        if mask is not None:
+            scores = scores.masked_fill(mask.logical_not(), torch.finfo(scores.dtype).min)
+        weights = F.softmax(scores, dim=-1)
+        if mask is not None:
+            weights = weights * mask
+        return self.W_o(merge_by_flatten(weights @ V)), weights
+
+    def both(self, query, key, value):
+        yield self.W_q, query
+        yield self.W_k, key
+        yield self.W_v, value
+
+
+class WithNanToNum(_Four):
+    def run(self, query, key, value, mask):
+        Q = split_by_slices(self.W_q(query), self.num_heads)
+        K = split_by_slices(self.W_k(key), self.num_heads)
+        V = split_by_slices(self.W_v(value), self.num_heads)
+        scores = torch.matmul(Q, K.transpose(-2, -1)) / self.d_head**0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        weights = torch.softmax(scores, dim=-1).nan_to_num(0.0)
+        return self.W_o(merge_by_permute(weights @ V)), weights
+
+
+class WithEarlierBlocks(_Four):
+    def run(self, query, key, value, mask):
+        Q, K, V = (split_by_permute(x, self.num_heads) for x in (self.W_q(query), self.W_k(key), self.W_v(value)))
+        if mask is None:
+            mask = torch.ones(query.shape[1], key.shape[1], dtype=torch.bool)
+        weights = masked_softmax(scaled_scores(Q, K), mask)
+        return self.W_o(merge_by_cat(weights @ V)), weights
+
+
+class ScaledQueries(nn.Module):
+    """Layers in another order, a dropout of nothing, a scale buffer, F.linear."""
+
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        if d_model % num_heads > 0:
+            raise ValueError("d_model must be divisible by num_heads")
+        self.W_o = nn.Linear(d_model, d_model, bias=True)
+        self.W_v = nn.Linear(d_model, d_model, bias=True)
+        self.W_k = nn.Linear(d_model, d_model, bias=True)
+        self.W_q = nn.Linear(d_model, d_model, bias=True)
+        self.dropout = nn.Dropout(0.0)
+        self.d_model = d_model
+        self.num_heads = num_heads
+        self.register_buffer("scale", torch.tensor((d_model // num_heads) ** -0.5), persistent=False)
+
+    def forward(self, query, key=None, value=None, mask=None):
+        key = key if key is not None else query
+        value = value if value is not None else key
+        B, T, _ = query.size()
+        q = F.linear(query * self.scale, self.W_q.weight, self.W_q.bias * self.scale)
+        q = q.view(B, T, self.num_heads, -1).transpose(1, 2)
+        k = self.W_k(key).view(B, -1, self.num_heads, self.d_model // self.num_heads).permute(0, 2, 3, 1)
+        v = self.W_v(value).view(B, -1, self.num_heads, self.d_model // self.num_heads).transpose(1, 2)
+        scores = q @ k
+        if mask is not None:
+            scores = torch.where(mask, scores, torch.tensor(-math.inf, dtype=scores.dtype))
+        weights = self.dropout(scores.softmax(dim=-1))
+        if mask is not None:
+            weights = torch.where(mask, weights, torch.zeros_like(weights))
+        return self.W_o((weights @ v).transpose(1, 2).contiguous().view(B, T, self.d_model)), weights
+
+
+# load_from_torch
+
+
+def load_by_state_dict(mine, theirs):
+    D = theirs.embed_dim
+    W, b = theirs.in_proj_weight, theirs.in_proj_bias
+    mine.load_state_dict(
+        {
+            "W_q.weight": W[:D],
+            "W_q.bias": b[:D],
+            "W_k.weight": W[D : 2 * D],
+            "W_k.bias": b[D : 2 * D],
+            "W_v.weight": W[2 * D :],
+            "W_v.bias": b[2 * D :],
+            "W_o.weight": theirs.out_proj.weight,
+            "W_o.bias": theirs.out_proj.bias,
+        }
+    )
+
+
+def load_by_data(mine, theirs):
+    q, k, v = theirs.in_proj_weight.data.split(theirs.embed_dim)
+    mine.W_q.weight.data, mine.W_k.weight.data, mine.W_v.weight.data = q.clone(), k.clone(), v.clone()
+    q, k, v = theirs.in_proj_bias.data.split(theirs.embed_dim)
+    mine.W_q.bias.data, mine.W_k.bias.data, mine.W_v.bias.data = q.clone(), k.clone(), v.clone()
+    mine.W_o.weight.data.copy_(theirs.out_proj.weight.data)
+    mine.W_o.bias.data.copy_(theirs.out_proj.bias.data)
+
+
+def load_by_parameters(mine, theirs):
+    for i, name in enumerate(("W_q", "W_k", "W_v")):
+        rows = slice(i * theirs.embed_dim, (i + 1) * theirs.embed_dim)
+        layer = getattr(mine, name)
+        layer.weight = nn.Parameter(theirs.in_proj_weight[rows].detach().clone())
+        layer.bias = nn.Parameter(theirs.in_proj_bias[rows].detach().clone())
+    mine.W_o = copy.deepcopy(theirs.out_proj)
+    return mine
+
+
+@torch.no_grad()
+def load_in_a_loop(mine, theirs):
+    state = theirs.state_dict()
+    weights, biases = state["in_proj_weight"].chunk(3), state["in_proj_bias"].chunk(3)
+    for layer, w, b in zip((mine.W_q, mine.W_k, mine.W_v), weights, biases, strict=True):
+        layer.weight[:] = w
+        layer.bias[:] = b
+    mine.W_o.load_state_dict(theirs.out_proj.state_dict())
+
+
+# attention_parameters
+
+
+def count_by_layers(d_model, num_heads):
+    return sum(p.numel() for _ in range(4) for p in nn.Linear(d_model, d_model, device="meta").parameters())
+
+
+def count_factored(d_model, num_heads):
+    return 4 * d_model * (d_model + 1)
+
+
+def count_by_heads(d_model, num_heads):
+    d_head = d_model // num_heads
+    one_head = 3 * (d_model * d_head + d_head) + d_head * d_model
+    return num_heads * one_head + d_model
+
+
+def count_of_torchs(d_model, num_heads):
+    return 3 * d_model**2 + 3 * d_model + d_model**2 + d_model
+
+
+# fixed_heads
+
+
+def fixed_by_chunks(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
+    Q, K, V = (split_by_chunks(x @ W.T, num_heads) for W in (W_q, W_k, W_v))
+    return merge_by_cat(attention(Q, K, V, mask)[0]) @ W_o.T
+
+
+def fixed_by_permute(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
+    B, T, D = x.shape
+    q, k, v = (F.linear(x, W).view(B, T, num_heads, D // num_heads).transpose(1, 2) for W in (W_q, W_k, W_v))
+    scores = q @ k.transpose(-2, -1) / (D // num_heads) ** 0.5
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    values = scores.softmax(dim=-1).nan_to_num(0.0) @ v
+    return values.permute(0, 2, 1, 3).reshape(B, T, D) @ W_o.T
+
+
+def fixed_by_heads(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
+    masks = [None] * num_heads
+    if mask is not None:
+        masks = mask.expand(len(x), num_heads, x.shape[1], x.shape[1]).unbind(1)
+    out = 0
+    blocks = zip(*(W.chunk(num_heads) for W in (W_q, W_k, W_v)), W_o.chunk(num_heads, 1), masks, strict=True)
+    for wq, wk, wv, wo, own in blocks:
+        out = out + attention(x @ wq.T, x @ wk.T, x @ wv.T, own)[0] @ wo.T
+    return out
+
+
+def fixed_by_einsum(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
+    q, k, v = (torch.einsum("btd,hed->bhte", x, W.unflatten(0, (num_heads, -1))) for W in (W_q, W_k, W_v))
+    scores = torch.einsum("bhqe,bhke->bhqk", q, k) * q.shape[-1] ** -0.5
+    if mask is None:
+        mask = torch.ones_like(scores, dtype=torch.bool)
+    heads = masked_softmax(scores, mask) @ v
+    return torch.einsum("bhte,ohe->bto", heads, W_o.unflatten(1, (num_heads, -1)))
+
+
+# grouped_query_attention
+
+
+def grouped_by_unflatten(Q, K, V, mask=None):
+    B, H, T, d = Q.shape
+    G = K.shape[1]
+    scores = torch.einsum("bgrqd,bgkd->bgrqk", Q.unflatten(1, (G, H // G)), K).flatten(1, 2) / d**0.5
+    if mask is None:
+        weights = scores.softmax(-1)
+    else:
+        weights = scores.masked_fill(~mask, -math.inf).softmax(-1).masked_fill(~mask, 0.0)
+    return torch.einsum("bgrqk,bgkd->bgrqd", weights.unflatten(1, (G, -1)), V).flatten(1, 2)
+
+
+def grouped_by_index(Q, K, V, mask=None):
+    H, G = Q.shape[1], K.shape[1]
+    group = torch.arange(H) // (H // G)
+    return attention(Q, K[:, group], V[:, group], mask)[0]
+
+
+def grouped_by_expand(Q, K, V, mask=None):
+    B, G, T, d = K.shape
+    r = Q.size(1) // G
+    K = K[:, :, None].expand(B, G, r, T, d).reshape(B, G * r, T, d)
+    V = V[:, :, None].expand(B, G, r, T, d).reshape(B, G * r, T, d)
+    return attention(Q, K, V, mask)[0]
+
+
+def grouped_head_by_head(Q, K, V, mask=None):
+    H, G = Q.shape[1], K.shape[1]
+    if mask is not None:
+        mask = mask.expand(len(Q), H, Q.shape[2], K.shape[2])
+    outs = []
+    for h in range(H):
+        g = h // (H // G)
+        outs.append(attention(Q[:, h], K[:, g], V[:, g], None if mask is None else mask[:, h])[0])
+    return torch.stack(outs, dim=1)
+
+
+# head_importance
+
+
+def importance_by_zeroing(mha, x):
+    d = x.shape[-1] // mha.num_heads
+    changes = []
+    with torch.no_grad():
+        full, kept = mha(x)[0], mha.W_o.weight.clone()
+        for h in range(mha.num_heads):
+            mha.W_o.weight[:, h * d : (h + 1) * d] = 0
+            changes.append(torch.linalg.norm(full - mha(x)[0]))
+            mha.W_o.weight.copy_(kept)
+    return torch.stack(changes)
+
+
+def importance_by_hook(mha, x):
+    seen = []
+    handle = mha.W_o.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    try:
+        mha(x)
+    finally:
+        handle.remove()
+    heads = seen[0].chunk(mha.num_heads, dim=-1)
+    columns = mha.W_o.weight.chunk(mha.num_heads, dim=1)
+    return torch.stack([(head @ column.T).norm() for head, column in zip(heads, columns, strict=True)])
+
+
+def importance_from_weights(mha, x):
+    weights = mha(x)[1]
+    heads = weights @ split_by_chunks(mha.W_v(x), mha.num_heads)
+    columns = mha.W_o.weight.unflatten(1, (mha.num_heads, -1))
+    return torch.einsum("bhtd,ohd->bhto", heads, columns).pow(2).sum(dim=(0, 2, 3)).sqrt().detach()
+
+
+def importance_by_attention(mha, x):
+    Q, K, V = (split_by_permute(f(x), mha.num_heads) for f in (mha.W_q, mha.W_k, mha.W_v))
+    heads = attention(Q, K, V)[0]
+    out = mha.W_o(merge_by_flatten(heads))
+    result = []
+    for h in range(mha.num_heads):
+        rest = heads.clone()
+        rest[:, h] = 0
+        result.append((out - mha.W_o(merge_by_flatten(rest))).pow(2).sum().sqrt())
+    return torch.stack(result)
+
+
+FORMS = {
+    "split_heads": (
+        split_by_chunks,
+        split_by_slices,
+        split_by_unflatten,
+        split_by_permute,
+        split_by_einsum,
+        split_backwards,
+    ),
+    "merge_heads": (
+        merge_by_cat,
+        merge_by_slices,
+        merge_by_flatten,
+        merge_by_permute,
+        merge_backwards,
+        merge_by_filling,
+    ),
+    "MultiHeadAttention": (
+        ByChunks,
+        ByEinsum,
+        HeadByHead,
+        SumOfHeads,
+        FoldedIntoBatch,
+        WithFiniteFill,
+        WithNanToNum,
+        WithEarlierBlocks,
+        ScaledQueries,
+    ),
+    "load_from_torch": (load_by_state_dict, load_by_data, load_by_parameters, load_in_a_loop),
+    "attention_parameters": (count_by_layers, count_factored, count_by_heads, count_of_torchs),
+    "fixed_heads": (fixed_by_chunks, fixed_by_permute, fixed_by_heads, fixed_by_einsum),
+    "grouped_query_attention": (grouped_by_unflatten, grouped_by_index, grouped_by_expand, grouped_head_by_head),
+    "head_importance": (importance_by_zeroing, importance_by_hook, importance_from_weights, importance_by_attention),
+}

@@ -1,0 +1,128 @@
+"""Whose fault: an answer that calls an earlier one is judged by what it does itself, in notebook and grader."""
+
+import linecache
+
+import pytest
+import torch
+
+from helpers.authoring.blocks import load_blocks
+from helpers.checking import session
+from helpers.checking.earlier import finished_piece, in_place, used_names
+from helpers.checking.forbidden import Watch, not_watched
+from helpers.checking.session import verdict_on
+from helpers.course import course
+from helpers.grading.judge import Cell, Judge, Pieces, blocks_source
+from tests.kill_rate import exercises, lessons
+from tests.sandboxes import need_sandbox
+
+torch.set_num_threads(1)
+
+
+def _pairs() -> list[tuple[str, str, tuple[str, ...]]]:
+    """(lesson, exercise, the earlier exercises that its solution calls)."""
+    found = []
+    for lesson in lessons():
+        blocks, names = load_blocks(course(), course().lesson(lesson)), [item.name for item in exercises(lesson)]
+        for place, name in enumerate(names):
+            used = used_names(getattr(blocks, name))
+            earlier = tuple(other for other in names[:place] if other in used)
+            found += [(lesson, name, earlier)] if earlier else []
+    return found
+
+
+PAIRS = _pairs()
+IDS = [f"{lesson}-{name}" for lesson, name, _ in PAIRS]
+FORMS = {
+    "unanswered": "def {name}(*args, **kwargs):\n    raise NotImplementedError\n",
+    "raising": "def {name}(*args, **kwargs):\n    raise ValueError('a slip')\n",
+    "wrong": "def {name}(*args, **kwargs):\n    return 12345.678\n",
+    "missing": "del {name}\n",
+}
+
+
+def notebook(lesson: str, *cells: str) -> dict:
+    """The namespace of a notebook in which every exercise has its solution, and then the cells ran."""
+    names = {"__name__": "__main__"}
+    for number, source in enumerate((blocks_source(course().lesson(lesson)), *cells)):
+        place = f"<cell {lesson} {number}>"
+        linecache.cache[place] = (len(source), None, source.splitlines(True), place)
+        exec(compile(source, place, "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("lesson", "name", "earlier"), PAIRS, ids=IDS)
+def test_in_the_notebook_the_earlier_answer_is_named_and_this_one_judged_by_itself(lesson, name, earlier, form):
+    names = notebook(lesson, *(FORMS[form].format(name=other) for other in earlier))
+    verdict = verdict_on(session._keys(lesson)[name], names[name])
+    assert verdict.passed and verdict.answered and verdict.points == verdict.max_points
+    assert any(other in verdict.message for other in earlier)
+    assert "Judged with a finished" in verdict.message
+    assert ("not there yet" in verdict.message) == (form in ("unanswered", "missing"))
+    assert all(form == "missing" or names[other].__globals__ is names for other in earlier)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("lesson", "name", "earlier"), PAIRS, ids=IDS)
+def test_where_no_finished_piece_is_at_hand_no_mistake_is_charged(lesson, name, earlier, form, monkeypatch):
+    monkeypatch.setattr(session, "finished_piece", lambda *_: None)
+    names = notebook(lesson, *(FORMS[form].format(name=other) for other in earlier))
+    verdict = verdict_on(session._keys(lesson)[name], names[name])
+    assert not verdict.passed and verdict.answered and verdict.mistake is None
+    assert "mend" in verdict.message and any(other in verdict.message for other in earlier)
+
+
+def test_an_answer_that_is_wrong_itself_is_told_of_its_own_mistake():
+    own = "def head_scores(*args, **kwargs):\n    return 3 * right(*args, **kwargs)\n"
+    names = notebook("04_scaling", "right = head_scores\n", FORMS["wrong"].format(name="scaled_scores"), own)
+    verdict = verdict_on(session._keys("04_scaling")["head_scores"], names["head_scores"])
+    assert not verdict.passed and verdict.points == 0
+    assert "3 times" in verdict.message + " ".join(part.detail for part in verdict.parts)
+    assert "Judged with a finished scaled_scores" in verdict.message
+
+
+def test_a_right_answer_is_not_asked_what_it_calls():
+    names = notebook("04_scaling", FORMS["wrong"].format(name="score_variance"))
+    assert verdict_on(session._keys("04_scaling")["scaled_scores"], names["scaled_scores"]).message == ""
+
+
+def test_in_place_leaves_the_namespace_as_it_was():
+    names = {"a": 1}
+    with in_place(names, {"a": len, "b": len}):
+        assert names["a"]("xy") == names["b"]("xy") == 2
+    assert names == {"a": 1}
+
+
+def test_what_a_finished_piece_calls_is_nobodys():
+    class Layer(torch.nn.Module):
+        def forward(self, x):
+            return torch.softmax(x, -1)
+
+    with Watch(("softmax",)) as watch:
+        not_watched(torch.softmax)(torch.ones(2), -1)
+        assert isinstance(not_watched(Layer)(), Layer)
+        not_watched(Layer)()(torch.ones(2))
+        assert watch.found == []
+        torch.softmax(torch.ones(2), -1)
+    assert watch.found
+
+
+def test_a_piece_that_this_edition_does_not_have_is_none():
+    assert finished_piece("04_scaling", "nothing_like_it") is None
+    assert finished_piece("98_none", "nothing_like_it") is None
+
+
+@pytest.mark.parametrize("lesson", sorted({lesson for lesson, _, _ in PAIRS}))
+def test_in_the_grader_too(lesson):
+    need_sandbox()
+    own = [(name, earlier) for at, name, earlier in PAIRS if at == lesson]
+    pieces = Pieces([blocks_source(course().lesson(lesson))])
+    with Judge(lesson, 5) as judge:
+        for form in ("unanswered", "raising", "wrong"):
+            for name, earlier in own:
+                source = pieces.source_of([*judge.blocks.uses.keys()])
+                cells = [Cell("pieces", source)]
+                cells += [Cell(other, FORMS[form].format(name=other), "learner", other) for other in earlier]
+                verdict = judge.judge_cells(cells, [name]).verdicts[name]
+                assert verdict.passed and verdict.points == verdict.max_points, (name, form, verdict.message)
+                assert any(other in verdict.message for other in earlier)

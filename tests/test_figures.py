@@ -1,0 +1,116 @@
+"""Every figure of every lesson, as its solution notebook draws it: no letters over letters, none small, alt text."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import re
+import warnings
+
+import nbformat
+import pytest
+
+from helpers.figures import style
+from helpers.figures.transformer_map import transformer_map
+from tests.conftest import ROOT, lesson_names
+
+OVERLAP = 0.12  # of the smaller text's box: boxes are a little larger than letters
+
+BUILT = [name for name in lesson_names() if (ROOT / "solutions" / name / f"{name}.ipynb").is_file()]
+
+
+@pytest.fixture(scope="module", params=BUILT)
+def pictures(request):
+    """The lesson's pictures: its cells are run here, checks and the machine left out."""
+    lesson = request.param
+    notebook = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", as_version=4)
+    made, namespace = [], {"__name__": "__main__"}
+    remember = style.Picture.__init__
+
+    def init(self, *args, **kwargs):
+        remember(self, *args, **kwargs)
+        made.append(self)
+
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.setattr(style.Picture, "__init__", init)
+        patch.setenv("COURSE_STATIC_PAGE", "1")
+        for cell in notebook.cells:
+            mark = cell.metadata.get("nbgrader", {})
+            if cell.cell_type != "code" or mark.get("grade") or mark.get("grade_id") == "setup":
+                continue
+            if re.search(r"^(check|progress|at_work)\(", cell.source, re.MULTILINE):
+                continue
+            with (
+                contextlib.redirect_stdout(io.StringIO()),
+                contextlib.suppress(Exception),
+            ):  # some cells fail on purpose
+                exec(compile(cell.source, cell["id"], "exec"), namespace)
+    assert made, lesson
+    return made
+
+
+def texts(figure):
+    """The texts that are to be seen: (text artist, its box in pixels)."""
+    renderer = figure._get_renderer()
+    figure.draw(renderer)
+    found = [*figure.texts]
+    for ax in figure.axes:
+        if not ax.get_visible():
+            continue
+        found += ax.texts
+        if ax.get_legend():
+            found += ax.get_legend().get_texts()
+        for table in ax.tables:
+            found += [cell.get_text() for cell in table.get_celld().values()]
+        found += [ax.title]
+        if ax.axison:
+            for axis in (ax.xaxis, ax.yaxis):
+                found += [axis.label, *(tick.label1 for tick in axis._update_ticks()), axis.get_offset_text()]
+                found += [tick.label2 for tick in axis._update_ticks() if tick.label2.get_visible()]
+    seen = [text for text in found if text.get_visible() and text.get_text().strip()]
+    return [(text, text.get_window_extent(renderer)) for text in seen]
+
+
+def test_no_letters_stand_on_letters(pictures):
+    clashes = []
+    for picture in pictures:
+        boxes = [(text, box) for text, box in texts(picture.figure) if text.get_rotation() % 90 == 0]
+        for (one, a), (two, b) in itertools.combinations(boxes, 2):
+            wide = min(a.x1, b.x1) - max(a.x0, b.x0)
+            high = min(a.y1, b.y1) - max(a.y0, b.y0)
+            smaller = min(a.width * a.height, b.width * b.height)
+            if wide > 1 and high > 1 and wide * high > OVERLAP * smaller:
+                clashes.append(f"{one.get_text()!r} on {two.get_text()!r} in: {picture.alt[:70]}")
+    assert not clashes, "\n".join(clashes)
+
+
+def test_letters_are_large_and_dark_enough(pictures):
+    for picture in pictures:
+        for text, _ in texts(picture.figure):
+            assert text.get_fontsize() >= style.SMALLEST, (text.get_text(), picture.alt[:70])
+            assert text.get_color() not in style.INK, (text.get_text(), text.get_color(), picture.alt[:70])
+
+
+def test_figures_fit_and_have_alt_text(pictures):
+    for picture in pictures:
+        assert picture.figure.get_size_inches()[0] <= style.WIDEST, picture.alt[:70]
+        assert len(picture.alt) > 30, picture.alt
+        assert 'alt="' in picture._repr_html_()
+
+
+def test_the_same_figure_gives_the_same_bytes():
+    assert transformer_map("04_scaling")._repr_html_() == transformer_map("04_scaling")._repr_html_()
+
+
+@pytest.mark.parametrize("number", range(14))
+def test_the_map_says_where_we_are(number):
+    picture = transformer_map(f"{number:02}_topic")
+    assert f"lesson {number}" in picture.alt if number else "Nothing is lit" in picture.alt
+    clashes = [
+        (one.get_text(), two.get_text())
+        for (one, a), (two, b) in itertools.combinations(texts(picture.figure), 2)
+        if a.overlaps(b) and min(a.x1, b.x1) - max(a.x0, b.x0) > 1 and min(a.y1, b.y1) - max(a.y0, b.y0) > 1
+    ]
+    assert not clashes

@@ -1,0 +1,395 @@
+"""Lesson 9: its blocks against torch's layers and a random BERT, and the numbers that its prose says."""
+
+import os
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+
+from helpers import translator
+from helpers.blocks import lesson_09
+from helpers.checking.forbidden import Watch, in_source
+from helpers.checking.observe import Facts, observe_all
+from helpers.checking.verdict import decide
+from helpers.explore import encoder_block as explore
+from helpers.figures import encoder_block as figures
+from helpers.translator.measures import exact, nats_a_word, unseen
+
+torch.set_num_threads(1)
+SEEDS = st.integers(0, 10_000)
+HEADS = st.sampled_from([(6, 1), (6, 2), (6, 3), (8, 4), (12, 2)])
+LENGTHS = st.integers(1, 7)
+ORDERS = st.booleans()
+ACTIVATIONS = st.sampled_from([F.relu, F.gelu])
+DTYPES = st.sampled_from([torch.float32, torch.float64])
+
+
+def random(seed, *shape, dtype=torch.float64):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def close(actual, expected):
+    """1e-6 in float32, 1e-12 in float64, for numbers of size 1."""
+    tolerance = 2e-6 if expected.dtype == torch.float32 else 1e-12
+    torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)
+
+
+def randomized(module, seed):
+    """All parameters random, the norms' too."""
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in module.parameters():
+        size = parameter.shape[-1] ** -0.5 if parameter.dim() > 1 else 0.5
+        parameter.data = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype) * size
+    return module
+
+
+def transplanted(theirs, mine):
+    """The weights of an nn.TransformerEncoderLayer copied into an EncoderBlock."""
+    matrices, biases = theirs.self_attn.in_proj_weight.chunk(3), theirs.self_attn.in_proj_bias.chunk(3)
+    state = {}
+    for name, weight, bias in zip(("W_q", "W_k", "W_v"), matrices, biases, strict=True):
+        state |= {f"attention.{name}.weight": weight, f"attention.{name}.bias": bias}
+    pairs = (
+        ("attention.W_o", theirs.self_attn.out_proj),
+        ("feed_forward.up", theirs.linear1),
+        ("feed_forward.down", theirs.linear2),
+        ("norm1", theirs.norm1),
+        ("norm2", theirs.norm2),
+    )
+    for name, layer in pairs:
+        state |= {f"{name}.weight": layer.weight, f"{name}.bias": layer.bias}
+    mine.load_state_dict(state)
+    return mine
+
+
+def random_mask(seed, kind, B, H, T):
+    """None or a mask, True = may attend, in which every row sees something."""
+    if kind == "none":
+        return None
+    shape = {"causal": (T, T), "table": (T, T), "padding": (B, 1, 1, T), "heads": (B, H, T, T)}[kind]
+    if kind == "causal":
+        return torch.ones(shape, dtype=torch.bool).tril()
+    mask = random(seed, *shape) > 0
+    mask[..., seed % T] = True
+    return mask
+
+
+MASKS = st.sampled_from(["none", "causal", "table", "padding", "heads"])
+
+
+@given(SEEDS, HEADS, LENGTHS, ORDERS, ACTIVATIONS, DTYPES, MASKS)
+@settings(max_examples=60, deadline=None)
+def test_a_block_is_torchs_encoder_layer(seed, sizes, T, norm_first, activation, dtype, kind):
+    (D, H), B = sizes, 2
+    options = {"dropout": 0.0, "batch_first": True, "norm_first": norm_first, "activation": activation, "dtype": dtype}
+    theirs = randomized(nn.TransformerEncoderLayer(D, H, 11, **options), seed)
+    mine = transplanted(theirs, lesson_09.EncoderBlock(D, H, 11, norm_first, activation).to(dtype))
+    x, mask = random(seed + 1, B, T, D, dtype=dtype), random_mask(seed, kind, B, H, T)
+    blocked = None if mask is None else ~mask.expand(B, H, T, T).reshape(B * H, T, T)
+    close(mine(x, mask), theirs(x, src_mask=blocked))
+
+
+@given(SEEDS, HEADS, LENGTHS, ORDERS, st.integers(1, 4), st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_a_stack_is_torchs_encoder(seed, sizes, T, norm_first, depth, padded):
+    D, H = sizes
+    layer = nn.TransformerEncoderLayer(
+        D, H, 9, dropout=0.0, batch_first=True, norm_first=norm_first, dtype=torch.float64
+    )
+    theirs = randomized(nn.TransformerEncoder(layer, depth, enable_nested_tensor=False), seed)
+    mine = randomized(lesson_09.Encoder(13, D, H, 9, depth, 8, norm_first=norm_first).double(), seed + 1)
+    for block, other in zip(mine.blocks, theirs.layers, strict=True):
+        transplanted(other, block)
+    ids = torch.randint(0, 13, (3, T), generator=torch.Generator().manual_seed(seed))
+    kept = torch.arange(T) < (torch.tensor([T, max(1, T - 1), 1])[:, None] if padded else T)  # (3, T)
+    kept = kept.expand(3, T)
+    x = mine.tokens.weight[ids] + mine.positions.weight[:T]
+    out, expected = mine(ids, kept[:, None, None]), theirs(x, src_key_padding_mask=~kept)
+    close(out[kept], expected[kept])
+
+
+@given(SEEDS, st.sampled_from([(), (2,), (3, 2)]), st.integers(1, 9), DTYPES, st.sampled_from([1e-3, 1.0, 1e4]))
+@settings(max_examples=60, deadline=None)
+def test_layer_norm_is_torchs(seed, lead, D, dtype, scale):
+    x, gamma, beta = (random(seed + i, *shape, dtype=dtype) for i, shape in enumerate([(*lead, D), (D,), (D,)]))
+    expected = F.layer_norm(x * scale, (D,), gamma, beta, 1e-6)
+    tolerance = 1e-5 if dtype == torch.float32 else 1e-10
+    torch.testing.assert_close(lesson_09.layer_norm(x * scale, gamma, beta, 1e-6), expected, atol=tolerance, rtol=tolerance)
+
+
+def test_a_random_bert_has_our_hidden_states():
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    transformers = pytest.importorskip("transformers")
+    config = transformers.BertConfig(
+        vocab_size=30,
+        hidden_size=24,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        intermediate_size=40,
+        max_position_embeddings=16,
+        hidden_act="gelu",
+        layer_norm_eps=1e-12,
+        attn_implementation="eager",
+    )
+    bert = randomized(transformers.BertModel(config, add_pooling_layer=False).double(), 7).eval()
+    ids = torch.randint(0, 30, (3, 10), generator=torch.Generator().manual_seed(1))
+    kept = torch.arange(10) < torch.tensor([10, 7, 4])[:, None]
+    with torch.no_grad():
+        hidden = bert(ids, attention_mask=kept.long(), output_hidden_states=True).hidden_states
+        x = hidden[0]  # after BERT's own embeddings
+        for layer, expected in zip(bert.encoder.layer, hidden[1:], strict=True):
+            block = lesson_09.EncoderBlock(24, 4, 40, activation=F.gelu).double()
+            block.norm1.eps = block.norm2.eps = 1e-12
+            parts = {
+                "attention.W_q": layer.attention.self.query,
+                "attention.W_k": layer.attention.self.key,
+                "attention.W_v": layer.attention.self.value,
+                "attention.W_o": layer.attention.output.dense,
+                "norm1": layer.attention.output.LayerNorm,
+                "feed_forward.up": layer.intermediate.dense,
+                "feed_forward.down": layer.output.dense,
+                "norm2": layer.output.LayerNorm,
+            }
+            block.load_state_dict({f"{p}.{n}": v for p, part in parts.items() for n, v in part.state_dict().items()})
+            x = block(x, kept[:, None, None])
+            torch.testing.assert_close(x[kept], expected[kept], atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_dtype_and_device_of_the_inputs(norm_first):
+    encoder = lesson_09.Encoder(9, 8, 2, 12, 2, 6, norm_first=norm_first).to(torch.bfloat16)
+    ids = torch.tensor([[1, 2, 3]])
+    assert encoder(ids, torch.ones(3, 3, dtype=torch.bool).tril()).dtype == torch.bfloat16
+    on_meta = lesson_09.Encoder(9, 8, 2, 12, 2, 6).to("meta")
+    assert on_meta(ids.to("meta")).device.type == "meta"
+    x = random(0, 2, 3, 8).to(torch.bfloat16)
+    one = torch.ones(8, dtype=torch.bfloat16)
+    assert lesson_09.layer_norm(x, one, one).dtype == torch.bfloat16
+
+
+def test_fixed_block_is_the_pre_norm_block():
+    block = randomized(lesson_09.EncoderBlock(8, 2, 12, norm_first=True).double(), 3)
+    x, mask = random(4, 2, 5, 8), torch.ones(5, 5, dtype=torch.bool).tril()
+    parts = block.attention, block.feed_forward, block.norm1, block.norm2
+    close(lesson_09.fixed_block(x, *parts, mask), block(x, mask))
+
+    def nothing(z, mask=None):
+        return torch.zeros_like(z), None
+
+    close(lesson_09.fixed_block(x, nothing, torch.zeros_like, block.norm1, block.norm2), x)
+
+
+@given(st.integers(1, 8), st.sampled_from([(8, 2), (12, 3)]), st.integers(1, 30))
+@settings(max_examples=20, deadline=None)
+def test_multiply_adds_are_those_that_torch_counts(T, sizes, d_ff):
+    from torch.utils.flop_counter import FlopCounterMode
+
+    D, H = sizes
+    block = lesson_09.EncoderBlock(D, H, d_ff)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        block(torch.zeros(1, T, D))
+    assert 2 * lesson_09.block_multiply_adds(T, D, d_ff) == counter.get_total_flops()
+
+
+def test_token_influence_against_small_steps():
+    mixing = random(1, 5, 5)
+
+    def f(x):
+        return torch.tanh(mixing @ x) @ x.T @ x
+
+    x, step = random(2, 5, 3), 1e-6
+    expected = torch.zeros(5, 5, dtype=torch.float64)
+    for j in range(5):
+        for d in range(3):
+            shift = torch.zeros_like(x)
+            shift[j, d] = step
+            expected[:, j] += ((f(x + shift) - f(x - shift)) / (2 * step)).pow(2).sum(dim=1)
+    torch.testing.assert_close(lesson_09.token_influence(f, x), expected.sqrt(), atol=1e-6, rtol=1e-6)
+
+
+# ---------------------------------------------------------------- what the check must see
+
+
+def verdict_on(name, answer):
+    from helpers.checking.making import make_key
+    from tests.kill_rate import exercises
+
+    exercise = next(item for item in exercises("09_encoder_block") if item.name == name)
+    key = make_key("09_encoder_block", exercise, 10, False, getattr(lesson_09, name), 0)
+    facts = Facts(name, "99_test", key.facts.forbidden, 5.0)
+    return decide(key, observe_all(answer, key.cases, facts))
+
+
+class Wrapped(nn.Module):
+    def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu):
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(d_model, num_heads, d_ff, 0.0, activation, batch_first=True)
+
+    def forward(self, x, mask=None):
+        return self.layer(x, mask)
+
+
+class Inherited(nn.TransformerEncoderLayer):
+    pass
+
+
+@pytest.mark.parametrize("answer", [Wrapped, Inherited])
+def test_torchs_own_layer_is_a_forbidden_call_and_no_error(answer):
+    verdict = verdict_on("EncoderBlock", answer)
+    assert verdict.mistake == "forbidden_call" and verdict.points == 0
+    assert "nn.TransformerEncoderLayer" in verdict.message
+
+
+@pytest.mark.parametrize(
+    "norm",
+    [
+        lambda x, gamma, beta, eps=1e-5: F.layer_norm(x, x.shape[-1:], gamma, beta, eps),
+        lambda x, gamma, beta, eps=1e-5: torch.native_layer_norm(x, x.shape[-1:], gamma, beta, eps)[0],
+        lambda x, gamma, beta, eps=1e-5: nn.LayerNorm(x.shape[-1], eps, dtype=x.dtype)(x) * gamma + beta,
+        lambda x, gamma, beta, eps=1e-5: F.group_norm(x.reshape(-1, x.shape[-1]), 1, gamma, beta, eps).view_as(x),
+        lambda x, gamma, beta, eps=1e-5: (
+            F.batch_norm(x.reshape(-1, x.shape[-1]).T, None, None, training=True, eps=eps).T.reshape(x.shape) * gamma + beta
+        ),
+        lambda x, gamma, beta, eps=1e-5: (
+            F.instance_norm(x.reshape(1, -1, x.shape[-1]), eps=eps).reshape(x.shape) * gamma + beta
+        ),
+        lambda x, gamma, beta, eps=1e-5: (
+            F.rms_norm(x - x.mean(-1, keepdim=True), x.shape[-1:], eps=eps) * gamma + beta
+        ),
+    ],
+)
+def test_library_norms_are_forbidden(norm):
+    assert verdict_on("layer_norm", norm).mistake == "forbidden_call"
+
+
+def test_a_learners_own_layer_norm_is_no_forbidden_call():
+    with Watch(("layer_norm", "transformer")) as watch:
+        lesson_09.layer_norm(torch.randn(3, 4), torch.ones(4), torch.zeros(4))
+    assert not watch.found
+    assert not in_source(lesson_09.layer_norm, ("layer_norm", "transformer"), "99_test")
+
+
+class Blind(lesson_09.Encoder):
+    """Names as they should be, and positions that arrive nowhere."""
+
+    def forward(self, ids, mask=None):
+        x = self.tokens(ids) + 0 * self.positions(torch.arange(ids.shape[1]))
+        for block in self.blocks:
+            x = block(x, mask)
+        return x
+
+
+def test_an_encoder_that_is_blind_to_order_is_found():
+    verdict = verdict_on("Encoder", Blind)
+    assert not verdict.passed
+    assert not next(part for part in verdict.parts if part.name.startswith("order")).passed
+
+
+# ---------------------------------------------------------------- the numbers in the prose
+
+
+def test_numbers_on_paper():
+    x, one, zero = torch.tensor([1.0, 1, 5, 5]), torch.ones(4), torch.zeros(4)
+    for row in (x, 10 * x):
+        torch.testing.assert_close(lesson_09.layer_norm(row, one, zero, 0.0), torch.tensor([-1.0, -1, 1, 1]))
+    assert round(1.1**30) == 17
+    assert lesson_09.block_multiply_adds(3072, 512, 2048) == 2 * 2 * 3072**2 * 512
+    block = lesson_09.EncoderBlock(64, 4, 256)
+    assert sum(p.numel() for p in block.feed_forward.parameters() if p.dim() > 1) == 8 * 64**2
+    assert sum(p.numel() for p in block.attention.parameters() if p.dim() > 1) == 4 * 64**2
+
+
+def test_the_sentence_wide_norm_moves_jane():
+    one, other = (figures.word_vectors(f"jane visits africa in {month}") for month in ("september", "may"))
+    assert (F.layer_norm(one, (64,)) - F.layer_norm(other, (64,)))[0].norm() == 0
+    moved = (F.layer_norm(one, one.shape) - F.layer_norm(other, other.shape))[0].norm()
+    assert moved.item() == pytest.approx(0.1357, abs=5e-4)
+
+
+def test_slopes_over_depth():
+    along, last = figures.measured_slopes()
+    free = along["residual, no norm"]
+    assert free[0] / 1e6 == pytest.approx(539, rel=0.05) and free[-1].item() == pytest.approx(0.00034, rel=0.05)
+    for kind in ("no residual", "post-norm", "pre-norm", "published"):
+        assert 1 < along[kind].min() and along[kind].max() < 20, kind
+    assert last["post-norm"][0] == pytest.approx(76, abs=1) and last["post-norm"][-1] == pytest.approx(70, abs=1.5)
+    assert last["pre-norm"][-1] == pytest.approx(14, abs=1)
+    for depth, value in zip(last["depths"], last["pre-norm"], strict=True):
+        assert value == pytest.approx(last["pre-norm"][0] / depth**0.5, rel=0.45)
+
+
+def test_traces_of_words():
+    found = figures.measured_traces()
+    assert max(kept for kept, _ in found["no residual"]) < 0.01
+    assert [round(found["no residual"][block][1], 2) for block in (0, 2)] == [0.30, 0.00]
+    assert [round(found["pre-norm"][block][0], 2) for block in (0, 11)] == pytest.approx([0.79, 0.32], abs=0.011)
+    assert found["post-norm"][0][0] == pytest.approx(0.71, abs=0.011) and found["post-norm"][-1][0] < 0.01
+    for published, post in zip(found["published"], found["post-norm"], strict=True):
+        assert published[0] == pytest.approx(post[0], abs=0.05)  # the bug's line runs on post-norm's
+
+
+def test_interactions_are_counted_exactly():
+    found = figures.measured_interactions()
+    assert [sum(size > 1e-9 for size in found["linear", depth]) for depth in (1, 2, 3)] == [2, 5, 8]
+    assert max(found["linear", 1][2:] + found["linear", 2][5:]) < 1e-12
+    said = [4.4, 1.1, 0.17, 0.21, 0.089, 0.0049]
+    assert found["softmax", 1][:6] == pytest.approx(said, rel=0.03)
+
+
+def test_fast_weights_of_visits():
+    seen = []
+    for sentence in ("jane visits africa in september", "paul visits france in september"):
+        _, weights = translator.machine().encoder.blocks[0].attention(figures.word_vectors(sentence)[None])
+        seen.append(round(weights[0, 1, 1, 0].item(), 2))
+    assert seen == [0.30, 0.07]
+
+
+class Rewired(translator.GIVEN["EncoderBlock"]):
+    kind = ""
+
+    def forward(self, x, mask=None):
+        x = figures.recipe(self.kind, x, self.norm1, lambda z: self.attention(z, mask=mask)[0])
+        return figures.recipe(self.kind, x, self.norm2, self.feed_forward)
+
+
+class ByTheLetter(translator.GIVEN["EncoderBlock"]):
+    def forward(self, x, mask=None):
+        x = x + self.norm1(self.attention(x, mask=mask)[0])
+        return x + self.norm2(self.feed_forward(x))
+
+
+def test_what_the_wirings_cost_in_the_translator():
+    batch = unseen(300)
+
+    def cost(kind):
+        return nats_a_word(translator.machine(EncoderBlock=type("Block", (Rewired,), {"kind": kind})), batch)
+
+    assert cost("post-norm") == pytest.approx(0.001, abs=0.001)
+    assert cost("published") == pytest.approx(0.34, abs=0.02)
+    assert cost("pre-norm") == pytest.approx(0.40, abs=0.02)
+    assert cost("no residual") == pytest.approx(9.0, abs=0.2)
+    assert nats_a_word(translator.machine(EncoderBlock=ByTheLetter), batch) == pytest.approx(3.1, abs=0.1)
+    right = translator.machine(EncoderBlock=lesson_09.EncoderBlock, layer_norm=lesson_09.layer_norm)
+    assert exact(right, batch.first(100)) > 0.98
+
+
+def test_a_trained_encoder_loads():
+    encoder = lesson_09.Encoder(len(translator.english), 64, 4, 128, 2, 24)
+    encoder.load_state_dict(translator.part_state("encoder"))
+    ids = translator.source_batch([figures.SENTENCE])
+    torch.testing.assert_close(encoder(ids), translator.machine().encode(ids), atol=1e-5, rtol=1e-5)
+
+
+def test_pictures_say_their_numbers():
+    assert "jane 0.42 ± 1.03" in figures.normed_words().alt
+    assert "two layers 5" in figures.interactions().alt
+    assert "linear layer: the row of jane 1.00, 0.00" in figures.three_influences().alt
+    assert "1024 tokens and everything else together at 3072" in figures.costs().alt
+    assert "3 words; after 1 layer of attention on all 15" in figures.receptive(1, 3).alt
+    assert "depend on 15 words" in figures.receptive(7, 3).alt and "depend on 15 words" in figures.receptive(3, 7).alt
+    assert "2 times the usual size" in explore.Stack()(2.0).alt
+    for picture in (figures.shared_statistics(), figures.bend(), figures.two_orders()):
+        assert len(picture.alt) > 100 and picture.caption.startswith("Figure 9.")

@@ -1,0 +1,361 @@
+"""The words of a check: what it shows of a wrong answer, line by line, readable on light and dark pages."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from helpers import progress
+from helpers.check import CheckFailed, NotAnswered
+from helpers.checking import session
+from helpers.checking.fixtures import FIXTURES, fixture
+from helpers.checking.lessons import Registry
+from helpers.checking.making import make_key
+from helpers.checking.observe import observe_all
+from helpers.checking.report import HUES, SHARE, as_html, as_text, tint
+from helpers.checking.scenarios import SCENARIOS
+from helpers.checking.verdict import decide, decide_quiz
+from helpers.checking.views import VIEWS, view
+from helpers.checking.vocabulary import Case, Exercise, Fixture, Mistake, Quiz, Raises, tensor_cases
+from helpers.course import CourseError
+from tests.lab import ROOT
+
+LESSON = "50_test"
+
+
+def weights(Q, K):
+    return torch.softmax(Q @ K.mT, -1)
+
+
+def matrix_cases(draw):
+    def make(dtype, *lead):
+        return draw.normal(*lead, 5, 4, dtype=dtype), draw.normal(*lead, 7, 4, dtype=dtype)
+
+    return [
+        *tensor_cases(make),
+        Case((torch.tensor([[1.0, 2.0]]), torch.tensor([[0.5, 0.25]])), part="one row"),
+        Case((torch.zeros(2, 3), torch.zeros(3, 3)), part="zeros"),
+    ]
+
+
+def judge(exercise, reference, answer, points=20):
+    key = make_key(LESSON, exercise, points, False, reference, 7)
+    return decide(key, observe_all(answer, key.cases, key.facts))
+
+
+def said(answer, exercise=None, reference=weights):
+    return as_text(judge(exercise or Exercise("weights", matrix_cases, axes=("query", "key")), reference, answer))
+
+
+def one_case(*args, reference, answer, **options):
+    return said(answer, Exercise("f", lambda d: [Case(args, **options)], axes=()), reference)
+
+
+def test_each_detail_stands_below_its_own_line():
+    def wrong(Q, K):
+        found = weights(Q, K)
+        return torch.full_like(found, 2.0) if len(Q) == 1 else found.squeeze(0) + 0.5 * (Q == 0).all()
+
+    lines = said(wrong).splitlines()
+    first, second = lines.index("  ✗ one row"), lines.index("  ✗ zeros")
+    assert lines[first + 1].startswith("      ") and second - first >= 3
+    assert lines[second - 1] == "      with weights(torch.tensor([[1., 2.]]), torch.tensor([[0.5, 0.25]]))"
+    assert "every number is about 0.5 too large" in lines[second + 1]
+    assert "with weights(torch.tensor([[0., 0., 0.], [0., 0., 0.]]), <float32 (3, 3)>)" in lines[-1]
+    assert len(set(lines)) == len(lines), "no line stands twice"
+
+
+def test_the_input_that_failed_is_written_out():
+    def encode(text, vocab):
+        return [vocab[word] for word in text.split()]
+
+    text = one_case("a b", {"a": 1, "b": 2}, reference=encode, answer=lambda text, vocab: [1, 3])
+    assert 'with f("a b", {"a": 1, "b": 2})' in text
+    assert "expected 2 at [1]\n      yours    3" in text
+    text = one_case("a b", {"a": 1, "b": 2}, reference=encode, answer=lambda text, vocab: [1])
+    assert "expected 2 entries: [1, 2]\n      yours    1 entry: [1]" in text
+    text = one_case("a b", {"a": 1}, reference=lambda t, v: 3, answer=lambda t, v: v["b"])
+    assert "your code raised KeyError: 'b'\n" in text and 'with f("a b", {"a": 1})' in text
+
+
+def test_a_function_among_the_inputs_is_named_in_words():
+    text = one_case(Fixture("peeking", (3, 5, 0.1, 6)), reference=lambda f: 1, answer=lambda f: 2)
+    assert "with f(peeking(place=3, source=5, strength=0.1, width=6))" in text
+    assert "where peeking is the causal average" in text
+
+
+@pytest.mark.parametrize("gap", [1e-4, 3e-5])
+def test_as_many_digits_as_differ_at_the_largest_difference(gap):
+    def off(x):
+        return x + gap * torch.tensor([0.0, 1.0, 0.3, 0.0])
+
+    numbers = torch.tensor([0.4067, 0.4067, 0.1, 0.2])
+    text = one_case(numbers, reference=lambda x: x.clone(), answer=off, tolerance=1e-6)
+    want, got = re.search(r"entry 1: expected (\S+), yours (\S+)", text).groups()
+    assert want != got and len(want) >= 6
+
+
+def test_rows_are_named_with_their_number_and_their_sum():
+    def one_row(Q, K):
+        found = weights(Q, K).clone()
+        found[..., -1, :] *= 1.01
+        return found
+
+    assert "each row should sum to 1; row 4 (query 4) sums to 1.01" in said(one_row)
+
+
+def test_nan_names_its_row():
+    def blank(x):
+        return torch.where((x == 0).all(-1, keepdim=True), torch.nan, x)
+
+    x = torch.tensor([[1.0, 2.0], [0.0, 0.0]])
+    text = one_case(x, reference=lambda x: x.clone(), answer=blank)
+    assert "expected all zeros in row 1, got nan there" in text
+
+
+def test_rounding_is_called_rounding_and_an_epsilon_is_not():
+    def rounding(Q, K):
+        return (weights(Q, K) * 1e4).round() / 1e4
+
+    def epsilon(Q, K):
+        return weights(Q, K) + 1e-3
+
+    def share(Q, K):
+        return weights(Q, K) * (1 - 2e-5)
+
+    assert "rounded to 4 digits" in said(rounding)
+    assert "every number is about 0.001 too large" in said(epsilon) and "rounded" not in said(epsilon)
+    assert "every number is too small by about 0.002 %" in said(share) and "rounded" not in said(share)
+
+
+@pytest.fixture
+def named_views():
+    @view
+    def words(args, kwargs, output):
+        return {"every query looks at": output, "it is short": output == "itself"}
+
+    @view
+    def memory(args, kwargs, output):
+        return {"every tensor is small": output == 1}
+
+    yield
+    for name in ("words", "memory"):
+        VIEWS.pop(name)
+
+
+def test_properties_of_a_view_read_as_sentences(named_views):
+    text = one_case(1, reference=lambda x: "the token before", answer=lambda x: "the next one", view="words")
+    assert "expected: every query looks at the token before\n      yours:    every query looks at the next one" in text
+    text = one_case(1, reference=lambda x: 1, answer=lambda x: 2, view="memory")
+    assert "this should hold and does not: every tensor is small" in text
+    for raw in ("not so", "{", "['"):
+        assert raw not in text
+
+
+def test_a_dictionary_that_differs_names_its_keys():
+    text = one_case("a", reference=lambda t: {"a": 1, "b": 2}, answer=lambda t: {"a": 1, "c": 2})
+    assert 'your dictionary lacks "b"; it should not have "c"' in text
+    text = one_case("a", reference=lambda t: {"a": 1}, answer=lambda t: {"a": 1, "c": 2})
+    assert 'your dictionary should not have "c"' in text
+
+
+@pytest.mark.parametrize(("value", "words"), [(3, "an int"), (object(), "an object"), ({}, "a dict")])
+def test_articles(value, words):
+    text = one_case(torch.ones(3), reference=lambda x: x.clone(), answer=lambda x: value)
+    assert words.replace("an int", "a Python int") in text and "a int" not in text and "a object" not in text
+
+
+def test_points_are_counted_in_words():
+    exercise = Exercise("f", lambda d: [Case((1,))])
+    assert as_text(judge(exercise, lambda x: x, lambda x: x, 1)).startswith("✓ f   1 of 1 point\n")
+    unanswered = judge(exercise, lambda x: x, _unanswered, 1)
+    assert as_text(unanswered) == "– f   not answered yet (1 point)"
+
+
+def _unanswered(*_):
+    raise NotImplementedError
+
+
+def helper_of(x):
+    return x.no_such_thing
+
+
+def test_a_failing_helper_is_named():
+    text = one_case(torch.ones(3), reference=lambda x: x.clone(), answer=lambda x: helper_of(x))
+    assert re.search(r"in your helper helper_of, line \d+: return x.no_such_thing", text)
+
+    class f(torch.nn.Module):
+        def forward(self, x):
+            return x.nothing
+
+    case = Case(((), {}, (torch.ones(3),), {}), via="module")
+    text = as_text(judge(Exercise("f", lambda d: [case]), torch.nn.Identity, f))
+    assert re.search(r"in line \d+: return x.nothing", text), "a method of the answer is no helper"
+
+
+def test_a_known_mistake_is_named_after_what_was_seen():
+    mistake = Mistake("half", "half of it", "What is the factor?", lambda Q, K: weights(Q, K) / 2)
+    exercise = Exercise("weights", matrix_cases, axes=("query", "key"), mistakes=[mistake])
+    lines = said(mistake.wrong, exercise).splitlines()
+    assert lines[0] == "✗ weights   0 of 20 points" and lines[1] == "  ✗ values"
+    assert lines[-2:] == ["  This looks like: half of it.", "  What is the factor?"]
+    assert any("expected" in line and "yours" in line for line in lines)
+
+
+def test_a_missing_error_shows_what_came_back():
+    case = Case((0.0,), part="values", raises=Raises("ValueError", "0"))
+
+    def strict(x):
+        raise ValueError("0")
+
+    text = said(lambda x: 7, Exercise("f", lambda d: [case]), strict)
+    assert "expected a ValueError, but your code returned a value: 7" in text and "with f(0.0)" in text
+
+
+def test_the_picture_names_its_axes_and_its_worst_cell():
+    def worst(Q, K):
+        found = weights(Q, K).clone()
+        found[..., 2, 5] += 0.4
+        found[..., 1, 1] += 0.1
+        return found
+
+    page = as_html(judge(Exercise("weights", matrix_cases, axes=("query", "key")), weights, worst))
+    alt = re.search(r'alt="([^"]+)"', page).group(1)
+    assert alt.startswith(
+        "rows: query, columns: key; 2 of 35 numbers differ, most at row 2 (query 2), column 5 (key 5)"
+    )
+    assert "framed: row 2 (query 2), column 5 (key 5)" in page
+
+
+# quizzes, progress, errors
+
+
+@pytest.fixture
+def quiz():
+    return make_key(LESSON, Quiz("quiz_1", "b", {"a": "No: sums.", "b": "Yes: roots."}), 2, False, None, 0)
+
+
+def test_a_wrong_quiz_answer_explains_first_and_raises_nothing(quiz, monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("COURSE_PROGRESS_FILE", str(tmp_path / "progress.json"))
+    lines = as_text(decide_quiz(quiz, "a")).splitlines()
+    assert lines[0] == "◐ quiz_1   2 of 2 points for an honest attempt"
+    assert lines[1] == "  No: sums." and "points for an honest attempt are yours" in lines[2]
+    monkeypatch.setattr(session, "find_key", lambda *_: quiz)
+    session.check_one("quiz_1", "a", {})
+    assert "No: sums." in capsys.readouterr().out
+    for value, error in ((None, NotAnswered), ("z", CheckFailed), (2, CheckFailed)):
+        with pytest.raises(error):
+            session.check_one("quiz_1", value, {})
+
+
+def test_progress_never_shows_more_than_there_is(monkeypatch, capsys, tmp_path):
+    from helpers.checking.key import FOLDER, load_keys
+
+    keys = load_keys("06_softmax").values()
+    file = tmp_path / "progress.json"
+    full = {key.name: {"points": key.points + 1, "of": key.points, "passed": True} for key in keys}
+    file.write_text(json.dumps({"06_softmax": full}), "utf-8")
+    monkeypatch.setenv("COURSE_PROGRESS_FILE", str(file))
+    progress()
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("06_softmax"))
+    total = sum(key.points for key in keys if not key.bonus)
+    bonus = sum(key.points for key in keys if key.bonus)
+    assert f"{total:g} of {total:g} + {bonus:g} bonus" in line and FOLDER.is_dir()
+
+
+def test_errors_print_once_and_in_one_line(tmp_path):
+    for error in (CheckFailed, NotAnswered):
+        assert issubclass(error, (CourseError, AssertionError))
+        assert len(error("no")._render_traceback_()) == 1
+    assert "CheckFailed" in CheckFailed("no")._render_traceback_()[0]
+    script = tmp_path / "mine.py"
+    script.write_text("from helpers import check\ndef no_such_exercise(): pass\ncheck(no_such_exercise)\n")
+    done = subprocess.run(
+        [sys.executable, script], env={"PYTHONPATH": str(ROOT)}, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("CheckFailed: No exercise is called no_such_exercise.")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_what_an_answer_prints_is_shown_and_bounded():
+    found = judge(Exercise("f", lambda d: [Case((1,))]), lambda x: x, lambda x: x)
+    found.said = "\n".join(f"row {i}" for i in range(100))
+    lines = as_text(found).splitlines()
+    assert "  your code printed:" in lines and "      row 0" in lines and lines[-1] == "      …" and len(lines) < 15
+
+
+# readable on light and dark
+
+
+def luminance(color):
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def rgb(text):
+    return [int(text[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+
+
+# (text color of the page, its background): JupyterLab light and dark, Colab light and dark, a book's page
+PAGES = [("#212121", "#ffffff"), ("#ffffff", "#111111"), ("#1f1f1f", "#ffffff"), ("#e3e3e3", "#111111")]
+PAGES += [("#e3e3e3", "#1f1f1f"), ("#d5d5d5", "#383838"), ("#323232", "#ffffff"), ("#ced6dd", "#14181e")]
+
+
+@pytest.mark.parametrize("mark", HUES)
+@pytest.mark.parametrize(("text", "background"), PAGES)
+def test_colors_are_readable_on_light_and_dark(mark, text, background):
+    hue, own, page = rgb(HUES[mark]), rgb(text), rgb(background)
+    mixed = [SHARE / 100 * a + (1 - SHARE / 100) * b for a, b in zip(hue, own, strict=True)]
+    assert contrast(mixed, page) >= 4.5
+    assert f"{HUES[mark]} {SHARE}%,currentColor" in tint(mark)
+
+
+def test_no_other_color_is_set_in_words():
+    found = judge(Exercise("weights", matrix_cases, axes=("query", "key")), weights, lambda Q, K: weights(Q, K) * 2)
+    page = re.sub(r'src="[^"]+"', "", as_html(found))
+    assert set(re.findall(r"#[0-9A-Fa-f]{6}", page)) <= set(HUES.values())
+    assert "text-indent:-2ch" in page, "wrapped lines hang"
+
+
+def test_an_unanswered_exercise_is_one_quiet_line():
+    found = judge(Exercise("f", lambda d: [Case((1,))]), lambda x: x, _unanswered)
+    page = as_html(found)
+    assert "course-not-answered" in page and not set(re.findall("#[0-9A-F]{6}", page))
+    assert len(as_text(found).splitlines()) == 1
+
+
+# lesson files
+
+
+def test_names_of_lessons_are_found_when_they_are_needed():
+    assert SCENARIOS["one_pass"].__module__ == "helpers.checking.lessons.lesson_06"
+    assert VIEWS["previous_token"] and FIXTURES["running_mean"]
+    with pytest.raises(KeyError):
+        VIEWS["no such view"]
+    registry = Registry()
+    registry.register(helper_of)
+
+    def other():
+        pass
+
+    other.__name__, other.__module__ = "helper_of", "elsewhere"
+    with pytest.raises(ValueError, match="helper_of is registered in"):
+        registry.register(other)
+    assert fixture(FIXTURES["running_mean"]) is FIXTURES["running_mean"], "a file that runs again may register again"
+
+
+def test_each_lesson_file_says_what_runs_where():
+    files = [path for path in (ROOT / "helpers/checking/lessons").glob("lesson_*.py")]
+    assert files
+    for path in files:
+        opening = path.read_text("utf-8").split('"""')[1]
+        assert "eside learner code" in opening and "numbers" in opening, path.name

@@ -1,0 +1,262 @@
+"""The course's translator: small, quick to load, nearly perfect, and made of parts that the exercises can replace."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from helpers import blocks, translator
+from helpers.checking.forbidden import block_lesson
+from helpers.translator import GIVEN, measures, trained, training, weights
+
+PATH = Path(trained.__file__).with_name(trained.WEIGHTS)
+
+
+@pytest.fixture(scope="module")
+def network():
+    return translator.machine()
+
+
+def draw(*shape, seed=0, dtype=torch.float32):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def test_the_weights_are_small_and_load_fast():
+    assert PATH.stat().st_size < 600_000
+    assert all(tensor.dtype == torch.float16 for tensor in weights.read(PATH.read_bytes()).values())
+    assert sum(tensor.numel() for tensor in translator.state().values()) < 250_000
+    times = []
+    for _ in range(5):
+        trained._stored.cache_clear()
+        start = time.process_time()
+        translator.state()
+        times.append(time.process_time() - start)
+    assert min(times) < 0.05
+
+
+def test_weights_are_plain_safetensors(tmp_path):
+    tensors = {"a": draw(3, 4).half(), "b.c": torch.arange(5)}
+    weights.write(tensors, tmp_path / "x.safetensors")
+    back = weights.read((tmp_path / "x.safetensors").read_bytes())
+    assert list(back) == list(tensors) and all(torch.equal(back[name], tensors[name]) for name in tensors)
+
+
+def test_it_translates_what_it_has_never_seen(network):
+    batch = measures.unseen(2000)
+    assert measures.exact(network, batch) >= 0.995
+    assert 0.00003 < measures.nats_a_word(network, batch) < 0.005  # perfect to the last digit would hide the bugs
+    assert translator.translate(network, "jane visits africa in september") == "jane visite l' afrique en septembre"
+
+
+def test_the_published_bugs_show(network):
+    batch = measures.unseen(500)
+
+    def loss(**parts):
+        return measures.nats_a_word(translator.machine(**parts), batch)
+
+    right = measures.nats_a_word(network, batch)
+    dots = GIVEN["dot_scores"]
+    assert loss(scaled_scores=dots) > 2 * right
+    assert loss(scaled_scores=lambda Q, K: dots(Q, K) / 8) > 2 * right
+    assert loss(scaled_scores=lambda Q, K: dots(Q, K) / 16) > 10 * right
+    assert loss(add_positions=lambda x, table: x) > 0.5
+    assert loss(causal_mask=lambda T_q, T_k=None: torch.ones(T_q, T_k or T_q, dtype=torch.bool)) > 10 * right
+
+
+def test_some_head_is_worth_looking_at():
+    table = measures.head_table()
+    assert set(table) == set(measures.RELATIONS)
+    assert max(float(values.max()) for values in table.values()) > 0.6
+    layer, head, relation = measures.telling_encoder_head("jane visits africa in september")
+    assert table[relation][layer, head] == table[relation].max()
+
+
+def test_cross_attention_finds_the_true_word(network):
+    """The decoder's last block looks most at a word that the true alignment names, for most French words."""
+    from random import Random
+
+    from helpers.corpus import sentence_pairs
+
+    right = total = 0
+    pairs = sentence_pairs(200, Random(measures.UNSEEN_SEED), unseen=True)
+    batch = measures.as_batch(pairs)
+    best = measures.look(network, batch.src, batch.tgt_in).cross.mean(dim=1).argmax(dim=-1)
+    for pair, row in zip(pairs, best.tolist(), strict=True):
+        right += sum(a == b for a, b in zip(pair.alignment, row, strict=False))
+        total += len(pair.alignment)
+    assert right / total > 0.6
+
+
+def test_state_names_load_into_the_exercises_modules(network):
+    sizes = {"MultiHeadAttention": (64, 4), "EncoderBlock": (64, 4, 128), "DecoderBlock": (64, 4, 128)}
+    sizes["Encoder"] = (len(translator.english), 64, 4, 128, 2, 24)
+    places = {
+        "MultiHeadAttention": "encoder.blocks.0.attention",
+        "EncoderBlock": "encoder.blocks.1",
+        "DecoderBlock": "blocks.1",
+        "Encoder": "encoder",
+    }
+    for name, place in places.items():
+        module = GIVEN[name](*sizes[name])
+        module.load_state_dict(translator.part_state(place))
+        if name in dir(blocks):
+            getattr(blocks, name)(*sizes[name]).load_state_dict(translator.part_state(place))
+    with pytest.raises(KeyError):
+        translator.part_state("encoder.blocks.7")
+
+
+def test_a_module_of_other_names_loads_where_only_one_tensor_fits():
+    class Renamed(GIVEN["Transformer"]):
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            self.target_embedding, self.target_places, self.to_words = self.tokens, self.positions, self.unembed
+            del self.tokens, self.positions, self.unembed
+
+        def decode(self, tgt, memory, src):
+            self.__dict__ |= {"tokens": self.target_embedding, "positions": self.target_places}
+            self.__dict__["unembed"] = self.to_words
+            return super().decode(tgt, memory, src)
+
+    network = translator.machine(Transformer=Renamed)
+    assert translator.translate(network, "tom is happy") == "tom est heureux"
+
+    class Lacking(GIVEN["Transformer"]):
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            self.unembed = torch.nn.Linear(64, 7)
+
+    with pytest.raises(ValueError, match="unembed"):
+        translator.machine(Transformer=Lacking)
+
+
+Q, K, V = draw(2, 3, 5, 4, seed=1), draw(2, 3, 7, 4, seed=2), draw(2, 3, 7, 6, seed=3)
+MASK = draw(2, 1, 5, 7, seed=4) > 0
+MASK[0, 0, 1] = False
+IDS = torch.tensor([3, 1, 2])
+CALLS = {
+    "encode": ("tom is happy", translator.english),
+    "embed": (IDS, draw(6, 4)),
+    "one_hot": (IDS, 6),
+    "cosine_similarity": (draw(4, 3), torch.cat([draw(5, 3, seed=9), torch.zeros(1, 3)])),
+    "fixed_neighbors": (draw(9, 4), 3),
+    "sinusoidal_positions": (11, 6),
+    "add_positions": (draw(2, 5, 4), draw(9, 4, seed=5)),
+    "project": (draw(2, 5, 4), draw(3, 4, seed=5)),
+    "dot_scores": (Q, K),
+    "scaled_scores": (Q, K),
+    "softmax_jacobian": (draw(2, 5).softmax(-1),),
+    "weights_jacobian": (draw(4), draw(5, 4, seed=5), 2.0),
+    "causal_mask": (3, 5),
+    "padding_mask": (torch.tensor([0, 2, 5]), 5),
+    "combine_masks": (GIVEN["causal_mask"](3, 5), GIVEN["padding_mask"](torch.tensor([2, 5]), 5)),
+    "mask_scores": (Q @ K.transpose(-2, -1), MASK),
+    "masked_softmax": (Q @ K.transpose(-2, -1), MASK),
+    "softmax": (1e3 * draw(3, 4), 0),
+    "log_softmax": (1e3 * draw(3, 4),),
+    "cross_entropy": (draw(2, 3, 5), torch.tensor([[1, 2, -100], [0, 4, 3]])),
+    "softmax_with_temperature": (draw(3, 4), 0.3),
+    "weighted_values": ((Q @ K.transpose(-2, -1)).softmax(-1), V),
+    "attention": (Q, K, V, MASK),
+    "context_shift": (draw(3, 4), torch.cat([draw(2, 4, seed=8), torch.zeros(1, 4)])),
+    "split_heads": (draw(2, 5, 8), 4),
+    "merge_heads": (draw(2, 4, 5, 3),),
+    "layer_norm": (draw(2, 5, 8), draw(8, seed=1), draw(8, seed=2)),
+    "shift_right": (torch.tensor([[4, 5, 6], [7, 8, 0]]), 1),
+    "greedy_decode": (lambda prefix: draw(1, 5, seed=prefix.shape[1]), 1, 2, 6),
+    "filter_logits": (draw(2, 9), 5, 0.7),
+    "beam_search": (lambda prefix: draw(1, 5, seed=prefix.shape[1]), 1, 2, 4, 1),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_given_parts_do_what_the_finished_pieces_do(name):
+    if name not in dir(blocks):
+        pytest.skip("its lesson has no finished piece here yet")
+    mine, theirs = GIVEN[name](*CALLS[name]), getattr(blocks, name)(*CALLS[name])
+    same(mine, theirs)
+
+
+def same(mine, theirs):
+    if isinstance(theirs, (tuple, list)):
+        assert len(mine) == len(theirs)
+        for a, b in zip(mine, theirs, strict=True):
+            same(a, b)
+    else:
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "name, sizes, inputs",
+    [
+        ("Head", (8, 4), (draw(2, 5, 8), GIVEN["causal_mask"](5))),
+        ("MultiHeadAttention", (8, 4), (draw(2, 5, 8), draw(2, 7, 8, seed=1), None, MASK)),
+        ("FeedForward", (8, 12), (draw(2, 5, 8),)),
+        ("EncoderBlock", (8, 4, 12), (draw(2, 5, 8), GIVEN["causal_mask"](5))),
+        ("Encoder", (9, 8, 4, 12, 2, 6), (torch.tensor([[1, 2, 3], [4, 5, 0]]),)),
+        ("DecoderBlock", (8, 4, 12), (draw(2, 5, 8), draw(2, 7, 8, seed=1), GIVEN["causal_mask"](5), MASK)),
+    ],
+)
+def test_given_modules_do_what_the_finished_ones_do(name, sizes, inputs):
+    if name not in dir(blocks):
+        pytest.skip("its lesson has no finished piece here yet")
+    torch.manual_seed(0)
+    mine, theirs = GIVEN[name](*sizes), getattr(blocks, name)(*sizes)
+    theirs.load_state_dict(mine.state_dict())
+    same(mine(*inputs), theirs(*inputs))
+
+
+@pytest.mark.parametrize("name", [name for name in GIVEN if name in CALLS or name[0].isupper()])
+def test_every_finished_piece_runs_in_its_place(name, network):
+    if name not in dir(blocks) or name in ("Transformer",):
+        pytest.skip("its lesson has no finished piece here yet")
+    batch = measures.unseen(50)
+    replaced = translator.machine(**{name: getattr(blocks, name)})
+    assert measures.nats_a_word(replaced, batch) == pytest.approx(measures.nats_a_word(network, batch), rel=1e-3)
+
+
+def test_given_parts_are_no_blocks():
+    assert not any(block_lesson(part) for part in GIVEN.values())
+
+
+def test_a_short_training_is_seeded(capsys):
+    first, second = training.train(steps=3).state_dict(), training.train(steps=3).state_dict()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert training.train(seed=8, steps=3).state_dict()["unembed.weight"].ne(first["unembed.weight"]).any()
+
+
+@pytest.mark.slow
+def test_training_anew_gives_as_good_a_machine():
+    network, batch = training.train(), measures.unseen(2000)
+    assert measures.exact(network, batch) >= 0.995
+    assert measures.nats_a_word(network, batch) < 0.005
+
+
+def test_an_answer_that_calls_a_part_of_the_machine_is_refused():
+    from helpers import or_given
+    from helpers.checking.forbidden import in_source
+
+    given_scores = GIVEN["scaled_scores"]
+
+    def by_name(Q, K):
+        return given_scores(Q, K)
+
+    def by_table(Q, K):
+        return GIVEN["scaled_scores"](Q, K)
+
+    def by_detour(Q, K):
+        return or_given(by_name)(Q, K)
+
+    def by_import(Q, K):
+        from helpers.translator.given import scaled_scores
+
+        return scaled_scores(Q, K)
+
+    def honest(Q, K):
+        return Q @ K.mT / len(translator.english)
+
+    for answer in (given_scores, by_name, by_table, by_detour, by_import, GIVEN["Head"]):
+        assert in_source(answer, (), "04_scaling")
+    assert not in_source(honest, (), "04_scaling")
