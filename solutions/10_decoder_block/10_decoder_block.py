@@ -238,10 +238,10 @@ figures.two_trainings()
 figures.cross_attention()
 
 # %% [markdown]
-# Read a row: the place that reads *jane* looks at *visits*, because *visite* is what it has to say next. The place that
-# reads *l'* looks at *africa*, 0.99. And to choose *l'* itself, the place before looks at *visits* and at *africa*, half
-# and half: which article it has to be hangs on the noun that comes after it. Is it a dictionary? Nearly, and shifted
-# by one place.
+# Read a row: the place that reads *jane* looks at *visits*, 0.97, because *visite* is what it has to say next. The place
+# that reads *visite* has to say *l'*, and looks at *africa*, 0.89: which article it has to be hangs on the noun. Is it a
+# dictionary? Nearly, and shifted by one place. The last place has to say eos and looks at *jane*: there is nothing left
+# to look up, but its row has to add up to 1 all the same.
 #
 # No mask hides later English words: the source is all there before the first French word is written. But padding must
 # be hidden, and that is what `memory_mask` is for.
@@ -499,9 +499,10 @@ memory = model.encode(src)  # (1, 5, 64)
 print(" ".join(french[index] for index in or_given(greedy_decode)(step, translator.BOS, translator.EOS, 20)))
 
 # %% [markdown]
-# It writes *jane visite l' afrique en septembre* all the same. In its training no continent ever visited anybody, and the
-# decoder is a language model of French as much as a reader of English: here the habit wins over the source. Large
-# translators do this too, and it is called hallucination when the invented sentence is fluent.
+# It writes *l' visite l' espagne en septembre*. That is no French, and nobody spoke of Spain. In its training no continent
+# ever visited anybody; before something so new it falls back on what French sentences tend to look like. The decoder is
+# a language model as much as a reader of English. In large models a fluent invention of this kind is called
+# hallucination.
 
 # %% [markdown]
 # ## Greedy is not the likeliest sentence
@@ -604,8 +605,8 @@ check(beam_search)
 figures.next_words()
 
 # %% [markdown]
-# *Jane* 0.26, *le* 0.20, *sara* 0.19, *anna* 0.11, *marie* 0.08, and a long tail: 180 words share 0.035. Each of them is
-# rare, but drawn at every step the tail is hit often, and one odd word spoils what follows. Three remedies:
+# *Ma* 0.54, *la* 0.14, *une* 0.08, *david* 0.05, and a long tail: the last 180 words share 0.012. Each of them is rare, but
+# in a long text the tail is hit now and then, and one odd word spoils what follows. Three remedies:
 #
 # - **temperature** divides the logits (lesson 6): below 1 the peak grows, above 1 the tail;
 # - **top-k** keeps the k likeliest words;
@@ -794,7 +795,7 @@ def unshifted(targets, bos_id):
 at_work(shift_right=unshifted)
 
 # %% [markdown]
-# The translation stays perfect, because writing never uses the shift. The loss rises from 0.0015 to 13.9 nats a word: this
+# The translation stays perfect, because writing never uses the shift. The loss rises from 0.0002 to 8.5 nats a word: this
 # network was trained to say the *next* word, and the copying loss asks for the same one. In a network trained with the
 # bug it is the other way round: a perfect loss, and useless sentences. Either number alone would have fooled you.
 
@@ -899,8 +900,8 @@ check(quiz_3=quiz_3)
 # - *"We simply keep the one with the highest score."* That is greedy decoding: one choice of several, and not the one
 #   that finds the likeliest sentence (*le chat* against *la reine*).
 # - *"This is essentially where the mapping between English and French is happening."* The cross-attention map above looks
-#   like a dictionary, shifted by one place. But *africa visits jane* came out as if it were the other way round: the
-#   decoder's own habit has its say too. Lesson 11 measures how often the map points at the right word.
+#   like a dictionary, shifted by one place. But for *africa visits jane* the
+#   machine named a country that nobody had mentioned: the decoder's own habit has its say too. Lesson 11 measures how often the map points at the right word.
 #
 # </details>
 
