@@ -12,7 +12,7 @@ from helpers.authoring.blocks import load_blocks
 from helpers.authoring.text import BuildError, LessonText
 from helpers.checking.key import ExerciseKey, key_to_tree, load_keys, save_keys
 from helpers.checking.making import UnsoundKey, make_key
-from helpers.checking.vocabulary import Quiz
+from helpers.checking.vocabulary import Fixture, Quiz
 from helpers.course import Course, Lesson, load_source
 
 SEED = 0
@@ -112,6 +112,8 @@ def same(a, b, tolerances: dict) -> bool:
         return len(a) == len(b) and all(same(x, y, tolerances) for x, y in zip(a, b, strict=True))
     if isinstance(a, float):
         return a == b or bool(_close(torch.tensor(a).double(), torch.tensor(b).double(), tolerances[float]))
+    if isinstance(a, Fixture):
+        return a.name == b.name and same(a.args, b.args, tolerances)
     return a == b
 
 

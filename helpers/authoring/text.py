@@ -134,6 +134,12 @@ def _once(name: str, seen, where: str, what: str) -> None:
         raise BuildError(f"{where}: {name} has two {what}s. Keep one of them.")
 
 
+def _length(source: str) -> int:
+    """The lines of a cell, without what a specification needs: docstrings, and the marks of a solution."""
+    plain = re.sub(r'^ *""".*?"""\n+', "", source, flags=re.DOTALL | re.MULTILINE)
+    return sum(line.strip() not in (BEGIN, END) for line in plain.split("\n"))
+
+
 def headings(source: str) -> list[str]:
     """The headings of a markdown cell, code fences left out."""
     found, fenced = [], False
@@ -177,7 +183,7 @@ def _check_rules(text: LessonText, where: str) -> None:
     if sum("setup" in cell.metadata.get("tags", []) for cell in cells) != 1:
         raise BuildError(f'{where} needs exactly one set-up cell: # %% tags=["setup"]')
     for cell in cells:
-        lines = len(cell.source.split("\n"))
+        lines = _length(cell.source)
         if cell.cell_type == "code" and lines > LONGEST_CELL:
             raise BuildError(
                 f"{where}: cell {cell['id']} has {lines} lines, and {LONGEST_CELL} are the most. "

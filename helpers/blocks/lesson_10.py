@@ -22,6 +22,16 @@ def shift_right(targets, bos_id):
     return torch.cat([bos, targets[:, :-1]], dim=1)  # (B, T)
 
 
+def fixed_loss(model, src, tgt, pad_id):
+    """Teacher forcing: the mean cross-entropy of each next word of tgt, padding left out.
+
+    model(src (B, T_s), ids (B, T)) -> logits (B, T, V); src LongTensor (B, T_s);
+    tgt LongTensor (B, T_t), its rows bos, words, eos, padding; pad_id: int -> scalar.
+    """
+    logits = model(src, tgt[:, :-1])  # (B, T_t - 1, V)
+    return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
+
+
 class DecoderBlock(nn.Module):
     """Masked self-attention, cross-attention into the encoder's output, feed-forward; each with residual and norm.
 
@@ -48,16 +58,6 @@ class DecoderBlock(nn.Module):
         found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
         y = self.norm2(y + found)  # (B, T_t, D)
         return self.norm3(y + self.feed_forward(y)), cross_weights
-
-
-def fixed_loss(model, src, tgt, pad_id):
-    """Teacher forcing: the mean cross-entropy of each next word of tgt, padding left out.
-
-    model(src (B, T_s), ids (B, T)) -> logits (B, T, V); src LongTensor (B, T_s);
-    tgt LongTensor (B, T_t), its rows bos, words, eos, padding; pad_id: int -> scalar.
-    """
-    logits = model(src, tgt[:, :-1])  # (B, T_t - 1, V)
-    return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
 
 
 class Transformer(nn.Module):
@@ -101,9 +101,11 @@ def greedy_decode(step, bos_id, eos_id, max_len):
     -> list of int: bos first, then at most max_len ids; eos, if it comes, is the last.
     """
     ids = [bos_id]
-    while len(ids) <= max_len and ids[-1] != eos_id:
+    for _ in range(max_len):
         logits = step(torch.tensor([ids]))  # (1, V)
         ids.append(logits.argmax().item())
+        if ids[-1] == eos_id:
+            break
     return ids
 
 
@@ -135,7 +137,7 @@ def filter_logits(logits, top_k=None, top_p=None):
     """Logits with the unlikely tail cut off: -inf for all but the top_k largest, then for all beyond mass top_p.
 
     logits (..., V), float32 or float64; top_k None or int, 1 to V; top_p None or float, 0 < top_p < 1
-    -> (..., V), same dtype. The token that crosses top_p is kept.
+    -> (..., V), same dtype. The word that crosses top_p is kept.
     """
     if top_k is not None:
         last = logits.topk(top_k, dim=-1).values[..., -1:]  # (..., 1)
@@ -143,7 +145,7 @@ def filter_logits(logits, top_k=None, top_p=None):
     if top_p is not None:
         ordered, order = logits.sort(dim=-1, descending=True)  # (..., V) each
         p = torch.softmax(ordered, dim=-1)  # (..., V)
-        above = p.cumsum(dim=-1) - p  # (..., V), the mass of all likelier tokens
+        above = p.cumsum(dim=-1) - p  # (..., V), the mass of all likelier words
         cut = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, above >= top_p)
         logits = logits.masked_fill(cut, float("-inf"))
     return logits

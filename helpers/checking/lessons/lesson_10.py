@@ -1,0 +1,202 @@
+"""Lesson 10. Beside learner code: the fixtures and scenarios. Only on numbers: the view."""
+
+from __future__ import annotations
+
+import torch
+
+from helpers.checking.fixtures import fixture
+from helpers.checking.scenarios import scenario
+from helpers.checking.views import view
+
+# ---------------------------------------------------------------- beside learner code
+
+
+@fixture
+def step_from_table(table):
+    """step(prefix (1, t)) -> logits (1, V): a row of `table` (rows, V), chosen by all words of the prefix."""
+
+    def step(prefix):
+        _require_ids(prefix, "step wants the prefix as a LongTensor of shape (1, t)", 1)
+        places = torch.arange(1, prefix.shape[1] + 1)  # (t,)
+        return table[_row(prefix * places, table)]  # (1, V)
+
+    return step
+
+
+def _row(numbers, table):
+    """One row of the table for each row of whole numbers: equal numbers choose equal rows."""
+    return (numbers * 7919 + 31).remainder(10_007).sum(-1).remainder(len(table))
+
+
+def _require_ids(ids, wish, batch=None):
+    if not isinstance(ids, torch.Tensor):
+        raise TypeError(f"{wish}; it got a {type(ids).__name__}")
+    fits = ids.dim() == 2 and ids.dtype == torch.int64 and batch in (None, ids.shape[0])
+    if not fits:
+        raise ValueError(f"{wish}; it got {ids.dtype} of shape {tuple(ids.shape)}")
+
+
+@fixture
+def gelu():
+    """The activation of BERT and GPT-2."""
+    return torch.nn.functional.gelu
+
+
+@scenario
+def with_model_from_table(answer, args, kwargs):
+    """args = (table, src, tgt, pad_id): answer(model, src, tgt, pad_id) for a causal model that reads its logits off
+    `table` (rows, V): the row at place t is chosen by src and by the words of tgt up to t."""
+    table, *rest = args
+
+    def model(src, tgt):
+        _require_ids(src, "the model wants src as a LongTensor of shape (B, T_s)")
+        _require_ids(tgt, "the model wants the decoder's ids as a LongTensor of shape (B, T)")
+        places = torch.arange(1, tgt.shape[1] + 1)  # (T,)
+        heard = (tgt * places).cumsum(-1) + 13 * src.sum(-1, keepdim=True)  # (B, T)
+        return table[_row(heard[..., None], table)]  # (B, T, V)
+
+    return answer(model, *rest, **kwargs), []
+
+
+@scenario
+def kept_logits(answer, args, kwargs):
+    """answer(logits, ...) with what was cut set to 0, so that no gradient is asked for at minus infinity."""
+    output = answer(*args, **kwargs)
+    return torch.where(output.isfinite(), output, torch.zeros_like(output)), []
+
+
+@scenario
+def in_pieces(answer, args, kwargs):
+    """args = (q, k, v, pieces): feed the tokens piece by piece through the cache -> all outputs, (B, H, T, d).
+
+    With again=True the last piece is fed twice into the same cache, the first time with other tokens.
+    """
+    q, k, v, pieces = args
+    outs, cache = [], None
+    for number, piece in enumerate(zip(*(x.split(pieces, dim=-2) for x in (q, k, v)), strict=True)):
+        if kwargs.get("again") and number == len(pieces) - 1:
+            answer(*(x.flip(-1) + 1 for x in piece), cache)
+        out, cache = answer(*piece, cache)
+        outs.append(out)
+    return torch.cat(outs, dim=-2), []
+
+
+@scenario
+def random_transformers(answer, args, kwargs):
+    """args = (init, seed, runs, layers): build the model, make all its parameters random, and make each of the runs.
+
+    init: dict of the constructor's arguments. runs: name -> (src, tgt). Returns logits and memory of every run and the
+    first run's logits by way of decode; with `layers` also how many numbers one layer more brings, how many of the
+    large parameters have no say in the logits, and the head counts of the attention modules.
+    """
+    init, seed, runs, layers = args
+    model = _with_random_parameters(answer, init, seed)
+    src, tgt = next(iter(runs.values()))
+    seen = {
+        "logits": {name: model(*run) for name, run in runs.items()},
+        "memory": {name: model.encode(run[0]) for name, run in runs.items()},
+        "decoded": model.decode(tgt=tgt, memory=model.encode(src=src), src=src),
+    }
+    if layers:
+        deeper = answer(**init | {"num_layers": init["num_layers"] + 1})
+        large = [p for p in model.parameters() if p.dim() > 1]
+        gradients = torch.autograd.grad(model(src=src, tgt=tgt).tanh().square().sum(), large, allow_unused=True)
+        heads = {m.num_heads for m in model.modules() if isinstance(getattr(m, "num_heads", None), int)}
+        seen["one layer more"] = _numbers(deeper) - _numbers(model)
+        seen["without a say"] = sum(g is None or not bool(g.any()) for g in gradients)
+        seen["heads"] = sorted(heads)
+    return seen, []
+
+
+def _with_random_parameters(answer, init, seed):
+    model = answer(*init.values())
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"{answer.__name__}(...) made a {type(model).__name__}, not an nn.Module")
+    model.eval()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            low, high = (-0.5, 0.5) if parameter.dim() > 1 else (0.4, 1.6)
+            parameter.copy_(torch.rand(parameter.shape, generator=generator) * (high - low) + low)
+    return model
+
+
+def _numbers(model) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+# ---------------------------------------------------------------- only on numbers
+
+SAME, MOVED = 3e-5, 1e-4
+
+
+@view
+def transformer_behavior(args, kwargs, output):
+    """What the logits of several runs say of a Transformer. Names of runs: COMPARISONS, and "alone b" (sentence b
+    without its padding)."""
+    init, _, runs, layers = args
+    if not isinstance(output, dict):
+        raise ValueError("expected a model's logits")
+    logits, memory, (first, (src, tgt)) = output["logits"], output["memory"], next(iter(runs.items()))
+    B, T_t, T_s, D, V = *tgt.shape, src.shape[1], init["d_model"], init["tgt_vocab"]
+    found = {
+        f"forward gives logits of shape {(B, T_t, V)}": _shape(logits[first]) == (B, T_t, V),
+        f"encode gives a memory of shape {(B, T_s, D)}": _shape(memory[first]) == (B, T_s, D),
+    }
+    fits = all(_shape(x) == (*runs[name][1].shape, V) for name, x in logits.items())
+    fits = fits and all(_shape(x) == (*runs[name][0].shape, D) for name, x in memory.items())
+    if not fits or _shape(output["decoded"]) != (B, T_t, V):
+        return found
+    base = logits[first]
+    found["logits are finite"] = all(bool(x.isfinite().all()) for x in logits.values())
+    found["logits are no probabilities"] = not (
+        bool((base >= 0).all()) and _gap(base.sum(-1), torch.ones(B, T_t)) <= SAME
+    )
+    found["forward is decode of encode"] = _gap(output["decoded"], base) <= SAME
+    for name, words, rows, moves in COMPARISONS:
+        if name in logits:
+            gap = _gap(logits[name][:, rows], base[:, rows])
+            found[words] = gap >= MOVED if moves else gap <= SAME
+    for name in (name for name in runs if name.startswith("alone ")):
+        b, T = int(name.removeprefix("alone ")), runs[name][0].shape[1]
+        found[f"sentence {b}: the memory is the same without padding"] = (
+            _gap(memory[first][b, :T], memory[name][0]) <= SAME
+        )
+        found[f"sentence {b}: the logits are the same without padding"] = _gap(base[b], logits[name][0]) <= SAME
+    return found | (_layers(init, output) if layers else {})
+
+
+# run, what is then said, target rows that are compared with the first run's, whether they have to move
+COMPARISONS = (
+    ("another first source word", "the first source word is heard", slice(0, None), True),
+    ("another last source word", "the last source word is heard", slice(0, None), True),
+    ("source words exchanged", "the order of the source counts", slice(0, None), True),
+    ("target words exchanged", "the order of the target counts", slice(-1, None), True),
+    ("another last target word", "no target word hears the last before its turn", slice(0, -1), False),
+    ("other later target words", "the first target word hears no later one", slice(0, 1), False),
+    ("other words from the third on", "the first target word hears no third one", slice(0, 1), False),
+    ("another first target word", "the first target word is heard", slice(0, None), True),
+    ("another last target word", "the last target word hears itself", slice(-1, None), True),
+)
+
+
+def _layers(init, output):
+    """A block of the encoder costs 4 D² + 2 D F numbers, one of the decoder 8 D² + 2 D F, and both some vectors."""
+    D, F, more = init["d_model"], init["d_ff"], output["one layer more"]
+    sides = {"nothing": 0, "an encoder block": 4 * D * D + 2 * D * F, "a decoder block": 8 * D * D + 2 * D * F}
+    sides["a block on each side"] = sides["an encoder block"] + sides["a decoder block"]
+    brings = [name for name, least in sides.items() if least <= more <= least + 40 * D + 4 * F * (least > 0)]
+    return {
+        "one layer more brings": brings[-1] if brings else "something else",
+        "every large parameter has a say in the logits": output["without a say"] == 0,
+        "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
+    }
+
+
+def _shape(x):
+    return tuple(x.shape) if isinstance(x, torch.Tensor) else None
+
+
+def _gap(a, b) -> float:
+    """The largest difference of two tensors."""
+    return float((a.detach().double() - b.detach().double()).abs().max())

@@ -1,0 +1,25 @@
+"""Explorers of lesson 10: a beam over a small machine, and what is cut before a word is drawn."""
+
+from __future__ import annotations
+
+import ipywidgets as widgets
+
+from helpers.explore.panel import panel
+from helpers.figures.decoder_block import Beams, NextWord
+
+
+def beams():
+    """A slider for the width of the beam."""
+    panel(Beams(), width=widgets.IntSlider(value=1, min=1, max=5, description="width of the beam"))
+
+
+def next_word():
+    """Sliders for temperature, top-k and top-p on the machine's first word, its source covered."""
+    panel(
+        NextWord(),
+        temperature=widgets.FloatLogSlider(
+            value=1.0, base=10, min=-1, max=1, step=0.05, description="temperature", readout_format=".2f"
+        ),
+        top_k=widgets.SelectionSlider(options=[1, 2, 3, 5, 10, 20, 50, 194], value=194, description="top-k"),
+        top_p=widgets.FloatSlider(value=0.9, min=0.05, max=1.0, step=0.05, description="top-p (1 cuts nothing)"),
+    )

@@ -1,0 +1,407 @@
+"""Figures of lesson 10: teacher forcing, cross-attention, beams, what is cut before a draw, and the cache."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+import torch.nn.functional as F
+from matplotlib.patches import FancyBboxPatch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from helpers import translator
+from helpers.blocks import EncoderBlock, causal_mask, merge_heads, split_heads
+from helpers.figures.style import (
+    BLUE,
+    GRAY_INK,
+    K_COLOR,
+    ORANGE,
+    ORANGE_INK,
+    Q_COLOR,
+    RED_INK,
+    Picture,
+    hatch_cells,
+    heatmap,
+    new_figure,
+)
+
+ENGLISH = "jane visits africa in september"
+FRENCH = "jane visite l' afrique en septembre"
+
+
+def _chip(ax, x, y, text, color="#EAF2F8", edge="#4D86AF", ink="black"):
+    box = FancyBboxPatch((x - 0.42, y - 0.2), 0.84, 0.4, boxstyle="round,pad=0,rounding_size=0.1", fc=color, ec=edge)
+    ax.add_patch(box)
+    ax.text(x, y, text, ha="center", va="center", fontsize=10.5, color=ink)
+
+
+def teacher_forcing() -> Picture:
+    """What the decoder reads and what it has to say, place by place, with who may see what."""
+    words = FRENCH.split()
+    reads, says = ["bos", *words], [*words, "eos"]
+    figure, ax = new_figure(8.4, 2.9)
+    for t, (read, say) in enumerate(zip(reads, says, strict=True)):
+        _chip(ax, t, 0, read)
+        _chip(ax, t, 2, say, "#FFF3D6", "#7A4B00")
+        for earlier in range(t + 1):
+            own = earlier == t
+            ax.plot([earlier, t], [0.24, 1.76], color=BLUE if own else "#B5C9D8", lw=2 if own else 0.9, zorder=0)
+        ax.text(t, -0.42, str(t), ha="center", va="center", fontsize=9.5, color=GRAY_INK)
+    for y, text in ((0, "reads"), (2, "has to say"), (-0.42, "place")):
+        ax.text(-0.6, y, text, ha="right", va="center", fontsize=10.5)
+    ax.set(xlim=(-1.7, len(reads) - 0.5), ylim=(-0.65, 2.35))
+    ax.axis("off")
+    pairs = ", ".join(f"{t}: reads {read}, says {say}" for t, (read, say) in enumerate(zip(reads, says, strict=True)))
+    return Picture(
+        figure,
+        f"Two rows of seven words, one shifted against the other. Place {pairs}. Each word to say hangs on the word "
+        "below it and on all to the left of that one, never on one to the right.",
+        "Figure 10.1. Teacher forcing: each place sees the true words up to itself and has to say the next one.",
+    )
+
+
+@torch.no_grad()
+def _adam(p, g, m, v, step, rate=8e-3):
+    """One step of Adam (Kingma and Ba, 2015), in place; torch.optim takes seconds to import."""
+    m.mul_(0.9).add_(g, alpha=0.1)
+    v.mul_(0.999).addcmul_(g, g, value=0.001)
+    p -= rate * m / (1 - 0.9**step) / ((v / (1 - 0.999**step)).sqrt() + 1e-8)
+
+
+@functools.lru_cache(maxsize=1)
+def trained_twice(steps: int = 40, sentences: int = 40) -> dict[str, tuple[list[float], str]]:
+    """Loss curves of two small Transformers with the same start, and what each then writes for our sentence."""
+    from helpers.translator import measures
+    from helpers.translator.network import Transformer
+
+    batch = measures.unseen(sentences)
+    tgt = torch.cat([batch.tgt_in[:, :1], batch.tgt_out], dim=1)  # (B, T_t + 1): bos, words, eos, padding
+    vocabularies = (len(translator.english), len(translator.french))
+    results = {}
+    with torch.random.fork_rng(devices=[]):
+        for name, reads, says in (("shifted", tgt[:, :-1], tgt[:, 1:]), ("not shifted", tgt, tgt)):
+            torch.manual_seed(0)
+            model = Transformer(*vocabularies, 32, 4, 64, 1, 24)
+            parameters, curve = list(model.parameters()), []
+            means = [(torch.zeros_like(p), torch.zeros_like(p)) for p in parameters]
+            for step in range(1, steps + 1):
+                loss = F.cross_entropy(model(batch.src, reads).transpose(1, 2), says, ignore_index=0)
+                for p, g, (m, v) in zip(parameters, torch.autograd.grad(loss, parameters), means, strict=True):
+                    _adam(p, g, m, v, step)
+                curve.append(loss.item())
+            ids = translator.greedy(model.eval(), translator.source_batch([ENGLISH]), 7)[0].tolist()
+            words = {index: word for word, index in translator.french.items()}
+            results[name] = (curve, " ".join(words[i].strip("<>") for i in ids))
+    return results
+
+
+def two_trainings() -> Picture:
+    """The loss of a training with the shift and of one without, and what both models write alone."""
+    results = trained_twice()
+    figure, ax = new_figure(7.6, 3.4)
+    said = []
+    for (name, (curve, written)), color, ink in zip(results.items(), (BLUE, ORANGE), (BLUE, ORANGE_INK), strict=True):
+        ax.plot(curve, color=color, lw=2)
+        lift = 12 if name == "shifted" else -12  # the two ends lie close together
+        ax.annotate(
+            f"{name}: {curve[-1]:.2f}",
+            (len(curve), curve[-1]),
+            (6, lift),
+            textcoords="offset points",
+            color=ink,
+            va="center",
+        )
+        said.append(f"{name}, loss {curve[0]:.1f} at the start and {curve[-1]:.2f} at the end, writes “{written}”")
+    ax.set(xlabel="training step", ylabel="loss, nats a word", xlim=(0, len(curve) * 1.32), ylim=(-0.7, None))
+    ax.set_xticks(range(0, len(curve) + 1, 10))
+    lines = [f"{name} writes: {written}" for name, (_, written) in results.items()]
+    ax.text(0.99, 0.98, "\n".join(lines), transform=ax.transAxes, ha="right", va="top", fontsize=10)
+    return Picture(
+        figure,
+        f"Loss of two trainings. {'; '.join(said)}.",
+        "Figure 10.2. The model that reads what it has to say has the better loss and cannot write.",
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def last_cross_weights() -> torch.Tensor:
+    """The machine's cross-attention of its last block on the course's sentence, mean of the heads, (7, 5)."""
+    network, kept = translator.machine(), []
+    network.blocks[-1].register_forward_hook(lambda _, given, out: kept.append(out[1]))
+    ids = [translator.BOS, *(translator.french[word] for word in FRENCH.split())]
+    with torch.no_grad():
+        network(translator.source_batch([ENGLISH]), torch.tensor([ids]))
+    return kept[0][0].mean(dim=0)  # (T_t, T_s)
+
+
+def cross_attention() -> Picture:
+    """Where each place of the French sentence looks in the English one."""
+    weights, english, french = last_cross_weights(), ENGLISH.split(), FRENCH.split()
+    reads, says = ["bos", *french], [*french, "eos"]
+    figure, ax = new_figure(7.4, 4.0)
+    heatmap(ax, weights, [f"{a} → {b}" for a, b in zip(reads, says, strict=True)], english, vmin=0, vmax=1)
+    ax.set_xlabel("source words: keys and values", color=K_COLOR)
+    ax.set_ylabel("place: reads → has to say", color=Q_COLOR)
+    ax.xaxis.set_label_position("top")
+    ax.xaxis.tick_top()
+    looks = [
+        f"{read} (next: {say}) at {english[int(row.argmax())]} {row.max():.2f}"
+        for read, say, row in zip(reads, says, weights, strict=True)
+    ]
+    return Picture(
+        figure,
+        "Cross-attention of the machine's last block, 7 places of the target by 5 source words. Most of each row: "
+        f"{', '.join(looks)}.",
+        "Figure 10.3. Cross-attention in the trained machine: each place looks for the word that it has to say next.",
+    )
+
+
+# ---------------------------------------------------------------- beams
+
+SMALL_WORDS = ("bos", "eos", "le", "la", "chat", "chien", "roi", "reine", "mer")
+SMALL = {
+    ("bos",): {"le": 0.6, "la": 0.4},
+    ("bos", "le"): {"chat": 0.4, "chien": 0.35, "roi": 0.25},
+    ("bos", "la"): {"reine": 0.9, "mer": 0.1},
+}
+
+
+def small_step(prefix: torch.Tensor) -> torch.Tensor:
+    """The next-word logits (1, 9) of the small machine after the ids of a prefix (1, t); after two words comes eos."""
+    chances = SMALL.get(tuple(SMALL_WORDS[i] for i in prefix[0].tolist()), {"eos": 1.0})
+    return torch.tensor([[chances.get(word, 1e-9) for word in SMALL_WORDS]]).log()  # (1, V)
+
+
+def small_beam(width: int) -> tuple[list[list[tuple]], tuple]:
+    """The kept prefixes of each step, as (words, probability), and the winner."""
+    beam, kept = [(("bos",), 1.0)], []
+    for _ in range(2):
+        grown = [((*words, word), p * more) for words, p in beam for word, more in SMALL[words].items()]
+        beam = sorted(grown, key=lambda item: -item[1])[:width]
+        kept.append(beam)
+    return kept, beam[0]
+
+
+class Beams:
+    """The tree of the small machine; what a beam of some width keeps is drawn in blue."""
+
+    def __init__(self):
+        self.figure, self.ax = new_figure(8.0, 3.9)
+        self.places = {("bos",): (0, 2.0), ("bos", "le"): (1.3, 3.0), ("bos", "la"): (1.3, 0.5)}
+        ends = [(*words, word) for words in list(self.places)[1:] for word in SMALL[words]]
+        self.places |= {words: (2.6, y) for words, y in zip(ends, (4.0, 3.0, 2.0, 1.0, 0.0), strict=True)}
+        self.lines, self.boxes = {}, {}
+        for words, (x, y) in self.places.items():
+            if len(words) > 1:
+                x0, y0 = self.places[words[:-1]]
+                (self.lines[words],) = self.ax.plot([x0 + 0.3, x - 0.3], [y0, y], lw=1, color="#B0B0B0", zorder=0)
+                at = 0.62
+                spot, text = (x0 + at * (x - x0), y0 + at * (y - y0) + 0.14), f"{SMALL[words[:-1]][words[-1]]:g}"
+                self.ax.text(*spot, text, fontsize=9.5, ha="center", bbox={"fc": "white", "ec": "none", "pad": 0.6})
+            box = FancyBboxPatch((x - 0.3, y - 0.24), 0.6, 0.48, boxstyle="round,pad=0,rounding_size=0.12", fc="white")
+            self.boxes[words] = self.ax.add_patch(box)
+            self.ax.text(x, y, words[-1], ha="center", va="center", fontsize=11)
+            if len(words) == 3:
+                self.ax.text(x + 0.4, y, f"{self.chance(words):.2f}", va="center", fontsize=10.5)
+        self.title = self.ax.set_title("a beam of 5 finds: la reine, 0.36")
+        self.ax.set(xlim=(-0.4, 3.5), ylim=(-0.45, 4.45))
+        self.ax.axis("off")
+
+    @staticmethod
+    def chance(words):
+        return SMALL[words[:1]][words[1]] * SMALL[words[:2]][words[2]]
+
+    def __call__(self, width: int) -> Picture:
+        kept, (winner, p) = small_beam(width)
+        alive = {words for step in kept for words, _ in step} | {("bos",)}
+        for words, box in self.boxes.items():
+            on, best = words in alive, words == winner
+            box.set(facecolor="#FFF3D6" if best else "#D5E8F5" if on else "white", edgecolor=BLUE if on else "#B0B0B0")
+            box.set_linewidth(2.2 if best else 1.6 if on else 1)
+        for words, line in self.lines.items():
+            line.set(color=BLUE if words in alive else "#B0B0B0", linewidth=2.2 if words in alive else 1)
+        found = " ".join(winner[1:])
+        self.title.set_text(f"a beam of {width} finds: {found}, {p:.2f}")
+        steps = "; ".join(
+            f"step {i}: " + ", ".join(f"{' '.join(w[1:])} {q:.2f}" for w, q in step) for i, step in enumerate(kept, 1)
+        )
+        return Picture(
+            self.figure,
+            f"A tree of two words. A beam of {width} keeps {steps}. It finds {found} with {p:.2f}.",
+            "Figure 10.4. Blue: what the beam keeps at each step. Yellow: what it returns.",
+        )
+
+
+# ---------------------------------------------------------------- what is cut before a draw
+
+
+@functools.lru_cache(maxsize=1)
+def first_word_logits() -> torch.Tensor:
+    """The machine's logits (V,) for its first French word, the whole source covered."""
+    network = translator.machine()
+    src = torch.full((1, 5), translator.PAD)
+    with torch.no_grad():
+        return network(src, torch.tensor([[translator.BOS]]))[0, -1]  # (V,)
+
+
+def _names(order) -> list[str]:
+    words = {index: word.strip("<>") for word, index in translator.french.items()}
+    return [words[int(i)] for i in order]
+
+
+SHOWN = 14
+
+
+def next_words() -> Picture:
+    """The probabilities of the likeliest first words when the source is covered."""
+    p, order = torch.softmax(first_word_logits(), dim=0).sort(descending=True)
+    names = _names(order[:SHOWN])
+    figure, ax = new_figure(8.0, 3.0)
+    ax.bar(range(SHOWN), p[:SHOWN].tolist(), color=BLUE)
+    ax.set_xticks(range(SHOWN), names, rotation=35, ha="right")
+    ax.set_ylabel("probability")
+    for i in range(SHOWN):
+        ax.text(i, float(p[i]) + 0.005, f"{p[i]:.2f}" if p[i] >= 0.005 else "", ha="center", fontsize=9)
+    tail = f"{len(p) - SHOWN} more words: {p[SHOWN:].sum():.3f} together"
+    ax.text(0.99, 0.9, tail, transform=ax.transAxes, ha="right", fontsize=10.5)
+    words = ", ".join(f"{name} {float(x):.2f}" for name, x in zip(names[:8], p, strict=False))
+    return Picture(
+        figure,
+        f"Probabilities of the machine's first French word when no English word is seen: {words}. {tail}.",
+        "Figure 10.5. The first word, with the source covered: what the decoder knows about French alone.",
+    )
+
+
+class NextWord:
+    """Bars of the next-word probabilities under a temperature, then top-k, then top-p."""
+
+    def __init__(self):
+        self.logits, self.order = first_word_logits().sort(descending=True)
+        self.figure, self.ax = new_figure(8.0, 3.3)
+        self.before = self.ax.bar(range(SHOWN), [0.0] * SHOWN, color="#D9D9D9", width=0.86)
+        self.after = self.ax.bar(range(SHOWN), [0.0] * SHOWN, color=BLUE, width=0.56)
+        self.ax.set_xticks(range(SHOWN), _names(self.order[:SHOWN]), rotation=35, ha="right")
+        self.ax.set(ylim=(0, 1), ylabel="probability")
+        self.ax.legend([self.before, self.after], ["temperature alone", "after top-k and top-p"], frameon=False)
+        self.title = self.ax.set_title("194 words can be drawn, 194.00 in effect")
+
+    def __call__(self, temperature: float, top_k: int, top_p: float) -> Picture:
+        from helpers.translator import GIVEN
+
+        logits = self.logits / temperature
+        cut = GIVEN["filter_logits"](logits, top_k=top_k, top_p=None if top_p >= 1 else top_p)
+        before, after = torch.softmax(logits, dim=0), torch.softmax(cut, dim=0)  # (V,)
+        for bars, p in ((self.before, before), (self.after, after)):
+            for bar, height in zip(bars, p.tolist(), strict=False):
+                bar.set_height(height)
+        kept, effect = int((after > 0).sum()), torch.special.entr(after).sum().exp().item()
+        self.title.set_text(f"{kept} words can be drawn, {effect:.2f} in effect")
+        words = ", ".join(f"{n} {x:.2f}" for n, x in zip(_names(self.order[:5]), after.tolist(), strict=False))
+        return Picture(
+            self.figure,
+            f"Temperature {temperature:.2f}, top-k {top_k}, top-p {top_p:.2f}: {kept} words can be drawn, "
+            f"{effect:.2f} in effect. {words}.",
+            "Figure 10.6. Gray: the softmax at this temperature. Blue: what the filters leave, renormalized.",
+        )
+
+
+# ---------------------------------------------------------------- the cache
+
+
+def cache_cells(length: int = 7) -> Picture:
+    """Which rows of the weights are computed for the last word, without a cache and with one."""
+    words = ["bos", *FRENCH.split()][:length]
+    figure, axes = new_figure(8.4, 3.9, columns=2)
+    future = torch.ones(length, length).triu(1).bool()
+    for ax, title, first in zip(axes, ("without a cache", "with a cache"), (0, length - 1), strict=True):
+        done = torch.zeros(length, length)
+        done[first:] = 1.0
+        ax.imshow(done.masked_fill(future, 0.0).numpy(), cmap="Blues", vmin=0, vmax=1.6)
+        hatch_cells(ax, future)
+        for i in range(length):
+            for j in range(i + 1):
+                if i < first:
+                    ax.text(j, i, "·", ha="center", va="center", color=GRAY_INK, fontsize=12)
+        ax.set_xticks(range(length), words, rotation=40, ha="right")
+        ax.set_yticks(range(length), words)
+        ax.set_xlabel("keys and values: " + ("only the last is new" if first else "all computed again"))
+        ax.set_ylabel("queries")
+        ax.set_title(title)
+        for side in ax.spines.values():
+            side.set_visible(False)
+        ax.tick_params(length=0)
+    full = length * (length + 1) // 2
+    return Picture(
+        figure,
+        f"Two triangles of {length} by {length} weights. To write the next word without a cache all {full} visible "
+        f"cells and all {length} rows are computed again; with a cache the last row alone, {length} cells.",
+        "Figure 10.7. What is computed (blue) to write the word after septembre. Dots: needed no more.",
+    )
+
+
+D, HEADS, D_FF = 64, 4, 128  # the machine's widths
+
+
+def _block():
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return EncoderBlock(D, HEADS, D_FF).eval()
+
+
+def one_pass(block, x):
+    """The block under a causal mask, all words at once: x (1, T, D) -> (1, T, D)."""
+    return block(x, causal_mask(x.shape[1]))
+
+
+def one_row(block, x, cache, attend):
+    """The same block for new words x (1, T_new, D), earlier keys and values in the cache."""
+    mha = block.attention
+    q, k, v = (split_heads(W(x), HEADS) for W in (mha.W_q, mha.W_k, mha.W_v))  # (1, H, T_new, d_k) each
+    out, cache = attend(q, k, v, cache)
+    x = block.norm1(x + mha.W_o(merge_heads(out)))  # (1, T_new, D)
+    return block.norm2(x + block.feed_forward(x)), cache
+
+
+def multiply_adds(length: int, attend=None) -> int:
+    """Counted while one block writes `length` words: each step all rows again, or with `attend` the new row alone."""
+    block, x, cache = _block(), torch.randn(1, length, D), None
+    # The plain form of scaled_dot_product_attention, whose products the counter knows.
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        for t in range(1, length + 1):
+            if attend is None:
+                one_pass(block, x[:, :t])
+            else:
+                _, cache = one_row(block, x[:, t - 1 : t], cache, attend)
+    return counter.get_total_flops() // 2
+
+
+LENGTHS = (4, 8, 16, 32, 64)
+
+
+def cache_saving(attend) -> Picture:
+    """Multiply-adds of one block that writes T words, without a cache and with `attend` as attend_with_cache."""
+    plain = [multiply_adds(T) for T in LENGTHS]
+    cached = [multiply_adds(T, attend) for T in LENGTHS]
+    figure, ax = new_figure(7.6, 3.8)
+    for counts, color, ink, name in (
+        (plain, ORANGE, ORANGE_INK, "without a cache"),
+        (cached, BLUE, BLUE, "with a cache"),
+    ):
+        ax.plot(LENGTHS, [count / 1e6 for count in counts], "o-", color=color, lw=2)
+        ax.text(LENGTHS[-1] * 1.08, counts[-1] / 1e6, name, color=ink, va="center", fontsize=10.5)
+    for T, a, b in zip(LENGTHS, plain, cached, strict=True):
+        ax.plot([T, T], [b / 1e6, a / 1e6], color="#B0B0B0", lw=1, zorder=0)
+        ax.text(T, (a * b) ** 0.5 / 1e6, f" {a / b:.1f}×", fontsize=9.5, color=RED_INK, ha="left", va="center")
+    ax.set_xscale("log", base=2)
+    ax.set_yscale("log")
+    ax.set_xticks(LENGTHS, LENGTHS)
+    ax.set(xlabel="words written", ylabel="million multiply-adds", xlim=(3.6, 150))
+    said = ", ".join(
+        f"{T} words {a:,} against {b:,}, {a / b:.1f} times" for T, a, b in zip(LENGTHS, plain, cached, strict=True)
+    )
+    return Picture(
+        figure,
+        f"Multiply-adds of one block while it writes, without and with a cache: {said}.",
+        "Figure 10.8. Counted while the code ran. Red: how many times more work without a cache.",
+    )

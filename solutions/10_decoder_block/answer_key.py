@@ -1,0 +1,1049 @@
+"""Cases and known mistakes of lesson 10: shifting, the decoder block, the Transformer, and how it writes."""
+
+import torch
+
+from helpers.checking.lessons.lesson_10 import step_from_table
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, VALUES, Case, Exercise, Fixture, Mistake, Quiz
+
+FORBIDDEN = ("transformer",)
+INSTEAD = "build it from the attention and the feed-forward network of lessons 8 and 9."
+
+# ---------------------------------------------------------------- shift_right
+
+
+def cases_shift_right(draw):
+    return [
+        Case((draw.integers(4, 20, (3, 5)), 1)),
+        Case((draw.integers(4, 20, (2, 7)), 0), part="bos of 0"),
+        Case((draw.integers(4, 20, (1, 6)), 2), part="one sentence"),
+        Case((draw.integers(4, 20, (4, 1)), 2), part="one word"),
+        Case((), {"targets": draw.integers(4, 20, (2, 4)), "bos_id": 3}, part="arguments by name"),
+    ]
+
+
+shift_right = Exercise(
+    "shift_right",
+    cases_shift_right,
+    axes=("sentence", "place"),
+    mistakes=[
+        Mistake(
+            "rolled",
+            "the last id came round to the front",
+            "The last word of the target is the one thing that the decoder never reads. What stands in front instead?",
+            "torch.full_like(targets[:, :1], bos_id) -> targets[:, -1:]",
+        ),
+        Mistake(
+            "shifted_left",
+            "shifted to the left",
+            "At place 0 nothing has been said yet. What does the decoder read there?",
+            "[bos, targets[:, :-1]] -> [targets[:, 1:], bos]",
+        ),
+        Mistake(
+            "one_too_long",
+            "bos was added and nothing dropped",
+            "Each row has to stay as long as it was: one id for each word to be said. Which one is read by nobody?",
+            "targets[:, :-1]] -> targets]",
+        ),
+        Mistake(
+            "first_replaced",
+            "bos took the place of the first id",
+            "The first word is not lost: the decoder reads it before it says the second.",
+            "targets[:, :-1] -> targets[:, 1:]",
+        ),
+        Mistake(
+            "float_ids",
+            "ids became floating-point numbers",
+            "An id is a row number. Which dtype does a new column of ids need?",
+            "torch.full_like(targets[:, :1], bos_id) -> torch.full(targets[:, :1].shape, float(bos_id))",
+        ),
+    ],
+)
+
+# ---------------------------------------------------------------- DecoderBlock
+
+ATTENTION = ("W_q", "W_k", "W_v", "W_o")
+
+
+def linear(draw, name, into, out, dtype):
+    return {
+        f"{name}.weight": draw.normal(out, into, dtype=dtype, scale=into**-0.5),
+        f"{name}.bias": draw.normal(out, dtype=dtype, scale=0.5),
+    }
+
+
+def block_state(draw, D, F, dtype):
+    state = {}
+    for part in ("self_attention", "cross_attention"):
+        for name in ATTENTION:
+            state |= linear(draw, f"{part}.{name}", D, D, dtype)
+    state |= linear(draw, "feed_forward.up", D, F, dtype) | linear(draw, "feed_forward.down", F, D, dtype)
+    for i in (1, 2, 3):
+        state[f"norm{i}.weight"] = 1 + draw.normal(D, dtype=dtype, scale=0.3)
+        state[f"norm{i}.bias"] = draw.normal(D, dtype=dtype, scale=0.3)
+    return state
+
+
+def causal(T):
+    return torch.ones(T, T, dtype=torch.bool).tril()
+
+
+PRE_NORM = "norm before the sublayers"
+ACTIVATION = "another activation"
+MASKS = "masks"
+ALIKE = "as many target words as source words"
+
+
+def cases_DecoderBlock(draw):
+    D, H, F, B, T_t, T_s = 12, 4, 10, 2, 5, 7
+
+    def case(dtype=torch.float32, norm_first=None, masks="none", B=B, T_s=T_s, H=H, activation=None, **options):
+        init = (D, H, F)
+        if norm_first is not None or activation:
+            init = (*init, bool(norm_first), *((Fixture(activation),) if activation else ()))
+        y, memory = draw.normal(B, T_t, D, dtype=dtype), draw.normal(B, T_s, D, dtype=dtype)
+        args, named = (y, memory), {}
+        if masks == "both":
+            args = (*args, causal(T_t), draw.mask(B, 1, 1, T_s))
+        if masks == "named":
+            named = {"self_mask": draw.mask(B, H, T_t, T_t), "memory_mask": draw.mask(B, H, T_t, T_s)}
+        if masks == "self":
+            named = {"self_mask": causal(T_t)}
+        if masks == "memory":
+            named = {"memory_mask": draw.mask(B, 1, 1, T_s)}
+        return Case((init, block_state(draw, D, F, dtype), args, named), via="module", **options)
+
+    return [
+        case(note="no masks"),
+        case(masks="both", note="a causal mask, and one that hides source words"),
+        case(T_s=T_t, part=ALIKE),
+        case(T_s=T_t, norm_first=True, masks="both", part=ALIKE),
+        case(masks="self", part=MASKS),
+        case(masks="memory", part=MASKS),
+        case(masks="named", part=MASKS),
+        case(norm_first=False, masks="both", part=MASKS),
+        case(norm_first=True, part=PRE_NORM),
+        case(norm_first=True, masks="both", part=PRE_NORM),
+        case(torch.float64, norm_first=True, masks="both", part=PRE_NORM, gradient=True),
+        case(activation="gelu", part=ACTIVATION),
+        case(activation="gelu", norm_first=True, part=ACTIVATION),
+        case(B=1, H=3, masks="both", part="a batch of one"),
+        case(torch.float64, masks="both", part=DTYPE),
+        case(torch.float64, masks="both", part=GRADIENT, gradient=True),
+    ]
+
+
+decoder_block = Exercise(
+    "DecoderBlock",
+    cases_DecoderBlock,
+    axes=("target word", "channel"),
+    forbidden=FORBIDDEN,
+    instead=INSTEAD,
+    weights={PRE_NORM: 3},
+    mistakes=[
+        Mistake(
+            "memory_normalized",
+            "with the norm first, the memory was normalized too",
+            "A norm stands on the decoder's own road. Whose road is the memory on?",
+            "self.norm2(y), memory -> self.norm2(y), self.norm2(memory)",
+        ),
+        Mistake(
+            "query_and_key_exchanged",
+            "in cross-attention the source asks and the target answers",
+            "Who is looking for something here, and who is the database? The output has a row for each query.",
+            (
+                "(self.norm2(y), memory, mask=memory_mask) -> (memory, self.norm2(y))",
+                "(y, memory, mask=memory_mask) -> (memory, y)",
+            ),
+        ),
+        Mistake(
+            "values_of_the_target",
+            "in cross-attention the keys are the source's, but the values the target's",
+            "You found the right entry of the database. Now, what do you read there?",
+            (
+                "(self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, y, mask=memory_mask)",
+                "(y, memory, mask=memory_mask) -> (y, memory, y, mask=memory_mask)",
+            ),
+        ),
+        Mistake(
+            "memory_not_used",
+            "the second attention looks at the target again",
+            "Nothing of the source comes in. Which argument has not been used?",
+            ("(self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y))", "(y, memory, mask=memory_mask) -> (y)"),
+        ),
+        Mistake(
+            "self_mask_ignored",
+            "self_mask is not used",
+            "The words of the target may not all see one another. Which of the two attentions needs to know that?",
+            ("self.norm1(y), mask=self_mask -> self.norm1(y)", "(y, mask=self_mask) -> (y)"),
+        ),
+        Mistake(
+            "memory_mask_ignored",
+            "memory_mask is not used",
+            "Some places of the source are padding. Which of the two attentions looks there?",
+            (
+                "(self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory)",
+                "(y, memory, mask=memory_mask) -> (y, memory)",
+            ),
+        ),
+        Mistake(
+            "no_residual_at_cross_attention",
+            "cross-attention replaces the target's vectors",
+            "Each of the three sublayers adds to what is there. Yours starts anew at one of them.",
+            ("y = y + found -> y = found", "self.norm2(y + found) -> self.norm2(found)"),
+        ),
+        Mistake(
+            "no_residual_at_feed_forward",
+            "the feed-forward network replaces the target's vectors",
+            "Each of the three sublayers adds to what is there. Look at the last one.",
+            ("return y + self.feed_forward -> return self.feed_forward", "self.norm3(y + self -> self.norm3(self"),
+        ),
+        Mistake(
+            "norm_first_ignored",
+            "the norm stands behind the sublayers, whatever norm_first says",
+            "With norm_first=True each sublayer reads normalized vectors and the sum is left as it is.",
+            "if self.norm_first: -> if False:",
+        ),
+        Mistake(
+            "always_norm_first",
+            "the norm stands before the sublayers, whatever norm_first says",
+            "The default is the paper's order: first add, then normalize.",
+            "if self.norm_first: -> if True:",
+        ),
+        Mistake(
+            "residual_from_the_norm",
+            "with the norm first, the residual was taken behind the norm",
+            "That was the bug of lesson 9: the old vector is added as it was.",
+            "y = y + self.self_attention -> y = self.norm1(y) + self.self_attention",
+        ),
+        Mistake(
+            "one_norm_twice",
+            "one norm is used in two places",
+            "Three sublayers, three norms: each has its own weights.",
+            ("self.norm3(y)) -> self.norm2(y))", "self.norm3(y + self -> self.norm2(y + self"),
+        ),
+        Mistake(
+            "activation_dropped",
+            "the activation is always relu",
+            "The block is told which activation to use. Who has to hear of it?",
+            "d_ff, activation) -> d_ff) #",
+        ),
+        Mistake(
+            "self_weights_returned",
+            "the weights of self-attention were returned",
+            "The second thing to return says where in the source each target word looked.",
+            (
+                "y = y + self.self_attention(self.norm1(y), mask=self_mask)[0] -> "
+                "out, mine = self.self_attention(self.norm1(y), mask=self_mask); y = y + out",
+                "(self.norm3(y)), cross_weights -> (self.norm3(y)), mine",
+                "y = self.norm1(y + self.self_attention(y, mask=self_mask)[0]) -> "
+                "out, mine = self.self_attention(y, mask=self_mask); y = self.norm1(y + out)",
+                "self.feed_forward(y)), cross_weights -> self.feed_forward(y)), mine",
+            ),
+        ),
+        Mistake(
+            "output_alone",
+            "the cross-attention weights were not returned",
+            "Two things come back: the target's new vectors, and where each of them looked.",
+            (
+                "(self.norm3(y)), cross_weights -> (self.norm3(y))",
+                "self.feed_forward(y)), cross_weights -> self.feed_forward(y))",
+            ),
+        ),
+    ],
+)
+
+# ---------------------------------------------------------------- fixed_loss
+
+
+def cases_fixed_loss(draw):
+    def case(B, T_s, T_t, V, pad_id=0, lengths=None, dtype=torch.float32, scale=2.0, **options):
+        """Rows bos, words, eos, padding; `lengths` count bos and eos."""
+        bos, eos = (i for i in range(3) if i != pad_id)
+        tgt = draw.integers(3, V, (B, T_t))
+        tgt[:, 0] = bos
+        for row, length in zip(tgt, lengths or [T_t] * B, strict=True):
+            row[length - 1], row[length:] = eos, pad_id
+        src = draw.integers(3, 40, (B, T_s))
+        table = draw.normal(211, V, dtype=dtype, scale=scale)
+        return Case((table, src, tgt, pad_id), via="with_model_from_table", **options)
+
+    return [
+        case(3, 4, 6, 11, note="three sentences without padding"),
+        case(3, 4, 7, 11, lengths=[7, 3, 5], note="three sentences, two of them padded"),
+        case(2, 5, 6, 9, pad_id=2, lengths=[4, 6], part="pad_id other than 0"),
+        case(1, 3, 5, 8, part="one sentence"),
+        case(2, 3, 2, 7, part="no words but bos and eos"),
+        case(3, 4, 7, 11, lengths=[7, 3, 5], dtype=torch.float64, part=DTYPE),
+        case(3, 4, 7, 11, lengths=[7, 3, 5], dtype=torch.float64, part=GRADIENT, gradient=True),
+    ]
+
+
+fixed_loss = Exercise(
+    "fixed_loss",
+    cases_fixed_loss,
+    mistakes=[
+        Mistake(
+            "not_shifted",
+            "the published version: the decoder reads the very words that it has to say",
+            "Take place 2. Which word does the model read last there, and which one is it asked for?",
+            ("tgt[:, :-1] -> tgt", "tgt[:, 1:] -> tgt"),
+        ),
+        Mistake(
+            "both_cut_at_the_end",
+            "input and target were cut at the same end",
+            "Lay the two rows under each other. The word below has to be the one that comes after the word above.",
+            "tgt[:, 1:] -> tgt[:, :-1]",
+        ),
+        Mistake(
+            "both_cut_at_the_start",
+            "bos was cut off both rows",
+            "Lay the two rows under each other. And what does the decoder read before the first word?",
+            "tgt[:, :-1] -> tgt[:, 1:]",
+        ),
+        Mistake(
+            "shifted_backward",
+            "the model is asked for the word before",
+            "You have the two rows, and exchanged. Which of them holds bos?",
+            ("tgt[:, :-1] -> tgt[:, 1:]", "tgt[:, 1:], ignore -> tgt[:, :-1], ignore"),
+        ),
+        Mistake(
+            "padding_counted",
+            "padding counts in the mean",
+            "A padded place asks for nothing. Which argument says what padding is?",
+            "tgt[:, 1:], ignore_index=pad_id -> tgt[:, 1:]",
+        ),
+        Mistake(
+            "mean_of_sentence_means",
+            "each sentence counts the same, however long",
+            "The mean runs over all words of the batch at once.",
+            "return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id) -> return sum("
+            "cross_entropy(one, row, ignore_index=pad_id) for one, row in zip(logits, tgt[:, 1:])) / len(tgt)",
+        ),
+        Mistake(
+            "summed",
+            "the sum over the words, not their mean",
+            "The number should not grow with the length of the sentences.",
+            "return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id) -> return cross_entropy("
+            "logits, tgt[:, 1:], ignore_index=pad_id) * (tgt[:, 1:] != pad_id).sum()",
+        ),
+        Mistake(
+            "probabilities_first",
+            "softmax was applied before the cross-entropy",
+            "Cross-entropy wants logits and takes their softmax itself. Yours is taken twice.",
+            "cross_entropy(logits, -> cross_entropy(torch.softmax(logits, dim=-1),",
+        ),
+        Mistake(
+            "plain_number",
+            "a plain number, from which nothing can be learned",
+            "A loss is a 0-dim tensor, so that gradients can start from it.",
+            "tgt[:, 1:], ignore_index=pad_id) -> tgt[:, 1:], ignore_index=pad_id).item()",
+        ),
+    ],
+)
+
+# ---------------------------------------------------------------- Transformer
+
+PADDING = "blind to padding"
+PAD_ID = "pad_id other than 0"
+ORDER = "knows the order of words"
+CAUSAL = "sees no later word"
+LAYERS = "any number of layers"
+
+
+def cases_Transformer(draw):
+    def init(L, max_len=9, **more):
+        return dict(src_vocab=14, tgt_vocab=11, d_model=16, num_heads=4, d_ff=24, num_layers=L, max_len=max_len, **more)
+
+    def words(low, high, shape, pad_id):
+        """Ids without the padding's, every neighbor different."""
+        shape = (shape[0], max(shape[1], 0))
+        ids = draw.integers(low, high - 1, shape)
+        ids = ids + (ids >= pad_id)
+        for t in range(1, shape[1]):
+            same = ids[:, t] == ids[:, t - 1]
+            ids[same, t] = low + (ids[same, t] - low + 1) % (high - low)
+            bad = ids[:, t] == pad_id
+            ids[bad, t] = low + (ids[bad, t] - low + 1) % (high - low)
+        return ids
+
+    def other(ids, at, high, pad_id):
+        """ids with the words at the places `at` (one for each sentence) replaced."""
+        new = ids.clone()
+        for row, place in zip(new, at, strict=True):
+            choices = [i for i in range(high) if i != pad_id and i not in row.tolist()]
+            row[place] = draw.choice(choices)
+        return new
+
+    def exchanged(ids, one, two):
+        new = ids.clone()
+        if ids.shape[1] > 1:
+            new[:, one], new[:, two] = ids[:, two], ids[:, one]
+        return new
+
+    def case(L, looks, lengths=(5, 5, 5), T_t=4, layers=False, part=VALUES, note="", **more):
+        settings = init(L, **more)
+        pad, B, T_s = more.get("pad_id", 0), len(lengths), max(lengths)
+        src, tgt = words(0, 14, (B, T_s), pad), words(0, 11, (B, T_t), pad)
+        for row, length in zip(src, lengths, strict=True):
+            row[length:] = pad
+        last = [length - 1 for length in lengths]
+        runs = {
+            "as it is": (src, tgt),
+            "another first source word": (other(src, [0] * B, 14, pad), tgt),
+            "another last source word": (other(src, last, 14, pad), tgt),
+            "source words exchanged": (exchanged(src, 0, 1), tgt),
+            "target words exchanged": (src, exchanged(tgt, 0, 1)),
+            "another last target word": (src, other(tgt, [-1] * B, 11, pad)),
+            "other later target words": (src, torch.cat([tgt[:, :1], words(0, 11, (B, T_t - 1), pad)], dim=1)),
+            "other words from the third on": (src, torch.cat([tgt[:, :2], words(0, 11, (B, T_t - 2), pad)], dim=1)),
+            "another first target word": (src, other(tgt, [0] * B, 11, pad)),
+        }
+        for b, length in enumerate(lengths):
+            runs[f"alone {b}"] = (src[b : b + 1, :length].clone(), tgt[b : b + 1].clone())
+        kept = {name: run for name, run in runs.items() if name == "as it is" or name.startswith(looks)}
+        arguments = (settings, draw.integer(0, 10**6), kept, layers)
+        return Case(arguments, via="random_transformers", view="transformer_behavior", part=part, note=note)
+
+    return [
+        case(2, ("another first source", "another last source", "another first target"), note="three sentences"),
+        case(2, ("alone",), lengths=(6, 3, 4), part=PADDING),
+        case(2, ("alone", "another last source"), lengths=(6, 3, 4), pad_id=3, part=PAD_ID),
+        case(1, ("source words", "target words"), part=ORDER),
+        case(2, ("source words",), lengths=(6, 4), part=ORDER),
+        case(2, ("another last target", "other later"), part=CAUSAL),
+        case(1, ("another last target", "other later", "other words"), T_t=5, part=CAUSAL),
+        case(1, (), layers=True, part=LAYERS),
+        case(3, ("another first source",), layers=True, part=LAYERS),
+        case(1, ("another last source",), lengths=(9, 9), T_t=9, part="as many words as max_len"),
+        case(1, ("alone",), lengths=(4,), T_t=1, part="one sentence, one target word"),
+    ]
+
+
+transformer = Exercise(
+    "Transformer",
+    cases_Transformer,
+    forbidden=FORBIDDEN,
+    instead=INSTEAD,
+    time_limit=10.0,
+    mistakes=[
+        Mistake(
+            "no_target_positions",
+            "the decoder does not know where its words stand",
+            "The source has its positions inside the encoder. Who gives the target its own?",
+            " + self.positions(torch.arange(T, device=tgt.device)) -> ",
+        ),
+        Mistake(
+            "no_source_positions",
+            "the encoder does not know where its words stand",
+            "Exchange two words of the source: nothing moves. What was left out before the first block?",
+            "return self.encoder(src, real) -> "
+            "x = self.encoder.tokens(src); [x := block(x, real) for block in self.encoder.blocks]; return x",
+        ),
+        Mistake(
+            "not_causal",
+            "target words see later ones",
+            "During training the whole target stands there. What keeps place t from reading place t + 1?",
+            "block(y, memory, causal, real) -> block(y, memory, None, real)",
+        ),
+        Mistake(
+            "one_word_ahead",
+            "each target word sees the next one as well",
+            "Print the mask for three words. How many may the first one see?",
+            "causal_mask(T).to -> causal_mask(T, T + 1)[:, :-1].to",
+        ),
+        Mistake(
+            "causal_upside_down",
+            "target words see the later ones and not the earlier",
+            "Print the mask for three words. Row 0 is the first word: whom may it see?",
+            "causal_mask(T).to -> causal_mask(T).T.to",
+        ),
+        Mistake(
+            "encoder_sees_padding",
+            "the encoder looks at padding",
+            "The memory of a short sentence changes with the padding behind it. Which call needs a mask?",
+            "self.encoder(src, real) -> self.encoder(src)",
+        ),
+        Mistake(
+            "cross_attention_sees_padding",
+            "cross-attention looks at padding",
+            "The memory is right, and still the padding is heard. Who else looks at the source's places?",
+            "block(y, memory, causal, real) -> block(y, memory, causal)",
+        ),
+        Mistake(
+            "pad_id_is_0",
+            "padding is taken to be id 0",
+            "The constructor says which id is padding. It need not be the default.",
+            "self.pad_id = pad_id -> self.pad_id = 0",
+        ),
+        Mistake(
+            "source_not_used",
+            "the target never hears the source",
+            "Change a word of the source: the logits stay. What do the decoder's blocks read besides the target?",
+            "block(y, memory, causal, real) -> block(y, y, causal, causal)",
+        ),
+        Mistake(
+            "encoder_not_used",
+            "the memory is the embeddings of the source, without any block",
+            "Some of your parameters have no say. What should happen between the words and the memory?",
+            "return self.encoder(src, real) -> "
+            "return self.encoder.tokens(src) + self.encoder.positions.weight[: src.shape[1]]",
+        ),
+        Mistake(
+            "decoder_layers_fixed",
+            "the decoder does not get a block of its own for each layer",
+            "num_layers counts blocks on both sides, each with weights of its own. Count yours for two and for three.",
+            "nn.ModuleList(DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers)) -> "
+            "nn.ModuleList([DecoderBlock(d_model, num_heads, d_ff)] * num_layers)",
+        ),
+        Mistake(
+            "encoder_layers_fixed",
+            "the encoder has one block, whatever num_layers says",
+            "num_layers counts blocks on both sides. Count yours for two and for three.",
+            "d_ff, num_layers, max_len) -> d_ff, 1, max_len)",
+        ),
+        Mistake(
+            "one_head",
+            "the decoder's blocks have one head",
+            "num_heads has to reach the blocks on both sides.",
+            "DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, 1, d_ff)",
+        ),
+        Mistake(
+            "probabilities",
+            "probabilities instead of logits",
+            "The loss, the temperature and the filters of this lesson all want the numbers before softmax.",
+            "return self.unembed(y) -> return self.unembed(y).softmax(-1)",
+        ),
+    ],
+)
+
+# ---------------------------------------------------------------- greedy_decode
+
+
+def greedy_path(table, bos_id, eos_id, max_len):
+    """The likeliest next word, again and again; used here to choose tables, not to judge."""
+    step, path = step_from_table(table), [bos_id]
+    while len(path) <= max_len and path[1:].count(eos_id) == 0:
+        path.append(int(step(torch.tensor([path])).argmax()))
+    return path
+
+
+def table_with_length(draw, V, bos_id, eos_id, max_len, low, high, rows=97):
+    """A table whose greedy path has from low to high words after bos, its last one eos."""
+    for _ in range(10_000):
+        table = draw.normal(rows, V, scale=2.0)
+        path = greedy_path(table, bos_id, eos_id, max_len)
+        if path[-1] == eos_id and low <= len(path) - 1 <= high and len(set(path)) > 2:
+            return table
+    raise ValueError("no table with a path of that length")
+
+
+def never(table, word):
+    table = table.clone()
+    table[:, word] = -30.0
+    return table
+
+
+def always(table, word):
+    table = table.clone()
+    table[:, word] = 30.0
+    return table
+
+
+def cases_greedy_decode(draw):
+    def case(table, *rest, **options):
+        return Case((Fixture("step_from_table", (table,)), *rest), **options)
+
+    return [
+        case(table_with_length(draw, 7, 1, 2, 9, 3, 6), 1, 2, 9, note="eos comes after a few words"),
+        case(table_with_length(draw, 6, 0, 5, 8, 3, 6), 0, 5, 8, note="eos comes after a few words"),
+        case(table_with_length(draw, 6, 4, 0, 8, 3, 6), 4, 0, 8, part="eos of 0"),
+        case(table_with_length(draw, 6, 1, 2, 5, 5, 5), 1, 2, 5, part="eos as the last word allowed"),
+        case(never(draw.normal(97, 8, scale=2.0), 2), 1, 2, 6, part="eos never comes"),
+        case(never(draw.normal(97, 8, scale=2.0), 2), 1, 2, 1, part="max_len = 1"),
+        case(always(draw.normal(97, 5), 3), 0, 3, 7, part="eos at once"),
+        case(draw.normal(97, 9, dtype=torch.float64), 1, 2, 6, part="float64 logits"),
+        case(never(-50 - draw.uniform(97, 6), 2) - 60, 1, 2, 4, part="logits far below zero"),
+    ]
+
+
+greedy_decode = Exercise(
+    "greedy_decode",
+    cases_greedy_decode,
+    mistakes=[
+        Mistake(
+            "without_bos",
+            "bos is missing at the front",
+            "The list that comes back is the whole prefix, as the decoder has read it.",
+            "return ids -> return ids[1:]",
+        ),
+        Mistake(
+            "eos_dropped",
+            "eos is missing at the end",
+            "Whoever reads the list must be able to see that the sentence is finished.",
+            "if ids[-1] == eos_id: -> if ids[-1] == eos_id and [ids.pop()]:",
+        ),
+        Mistake(
+            "runs_past_eos",
+            "it goes on after eos",
+            "After eos the sentence is over, even if there is room.",
+            "if ids[-1] == eos_id: -> if False:",
+        ),
+        Mistake(
+            "one_word_short",
+            "one word too few at max_len",
+            "max_len counts the words after bos.",
+            "range(max_len) -> range(max_len - 1)",
+        ),
+        Mistake(
+            "one_word_long",
+            "one word too many at max_len",
+            "max_len counts the words after bos. How often is step called at most?",
+            "range(max_len) -> range(max_len + 1)",
+        ),
+        Mistake(
+            "last_word_only",
+            "step gets the last word only",
+            "The decoder needs all that was said so far, not only the last word.",
+            "torch.tensor([ids]) -> torch.tensor([ids[-1:]])",
+        ),
+        Mistake(
+            "bos_forgotten_by_step",
+            "step always gets bos alone",
+            "What was said has to be read again before the next word is chosen.",
+            "torch.tensor([ids]) -> torch.tensor([ids[:1]])",
+        ),
+        Mistake(
+            "least_likely", "the least likely word is taken", "A large logit is a likely word.", "argmax() -> argmin()"
+        ),
+        Mistake(
+            "largest_size",
+            "the logit that is largest in size, whatever its sign",
+            "A logit of −60 is very unlikely. Does its sign survive what you do?",
+            "logits.argmax() -> logits.abs().argmax()",
+        ),
+        Mistake(
+            "tensors_in_the_list",
+            "the list holds tensors instead of whole numbers",
+            "A 0-dim tensor prints like a number and is none. Which method makes one of it?",
+            ".argmax().item() -> .argmax()",
+        ),
+        Mistake(
+            "eos_forced",
+            "eos was put at the end although it never came",
+            "If the sentence did not finish, the list says so by its last word.",
+            "return ids -> return ids if eos_id in ids[1:] else [*ids, eos_id]",
+        ),
+    ],
+)
+
+# ---------------------------------------------------------------- beam_search
+
+COVERING = "a beam that covers everything"
+PENALTY = "length_penalty"
+
+
+def cases_beam_search(draw):
+    def case(table, *rest, **options):
+        return Case((Fixture("step_from_table", (table,)), *rest), **options)
+
+    def table(V, scale=2.0):
+        return draw.normal(97, V, scale=scale)
+
+    return [
+        case(table_with_length(draw, 6, 1, 2, 8, 3, 6), 1, 2, 8, 1, note="a beam of 1"),
+        case(never(table(6), 2), 1, 2, 5, 1, note="a beam of 1 that never meets eos"),
+        case(table(3), 0, 2, 4, 200, note="a beam of 200"),
+        case(table(4), 1, 0, 3, 200, part=COVERING),
+        case(table(4, 1.0), 3, 1, 4, 900, part=COVERING),
+        case(table(3) + torch.tensor([0.0, 0.0, -6.0]), 0, 2, 3, 100, part="finished, though unlikely"),
+        case(table(3), 0, 2, 4, 200, 1.0, part=PENALTY),
+        case(table(4, 1.0), 1, 0, 4, 900, 0.6, part=PENALTY),
+        case(table(3) + torch.tensor([0.0, 0.0, -4.0]), 1, 2, 4, 200, 2.0, part=PENALTY),
+        case(table_with_length(draw, 6, 1, 2, 8, 3, 6), 1, 2, 8, 1, 0.7, part=PENALTY),
+        case(always(table(5), 3), 0, 3, 6, 1, part="eos at once"),
+        Case(
+            (Fixture("step_from_table", (table(3),)),),
+            {"bos_id": 0, "eos_id": 1, "max_len": 3, "beam_size": 100, "length_penalty": 0.5},
+            part="arguments by name",
+        ),
+    ]
+
+
+beam_search = Exercise(
+    "beam_search",
+    cases_beam_search,
+    mistakes=[
+        Mistake(
+            "no_penalty",
+            "length_penalty is not used",
+            "Each word costs. What does the penalty divide by, so that long sentences can win?",
+            "** length_penalty -> ** 0.0",
+        ),
+        Mistake(
+            "bos_counted",
+            "bos counts as a word",
+            "The length counts the words after bos: bos was given.",
+            "(len(ids) - 1) -> len(ids)",
+        ),
+        Mistake(
+            "multiplied_by_length",
+            "the penalty multiplies",
+            "Log-probabilities are negative. Multiply by the length, and a long sentence gets worse still.",
+            "log_p / (len(ids) - 1) -> log_p * (len(ids) - 1)",
+        ),
+        Mistake(
+            "logits_added",
+            "logits were added instead of log-probabilities",
+            "A logit means something only beside the others of its row. What turns a row into log-probabilities?",
+            "torch.log_softmax(step(torch.tensor([ids]))[0], dim=-1) -> step(torch.tensor([ids]))[0]",
+        ),
+        Mistake(
+            "probabilities_added",
+            "probabilities were added",
+            "Probabilities of words in a row are multiplied. What is added instead?",
+            "torch.log_softmax -> torch.softmax",
+        ),
+        Mistake(
+            "finished_forgotten",
+            "finished sentences are thrown away",
+            "A sentence that has met eos leaves the beam. Where does it wait for the end?",
+            "max(finished or beam -> max(beam or finished",
+        ),
+        Mistake(
+            "unfinished_compete",
+            "unfinished sentences compete with finished ones",
+            "A sentence that was cut off is no answer as long as there is a finished one.",
+            "finished or beam -> finished + beam",
+        ),
+        Mistake(
+            "first_finished_wins",
+            "it stops as soon as one sentence is finished",
+            "A longer sentence may still be likelier, or win by the penalty.",
+            "beam = [item for -> beam = [] if finished else [item for",
+        ),
+        Mistake(
+            "score_not_normalized",
+            "the score that is returned lacks the penalty",
+            "The number beside the sentence is the one that it won with.",
+            "score(winner) -> winner[1]",
+        ),
+        Mistake(
+            "without_bos",
+            "bos is missing at the front",
+            "The list that comes back is the whole prefix, as the decoder has read it.",
+            "return winner[0] -> return winner[0][1:]",
+        ),
+    ],
+)
+
+# ---------------------------------------------------------------- filter_logits
+
+BOTH = "top_k and top_p together"
+TOP_P = "top_p"
+
+
+def between(draw, logits, k=None):
+    """A top_p that lies well between the sums of the largest probabilities of every row, of the k best if k is given."""
+    ordered = logits.double().reshape(-1, logits.shape[-1]).sort(dim=-1, descending=True).values
+    sums = torch.softmax(ordered[:, :k], dim=-1).cumsum(-1).flatten().tolist()
+    margin = lambda p: min(abs(p - s) for s in sums)  # noqa: E731
+    return max((round(draw.python.uniform(0.3, 0.9), 4) for _ in range(40)), key=margin)
+
+
+def cases_filter_logits(draw):
+    def rows(*shape, dtype=torch.float32, scale=1.5):
+        """Logits no two of which lie close together in a row."""
+        V = shape[-1]
+        steps = torch.stack([draw.permutation(V) for _ in range(max(1, torch.Size(shape[:-1]).numel()))])
+        return (steps.reshape(shape) * (2 * scale / V) + draw.uniform(*shape, high=scale / V)).to(dtype) - 2
+
+    def case(logits, k=None, p=None, via=None, **options):
+        named = {"top_k": k} if k is not None else {}
+        if p:
+            named["top_p"] = between(draw, logits, k)
+        return Case((logits,), named, via=via, **options)
+
+    one, two, three = rows(9), rows(9), rows(9)
+    f64 = torch.float64
+    peaked = rows(7)
+    peaked[draw.integer(0, 7)] = 9.0
+    return [
+        case(one, k=4, note="top_k = 4"),
+        case(two, p=True, note="top_p alone"),
+        Case((three,), note="no filter"),
+        case(rows(3, 8), p=True, part=TOP_P),
+        case(rows(8, scale=0.2), p=True, part=TOP_P),
+        Case((peaked,), {"top_p": 0.5}, part="one word that has more than top_p"),
+        case(rows(10), k=6, p=True, part=BOTH),
+        case(rows(10), k=2, p=True, part=BOTH),
+        case(rows(3, 9), k=5, p=True, part=BOTH),
+        case(rows(4, 8), k=3, part=LEADING),
+        case(rows(2, 3, 7), k=4, part=LEADING),
+        case(rows(2, 3, 7), p=True, part=LEADING),
+        case(rows(1, 6), k=2, part=LEADING),
+        case(rows(1, 1, 6), p=True, part=LEADING),
+        case(rows(8), k=1, part="top_k = 1"),
+        case(rows(8), k=8, part="top_k = V"),
+        case(rows(9, dtype=f64), k=4, part=DTYPE),
+        case(rows(9, dtype=f64), k=6, p=True, part=DTYPE),
+        case(rows(2, 9, dtype=f64), k=6, p=True, via="kept_logits", part=GRADIENT, gradient=True),
+    ]
+
+
+def top_p_first(logits, top_k=None, top_p=None):
+    infinity = float("inf")
+    if top_p is not None:
+        ordered, order = logits.sort(dim=-1, descending=True)
+        p = torch.softmax(ordered, dim=-1)
+        cut = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, p.cumsum(dim=-1) - p >= top_p)
+        logits = logits.masked_fill(cut, -infinity)
+    if top_k is not None:
+        logits = logits.masked_fill(logits < logits.topk(top_k, dim=-1).values[..., -1:], -infinity)
+    return logits
+
+
+filter_logits = Exercise(
+    "filter_logits",
+    cases_filter_logits,
+    axes=("row", "word"),
+    mistakes=[
+        Mistake(
+            "top_p_first",
+            "top_p comes before top_k",
+            "The mass is counted among those that top_k has left, and they share the whole 1 among them.",
+            top_p_first,
+        ),
+        Mistake(
+            "crossing_dropped",
+            "the word that crosses top_p was cut",
+            "Take words until the mass is reached: the one that reaches it is among them. Look at what came before it.",
+            "above >= top_p -> above + p >= top_p",
+        ),
+        Mistake(
+            "one_word_too_many",
+            "one word too many is kept under top_p",
+            "The mass before a word does not hold the word itself. Does yours leave out one more?",
+            "p.cumsum(dim=-1) - p  -> p.cumsum(dim=-1) - p - p.roll(1, dims=-1)  ",
+        ),
+        Mistake(
+            "least_likely_kept",
+            "the mass is counted from the least likely word",
+            "Which end of the sorted row is kept?",
+            "descending=True -> descending=False",
+        ),
+        Mistake(
+            "not_sorted",
+            "the mass is counted in the order of the vocabulary",
+            "Likely words come first, wherever they stand in the vocabulary.",
+            "logits.sort(dim=-1, descending=True) -> logits, torch.arange(logits.shape[-1]).expand(logits.shape)",
+        ),
+        Mistake(
+            "not_put_back",
+            "what was cut in the sorted row was not carried back to the words",
+            "Sorting gives you the places as well. Each verdict belongs to the word that stood there.",
+            "torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, above >= top_p) -> above >= top_p",
+        ),
+        Mistake(
+            "sorted_rows_returned",
+            "the row came back sorted",
+            "The logit of word 3 has to stand at place 3.",
+            "logits = logits.masked_fill(cut, -> logits = ordered.masked_fill(above >= top_p,",
+        ),
+        Mistake(
+            "filled_with_zero",
+            "what is cut became 0",
+            "A logit of 0 is as good as any. Which logit has probability 0?",
+            ('logits < last, float("-inf") -> logits < last, 0.0', '(cut, float("-inf")) -> (cut, 0.0)'),
+        ),
+        Mistake(
+            "filled_with_a_low_number",
+            "what is cut became a large negative number",
+            "Almost zero is not zero: the contract says minus infinity.",
+            ('logits < last, float("-inf") -> logits < last, -1e9', '(cut, float("-inf")) -> (cut, -1e9)'),
+        ),
+        Mistake(
+            "last_of_the_k_dropped",
+            "one word fewer than top_k",
+            "The k-th largest is one of the k.",
+            "logits < last -> logits <= last",
+        ),
+        Mistake(
+            "largest_cut",
+            "the largest were cut",
+            "Which side of the k-th largest is kept?",
+            "logits < last -> logits > last",
+        ),
+        Mistake(
+            "top_k_over_all_rows",
+            "top_k was taken over all rows together",
+            "Each row is a choice of its own: k words for each.",
+            "logits.topk(top_k, dim=-1).values[..., -1:] -> logits.flatten().topk(top_k).values[-1]",
+        ),
+        Mistake(
+            "probabilities_returned",
+            "probabilities instead of logits",
+            "What is kept stays as it was. Softmax is for whoever samples.",
+            "return logits -> return torch.softmax(logits, dim=-1)",
+        ),
+    ],
+)
+
+# ---------------------------------------------------------------- attend_with_cache
+
+ONE_BY_ONE = "one token at a time"
+SEVERAL = "several tokens at a time"
+KEPT = "the cache stays as it was"
+
+
+def cases_attend_with_cache(draw):
+    def qkv(T, B=2, H=3, d=4, dtype=torch.float32):
+        return tuple(draw.normal(B, H, T, d, dtype=dtype) for _ in range(3))
+
+    def case(pieces, B=2, H=3, dtype=torch.float32, again=False, **options):
+        named = {"again": True} if again else {}
+        return Case((*qkv(sum(pieces), B, H, dtype=dtype), list(pieces)), named, via="in_pieces", **options)
+
+    f64 = torch.float64
+    return [
+        case([4, 1, 3], note="4 tokens, then 1, then 3"),
+        case([5], part="no cache yet"),
+        case([1, 1, 1, 1, 1], part=ONE_BY_ONE),
+        case([3, 4], part=SEVERAL),
+        case([1, 5, 2], part=SEVERAL),
+        case([4, 3], again=True, part=KEPT),
+        case([2, 1, 1], again=True, part=KEPT),
+        case([3, 1], B=1, H=1, part="one sentence, one head"),
+        case([4, 1, 3], dtype=f64, part=DTYPE),
+        case([4, 1, 3], dtype=f64, part=GRADIENT, gradient=True),
+        case([1, 1, 2], dtype=f64, part="gradient reaches earlier keys", gradient=True),
+    ]
+
+
+def cache_grows_in_place(q, k, v, cache):
+    keys, values = cache if cache is not None else ([], [])
+    keys.append(k)
+    values.append(v)
+    K, V = torch.cat(keys, dim=-2), torch.cat(values, dim=-2)
+    mask = torch.ones(q.shape[-2], K.shape[-2], dtype=torch.bool).tril(K.shape[-2] - q.shape[-2])
+    scores = (q @ K.mT / q.shape[-1] ** 0.5).masked_fill(~mask, float("-inf"))
+    return torch.softmax(scores, dim=-1) @ V, (keys, values)
+
+
+attend_with_cache = Exercise(
+    "attend_with_cache",
+    cases_attend_with_cache,
+    axes=("new token", "channel"),
+    mistakes=[
+        Mistake(
+            "new_tokens_see_one_another",
+            "new tokens see later ones of the same call",
+            "Two tokens may come at once. May the first of them see the second?",
+            "attention(q, k, v, mask) -> attention(q, k, v)",
+        ),
+        Mistake(
+            "mask_from_the_start",
+            "the mask is aligned at the first key",
+            "Token 5 is the first *new* one and has five keys behind it. How many does row 0 of your mask show?",
+            "causal_mask(q.shape[-2], k.shape[-2]).to(q.device) -> torch.ones(q.shape[-2], k.shape[-2]).tril().bool()",
+        ),
+        Mistake(
+            "cache_not_read",
+            "earlier tokens are not seen",
+            "The new queries meet the keys of this call only. Where are the earlier ones?",
+            "if cache is not None: -> if False:",
+        ),
+        Mistake(
+            "cache_holds_newest_only",
+            "the cache forgets what it held before",
+            "The second call is right, the third is not. What do you hand on?",
+            (
+                "if cache is not None: -> new = (k, v,)\n    if cache is not None:",
+                "return out, (k, v) -> return out, new",
+            ),
+        ),
+        Mistake(
+            "new_keys_first",
+            "new keys and values stand before the old ones",
+            "The mask lets each query see everything up to its own place. In which order must the keys stand?",
+            ("[cache[0], k] -> [k, cache[0]]", "[cache[1], v] -> [v, cache[1]]"),
+        ),
+        Mistake(
+            "values_in_another_order",
+            "keys and values stand in different orders",
+            "Weight j belongs to key j. Is value j its own?",
+            "[cache[1], v] -> [v, cache[1]]",
+        ),
+        Mistake(
+            "cache_detached",
+            "gradient does not reach the tokens of earlier calls",
+            "The numbers are right. What cuts the road back from a later output to an earlier key?",
+            "return out, (k, v) -> return out, (k.detach(), v.detach())",
+        ),
+        Mistake(
+            "cache_grows_in_place",
+            "the cache that came in was changed",
+            "Somebody may want to go on twice from the same place, as beam search does.",
+            cache_grows_in_place,
+        ),
+        Mistake(
+            "last_row_only",
+            "only the last new token has an output",
+            "Each new token gets a row of its own.",
+            "return out, (k, v) -> return out[..., -1:, :], (k, v)",
+        ),
+        Mistake(
+            "blind_to_itself",
+            "new tokens see the earlier ones and not themselves",
+            "The last query sees every key, its own among them.",
+            "causal_mask(q.shape[-2], k.shape[-2]).to(q.device) -> "
+            "causal_mask(q.shape[-2], k.shape[-2]).to(q.device).roll(-1, dims=-1).tril(k.shape[-2] - q.shape[-2] - 1)",
+        ),
+    ],
+)
+
+exercises = [
+    shift_right,
+    decoder_block,
+    fixed_loss,
+    transformer,
+    greedy_decode,
+    beam_search,
+    filter_logits,
+    attend_with_cache,
+]
+
+quizzes = [
+    Quiz(
+        "quiz_1",
+        "c",
+        {
+            "a": "Weights say where the encoder looked, not what it found. And they have the wrong shape: shares of 5 "
+            "words instead of vectors of width 64.",
+            "b": "So it was before attention: one vector for everything, whatever the length. Here each source word "
+            "keeps its own, and the decoder chooses among them.",
+            "c": "The memory (B, T_s, D). Each decoder block makes keys and values of it with weights of its own.",
+            "d": "Close: keys and values are made of the encoder's output, but by each decoder block with its own W_k "
+            "and W_v. The encoder does not know them.",
+        },
+    ),
+    Quiz(
+        "quiz_2",
+        "a",
+        {
+            "a": "In training each place sees the next word, which is its answer. In writing the next word is not "
+            "there, and the model never learned to do without.",
+            "b": "All shapes are the same with and without a mask. That is what makes this bug so quiet.",
+            "c": "It falls faster than it should: the answers stand in the input, one place to the right.",
+        },
+    ),
+    Quiz(
+        "quiz_3",
+        "b",
+        {
+            "a": "A query has the same width as a key.",
+            "b": "Query t gives row t of the output and is never needed again. Key and value t are looked at by all "
+            "words that come after.",
+            "c": "Under a causal mask none of the three changes for words that are already there.",
+        },
+    ),
+]

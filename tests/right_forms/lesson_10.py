@@ -1,0 +1,654 @@
+"""Other right forms of lesson 10's exercises: what competent people write instead of the solution."""
+
+import heapq
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.blocks import Encoder, EncoderBlock, FeedForward, MultiHeadAttention, layer_norm
+
+# ---------------------------------------------------------------- shift_right
+
+
+def shift_by_empty(targets, bos_id):
+    out = torch.empty_like(targets)
+    out[:, 0] = bos_id
+    out[:, 1:] = targets[:, :-1]
+    return out
+
+
+def shift_by_roll(targets, bos_id):
+    out = torch.roll(targets, 1, dims=1)
+    out[:, 0] = bos_id
+    return out
+
+
+def shift_by_pad(targets, bos_id):
+    return F.pad(targets, (1, 0), value=bos_id)[:, :-1]
+
+
+def shift_by_lists(targets, bos_id):
+    return torch.tensor([[bos_id, *row[:-1]] for row in targets.tolist()])
+
+
+# ---------------------------------------------------------------- DecoderBlock
+
+
+class _Parts(nn.Module):
+    """The attributes that the contract names."""
+
+    def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu):
+        super().__init__()
+        self.norm_first = norm_first
+        self.activation = activation
+        self.self_attention = MultiHeadAttention(d_model, num_heads)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads)
+        self.feed_forward = FeedForward(d_model, d_ff, activation)
+        self.norm1 = nn.LayerNorm(d_model)
+        self.norm2 = nn.LayerNorm(d_model)
+        self.norm3 = nn.LayerNorm(d_model)
+
+
+class BlockOfLambdas(_Parts):
+    def forward(self, y, memory, self_mask=None, memory_mask=None):
+        kept = []
+
+        def cross(x):
+            out, weights = self.cross_attention(x, memory, memory, memory_mask)
+            kept.append(weights)
+            return out
+
+        y = self.add(y, self.norm1, lambda x: self.self_attention(x, x, x, self_mask)[0])
+        y = self.add(y, self.norm2, cross)
+        return self.add(y, self.norm3, self.feed_forward), kept[0]
+
+    def add(self, x, norm, sublayer):
+        return x + sublayer(norm(x)) if self.norm_first else norm(x + sublayer(x))
+
+
+class BlockOfIdentities(_Parts):
+    """One road for both orders: a norm that is not wanted is the identity."""
+
+    def forward(self, y, memory, self_mask=None, memory_mask=None):
+        before = [self.norm1, self.norm2, self.norm3] if self.norm_first else [nn.Identity()] * 3
+        after = [nn.Identity()] * 3 if self.norm_first else [self.norm1, self.norm2, self.norm3]
+        y = after[0](y + self.self_attention(before[0](y), mask=self_mask)[0])
+        out, weights = self.cross_attention(before[1](y), key=memory, value=memory, mask=memory_mask)
+        y = after[1](y + out)
+        return after[2](y + self.feed_forward(before[2](y))), weights
+
+
+class BlockOfTwoMethods(_Parts):
+    def forward(self, y, memory, self_mask=None, memory_mask=None):
+        return (self.pre if self.norm_first else self.post)(y, memory, self_mask, memory_mask)
+
+    def post(self, y, memory, self_mask, memory_mask):
+        attended, _ = self.self_attention(y, mask=self_mask)
+        y = self.norm1(attended + y)
+        attended, weights = self.cross_attention(y, memory, mask=memory_mask)
+        y = self.norm2(attended + y)
+        return self.norm3(self.feed_forward(y) + y), weights
+
+    def pre(self, y, memory, self_mask, memory_mask):
+        attended, _ = self.self_attention(self.norm1(y), mask=self_mask)
+        y = y + attended
+        attended, weights = self.cross_attention(self.norm2(y), memory, mask=memory_mask)
+        y = y + attended
+        return y + self.feed_forward(self.norm3(y)), weights
+
+
+class BlockOnAnEncoderBlock(EncoderBlock):
+    """The encoder's block with a third sublayer."""
+
+    def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu):
+        super().__init__(d_model, num_heads, d_ff, norm_first, activation)
+        del self.attention
+        self.self_attention = MultiHeadAttention(d_model, num_heads)
+        self.cross_attention = MultiHeadAttention(d_model, num_heads)
+        self.norm3 = nn.LayerNorm(d_model)
+        self.first = norm_first
+
+    def forward(self, y, memory, self_mask=None, memory_mask=None):
+        y = y + self.self_attention(self.norm1(y) if self.first else y, mask=self_mask)[0]
+        y = y if self.first else self.norm1(y)
+        out, weights = self.cross_attention(self.norm2(y) if self.first else y, memory, mask=memory_mask)
+        y = y + out if self.first else self.norm2(y + out)
+        out = self.feed_forward(self.norm3(y) if self.first else y)
+        return (y + out if self.first else self.norm3(y + out)), weights
+
+
+class BlockWithFunctionalNorms(_Parts):
+    def forward(self, y, memory, self_mask=None, memory_mask=None):
+        def norm(x, n):
+            return layer_norm(x, n.weight, n.bias, n.eps)
+
+        pre, post = (norm, lambda x, n: x) if self.norm_first else (lambda x, n: x, norm)
+        y = post(y + self.self_attention(pre(y, self.norm1), mask=self_mask)[0], self.norm1)
+        out, weights = self.cross_attention(pre(y, self.norm2), memory, mask=memory_mask)
+        y = post(y + out, self.norm2)
+        return post(y + self.feed_forward(pre(y, self.norm3)), self.norm3), weights
+
+
+class BlockWithFullMasks(_Parts):
+    """Masks are always there, all True where none was given."""
+
+    def forward(self, y, memory, self_mask=None, memory_mask=None):
+        B, T_t, T_s = y.shape[0], y.shape[1], memory.shape[1]
+        self_mask = torch.ones(T_t, T_t, dtype=torch.bool) if self_mask is None else self_mask
+        memory_mask = torch.ones(B, 1, 1, T_s, dtype=torch.bool) if memory_mask is None else memory_mask
+        steps = (
+            (self.norm1, lambda x: self.self_attention(x, mask=self_mask)),
+            (self.norm2, lambda x: self.cross_attention(x, memory, mask=memory_mask)),
+            (self.norm3, lambda x: (self.feed_forward(x), None)),
+        )
+        weights = []
+        for norm, sublayer in steps:
+            out, seen = sublayer(norm(y) if self.norm_first else y)
+            weights.append(seen)
+            y = y + out if self.norm_first else norm(y + out)
+        return y, weights[1]
+
+
+class _MyFeedForward(nn.Module):
+    def __init__(self, d_model, d_ff, activation):
+        super().__init__()
+        self.up, self.down, self.act = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model), activation
+
+    def forward(self, x):
+        return self.down(self.act(self.up(x)))
+
+
+class _MyAttention(nn.Module):
+    def __init__(self, d_model, num_heads):
+        super().__init__()
+        self.num_heads, self.d_k = num_heads, d_model // num_heads
+        self.W_q, self.W_k = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+        self.W_v, self.W_o = nn.Linear(d_model, d_model), nn.Linear(d_model, d_model)
+
+    def forward(self, x, source, mask):
+        q, k, v = (
+            layer(z).unflatten(-1, (self.num_heads, self.d_k)).transpose(1, 2)
+            for layer, z in ((self.W_q, x), (self.W_k, source), (self.W_v, source))
+        )
+        scores = torch.einsum("bhqd,bhkd->bhqk", q, k) / math.sqrt(self.d_k)
+        if mask is not None:
+            scores = scores.masked_fill(mask.logical_not(), -math.inf)
+        weights = scores.softmax(dim=-1)
+        return self.W_o(torch.einsum("bhqk,bhkd->bqhd", weights, v).flatten(2)), weights
+
+
+class BlockFromScratch(nn.Module):
+    """Nothing of lessons 8 and 9."""
+
+    def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu):
+        super().__init__()
+        self.pre = norm_first
+        self.self_attention, self.cross_attention = _MyAttention(d_model, num_heads), _MyAttention(d_model, num_heads)
+        self.feed_forward = _MyFeedForward(d_model, d_ff, activation)
+        self.norm1, self.norm2, self.norm3 = nn.LayerNorm(d_model), nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+
+    def forward(self, y, memory, self_mask=None, memory_mask=None):
+        x = self.norm1(y) if self.pre else y
+        y = y + self.self_attention(x, x, self_mask)[0]
+        y = y if self.pre else self.norm1(y)
+        out, weights = self.cross_attention(self.norm2(y) if self.pre else y, memory, memory_mask)
+        y = y + out
+        y = y if self.pre else self.norm2(y)
+        y = y + self.feed_forward(self.norm3(y) if self.pre else y)
+        return (y if self.pre else self.norm3(y)), weights
+
+
+class BlockWithKeywords(_Parts):
+    def forward(self, y, memory, self_mask=None, memory_mask=None):
+        residual = y
+        x = self.norm1(residual) if self.norm_first else residual
+        x, _ = self.self_attention(query=x, key=x, value=x, mask=self_mask)
+        residual = residual + x
+        if not self.norm_first:
+            residual = self.norm1(residual)
+        x = self.norm2(residual) if self.norm_first else residual
+        x, cross = self.cross_attention(query=x, key=memory, mask=memory_mask)
+        residual = residual + x
+        if not self.norm_first:
+            residual = self.norm2(residual)
+        x = self.feed_forward.down(
+            self.activation(self.feed_forward.up(self.norm3(residual) if self.norm_first else residual))
+        )
+        return (residual + x if self.norm_first else self.norm3(residual + x)), cross
+
+
+# ---------------------------------------------------------------- fixed_loss
+
+
+def loss_by_torch(model, src, tgt, pad_id):
+    logits = model(src, tgt[:, :-1])
+    return F.cross_entropy(logits.transpose(1, 2), tgt[:, 1:], ignore_index=pad_id)
+
+
+def loss_flat(model, src, tgt, pad_id):
+    logits = model(src, tgt[:, :-1])
+    return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), tgt[:, 1:].reshape(-1), ignore_index=pad_id)
+
+
+def loss_of_all_but_the_last_row(model, src, tgt, pad_id):
+    logits = model(src, tgt)[:, :-1]  # the last place is asked nothing
+    return F.cross_entropy(logits.transpose(1, 2), tgt[:, 1:], ignore_index=pad_id)
+
+
+def loss_by_shift_right(model, src, tgt, pad_id):
+    targets = tgt[:, 1:]
+    reads = torch.cat([tgt[:, :1], targets[:, :-1]], dim=1)
+    log_p = torch.log_softmax(model(src, reads), dim=-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+    kept = targets != pad_id
+    return -(log_p * kept).sum() / kept.sum()
+
+
+def loss_by_kept_words(model, src, tgt, pad_id):
+    logits, targets = model(src, tgt[:, :-1]), tgt[:, 1:]
+    kept = targets != pad_id
+    return F.cross_entropy(logits[kept], targets[kept])
+
+
+# ---------------------------------------------------------------- Transformer
+
+
+def _real(ids, pad_id):
+    return ids.ne(pad_id)[:, None, None, :]
+
+
+class _Base(nn.Module):
+    """The three methods; subclasses make their parts."""
+
+    block = BlockOfTwoMethods
+
+    def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
+        super().__init__()
+        self.pad = pad_id
+        self.enc = Encoder(src_vocab, d_model, num_heads, d_ff, num_layers, max_len)
+        self.emb, self.pos = nn.Embedding(tgt_vocab, d_model), nn.Embedding(max_len, d_model)
+        self.dec = nn.ModuleList([self.block(d_model, num_heads, d_ff) for _ in range(num_layers)])
+        self.head = nn.Linear(d_model, tgt_vocab)
+
+    def encode(self, src):
+        return self.enc(src, mask=_real(src, self.pad))
+
+    def target_mask(self, tgt):
+        return torch.ones(tgt.shape[1], tgt.shape[1], dtype=torch.bool).tril()
+
+    def decode(self, tgt, memory, src):
+        y = self.emb(tgt) + self.pos.weight[: tgt.shape[1]]
+        for block in self.dec:
+            y = block(y, memory, self_mask=self.target_mask(tgt), memory_mask=_real(src, self.pad))[0]
+        return self.head(y)
+
+    def forward(self, src, tgt):
+        return self.decode(tgt, self.encode(src), src)
+
+
+class WithTargetPadding(_Base):
+    """Hides padding of the target as well, as the machine does."""
+
+    def target_mask(self, tgt):
+        return super().target_mask(tgt) & _real(tgt, self.pad)
+
+
+class FromScratch(_Base):
+    block = BlockFromScratch
+
+
+class WithSinusoids(_Base):
+    """A fixed table of positions on both sides, words times the root of the width, as in the paper."""
+
+    def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
+        super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
+        angles = torch.arange(max_len)[:, None] / 10000 ** (torch.arange(0, d_model, 2) / d_model)
+        self.register_buffer("table", torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1))
+        del self.pos, self.enc
+        self.src_emb = nn.Embedding(src_vocab, d_model)
+        self.enc_blocks = nn.ModuleList(EncoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers))
+
+    def placed(self, ids, table):
+        return table(ids) * self.table.shape[1] ** 0.5 + self.table[: ids.shape[1]]
+
+    def encode(self, src):
+        x = self.placed(src, self.src_emb)
+        for block in self.enc_blocks:
+            x = block(x, _real(src, self.pad))
+        return x
+
+    def decode(self, tgt, memory, src):
+        y = self.placed(tgt, self.emb)
+        for block in self.dec:
+            y, _ = block(y, memory, self.target_mask(tgt), _real(src, self.pad))
+        return self.head(y)
+
+
+class PreNorm(_Base):
+    """Norm first, and a last norm on both sides, as later models have it."""
+
+    def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
+        super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
+        self.enc = Encoder(src_vocab, d_model, num_heads, d_ff, num_layers, max_len, norm_first=True)
+        self.dec = nn.ModuleList([self.block(d_model, num_heads, d_ff, norm_first=True) for _ in range(num_layers)])
+        self.last, self.last_memory = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+
+    def encode(self, src):
+        return self.last_memory(super().encode(src))
+
+    def decode(self, tgt, memory, src):
+        y = self.emb(tgt) + self.pos(torch.arange(tgt.size(1)))
+        for block in self.dec:
+            y, _ = block(y, memory, self.target_mask(tgt), _real(src, self.pad))
+        return self.head(self.last(y))
+
+
+class WithPaddingIdx(_Base):
+    """Embeddings that know padding, no bias behind the last block."""
+
+    def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
+        super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
+        self.enc.tokens = nn.Embedding(src_vocab, d_model, padding_idx=pad_id)
+        self.emb = nn.Embedding(tgt_vocab, d_model, padding_idx=pad_id)
+        self.head = nn.Linear(d_model, tgt_vocab, bias=False)
+
+
+class WithTiedWeights(_Base):
+    """The last layer is the target embedding turned round (Press and Wolf, 2017)."""
+
+    def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
+        super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
+        self.head.weight = self.emb.weight
+
+
+class WithDropoutAndRawParameters(_Base):
+    def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
+        super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
+        del self.pos
+        self.pos = nn.Parameter(torch.randn(1, max_len, d_model) * 0.02)
+        self.drop = nn.Dropout(0.1)
+
+    def decode(self, tgt, memory, src):
+        y = self.drop(self.emb(tgt) + self.pos[:, : tgt.shape[1]])
+        for block in self.dec:
+            y, _ = block(y, memory, self.target_mask(tgt)[None, None], _real(src, self.pad))
+        return self.head(y)
+
+
+# ---------------------------------------------------------------- greedy_decode
+
+
+def greedy_while(step, bos_id, eos_id, max_len):
+    ids = [bos_id]
+    while len(ids) - 1 < max_len:
+        following = int(step(torch.tensor(ids).unsqueeze(0)).argmax(-1)[0])
+        ids.append(following)
+        if following == eos_id:
+            return ids
+    return ids
+
+
+def greedy_tensor(step, bos_id, eos_id, max_len):
+    prefix = torch.full((1, 1), bos_id)
+    for _ in range(max_len):
+        best = torch.argmax(step(prefix), dim=-1, keepdim=True)
+        prefix = torch.cat([prefix, best], dim=1)
+        if best.item() == eos_id:
+            break
+    return prefix[0].tolist()
+
+
+def greedy_recursive(step, bos_id, eos_id, max_len):
+    def go(ids):
+        if len(ids) > max_len or ids[1:].count(eos_id):
+            return ids
+        return go([*ids, step(torch.tensor([ids]))[0].max(dim=0).indices.item()])
+
+    return go([bos_id])
+
+
+@torch.no_grad()
+def greedy_softmax(step, bos_id, eos_id, max_len):
+    ids = torch.LongTensor([[bos_id]])
+    while ids.shape[1] <= max_len:
+        p = torch.softmax(step(ids), dim=-1)
+        ids = torch.cat((ids, p.topk(1).indices), dim=1)
+        if ids[0, -1] == eos_id:
+            break
+    return [int(i) for i in ids[0]]
+
+
+# ---------------------------------------------------------------- beam_search
+
+
+def beam_by_tensors(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
+    beam, total, done = torch.tensor([[bos_id]]), torch.zeros(1), []
+    for n in range(1, max_len + 1):
+        rows = torch.cat([torch.log_softmax(step(row[None]), dim=-1) for row in beam])  # (beams, V)
+        grown = (total[:, None] + rows).flatten()
+        total, best = grown.topk(min(beam_size, len(grown)))
+        beam = torch.cat([beam[best // rows.shape[1]], (best % rows.shape[1])[:, None]], dim=1)
+        over = beam[:, -1] == eos_id
+        done += [(float(s) / n**length_penalty, row.tolist()) for s, row in zip(total[over], beam[over], strict=True)]
+        beam, total = beam[~over], total[~over]
+        if not len(beam):
+            break
+    if not done:
+        done = [(float(s) / n**length_penalty, row.tolist()) for s, row in zip(total, beam, strict=True)]
+    score, ids = max(done)
+    return ids, score
+
+
+def beam_with_finished_inside(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
+    """Finished sequences stay in the beam and take up room."""
+
+    def score(item):
+        return item[0] / max(len(item[1]) - 1, 1) ** length_penalty
+
+    beam = [(0.0, [bos_id])]
+    for _ in range(max_len):
+        grown = []
+        for total, ids in beam:
+            if len(ids) > 1 and ids[-1] == eos_id:
+                grown.append((total, ids))
+                continue
+            for word, p in enumerate(F.log_softmax(step(torch.tensor([ids])).double(), dim=-1)[0]):
+                grown.append((total + p.item(), [*ids, word]))
+        beam = heapq.nlargest(beam_size, grown, key=score)
+    finished = [item for item in beam if item[1][-1] == eos_id]
+    best = max(finished or beam, key=score)
+    return best[1], score(best)
+
+
+def beam_cut_by_sum(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
+    """The beam is cut by log-probability, the penalty only chooses the winner."""
+    live, over = {(bos_id,): 0.0}, {}
+    for _ in range(max_len):
+        grown = {}
+        for ids, total in live.items():
+            logits = step(torch.tensor([list(ids)]))[0]
+            for word, p in enumerate((logits - logits.logsumexp(0)).tolist()):
+                grown[(*ids, word)] = total + p
+        kept = sorted(grown, key=grown.get, reverse=True)[:beam_size]
+        over |= {ids: grown[ids] for ids in kept if ids[-1] == eos_id}
+        live = {ids: grown[ids] for ids in kept if ids[-1] != eos_id}
+    pool = over or live
+    best = max(pool, key=lambda ids: pool[ids] / (len(ids) - 1) ** length_penalty)
+    return list(best), pool[best] / (len(best) - 1) ** length_penalty
+
+
+def beam_with_early_end(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
+    beam, finished = [([bos_id], 0.0)], []
+    norm = lambda item: item[1] / math.pow(len(item[0]) - 1, length_penalty)  # noqa: E731
+    while beam and len(beam[0][0]) <= max_len:
+        pool = []
+        for ids, total in beam:
+            p = step(torch.LongTensor([ids])).softmax(-1).squeeze(0)
+            pool.extend((ids + [w], total + math.log(p[w])) for w in range(len(p)))
+        pool.sort(key=norm, reverse=True)
+        beam = []
+        for item in pool[:beam_size]:
+            (finished if item[0][-1] == eos_id else beam).append(item)
+    best = max(finished if finished else beam, key=norm)
+    return best[0], float(norm(best))
+
+
+# ---------------------------------------------------------------- filter_logits
+
+
+def filter_by_rows(logits, top_k=None, top_p=None):
+    rows = []
+    for row in logits.reshape(-1, logits.shape[-1]):
+        order = row.argsort(descending=True).tolist()
+        keep = order[: top_k or len(order)]
+        if top_p is not None:
+            p, mass, few = torch.softmax(row[keep], dim=0).tolist(), 0.0, []
+            for i, share in zip(keep, p, strict=True):
+                few.append(i)
+                mass += share
+                if mass >= top_p:
+                    break
+            keep = few
+        mask = torch.zeros(len(order), dtype=torch.bool)
+        mask[keep] = True
+        rows.append(row.masked_fill(~mask, -math.inf))
+    return torch.stack(rows).reshape(logits.shape)
+
+
+def filter_by_rank(logits, top_k=None, top_p=None):
+    rank = logits.argsort(dim=-1, descending=True).argsort(dim=-1)  # (..., V), 0 for the largest
+    if top_k is not None:
+        logits = torch.where(rank < top_k, logits, -torch.inf)
+    if top_p is not None:
+        p = torch.softmax(logits, dim=-1)
+        larger = p.unsqueeze(-2) > p.unsqueeze(-1)  # (..., V, V)
+        above = (p.unsqueeze(-2) * larger).sum(dim=-1)
+        logits = torch.where(above < top_p, logits, -torch.inf)
+    return logits
+
+
+def filter_as_published(logits, top_k=None, top_p=None):
+    """In the manner of the transformers library: shift the verdicts by one, so that the first above stays."""
+    out = logits.clone()
+    if top_k is not None:
+        out[out < torch.topk(out, top_k)[0][..., -1, None]] = float("-inf")
+    if top_p is not None:
+        ordered, order = torch.sort(out, descending=True)
+        remove = F.softmax(ordered, dim=-1).cumsum(dim=-1) > top_p
+        remove[..., 1:] = remove[..., :-1].clone()
+        remove[..., 0] = False
+        out[remove.scatter(-1, order, remove)] = float("-inf")
+    return out
+
+
+def filter_by_threshold(logits, top_k=None, top_p=None):
+    V = logits.shape[-1]
+    kept = logits.sort(dim=-1, descending=True).values  # (..., V)
+    k = top_k if top_k is not None else V
+    count = torch.full(logits.shape[:-1], k)
+    if top_p is not None:
+        mass = torch.softmax(kept[..., :k], dim=-1).cumsum(dim=-1)
+        count = (mass < top_p).sum(dim=-1) + 1
+    smallest = kept.gather(-1, (count - 1).unsqueeze(-1))
+    return logits.masked_fill(logits < smallest, float("-inf"))
+
+
+def filter_ascending(logits, top_k=None, top_p=None):
+    if top_k is not None:
+        few = logits.topk(top_k, dim=-1)
+        logits = torch.full_like(logits, -math.inf).scatter(-1, few.indices, few.values)
+    if top_p is not None:
+        ordered, order = logits.sort(dim=-1)
+        tail = torch.softmax(ordered, dim=-1).cumsum(dim=-1)  # the mass up to here, from the least likely
+        cut = torch.empty_like(tail, dtype=torch.bool).scatter_(-1, order, tail <= 1 - top_p)
+        logits = torch.where(cut, torch.full_like(logits, -math.inf), logits)
+    return logits
+
+
+# ---------------------------------------------------------------- attend_with_cache
+
+
+def _causal(scores, new):
+    T = scores.shape[-1]
+    places = torch.arange(T)
+    return scores.masked_fill(places > places[T - new :, None], -math.inf)
+
+
+def cache_as_dict(q, k, v, cache):
+    cache = {"k": k, "v": v} if cache is None else {n: torch.cat([cache[n], x], 2) for n, x in (("k", k), ("v", v))}
+    scores = _causal(q @ cache["k"].mT / math.sqrt(q.size(-1)), q.size(2))
+    return scores.softmax(-1) @ cache["v"], cache
+
+
+def cache_in_one_tensor(q, k, v, cache):
+    new = torch.stack([k, v])  # (2, B, H, T_new, d)
+    cache = new if cache is None else torch.cat([cache, new], dim=3)
+    K, V = cache
+    T = K.shape[2]
+    mask = torch.ones(T, T, dtype=torch.bool).tril()[T - q.shape[2] :]
+    return F.scaled_dot_product_attention(q, K, V, attn_mask=mask), cache
+
+
+def cache_of_pieces(q, k, v, cache):
+    """The cache is a list of all pieces so far; a new list at each call."""
+    cache = [*(cache or []), (k, v)]
+    K, V = (torch.cat(pieces, dim=-2) for pieces in zip(*cache, strict=True))
+    weights = torch.softmax(_causal(torch.einsum("bhqd,bhkd->bhqk", q, K) * q.shape[-1] ** -0.5, q.shape[-2]), dim=-1)
+    return torch.einsum("bhqk,bhkd->bhqd", weights, V), cache
+
+
+def cache_row_by_row(q, k, v, cache):
+    outs = []
+    for t in range(q.shape[2]):
+        new = (k[:, :, t : t + 1], v[:, :, t : t + 1])
+        cache = new if cache is None else tuple(torch.cat(pair, dim=2) for pair in zip(cache, new, strict=True))
+        scores = (q[:, :, t : t + 1] * cache[0]).sum(-1) / q.shape[-1] ** 0.5  # (B, H, T)
+        outs.append((scores.softmax(-1)[..., None] * cache[1]).sum(2, keepdim=True))
+    return torch.cat(outs, dim=2), cache
+
+
+class _Cache:
+    def __init__(self, k, v):
+        self.k, self.v = k, v
+
+    def grown(self, k, v):
+        return _Cache(torch.cat((self.k, k), 2), torch.cat((self.v, v), 2))
+
+
+def cache_as_object(q, k, v, cache):
+    cache = _Cache(k, v) if cache is None else cache.grown(k, v)
+    old = cache.k.shape[2] - q.shape[2]
+    bias = torch.zeros(q.shape[2], cache.k.shape[2], dtype=q.dtype)
+    bias[:, old:] += torch.full((q.shape[2],) * 2, -math.inf, dtype=q.dtype).triu(1)
+    return torch.softmax(q @ cache.k.mT / q.shape[3] ** 0.5 + bias, dim=3) @ cache.v, cache
+
+
+FORMS = {
+    "shift_right": (shift_by_empty, shift_by_roll, shift_by_pad, shift_by_lists),
+    "DecoderBlock": (
+        BlockOfLambdas,
+        BlockOfIdentities,
+        BlockOfTwoMethods,
+        BlockOnAnEncoderBlock,
+        BlockWithFunctionalNorms,
+        BlockWithFullMasks,
+        BlockFromScratch,
+        BlockWithKeywords,
+    ),
+    "fixed_loss": (loss_by_torch, loss_flat, loss_of_all_but_the_last_row, loss_by_shift_right, loss_by_kept_words),
+    "Transformer": (
+        _Base,
+        WithTargetPadding,
+        FromScratch,
+        WithSinusoids,
+        PreNorm,
+        WithPaddingIdx,
+        WithTiedWeights,
+        WithDropoutAndRawParameters,
+    ),
+    "greedy_decode": (greedy_while, greedy_tensor, greedy_recursive, greedy_softmax),
+    "beam_search": (beam_by_tensors, beam_with_finished_inside, beam_cut_by_sum, beam_with_early_end),
+    "filter_logits": (filter_by_rows, filter_by_rank, filter_as_published, filter_by_threshold, filter_ascending),
+    "attend_with_cache": (cache_as_dict, cache_in_one_tensor, cache_of_pieces, cache_row_by_row, cache_as_object),
+}
