@@ -383,14 +383,15 @@ def cases_Transformer(draw):
     def case(L, looks, lengths=(5, 5, 5), T_t=4, layers=False, part=VALUES, note="", **more):
         settings = init(L, **more)
         pad, B, T_s = more.get("pad_id", 0), len(lengths), max(lengths)
-        src, tgt = words(0, 14, (B, T_s), pad), words(0, 11, (B, T_t), pad)
+        high = pad if pad > 3 else 14
+        src, tgt = words(0, high, (B, T_s), pad), words(0, 11, (B, T_t), pad)
         for row, length in zip(src, lengths, strict=True):
             row[length:] = pad
         last = [length - 1 for length in lengths]
         runs = {
             "as it is": (src, tgt),
-            "another first source word": (other(src, [0] * B, 14, pad), tgt),
-            "another last source word": (other(src, last, 14, pad), tgt),
+            "another first source word": (other(src, [0] * B, high, pad), tgt),
+            "another last source word": (other(src, last, high, pad), tgt),
             "source words exchanged": (exchanged(src, 0, 1), tgt),
             "target words exchanged": (src, exchanged(tgt, 0, 1)),
             "another last target word": (src, other(tgt, [-1] * B, 11, pad)),
@@ -408,6 +409,7 @@ def cases_Transformer(draw):
         case(2, ("another first source", "another last source", "another first target"), note="three sentences"),
         case(2, ("alone",), lengths=(6, 3, 4), part=PADDING),
         case(2, ("alone", "another last source"), lengths=(6, 3, 4), pad_id=3, part=PAD_ID),
+        case(1, ("alone", "another last source"), lengths=(4, 3), pad_id=10, part=PAD_ID),
         case(1, ("source words", "target words"), part=ORDER),
         case(2, ("source words",), lengths=(6, 4), part=ORDER),
         case(2, ("another last target", "other later"), part=CAUSAL),
@@ -561,6 +563,7 @@ def cases_greedy_decode(draw):
         case(never(draw.normal(97, 8, scale=2.0), 2), 1, 2, 6, part="eos never comes"),
         case(never(draw.normal(97, 8, scale=2.0), 2), 1, 2, 1, part="max_len = 1"),
         case(always(draw.normal(97, 5), 3), 0, 3, 7, part="eos at once"),
+        case(always(draw.normal(97, 310), 300), 1, 300, 4, part="eos at once"),
         case(draw.normal(97, 9, dtype=torch.float64), 1, 2, 6, part="float64 logits"),
         case(never(-50 - draw.uniform(97, 6), 2) - 60, 1, 2, 4, part="logits far below zero"),
     ]
@@ -661,6 +664,7 @@ def cases_beam_search(draw):
         case(table(3) + torch.tensor([0.0, 0.0, -4.0]), 1, 2, 4, 200, 2.0, part=PENALTY),
         case(table_with_length(draw, 6, 1, 2, 8, 3, 6), 1, 2, 8, 1, 0.7, part=PENALTY),
         case(always(table(5), 3), 0, 3, 6, 1, part="eos at once"),
+        case(always(table(310), 300), 1, 300, 3, 1, part="eos at once"),
         Case(
             (Fixture("step_from_table", (table(3),)),),
             {"bos_id": 0, "eos_id": 1, "max_len": 3, "beam_size": 100, "length_penalty": 0.5},
