@@ -81,8 +81,21 @@ def wrong_answer(mistake: Mistake, reference: Callable) -> Callable:
     """The mistake as code: its own function, or the solution with its edits. UnsoundKey where an edit does not fit."""
     if not mistake.edits:
         return mistake.wrong
-    name, home = reference.__name__, _globals(reference)
-    source = definition(Path(home["__file__"]).read_text(encoding="utf-8"), name)
+    name, source = reference.__name__, edited(mistake, reference)
+    filename = f"<{mistake.name} of {name}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    names = TOOLS | dict(_globals(reference)) | {"__name__": f"mistake_{mistake.name}"}
+    try:
+        exec(compile(source, filename, "exec"), names)
+    except Exception as error:
+        raise UnsoundKey(f"{name}: the mistake {mistake.name} does not run: {type(error).__name__}: {error}") from None
+    return names[name]
+
+
+def edited(mistake: Mistake, reference: Callable) -> str:
+    """The source of the solution with the mistake's edits. UnsoundKey where one does not fit."""
+    name = reference.__name__
+    source = definition(Path(_globals(reference)["__file__"]).read_text(encoding="utf-8"), name)
     for edit in mistake.edits:
         old, arrow, new = edit.partition(ARROW)
         if not arrow:
@@ -91,14 +104,7 @@ def wrong_answer(mistake: Mistake, reference: Callable) -> Callable:
             found = source.count(old)
             raise UnsoundKey(f"{name}: {old!r} of {mistake.name} stands {found} times in the solution, not once")
         source = source.replace(old, new)
-    filename = f"<{mistake.name} of {name}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    names = TOOLS | dict(home) | {"__name__": f"mistake_{mistake.name}"}
-    try:
-        exec(compile(source, filename, "exec"), names)
-    except Exception as error:
-        raise UnsoundKey(f"{name}: the mistake {mistake.name} does not run: {type(error).__name__}: {error}") from None
-    return names[name]
+    return source
 
 
 def _globals(reference: Callable) -> dict:
