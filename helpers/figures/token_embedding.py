@@ -94,7 +94,7 @@ class SentenceToRows:
             if i is None:
                 continue
             ax.plot([x, x], [-0.55, -0.85], color=BLUE if strong else "0.8", lw=2.5 if strong else 1)
-            row = table[i, :SHOWN, None].flip(0)  # (SHOWN, 1), drawn from the top down
+            row = table[i, :SHOWN, None].flip(0).numpy()  # (SHOWN, 1), drawn from the top down
             half = min(0.42 * step, 0.62)
             ax.imshow(row, cmap=SIGNED, vmin=-0.4, vmax=0.4, extent=(x - half, x + half, -5.5, -0.9), origin="lower")
             ax.text(
@@ -232,7 +232,7 @@ def _voice_forces():
 def pull_and_push() -> Picture:
     """Left: word2vec's forces on a center word. Right: GE2E's centroids and the force on one recording."""
     center, neighbor, strangers, pull, pushes = _skip_gram_forces()
-    figure, (left, right) = new_figure(8.6, 4.0, 1, 2)
+    figure, (left, right) = new_figure(8.6, 3.6, 1, 2)
     left.plot(*neighbor, "o", color=GREEN, ms=9)
     left.text(*(neighbor + torch.tensor([0.1, 0.12])), "neighbor", color=GREEN)
     left.plot(0, 0, "+", color=GRAY, ms=10)
@@ -248,11 +248,11 @@ def pull_and_push() -> Picture:
     left.text(*(center + torch.tensor([0.05, -0.3])), "center")
     left.set(xlim=(-1.9, 2.7), ylim=(-1.6, 2.3), aspect="equal", title="word2vec: one pull, K pushes")
     voices, centroids, chosen, weights = _voice_forces()
-    names = ("own speaker", "speaker 2", "speaker 3")
-    for points, centroid, color, name in zip(voices, centroids, (GREEN, RED, PINK), names, strict=True):
+    names = (("own\nspeaker", (0.66, 0.3)), ("speaker 2", (-0.5, 0.1)), ("speaker 3", (0.05, -0.6)))
+    for points, centroid, color, (name, place) in zip(voices, centroids, (GREEN, RED, PINK), names, strict=True):
         right.plot(*points.T, "o", color=color, alpha=0.45, ms=6)
         right.plot(*centroid, "*", color=color, ms=17)
-        right.text(*(centroid * 0.5), name, color=color, ha="center", va="center", fontsize=10)
+        right.text(*place, name, color=color, ha="center", va="center", fontsize=10)
     right.add_patch(Circle((0, 0), 1, fill=False, color="0.88"))
     right.plot(*chosen, "o", color=BLACK, ms=9)
     right.text(*(chosen * 1.12), "this recording", ha="right", va="bottom")
@@ -342,10 +342,11 @@ def _scatter(ax, points, words):
 def before_and_after(history, words) -> Picture:
     """The words on a flat map before and after training, groups in color."""
     flat = _flat(history)
-    figure, axes = new_figure(8.6, 4.0, 1, 2)
+    figure, axes = new_figure(8.6, 4.2, 1, 2)
+    figure.get_layout_engine().set(h_pad=0.12)
     for ax, k, title in zip(axes, (0, -1), ("before training", "after training"), strict=True):
         _scatter(ax, flat[k], words)
-        ax.set_title(f"{title}: step {history.steps[k]}")
+        ax.set_title(f"{title}: {history.steps[k]} pairs")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     (w0, b0), (w1, b1) = company(history.centers[0], words), company(history.centers[-1], words)
     return Picture(
@@ -361,8 +362,8 @@ def _curves(ax, history, words):
     numbers = [company(centers, words) for centers in history.centers]
     ax.plot(history.steps, [w for w, _ in numbers], "o-", color=BLACK, ms=4, label="two words of one group")
     ax.plot(history.steps, [b for _, b in numbers], "s-", color=RED, ms=4, label="two words of different groups")
-    ax.set(xlabel="step", ylabel="mean cosine", ylim=(-0.15, 1.05))
-    ax.legend(frameon=False, loc="center right")
+    ax.set(xlabel="pairs walked through", ylabel="mean cosine", ylim=(-0.15, 1.05))
+    ax.legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.7))
     return numbers
 
 
@@ -372,7 +373,7 @@ def company_curve(history, words) -> Picture:
     numbers = _curves(ax, history, words)
     return Picture(
         figure,
-        f"Mean cosine against training step. Within a group it rises from {numbers[0][0]:.2f} to {numbers[-1][0]:.2f}, "
+        f"Mean cosine against the number of pairs: within a group from {numbers[0][0]:.2f} to {numbers[-1][0]:.2f}, "
         f"between groups from {numbers[0][1]:.2f} over {max(b for _, b in numbers):.2f} to {numbers[-1][1]:.2f}.",
         "Figure 1.8. First all words run the same way, then only those with the same neighbors.",
     )

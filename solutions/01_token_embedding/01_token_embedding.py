@@ -98,7 +98,7 @@ transformer_map("01_token_embedding")
 
 # %% nbgrader={"solution": "tokenize"}
 def tokenize(sentence):
-    """Tokens of a sentence: the marks , . ! ? ; : deleted, then split on white space. Returns a list of strings."""
+    """Tokens of a sentence, a list of strings: the marks , . ! ? ; : deleted, then split on white space."""
     ### BEGIN SOLUTION
     for mark in ",.!?;:":
         sentence = sentence.replace(mark, "")
@@ -202,7 +202,7 @@ print(one_line("the cat saw the dog"))
 
 # %% nbgrader={"solution": "encode"}
 def encode(sentence, vocab):
-    """Ids (T,) of a sentence's tokens, dtype int64. KeyError, with the token in it, for a token not in `vocab`."""
+    """Ids (T,), int64, of a sentence's tokens. A token not in `vocab`: KeyError with this token in it."""
     ### BEGIN SOLUTION
     return torch.tensor([vocab[token] for token in tokenize(sentence)])  # (T,)
     ### END SOLUTION
@@ -339,7 +339,7 @@ check(embed)
 # </details>
 #
 # Here is the whole way of a sentence, in the translator that runs through this course: 166 English words, rows of 64
-# numbers. The second slider lights one word's way. *Type a word twice: what can you say of its rows? Then type a word that
+# numbers. The slider lights one word's way. *Type a word twice: what can you say of its rows? Then type a word that
 # the translator cannot know.*
 
 # %%
@@ -425,7 +425,10 @@ explore.similarity()
 
 # %% nbgrader={"solution": "cosine_similarity"}
 def cosine_similarity(a, b):
-    """Cosines of all pairs of rows: a (N, D), b (M, D), float32 or float64 -> (N, M), same dtype. A zero row gives 0."""
+    """Cosines of all pairs of rows; a zero row gives 0.
+
+    a (N, D), b (M, D), float32 or float64 -> (N, M), same dtype.
+    """
 
     ### BEGIN SOLUTION
     def unit(x):
@@ -626,13 +629,13 @@ explore.training(history, words)
 
 # %%
 def only_pull(center, context, negatives):
-    _, d_context, d_negatives = forces(center, context, negatives)
-    return forces(center, context, 0 * negatives)[0], d_context, 0 * d_negatives
+    d_center, d_context, d_negatives = forces(center, context, 0 * negatives)
+    return d_center, d_context, 0 * d_negatives
 
 
 def only_push(center, context, negatives):
-    _, d_context, d_negatives = forces(center, context, negatives)
-    return forces(center, 0 * context, negatives)[0], 0 * d_context, d_negatives
+    d_center, d_context, d_negatives = forces(center, 0 * context, negatives)
+    return d_center, 0 * d_context, d_negatives
 
 
 tried = {"both": history}
@@ -643,10 +646,10 @@ figures.forces_alone(tried, pairs)
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# With the pull alone nothing ever says no. True pairs look true, and so does nearly everything else (0.92 for a random
-# pair). With the push alone nothing flies apart: center vectors and neighbor vectors form two opposite heaps, which is the
-# best way to disagree with everybody. All words are then alike, and every pair looks false. Meaning is what the two forces
-# leave standing together.
+# With the pull alone nothing ever says no. True pairs look true (0.95), and so does nearly everything else (0.79 for a
+# random pair); nothing stops the vectors from growing. With the push alone nothing flies apart: center vectors and
+# neighbor vectors form two opposite heaps, which is the best way to disagree with everybody. All words are then alike,
+# and every pair looks false. Meaning is what the two forces leave standing together.
 #
 # </details>
 #
@@ -686,7 +689,7 @@ for word, row in zip(some, published_neighbors(trained, 3)[some].tolist(), stric
 
 # %% nbgrader={"solution": "fixed_neighbors"}
 def fixed_neighbors(table, k):
-    """Ids (V, k) of the k rows of table (V, D) with the largest cosine to each row, itself excepted, best first."""
+    """For each row of table (V, D): ids (V, k) of the k other rows with the largest cosine, best first."""
     ### BEGIN SOLUTION
     unit = table / table.norm(dim=-1, keepdim=True)  # (V, D)
     similarity = unit @ unit.T  # (V, V)
@@ -717,7 +720,8 @@ for word in some:
     print(f"{words[word]:8} is near", [words[i] for i in near[word].tolist()])
 hub = words.index("by")
 counts = [int((found == hub).sum()) for found in (near, published_neighbors(trained, 3))]
-print(f"length of by {trained[hub].norm():.1f}, of africa {trained[some[0]].norm():.1f}; by is a neighbor of {counts}")
+print(f"by is a neighbor of {counts} words; its length is {trained[hub].norm():.1f}", end=", ")
+print(f"that of africa {trained[some[0]].norm():.1f}")
 
 # %% [markdown]
 # Read by your function, all fifteen nouns have a noun of their own group as their nearest neighbor. Read by the published
@@ -748,7 +752,7 @@ figures.windows("jane visits africa by train".split(), window=2)
 
 # %% nbgrader={"solution": "skipgram_pairs"}
 def skipgram_pairs(ids, window):
-    """True pairs of word2vec: ids, a list or LongTensor (T,) -> list of (center, context) tuples of Python ints."""
+    """True pairs of word2vec, as (center, context) tuples of Python ints; ids: a list or LongTensor (T,)."""
     ### BEGIN SOLUTION
     ids = [int(i) for i in ids]
     pairs = []
@@ -849,7 +853,7 @@ figures.cuts({"".join(cut.split()).replace("##", ""): cut.split() for cut in pie
 # </details>
 
 # %%
-known = pretrained.wordpiece_vocab()  # the model's 30,522 pieces where it is on your machine, else some of them
+known = pretrained.wordpiece_vocab()  # all 30,522 pieces where the model is at hand, else some
 for piece in ["apples", "##apple", "happiness", "##happiness", "dessert", "desserts", "##s"]:
     print(f"{piece:>12}  {'in the vocabulary' if piece in known else '-'}")
 
@@ -870,9 +874,9 @@ for piece in ["apples", "##apple", "happiness", "##happiness", "dessert", "desse
 
 # %% nbgrader={"solution": "wordpiece"}
 def wordpiece(word, vocab, unk="[UNK]"):
-    """Greedy longest-match-first pieces of a word, as in BERT (Devlin et al., 2019); [unk] where the cut gets stuck.
+    """Greedy longest-match-first pieces of a word, as in BERT; [unk] where the cut gets stuck.
 
-    word: a string, not empty. vocab: anything with `in`. Returns a list of strings.
+    word: a string, not empty. vocab: a set or a dictionary. Returns a list of strings.
     """
     ### BEGIN SOLUTION
     pieces, start = [], 0
@@ -916,21 +920,22 @@ check(wordpiece)
 at_work(encode, embed, cosine_similarity, fixed_neighbors)
 
 # %% [markdown]
-# The nearest words are telling, if not all tidy. *Africa* is near other places, *visits* near words that are translated
-# much alike or stand beside it. This table was not trained on company but on translation, and it lies close what the
-# network wants to treat alike.
+# Some of the nearest words are what one would guess: *africa* lies near *germany* and *asia*, *in* near *to*. Others are
+# not: *visits* lies near *peru* and *canada*, with which it often stands together. This table was not trained on company
+# but on translation, and the blocks above it can still tell apart what lies close here.
 #
-# **Predict before you run.** Now two bugs. The first is the one you mended, on this table. The second is older than this
-# course: a well-known small language model in a hundred lines numbers its characters by `list(set(data))`. A `set` of
-# strings has no fixed order; it changes from one run of Python to the next. So a table that was trained yesterday meets ids
-# that were given out today. *Which of the two does the translation notice?*
+# > **Predict before you run.** Now two bugs. The first is the one you mended, on this table. The second is older than
+# > this course: a well-known language model in a hundred lines, min-char-rnn (see *Further reading*), numbers its
+# > characters by `list(set(data))`. A `set` of strings has no fixed order; it changes from one run of Python to the
+# > next. So a table that was trained yesterday meets ids that were given out today. *Which of the two does the
+# > translation notice?*
 
 # %%
 at_work(fixed_neighbors=published_neighbors)
 
 
 # %%
-today = torch.randperm(len(translator.english), generator=torch.Generator().manual_seed(0))  # (166,) new numbers
+today = torch.randperm(len(translator.english), generator=torch.Generator().manual_seed(0))  # (166,)
 
 
 def other_numbers(ids, table):
@@ -944,7 +949,7 @@ at_work(embed=other_numbers)
 #
 # The first bug leaves the translation as it was, because nothing in the network asks for neighbors. It changes the nearest
 # neighbor of a quarter of the words: much less than in your table (37 of 42), as the translator's rows have nearly equal
-# lengths. The second destroys everything: 9.9 nats a word instead of 0.0002, and not one sentence right. Both run
+# lengths. The second destroys everything: 9.2 nats a word instead of 0.0002, and not one sentence right. Both run
 # without an error.
 #
 # </details>
@@ -1084,7 +1089,7 @@ check(quiz_3=quiz_3)
 # - An id is a name. One-hot gives each name an axis; one-hot times a table **is** a row lookup, and the table is learned.
 # - The dot product is shadow times length. The cosine sees direction only. They agree on the order when lengths are equal.
 # - word2vec pulls true pairs together and pushes strangers apart, each by what its probability lacks. Words that share
-#   company end up near each other; either force alone would make all words alike.
+#   company end up near each other. The pull alone makes every pair look true, the push alone every pair false.
 # - Real models cut rare words into pieces, greedily.
 #
 # `progress()` in a new cell shows what you have done so far, over all lessons (`from helpers import progress`).

@@ -17,6 +17,7 @@ def cases_tokenize(draw):
         Case((LIFE,)),
         Case((f"{a}{mark} {b.title()} {c}; {d}!",)),
         Case((f"{a}, {b}. {c}! {a}? {d}; {b}: {c}",), note="every mark once"),
+        Case((f"{a}, {b}, {c}! {d}!",), note="two commas, two exclamation marks"),
         Case(("pi is 3.14: nearly",), part="marks inside a word"),
         Case((f"at {draw.integer(1, 13)}:30 {a}{mark}{b}{other}{c}",), part="marks inside a word"),
         Case((f"{a} {mark} {b} {other}",), part="a mark alone"),
