@@ -36,5 +36,5 @@ def sentence():
     panel(
         figures.SentenceToRows(),
         sentence=widgets.Text(value="jane visits africa in september", description="sentence", continuous_update=False),
-        word=widgets.IntSlider(value=2, min=1, max=5, step=1, description="word", continuous_update=False),
+        word=widgets.IntSlider(value=2, min=1, max=figures.ROOM, step=1, description="word", continuous_update=False),
     )

@@ -319,8 +319,9 @@ def _scatter(ax, points, words):
     """All words as dots; those of COMPANY in color with names, which are stacked where the dots lie in a heap."""
     color = {word: GROUP_COLORS[group] for group, members in COMPANY.items() for word in members}
     ax.add_patch(Circle((0, 0), 1, fill=False, color="0.88"))
-    for (x, y), word in zip(points.tolist(), words, strict=True):
-        ax.plot(x, y, "o", color=color.get(word, "0.75"), ms=7 if word in color else 4)
+    for shade in ("0.75", *GROUP_COLORS.values()):
+        members = [i for i, word in enumerate(words) if color.get(word, "0.75") == shade]
+        ax.plot(*points[members].T, "o", color=shade, ms=4 if shade == "0.75" else 7)
     named = [i for i, word in enumerate(words) if word in color]
     for heap in _heaps(points[named], 0.3):
         members = sorted((named[i] for i in heap), key=lambda i: -float(points[i, 1]))
@@ -384,17 +385,21 @@ class TrainingStep:
 
     def __init__(self, history, words):
         self.history, self.words, self.flat = history, words, _flat(history)
+        self.figure, (self.plane, self.curves) = new_figure(8.6, 3.8, 1, 2)
+        self.numbers = _curves(self.curves, history, words)
+        for line in self.curves.lines:
+            line.set_marker("")
+        self.here = self.curves.axvline(0, color=BLUE, lw=6, alpha=0.25)
 
     def __call__(self, place: int) -> Picture:
-        figure, (plane, curves) = new_figure(8.6, 3.8, 1, 2)
-        _scatter(plane, self.flat[place], self.words)
-        within, between = _curves(curves, self.history, self.words)[place]
-        step = self.history.steps[place]
-        curves.axvline(step, color=BLUE, lw=6, alpha=0.25)
-        plane.set_title(f"after {step} pairs")
-        curves.set_title(f"cosine {within:.2f} within groups, {between:.2f} between")
+        (within, between), step = self.numbers[place], self.history.steps[place]
+        self.plane.clear()
+        _scatter(self.plane, self.flat[place], self.words)
+        self.plane.set_title(f"after {step} pairs")
+        self.here.set_xdata([step, step])
+        self.curves.set_title(f"cosine {within:.2f} within groups, {between:.2f} between")
         return Picture(
-            figure,
+            self.figure,
             f"Map of the words after {step} pairs: mean cosine {within:.2f} within groups and {between:.2f} between "
             f"groups.",
         )
