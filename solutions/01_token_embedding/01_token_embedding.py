@@ -1018,7 +1018,7 @@ check(quiz_3=quiz_3)
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
 # A notebook on self-attention says: "Interestingly, the dot product of current token query and some other token key is a
-# cosine similarity! So, it's going to attend to tokens which have similar keys." Judge this sentence.
+# cosine similarity! So, it's going to attend to tokens which have similar keys …" Judge this sentence.
 #
 # First, when is it true, and when do dot product and cosine at least agree on the *order* of the candidates? Second, give
 # one vector a and two candidates in the plane, other than those of this lesson, for which they disagree, with all four
