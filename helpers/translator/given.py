@@ -30,6 +30,14 @@ def fixed_neighbors(table, k):
     return cosine_similarity(table, table).fill_diagonal_(-torch.inf).topk(k).indices
 
 
+def pull_and_push(center, context, negatives):
+    others = torch.cat([context[None], negatives])  # (1 + K, D)
+    truth = F.one_hot(torch.tensor(0), len(others))  # (1 + K,)
+    wrong = F.linear(others, center).sigmoid() - truth  # how far each pair's probability is from the truth
+    moves = torch.outer(wrong, center)  # (1 + K, D)
+    return F.linear(wrong, others.T), moves[0], moves[1:]
+
+
 # Lesson 2
 def sinusoidal_positions(length, d_model):
     if d_model % 2:
@@ -221,7 +229,7 @@ def beam_search(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
 
 
 FUNCTIONS = (
-    encode, embed, one_hot, cosine_similarity, fixed_neighbors,
+    encode, embed, one_hot, cosine_similarity, fixed_neighbors, pull_and_push,
     sinusoidal_positions, add_positions,
     project, dot_scores,
     scaled_scores, softmax_jacobian, weights_jacobian,

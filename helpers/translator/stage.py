@@ -29,9 +29,9 @@ TIME_LIMIT = 2.0  # seconds of processor time for one trial
 EXACT_SENTENCES, FEW_SENTENCES = 100, 10
 # Parts that run beside the network and not in it; and those that cannot change its loss.
 BESIDE = {
-    "encode", "cosine_similarity", "fixed_neighbors", "softmax_jacobian", "weights_jacobian", "leaks_future",
-    "context_shift", "head_importance", "shift_right", "greedy_decode", "attend_with_cache", "filter_logits",
-    "beam_search",
+    "encode", "cosine_similarity", "fixed_neighbors", "pull_and_push", "softmax_jacobian", "weights_jacobian",
+    "leaks_future", "context_shift", "head_importance", "shift_right", "greedy_decode", "attend_with_cache",
+    "filter_logits", "beam_search",
 }  # fmt: skip
 NO_LOSS = BESIDE - {"shift_right", "greedy_decode", "attend_with_cache"}
 
