@@ -245,7 +245,7 @@ def course_part(thing) -> str:
     network = sys.modules.get("helpers.translator.network")
     if network is not None and thing is network.GIVEN:
         return "helpers.translator.GIVEN"
-    home = "" if isinstance(thing, types.ModuleType) else str(getattr(thing, "__module__", "") or "")
+    home = str(getattr(thing, "__module__", "") or "") if callable(thing) else ""
     if not _lies_in(home, COURSE_HOMES):
         return ""
     name = str(getattr(thing, "__name__", type(thing).__name__))
@@ -376,6 +376,7 @@ def _names(function: types.FunctionType):
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for alias in node.names
     }
+    local |= _bound_within(tree) - _global_names(function.__code__) - set(function.__code__.co_freevars)
     inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Name, ast.Attribute)):
@@ -387,6 +388,18 @@ def _names(function: types.FunctionType):
                 on_the_way = isinstance(thing, types.ModuleType) and id(node) in inner  # torch.func of torch.func.vmap
                 if thing is not None and not on_the_way:
                     yield ".".join(chain), thing
+
+
+def _bound_within(tree) -> set[str]:
+    """Names that a comprehension, a loop or an inner function binds: `_` in `for _ in range(3)` is no global."""
+    stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return stored | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+
+
+def _global_names(code: types.CodeType) -> set[str]:
+    """Names that the code or a function inside it may look up as globals."""
+    inner = (_global_names(part) for part in code.co_consts if isinstance(part, types.CodeType))
+    return set(code.co_names).union(*inner)
 
 
 def _chain(node) -> list[str] | None:
