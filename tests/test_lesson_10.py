@@ -363,6 +363,16 @@ def test_the_loss_of_the_machine_with_and_without_the_shift():
     assert torch.equal(lesson_10.shift_right(batch.tgt_out[:1, :4], translator.BOS), batch.tgt_in[:1, :4])
 
 
+def test_every_word_at_position_0_never_ends():
+    from helpers.translator import measures
+
+    network = translator.machine()
+    with torch.no_grad():
+        network.positions.weight[:] = network.positions.weight[:1].clone()
+    assert measures.nats_a_word(network, measures.unseen(200)) == pytest.approx(11.8, abs=0.05)
+    assert set(translator.translate(network, figures.ENGLISH).split()) == {"jane"}
+
+
 def test_pictures_say_their_numbers():
     alt = figures.cross_attention().alt
     assert "jane (next: visite) at visits 0.97" in alt and "visite (next: l') at africa 0.89" in alt

@@ -261,3 +261,45 @@ def test_an_answer_that_calls_a_part_of_the_machine_is_refused():
     for answer in (given_scores, by_name, by_table, by_detour, by_import, GIVEN["Head"]):
         assert in_source(answer, (), "04_scaling")
     assert not in_source(honest, (), "04_scaling")
+
+
+def test_an_answer_that_calls_what_draws_or_moves_in_the_lessons_is_refused():
+    from helpers.checking.diagnose import forbidden_text
+    from helpers.checking.forbidden import in_source
+    from helpers.explore.encoder_block import streams
+    from helpers.figures import encoder_block as figures
+    from helpers.figures import scaling
+    from helpers.word2vec import all_pairs
+
+    def by_module(p):
+        return scaling.largest_slope(p)
+
+    def by_recipe(x, attention, feed_forward, norm1, norm2, mask=None):
+        x = figures.recipe("pre-norm", x, norm1, lambda z: attention(z, mask=mask)[0])
+        return figures.recipe("pre-norm", x, norm2, feed_forward)
+
+    def by_import(kind, pairs, x):
+        from helpers.figures.encoder_block import climb
+
+        return climb(kind, pairs, x)
+
+    def honest(x):
+        return x * figures.WIDTH * len(figures.WORDS)
+
+    def last_picture(x):
+        return sum(x for _ in range(3)), [_ for _ in range(3)], (lambda _: _)(x)
+
+    last_picture.__globals__["_"] = figures.bend  # as IPython keeps what a cell showed
+    assert not in_source(last_picture, (), "09_encoder_block")
+    del last_picture.__globals__["_"]
+
+    for answer, name in (
+        (scaling.largest_slope, "scaling.largest_slope"),
+        (by_module, "scaling.largest_slope"),
+        (by_recipe, "encoder_block.recipe"),
+        (by_import, "encoder_block.climb"),
+    ):
+        assert in_source(answer, (), "09_encoder_block") == [f"helpers.figures.{name}"]
+    assert in_source(streams, (), "09_encoder_block") and in_source(all_pairs, (), "01_token_embedding")
+    assert "course's own code" in forbidden_text("helpers.figures.scaling.largest_slope", None)
+    assert not in_source(honest, (), "09_encoder_block")

@@ -31,6 +31,8 @@ short = text
 def forbidden_text(name: str, key) -> str:
     if name.startswith("helpers.blocks"):
         return f"{name} is the course's finished answer to this exercise; build your own."
+    if name.startswith("helpers."):
+        return f"{name} is the course's own code, which an answer cannot call; write your own."
     return f"{name} is the answer to this exercise; {key.instead}"
 
 

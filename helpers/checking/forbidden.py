@@ -234,13 +234,22 @@ def block_lesson(thing) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def is_machine_part(thing) -> bool:
-    """Whether `thing` is a part of the course's translator (or the table of them): a finished piece like a block."""
+# The course's own code that does what answers do: the translator, what draws, moves and trains in the lessons.
+COURSE_HOMES = tuple(
+    f"helpers.{home}" for home in ("translator", "or_given", "at_work", "figures", "explore", "word2vec")
+)
+
+
+def course_part(thing) -> str:
+    """The full name of `thing` where it is the course's own code, a finished piece like a block; else an empty string."""
     network = sys.modules.get("helpers.translator.network")
-    home = "" if isinstance(thing, types.ModuleType) else str(getattr(thing, "__module__", "") or "")
-    return _lies_in(home, ("helpers.translator", "helpers.or_given")) or (
-        network is not None and thing is network.GIVEN
-    )
+    if network is not None and thing is network.GIVEN:
+        return "helpers.translator.GIVEN"
+    home = str(getattr(thing, "__module__", "") or "") if callable(thing) else ""
+    if not _lies_in(home, COURSE_HOMES):
+        return ""
+    name = str(getattr(thing, "__name__", type(thing).__name__))
+    return home if home.endswith(f".{name}") else f"{home}.{name}"
 
 
 def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
@@ -250,12 +259,12 @@ def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
     number = block_lesson(answer)
     if number is not None and number >= lesson_number(lesson):
         return [f"helpers.blocks.{answer.__name__}"]
-    if is_machine_part(answer):
-        return [f"helpers.translator's {getattr(answer, '__name__', type(answer).__name__)}"]
+    if part := course_part(answer):
+        return [part]
     found += [whole for base in _bases(answer) if (whole := _whole_module(names, base))]
     for text, thing in _things(answer):
-        if is_machine_part(thing):
-            found.append(text)
+        if part := course_part(thing):
+            found.append(part)
             continue
         number = block_lesson(thing)
         home = str(getattr(thing, "__module__", "") or "")
@@ -367,6 +376,7 @@ def _names(function: types.FunctionType):
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for alias in node.names
     }
+    local |= _bound_within(tree) - _global_names(function.__code__) - set(function.__code__.co_freevars)
     inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Name, ast.Attribute)):
@@ -378,6 +388,18 @@ def _names(function: types.FunctionType):
                 on_the_way = isinstance(thing, types.ModuleType) and id(node) in inner  # torch.func of torch.func.vmap
                 if thing is not None and not on_the_way:
                     yield ".".join(chain), thing
+
+
+def _bound_within(tree) -> set[str]:
+    """Names that a comprehension, a loop or an inner function binds: `_` in `for _ in range(3)` is no global."""
+    stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return stored | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+
+
+def _global_names(code: types.CodeType) -> set[str]:
+    """Names that the code or a function inside it may look up as globals."""
+    inner = (_global_names(part) for part in code.co_consts if isinstance(part, types.CodeType))
+    return set(code.co_names).union(*inner)
 
 
 def _chain(node) -> list[str] | None:

@@ -21,7 +21,7 @@ from helpers.translator import measures
 from helpers.translator.decoding import write
 from helpers.translator.guard import PartFailed, Unanswered, guard, short, unanswered_line
 from helpers.translator.network import GIVEN
-from helpers.translator.trained import greedy, machine, source_batch
+from helpers.translator.trained import NoPlace, greedy, machine, source_batch
 from helpers.translator.views import view_of
 from helpers.translator.words import english, french_sentence
 
@@ -148,6 +148,8 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = 
         trial.failed, trial.unanswered = str(error), True
     except PartFailed as error:
         trial.failed = str(error)
+    except NoPlace as error:
+        trial.failed = f"The trained numbers find no place in your {who}: {error}."
     except TooSlow:
         trial.failed = f"Your {who} took more than {limit:g} seconds in the translator, and was stopped."
     except NotImplementedError:

@@ -19,6 +19,10 @@ TABLES = ("encoder.tokens", "encoder.positions", "tokens", "positions")  # nn.Em
 WEIGHTS = "weights.safetensors"
 
 
+class NoPlace(ValueError):
+    """The trained numbers and a module's own numbers do not go together."""
+
+
 @functools.lru_cache(maxsize=1)
 def _stored() -> dict[str, torch.Tensor]:
     file = resources.files("helpers.translator") / WEIGHTS
@@ -62,15 +66,15 @@ def load_into(network: torch.nn.Module, numbers: dict[str, torch.Tensor]) -> Non
         rivals = [n for n in missing if (tuple(own[n].shape), _is_table(network, n)) == kind]
         fits = [n for n in spare if (tuple(numbers[n].shape), n.rpartition(".")[0] in TABLES) == kind]
         if len(fits) != 1 or len(rivals) != 1:
-            raise ValueError(f"the translator has no numbers called {name}; see its names in helpers/translator")
+            raise NoPlace(f"the translator has no numbers called {name}; see its names in helpers/translator")
         renamed[name] = numbers[fits[0]]
     for name, value in renamed.items():
         if value.shape != own[name].shape:
             sizes = f"{tuple(own[name].shape)}, and the translator's numbers have {tuple(value.shape)}"
-            raise ValueError(f"{name} has the shape {sizes}")
+            raise NoPlace(f"{name} has the shape {sizes}")
     left = [n for n in spare if not any(numbers[n] is value for value in renamed.values())]
     if left:
-        raise ValueError(f"there is no {left[0]} in it, which the translator has numbers for")
+        raise NoPlace(f"there is no {left[0]} in it, which the translator has numbers for")
     network.load_state_dict(renamed)
 
 

@@ -182,7 +182,7 @@ def heads_view(trial, sentence, parts):
     x = GIVEN["embed"](src, state()["encoder.tokens.weight"]) + sinusoidal_positions(src.shape[1], 64)
     importance = parts.get("head_importance", GIVEN["head_importance"])
     found = []
-    for block in machine().encoder.blocks:
+    for block in network.encoder.blocks:
         found.append(importance(block.attention, x).tolist())
         x = block(x)
     seen = measures.look(network, src).encoder

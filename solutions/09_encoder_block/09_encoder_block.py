@@ -643,14 +643,14 @@ figures.three_influences()
 # That is what the old words **slow** and **fast weights** mean. Slow weights move with training, a little at each step.
 # Fast weights are computed on the fly, from the data. Take *Hello, I love you* and *Bonjour, je t'aime*: *Bonjour* has to
 # look at the first English word, and *t'* at the last, though it stands before *aime*. In another sentence the same
-# places hold other words, and a fixed table of places would look at the wrong ones. In our translator's second
-# block, head 0, what does *visits* look at in two sentences?
+# places hold other words, and a fixed table of places would look at the wrong ones. Take head 1
+# of our translator's second block, which finds nouns in lesson 8. What does *visits* look at in two sentences?
 
 # %%
 for sentence in ("jane visits africa in september", "paul visits france in september"):
     first, second = machine.encoder.blocks
     x = first(figures.word_vectors(sentence)[None])  # (B=1, T, D)
-    _, weights = second.attention(x)  # (B, H, T, T)
+    _, weights = second.attention(x)  # (B, H, T, T); head 1 has index 0
     looks = zip(sentence.split(), weights[0, 0, 1].tolist(), strict=True)
     print("  ".join(f"{word} {weight:.2f}" for word, weight in looks))
 
@@ -736,7 +736,7 @@ for block in trained.blocks:
     heads = (weights @ values).transpose(1, 2)[kept].detach()  # (N, H, 16)
     for h in range(4):
         others = heads[:, [i for i in range(4) if i != h]].flatten(1)  # (N, 48)
-        print(f"head {h}: {figures.recovered(others, heads[:, h]):.2f}", end="   ")
+        print(f"head {h + 1}: {figures.recovered(others, heads[:, h]):.2f}", end="   ")
     x = block(x, kept[:, None, None])  # (B, T, D)
     print()
 
@@ -821,7 +821,11 @@ def rewired(kind):
             x = figures.recipe(kind, x, self.norm1, lambda z: self.attention(z, mask=mask)[0])
             return figures.recipe(kind, x, self.norm2, self.feed_forward)
 
-    return lambda *sizes, parts=None: Rewired(*sizes)
+    def make(*sizes, parts=None):
+        return Rewired(*sizes)
+
+    make.__name__ = kind
+    return make
 
 
 # %%

@@ -643,6 +643,23 @@ greedy_decode = Exercise(
 
 COVERING = "a beam that covers everything"
 PENALTY = "length_penalty"
+AFTER_EOS = "nothing grows after eos"
+
+
+def leaning(table, word, by):
+    table = table.clone()
+    table[:, word] += by
+    return table
+
+
+def eos_again(draw, V, bos_id, eos_id, max_len):
+    """A table whose greedy path has two words or more, then eos, and would say eos again if it went on."""
+    for _ in range(10_000):
+        table = table_with_length(draw, V, bos_id, eos_id, max_len, 3, max_len - 2)
+        path, step = greedy_path(table, bos_id, eos_id, max_len), step_from_table(table)
+        if int(step(torch.tensor([path])).argmax()) == eos_id:
+            return table
+    raise ValueError("no table that says eos twice")
 
 
 def cases_beam_search(draw):
@@ -663,6 +680,10 @@ def cases_beam_search(draw):
         case(table(4, 1.0), 1, 0, 4, 900, 0.6, part=PENALTY),
         case(table(3) + torch.tensor([0.0, 0.0, -4.0]), 1, 2, 4, 200, 2.0, part=PENALTY),
         case(table_with_length(draw, 6, 1, 2, 8, 3, 6), 1, 2, 8, 1, 0.7, part=PENALTY),
+        case(leaning(table(3), 2, 3.0), 1, 2, 4, 200, 3.0, part=AFTER_EOS),
+        case(leaning(table(4), 0, 3.0), 1, 0, 4, 900, 2.0, part=AFTER_EOS),
+        case(eos_again(draw, 6, 1, 2, 6), 1, 2, 6, 1, 3.0, part=AFTER_EOS),
+        case(leaning(table(310, 1.0), 300, 6.0), 1, 300, 3, 1, 3.0, part=AFTER_EOS),
         case(always(table(5), 3), 0, 3, 6, 1, part="eos at once"),
         case(always(table(310), 300), 1, 300, 3, 1, part="eos at once"),
         Case(
@@ -724,6 +745,12 @@ beam_search = Exercise(
             "it stops as soon as one sentence is finished",
             "A longer sentence may still be likelier, or win by the penalty.",
             "beam = [item for -> beam = [] if finished else [item for",
+        ),
+        Mistake(
+            "finished_grow_on",
+            "sentences grow on after eos",
+            "Behind eos nothing is said any more. Which sentences does your next step grow?",
+            "beam = [item for item in best if item[0][-1] != eos_id] -> beam = best",
         ),
         Mistake(
             "score_not_normalized",
