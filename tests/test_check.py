@@ -259,8 +259,7 @@ def test_what_must_raise():
 
     unknown = Raises("KeyError", "pizza", omits="'a': 3")
     exercise = Exercise(
-        "find",
-        lambda d: [Case(("a", {"a": 3})), Case(("pizza", {"a": 3}), part="unknown word", raises=unknown)],
+        "find", lambda d: [Case(("a", {"a": 3})), Case(("pizza", {"a": 3}), part="unknown word", raises=unknown)]
     )
     made = make_key(LESSON, exercise, 10, False, find, 0)
     assert verdict(made, find).passed
