@@ -84,7 +84,7 @@ def causal_mask(T_q, T_k=None):
 
 
 def padding_mask(lengths, T):
-    return torch.lt(torch.arange(T), lengths.unsqueeze(-1))
+    return torch.lt(torch.arange(T, device=lengths.device), lengths.unsqueeze(-1))
 
 
 def combine_masks(causal, padding):
@@ -135,7 +135,7 @@ def weighted_values(weights, V):
 
 def attention(Q, K, V, mask=None):
     """Both come from F.scaled_dot_product_attention; the weights are what it makes of the unit vectors as values."""
-    units = torch.eye(K.shape[-2], dtype=Q.dtype).expand(*K.shape[:-1], K.shape[-2])
+    units = torch.eye(K.shape[-2], dtype=Q.dtype, device=Q.device).expand(*K.shape[:-1], K.shape[-2])
     if mask is not None:
         mask = mask.expand(*Q.shape[:-1], K.shape[-2])
     weights = F.scaled_dot_product_attention(Q, K, units, attn_mask=mask)
