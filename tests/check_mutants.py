@@ -16,6 +16,7 @@ import sys
 import time
 import tomllib
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -184,6 +185,7 @@ def survivors(name: str) -> tuple[int, int, list[Mutant]]:
 
 def main(names: list[str]) -> int:
     torch.set_num_threads(1)
+    warnings.simplefilter("ignore", SyntaxWarning)  # mutants write odd things, such as `is` before a number
     print(f"{'module':<12}{'mutants':>9}{'killed':>9}{'harmless':>10}{'survivors':>11}{'seconds':>9}", flush=True)
     left = 0
     for name in names or MODULES:
