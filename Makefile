@@ -49,8 +49,9 @@ check-built: .venv/ready
 	$(BIN)/course build --check
 
 kill-rate: .venv/ready
-	$(BIN)/python -m tests.kill_rate
+	$(BIN)/python -m tests.kill_rate --seeds 30
 	$(BIN)/python -m tests.mutants
+	$(BIN)/python -m tests.check_mutants
 
 lint: .venv/ready
 	$(BIN)/ruff check .

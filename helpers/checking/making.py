@@ -9,8 +9,10 @@ import ast
 import inspect
 import linecache
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +24,7 @@ from helpers.checking.key import ExerciseKey, KnownMistake
 from helpers.checking.observe import Facts, Observation, observe_all
 from helpers.checking.views import viewed
 from helpers.checking.vocabulary import Case, Draw, Exercise, Mistake, Quiz
+from helpers.course import Lesson
 
 MISTAKE_TIME_LIMIT = 5.0
 ARROW = " -> "
@@ -32,6 +35,36 @@ STRANGER = "99_reference"
 
 class UnsoundKey(ValueError):
     """An answer key that contradicts itself; the text says where."""
+
+
+class MissingPiece(LookupError):
+    """A lesson's blocks lack an exercise's finished piece; the text says which."""
+
+
+def lesson_keys(
+    lesson: Lesson, items: Iterable[Exercise | Quiz], blocks: ModuleType, seed: int
+) -> Iterator[ExerciseKey]:
+    """The keys of a lesson's exercises and quizzes, in their order, with its points and the pieces of its blocks.
+
+    UnsoundKey as in `make_key`; MissingPiece.
+    """
+    for item in items:
+        reference = None if isinstance(item, Quiz) else getattr(blocks, item.name, None)
+        if reference is None and not isinstance(item, Quiz):
+            raise MissingPiece(
+                f"the finished {item.name} of {lesson.name} is missing; run `course build {lesson.name}`"
+            )
+        bonus = item.name in lesson.bonus
+        points = (lesson.bonus if bonus else lesson.points).get(item.name, 0)
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # known mistakes may warn: they are wrong on purpose
+                key = make_key(lesson.name, item, points, bonus, reference, seed)
+        finally:
+            torch.set_num_threads(threads)
+        yield key
 
 
 def make_key(
