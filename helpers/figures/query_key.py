@@ -230,7 +230,7 @@ class Arcs:
         self.scores, self.tokens = scores, tokens
         self.shares = torch.softmax(scores / width**0.5, dim=-1)
         n = len(tokens)
-        self.figure, (table, ax) = new_figure(8.6, 3.1, 1, 2, width_ratios=(1, 1.25))
+        self.figure, (table, ax) = new_figure(8.6, 3.1, 1, 2, width_ratios=(1, 1.5))
         heatmap(table, scores, tokens, tokens, cmap=SIGNED, digits=0)
         table.set(xlabel="key", ylabel="query", title="scores of all pairs")
         table.tick_params(axis="x", rotation=30)
@@ -239,8 +239,8 @@ class Arcs:
         self.ax, self.arcs = ax, []
         self.names = [ax.text(1.25 * i, 0, word, ha="center", va="center", zorder=3) for i, word in enumerate(tokens)]
         self.numbers = [ax.text(1.25 * i, -0.42, "", ha="center", va="center", fontsize=10) for i in range(n)]
-        ax.text(-0.6, -0.85, "score, and the arc's share after softmax", fontsize=9)
-        ax.set(xlim=(-0.7, 1.25 * (n - 1) + 0.7), ylim=(-1.05, 2.3), title="jane, visits, africa looks at")
+        ax.text(-0.6, -0.95, "score, and the arc's share after softmax", fontsize=9)
+        ax.set(xlim=(-0.7, 1.25 * (n - 1) + 0.7), ylim=(-1.2, 2.0), title="jane, visits, africa looks at")
         ax.axis("off")
 
     def __call__(self, word: str) -> Picture:
@@ -282,7 +282,8 @@ class Circle:
         look = {"arrowstyle": "-|>", "lw": 2.5, "color": Q_COLOR}
         self.query = self.plane.annotate("", (1, 0), (0, 0), arrowprops=look)
         self.names = [self.plane.text(0, 0, "", ha="center", va="center", color=K_COLOR) for _ in range(12)]
-        self.plane.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), aspect="equal", xticks=[], yticks=[])
+        self.plane.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), aspect="equal")
+        self.plane.axis("off")
         self.plane.set_title("50 keys; the query wants key 49")
         sizes = torch.arange(2, most + 1)
         margins = 1 - torch.cos(2 * math.pi / sizes)
@@ -322,7 +323,8 @@ def scores_of_is() -> torch.Tensor:
         torch.manual_seed(123)
         x = torch.nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()  # (T=6, D=16)
         W_query, W_key = torch.rand(24, 16), torch.rand(24, 16)
-    return torch.stack([(W_query @ x[1]).dot(W_key @ token) for token in x])
+    x, W_query, W_key = x.double(), W_query.double(), W_key.double()  # the same last digit on every machine
+    return torch.stack([(W_query @ x[1]).dot(W_key @ token) for token in x]).float()
 
 
 def one_row(scores, tokens, query) -> Picture:
@@ -331,10 +333,10 @@ def one_row(scores, tokens, query) -> Picture:
     best = int(scores.argmax())
     ax.bar(tokens, scores, color=[ORANGE if i == best else BLUE for i in range(len(tokens))])
     for i, score in enumerate(scores.tolist()):
-        ax.text(i, score, f"{score:.4f}", ha="center", va="bottom" if score > 0 else "top")
+        ax.text(i, score, f"{score:.3f}", ha="center", va="bottom" if score > 0 else "top")
     ax.axhline(0, color="0.4", lw=0.8)
     ax.set(title=f"what '{query}' finds in each key", ylabel="score", ylim=(-13.5, 13))
-    said = ", ".join(f"{token} {score:.4f}" for token, score in zip(tokens, scores.tolist(), strict=True))
+    said = ", ".join(f"{token} {score:.3f}" for token, score in zip(tokens, scores.tolist(), strict=True))
     return Picture(
         figure,
         f"Bars of the scores of '{query}': {said}. The largest is {tokens[best]}, not '{query}'.",

@@ -378,7 +378,7 @@ figures.one_row(figures.scores_of_is(), figures.LIFE, "is")
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# *eat* wins, with 10.2379; *is* gives itself −4.5398. The score of a token with itself is $x^\top W_Q^\top W_K\, x$.
+# *eat* wins, with 10.238; *is* gives itself −4.540. The score of a token with itself is $x^\top W_Q^\top W_K\, x$.
 # With two unrelated matrices this is a random number like any other. It need not be large, nor even positive.
 #
 # </details>
@@ -448,7 +448,7 @@ torch.manual_seed(1337)
 B, T, C, head_size = 4, 8, 32, 16
 Wk, Wq = (nn.Linear(C, head_size, bias=False) for _ in range(2))
 batch = torch.randn(B, T, C)  # (4, 8, 32)
-scores = or_given(dot_scores)(Wq(batch), Wk(batch))
+scores = or_given(dot_scores)(Wq(batch), Wk(batch))  # (B, T_q, T_k)
 print(tuple(scores.shape), f"  sentence 0, query 1, key 6: {scores[0, 1, 6].item():.4f}")
 
 # %% [markdown]
@@ -482,8 +482,8 @@ explore.arcs(head_scores, tokens)
 #
 # </details>
 #
-# *How did jane's row get so far from the last row?* The scores run from −21 to 44 here, and lesson 4 asks whether that
-# is much. And the table is not symmetric: visits → jane is 39.9, jane → visits only 24.6. Looking is not mutual.
+# The table is not symmetric: visits → jane is 39.9, jane → visits only 24.6. Looking is not mutual. And the scores run
+# from −21 to 44. Whether that is much is a question for lesson 4.
 
 # %% [markdown]
 # ## A published table, looked at closely
@@ -556,13 +556,14 @@ explore.four_scores()
 #   \begin{pmatrix} 0 & 1 & 0 \\ 0 & 0 & 1 \end{pmatrix} =
 #   \begin{pmatrix} 0 & 3 & 0 \\ 0 & 0 & 3 \\ 0 & 2 & 0 \end{pmatrix}.$$
 #
-# Look at its rows: the third is two thirds of the first. All rows are mixtures of two, because every query lives in two
-# channels. The number of rows that are no mixture of the others is the **rank** of $M$, and it is **at most** $d_k$. In
-# the Transformer paper $M$ is 512 by 512 and goes through $d_k = 64$; in our translator 64 by 64 and $d_k = 16$:
+# Every row of $M$ is a mixture of the two rows of $W_K$: three times the first, three times the second, twice the first.
+# How many rows it takes to mix all the others from them is called the **rank** of a matrix. Here it is 2, and in
+# general **at most** $d_k$, as $W_K$ has no more rows. In the Transformer paper $M$ is 512 by 512 and goes through
+# $d_k = 64$; in our translator it is 64 by 64 and $d_k = 16$:
 
 # %%
-M = W_q_head.T @ W_k_head  # (64, 64)
-print(tuple(M.shape), "rank", int(torch.linalg.matrix_rank(M)), "| by hand:", int(torch.linalg.matrix_rank(W_q.T @ W_k)))
+M = W_q_head.T @ W_k_head  # (D=64, D=64)
+torch.linalg.matrix_rank(M), torch.linalg.matrix_rank(W_q.T @ W_k)  # of the translator's head, and of ours by hand
 
 # %% [markdown]
 # What does this cost? Give each user of a shop a query and each product a key, and let the score be how much this user
@@ -654,7 +655,7 @@ check(previous_token_weights)
 # Such a *previous-token head* is no toy. Trained language models grow them, and lesson 12 builds on yours.
 #
 # **Think around it.** With one channel for each token this is easy. *What is the smallest number of channels that
-# works for three tokens? For a thousand?* Guess, then try the next exercise.
+# works for three tokens? For a thousand?* Guess; the next exercise and the circle after it tell.
 
 # %% [markdown]
 # ## Exercise 3.6 `two_channel_graph`
@@ -670,8 +671,8 @@ check(previous_token_weights)
 #
 # strictly, in float32. Any weights that do this are right.
 #
-# One channel will not do: a number times a number is largest at the largest key or at the smallest, so only two keys
-# can ever win. *In the plane, where would you put the keys so that each can win?*
+# One channel will not do for more: a number times a number is largest at the largest key or at the smallest, so only two
+# keys can ever win. *In the plane, where would you put the keys so that each can win?*
 
 
 # %% nbgrader={"solution": "two_channel_graph"}
@@ -711,7 +712,8 @@ check(two_channel_graph)
 # *This section shows an answer to exercise 3.6. Try that first.*
 #
 # On a circle every key is its own best match: all are equally long, so by Cauchy and Schwarz an arrow toward a key
-# finds that key. Two channels are enough for **any** graph over any number of tokens. *So why do real heads have 64?*
+# finds that key. Two channels are enough for **any** graph over any number of tokens, a thousand too. (One channel is
+# enough where only two keys must win: looking one back in three tokens.) *So why do real heads have 64?*
 # Add keys and watch the margin, the distance between the best score and the second.
 
 # %%
@@ -823,8 +825,8 @@ figures.two_sentences(W_q, W_k, 0.5)
 #   from *visits*. And the **position**, if position codes are added: then the two *visits* are not quite the same
 #   vector.
 # - From the second layer on, and more important, the vectors themselves: they have been blended with their neighbors'.
-#   Suppose a first layer has moved *visits* half way towards a noun, to $(0.5, 0.5, 0)$. *What is the score of jane and
-#   this* visits*?*
+#   Suppose a first layer has moved *visits* half way towards a noun, to $(0.5, 0.5, 0)$. Which score does jane
+#   give to this blended word?
 #
 # <details><summary>Answer</summary>
 #
@@ -914,7 +916,8 @@ explore.training()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# TRAINED
+# After 6 steps already. The loss goes on falling from there, because it wants the right key to win by a wide margin.
+# And after 60 steps no word looks at itself.
 #
 # </details>
 #
@@ -1007,7 +1010,7 @@ at_work(dot_scores=published_scores)
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Everything: 5.31 nats a word, where 0.00016 is right, and no sentence of a hundred comes out. *jane visits africa in
+# Everything: 5.31 nats a word, where 0.00016 is right, and not one sentence comes out. *jane visits africa in
 # september* becomes *l' voyage en septembre*. The keys have been cut into pieces and glued together anew, so no query
 # meets a key that it knows. (A network *trained* with this bug would have learned to live with some of it, and the bug
 # would be much harder to see.)
@@ -1128,7 +1131,8 @@ check(quiz_3=quiz_3)
 # numbers of *is* come, led one reader to this. The first half is right, for another reason than missing training: with
 # unrelated $W_Q$ and $W_K$ it is chance. The second half is not: training serves the task. His weights come from
 # `torch.rand`, all positive, so both projections mostly measure the sum of a token's numbers, and 0.34 of the tokens
-# find themselves in Figure 3.6. That is a fact about `rand`, not about attention.
+# find themselves in Figure 3.6. That is a fact about `rand`, not about attention. (The scores of *is* as published:
+# −7.0847 −4.5398 3.9887 10.2379 2.3206 −10.5434. Your machine may differ in the last digit.)
 #
 # **"There is probably only one way to relate two things, the cosine."** The same notes. The dot product is no cosine,
 # and the explorer of this lesson shows four scores.
