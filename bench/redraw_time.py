@@ -40,6 +40,7 @@ def arguments(topic: str, name: str) -> tuple:
         steps = [125 * i for i in range(9)]
         return word2vec.History(steps, centers, torch.zeros_like(centers)), words
     return {
+        ("query_key", "arcs"): (weights * 20, words),
         ("query_key", "graph"): (weights, words),
         ("scaling", "temperature"): (weights[0] * 10, words),
         ("softmax", "temperature"): (weights[0] * 10, words),
