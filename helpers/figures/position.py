@@ -120,8 +120,9 @@ def words_and_places(words, x, places) -> Picture:
     x, places = x.numpy(), places.numpy()
     figure, axes = new_figure(8.6, 4.6, rows=3, sharex=True)
     parts = ((x, "words"), (places, "places"), (x + places, "words + places"))
-    for ax, (part, title) in zip(axes, parts, strict=True):
-        image = heatmap(ax, part, words, cmap=SIGNED, vmin=-1.3, vmax=1.3, numbers=False)
+    names = words, [f"place {t}" for t in range(len(words))], [f"{word} at {t}" for t, word in enumerate(words)]
+    for ax, (part, title), rows in zip(axes, parts, names, strict=True):
+        image = heatmap(ax, part, rows, cmap=SIGNED, vmin=-1.3, vmax=1.3, numbers=False)
         ax.set_title(title)
     ticks = range(0, x.shape[1], 8)
     axes[2].set_xticks(ticks, ticks)
@@ -195,7 +196,7 @@ def one_turn(offset: int = 3) -> Picture:
         f"Two circles with clock hands, pairs 0 and 1 of D = 8. In pair 0 the hands of places 0 and 2 "
         f"each turn by {offset:.1f} radians when the place grows by {offset}; in pair 1 those of places 0 and 12 turn "
         f"by {speeds[1] * offset:.1f}. The turn does not depend on the place.",
-        f"Figure 2.7. {offset} steps turn every hand of a pair by one angle, wherever it stood.",
+        f"Figure 2.7. A step of {offset} turns every hand of a pair by one angle, wherever it stood.",
     )
 
 
@@ -220,7 +221,7 @@ def rotary_scores(length: int = 16, d_model: int = 16) -> Picture:
     rotated = rotary_score(places, places, d_model)
     figure, axes = new_figure(8.6, 3.8, columns=2)
     for ax, scores, title in zip(axes, (added, rotated), ("places added", "pairs rotated"), strict=True):
-        image = heatmap(ax, scores, cmap=SIGNED, numbers=False)
+        image = heatmap(ax, scores, cmap="Greys", vmin=scores.min(), vmax=scores.max(), numbers=False)
         ax.set_xticks(range(0, length, 3), range(0, length, 3))
         ax.set_yticks(range(0, length, 3), range(0, length, 3))
         ax.set_title(title)

@@ -403,7 +403,7 @@ check(find_position)
 # </details>
 
 # %% [markdown]
-# ## Add, and where the gradient goes
+# ## Word plus place
 #
 # The vector that enters the first layer is *word + place*: $x_t + P_t$. For our three words on paper, *jane* at place 0
 # becomes $(1, 0, 0, 1) + (0, 1, 0, 1) = (1, 1, 0, 2)$. Is the order visible now?
@@ -423,7 +423,7 @@ rows = numbers["encoder.tokens.weight"][ids]  # (5, 64), word vectors
 figures.words_and_places(words, rows, numbers["encoder.positions.weight"][:5])
 
 # %% [markdown]
-# The words look drowned. *How long is a row of places at width 64? The word rows are about 1 long. So how can the
+# The places are loud and the words are faint. *How long is a row of places at width 64? The word rows are about 1 long. So how can the
 # network still read the words?*
 #
 # <details><summary>Answer</summary>
@@ -811,9 +811,11 @@ at_work(add_positions=without_places)
 
 
 # %%
+long_pe = or_given(sinusoidal_positions)(5000, 64)[:, None]  # (5000, 1, D), as long as in the tutorial
+
+
 def published_layer(x, table):
-    pe = or_given(sinusoidal_positions)(5000, 64)[:, None]  # (5000, 1, D), as long as in the tutorial
-    return x + pe[: x.size(0)]
+    return x + long_pe[: x.size(0)]
 
 
 at_work(add_positions=published_layer)
@@ -849,8 +851,8 @@ def sines_first(length, d_model):
 at_work(sinusoidal_positions=sines_first)
 
 # %% [markdown]
-# It stops before the first word, at 12.97 nats. A table of places is a convention between the network and its code:
-# which one hardly matters, that it stays the same matters a lot.
+# It stops before the first word, at 12.97 nats. A table of places is a convention between a network and its code.
+# Which table it is hardly matters; that it stays the same matters a lot.
 
 # %% [markdown]
 # ## Written question
