@@ -1,4 +1,4 @@
-"""Figures of lesson 6: exponentials, the axis of a softmax, its logarithm, gradients, what a temperature costs."""
+"""Figures of lesson 6: exponentials, the axis of a softmax, its logarithm, gradients, a stream."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import math
 import torch
 
 from helpers.figures.style import BLUE, GREEN, ORANGE, PINK, SKY, WEIGHTS, Picture, heatmap, new_figure
+
+WORDS = ("jane", "visits", "africa")
 
 
 def _list(values, digits: int = 3) -> str:
@@ -24,9 +26,9 @@ def from_scores_to_shares(exponentials=(1, 2, 5)) -> Picture:
     for name, s, e in zip(names, scores, exponentials, strict=True):
         left.annotate(f"{name} → {e}", (s, e), (-10, 4), textcoords="offset points", ha="right")
     left.set(xlabel="score", ylabel="exponential", title="always positive, order kept", ylim=(0, 7.5))
-    bars = right.bar(names, shares, color=BLUE)
+    bars = right.bar([f"{word}\n{name}" for word, name in zip(WORDS, names, strict=True)], shares, color=BLUE)
     right.bar_label(bars, [f"{e}/{sum(exponentials)}" for e in exponentials])
-    right.set(xlabel="score", ylabel="share", ylim=(0, 0.75), title="divided by their sum")
+    right.set(ylabel="share", ylim=(0, 0.75), title="divided by their sum")
     alt = (
         f"Left: the curve of the exponential, with the scores {', '.join(names)} marked at the heights "
         f"{', '.join(map(str, exponentials))}. Right: bars of their shares, {_list(shares)}."
@@ -46,16 +48,16 @@ def where_exp_works() -> Picture:
     for row, (name, dtype) in enumerate(formats):
         low, high = math.log(torch.finfo(dtype).tiny), math.log(torch.finfo(dtype).max)
         ax.barh(row, high - low, left=low, color=SKY, height=0.55)
-        ax.text(low - 2, row, f"{low:.0f}", ha="right", va="center")
-        ax.text(high + 2, row, f"{high:.0f}", ha="left", va="center")
-        said.append(f"{name} from {low:.0f} to {high:.0f}")
+        ax.text(low - 2, row, f"{low:.1f}".replace("-", "−"), ha="right", va="center")
+        ax.text(high + 2, row, f"{high:.1f}", ha="left", va="center")
+        said.append(f"{name} from {low:.1f} to {high:.1f}")
     ax.set_yticks(range(len(formats)), [name for name, _ in formats])
     ax.invert_yaxis()
     ax.text(-85, 0, "exp becomes 0", ha="center", va="center", color="dimgray")
     ax.text(85, 0, "exp becomes inf", ha="center", va="center", color="dimgray")
     ax.set(xlim=(-150, 150), xlabel="score s for which exp(s) keeps its digits")
-    double = f"float64 has from {math.log(torch.finfo(torch.float64).tiny):.0f} to 710"
-    ax.set_title(f"float64: from {math.log(torch.finfo(torch.float64).tiny):.0f} to 710", fontsize=11, loc="right")
+    double = f"float64 has from {math.log(torch.finfo(torch.float64).tiny):.1f} to 709.8"
+    ax.set_title(f"float64: from {math.log(torch.finfo(torch.float64).tiny):.1f} to 709.8", fontsize=11, loc="right")
     alt = "Bars of the scores whose exponential fits into a number format: " + ", ".join(said) + f"; {double}."
     return Picture(
         figure, alt, "Figure 6.2. The scores whose exponential keeps all its digits, in three number formats."
@@ -66,7 +68,7 @@ def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
     """One table of scores, softmax along keys, along queries and over all entries, with the sums at the sides."""
     whole = torch.softmax(scores.flatten(), dim=0).reshape(scores.shape)
     tables = [
-        ("dim=-1, over keys: right", torch.softmax(scores, dim=-1)),
+        ("dim=-1, over keys", torch.softmax(scores, dim=-1)),
         ("dim=-2, over queries", torch.softmax(scores, dim=-2)),
         ("over the whole table", whole),
     ]
@@ -112,7 +114,7 @@ def before_and_after(table: torch.Tensor, tokens: list[str]) -> Picture:
     right.set(title="softmax of its rows", xlabel="key")
     rows = "; ".join(f"{token} {_list(row)}" for token, row in zip(tokens, weights.tolist(), strict=True))
     alt = f"Left: the published table of similarities, diagonal 1. Right: softmax of its rows, much flatter: {rows}."
-    return Picture(figure, alt, "Figure 6.9. The published table and the softmax of its rows.")
+    return Picture(figure, alt, "Figure 6.8. The published table and the softmax of its rows.")
 
 
 def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
@@ -168,7 +170,7 @@ def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
         ("times p: gradient at the scores", p * (g - average)),
     ]
     figure, axes = new_figure(8.6, 3.0, 1, 3)
-    names = [f"$p_{i + 1}$ = {v:g}" for i, v in enumerate(p.tolist())]
+    names = [f"{word}\n{v:g}" for word, v in zip(WORDS, p.tolist(), strict=True)]
     said = []
     for ax, (name, values), color in zip(axes, steps, (PINK, SKY, BLUE), strict=True):
         bars = ax.bar(names, values.tolist(), color=color)
@@ -200,34 +202,6 @@ def prediction_minus_truth(exponentials=(1, 2, 5), words=("est", "regarde", "vis
         said.append(f"{name}: {', '.join(f'{w} {v:.3g}' for w, v in zip(words, values.tolist(), strict=True))}")
     caption = "Figure 6.7. The gradient at the scores. A step against it lowers the rivals and raises the target."
     return Picture(figure, "Three bar charts. " + "; ".join(said) + ".", caption)
-
-
-TEMPERATURES = (0.1, 0.25, 0.5, 0.8, 1.0, 1.25, 2.0, 4.0, 10.0)
-
-
-def temperature_cost(temperatures=TEMPERATURES) -> Picture:
-    """The translator's loss with all its attention scores divided by a temperature."""
-    from helpers.translator import machine
-    from helpers.translator.measures import LOSS_SENTENCES, in_nats, nats_a_word, unseen
-
-    def loss(temperature):
-        return nats_a_word(
-            machine(softmax=lambda x, dim=-1: torch.softmax(x / temperature, dim)), unseen(LOSS_SENTENCES)
-        )
-
-    losses = [loss(temperature) for temperature in temperatures]
-    figure, ax = new_figure(7.4, 3.4)
-    ax.plot(temperatures, losses, "o-", color=BLUE)
-    for at, value in zip(temperatures, losses, strict=True):
-        if at not in (0.8, 1.25):
-            ax.annotate(in_nats(value), (at, value), (0, 8), textcoords="offset points", ha="center", fontsize=9)
-    ax.set(xscale="log", yscale="log", xlabel="temperature", ylabel="loss (nats a word)")
-    ax.set(ylim=(min(losses) / 2, max(losses) * 4))
-    ax.set_xticks([0.1, 0.25, 0.5, 1, 2, 4, 10], ["0.1", "0.25", "0.5", "1", "2", "4", "10"])
-    ax.minorticks_off()
-    said = ", ".join(f"{in_nats(value)} at {at:g}" for at, value in zip(temperatures, losses, strict=True))
-    alt = f"The translator's loss in nats a word against the temperature of its attention, both on log scales: {said}."
-    return Picture(figure, alt, "Figure 6.8. Attention at other temperatures than the one it was trained at.")
 
 
 def running(scores: torch.Tensor, values: torch.Tensor, block: int) -> list[tuple[float, float, float]]:
