@@ -480,7 +480,7 @@ WRONG = {
         lambda p: -(p * p.log()).sum(-1).nan_to_num(),
         {"nan_replaced_at_the_end"},
     ),
-    "entropy squeezed": ("entropy", lambda p: torch.special.entr(p).sum(-1).squeeze(), {None}),
+    "entropy squeezed": ("entropy", lambda p: torch.special.entr(p).sum(-1).squeeze(), {"wrong_shape"}),
     "temperature at least 0.01": ("softmax_with_temperature", temperature_with(lambda t: max(t, 0.01)), {None}),
     "temperature + 1e-8": ("softmax_with_temperature", temperature_with(lambda t: t + 1e-8), {None}),
     "an empty ValueError": ("softmax_with_temperature", temperature_with(lambda t: t, ""), {None, "value_not_named"}),
@@ -497,7 +497,7 @@ WRONG = {
     "gradient squeezed": (
         "cross_entropy_backward",
         lambda x, y: ((torch.softmax(x, -1) - F.one_hot(y, x.shape[-1]).to(x.dtype)) / y.numel()).squeeze(),
-        {None},
+        {"wrong_shape"},
     ),
     "an early touch, then two passes": ("streaming_softmax", early_touch, {None, "two_passes"}),
     "two rounds": ("streaming_softmax", value_twice, {None, "two_passes"}),
