@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from helpers import translator
 from helpers.authoring.blocks import load_blocks
 from helpers.blocks import lesson_04, lesson_06
 from helpers.checking.compare import difference
@@ -18,6 +19,7 @@ from helpers.checking.verdict import decide
 from helpers.course import course
 from helpers.explore import softmax as explore
 from helpers.figures import softmax as figures
+from helpers.translator.measures import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
 from tests.kill_rate import exercises
 
 torch.set_num_threads(1)
@@ -26,6 +28,7 @@ DTYPES = st.sampled_from([torch.float32, torch.float64])
 LEADS = st.sampled_from([(), (2,), (3, 2)])
 SEEDS = st.integers(0, 10_000)
 SIZES = st.integers(1, 6)
+LIFE = [-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434]
 TABLE = torch.tensor(
     [
         [1.00, 0.20, 0.10, 0.10, 0.05],
@@ -177,13 +180,13 @@ def test_softmax_backward_is_autograds_and_lesson_4s_table(seed, lead, dtype, n)
     close(lesson_06.softmax_backward(p, g), torch.einsum("...i,...ij->...j", g, lesson_04.softmax_jacobian(p)))
 
 
-@given(SEEDS, LEADS, st.sampled_from([0.01, 0.5, 1, 3, 1e4]), SIZES)
+@given(SEEDS, LEADS, st.sampled_from([1e-3, 0.01, 0.5, 1, 3, 1000]), SIZES)
 @settings(max_examples=50, deadline=None)
 def test_temperature(seed, lead, temperature, n):
     x = 20 * random(seed, *lead, n)
     close(lesson_06.softmax_with_temperature(x, temperature), torch.softmax(x / temperature, -1))
     for wrong in (0, 0.0, -temperature):
-        with pytest.raises(ValueError, match="temperature"):
+        with pytest.raises(ValueError, match=f"{wrong:g}"):
             lesson_06.softmax_with_temperature(x, wrong)
 
 
@@ -234,7 +237,16 @@ def forward_mode(p, grad):
     return torch.func.jvp(lambda s: torch.softmax(s, -1), (p.log(),), (grad,))[1]
 
 
+def loss_backwards(logits, targets):
+    x = logits.clone().requires_grad_()
+    rows = torch.log_softmax(x.reshape(-1, x.shape[-1]), -1)
+    (-rows[torch.arange(len(rows)), targets.reshape(-1)].mean()).backward()
+    return x.grad
+
+
 FORBIDDEN = [
+    ("cross_entropy_backward", loss_backwards),
+    ("cross_entropy_backward", lambda x, y: torch.func.grad(lambda x: nn.CrossEntropyLoss()(x, y))(x)),
     ("softmax", lambda x, dim=-1: x.softmax(dim)),
     ("softmax", lambda x, dim=-1: nn.Softmin(dim)(-x)),
     ("softmax", lambda x, dim=-1: torch.special.log_softmax(x, dim).exp()),
@@ -271,7 +283,7 @@ def test_minus_infinity_is_met_only_by_itself():
 
 def test_pictures_say_their_numbers():
     assert "0.125, 0.250, 0.625" in figures.from_scores_to_shares().alt
-    assert "float32 from -87 to 89" in figures.where_exp_works().alt
+    assert "float32 from -87.3 to 88.7" in figures.where_exp_works().alt
     assert "I 0.377, 0.170, 0.153, 0.153, 0.146" in figures.before_and_after(TABLE, ["I", *"abcd"]).alt
     assert "0.4375, -0.125, -0.3125" in figures.push_and_pull().alt
     assert "ends at a distance of 103" in figures.log_of_softmax().alt
@@ -282,11 +294,225 @@ def test_pictures_say_their_numbers():
     assert "eat 0.637" in explore.Temperature(scores, life)(24**0.5).alt
 
 
-@pytest.mark.parametrize("block", [1, 2, 3, 4, 6, 12])
-def test_the_stream_arrives_at_the_softmax_of_all(block):
-    generator = torch.Generator().manual_seed(1)
-    scores, values = torch.randn(12, generator=generator), torch.randn(12, generator=generator)
-    states = figures.running(scores, values, block)
-    assert len(states) == 12 // block
-    assert states[-1][2] == pytest.approx(float((torch.softmax(scores, 0) * values).sum()), abs=1e-5)
-    assert f"After {12 // block} of {12 // block} blocks" in explore.draw_stream(block, 12).alt
+@given(SEEDS, LEADS, DTYPES, st.integers(2, 6))
+@settings(max_examples=50, deadline=None)
+def test_cross_entropy_backward_is_autograds(seed, lead, dtype, v):
+    logits = 3 * random(seed, *lead, v, dtype=dtype)
+    targets = torch.randint(0, v, lead, generator=torch.Generator().manual_seed(seed))
+    logits.requires_grad_()
+    F.cross_entropy(logits.reshape(-1, v), targets.reshape(-1)).backward()
+    close(lesson_06.cross_entropy_backward(logits.detach(), targets), logits.grad)
+
+
+@pytest.mark.parametrize("lift", [0.0, 3.0, 8.0])
+def test_the_stream_arrives_at_the_softmax_of_all(lift):
+    stream = explore.Stream()
+    scores = stream.scores.clone()
+    scores[6:9] += lift
+    states = figures.running(scores, stream.values, 3)
+    exact = float((torch.softmax(scores, 0) * stream.values).sum())
+    assert len(states) == 4
+    assert states[-1][2] / states[-1][1] == pytest.approx(exact, abs=1e-9)
+    assert "After 4 of 4 blocks" in stream(4, lift).alt
+    if lift == 8:  # what came before counts for less than 1 %
+        assert math.exp(states[1][0] - states[2][0]) * states[1][1] < 0.01 * states[2][1]
+
+
+def test_the_loss_of_a_word_that_is_dragged():
+    surprise = explore.Surprise()
+    assert "visite has score 1.61, loss 0.470 and gradient -0.375" in surprise("visite", math.log(5)).alt
+    assert "loss 2.079" in surprise("est", 0.0).alt
+    assert math.log(len(translator.french)) == pytest.approx(5.27, abs=5e-3)
+    assert math.log(50257) == pytest.approx(10.82, abs=5e-3)
+
+
+def test_prediction_minus_truth():
+    scores = torch.tensor([1.0, 2, 5], dtype=torch.float64).log()
+    expected = torch.tensor([1 / 8, 1 / 4, -3 / 8], dtype=torch.float64)
+    close(lesson_06.cross_entropy_backward(scores, torch.tensor(2)), expected)
+    g = torch.tensor([0, 0, -8 / 5], dtype=torch.float64)
+    close(lesson_06.softmax_backward(lesson_06.softmax(scores), g), expected)
+    assert "visite -0.375" in figures.prediction_minus_truth().alt
+
+
+def test_where_floats_end_and_slopes_fade():
+    assert math.log(torch.finfo(torch.float32).max) == pytest.approx(88.7, abs=0.05)
+    assert torch.tensor(12.0, dtype=torch.float16).exp().isinf()
+    for dtype, more in ((torch.float16, 7), (torch.float32, 16)):  # subnormal numbers
+        info = torch.finfo(dtype)
+        assert math.log(info.tiny) - math.log(info.tiny * info.eps) == pytest.approx(more, abs=0.3)
+    for gap, left in ((20, 0.67), (25, 0.01)):
+        share = math.exp(-gap) / (1 + math.exp(-gap))
+        assert share / (share + 1e-9) == pytest.approx(left, abs=0.01)
+    weights = [torch.softmax(torch.tensor(LIFE) / t, 0)[3].item() for t in (5, 10)]
+    assert weights == [pytest.approx(0.63, abs=0.03), pytest.approx(0.38, abs=0.04)]
+
+
+def test_what_the_translator_pays():
+    def cost(**parts):
+        return nats_a_word(translator.machine(**parts), unseen(LOSS_SENTENCES))
+
+    def at(temperature):
+        return lambda x, dim=-1: torch.softmax(x / temperature, dim)
+
+    def over_queries(x, dim=-1):
+        return torch.softmax(x, dim=-2)
+
+    right = cost()
+    assert in_nats(cost(softmax=at(4.0))) == "0.068"
+    assert in_nats(right) == "0.00016"
+    assert cost(softmax=at(0.5)) / right == pytest.approx(2.6, abs=0.06)
+    assert cost(softmax=at(2.0)) / right == pytest.approx(3.9, abs=0.06)
+    assert exact(translator.machine(softmax=at(0.5)), unseen(100)) == 1
+    assert exact(translator.machine(softmax=at(2.0)), unseen(100)) == 1
+    assert exact(translator.machine(softmax=at(4.0)), unseen(100)) == pytest.approx(0.86, abs=0.005)
+    assert math.isnan(cost(softmax=over_queries))
+    sentence = "jane visits africa in september"
+    assert translator.translate(translator.machine(softmax=over_queries), sentence) == ""
+
+    def padding_counted(logits, targets, ignore_index):
+        return F.cross_entropy(logits.mT, targets, ignore_index=ignore_index, reduction="none").mean()
+
+    def patched(logits, targets, ignore_index):
+        kept = targets != ignore_index
+        p = torch.softmax(logits[kept], -1).gather(-1, targets[kept][:, None])
+        return -(p + 1e-9).log().mean()
+
+    assert in_nats(cost(cross_entropy=padding_counted)) == "0.00009"
+    assert in_nats(cost(cross_entropy=patched)) == "0.00016"
+
+
+def shares(x, dim=-1):
+    return torch.exp(x - x.amax(dim, keepdim=True)) / torch.exp(x - x.amax(dim, keepdim=True)).sum(dim, keepdim=True)
+
+
+def kept_log_shares(logits, targets, ignore_index, change):
+    kept = targets != ignore_index
+    p = change(shares(logits[kept]))
+    return -p.log().gather(-1, targets[kept][:, None]).mean()
+
+
+def early_touch(score_blocks, value_blocks):
+    """The first values are touched before the scores are read twice."""
+    value_blocks[0].sum()
+    top = score_blocks[0].amax(-1, keepdim=True)
+    for s in score_blocks[1:]:
+        top = torch.maximum(top, s.amax(-1, keepdim=True))
+    e = [torch.exp(s - top) for s in score_blocks]
+    total = sum(x.sum(-1, keepdim=True) for x in e)
+    return sum((x.unsqueeze(-1) * v).sum(-2) for x, v in zip(e, value_blocks, strict=True)) / total
+
+
+def copies_kept(score_blocks, value_blocks):
+    """Each block is read once, and a copy of it kept for a second pass."""
+    copies = []
+    for s, v in zip(score_blocks, value_blocks, strict=True):
+        copies.append((s.clone(), v))
+    return early_touch([s for s, _ in copies], [v for _, v in copies])
+
+
+def value_twice(score_blocks, value_blocks):
+    """A running maximum and sum, and then the weights in a second round."""
+    top = total = None
+    for s in score_blocks:
+        m = s.amax(-1, keepdim=True)
+        new = m if top is None else torch.maximum(top, m)
+        e = torch.exp(s - new).sum(-1, keepdim=True)
+        total = e if top is None else total * torch.exp(top - new) + e
+        top = new
+    return sum(
+        ((torch.exp(s - top) / total).unsqueeze(-1) * v).sum(-2)
+        for s, v in zip(score_blocks, value_blocks, strict=True)
+    )
+
+
+def temperature_with(change, message="temperature {}"):
+    def softmax_with_temperature(x, temperature):
+        if not temperature > 0:
+            raise ValueError(message.format(temperature))
+        return torch.softmax(x / change(temperature), -1)
+
+    return softmax_with_temperature
+
+
+# Wrong answers, and what the check may call them: None is a mistake without a name.
+WRONG = {
+    "a blocked entry gets 2e-9": ("softmax", lambda x, dim=-1: shares(x.clamp_min(-20), dim), {None}),
+    "a far score gets 2e-9": (
+        "softmax",
+        lambda x, dim=-1: shares((x - x.amax(dim, keepdim=True)).clamp_min(-20), dim),
+        {"far_scores_lifted"},
+    ),
+    "nan_to_num afterwards": (
+        "softmax",
+        lambda x, dim=-1: (x.exp() / x.exp().sum(dim, keepdim=True)).nan_to_num(),
+        {"nan_made_zero"},
+    ),
+    "softmax squeezed": ("softmax", lambda x, dim=-1: shares(x, dim).squeeze(), {"squeezed"}),
+    "log of share + 1e-9": ("log_softmax", lambda x, dim=-1: (shares(x, dim) + 1e-9).log(), {"added_1e-9"}),
+    "log of share, bounded": ("log_softmax", lambda x, dim=-1: shares(x, dim).clamp(1e-9).log(), {"bound_1e-9"}),
+    "log of share + 1e-7": ("log_softmax", lambda x, dim=-1: (shares(x, dim) + 1e-7).log(), {None}),
+    "log of share, nan_to_num": (
+        "log_softmax",
+        lambda x, dim=-1: shares(x, dim).log().nan_to_num(neginf=-1e4),
+        {"nan"},
+    ),
+    "loss of share + 1e-9": (
+        "cross_entropy",
+        lambda x, y, ignore_index=-100: kept_log_shares(x, y, ignore_index, lambda p: p + 1e-9),
+        {"added_1e-9"},
+    ),
+    "loss of share, bounded": (
+        "cross_entropy",
+        lambda x, y, ignore_index=-100: kept_log_shares(x, y, ignore_index, lambda p: p.clamp_min(1e-7)),
+        {None},
+    ),
+    "entropy bounded by 1e-5": ("entropy", lambda p: -(p * p.clamp_min(1e-5).log()).sum(-1), {"bound_1e-5"}),
+    "entropy of p bounded by 1e-5": (
+        "entropy",
+        lambda p: -(p.clamp_min(1e-5) * p.clamp_min(1e-5).log()).sum(-1),
+        {None},
+    ),
+    "entropy with p + 1e-8": ("entropy", lambda p: -(p * (p + 1e-8).log()).sum(-1), {"small_number_1e-8"}),
+    "entropy of p + 1e-8": ("entropy", lambda p: -((p + 1e-8) * (p + 1e-8).log()).sum(-1), {None}),
+    "entropy, nan_to_num afterwards": (
+        "entropy",
+        lambda p: -(p * p.log()).sum(-1).nan_to_num(),
+        {"nan_replaced_at_the_end"},
+    ),
+    "entropy squeezed": ("entropy", lambda p: torch.special.entr(p).sum(-1).squeeze(), {"wrong_shape"}),
+    "temperature at least 0.01": ("softmax_with_temperature", temperature_with(lambda t: max(t, 0.01)), {None}),
+    "temperature + 1e-8": ("softmax_with_temperature", temperature_with(lambda t: t + 1e-8), {None}),
+    "an empty ValueError": ("softmax_with_temperature", temperature_with(lambda t: t, ""), {None, "value_not_named"}),
+    "a ValueError without the value": (
+        "softmax_with_temperature",
+        temperature_with(lambda t: t, "temperature must be above 0"),
+        {None, "value_not_named"},
+    ),
+    "gradient of the sum": (
+        "cross_entropy_backward",
+        lambda x, y: torch.softmax(x, -1) - F.one_hot(y, x.shape[-1]).to(x.dtype),
+        {"not_averaged"},
+    ),
+    "gradient squeezed": (
+        "cross_entropy_backward",
+        lambda x, y: ((torch.softmax(x, -1) - F.one_hot(y, x.shape[-1]).to(x.dtype)) / y.numel()).squeeze(),
+        {"wrong_shape"},
+    ),
+    "an early touch, then two passes": ("streaming_softmax", early_touch, {None, "two_passes"}),
+    "two rounds": ("streaming_softmax", value_twice, {None, "two_passes"}),
+    "copies kept": ("streaming_softmax", copies_kept, {None}),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_answers_are_refused_and_get_no_false_name(what):
+    name, answer, names = WRONG[what]
+    said = verdict(name, answer)
+    assert not said.passed
+    assert said.mistake in names
+
+
+@pytest.mark.parametrize("answer", [early_touch, value_twice, copies_kept])
+def test_one_pass_is_worth_at_least_half(answer):
+    assert verdict("streaming_softmax", answer).points <= 50

@@ -26,10 +26,10 @@ def fixed_head_weights(q, k):
 
 
 def softmax_with_temperature(x, temperature):
-    """Softmax of x / temperature along the last dimension.
+    """Softmax of x divided by a temperature, along the last dimension.
 
-    x (..., N), float32 or float64; temperature a finite number. -> (..., N), same dtype.
-    Raises ValueError unless temperature > 0.
+    x (..., N), float32 or float64; temperature from 1e-3 to 1e3. -> (..., N), same dtype.
+    Any temperature that is not above 0: a ValueError that names it.
     """
     if not temperature > 0:
         raise ValueError(f"temperature must be above 0, got {temperature}")
@@ -74,6 +74,17 @@ def softmax_backward(p, grad):
     """
     average = (p * grad).sum(dim=-1, keepdim=True)  # (..., 1)
     return p * (grad - average)  # (..., N)
+
+
+def cross_entropy_backward(logits, targets):
+    """Gradient of the mean cross-entropy at the logits, by hand.
+
+    logits (..., V), float32 or float64, up to ±1e4; targets LongTensor (...), none ignored.
+    -> (..., V), dtype of logits.
+    """
+    p = softmax(logits)  # (..., V)
+    truth = torch.zeros_like(p).scatter(-1, targets.unsqueeze(-1), 1.0)  # (..., V), 1 at each target
+    return (p - truth) / targets.numel()  # (..., V)
 
 
 def streaming_softmax(score_blocks, value_blocks):

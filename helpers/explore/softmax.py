@@ -1,4 +1,4 @@
-"""Explorers of lesson 6: temperature with its entropy, and a softmax that streams."""
+"""Explorers of lesson 6: temperature with its entropy, the loss of a word, and a softmax that streams."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import math
 
 import ipywidgets as widgets
 import torch
+from matplotlib.patches import Patch
 
 from helpers.explore.panel import panel
-from helpers.figures.softmax import streamed
-from helpers.figures.style import BLUE, ORANGE, Picture, new_figure
+from helpers.figures.softmax import running
+from helpers.figures.style import BLACK, BLUE, GREEN, ORANGE, Picture, new_figure
 
 
 def _entropy(weights: torch.Tensor) -> torch.Tensor:
@@ -61,17 +62,101 @@ def temperature(scores: torch.Tensor, tokens: list[str], start: float = math.sqr
     panel(Temperature(scores.detach(), tokens), temperature=slider)
 
 
-def draw_stream(block: int, seen: int, tokens: int = 12) -> Picture:
-    """Twelve random scores and values, seen in blocks of `block`; `seen` blocks so far."""
-    generator = torch.Generator().manual_seed(6)
-    scores = torch.randn(tokens, generator=generator, dtype=torch.float64) * 3
-    values = torch.randn(tokens, generator=generator, dtype=torch.float64)
-    return streamed(scores, values, block, min(seen, math.ceil(tokens / block)))
+class Surprise:
+    """Shares of three words, and the loss -ln p of the target on its curve. The target's score can be moved."""
+
+    WORDS, SCORES = ("est", "regarde", "visite"), (math.log(1), math.log(2), math.log(5))
+
+    def __init__(self):
+        self.figure, (left, right) = new_figure(8.6, 3.3, 1, 2, width_ratios=(2, 3))
+        self.bars = left.bar(self.WORDS, [0.0] * 3, color=BLUE)
+        self.labels = [left.text(i, 0, "0.000", ha="center", va="bottom") for i in range(3)]
+        left.set(ylim=(0, 1.12), ylabel="share", title="shares of the next word")
+        p = torch.linspace(0.001, 1, 400)
+        right.plot(p, -p.log(), color=BLUE)
+        (self.dot,) = right.plot([1.0], [0.0], "o", ms=9, color=ORANGE)
+        right.set(xlim=(-0.02, 1.02), ylim=(-0.3, 7.2), xlabel="share p of the target", ylabel="loss −ln p")
+        self.title = right.set_title("loss 0.000, gradient at the score −0.000")
+
+    def __call__(self, target: str, score: float) -> Picture:
+        place = self.WORDS.index(target)
+        scores = torch.tensor(self.SCORES, dtype=torch.float64)
+        scores[place] = score
+        shares = torch.softmax(scores, dim=0)
+        p = float(shares[place])
+        loss = -math.log(p)
+        for i, (bar, label, share) in enumerate(zip(self.bars, self.labels, shares.tolist(), strict=True)):
+            bar.set(height=share, color=ORANGE if i == place else BLUE)
+            label.set(y=share + 0.01, text=f"{share:.3f}")
+        self.dot.set_data([p], [loss])
+        self.title.set_text(f"loss {loss:.3f}, gradient at the score {p - 1:.3f}".replace("-", "−"))
+        said = ", ".join(f"{word} {share:.3f}" for word, share in zip(self.WORDS, shares.tolist(), strict=True))
+        alt = f"Shares: {said}. The target {target} has score {score:.2f}, loss {loss:.3f} and gradient {p - 1:.3f}."
+        return Picture(self.figure, alt)
 
 
-def stream(block: int = 3, seen: int = 2):
-    """Sliders for the size of a block and for how many blocks have been seen."""
-    size = widgets.SelectionSlider(options=(1, 2, 3, 4, 6, 12), value=block, description="block size")
-    so_far = widgets.IntSlider(value=seen, min=1, max=math.ceil(12 / block), description="blocks seen")
-    size.observe(lambda change: setattr(so_far, "max", math.ceil(12 / change["new"])), names="value")
-    panel(draw_stream, block=size, seen=so_far)
+def surprise():
+    """Which word is the target, and its score: the other two keep ln 1, ln 2 or ln 5."""
+    panel(
+        Surprise(),
+        target=widgets.SelectionSlider(options=Surprise.WORDS, value="visite", description="target"),
+        score=widgets.FloatSlider(value=math.log(5), min=-5, max=10, step=0.05, description="its score"),
+    )
+
+
+class Stream:
+    """Four blocks of three scores, seen one after the other; the third can be raised."""
+
+    BLOCK, BLOCKS = 3, 4
+
+    def __init__(self):
+        generator = torch.Generator().manual_seed(6)
+        tokens = self.BLOCK * self.BLOCKS
+        self.scores = torch.randn(tokens, generator=generator, dtype=torch.float64) * 2
+        self.values = torch.randn(tokens, generator=generator, dtype=torch.float64)
+        self.figure, (left, right) = new_figure(8.6, 3.7, 1, 2)
+        self.bars = left.bar(range(tokens), [1.0] * tokens)
+        (self.line,) = left.plot([-0.5, tokens - 0.5], [0, 0], color=BLACK, ls="--")
+        looks = [(GREEN, "seen before"), (ORANGE, "this block"), ("0.85", "to come")]
+        keys = [Patch(color=color, label=name) for color, name in looks]
+        left.legend(handles=[*keys, self.line], labels=[*(name for _, name in looks), "maximum m"], ncols=2)
+        left.get_legend().set(frame_on=False)
+        left.set(xlabel="token", ylabel="score", ylim=(-6.5, 19), xticks=range(1, tokens, self.BLOCK))
+        left.set_xticklabels([f"block {i + 1}" for i in range(self.BLOCKS)])
+        self.state = left.set_title("m = 00.00   ℓ = 00.000   o = −00.000", fontsize=11)
+        (self.exact,) = right.plot([0.5, self.BLOCKS + 0.5], [0, 0], color="gray", ls=":")
+        (self.path,) = right.plot([1], [0], "o-", color=BLUE)
+        right.set(xlabel="blocks seen", ylabel="o / ℓ, the mean so far", xlim=(0.5, 4.5), ylim=(-2.2, 2.2))
+        right.set_xticks(range(1, self.BLOCKS + 1))
+        self.end = right.set_title("o / ℓ = −0.0000, all at once −0.0000", fontsize=11)
+
+    def __call__(self, seen: int, lift: float) -> Picture:
+        scores = self.scores.clone()
+        scores[2 * self.BLOCK : 3 * self.BLOCK] += lift
+        states = running(scores, self.values, self.BLOCK)
+        top, total, out = states[seen - 1]
+        for i, (bar, score) in enumerate(zip(self.bars, scores.tolist(), strict=True)):
+            block = i // self.BLOCK + 1
+            bar.set(height=score, color=GREEN if block < seen else ORANGE if block == seen else "0.85")
+        self.line.set_ydata([top, top])
+        exact = float((torch.softmax(scores, dim=0) * self.values).sum())
+        self.exact.set_ydata([exact, exact])
+        means = [state[2] / state[1] for state in states[:seen]]
+        self.path.set_data(range(1, seen + 1), means)
+        self.state.set_text(f"m = {top:.2f}   ℓ = {total:.3f}   o = {out:.3f}".replace("-", "−"))
+        self.end.set_text(f"o / ℓ = {means[-1]:.4f}, all at once {exact:.4f}".replace("-", "−"))
+        alt = (
+            f"After {seen} of {self.BLOCKS} blocks of {self.BLOCK} scores, the third raised by {lift:g}: running "
+            f"maximum {top:.2f}, sum {total:.3f}, weighted values {out:.3f}, their quotient {means[-1]:.4f}; softmax "
+            f"over all scores at once gives {exact:.4f}."
+        )
+        return Picture(self.figure, alt)
+
+
+def stream(seen: int = 2):
+    """How many of four blocks have been seen, and how far the third is raised."""
+    panel(
+        Stream(),
+        seen=widgets.IntSlider(value=seen, min=1, max=Stream.BLOCKS, description="blocks seen"),
+        lift=widgets.FloatSlider(value=0, min=0, max=10, step=0.5, description="raise block 3 by"),
+    )

@@ -1,4 +1,4 @@
-"""Figures of lesson 6: exponentials, the axis of a softmax, logarithms that underflow, the backward pass."""
+"""Figures of lesson 6: exponentials, the axis of a softmax, its logarithm, gradients, a stream."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 
 import torch
 
-from helpers.figures.style import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SKY, WEIGHTS, Picture, heatmap, new_figure
+from helpers.figures.style import BLUE, GREEN, ORANGE, PINK, SKY, WEIGHTS, Picture, heatmap, new_figure
+
+WORDS = ("jane", "visits", "africa")
 
 
 def _list(values, digits: int = 3) -> str:
@@ -24,14 +26,18 @@ def from_scores_to_shares(exponentials=(1, 2, 5)) -> Picture:
     for name, s, e in zip(names, scores, exponentials, strict=True):
         left.annotate(f"{name} → {e}", (s, e), (-10, 4), textcoords="offset points", ha="right")
     left.set(xlabel="score", ylabel="exponential", title="always positive, order kept", ylim=(0, 7.5))
-    bars = right.bar(names, shares, color=BLUE)
+    bars = right.bar([f"{word}\n{name}" for word, name in zip(WORDS, names, strict=True)], shares, color=BLUE)
     right.bar_label(bars, [f"{e}/{sum(exponentials)}" for e in exponentials])
-    right.set(xlabel="score", ylabel="share", ylim=(0, 0.75), title="divided by their sum")
+    right.set(ylabel="share", ylim=(0, 0.75), title="divided by their sum")
     alt = (
         f"Left: the curve of the exponential, with the scores {', '.join(names)} marked at the heights "
         f"{', '.join(map(str, exponentials))}. Right: bars of their shares, {_list(shares)}."
     )
-    return Picture(figure, alt)
+    return Picture(
+        figure,
+        alt,
+        "Figure 6.1. The exponential makes scores positive and keeps their order; dividing by the sum makes shares.",
+    )
 
 
 def where_exp_works() -> Picture:
@@ -42,29 +48,31 @@ def where_exp_works() -> Picture:
     for row, (name, dtype) in enumerate(formats):
         low, high = math.log(torch.finfo(dtype).tiny), math.log(torch.finfo(dtype).max)
         ax.barh(row, high - low, left=low, color=SKY, height=0.55)
-        ax.text(low - 2, row, f"{low:.0f}", ha="right", va="center")
-        ax.text(high + 2, row, f"{high:.0f}", ha="left", va="center")
-        said.append(f"{name} from {low:.0f} to {high:.0f}")
+        ax.text(low - 2, row, f"{low:.1f}".replace("-", "−"), ha="right", va="center")
+        ax.text(high + 2, row, f"{high:.1f}", ha="left", va="center")
+        said.append(f"{name} from {low:.1f} to {high:.1f}")
     ax.set_yticks(range(len(formats)), [name for name, _ in formats])
     ax.invert_yaxis()
     ax.text(-85, 0, "exp becomes 0", ha="center", va="center", color="dimgray")
     ax.text(85, 0, "exp becomes inf", ha="center", va="center", color="dimgray")
     ax.set(xlim=(-150, 150), xlabel="score s for which exp(s) keeps its digits")
-    double = f"float64 has from {math.log(torch.finfo(torch.float64).tiny):.0f} to 710"
-    ax.set_title(f"float64: from {math.log(torch.finfo(torch.float64).tiny):.0f} to 710", fontsize=11, loc="right")
+    double = f"float64 has from {math.log(torch.finfo(torch.float64).tiny):.1f} to 709.8"
+    ax.set_title(f"float64: from {math.log(torch.finfo(torch.float64).tiny):.1f} to 709.8", fontsize=11, loc="right")
     alt = "Bars of the scores whose exponential fits into a number format: " + ", ".join(said) + f"; {double}."
-    return Picture(figure, alt)
+    return Picture(
+        figure, alt, "Figure 6.2. The scores whose exponential keeps all its digits, in three number formats."
+    )
 
 
 def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
     """One table of scores, softmax along keys, along queries and over all entries, with the sums at the sides."""
     whole = torch.softmax(scores.flatten(), dim=0).reshape(scores.shape)
     tables = [
-        ("dim=-1, over keys: right", torch.softmax(scores, dim=-1)),
+        ("dim=-1, over keys", torch.softmax(scores, dim=-1)),
         ("dim=-2, over queries", torch.softmax(scores, dim=-2)),
         ("over the whole table", whole),
     ]
-    figure, axes = new_figure(10.4, 3.5, 1, 3)
+    figure, axes = new_figure(8.6, 3.3, 1, 3)
     said = []
     for ax, (name, table) in zip(axes, tables, strict=True):
         _with_sums(ax, table, tokens)
@@ -72,7 +80,11 @@ def three_axes(scores: torch.Tensor, tokens: list[str]) -> Picture:
         rows, columns = table.sum(-1).tolist(), table.sum(-2).tolist()
         said.append(f"{name}: rows add up to {_list(rows, 2)}, columns to {_list(columns, 2)}")
     axes[0].set(ylabel="query", xlabel="keys in columns; sums at the sides")
-    return Picture(figure, "Three softmaxes of the scores of three words. " + "; ".join(said) + ".")
+    return Picture(
+        figure,
+        "Three softmaxes of the scores of three words. " + "; ".join(said) + ".",
+        "Figure 6.3. One table of scores and three softmaxes. Sums of 1 are bold.",
+    )
 
 
 def _with_sums(ax, table: torch.Tensor, tokens):
@@ -95,19 +107,19 @@ def _sum_text(ax, x, y, total, side):
 def before_and_after(table: torch.Tensor, tokens: list[str]) -> Picture:
     """A table of similarities and the softmax of its rows."""
     weights = torch.softmax(table, dim=-1)
-    figure, (left, right) = new_figure(9.6, 3.5, 1, 2)
+    figure, (left, right) = new_figure(8.6, 3.3, 1, 2)
     heatmap(left, table, tokens, tokens, WEIGHTS, 0, 1)
     heatmap(right, weights, tokens, tokens, WEIGHTS, 0, 1, digits=3)
     left.set(title="the published table", xlabel="key", ylabel="query")
     right.set(title="softmax of its rows", xlabel="key")
     rows = "; ".join(f"{token} {_list(row)}" for token, row in zip(tokens, weights.tolist(), strict=True))
     alt = f"Left: the published table of similarities, diagonal 1. Right: softmax of its rows, much flatter: {rows}."
-    return Picture(figure, alt)
+    return Picture(figure, alt, "Figure 6.8. The published table and the softmax of its rows.")
 
 
 def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
     """Causal weights (T, T) from a softmax over keys and one over queries, with the row sums."""
-    figure, axes = new_figure(10.4, 4.2, 1, 2)
+    figure, axes = new_figure(8.6, 3.9, 1, 2)
     names = ("over keys (dim=-1)", "over queries (dim=-2)")
     for ax, name, weights in zip(axes, names, (right, wrong), strict=True):
         seen = torch.ones_like(weights, dtype=torch.bool).tril()
@@ -121,7 +133,9 @@ def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
         "Two lower triangles of weights of 8 tokens. Softmax over keys: every row adds up to 1. Softmax over queries: "
         f"the rows add up to {_list(wrong.sum(-1).tolist(), 2)}; the columns add up to 1."
     )
-    return Picture(figure, alt)
+    return Picture(
+        figure, alt, "Figure 6.4. Causal weights of eight tokens: the right axis, and the one that lets the future in."
+    )
 
 
 def log_of_softmax() -> Picture:
@@ -143,7 +157,7 @@ def log_of_softmax() -> Picture:
         f"-160. log(softmax) ends at a distance of {last} and is minus infinity beyond. With an epsilon of 1e-9 the "
         "curve turns flat at -20.7 from a distance of about 20."
     )
-    return Picture(figure, alt)
+    return Picture(figure, alt, "Figure 6.5. The logarithm of a share far behind the winner, computed in three ways.")
 
 
 def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
@@ -155,8 +169,8 @@ def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
         (f"minus the average {average:g}", g - average),
         ("times p: gradient at the scores", p * (g - average)),
     ]
-    figure, axes = new_figure(9.6, 3.0, 1, 3)
-    names = [f"$p_{i + 1}$ = {v:g}" for i, v in enumerate(p.tolist())]
+    figure, axes = new_figure(8.6, 3.0, 1, 3)
+    names = [f"{word}\n{v:g}" for word, v in zip(WORDS, p.tolist(), strict=True)]
     said = []
     for ax, (name, values), color in zip(axes, steps, (PINK, SKY, BLUE), strict=True):
         bars = ax.bar(names, values.tolist(), color=color)
@@ -165,44 +179,38 @@ def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
         ax.margins(y=0.2)
         ax.set_title(name, fontsize=11)
         said.append(f"{name}: {', '.join(f'{v:.4g}' for v in values.tolist())}")
-    return Picture(figure, f"Bars for p = {_list(p.tolist())}. " + "; ".join(said) + ".")
+    return Picture(
+        figure,
+        f"Bars for p = {_list(p.tolist())}. " + "; ".join(said) + ".",
+        "Figure 6.6. From the gradient at the weights to the gradient at the scores, in three steps.",
+    )
+
+
+def prediction_minus_truth(exponentials=(1, 2, 5), words=("est", "regarde", "visite"), target: int = 2) -> Picture:
+    """Shares of three words, the truth, and their difference: the gradient of the loss at the scores."""
+    p = torch.tensor([float(e) for e in exponentials]) / sum(exponentials)
+    truth = torch.zeros_like(p)
+    truth[target] = 1
+    steps = [("prediction: the shares", p, BLUE), ("truth", truth, GREEN), ("prediction − truth", p - truth, ORANGE)]
+    figure, axes = new_figure(8.6, 2.8, 1, 3, sharey=True)
+    said = []
+    for ax, (name, values, color) in zip(axes, steps, strict=True):
+        bars = ax.bar(words, values.tolist(), color=color)
+        ax.bar_label(bars, [f"{v:.3g}" for v in values.tolist()], padding=2)
+        ax.axhline(0, color="gray", lw=1)
+        ax.set(title=name, ylim=(-0.55, 1.2))
+        said.append(f"{name}: {', '.join(f'{w} {v:.3g}' for w, v in zip(words, values.tolist(), strict=True))}")
+    caption = "Figure 6.7. The gradient at the scores. A step against it lowers the rivals and raises the target."
+    return Picture(figure, "Three bar charts. " + "; ".join(said) + ".", caption)
 
 
 def running(scores: torch.Tensor, values: torch.Tensor, block: int) -> list[tuple[float, float, float]]:
-    """(running maximum, running sum, weighted mean of the values so far) after each block of scores (T,)."""
+    """(running maximum m, running sum ℓ, weighted values o) after each block of scores (T,)."""
     states, top, total, out = [], -math.inf, 0.0, 0.0
     for s, v in zip(scores.split(block), values.split(block), strict=True):
         new_top = max(top, float(s.max()))
         e = (s - new_top).exp()
         shrink = math.exp(top - new_top)
         total, out, top = total * shrink + float(e.sum()), out * shrink + float((e * v).sum()), new_top
-        states.append((top, total, out / total))
+        states.append((top, total, out))
     return states
-
-
-def streamed(scores: torch.Tensor, values: torch.Tensor, block: int, seen: int) -> Picture:
-    """What a streaming softmax of scores and values, (T,) each, holds after `seen` blocks of size `block`."""
-    states = running(scores, values, block)
-    top, total, mean = states[seen - 1]
-    start, done, places = (seen - 1) * block, seen * block, list(range(len(scores)))
-    figure, (left, right) = new_figure(9.6, 3.4, 1, 2)
-    groups = [("seen before", SKY, places[:start]), ("this block", ORANGE, places[start:done])]
-    for name, color, part in [*groups, ("to come", "0.85", places[done:])]:
-        left.bar(part, scores[part].tolist(), color=color, label=name)
-    left.axhline(top, color=RED, ls="--", label=f"running maximum {top:.1f}")
-    left.set(xlabel="token", ylabel="score", title=f"running sum {total:.3f}", ylim=(float(scores.min()) - 1, 14))
-    left.legend(frameon=False, fontsize=9, ncols=2, loc="upper left")
-    exact = float((torch.softmax(scores, dim=0) * values).sum())
-    right.axhline(exact, color="gray", ls=":", label=f"softmax over all at once: {exact:.4f}")
-    right.plot(
-        range(1, seen + 1), [state[2] for state in states[:seen]], "o-", color=BLACK, label=f"o / ℓ = {mean:.4f}"
-    )
-    right.set(xlabel="blocks seen", ylabel="weighted mean of the values", ylim=(-1.8, 2.2))
-    right.set_xlim(0.5, len(states) + 0.5)
-    right.set_xticks(range(1, len(states) + 1))
-    right.legend(frameon=False, fontsize=9, loc="upper right")
-    alt = (
-        f"After {seen} of {len(states)} blocks of {block} scores: running maximum {top:.2f}, running sum {total:.3f}, "
-        f"weighted mean of the values {mean:.4f}; over all scores at once it is {exact:.4f}."
-    )
-    return Picture(figure, alt)

@@ -2,10 +2,36 @@
 # # 6. Softmax: scores become probabilities
 #
 # **Goal:** build the function that turns scores into weights, so that it survives any score; know its axis, its
-# temperature, its logarithm and its gradient, and see how it can be computed in a stream. **Time:** about 90 minutes.
+# temperature, its logarithm and its gradients, and see how it can be computed in a stream.
 #
-# Lessons 4 and 5 took `torch.softmax` from the shelf. Today it comes apart. It is two lines of code, and you will meet
-# published programs that got each of them wrong.
+# **Time:** about 125 minutes, of which 30 are for the two extras. It is the longest lesson of the first half: **take a
+# break after Exercise 6.4**. What comes before makes the weights of attention, what comes after makes the loss and the
+# gradients.
+#
+# Lessons 4 and 5 used `torch.softmax` as a ready-made tool. Today you open it. It is two lines of code, and you will
+# meet published programs that got each of them wrong.
+
+# %% tags=["setup"]
+# (empty: the build puts the set-up cell here)
+
+# %%
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers import at_work, check, or_given
+from helpers.explore import softmax as explore
+from helpers.figures import softmax as figures
+from helpers.figures.transformer_map import transformer_map
+
+# %%
+transformer_map("06_softmax")
+
+# %% [markdown]
+# Softmax stands at two places: inside attention, where scores become weights, and at the very end, where scores of
+# words become the probabilities that a model is trained on.
 
 # %% [markdown]
 # ## You need
@@ -14,7 +40,7 @@
 # - blocked scores of $-\infty$: [lesson 5](../05_masking/05_masking.ipynb);
 # - $e^{a+b} = e^a e^b$, and that the logarithm $\ln$ undoes it: $\ln(ab) = \ln a + \ln b$.
 #
-# Two questions to warm up. Answer before you open them.
+# Two questions to warm up. Answer before you unfold.
 #
 # <details><summary>Lesson 4: what happens to softmax weights when all scores are made ten times larger?</summary>
 #
@@ -45,60 +71,47 @@
 #
 # </details>
 
-# %% tags=["setup"]
-# (empty: the build puts the set-up cell here)
-
-# %%
-import math
-
-import torch
-import torch.nn.functional as F
-from torch import nn
-
-from helpers import check, progress
-from helpers.explore import softmax as explore
-from helpers.figures import softmax as figures
-
 # %% [markdown]
 # ## From scores to shares
 #
-# A query has scored three keys. How much of each should it take? We want *shares*: positive numbers that add up to 1,
-# larger for a larger score. The obvious way is to divide by the sum. Try it on the scores 2, 1 and −1, on paper:
+# In *jane visits africa*, the query of *visits* has scored the three words. How much of each should it take? We want
+# *shares*: positive numbers that add up to 1, larger for a larger score. The obvious way is to divide by the sum. Try
+# it on the scores 2, 1 and −1, on paper. The shares are
 #
-# $$\frac{2}{2},\quad \frac{1}{2},\quad \frac{-1}{2}$$
+# $$\frac{2}{2},\quad \frac{1}{2},\quad \frac{-1}{2},$$
 #
-# They add up to 1, and one of them is negative. With scores 2, 1 and −3 we would divide by 0. So first make every score
-# positive, by a function that keeps the order. Squares do not ($-3$ would beat 2). The exponential does:
+# and one of them is negative. With scores 2, 1 and −3 we would divide by 0. So first make every score positive, by a
+# function that keeps the order. Squares do not ($-3$ would beat 2). The exponential does:
 #
 # $$\text{softmax}(s)_i = \frac{e^{s_i}}{\sum_j e^{s_j}}$$
 #
-# **On paper**, with scores chosen so that the exponentials are whole numbers:
+# **On paper**, with scores chosen so that the exponentials are whole numbers. These three numbers stay with us to the
+# end of the lesson:
 #
-# | score | $e^{\text{score}}$ | share |
-# |---|---|---|
-# | ln 1 = 0.000 | 1 | 1/8 = 0.125 |
-# | ln 2 = 0.693 | 2 | 2/8 = 0.250 |
-# | ln 5 = 1.609 | 5 | 5/8 = 0.625 |
-# | sum | 8 | 1.000 |
+# | word | score | $e^{\text{score}}$ | share |
+# |---|---|---|---|
+# | jane | ln 1 = 0.000 | 1 | 1/8 = 0.125 |
+# | visits | ln 2 = 0.693 | 2 | 2/8 = 0.250 |
+# | africa | ln 5 = 1.609 | 5 | 5/8 = 0.625 |
+# | sum | | 8 | 1.000 |
 
 # %%
 figures.from_scores_to_shares()
 
 # %% [markdown]
-# Why *this* positive function? Divide one share by another and the sum cancels:
+# Why *this* positive function? Divide one share by another, and the sum cancels:
 #
 # $$\frac{p_i}{p_j} = \frac{e^{s_i}}{e^{s_j}} = e^{s_i - s_j}.$$
 #
 # **Only differences of scores count.** One point more is always a factor of $e \approx 2.72$, whether from 0 to 1 or
-# from 100 to 101. So we may add any number to all scores and no share moves. Keep that in mind: the repair of the next
-# section is made of it. (Other positive functions would give shares too. The exponential is a choice, made for this
-# property and for the simple gradient that you will see below.)
+# from 100 to 101. So we may add any number to all scores, and no share moves. Keep that in mind: the repair in the next
+# section rests on it.
 
 # %% [markdown]
 # ## Where the exponential breaks
 #
-# **Predict before you run.** The formula, as it stands, on two sets of scores. Their differences are the same. *What
-# will the second line print?*
+# **Predict before you run.** The formula, as it stands, on two sets of scores with the same differences. *What will
+# the second line print?*
 
 # %%
 for scores in ([0.0, 1.0, 2.0], [1000.0, 1001.0, 1002.0]):
@@ -106,24 +119,30 @@ for scores in ([0.0, 1.0, 2.0], [1000.0, 1001.0, 1002.0]):
     print(e, "->", e / e.sum())
 
 # %% [markdown]
-# $e^{1000}$ has 435 digits, and float32 ends at 39. It becomes `inf`, and `inf / inf` is `nan`, *not a number*. Very
-# low scores fail too: all exponentials become 0, and 0 / 0 is `nan` as well. Here is how much room there is.
+# <details><summary>Answer</summary>
+#
+# Three times `nan`, *not a number*. $e^{1000}$ has 435 digits, and float32 ends at 39: it becomes `inf`, and
+# `inf / inf` is `nan`. Very low scores fail too: all exponentials become 0, and 0 / 0 is `nan` as well.
+#
+# </details>
 
 # %%
 figures.where_exp_works()
 
 # %% [markdown]
-# This is no corner case. In lesson 4 undivided scores of width 1024 spread by 32, and three such spreads are past 89.
-# In `float16`, a short format that large models are run in, a score of 12 is enough.
+# This does happen. In lesson 4, undivided scores of width 1024 had a spread of 32, and three such spreads are past
+# 88.7, where float32 ends. In `float16`, a short format that large models are run in, a score of 12 is enough. (Beyond
+# the left end of a bar the exponential is not 0 at once: it loses its digits one by one first, for another 7 points in
+# float16 and 16 in float32.)
 #
-# The repair: subtract the largest score first. No share moves, as only differences count. Now the largest exponential
-# is $e^0 = 1$, so nothing overflows; the sum is at least 1, so nothing is divided by 0. What is too small becomes 0,
-# and beside a sum of 1 or more it is.
+# The repair: subtract the largest score first. No share moves, because only differences count. Now the largest
+# exponential is $e^0 = 1$, so nothing overflows; the sum is at least 1, so nothing is divided by 0. What is too small
+# for the format becomes 0, and beside a sum of at least 1 it does not matter.
 #
 # $$\text{softmax}(s)_i = \frac{e^{s_i - m}}{\sum_j e^{s_j - m}}, \qquad m = \max_j s_j$$
 #
-# By hand, for 1000, 1001, 1002: subtract 1002, and the exponentials of −2, −1, 0 are 0.135, 0.368, 1. Their sum is
-# 1.503, the shares 0.090, 0.245, 0.665.
+# By hand, for 1000, 1001, 1002: subtract 1002. The exponentials of −2, −1, 0 are 0.135, 0.368, 1, their sum is 1.503,
+# and the shares are 0.090, 0.245, 0.665.
 
 # %% [markdown]
 # ## Exercise 6.1 `softmax`
@@ -133,9 +152,9 @@ figures.where_exp_works()
 # $$\text{softmax}(x)_i = \frac{e^{x_i - m}}{\sum_j e^{x_j - m}}, \qquad m = \max_j x_j,$$
 #
 # where $i$ and $j$ run along the dimension `dim`: each vector along it becomes shares of its own. `x` of any shape →
-# the same shape. Right for scores up to ±10,000, and for blocked scores: an entry of $-\infty$ gets the weight 0, in
-# each vector at least one entry is finite. No NaN, in gradients either. `dim` may be any dimension, counted from the
-# front (0, 1, …) or from the back (−1, −2, …).
+# the same shape. Right for scores up to ±10,000, and for blocked scores: an entry of $-\infty$ gets exactly the weight
+# 0, and in each vector at least one entry is finite. No NaN, in gradients either. `dim` may be any dimension, counted
+# from the front (0, 1, …) or from the back (−1, −2, …).
 #
 # *Forbidden:* every library softmax, log_softmax, logsumexp, logcumsumexp, logaddexp.
 
@@ -175,9 +194,9 @@ check(softmax)
 # %% [markdown]
 # ## Which axis?
 #
-# Attention scores are a table: a row for each query, a column for each key. Lesson 3 wrote one by hand for *jane visits
-# africa*. Softmax can run along each row, along each column, or over the whole table. All three run. All three give
-# positive numbers below 1. Only one of them answers "how does *jane* divide her attention?".
+# Attention scores are a table: a row for each query, a column for each key. Lesson 3 wrote one by hand for our
+# sentence. Softmax can run along each row, along each column, or over the whole table. All three run without an error,
+# and all three give positive numbers below 1. Only one of them says how *jane* divides her attention. *Which one?*
 
 # %%
 jane = ["jane", "visits", "africa"]
@@ -185,82 +204,33 @@ scores = torch.tensor([[0.0, 3, 0], [0, 0, 3], [0, 2, 0]])  # (T_q, T_k)
 figures.three_axes(scores, jane)
 
 # %% [markdown]
-# **Look at the sums beside the tables.** Over keys, each *row* adds up to 1: each query has one unit of attention to
-# give. Over queries, each *column* does: each key has one unit to be taken, and *jane* as a query holds 1.08 while
-# *africa* gets 0.64. That is a sum you can see, and nothing else in the program will complain.
+# <details><summary>Answer</summary>
 #
-# By the way: one of this course's sources draws a table for this sentence, with 0.94 for jane → visits, 0.86 for visits
-# → africa and 0.76 for africa → visits. It is an illustration, not a computation. Ours gives 0.91, 0.91 and 0.79, and
-# now you know how: a score of 3 against two 0s is $e^3/(e^3 + 2)$.
+# The left one, over keys. **Look at the sums beside the tables.** Over keys, each *row* adds up to 1: each query has one unit of
+# attention to give. Over queries, each *column* does, and *jane* as a query has 1.08 to give while *africa* has 0.64.
+# That sum is the only sign: nothing in the program will complain.
 #
-# *Where intuition stops.* The same source calls the shares probabilities: how likely *visits* is the word that explains
-# *jane*. They have the form of probabilities, positive with a sum of 1, and that is all that the mathematics says.
-# Nothing is drawn by lot, and nobody asked how likely anything is. They are the weights of an average, which lesson 7
-# takes.
-
-# %% [markdown]
-# ## The published five by five table
+# </details>
 #
-# Lesson 3 looked at this table for *I like to eat apples*. Its source says that it is the result of
-# $\text{softmax}(QK^\top/\sqrt{d_k})$, and its rows add up to 1.45 and more, so it is not. A note below it then says to
-# scale it and to apply softmax. Let us apply softmax.
-
-# %%
-tokens = ["I", "like", "to", "eat", "apples"]
-table = torch.tensor(
-    [
-        [1.00, 0.20, 0.10, 0.10, 0.05],
-        [0.20, 1.00, 0.40, 0.30, 0.10],
-        [0.10, 0.40, 1.00, 0.50, 0.20],
-        [0.10, 0.30, 0.50, 1.00, 0.60],
-        [0.05, 0.10, 0.20, 0.60, 1.00],
-    ]
-)
-
-# %%
-weights = torch.softmax(table, dim=-1)  # (T_q, T_k)
-print("I:", " ".join(f"{w:.3f}" for w in weights[0].tolist()), "  sum", f"{weights[0].sum().item():.3f}")
-figures.before_and_after(table, tokens)
-
-# %% [markdown]
-# Check the first weight on paper: $e^1 = 2.7183$; the others are $e^{0.2} = 1.2214$, twice $e^{0.1} = 1.1052$, and
-# $e^{0.05} = 1.0513$. The sum is 7.2014, and $2.7183 / 7.2014 = 0.377$. Three things to notice:
-#
-# - **It is flat.** The scores lie between 0.05 and 1, so no weight can be more than $e^{0.95} = 2.6$ times another.
-#   Scores that are cosines can never make a sharp choice. Dividing by $\sqrt{d_k}$ as well, as the note asks, makes it
-#   flatter still: with $d_k = 16$ the weights of *I* are 0.238, 0.195, 0.190, 0.190, 0.188. The division is for dot
-#   products, whose spread grows with the width, not for cosines.
-# - **It is no longer symmetric.** I → like is 0.170, like → I is 0.155. The scores were equal, but each row is divided
-#   by its own sum.
-# - **On symmetric scores the wrong axis hides.** Softmax over queries gives exactly the transpose here, with columns
-#   that add up to 1. A textbook example that scores words against themselves, without $W_Q$ and $W_K$, cannot show you
-#   which axis is right.
-
-# %% [markdown]
-# ## Mask, then softmax
-#
-# The lines that lesson 3 and lesson 5 took from a lecture, now with their last step: scores of a batch of 4 sentences
-# with 8 tokens, future blocked, softmax. (The scores are undivided, as published; lesson 4 said what that costs.)
+# For a lecture's batch of 4 sentences with 8 tokens, whose scores you masked in lesson 5, this is the last step.
 
 # %%
 torch.manual_seed(1337)
 B, T, C, head_size = 4, 8, 32, 16
 Wk, Wq, Wv = [nn.Linear(C, head_size, bias=False) for _ in "kqv"]  # Wv waits for lesson 7
 batch = torch.randn(B, T, C)  # (B, T, C)
-masked = (Wq(batch) @ Wk(batch).transpose(-2, -1)).detach()  # (B, T, T)
+masked = (Wq(batch) @ Wk(batch).transpose(-2, -1)).detach()  # (B, T, T), undivided, as published
 masked = masked.masked_fill(~torch.ones(T, T, dtype=torch.bool).tril(), -math.inf)  # (B, T, T)
 
 # %%
-right, wrong = torch.softmax(masked, dim=-1), torch.softmax(masked, dim=-2)  # (B, T, T) each
-for name, weights in [("right", right), ("wrong", wrong)]:
-    print(f"{name} {tuple(weights.shape)}, sums over keys", " ".join(f"{w:.2f}" for w in weights[0].sum(-1).tolist()))
+right, wrong = or_given(softmax)(masked, dim=-1), torch.softmax(masked, dim=-2)  # (B, T, T) each
 figures.right_and_wrong_axis(right[0], wrong[0])
 
 # %% [markdown]
 # On the left every row adds up to 1, and the first token, which sees only itself, gives itself everything. On the right
 # token 0 has 0.03 of a unit to give. There is worse: each column on the right was divided by a sum over *later*
-# queries. Token 0's weight depends on what comes after it. **The wrong axis undoes the mask**, although every blocked
-# entry is 0, as it should be.
+# queries, so token 0's weight depends on what comes after it. **The wrong axis undoes the mask**, although every
+# blocked entry is 0, as it should be.
 
 # %% [markdown]
 # ## Exercise 6.2 `fixed_head_weights`
@@ -268,8 +238,9 @@ figures.right_and_wrong_axis(right[0], wrong[0])
 # **Find the bug** · Difficulty ●●○○○ · Importance ●●●●○ · 8 minutes · 8 points
 #
 # A widely read collection of annotated papers holds a diffusion model, which draws pictures. Its attention keeps the
-# heads as the *last* dimension. Its softmax ran along the wrong one, until a reader asked (link under *Further
-# reading*). Here are its three steps as a function, where `i` counts queries and `j` counts keys:
+# heads as the *last* dimension, and its softmax ran along the wrong one until a reader asked. Here are its three steps
+# as a function. In the first, `einsum` names each dimension by a letter: `i` counts queries, `j` keys, `h` heads. The
+# letter `d` is missing after the arrow, so the products are summed over it: each $(i, j, h)$ is a dot product.
 
 
 # %%
@@ -280,8 +251,8 @@ def published_head_weights(q, k):
 
 
 # %% [markdown]
-# The model drew fine pictures. The reader trained it both ways, and the usual measure of picture quality did not tell
-# the two apart. No loss showed this bug, no shape shows it. A sum does:
+# The model drew fine pictures all the same. The reader trained it both ways, and the usual measure of picture quality
+# did not tell the two apart. No loss and no shape shows this bug. A sum does:
 
 # %%
 torch.manual_seed(0)
@@ -326,9 +297,6 @@ check(fixed_head_weights)
 
 # %% [markdown]
 # **A habit worth having:** after every softmax that you write, sum along the dimension that you mean, once, and look.
-# Its cousins have all been published too: a softmax over the batch, where with a batch of one every weight is 1; over a
-# last dimension of size 1, where every weight is 1 always; and `F.softmax(x)` without `dim`, which guesses dimension 0
-# for three dimensions and 1 for two or four.
 
 # %% [markdown]
 # ## Temperature: how sure?
@@ -338,12 +306,12 @@ check(fixed_head_weights)
 # $$p_i = \frac{e^{s_i/\tau}}{\sum_j e^{s_j/\tau}}, \qquad \frac{p_i}{p_j} = e^{(s_i - s_j)/\tau}.$$
 #
 # At $\tau = 1$ one point more is a factor of 2.72. At $\tau = 0.1$ it is a factor of 22,026: the best takes all. At
-# $\tau = 10$ it is 1.11: nearly alike. The scale $\sqrt{d_k}$ of lesson 4 is a temperature, and the same word is on the
-# dial of every chat model, where it divides the scores of the next word.
+# $\tau = 10$ it is 1.11: nearly alike. The scale $\sqrt{d_k}$ of lesson 4 is a temperature, and so is the dial of every
+# chat model, where it divides the scores of the next word.
 #
-# The scores are those of *is* in *Life is short, eat dessert first*. At $\tau = \sqrt{24}$ you find the weights that
-# lesson 4 and its source print: 0.0185 0.0312 0.1778 0.6368 0.1265 0.0092. The curve on the right is the entropy, which
-# comes after the next exercise. *Where on the curve is the steepest place, and what do the bars do there?*
+# The scores below are those of *is* in *Life is short, eat dessert first*. At $\tau = \sqrt{24}$ you find the weights
+# that lesson 4 printed. *Where is the curve on the right steepest, and what do the bars do there?* (It shows the
+# entropy, which comes after the exercise: how undecided the weights are.)
 
 # %%
 life = ["Life", "is", "short", "eat", "dessert", "first"]
@@ -352,23 +320,31 @@ print(" ".join(f"{w:.4f}" for w in torch.softmax(scores_is / math.sqrt(24), dim=
 explore.temperature(scores_is, life)
 
 # %% [markdown]
+# <details><summary>Answer</summary>
+#
+# Between 5 and 10. There the bars change most: at 5 *eat* still has two thirds of the weight, at 10 hardly more than a
+# third. Far to the left and far to the right nothing happens any more: one bar has everything, or all are alike.
+#
+# </details>
+
+# %% [markdown]
 # ## Exercise 6.3 `softmax_with_temperature`
 #
 # Difficulty ●○○○○ · Importance ●●●○○ · 5 minutes · 8 points
 #
 # $$\text{softmax\_with\_temperature}(x, \tau) = \text{softmax}(x / \tau)\ \text{along the last dimension}$$
 #
-# `x (..., N)`, `temperature` a finite Python number, `int` or `float` → `(..., N)`. Only a temperature above 0 makes
-# sense: for any other raise a `ValueError` that says so. Scores may be large compared with the temperature; no NaN.
-# Nothing is forbidden, and your own `softmax` is at hand.
+# `x (..., N)`, `temperature` a Python number, `int` or `float`, from 0.001 to 1000 → `(..., N)`. For a temperature that
+# is not above 0 raise a `ValueError` whose message names the value that was sent. Scores may be large compared with
+# the temperature; no NaN. Nothing is forbidden, and your own `softmax` is at hand.
 
 
 # %% nbgrader={"solution": "softmax_with_temperature"}
 def softmax_with_temperature(x, temperature):
-    """Softmax of x / temperature along the last dimension.
+    """Softmax of x divided by a temperature, along the last dimension.
 
-    x (..., N), float32 or float64; temperature a finite number. -> (..., N), same dtype.
-    Raises ValueError unless temperature > 0.
+    x (..., N), float32 or float64; temperature from 1e-3 to 1e3. -> (..., N), same dtype.
+    Any temperature that is not above 0: a ValueError that names it.
     """
     ### BEGIN SOLUTION
     if not temperature > 0:
@@ -389,30 +365,37 @@ check(softmax_with_temperature)
 #
 # <details><summary>Hint 2</summary>
 #
-# `raise ValueError("...")` with a sentence that a stranger understands. An `assert` raises another kind of error, and
+# `raise ValueError(f"...")` with a sentence that a stranger understands, and the value in it. An `assert` raises another kind of error, and
 # disappears when Python runs with `-O`.
 #
 # </details>
 
 # %% [markdown]
-# ## Entropy: one number for "how sure"
+# ## Entropy: one number for how sure
 #
-# Lesson 4 used it in one sentence. Here it is in full. A weight $p_i$ carries a *surprise* of $-\ln p_i$: none if it
-# is 1, a lot if it is tiny. The entropy is the average surprise:
+# A weight $p_i$ carries a *surprise* of $-\ln p_i$: none if it is 1, a lot if it is tiny. The entropy is the average
+# surprise:
 #
 # $$H(p) = -\sum_i p_i \ln p_i .$$
 #
-# **On paper**, for the shares of the first section, $p = (\frac18, \frac14, \frac58)$:
+# **On paper**, for our three shares, $p = (\frac18, \frac14, \frac58)$:
 # $H = \frac18\ln 8 + \frac14\ln 4 + \frac58\ln\frac85 = 0.2599 + 0.3466 + 0.2938 = 0.9003$ nats (natural logarithm;
 # with base 2 the unit is the bit). The least is 0, for one certain outcome. The most is $\ln N$, for all alike: here
 # $\ln 3 = 1.099$. So $e^H$ counts outcomes in effect: $e^{0.900} = 2.46$, of three.
 #
 # One trap: a weight of exactly 0, as every mask makes them. Its surprise is infinite, but it never happens, so it
-# should add nothing: $p \ln p \to 0$ as $p \to 0$. A computer does not know that, and multiplies 0 by $-\infty$.
+# should add nothing: $p \ln p \to 0$ as $p \to 0$. **Predict before you run:** *what does a computer make of it?*
 
 # %%
 p = torch.tensor([0.5, 0.5, 0.0])
 print(p * p.log())
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# It multiplies 0 by $-\infty$, and that is `nan`. One such entry makes the whole sum `nan`.
+#
+# </details>
 
 # %% [markdown]
 # ## Exercise 6.4 `entropy`
@@ -421,7 +404,8 @@ print(p * p.log())
 #
 # $$\text{entropy}(p) = -\sum_i p_i \ln p_i, \qquad 0 \ln 0 = 0$$
 #
-# `p (..., N)`, probability vectors along the last dimension → `(...)`, in nats. Gradients are judged where $p > 0$.
+# `p (..., N)`, probability vectors along the last dimension → `(...)`, in nats. Also right for hundreds of outcomes of
+# a few millionths each. Gradients are judged where $p > 0$.
 
 
 # %% nbgrader={"solution": "entropy"}
@@ -455,10 +439,14 @@ check(entropy)
 # </details>
 
 # %% [markdown]
+# **Halfway.** You have the weights of attention; this is a good place for a break. What follows is the other end of
+# the model: the loss, and the gradients that come back from it.
+
+# %% [markdown]
 # ## The logarithm of a share
 #
 # Training needs $\ln p$: the loss of a model that gave the right word the share $p$ is its surprise, $-\ln p$. So take
-# `log(softmax(x))`? Look at a token 150 points behind the winner. Its share is $e^{-150}$, too small for float32, hence
+# `log(softmax(x))`? Look at a word 150 points behind the winner. Its share is $e^{-150}$, too small for float32, hence
 # 0, and its logarithm is $-\infty$. The true answer, −150, is a harmless number. We lost it by going up through the
 # exponential and down again. On paper the two cancel:
 #
@@ -470,14 +458,14 @@ check(entropy)
 figures.log_of_softmax()
 
 # %% [markdown]
-# The green line is what many repositories do about it: add a small $\varepsilon$ inside the logarithm. No NaN, no
-# infinity, and a *wrong number with no gradient* from 20 points on: the tokens that most need to be pulled up are not
-# pulled at all.
+# The green line is what many repositories do about it: add a small $\varepsilon$ inside the logarithm. There is no NaN
+# and no infinity, but the number is wrong and its slope fades. With $\varepsilon = 10^{-9}$ and 20 points behind, two
+# thirds of the slope are left; at 25 points it is 1 %. The words that most need to be pulled up are hardly pulled.
 
 # %% [markdown]
 # ## Exercise 6.5 `log_softmax`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 8 minutes · 12 points
+# Difficulty ●●○○○ · Importance ●●●●○ · 6 minutes · 12 points
 #
 # $$\text{log\_softmax}(x)_i = (x_i - m) - \ln\sum_j e^{x_j - m},
 # \qquad m = \max_j x_j, \quad \text{along } \texttt{dim}$$
@@ -521,27 +509,33 @@ check(log_softmax)
 # %% [markdown]
 # ## Cross-entropy: the loss of every language model
 #
-# A model scores all $V$ words for the next place. The word that really came is the *target*. The loss is the surprise
-# at it, $-\ln p_\text{target}$, averaged over places. **On paper**: scores $(\ln 1, \ln 2, \ln 5)$ give the shares
-# $\frac18, \frac14, \frac58$.
+# The translator has written *jane* and scores all its French words for the next place. Keep three of them, *est*,
+# *regarde* and *visite*, with our scores $\ln 1$, $\ln 2$, $\ln 5$. The word that really comes, *visite*, is the
+# *target*. The loss is the surprise at it, $-\ln p_\text{target} = -\ln\frac58 = 0.470$. Had *est* been right, it would
+# be $-\ln\frac18 = 2.079$. Move the target's score, and watch the loss. *At which score is the loss 0?*
+
+# %%
+explore.surprise()
+
+# %% [markdown]
+# <details><summary>Answer</summary>
 #
-# | target | share | loss |
-# |---|---|---|
-# | 2 | 5/8 | 0.470 |
-# | 0 | 1/8 | 2.079 |
-# | mean | | 1.275 |
+# At none. It falls below any bound as the score rises, but a share of 1 would need a score of $+\infty$. So a model that
+# is right already still wants to be surer. Its pull on the score, $1 - p$, fades as it gets there.
 #
-# A model that knows nothing gives every word $1/V$. Its loss is $\ln V$: for GPT-2's 50,257 words 10.82. Look for that
-# number at the first step of any training run; if the loss starts far above, the scores start too large.
+# </details>
+#
+# A batch has many places, and the loss is the mean over them. A model that knows nothing gives each of $V$ words
+# $1/V$, and its loss is $\ln V$: for our translator's 194 French words 5.27, for GPT-2's 50,257 words 10.82. Look for
+# that number at the first step of any training run; if the loss starts far above, the scores start too large.
 #
 # Sentences in a batch have different lengths, and the padding has no right answer. Such targets carry a number that is
 # no word, −100 by custom, and are **left out**: of the sum, *and of the count*.
 
 # %%
 logits = torch.tensor([[1.0, 2, 5]] * 3).log()  # (places, V)
-targets = torch.tensor([2, 0, -100])  # (places,)
-loss = F.cross_entropy(logits, targets).item()
-print(f"{loss:.3f} over two places; a blind guess {math.log(50257):.2f}")
+targets = torch.tensor([2, 0, -100])  # (places,): visite, est, padding
+print(f"mean of 0.470 and 2.079: {F.cross_entropy(logits, targets).item():.3f}")
 
 # %% [markdown]
 # ## Exercise 6.6 `cross_entropy`
@@ -595,15 +589,15 @@ check(cross_entropy)
 # ## The gradient of softmax
 #
 # Lesson 4 had the table of all slopes: $J = \operatorname{diag}(p) - p\,p^\top$. Training asks a smaller question. A
-# gradient $g_i = \partial L/\partial p_i$ arrives at the weights; which gradient leaves to the scores? By the chain
-# rule $g$ times the table:
+# gradient $g_i = \partial L/\partial p_i$ arrives at the weights; which gradient leaves for the scores? By the chain
+# rule it is $g$ times the table:
 #
 # $$\frac{\partial L}{\partial s_j} = \sum_i g_i\,p_i(\delta_{ij} - p_j) = p_j g_j - p_j\sum_i p_i g_i
 # = p_j\,\Big(g_j - \sum_i p_i g_i\Big).$$
 #
-# Read the last form aloud: *each score is moved in proportion to its weight, by how much its $g$ differs from the
-# average of all $g$*, where the average is taken with the weights themselves. The table of $N \times N$ slopes has
-# disappeared. For a sentence of 1000 tokens that is 1000 numbers in place of a million, for every query.
+# In words: *a score's gradient is its weight, times how far its $g$ lies above the average of all $g$*, an average
+# taken with the weights themselves. The table of $N \times N$ slopes has disappeared. For a sentence of 1000 tokens
+# that is 1000 numbers in place of a million, for every query.
 #
 # **On paper**, $p = (\frac18, \frac14, \frac58)$ and $g = (4, 0, 0)$: the average is $\frac12$, the differences are
 # $3\frac12, -\frac12, -\frac12$, and the scores' gradient is $(\frac7{16}, -\frac18, -\frac5{16})$. It adds up to 0,
@@ -613,18 +607,9 @@ check(cross_entropy)
 figures.push_and_pull()
 
 # %% [markdown]
-# With lesson 4's table, to compare. It gives the same numbers, by a longer way:
-
-# %%
-from helpers.blocks import softmax_jacobian
-
-p, g = torch.tensor([1 / 8, 1 / 4, 5 / 8]), torch.tensor([4.0, 0, 0])  # (N,) each
-print(softmax_jacobian(p) @ g)
-
-# %% [markdown]
 # ## Exercise 6.7 `softmax_backward`
 #
-# Difficulty ●●●○○ · Importance ●●●●○ · 10 minutes · 12 points
+# Difficulty ●●●○○ · Importance ●●●●○ · 8 minutes · 12 points
 #
 # $$\text{softmax\_backward}(p, g)_j = p_j\,\Big(g_j - \sum_i p_i g_i\Big)$$
 #
@@ -664,10 +649,71 @@ check(softmax_backward)
 # </details>
 
 # %% [markdown]
-# Put cross-entropy on top, where $g$ is $-1/p_y$ at the target $y$ and 0 elsewhere. The average is $-1$, and what
-# leaves to the scores is $p_j$ everywhere and $p_y - 1$ at the target: **the prediction minus the truth**. No
-# exponential is left, nothing can overflow, and no entry of it exceeds 1. This is why the two are always computed
-# together.
+# ## Prediction minus truth
+#
+# Put cross-entropy on top of softmax. At one place, $L = -\ln p_y$ for the target $y$, so the gradient that arrives at
+# the shares is $-1/p_y$ at the target and 0 elsewhere. **On paper**, with our three shares and the target *visite*,
+# $p_y = \frac58$: $g = (0, 0, -\frac85)$. *What leaves for the scores? Use the formula of Exercise 6.7.*
+#
+# <details><summary>Answer</summary>
+#
+# The average of $g$ is $\frac58\cdot(-\frac85) = -1$. The differences from it are $(1, 1, -\frac35)$, and times $p$ that
+# is $(\frac18, \frac14, -\frac38)$. These are the shares themselves, and at the target the share minus 1.
+#
+# </details>
+
+# %%
+figures.prediction_minus_truth()
+
+# %% [markdown]
+# The division by $p_y$ has cancelled. No logarithm is left, nothing can overflow, and no entry exceeds 1. It may be the
+# most useful formula of the lesson: every language model learns by it. **The gradient at the scores is the prediction
+# minus the truth.**
+
+# %% [markdown]
+# ## Exercise 6.8 `cross_entropy_backward`
+#
+# **Extra** · Difficulty ●●●○○ · Importance ●●●●○ · 10 minutes · 8 bonus points
+#
+# $$\text{cross\_entropy\_backward}(x, y)_{t} = \frac{\text{softmax}(x_t) - \text{one-hot}(y_t)}{N}$$
+#
+# `logits (..., V)`, `targets` LongTensor `(...)`, $N \ge 1$ of them, none ignored → `(..., V)`, the gradient of the
+# mean cross-entropy at the logits, which may be as large as ±10,000. It need not be differentiable itself.
+#
+# *Forbidden:* autograd in every form, `F.cross_entropy`, `nn.CrossEntropyLoss`.
+
+
+# %% nbgrader={"solution": "cross_entropy_backward"}
+def cross_entropy_backward(logits, targets):
+    """Gradient of the mean cross-entropy at the logits, by hand.
+
+    logits (..., V), float32 or float64, up to ±1e4; targets LongTensor (...), none ignored.
+    -> (..., V), dtype of logits.
+    """
+    ### BEGIN SOLUTION
+    p = softmax(logits)  # (..., V)
+    truth = torch.zeros_like(p).scatter(-1, targets.unsqueeze(-1), 1.0)  # (..., V), 1 at each target
+    return (p - truth) / targets.numel()  # (..., V)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "cross_entropy_backward"}
+check(cross_entropy_backward)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# One tensor of shares, and one like it with a 1 at each target and 0 elsewhere. You made such rows in lesson 1;
+# `F.one_hot` makes them too, as whole numbers.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Over how many places does the mean go if the targets are `(2, 3)`, and if they are a single number? Check your result
+# by its rows: each adds up to 0.
+#
+# </details>
 
 # %% [markdown]
 # ## Softmax in a stream
@@ -678,13 +724,13 @@ check(softmax_backward)
 #
 # Suppose we have seen some scores. We keep three things: their maximum $m$, the sum $\ell = \sum e^{s_j - m}$, and the
 # weighted values so far, $o = \sum e^{s_j - m} v_j$. Then a block with a larger maximum $m'$ comes. All that we have
-# was measured against the old $m$. But a shift of the ruler is one factor:
+# was measured against the old $m$. But changing to the new one is a single factor:
 #
 # $$e^{s_j - m'} = e^{s_j - m}\cdot e^{m - m'} .$$
 #
 # So shrink $\ell$ and $o$ by $e^{m - m'}$ and go on. At the end the answer is $o / \ell$.
 #
-# **On paper**: scores ln 1, ln 2, then ln 5, with values 8, 0, 16, in two blocks.
+# **On paper**: our three scores with the values 8, 0, 16, in two blocks.
 #
 # | seen | $m$ | $\ell$ | $o$ |
 # |---|---|---|---|
@@ -693,26 +739,37 @@ check(softmax_backward)
 # | ln 5 | ln 5 | 3/5 + 1 = 8/5 | 8/5 + 16 = 88/5 |
 #
 # The end: $\frac{88}5 / \frac85 = 11$. Directly: $\frac18\cdot 8 + \frac14\cdot 0 + \frac58\cdot 16 = 11$.
+#
+# Below, four blocks of three scores. Move through them, then raise the third block. *When does the old sum shrink to
+# nearly nothing, and does the end still agree with softmax over all at once?*
 
 # %%
 explore.stream()
 
 # %% [markdown]
-# Milakov and Gimelshein found this in 2018 for plain softmax. Dao and others saw in 2022 that the weighted values can
-# ride along, so that the table of weights is never written down: **FlashAttention**, the way in which nearly every
-# large model computes attention today. Nothing is approximated. Lesson 7 does it for all queries at once and measures
-# the memory.
+# <details><summary>Answer</summary>
+#
+# When a block comes whose maximum lies far above all earlier ones: raised by 8, the third block shrinks what came
+# before to less than 1 %. The last point meets the dotted line every time: nothing is approximated.
+#
+# </details>
+#
+# Milakov and Gimelshein found this in 2018 for plain softmax, and Rabe and Staats in 2021 for attention, where the
+# weighted values ride along. Dao and others made of it in 2022 a program that fits the fast memory of a graphics card:
+# **FlashAttention**, the way in which most large models compute attention today. Lesson 7 does it for all queries at
+# once and measures the memory.
 
 # %% [markdown]
-# ## Exercise 6.8 `streaming_softmax` + extra
+# ## Exercise 6.9 `streaming_softmax`
 #
-# Difficulty ●●●●○ · Importance ●●●○○ · 15 minutes · 10 bonus points
+# **Extra** · Difficulty ●●●●○ · Importance ●●●○○ · 20 minutes · 10 bonus points
 #
 # $$\text{streaming\_softmax} = \sum_j \text{softmax}(s)_j\, v_j, \qquad s, v \text{ cut into blocks, seen once}$$
 #
 # `score_blocks`, `value_blocks`: two lists of equal length, of tensors `(..., n_i)` and `(..., n_i, d_v)`, each
-# $n_i \ge 1$ → `(..., d_v)`. Scores are finite, up to ±10,000. Go through the blocks once, with a running maximum and
-# a running sum, as in the table above.
+# $n_i \ge 1$, the sizes may differ → `(..., d_v)`. Scores are finite, up to ±10,000. Go through the blocks once, with a
+# running maximum and a running sum, as in the table above. **No block of scores may be used again after a later one**,
+# and you keep no copies of blocks: half of the points are for that.
 #
 # *Forbidden:* `cat`, `stack` and their kin (`concat`, `hstack`, `vstack`).
 
@@ -756,6 +813,47 @@ check(streaming_softmax)
 # Zero does not: try a first block of −10,000s.
 #
 # </details>
+
+# %% [markdown]
+# ## At work
+#
+# Your functions in the course's translator. `softmax` makes all weights of its attention; `log_softmax` and
+# `cross_entropy` measure how well it does.
+
+# %%
+at_work(softmax, log_softmax, cross_entropy)
+
+
+# %% [markdown]
+# **Predict before you run.** *What does the published bug cost here: softmax over the queries?*
+
+
+# %%
+def over_queries(x, dim=-1):
+    return torch.softmax(x, dim=-2)  # (B, H, T_q, T_k)
+
+
+at_work(softmax=over_queries)
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# For our sentence it writes nothing at all: the translation ends before its first word. When the decoder begins it has
+# a single query, and over one query every weight is 1. And in a batch the loss is NaN: shorter sentences are padded, no
+# query may look at a padded word, so the column of that key holds nothing but $-\infty$, and 0 / 0 is NaN. The
+# diffusion model had no mask, and there the same bug made no noise.
+#
+# </details>
+#
+# And the temperature? The curve under your own functions shows what other temperatures do to a translator that was
+# trained at 1. Half the temperature costs 2.6 times the loss, the double 3.9 times, and all sentences still come out
+# word for word. At 4, beyond the curve, the loss is 0.068 and 14 of 100 sentences go wrong. So a scale that is off, as
+# in lesson 4, may go unnoticed for long.
+#
+# A mistake in the loss does not show in the translations at all. Counting padding in the mean makes this loss 0.00009
+# instead of 0.00016: a better number, and not a better model. The $\varepsilon$ in the logarithm changes nothing here,
+# because none of the true words is 20 points behind. It matters for a network that is sure of something wrong: there the
+# gradient that could correct it is gone.
 
 # %% [markdown]
 # ## Quiz 6.1
@@ -821,8 +919,18 @@ check(quiz_3=quiz_3)
 # `p = torch.exp(s) / torch.exp(s).sum(dim=1, keepdim=True)` on scores `s` of shape `(B, T_q, T_k)`, and later
 # `loss = -torch.log(p_next + 1e-9).mean()`, over all places of a padded batch. Name every fault, say what each one does
 # to values or to the gradient, how one could *see* it, and how to repair it.
+#
+# <details><summary>For those who learn alone: what a good answer has</summary>
+#
+# - Four faults are named: the raw exponentials, the axis, the logarithm of a share, the padding in the mean.
+# - For each: what it does to values or gradients, and one line of code or one number that would show it.
+# - A repair for each, and which of the four gives no error message.
+#
+# </details>
 
 # %% [markdown] nbgrader={"written": "written_1"}
+# <details><summary>Model answer and marking scheme</summary>
+#
 # **Model answer.** There are four faults. (1) The exponentials are taken of the raw scores: above about 88 float32
 # overflows, inf / inf is NaN; if all scores of a vector are very low it is 0 / 0. One sees it by printing the largest
 # score, or by feeding scores 1000, 1001. Repair: subtract the maximum of each vector first; the shares stay the same,
@@ -841,13 +949,73 @@ check(quiz_3=quiz_3)
 # replace one of these points. Logarithm 4: share of 0 or bounded by the 1e-9 (2; 1 if only "log 0 is −∞"), gradient
 # lost or log_softmax as the repair (2). Padding 2: left out of sum and count. 1: says that faults without an error
 # message must be looked for, or an equivalent remark.
+#
+# </details>
+
+# %% [markdown]
+# ## From the notes this course grew from
+#
+# <details><summary>A table that was no softmax, and whether weights are probabilities</summary>
+#
+# - One of the notes prints a five-by-five table for *I like to eat apples* and calls it the result of
+#   $\text{softmax}(QK^\top/\sqrt{d_k})$. Its rows add up to 1.45 and more, so it is not; it is a table of cosines. A
+#   line below asks to scale it and to apply softmax. Its first row, 1.00, 0.20, 0.10, 0.10, 0.05, becomes 0.377, 0.170,
+#   0.153, 0.153, 0.146: $e^1 = 2.7183$ over the sum 7.2014. That is flat, as scores between 0 and 1 can differ by a
+#   factor of 2.72 at most. Dividing by $\sqrt{16}$ as well would make it flatter still: 0.238, 0.195, 0.190, 0.190,
+#   0.188. The division is meant for dot products, whose spread grows with the width, not for cosines. (The code cell
+#   below draws the table.)
+# - The scores of that table are symmetric, its softmax is not: I → like is 0.170, like → I is 0.155, because each row
+#   is divided by its own sum. And on symmetric scores the wrong axis hides: softmax over queries gives exactly the
+#   transpose.
+# - Another note draws a table for *jane visits africa* with 0.94, 0.86 and 0.76, as an illustration. Our scores of 3, 3
+#   and 2 give 0.91, 0.91 and 0.79, and now you know how: a 3 against two 0s is $e^3/(e^3 + 2)$.
+# - The same note calls the weights probabilities: how likely *visits* is the word that explains *jane*. They have the
+#   form of probabilities, positive with a sum of 1, and the mathematics says no more. Nothing is drawn by lot. They are
+#   the weights of an average, which lesson 7 takes. At the end of a model it is different: there a word may really be
+#   drawn with these probabilities.
+# - The lecture's scores (4 sentences, 8 tokens, width 32, head 16, seed 1337) are not divided by the root of the head's
+#   width, as lesson 4 found.
+# - The exponential is a choice. Other positive functions would give shares too; it was chosen for $p_i/p_j$, which
+#   depends on a difference alone, and for the simple gradients.
+# - Cousins of the axis bug have been published too: a softmax over the batch, where with a batch of one every weight is
+#   1; over a last dimension of size 1, where every weight is 1 always; and `F.softmax(x)` without `dim`, which guesses
+#   dimension 0 for three dimensions and 1 for two or four.
+#
+# </details>
+
+# %%
+tokens = ["I", "like", "to", "eat", "apples"]
+table = torch.tensor(
+    [
+        [1.00, 0.20, 0.10, 0.10, 0.05],
+        [0.20, 1.00, 0.40, 0.30, 0.10],
+        [0.10, 0.40, 1.00, 0.50, 0.20],
+        [0.10, 0.30, 0.50, 1.00, 0.60],
+        [0.05, 0.10, 0.20, 0.60, 1.00],
+    ]
+)
+figures.before_and_after(table, tokens)
+
+# %% [markdown]
+# ## Recap
+#
+# - Softmax makes shares from scores. Only differences count: one point more is a factor of $e$.
+# - Subtract the maximum of each vector, and no score is too large or too low.
+# - The axis is the one that adds up to 1: keys. The wrong one runs silently, and lets the future in.
+# - Temperature divides scores; entropy measures the result.
+# - Never take the logarithm of a share: `log_softmax` and `cross_entropy` work on scores.
+# - Backward: $p\,(g - \text{average of } g)$, no table of slopes. Through the loss: prediction minus truth.
+# - A running maximum and sum make softmax a stream.
+#
+# `progress()` (`from helpers import progress`) shows what you have done so far, over all lessons.
 
 # %% [markdown]
 # ## Further reading
 #
 # - Milakov and Gimelshein, [Online normalizer calculation for softmax](https://arxiv.org/abs/1805.02867) (2018): the
 #   running maximum and sum, in four pages.
-# - Dao, Fu, Ermon, Rudra and Ré, [FlashAttention](https://arxiv.org/abs/2205.14135) (2022): algorithm 1.
+# - Rabe and Staats, [Self-attention Does Not Need O(n²) Memory](https://arxiv.org/abs/2112.05682) (2021), and Dao, Fu,
+#   Ermon, Rudra and Ré, [FlashAttention](https://arxiv.org/abs/2205.14135) (2022), algorithm 1.
 # - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), section 3.2.1.
 # - Guo et al., [On Calibration of Modern Neural Networks](https://arxiv.org/abs/1706.04599) (2017): temperature as the
 #   one number that repairs a model's confidence.
@@ -860,19 +1028,6 @@ check(quiz_3=quiz_3)
 #   scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html): the weights of *is*.
 # - Andrej Karpathy, [Let's build GPT: from scratch, in code, spelled out](https://www.youtube.com/watch?v=kCc8FmEb1nY):
 #   scores, mask, softmax in three lines.
-
-# %% [markdown]
-# ## Recap
-#
-# - Softmax makes shares from scores. Only differences count: one point more is a factor of $e$.
-# - Subtract the maximum of each vector, and no score is too large or too low.
-# - The axis is the one that adds up to 1: keys. The wrong one runs silently, and lets the future in.
-# - Temperature divides scores; entropy measures the result.
-# - Never take the logarithm of a share: `log_softmax` and `cross_entropy` work on scores.
-# - Backward: $p\,(g - \text{average of } g)$, no table of slopes.
-# - A running maximum and sum make softmax a stream.
-#
-# `progress()` in a new cell shows what you have done so far, over all lessons.
 #
 # **Next:** [lesson 7](../07_value_weighting/07_value_weighting.ipynb) spends the weights: values, and the first whole
 # attention head.

@@ -3,13 +3,14 @@
 import math
 
 import torch
-import torch.nn.functional as F
 
 from helpers.checking.vocabulary import GRADIENT, LEADING, VALUES, Case, Exercise, Mistake, Quiz, Raises, tensor_cases
 
 LARGE = "scores up to ±10,000"
 BLOCKED = "entries of −inf"
 ANY_DIM = "any dim"
+EXACT = 1e-12  # for inputs of which every right form gives the very same bits
+LEADS = ((4,), (), (1,), (2, 1), (2, 3))
 
 
 def far_apart(draw, *shape):
@@ -25,9 +26,13 @@ def at_heights(draw, *lead, n=5):
 
 
 def with_blocked(draw, *shape, dtype=torch.float64, scale=2.0):
-    """Scores with some entries at -inf, and in each vector along the last two dimensions' ends a finite one."""
+    """Scores with some entries at -inf, and in each vector along the last dimension a finite one."""
     x = draw.normal(*shape, dtype=dtype, scale=scale)
     return x.masked_fill(~draw.mask(*shape, keep=0.5), -math.inf)
+
+
+def blocked_and_far():
+    return torch.tensor([[-math.inf, 1e4, -1e4], [-math.inf, -math.inf, -1e4], [-math.inf, 3.0, -math.inf]])
 
 
 def along_one_dimension(draw):
@@ -42,7 +47,7 @@ def along_one_dimension(draw):
     columns = at_heights(draw).T.contiguous()  # (5, 4): the vectors along dim 0 lie at heights of their own
     low = draw.normal(5, dtype=torch.float64) - 9990
     return [
-        *tensor_cases(make, leads=((4,), (), (2, 3))),
+        *tensor_cases(make, leads=LEADS),
         Case((box(), 0), part=ANY_DIM),
         Case((box(), 1), part=ANY_DIM),
         Case((box(),), {"dim": -2}, part=ANY_DIM),
@@ -50,6 +55,7 @@ def along_one_dimension(draw):
         Case((box(), 2), part=ANY_DIM),
         Case((draw.normal(4, 6),), {"dim": 0}, part=ANY_DIM),
         Case((draw.normal(6), 0), part=ANY_DIM, note="one vector, dim=0"),
+        Case((draw.normal(1, 4), 0), part=ANY_DIM, note="vectors of length 1"),
         Case((far_apart(draw, 6, 7),), part=LARGE),
         Case((at_heights(draw),), part=LARGE, gradient=True, note="rows near 9990, -9990, 0 and 4000"),
         Case((columns, 0), part=LARGE, note="columns near 9990, -9990, 0 and 4000"),
@@ -60,172 +66,30 @@ def along_one_dimension(draw):
     ]
 
 
+EPSILONS = ("1e-8", "1e-9", "1e-10", "1e-12")
+
+
+def patched(edit: str, hint: str, *epsilons: str, kind="added") -> list[Mistake]:
+    """One mistake for each size of the small number that people write; `edit` holds EPS in its place."""
+    label = "a small number inside the logarithm, added to the share or as a bound below it"
+    return [Mistake(f"{kind}_{eps}", label, hint, edit.replace("EPS", eps)) for eps in epsilons]
+
+
 # ---------------------------------------------------------------- softmax
 
 
 def cases_softmax(draw):
     lonely = torch.tensor([[-math.inf, 3.0, -math.inf], [0.5, -math.inf, 1.5]])
-    far = torch.tensor([[-math.inf, 1e4, -1e4], [-math.inf, -math.inf, -1e4]])
     return [
         *along_one_dimension(draw),
         Case((lonely,), part=BLOCKED),
-        Case((far,), part=BLOCKED),
+        Case((blocked_and_far(),), part=BLOCKED, tolerance=EXACT),
         Case((with_blocked(draw, 2, 4, 5),), part=BLOCKED, gradient=True),
         Case((with_blocked(draw, 4, 6).T.contiguous(), 0), part=BLOCKED, gradient=True),
     ]
 
 
-def soft_not_shifted(x, dim=-1):
-    e = torch.exp(x)
-    return e / e.sum(dim=dim, keepdim=True)
-
-
-def soft_dim_ignored(x, dim=-1):
-    e = torch.exp(x - x.amax(dim=-1, keepdim=True))
-    return e / e.sum(dim=-1, keepdim=True)
-
-
-def soft_first_dimension(x, dim=0):
-    e = torch.exp(x - x.amax(dim=0, keepdim=True))
-    return e / e.sum(dim=0, keepdim=True)
-
-
-def soft_whole_tensor(x, dim=-1):
-    e = torch.exp(x - x.max())
-    return e / e.sum()
-
-
-def soft_one_maximum(x, dim=-1):
-    e = torch.exp(x - x.max())
-    return e / e.sum(dim=dim, keepdim=True)
-
-
-def soft_last_maximum(x, dim=-1):
-    e = torch.exp(x - x.amax(dim=-1, keepdim=True))
-    return e / e.sum(dim=dim, keepdim=True)
-
-
-def soft_keepdim_forgotten(x, dim=-1):
-    e = torch.exp(x - x.amax(dim=dim, keepdim=True))
-    return e / e.sum(dim=dim)
-
-
-def soft_shifted_by_mean(x, dim=-1):
-    e = torch.exp(x - x.mean(dim=dim, keepdim=True))
-    return e / e.sum(dim=dim, keepdim=True)
-
-
-def soft_shifted_by_minimum(x, dim=-1):
-    e = torch.exp(x - x.amin(dim=dim, keepdim=True))
-    return e / e.sum(dim=dim, keepdim=True)
-
-
-def soft_clamped(x, dim=-1):
-    e = torch.exp(x.clamp(-80, 80))
-    return e / e.sum(dim=dim, keepdim=True)
-
-
-def soft_nan_to_zero(x, dim=-1):
-    e = torch.exp(x)
-    return torch.nan_to_num(e / e.sum(dim=dim, keepdim=True))
-
-
-def soft_blocked_as_zero(x, dim=-1):
-    x = torch.where(x.isinf(), torch.zeros_like(x), x)
-    e = torch.exp(x - x.amax(dim=dim, keepdim=True))
-    return e / e.sum(dim=dim, keepdim=True)
-
-
-def soft_no_exponential(x, dim=-1):
-    return x / x.sum(dim=dim, keepdim=True)
-
-
-def soft_not_divided(x, dim=-1):
-    return torch.exp(x - x.amax(dim=dim, keepdim=True))
-
-
-def soft_logarithm(x, dim=-1):
-    shifted = x - x.amax(dim=dim, keepdim=True)
-    return shifted - shifted.exp().sum(dim=dim, keepdim=True).log()
-
-
-def soft_sigmoid(x, dim=-1):
-    return torch.sigmoid(x)
-
-
-def soft_in_place(x, dim=-1):
-    x -= x.amax(dim=dim, keepdim=True)
-    return x.exp() / x.exp().sum(dim=dim, keepdim=True)
-
-
-def soft_squeezed(x, dim=-1):
-    e = torch.exp(x - x.amax(dim=-1, keepdim=True))
-    return (e / e.sum(dim=-1, keepdim=True)).flatten(0, -2) if x.dim() > 2 else soft_dim_right(x, dim)
-
-
-def soft_dim_right(x, dim=-1):
-    e = torch.exp(x - x.amax(dim=dim, keepdim=True))
-    return e / e.sum(dim=dim, keepdim=True)
-
-
-def soft_by_max_values(x, dim=-1):
-    m = x.max(dim, keepdim=True).values.detach()
-    e = (x - m).exp()
-    return e.div(e.sum(dim, keepdim=True))
-
-
-def soft_through_log(x, dim=-1):
-    m = torch.max(x, dim=dim, keepdim=True)[0]
-    return torch.exp(x - (m + torch.log(torch.sum(torch.exp(x - m), dim=dim, keepdim=True))))
-
-
-def soft_by_loop(x, dim=-1):
-    turned = x.movedim(dim, -1)
-    rows = []
-    for row in turned.reshape(-1, turned.shape[-1]):
-        top = max(row.tolist())
-        e = [math.e ** (s - top) for s in row]
-        rows.append(torch.stack([value / sum(e) for value in e]))
-    return torch.stack(rows).reshape(turned.shape).movedim(-1, dim)
-
-
-def soft_normalized(x, dim=-1):
-    return F.normalize(torch.exp(x - torch.amax(x, dim, True)), p=1, dim=dim)
-
-
-def soft_powers_of_two(x, dim=-1):
-    x = x / math.log(2)
-    e = torch.exp2(x - x.amax(dim, keepdim=True))
-    return e * e.sum(dim, keepdim=True).reciprocal()
-
-
-def soft_by_transpose(x, dim=-1):
-    x = x.transpose(dim, -1)
-    e = torch.exp(x - x.max(-1, keepdim=True)[0])
-    return torch.einsum("...i,...->...i", e, 1 / e.sum(-1)).transpose(dim, -1)
-
-
-def soft_in_double(x, dim=-1):
-    wide = x.double()
-    e = (wide - wide.max(dim=dim, keepdim=True).values).exp()
-    return (e / e.sum(dim=dim, keepdim=True)).to(x.dtype)
-
-
-def soft_blocked_apart(x, dim=-1):
-    blocked = torch.isneginf(x)
-    e = torch.exp((x - x.amax(dim, keepdim=True)).masked_fill(blocked, -1e9)).masked_fill(blocked, 0.0)
-    return e / e.sum(dim, keepdim=True)
-
-
-def soft_unbind(x, dim=-1):
-    parts = x.unbind(dim)
-    top = parts[0]
-    for part in parts[1:]:
-        top = torch.maximum(top, part)
-    e = [torch.exp(part - top) for part in parts]
-    return torch.stack([part / sum(e) for part in e], dim=dim)
-
-
+SHIFT, SUM = "x - x.amax(dim=dim, keepdim=True)", "e.sum(dim=dim, keepdim=True)"
 NOT_SHIFTED_HINT = "Try the scores 1000 and 1001. Only differences count: which number may you take off all of them?"
 
 softmax = Exercise(
@@ -234,120 +98,131 @@ softmax = Exercise(
     forbidden=("softmax", "log_softmax"),
     instead="build it from a maximum, exponentials and a sum.",
     mistakes=[
-        Mistake("not_shifted", "the exponentials of the raw scores", NOT_SHIFTED_HINT, soft_not_shifted),
+        Mistake("not_shifted", "the exponentials of the raw scores", NOT_SHIFTED_HINT, f"{SHIFT} -> x"),
+        Mistake(
+            "small_number_in_the_sum",
+            "raw exponentials, and a small number so that the sum is not 0",
+            "Then a vector of very low scores gets no weight at all. Make its largest exponential 1 instead.",
+            (f"{SHIFT} -> x", f"{SUM} -> ({SUM} + 1e-9)"),
+        ),
+        *(
+            Mistake(
+                f"small_number_on_each_exponential_{eps}",
+                "a small number added to every exponential",
+                "A blocked score then has a little weight. Its weight is exactly 0.",
+                f"torch.exp({SHIFT}) -> torch.exp({SHIFT}) + {eps}",
+            )
+            for eps in ("1e-8", "1e-9")
+        ),
         Mistake(
             "dim_ignored",
             "always along the last dimension",
             "The caller may ask for another dimension. Where does `dim` appear in your code?",
-            soft_dim_ignored,
+            ("x.amax(dim=dim -> x.amax(dim=-1", "e.sum(dim=dim -> e.sum(dim=-1"),
         ),
         Mistake(
             "first_dimension",
             "along the first dimension",
             "Without further notice the last dimension is meant. Add up a row of yours.",
-            soft_first_dimension,
+            ("x.amax(dim=dim -> x.amax(dim=0", "e.sum(dim=dim -> e.sum(dim=0"),
         ),
         Mistake(
             "whole_tensor",
             "all entries of the tensor share one unit",
             "Add up one vector of yours. Each should have a unit of its own.",
-            soft_whole_tensor,
+            ("x.amax(dim=dim, keepdim=True) -> x.max()", f"{SUM} -> e.sum()"),
         ),
         Mistake(
             "one_maximum_for_all",
             "one maximum for the whole tensor",
             "A row of -9990s beside a row of 9990s: what is left of it after your shift?",
-            soft_one_maximum,
+            "x.amax(dim=dim, keepdim=True) -> x.max()",
         ),
         Mistake(
             "maximum_of_another_dimension",
             "the maximum along the last dimension, the sum along another",
             "Two numbers belong to each vector, and both go along the same dimension.",
-            soft_last_maximum,
+            "x.amax(dim=dim -> x.amax(dim=-1",
         ),
         Mistake(
             "keepdim_forgotten",
             "the sums lost their dimension",
             "Shapes (4, 5) and (4,): which entries does broadcasting bring together?",
-            soft_keepdim_forgotten,
+            f"{SUM} -> e.sum(dim=dim)",
         ),
         Mistake(
             "shifted_by_the_mean",
             "shifted by the mean",
             "How far above the mean can the largest score lie? Choose a shift that it cannot pass.",
-            soft_shifted_by_mean,
+            "x.amax( -> x.mean(",
         ),
         Mistake(
             "shifted_by_the_minimum",
             "shifted by the minimum",
             "After your shift all exponents are positive. Which sign should they have?",
-            soft_shifted_by_minimum,
+            "x.amax( -> x.amin(",
         ),
         Mistake(
             "scores_clamped",
             "scores cut off at a bound",
             "9000 and 9001 are cut to the same number. Their difference should survive.",
-            soft_clamped,
+            f"{SHIFT} -> x.clamp(-80, 80)",
+        ),
+        Mistake(
+            "far_scores_lifted",
+            "scores far behind the best kept from falling below a bound",
+            "A blocked score then has a little weight. Its weight is exactly 0.",
+            f"{SHIFT} -> ({SHIFT}).clamp_min(-20)",
         ),
         Mistake(
             "nan_made_zero",
             "NaN replaced by 0",
             "Then a vector of large scores gets no weight at all. Keep the overflow from happening.",
-            soft_nan_to_zero,
+            (f"{SHIFT} -> x", f"e / {SUM} -> torch.nan_to_num(e / {SUM})"),
         ),
         Mistake(
             "blocked_scores_count_as_zero",
             "a score of −inf treated like a score of 0",
             "A score of 0 has the exponential 1. What is the exponential of −inf?",
-            soft_blocked_as_zero,
+            "e = torch.exp( -> x = torch.where(x.isinf(), torch.zeros_like(x), x)\n    e = torch.exp(",
         ),
         Mistake(
             "no_exponential",
             "scores divided by their sum",
             "Negative scores give negative shares. What made them positive?",
-            soft_no_exponential,
+            f"torch.exp({SHIFT}) -> x",
         ),
         Mistake(
             "not_divided",
             "exponentials that do not add up to 1",
             "One step is missing: shares of a whole.",
-            soft_not_divided,
+            f"e / {SUM} -> e",
         ),
         Mistake(
             "logarithm_returned",
             "the logarithm of the shares",
             "That is a later exercise. Here the shares themselves are asked for.",
-            soft_logarithm,
+            f"e / {SUM} -> x - x.amax(dim=dim, keepdim=True) - {SUM}.log()",
         ),
         Mistake(
             "sigmoid",
             "each score squashed by itself",
             "A sigmoid knows nothing of the other scores. What do yours add up to?",
-            soft_sigmoid,
+            f"e / {SUM} -> torch.sigmoid(x)",
         ),
         Mistake(
             "changed_in_place",
             "the scores are shifted in place",
             "The caller still needs x. Which operator writes into it?",
-            soft_in_place,
+            "e = torch.exp(x - x.amax(dim=dim, keepdim=True)) -> x -= x.amax(dim=dim, keepdim=True)\n"
+            "    e = torch.exp(x)",
         ),
         Mistake(
-            "leading_dimensions_merged",
-            "leading dimensions merged into one",
-            "The result has the shape of x.",
-            soft_squeezed,
+            "squeezed",
+            "dimensions of size 1 dropped",
+            "The result has the shape of x, also where a dimension has size 1.",
+            f"e / {SUM} -> (e / {SUM}).squeeze()",
         ),
-    ],
-    alternatives=[
-        soft_by_max_values,
-        soft_through_log,
-        soft_by_loop,
-        soft_normalized,
-        soft_powers_of_two,
-        soft_by_transpose,
-        soft_in_double,
-        soft_blocked_apart,
-        soft_unbind,
     ],
 )
 
@@ -356,12 +231,11 @@ softmax = Exercise(
 
 def cases_log_softmax(draw):
     lonely = torch.tensor([[-math.inf, 3.0, -math.inf], [0.5, -math.inf, 1.5]])
-    far = torch.tensor([[-math.inf, 1e4, -1e4], [-math.inf, -math.inf, -1e4]])
     # No gradient is asked for at the infinite entries: correct forms differ there.
     return [
         *along_one_dimension(draw),
         Case((lonely,), part=BLOCKED),
-        Case((far,), part=BLOCKED),
+        Case((blocked_and_far(),), part=BLOCKED),
         Case((with_blocked(draw, 2, 4, 5),), part=BLOCKED),
         Case((with_blocked(draw, 4, 6).T.contiguous(), 0), part=BLOCKED),
         Case(
@@ -374,120 +248,9 @@ def cases_log_softmax(draw):
     ]
 
 
-def log_of_share(x, dim=-1):
-    e = torch.exp(x - x.amax(dim=dim, keepdim=True))
-    return torch.log(e / e.sum(dim=dim, keepdim=True))
-
-
-def log_of_raw_share(x, dim=-1):
-    return torch.log(torch.exp(x) / torch.exp(x).sum(dim=dim, keepdim=True))
-
-
-def log_with_epsilon(x, dim=-1):
-    e = torch.exp(x - x.amax(dim=dim, keepdim=True))
-    return torch.log(e / e.sum(dim=dim, keepdim=True) + 1e-8)
-
-
-def log_share_clamped(x, dim=-1):
-    e = torch.exp(x - x.amax(dim=dim, keepdim=True))
-    return torch.log((e / e.sum(dim=dim, keepdim=True)).clamp_min(1e-12))
-
-
-def log_not_shifted(x, dim=-1):
-    return x - x.exp().sum(dim=dim, keepdim=True).log()
-
-
-def log_shifted_once(x, dim=-1):
-    m = x.amax(dim=dim, keepdim=True)
-    return x - (x - m).exp().sum(dim=dim, keepdim=True).log()
-
-
-def log_shift_added(x, dim=-1):
-    m = x.amax(dim=dim, keepdim=True)
-    return x + m - (x - m).exp().sum(dim=dim, keepdim=True).log()
-
-
-def log_one_maximum(x, dim=-1):
-    shifted = x - x.max()
-    return shifted - shifted.exp().sum(dim=dim, keepdim=True).log()
-
-
-def log_last_maximum(x, dim=-1):
-    m = x.amax(dim=-1, keepdim=True)
-    return x - m - (x - x.amax(dim=dim, keepdim=True)).exp().sum(dim=dim, keepdim=True).log()
-
-
-def log_dim_ignored(x, dim=-1):
-    return soft_logarithm(x)
-
-
-def log_first_dimension(x, dim=0):
-    return soft_logarithm(x, 0)
-
-
-def log_whole_tensor(x, dim=-1):
-    shifted = x - x.max()
-    return shifted - shifted.exp().sum().log()
-
-
-def log_sign(x, dim=-1):
-    return -soft_logarithm(x, dim)
-
-
-def log_base_two(x, dim=-1):
-    return soft_logarithm(x, dim) / math.log(2)
-
-
-def log_keepdim_forgotten(x, dim=-1):
-    shifted = x - x.amax(dim=dim, keepdim=True)
-    return shifted - shifted.exp().sum(dim=dim).log()
-
-
-def log_blocked_made_finite(x, dim=-1):
-    return soft_logarithm(x.clamp_min(-1e9), dim)
-
-
-def log_of_each_exponential(x, dim=-1):
-    return x - x.exp().log().sum(dim=dim, keepdim=True)
-
-
-def log_by_max_values(x, dim=-1):
-    m = x.max(dim, keepdim=True).values.detach()
-    total = torch.exp(x - m).sum(dim, keepdim=True)
-    return x - m - torch.log(total)
-
-
-def log_minus_whole(x, dim=-1):
-    m = torch.amax(x, dim, keepdim=True)
-    return x - (m + (x - m).exp().sum(dim, keepdim=True).log())
-
-
-def log_by_loop(x, dim=-1):
-    turned = x.movedim(dim, -1)
-    rows = []
-    for row in turned.reshape(-1, turned.shape[-1]):
-        top = row[row.argmax()]
-        total = sum(torch.exp(s - top) for s in row)
-        rows.append(torch.stack([s - top - total.log() for s in row]))
-    return torch.stack(rows).reshape(turned.shape).movedim(-1, dim)
-
-
-def log_by_transpose(x, dim=-1):
-    x = x.transpose(dim, -1)
-    shifted = x - x.max(-1, keepdim=True)[0]
-    return (shifted - torch.einsum("...i->...", shifted.exp()).log()[..., None]).transpose(-1, dim)
-
-
-def log_in_double(x, dim=-1):
-    wide = x.double()
-    shifted = wide - wide.amax(dim=dim, keepdim=True)
-    return (shifted - torch.log(torch.sum(torch.exp(shifted), dim, keepdim=True))).to(x.dtype)
-
-
-def log_with_log1p(x, dim=-1):
-    m = x.amax(dim=dim, keepdim=True)
-    return (x - m) - torch.log1p((x - m).exp().sum(dim=dim, keepdim=True) - 1)
-
+LOG_SUM = "shifted.exp().sum(dim=dim, keepdim=True).log()"
+SHARE = "(shifted.exp() / shifted.exp().sum(dim=dim, keepdim=True)"
+FAR_HINT = "The true value at a distance of 100 points is -100. What is yours?"
 
 log_softmax = Exercise(
     "log_softmax",
@@ -499,107 +262,107 @@ log_softmax = Exercise(
             "log_of_a_share",
             "the logarithm of a share that was computed first",
             "A share far behind the winner becomes 0, and its logarithm −inf. Never form the share.",
-            log_of_share,
+            f"return shifted - {LOG_SUM} -> return {SHARE}).log()",
         ),
         Mistake(
             "log_of_a_raw_share",
             "exponentials of raw scores, divided, and then the logarithm",
             "Two repairs are needed: a shift, and no share. What does the formula above do in place of a division?",
-            log_of_raw_share,
+            ("x - x.amax(dim=dim, keepdim=True) -> x", f"return shifted - {LOG_SUM} -> return {SHARE}).log()"),
         ),
-        Mistake(
-            "epsilon_inside",
-            "a small number added inside the logarithm",
-            "The true value at a distance of 100 points is -100. What is yours?",
-            log_with_epsilon,
-        ),
-        Mistake(
-            "share_clamped",
-            "shares kept from falling below a bound",
-            "The true value at a distance of 100 points is -100. What is yours?",
-            log_share_clamped,
+        *patched(f"return shifted - {LOG_SUM} -> return {SHARE} + EPS).log()", FAR_HINT, *EPSILONS),
+        *patched(
+            f"return shifted - {LOG_SUM} -> return {SHARE}).clamp_min(EPS).log()",
+            FAR_HINT,
+            "1e-8",
+            "1e-9",
+            kind="bound",
         ),
         Mistake(
             "not_shifted",
             "the exponentials of the raw scores",
             "Try the scores 1000 and 1001, then -1000 and -1001.",
-            log_not_shifted,
+            "x - x.amax(dim=dim, keepdim=True) -> x",
         ),
         Mistake(
             "shifted_only_inside",
             "the maximum taken off inside the sum only",
             "The sum was made smaller by a factor. Where else must the same shift appear?",
-            log_shifted_once,
+            "return shifted - -> return x -",
         ),
         Mistake(
             "maximum_added",
             "the maximum added to the scores",
             "A logarithm of a share is never above 0. Look at the sign of the maximum.",
-            log_shift_added,
+            "return shifted - -> return x + (x - shifted) -",
         ),
         Mistake(
             "one_maximum_for_all",
             "one maximum for the whole tensor",
             "A row of -9990s beside a row of 9990s: what is the sum of its exponentials?",
-            log_one_maximum,
+            "x.amax(dim=dim, keepdim=True) -> x.max()",
         ),
         Mistake(
             "maximum_of_another_dimension",
             "the maximum along the last dimension, the sum along another",
             "Both numbers that are subtracted go along the same dimension.",
-            log_last_maximum,
+            "return shifted - -> return x - x.amax(dim=-1, keepdim=True) -",
         ),
         Mistake(
             "dim_ignored",
             "always along the last dimension",
             "The caller may ask for another dimension. Where does `dim` appear in your code?",
-            log_dim_ignored,
+            ("x.amax(dim=dim -> x.amax(dim=-1", "sum(dim=dim -> sum(dim=-1"),
         ),
         Mistake(
             "first_dimension",
             "along the first dimension",
             "Without further notice the last dimension is meant.",
-            log_first_dimension,
+            ("x.amax(dim=dim -> x.amax(dim=0", "sum(dim=dim -> sum(dim=0"),
         ),
         Mistake(
             "whole_tensor",
             "all entries of the tensor share one unit",
             "The exponentials of each vector should add up to 1.",
-            log_whole_tensor,
+            ("x.amax(dim=dim, keepdim=True) -> x.max()", "sum(dim=dim, keepdim=True) -> sum()"),
         ),
         Mistake(
             "sign_flipped",
             "the surprise: minus the logarithm",
             "The logarithm of a number below 1 has which sign?",
-            log_sign,
+            f"return shifted - {LOG_SUM} -> return {LOG_SUM} - shifted",
         ),
-        Mistake("base_two", "a logarithm to base 2", "The natural logarithm is meant.", log_base_two),
+        Mistake(
+            "base_two",
+            "a logarithm to base 2",
+            "The natural logarithm is meant.",
+            f"return shifted - {LOG_SUM} -> return (shifted - {LOG_SUM}) / math.log(2)",
+        ),
         Mistake(
             "keepdim_forgotten",
             "the sums lost their dimension",
             "Shapes (4, 5) and (4,): which entries does broadcasting bring together?",
-            log_keepdim_forgotten,
+            "sum(dim=dim, keepdim=True) -> sum(dim=dim)",
         ),
         Mistake(
             "shares_returned",
             "the shares, without a logarithm",
             "One step is missing. But do not take it after the division.",
-            soft_dim_right,
+            f"return shifted - {LOG_SUM} -> return {SHARE})",
         ),
         Mistake(
             "blocked_made_finite",
             "a large negative number where −inf belongs",
             "A blocked score has probability exactly 0. What is the logarithm of 0?",
-            log_blocked_made_finite,
+            "shifted = x - x.amax -> x = x.clamp_min(-1e9)\n    shifted = x - x.amax",
         ),
         Mistake(
             "sum_of_logarithms",
             "the sum and the logarithm in the wrong order",
             "The logarithm of a sum is not the sum of logarithms.",
-            log_of_each_exponential,
+            f"return shifted - {LOG_SUM} -> return x - x.exp().log().sum(dim=dim, keepdim=True)",
         ),
     ],
-    alternatives=[log_by_max_values, log_minus_whole, log_by_loop, log_by_transpose, log_in_double, log_with_log1p],
 )
 
 # ---------------------------------------------------------------- cross_entropy
@@ -614,6 +377,13 @@ def some_ignored(draw, targets, index, n):
     flat = targets.flatten().clone()
     flat[draw.permutation(len(flat))[:n]] = index
     return flat.reshape(targets.shape)
+
+
+def confident(*targets, V=6):
+    """Logits of -1e4, and 1e4 at one word a row, float64."""
+    logits = torch.full((len(targets), V), -1e4, dtype=torch.float64)
+    logits[torch.arange(len(targets)), torch.tensor(targets)] = 1e4
+    return logits
 
 
 def cases_cross_entropy(draw):
@@ -631,10 +401,9 @@ def cases_cross_entropy(draw):
     targets[2, 2:] = -100
     zero_kept = torch.tensor([1, 3, 0, 2, 5, 0, 4])  # the classes 0 and 2 are real, and ignored when asked for
     tall = at_heights(draw, n=V), torch.tensor([1, -100, 0, 5])
-    confident = torch.full((4, V), -1e4, dtype=torch.float64)
-    confident[torch.arange(4), torch.tensor([0, 2, 1, 5])] = 1e4
+    once_wrong = confident(0, 2, 1, 5), torch.tensor([0, 3, -100, 5])
     return [
-        *tensor_cases(make, leads=((4,), (), (2, 3)), no_gradient=(1,)),
+        *tensor_cases(make, leads=LEADS, no_gradient=(1,)),
         Case(make(torch.float64, 2, 3), part=LEADING, gradient=True),
         Case(ignoring(torch.float32, 3, 7), part=IGNORED),
         Case(ignoring(torch.float64, 2, 2, 4), part=IGNORED, gradient=True),
@@ -646,170 +415,13 @@ def cases_cross_entropy(draw):
         Case((*ignoring(torch.float32, 5, 2, 4, index=255), 255), part=OTHER_INDEX),
         Case(tall, part=LARGE_LOGITS, gradient=True, note="rows near 9990, -9990, 0 and 4000"),
         Case((far_apart(draw, 5, V), draw.integers(0, V, (5,))), part=LARGE_LOGITS),
-        Case(
-            (confident, torch.tensor([0, 3, -100, 5])),
-            part=LARGE_LOGITS,
-            gradient=True,
-            note="a confident model, once right and once wrong",
-        ),
+        Case(once_wrong, part=LARGE_LOGITS, gradient=True, note="a confident model, once right and once wrong"),
     ]
 
 
-def flat_losses(logits, targets, ignore_index):
-    """Loss of every place, 0 where ignored, and which are kept; correct and flat."""
-    logits, targets = logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)
-    kept = targets != ignore_index
-    safe = torch.where(kept, targets, torch.zeros_like(targets))
-    loss = -torch.log_softmax(logits, dim=-1).gather(1, safe[:, None])[:, 0]
-    return loss * kept, kept
-
-
-def loss_over_all_places(logits, targets, ignore_index=-100):
-    loss, _ = flat_losses(logits, targets, ignore_index)
-    return loss.mean()
-
-
-def loss_summed(logits, targets, ignore_index=-100):
-    loss, _ = flat_losses(logits, targets, ignore_index)
-    return loss.sum()
-
-
-def loss_of_each_place(logits, targets, ignore_index=-100):
-    loss, _ = flat_losses(logits, targets, ignore_index)
-    return loss.reshape(targets.shape)
-
-
-def loss_ignored_as_class_zero(logits, targets, ignore_index=-100):
-    logits, targets = logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)
-    safe = torch.where(targets == ignore_index, torch.zeros_like(targets), targets)
-    return -torch.log_softmax(logits, dim=-1).gather(1, safe[:, None]).mean()
-
-
-def loss_nothing_ignored(logits, targets, ignore_index=-100):
-    log_p = torch.log_softmax(logits.reshape(-1, logits.shape[-1]), dim=-1)
-    return -log_p.gather(1, targets.reshape(-1, 1)).mean()
-
-
-def loss_index_fixed(logits, targets, ignore_index=-100):
-    loss, kept = flat_losses(logits, targets, -100)
-    return loss.sum() / kept.sum()
-
-
-def loss_mean_of_sentences(logits, targets, ignore_index=-100):
-    loss, kept = flat_losses(logits, targets, ignore_index)
-    shape = targets.shape if targets.dim() > 1 else (1, -1)
-    loss, kept = loss.reshape(shape), kept.reshape(shape)
-    return (loss.sum(-1) / kept.sum(-1)).mean()
-
-
-def loss_log_of_share(logits, targets, ignore_index=-100):
-    logits, targets = logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)
-    kept = targets != ignore_index
-    p = torch.softmax(logits[kept], dim=-1)
-    return -p.gather(1, targets[kept][:, None]).log().mean()
-
-
-def loss_with_epsilon(logits, targets, ignore_index=-100):
-    logits, targets = logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)
-    kept = targets != ignore_index
-    p = torch.softmax(logits[kept], dim=-1)
-    return -(p.gather(1, targets[kept][:, None]) + 1e-8).log().mean()
-
-
-def loss_not_shifted(logits, targets, ignore_index=-100):
-    logits, targets = logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)
-    kept = targets != ignore_index
-    logits, targets = logits[kept], targets[kept]
-    return (logits.exp().sum(-1).log() - logits.gather(1, targets[:, None])[:, 0]).mean()
-
-
-def loss_softmax_twice(logits, targets, ignore_index=-100):
-    return flat_mean(torch.softmax(logits, dim=-1), targets, ignore_index)
-
-
-def flat_mean(logits, targets, ignore_index):
-    loss, kept = flat_losses(logits, targets, ignore_index)
-    return loss.sum() / kept.sum()
-
-
-def loss_sign(logits, targets, ignore_index=-100):
-    return -flat_mean(logits, targets, ignore_index)
-
-
-def loss_no_softmax(logits, targets, ignore_index=-100):
-    logits, targets = logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)
-    kept = targets != ignore_index
-    return -logits[kept].gather(1, targets[kept][:, None]).mean()
-
-
-def loss_bits(logits, targets, ignore_index=-100):
-    return flat_mean(logits, targets, ignore_index) / math.log(2)
-
-
-def loss_perplexity(logits, targets, ignore_index=-100):
-    return flat_mean(logits, targets, ignore_index).exp()
-
-
-def loss_softmax_over_places(logits, targets, ignore_index=-100):
-    logits, targets = logits.reshape(-1, logits.shape[-1]), targets.reshape(-1)
-    kept = targets != ignore_index
-    log_p = torch.log_softmax(logits, dim=0)[kept]
-    return -log_p.gather(1, targets[kept][:, None]).mean()
-
-
-def loss_divided_by_vocabulary(logits, targets, ignore_index=-100):
-    return flat_mean(logits, targets, ignore_index) / logits.shape[-1]
-
-
-def loss_flat_only(logits, targets, ignore_index=-100):
-    kept = targets != ignore_index
-    log_p = torch.log_softmax(logits, dim=1)[kept]
-    return -log_p[torch.arange(len(log_p)), targets[kept]].mean()
-
-
-def loss_with_gather(logits, targets, ignore_index=-100):
-    kept = targets != ignore_index
-    safe = targets.masked_fill(~kept, 0)
-    loss = -F.log_softmax(logits, dim=-1).gather(-1, safe.unsqueeze(-1)).squeeze(-1)
-    return (loss * kept).sum() / kept.sum()
-
-
-def loss_by_logsumexp(logits, targets, ignore_index=-100):
-    kept = targets != ignore_index
-    logits, targets = logits[kept], targets[kept]
-    return (torch.logsumexp(logits, dim=-1) - logits.take_along_dim(targets[:, None], -1).squeeze(-1)).mean()
-
-
-def loss_by_one_hot(logits, targets, ignore_index=-100):
-    kept = (targets != ignore_index).to(logits.dtype)
-    truth = F.one_hot(targets.where(kept.bool(), 0), logits.shape[-1]).to(logits.dtype)
-    return -torch.einsum("...v,...v,...->", truth, logits.log_softmax(-1), kept) / kept.sum()
-
-
-def loss_by_loop(logits, targets, ignore_index=-100):
-    total, count = 0.0, 0
-    for row, target in zip(logits.reshape(-1, logits.shape[-1]), targets.flatten().tolist(), strict=True):
-        if target != ignore_index:
-            m = row.max()
-            total = total + (m + (row - m).exp().sum().log() - row[target])
-            count += 1
-    return total / count
-
-
-def loss_flat_selected(logits, targets, ignore_index=-100):
-    logits, targets = logits.flatten(0, -2) if logits.dim() > 1 else logits[None], targets.reshape(-1)
-    kept = (targets != ignore_index).nonzero().squeeze(1)
-    log_p = torch.nn.LogSoftmax(dim=1)(logits[kept])
-    return log_p[range(len(kept)), targets[kept]].neg().mean()
-
-
-def loss_by_where(logits, targets, ignore_index=-100):
-    kept = targets.ne(ignore_index)
-    index = torch.where(kept, targets, 0)[..., None]
-    shifted = logits - logits.amax(-1, keepdim=True)
-    loss = shifted.exp().sum(-1).log() - torch.gather(shifted, -1, index)[..., 0]
-    return torch.masked_select(loss, kept).mean()
-
+LOG_P, FLAT = "log_softmax(logits[kept])", "logits.reshape(-1, logits.shape[-1])"
+LOSSES = "loss = torch.zeros(targets.shape, dtype=logits.dtype).masked_scatter(kept, -picked)\n    return "
+STUCK_HINT = "The loss of a hopeless target gets stuck, and its gradient is lost."
 
 cross_entropy = Exercise(
     "cross_entropy",
@@ -821,100 +433,108 @@ cross_entropy = Exercise(
             "mean_over_all_places",
             "ignored places counted in the mean",
             "They add nothing to the sum. Do they belong in the count?",
-            loss_over_all_places,
+            "picked.mean() -> picked.sum() / targets.numel()",
         ),
-        Mistake("summed", "a sum in place of a mean", "A batch twice as large would have twice the loss.", loss_summed),
+        Mistake(
+            "summed",
+            "a sum in place of a mean",
+            "A batch twice as large would have twice the loss.",
+            "picked.mean() -> picked.sum()",
+        ),
         Mistake(
             "one_loss_for_each_place",
             "a loss for each place, not yet averaged",
             "A single number is asked for.",
-            loss_of_each_place,
+            f"return -picked.mean() -> {LOSSES}loss",
         ),
         Mistake(
             "ignored_as_class_zero",
             "ignored places trained towards class 0",
             "You replaced them by a valid class so that indexing works. What of their losses?",
-            loss_ignored_as_class_zero,
+            (f"logits[kept] -> {FLAT}", "targets[kept] -> targets.masked_fill(~kept, 0).reshape(-1)"),
         ),
         Mistake(
             "nothing_ignored",
             "ignored targets used as classes",
             "A target that should be ignored is no class. Take it out before you index.",
-            loss_nothing_ignored,
+            (f"logits[kept] -> {FLAT}", "targets[kept] -> targets.reshape(-1)"),
         ),
         Mistake(
             "ignore_index_fixed",
             "always −100, whatever the caller says",
             "The third argument is not used.",
-            loss_index_fixed,
+            "targets != ignore_index -> targets != -100",
         ),
         Mistake(
             "mean_of_sentence_means",
             "a mean for each sentence, then the mean of those",
             "A sentence with one kept word would weigh as much as one with ten, and one with none is 0 / 0.",
-            loss_mean_of_sentences,
+            f"return -picked.mean() -> {LOSSES}(loss.sum(-1) / kept.sum(-1)).mean()",
         ),
         Mistake(
             "log_of_a_share",
             "the logarithm of a share that was computed first",
             "A share far behind the winner is 0 to the computer. You have a tool that never forms it.",
-            loss_log_of_share,
+            f"{LOG_P} -> torch.softmax(logits[kept], -1).log()",
         ),
+        *patched(f"{LOG_P} -> (torch.softmax(logits[kept], -1) + EPS).log()", STUCK_HINT, *EPSILONS),
+        *patched(f"{LOG_P} -> torch.softmax(logits[kept], -1).clamp_min(EPS).log()", STUCK_HINT, "1e-8", kind="bound"),
         Mistake(
-            "epsilon_inside",
-            "a small number added inside the logarithm",
-            "The loss of a hopeless target gets stuck, and its gradient is lost.",
-            loss_with_epsilon,
+            "not_shifted",
+            "the exponentials of the raw logits",
+            "Try the logits 1000 and 1001.",
+            f"{LOG_P} -> logits[kept] - logits[kept].exp().sum(-1, keepdim=True).log()",
         ),
-        Mistake("not_shifted", "the exponentials of the raw logits", "Try the logits 1000 and 1001.", loss_not_shifted),
         Mistake(
             "softmax_twice",
             "shares treated as logits",
             "The logarithm of a softmax is taken of scores. What did you hand to it?",
-            loss_softmax_twice,
+            f"{LOG_P} -> log_softmax(torch.softmax(logits[kept], -1))",
         ),
-        Mistake("sign_flipped", "a negative loss", "Surprise is never below 0.", loss_sign),
+        Mistake("sign_flipped", "a negative loss", "Surprise is never below 0.", "-picked -> picked"),
         Mistake(
             "no_softmax",
             "the logit itself, without its rivals",
             "Raise all logits alike and your loss falls. Nothing was learned.",
-            loss_no_softmax,
+            f"{LOG_P} -> logits[kept]",
         ),
-        Mistake("bits", "measured in bits", "The natural logarithm is meant.", loss_bits),
-        Mistake("perplexity", "the perplexity", "Its logarithm is asked for: the mean of the losses.", loss_perplexity),
+        Mistake(
+            "bits",
+            "measured in bits",
+            "The natural logarithm is meant.",
+            "picked.mean() -> picked.mean() / math.log(2)",
+        ),
+        Mistake(
+            "perplexity",
+            "the perplexity",
+            "Its logarithm is asked for: the mean of the losses.",
+            "-picked.mean() -> (-picked.mean()).exp()",
+        ),
         Mistake(
             "softmax_over_places",
             "the softmax along the places",
             "Words compete with words, at each place by itself.",
-            loss_softmax_over_places,
+            f"{LOG_P} -> log_softmax(logits[kept], 0)",
         ),
         Mistake(
             "divided_by_the_vocabulary",
             "divided by the size of the vocabulary as well",
             "The mean goes over places. How many numbers did you average?",
-            loss_divided_by_vocabulary,
+            "picked.mean() -> picked.mean() / logits.shape[-1]",
         ),
         Mistake(
             "one_leading_dimension_only",
             "made for exactly one leading dimension",
             "Which dimension holds the vocabulary in (2, 3, 6), and in (6,)?",
-            loss_flat_only,
+            f"{LOG_P} -> log_softmax(logits, 1)[kept]",
         ),
-    ],
-    alternatives=[
-        loss_with_gather,
-        loss_by_logsumexp,
-        loss_by_one_hot,
-        loss_by_loop,
-        loss_flat_selected,
-        loss_by_where,
     ],
 )
 
 # ---------------------------------------------------------------- softmax_with_temperature
 
 WHOLE = "a whole number as temperature"
-EXTREME = "scores large beside the temperature"
+EXTREME = "temperatures from 0.001 to 1000"
 REFUSED = "temperatures that make no sense"
 
 
@@ -923,142 +543,27 @@ def cases_softmax_with_temperature(draw):
         return draw.normal(*lead, 5, dtype=dtype, scale=2), 0.7
 
     def refused(temperature):
-        return Case((draw.normal(5), temperature), part=REFUSED, raises=Raises("ValueError"))
+        raises = Raises("ValueError", f"{temperature:g}")
+        return Case((draw.normal(5), temperature), part=REFUSED, raises=raises)
 
+    cold = draw.normal(3, 5, dtype=torch.float64, scale=2e-3)
     return [
-        *tensor_cases(make, leads=((4,), (), (2, 3))),
+        *tensor_cases(make, leads=LEADS),
         Case((draw.normal(3, 5), 2.5)),
         Case((draw.normal(3, 5), 3), part=WHOLE),
         Case((draw.normal(5), 1), part=WHOLE),
         Case((draw.normal(3, 5), 0.5), part=VALUES),
-        Case((draw.normal(3, 5, dtype=torch.float64), 1e5), part=EXTREME, note="a very high temperature"),
+        Case((draw.normal(3, 5, dtype=torch.float64, scale=300), 1000), part=EXTREME, note="a very high temperature"),
+        Case((cold, 1e-3), part=EXTREME, gradient=True, note="a very low temperature, and scores close together"),
         Case((draw.normal(3, 5, dtype=torch.float64, scale=20), 0.01), part=EXTREME, gradient=True),
-        Case((at_heights(draw), 0.5), part=EXTREME),
+        Case((at_heights(draw), 0.5), part=EXTREME, note="rows near 9990, -9990, 0 and 4000"),
         Case((far_apart(draw, 3, 5), 0.1), part=EXTREME),
         Case((torch.tensor([[1.0, 3.0, 2.0]]), 1e-3), part=EXTREME),
-        refused(0),
-        refused(0.0),
-        refused(-1),
-        refused(-0.5),
+        *map(refused, (0, 0.0, -3, -0.5)),
     ]
 
 
-def warm_multiplied(x, temperature):
-    _above_zero(temperature)
-    return torch.softmax(x * temperature, dim=-1)
-
-
-def _above_zero(temperature):
-    if not temperature > 0:
-        raise ValueError("the temperature must be above 0")
-
-
-def warm_after(x, temperature):
-    _above_zero(temperature)
-    return torch.softmax(x, dim=-1) / temperature
-
-
-def warm_ignored(x, temperature):
-    _above_zero(temperature)
-    return torch.softmax(x, dim=-1)
-
-
-def warm_anything_goes(x, temperature):
-    return torch.softmax(x / temperature, dim=-1)
-
-
-def warm_zero_is_greedy(x, temperature):
-    if temperature < 0:
-        raise ValueError("negative temperature")
-    if temperature == 0:
-        return F.one_hot(x.argmax(-1), x.shape[-1]).to(x.dtype)
-    return torch.softmax(x / temperature, dim=-1)
-
-
-def warm_zero_slips_through(x, temperature):
-    if temperature < 0:
-        raise ValueError("negative temperature")
-    return torch.softmax(x / temperature, dim=-1)
-
-
-def warm_only_zero_refused(x, temperature):
-    if temperature == 0:
-        raise ValueError("temperature 0")
-    return torch.softmax(x / temperature, dim=-1)
-
-
-def warm_asserted(x, temperature):
-    assert temperature > 0, "the temperature must be above 0"
-    return torch.softmax(x / temperature, dim=-1)
-
-
-def warm_kept_above_a_bound(x, temperature):
-    return torch.softmax(x / max(temperature, 1e-6), dim=-1)
-
-
-def warm_floats_only(x, temperature):
-    if not isinstance(temperature, float) or temperature <= 0:
-        raise ValueError("the temperature must be a float above 0")
-    return torch.softmax(x / temperature, dim=-1)
-
-
-def warm_first_dimension(x, temperature):
-    _above_zero(temperature)
-    return torch.softmax(x / temperature, dim=0)
-
-
-def warm_not_shifted(x, temperature):
-    _above_zero(temperature)
-    e = torch.exp(x / temperature)
-    return e / e.sum(dim=-1, keepdim=True)
-
-
-def warm_powers(x, temperature):
-    _above_zero(temperature)
-    p = torch.softmax(x, dim=-1) ** (1 / temperature)
-    return p / p.sum(dim=-1, keepdim=True)
-
-
-def warm_whole_part(x, temperature):
-    _above_zero(temperature)
-    return torch.softmax(x // temperature, dim=-1)
-
-
-def warm_root(x, temperature):
-    _above_zero(temperature)
-    return torch.softmax(x / temperature**0.5, dim=-1)
-
-
-def warm_functional(x, temperature):
-    if temperature <= 0:
-        raise ValueError(f"temperature {temperature} is not above 0")
-    return F.softmax(x / temperature, dim=-1)
-
-
-def warm_by_hand(x, temperature):
-    if temperature <= 0:
-        raise ValueError
-    z = x / temperature
-    e = torch.exp(z - z.amax(-1, keepdim=True))
-    return e / e.sum(-1, keepdim=True)
-
-
-def warm_inverse(x, temperature):
-    if not 0 < temperature < math.inf:
-        raise ValueError("no temperature")
-    return (x * (1 / temperature)).softmax(-1)
-
-
-def warm_shifted_first(x, temperature):
-    _above_zero(temperature)
-    e = torch.exp((x - x.max(dim=-1, keepdim=True).values) / temperature)
-    return torch.einsum("...i,...->...i", e, 1 / e.sum(-1))
-
-
-def warm_log(x, temperature):
-    _above_zero(temperature)
-    return torch.log_softmax(torch.div(x, temperature), dim=-1).exp()
-
+SCALED = "softmax(x / temperature)"
 
 softmax_with_temperature = Exercise(
     "softmax_with_temperature",
@@ -1068,81 +573,127 @@ softmax_with_temperature = Exercise(
             "multiplied",
             "multiplied by the temperature",
             "Hot means undecided. Do your weights grow more alike as it rises?",
-            warm_multiplied,
+            f"{SCALED} -> softmax(x * temperature)",
         ),
         Mistake(
-            "weights_divided", "the weights divided, not the scores", "Do your weights still add up to 1?", warm_after
+            "weights_divided",
+            "the weights divided, not the scores",
+            "Do your weights still add up to 1?",
+            f"{SCALED} -> softmax(x) / temperature",
         ),
-        Mistake("ignored", "the temperature ignored", "The second argument changes nothing.", warm_ignored),
+        Mistake(
+            "ignored", "the temperature ignored", "The second argument changes nothing.", f"{SCALED} -> softmax(x)"
+        ),
         Mistake(
             "nothing_refused",
             "no error for temperatures that make no sense",
             "What does a division by 0 give, and what does a negative temperature prefer?",
-            warm_anything_goes,
+            "not temperature > 0 -> False",
         ),
         Mistake(
             "zero_is_greedy",
             "temperature 0 taken as a hard choice",
             "Many programs do that. This contract asks for an error instead.",
-            warm_zero_is_greedy,
+            (
+                "not temperature > 0 -> temperature < 0",
+                f"return {SCALED} -> return {SCALED} if temperature else (x == x.amax(-1, keepdim=True)).to(x.dtype)",
+            ),
         ),
         Mistake(
             "zero_slips_through",
             "temperature 0 not refused",
             "0 is not negative. Is it above 0?",
-            warm_zero_slips_through,
+            "not temperature > 0 -> temperature < 0",
         ),
         Mistake(
             "negative_slips_through",
             "negative temperatures not refused",
             "A temperature of -1 prefers the worst score. You refuse only 0.",
-            warm_only_zero_refused,
+            "not temperature > 0 -> temperature == 0",
+        ),
+        Mistake(
+            "value_not_named",
+            "an error that does not say which value was refused",
+            "Whoever reads it wants to know what they sent. A string that begins with f can hold a value.",
+            'f"temperature must be above 0, got {temperature}" -> "temperature must be above 0"',
         ),
         Mistake(
             "asserted",
             "an assertion in place of the error that was asked for",
             "Which class of error does `assert` raise, and which one does the contract name?",
-            warm_asserted,
+            "raise ValueError( -> raise AssertionError(",
+        ),
+        *(
+            Mistake(
+                f"kept_above_{bound}",
+                "low temperatures silently replaced",
+                "The caller asked for another temperature and never hears of it.",
+                ("not temperature > 0 -> False", f"{SCALED} -> softmax(x / max(temperature, {bound}))"),
+            )
+            for bound in ("0.01", "1e-6")
+        ),
+        *(
+            Mistake(
+                f"small_number_added_{eps}",
+                "a small number added to the temperature",
+                "At a temperature of 0.001 it shows. Which temperature is it meant to save, and what should become of "
+                "that one?",
+                ("not temperature > 0 -> False", f"{SCALED} -> softmax(x / (temperature + {eps}))"),
+            )
+            for eps in ("1e-6", "1e-8", "1e-9")
         ),
         Mistake(
-            "kept_above_a_bound",
-            "low temperatures silently replaced",
-            "The caller made a mistake and never hears of it.",
-            warm_kept_above_a_bound,
+            "floats_only",
+            "whole numbers refused",
+            "The temperature 2 is as good as 2.0.",
+            "not temperature > 0 -> not isinstance(temperature, float) or temperature <= 0",
         ),
-        Mistake("floats_only", "whole numbers refused", "The temperature 2 is as good as 2.0.", warm_floats_only),
         Mistake(
             "first_dimension",
             "along the first dimension",
             "Right for one vector. Add up a row of a batch.",
-            warm_first_dimension,
+            f"{SCALED} -> softmax(x / temperature, 0)",
         ),
         Mistake(
             "not_shifted",
             "the exponentials of raw scores",
             "A low temperature makes scores large. You have a softmax that can bear it.",
-            warm_not_shifted,
+            f"return {SCALED} -> e = torch.exp(x / temperature)\n    return e / e.sum(dim=-1, keepdim=True)",
         ),
         Mistake(
             "powers_of_weights",
             "powers of weights that were computed first",
             "The same on paper. But a weight that has become 0 stays 0, or all of them do.",
-            warm_powers,
+            f"return {SCALED} -> e = softmax(x) ** (1 / temperature)\n    return e / e.sum(dim=-1, keepdim=True)",
         ),
-        Mistake("whole_part", "division without a remainder", "Two slashes cut to whole numbers.", warm_whole_part),
+        Mistake(
+            "whole_part",
+            "division without a remainder",
+            "Two slashes cut to whole numbers.",
+            f"{SCALED} -> softmax(x // temperature)",
+        ),
         Mistake(
             "root",
             "divided by the root of the temperature",
             "The root belongs to the width of a head. The temperature is the divisor itself.",
-            warm_root,
+            f"{SCALED} -> softmax(x / temperature**0.5)",
         ),
     ],
-    alternatives=[warm_functional, warm_by_hand, warm_inverse, warm_shifted_first, warm_log],
 )
 
 # ---------------------------------------------------------------- entropy
 
 ZEROS = "probabilities of 0 and 1"
+SMALL = "small probabilities"
+
+
+def long_tail(draw):
+    """Three probable outcomes and 400 of a few millionths each, float64."""
+    tail = draw.uniform(400, low=2e-6, high=8e-6, dtype=torch.float64)
+    head = draw.probabilities(3) * (1 - tail.sum())
+    p = torch.zeros(403, dtype=torch.float64)
+    p[:3], p[3:] = head, tail
+    return p
 
 
 def cases_entropy(draw):
@@ -1154,114 +705,20 @@ def cases_entropy(draw):
     unlikely = torch.tensor([1 - 3e-5, 1e-5, 2e-5], dtype=torch.float64)
     scores, batch = draw.normal(5, dtype=torch.float64), draw.normal(2, 3, 5, dtype=torch.float64)
     return [
-        *tensor_cases(make, leads=((4,), (), (2, 3)), gradient=False),
+        *tensor_cases(make, leads=LEADS, gradient=False),
         Case((corners,), part=ZEROS),
         Case((masked,), part=ZEROS, note="weights behind a mask"),
         Case((torch.ones(1),), part=ZEROS, note="one outcome, which is certain"),
-        Case((unlikely,), part="small probabilities"),
+        Case((unlikely,), part=SMALL),
+        Case((long_tail(draw),), part=SMALL, note="three likely outcomes and 400 very unlikely ones"),
         # Forms that are equal on probability vectors differ beside them, so the gradient is taken at the scores.
         Case((scores,), part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
         Case((batch,), part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
     ]
 
 
-def entropy_right(p):
-    return torch.special.entr(p).sum(dim=-1)
-
-
-def entropy_nan_at_zero(p):
-    return -(p * p.log()).sum(dim=-1)
-
-
-def entropy_in_bits(p):
-    return entropy_right(p) / math.log(2)
-
-
-def entropy_sign(p):
-    return -entropy_right(p)
-
-
-def entropy_mean(p):
-    return torch.special.entr(p).mean(dim=-1)
-
-
-def entropy_zeros_dropped(p):
-    p = p[p > 0]
-    return -(p * p.log()).sum(dim=-1)
-
-
-def entropy_first_dimension(p):
-    return torch.special.entr(p).sum(dim=0)
-
-
-def entropy_keepdim(p):
-    return torch.special.entr(p).sum(dim=-1, keepdim=True)
-
-
-def entropy_of_scores(p):
-    return entropy_right(torch.softmax(p, dim=-1))
-
-
-def entropy_not_weighted(p):
-    return -p.clamp_min(1e-12).log().sum(dim=-1)
-
-
-def entropy_outcomes_in_effect(p):
-    return entropy_right(p).exp()
-
-
-def entropy_share_of_most(p):
-    return entropy_right(p) / math.log(max(p.shape[-1], 2))
-
-
-def entropy_large_epsilon(p):
-    return -(p * (p + 1e-4).log()).sum(dim=-1)
-
-
-def entropy_zero_counts_as_one(p):
-    return torch.where(p > 0, torch.special.entr(p), torch.ones_like(p)).sum(dim=-1)
-
-
-def entropy_summed_inside(p):
-    return -torch.log((p * p).sum(dim=-1))
-
-
-def entropy_by_xlogy(p):
-    return -torch.xlogy(p, p).sum(-1)
-
-
-def entropy_by_where(p):
-    safe = torch.where(p > 0, p, torch.ones_like(p))
-    return -torch.einsum("...i,...i->...", p, safe.log())
-
-
-def entropy_by_masked_fill(p):
-    return -(p * p.masked_fill(p == 0, 1.0).log()).sum(-1)
-
-
-def entropy_tiny_epsilon(p):
-    return -(p * torch.log(p + 1e-12)).sum(dim=-1)
-
-
-def entropy_by_loop(p):
-    flat = p.reshape(-1, p.shape[-1])
-    rows = []
-    for row in flat:
-        total = row.sum() * 0
-        for value in row:
-            if value > 0:
-                total = total - value * value.log()
-        rows.append(total)
-    return torch.stack(rows).reshape(p.shape[:-1])
-
-
-def entropy_nan_to_num(p):
-    return -(p * p.log()).nan_to_num(0.0).sum(-1)
-
-
-def entropy_by_distribution(p):
-    return torch.distributions.Categorical(probs=p).entropy()
-
+SAFE, TERMS = "p.clamp_min(torch.finfo(p.dtype).tiny)", "(p * -log_p).sum(dim=-1)"
+SEEN_HINT = "Repair the zeros only, and leave all other probabilities exactly as they are."
 
 entropy = Exercise(
     "entropy",
@@ -1271,91 +728,99 @@ entropy = Exercise(
             "nan_at_zero",
             "NaN where a probability is 0",
             "0 times −inf is NaN to a computer. What should such an outcome add?",
-            entropy_nan_at_zero,
+            f"{SAFE} -> p",
         ),
-        Mistake("bits", "measured in bits", "Nats are asked for: the natural logarithm.", entropy_in_bits),
+        Mistake(
+            "nan_replaced_at_the_end",
+            "NaN replaced by 0 at the end",
+            "A vector with one 0 in it then has entropy 0, whatever its other weights are.",
+            (f"{SAFE} -> p", f"{TERMS} -> {TERMS}.nan_to_num(0.0)"),
+        ),
+        Mistake("bits", "measured in bits", "Nats are asked for: the natural logarithm.", ".log() -> .log2()"),
         Mistake(
             "sign_flipped",
             "a negative entropy",
             "Logarithms of probabilities are negative, and surprise is not.",
-            entropy_sign,
+            "-log_p -> log_p",
         ),
         Mistake(
             "mean_of_terms",
             "the mean of the terms, not their sum",
             "The average is taken with the weights p. They are in your terms already.",
-            entropy_mean,
+            ".sum(dim=-1) -> .mean(dim=-1)",
         ),
         Mistake(
             "one_number_for_all",
             "one number for the whole batch",
             "Each vector has an entropy of its own. (A boolean mask in square brackets makes one long vector.)",
-            entropy_zeros_dropped,
+            ".sum(dim=-1) -> .sum()",
         ),
         Mistake(
             "first_dimension",
             "summed along the first dimension",
             "Right for one vector. Along which dimension do the probabilities add up to 1?",
-            entropy_first_dimension,
+            ".sum(dim=-1) -> .sum(dim=0)",
         ),
         Mistake(
             "dimension_kept",
             "a dimension of size 1 left over",
             "One number for each vector: the last dimension goes.",
-            entropy_keepdim,
+            ".sum(dim=-1) -> .sum(dim=-1, keepdim=True)",
         ),
         Mistake(
             "softmax_applied",
             "probabilities taken for scores",
             "The argument holds probabilities already.",
-            entropy_of_scores,
+            "log_p = p -> p = torch.softmax(p, dim=-1)\n    log_p = p",
         ),
         Mistake(
             "not_weighted",
             "surprises added up without their weights",
             "A surprise counts as often as it happens.",
-            entropy_not_weighted,
+            "p * -log_p -> -log_p",
         ),
         Mistake(
             "outcomes_in_effect",
             "the number of outcomes in effect",
             "Its logarithm is asked for.",
-            entropy_outcomes_in_effect,
+            f"{TERMS} -> {TERMS}.exp()",
         ),
         Mistake(
             "divided_by_the_most",
             "divided by the largest possible entropy",
             "In nats, not as a share of the most there can be.",
-            entropy_share_of_most,
+            f"{TERMS} -> {TERMS} / math.log(max(p.shape[-1], 2))",
         ),
-        Mistake(
-            "epsilon_too_large",
-            "a number added inside the logarithm that can be seen in the result",
-            "Repair the zeros only, and leave all other probabilities exactly as they are.",
-            entropy_large_epsilon,
+        *(
+            Mistake(
+                f"small_number_{eps}",
+                "a small number added inside the logarithm, which a long list of small probabilities shows",
+                SEEN_HINT,
+                f"{SAFE} -> (p + {eps})",
+            )
+            for eps in ("1e-4", "1e-5", "1e-6", "1e-7", "1e-8")
+        ),
+        *(
+            Mistake(
+                f"bound_{bound}",
+                "probabilities kept from falling below a bound that is too high",
+                SEEN_HINT,
+                f"torch.finfo(p.dtype).tiny -> {bound}",
+            )
+            for bound in ("1e-3", "1e-4", "1e-5")
         ),
         Mistake(
             "zero_counts_as_one",
             "an impossible outcome adds 1",
             "What does p ln p tend to as p goes to 0?",
-            entropy_zero_counts_as_one,
+            f"{TERMS} -> torch.where(p > 0, p * -log_p, torch.ones_like(p)).sum(dim=-1)",
         ),
         Mistake(
             "logarithm_of_the_sum",
             "the logarithm of an average, not the average of a logarithm",
             "First the surprise of each outcome, then the average.",
-            entropy_summed_inside,
+            f"{TERMS} -> -torch.log((p * p).sum(dim=-1))",
         ),
-    ],
-    alternatives=[
-        entropy_right,
-        entropy_by_xlogy,
-        entropy_by_where,
-        entropy_by_masked_fill,
-        entropy_tiny_epsilon,
-        entropy_by_loop,
-        entropy_nan_to_num,
-        entropy_by_distribution,
     ],
 )
 
@@ -1371,7 +836,7 @@ def cases_softmax_backward(draw):
     plain = draw.normal(5, dtype=torch.float64), draw.normal(5, dtype=torch.float64)
     batch = draw.normal(2, 3, 5, dtype=torch.float64), draw.normal(2, 3, 5, dtype=torch.float64)
     return [
-        *tensor_cases(make, leads=((4,), (), (2, 3)), gradient=False),
+        *tensor_cases(make, leads=LEADS, gradient=False),
         Case((corners, draw.normal(2, 4)), part=ZEROS),
         Case((torch.ones(1), draw.normal(1)), part=ZEROS, note="one outcome, which is certain"),
         Case(plain, part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
@@ -1379,96 +844,7 @@ def cases_softmax_backward(draw):
     ]
 
 
-def back_elementwise(p, grad):
-    return p * grad
-
-
-def back_diagonal(p, grad):
-    return p * (1 - p) * grad
-
-
-def back_plain_mean(p, grad):
-    return p * (grad - grad.mean(dim=-1, keepdim=True))
-
-
-def back_plain_sum(p, grad):
-    return p * (grad - grad.sum(dim=-1, keepdim=True))
-
-
-def back_outer_p_missing(p, grad):
-    return grad - (p * grad).sum(dim=-1, keepdim=True)
-
-
-def back_average_not_weighted_again(p, grad):
-    return p * grad - (p * grad).sum(dim=-1, keepdim=True)
-
-
-def back_whole_batch(p, grad):
-    return p * (grad - (p * grad).sum())
-
-
-def back_keepdim(p, grad):
-    return p * (grad - (p * grad).sum(dim=-1))
-
-
-def back_sign(p, grad):
-    return p * ((p * grad).sum(dim=-1, keepdim=True) - grad)
-
-
-def back_average_added(p, grad):
-    return p * (grad + (p * grad).sum(dim=-1, keepdim=True))
-
-
-def back_of_log_softmax(p, grad):
-    return grad - p * grad.sum(dim=-1, keepdim=True)
-
-
-def back_softmax_again(p, grad):
-    p = torch.softmax(p, dim=-1)
-    return p * (grad - (p * grad).sum(dim=-1, keepdim=True))
-
-
-def back_first_dimension(p, grad):
-    return p * (grad - (p * grad).sum(dim=0, keepdim=True))
-
-
-def back_table(p, grad):
-    return (torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)) * grad.unsqueeze(-1)
-
-
-def back_by_table(p, grad):
-    J = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
-    return (J @ grad.unsqueeze(-1)).squeeze(-1)
-
-
-def back_by_einsum(p, grad):
-    return p * grad - p * torch.einsum("...i,...i->...", p, grad)[..., None]
-
-
-def back_by_loops(p, grad):
-    out = []
-    for row, g in zip(p.reshape(-1, p.shape[-1]), grad.reshape(-1, p.shape[-1]), strict=True):
-        n = len(row)
-        slopes = [sum(g[i] * row[i] * (int(i == j) - row[j]) for i in range(n)) for j in range(n)]
-        out.append(torch.stack(slopes))
-    return torch.stack(out).reshape(p.shape)
-
-
-def back_by_pairs(p, grad):
-    differences = grad.unsqueeze(-1) - grad.unsqueeze(-2)
-    return p * (differences * p.unsqueeze(-2)).sum(-1)
-
-
-def back_by_matmul(p, grad):
-    average = p.unsqueeze(-2) @ grad.unsqueeze(-1)
-    return p.mul(grad.sub(average.squeeze(-1)))
-
-
-def back_by_lesson_4(p, grad):
-    from helpers.blocks import softmax_jacobian
-
-    return torch.einsum("...i,...ij->...j", grad, softmax_jacobian(p))
-
+AVERAGE, MOVED = "(p * grad).sum(dim=-1, keepdim=True)", "return p * (grad - average)"
 
 softmax_backward = Exercise(
     "softmax_backward",
@@ -1480,88 +856,203 @@ softmax_backward = Exercise(
             "elementwise",
             "each weight times its own gradient, and nothing of the others",
             "Add up yours. Raising all scores alike changes nothing, so what should the sum be?",
-            back_elementwise,
+            "p * (grad - average) -> p * grad",
         ),
         Mistake(
             "diagonal_only",
             "the diagonal of the table only",
             "When one score rises, the other weights fall. Where are they in yours?",
-            back_diagonal,
+            "p * (grad - average) -> p * (1 - p) * grad",
         ),
         Mistake(
             "plain_mean",
             "the mean of the gradients, without weights",
             "The average is taken with the weights p.",
-            back_plain_mean,
+            f"{AVERAGE} -> grad.mean(dim=-1, keepdim=True)",
         ),
         Mistake(
             "plain_sum",
             "the sum of the gradients, without weights",
             "It should be an average of the gradients. With which weights?",
-            back_plain_sum,
+            f"{AVERAGE} -> grad.sum(dim=-1, keepdim=True)",
         ),
         Mistake(
             "outer_weight_missing",
             "the difference from the average, not yet weighted",
             "A token of weight 0 cannot move. Does yours?",
-            back_outer_p_missing,
+            f"{MOVED} -> return grad - average",
         ),
         Mistake(
             "average_taken_off_unweighted",
             "the average taken off after weighting",
             "Open the brackets of the formula once more: what multiplies the average?",
-            back_average_not_weighted_again,
+            f"{MOVED} -> return p * grad - average",
         ),
         Mistake(
             "one_average_for_all",
             "one average for the whole batch",
             "Right for one vector. Each has an average of its own.",
-            back_whole_batch,
+            f"{AVERAGE} -> (p * grad).sum()",
         ),
         Mistake(
             "keepdim_forgotten",
             "the averages lost their dimension",
             "Shapes (4, 5) and (4,): which entries does broadcasting bring together?",
-            back_keepdim,
+            f"{AVERAGE} -> (p * grad).sum(dim=-1)",
         ),
         Mistake(
             "sign_flipped",
             "the right numbers with the opposite sign",
             "If the loss rises with a weight, it rises with that weight's score.",
-            back_sign,
+            f"{MOVED} -> return p * (average - grad)",
         ),
         Mistake(
             "average_added",
             "the average added, not taken off",
             "With all gradients equal nothing should move.",
-            back_average_added,
+            f"{MOVED} -> return p * (grad + average)",
         ),
         Mistake(
             "of_log_softmax",
             "the backward pass of the logarithm of softmax",
             "That one starts from gradients at log p. Here they arrive at p.",
-            back_of_log_softmax,
+            f"{MOVED} -> return grad - p * grad.sum(dim=-1, keepdim=True)",
         ),
         Mistake(
             "softmax_applied",
             "probabilities taken for scores",
             "The first argument holds probabilities already.",
-            back_softmax_again,
+            "average = (p -> p = torch.softmax(p, dim=-1)\n    average = (p",
         ),
         Mistake(
             "first_dimension",
             "the average along the first dimension",
             "Right for one vector. Along which dimension do the probabilities add up to 1?",
-            back_first_dimension,
+            f"{AVERAGE} -> (p * grad).sum(dim=0, keepdim=True)",
         ),
         Mistake(
             "table_not_summed",
             "a table of products that was not added up",
             "One number for each score: the sum in the chain rule is missing.",
-            back_table,
+            f"{MOVED} -> return (torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)) * grad.unsqueeze(-1)",
         ),
     ],
-    alternatives=[back_by_table, back_by_einsum, back_by_loops, back_by_pairs, back_by_matmul, back_by_lesson_4],
+)
+
+# ---------------------------------------------------------------- cross_entropy_backward
+
+
+def cases_cross_entropy_backward(draw):
+    V = 6
+
+    def make(dtype, *lead):
+        return draw.normal(*lead, V, dtype=dtype, scale=2), draw.integers(0, V, lead)
+
+    apart = far_apart(draw, 5, V).double()
+    return [
+        *tensor_cases(make, leads=LEADS, gradient=False),
+        Case((torch.tensor([1.0, 2.0, 5.0]).log(), torch.tensor(2)), part=LEADING, note="the three scores of the text"),
+        Case((draw.normal(3, V, scale=40), draw.integers(0, V, (3,))), part="scores far apart"),
+        Case((at_heights(draw, n=V), torch.tensor([1, 3, 0, 5])), part=LARGE_LOGITS, note="rows near ±9990, 0, 4000"),
+        Case((apart, draw.integers(0, V, (5,))), part=LARGE_LOGITS),
+        Case((confident(0, 2, 1), torch.tensor([0, 3, 1])), part=LARGE_LOGITS, note="a confident model, once wrong"),
+    ]
+
+
+def through_the_share(logits, targets):
+    """The chain rule with a division by a share, which may be 0."""
+    p = torch.softmax(logits, dim=-1)
+    g = torch.zeros_like(p).scatter(-1, targets.unsqueeze(-1), 1.0) * (-1 / p) / targets.numel()
+    return p * (g - (p * g).sum(dim=-1, keepdim=True))
+
+
+def through_a_patched_share(logits, targets):
+    p = torch.softmax(logits, dim=-1)
+    g = torch.zeros_like(p).scatter(-1, targets.unsqueeze(-1), 1.0) * (-1 / (p + 1e-9)) / targets.numel()
+    return p * (g - (p * g).sum(dim=-1, keepdim=True))
+
+
+MINUS, COUNT = "(p - truth)", "/ targets.numel()"
+
+cross_entropy_backward = Exercise(
+    "cross_entropy_backward",
+    cases_cross_entropy_backward,
+    forbidden=("autograd", "cross_entropy"),
+    instead="what is left of the chain rule is one difference.",
+    mistakes=[
+        Mistake(
+            "not_averaged",
+            "the gradient of the sum of losses",
+            "The loss is a mean over all places. What does that do to each place's share in it?",
+            f"{COUNT} -> ",
+        ),
+        Mistake(
+            "divided_by_the_first_size",
+            "divided by the first size only",
+            "With targets of shape (2, 3), over how many places does the mean go?",
+            f"{COUNT} -> / (targets.shape[0] if targets.dim() else 1)",
+        ),
+        Mistake(
+            "divided_by_all_logits",
+            "divided by the number of logits",
+            "The mean goes over places, not over words.",
+            f"{COUNT} -> / logits.numel()",
+        ),
+        Mistake(
+            "sign_flipped",
+            "truth minus prediction",
+            "That is the direction in which a training step goes. The gradient points the other way.",
+            f"{MINUS} -> (truth - p)",
+        ),
+        Mistake(
+            "truth_forgotten",
+            "the prediction alone",
+            "Add up a row of yours. Raising all scores alike changes no loss, so what should the sum be?",
+            f"{MINUS} -> p",
+        ),
+        Mistake(
+            "at_the_target_only",
+            "the target's score alone has a gradient",
+            "The rivals should be pushed down too, each as far as it was believed.",
+            f"{MINUS} -> (p - truth) * truth",
+        ),
+        Mistake(
+            "scores_minus_truth",
+            "scores taken for shares",
+            "What is subtracted from what? One side adds up to 1, so the other should as well.",
+            "softmax(logits) -> logits",
+        ),
+        Mistake(
+            "logarithms_minus_truth",
+            "logarithms of the shares taken for shares",
+            "The loss needs the logarithm; its gradient needs the share itself.",
+            "softmax(logits) -> torch.log_softmax(logits, dim=-1)",
+        ),
+        Mistake(
+            "first_dimension",
+            "the softmax along the first dimension",
+            "Words compete with words, at each place by itself.",
+            "softmax(logits) -> softmax(logits, dim=0)",
+        ),
+        Mistake(
+            "not_shifted",
+            "the exponentials of the raw logits",
+            "Try the logits 1000 and 1001. You have a softmax that can bear them.",
+            "softmax(logits) -> logits.exp() / logits.exp().sum(dim=-1, keepdim=True)",
+        ),
+        Mistake(
+            "through_the_share",
+            "a division by the target's share",
+            "The share may be 0 to the computer. On paper it cancels; cancel it before you compute.",
+            through_the_share,
+        ),
+        Mistake(
+            "through_a_patched_share",
+            "a division by the target's share plus a small number",
+            "Where the model is most wrong, your gradient is nearly 0. On paper the division cancels.",
+            through_a_patched_share,
+        ),
+    ],
 )
 
 # ---------------------------------------------------------------- fixed_head_weights
@@ -1572,107 +1063,15 @@ def cases_fixed_head_weights(draw):
         return draw.normal(*lead, 4, 5, 6, dtype=dtype, scale=scale), draw.normal(*lead, 7, 5, 6, dtype=dtype)
 
     return [
-        *tensor_cases(make, leads=((2,), (), (3, 2))),
+        *tensor_cases(make, leads=((2,), (), (1,), (2, 1), (3, 2))),
         Case(make(torch.float64), part=LEADING, gradient=True),
         Case(make(torch.float64, 2, scale=1000), part="large scores"),
         Case((draw.normal(2, 4, 5, 1), draw.normal(2, 7, 5, 1)), part="heads of width 1"),
+        Case((draw.normal(2, 1, 1, 3), draw.normal(2, 7, 1, 3)), part="a single query and head"),
     ]
 
 
-def heads_published(q, k):
-    scores = torch.einsum("bihd,bjhd->bijh", q, k)
-    scores = scores * q.shape[-1] ** -0.5
-    return scores.softmax(dim=1)
-
-
-def _head_scores(q, k):
-    return torch.einsum("...ihd,...jhd->...ijh", q, k) / q.shape[-1] ** 0.5
-
-
-def heads_over_queries(q, k):
-    return torch.softmax(_head_scores(q, k), dim=-3)
-
-
-def heads_over_heads(q, k):
-    return torch.softmax(_head_scores(q, k), dim=-1)
-
-
-def heads_over_all_pairs(q, k):
-    scores = _head_scores(q, k)
-    return torch.softmax(scores.flatten(-3, -2), dim=-2).reshape(scores.shape)
-
-
-def heads_not_scaled(q, k):
-    return torch.softmax(torch.einsum("...ihd,...jhd->...ijh", q, k), dim=-2)
-
-
-def heads_scaled_by_heads(q, k):
-    return torch.softmax(torch.einsum("...ihd,...jhd->...ijh", q, k) / q.shape[-2] ** 0.5, dim=-2)
-
-
-def heads_divided_by_d_k(q, k):
-    return torch.softmax(torch.einsum("...ihd,...jhd->...ijh", q, k) / q.shape[-1], dim=-2)
-
-
-def heads_moved_forward(q, k):
-    return torch.softmax(_head_scores(q, k).movedim(-1, -3), dim=-1)
-
-
-def heads_keys_first(q, k):
-    return torch.softmax(_head_scores(q, k), dim=-2).transpose(-2, -3)
-
-
-def heads_one_batch_only(q, k):
-    scores = torch.einsum("bihd,bjhd->bijh", q, k) / q.shape[-1] ** 0.5
-    return torch.softmax(scores, dim=2)
-
-
-def heads_counted_from_the_front(q, k):
-    return torch.softmax(_head_scores(q, k), dim=2)
-
-
-def heads_summed(q, k):
-    return torch.softmax(torch.einsum("...ihd,...jhd->...ij", q, k) / q.shape[-1] ** 0.5, dim=-1)
-
-
-def heads_not_shifted(q, k):
-    e = torch.exp(_head_scores(q, k))
-    return e / e.sum(dim=-2, keepdim=True)
-
-
-def heads_scores(q, k):
-    return _head_scores(q, k)
-
-
-def heads_by_matmul(q, k):
-    q, k = q.transpose(-3, -2), k.transpose(-3, -2)  # (..., H, T, d_k)
-    weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
-    return weights.movedim(-3, -1)
-
-
-def heads_by_broadcasting(q, k):
-    scores = (q.unsqueeze(-3) * k.unsqueeze(-4)).sum(-1) * k.shape[-1] ** -0.5
-    e = (scores - scores.amax(-2, keepdim=True)).exp()
-    return e / e.sum(-2, keepdim=True)
-
-
-def heads_one_by_one(q, k):
-    weights = []
-    for h in range(q.shape[-2]):
-        scores = q[..., h, :] @ k[..., h, :].mT / q.shape[-1] ** 0.5
-        weights.append(torch.softmax(scores, -1))
-    return torch.stack(weights, dim=-1)
-
-
-def heads_by_torch(q, k):
-    q, k = q.transpose(-3, -2), k.transpose(-3, -2)
-    one_of_each = torch.eye(k.shape[-2], dtype=k.dtype).expand(*k.shape[:-1], k.shape[-2])
-    return F.scaled_dot_product_attention(q, k, one_of_each).movedim(-3, -1)
-
-
-def heads_by_log(q, k):
-    return torch.log_softmax(torch.einsum("...ihd,...jhd->...ijh", q / q.size(-1) ** 0.5, k), dim=-2).exp()
-
+BY_ROOT, PRODUCTS = "scores / q.shape[-1] ** 0.5", '"...ihd,...jhd->...ijh"'
 
 fixed_head_weights = Exercise(
     "fixed_head_weights",
@@ -1682,90 +1081,93 @@ fixed_head_weights = Exercise(
             "published_version",
             "the published version",
             "Sum along the keys, and look. Which dimension is dim=1?",
-            heads_published,
+            (f'{PRODUCTS} -> "bihd,bjhd->bijh"', "dim=-2 -> dim=1"),
         ),
         Mistake(
             "over_queries",
             "queries compete for each key",
             "Add up what one query gives to all keys. Is it 1?",
-            heads_over_queries,
+            "dim=-2 -> dim=-3",
         ),
         Mistake(
             "over_heads",
             "heads compete at each pair of tokens",
             "The last dimension is that of the heads here. Heads should not know of one another.",
-            heads_over_heads,
+            "dim=-2 -> dim=-1",
         ),
         Mistake(
             "over_all_pairs",
             "all pairs of tokens share one unit",
             "Each query has a unit of its own.",
-            heads_over_all_pairs,
+            f"softmax({BY_ROOT}, dim=-2) -> softmax(({BY_ROOT}).flatten(-3, -2), dim=-2).reshape(scores.shape)",
         ),
         Mistake(
             "not_scaled",
             "scores that were not divided",
             "The published version had that right. Compare the two lines.",
-            heads_not_scaled,
+            f"{BY_ROOT} -> scores",
         ),
         Mistake(
             "scaled_by_the_number_of_heads",
             "divided by the root of the number of heads",
             "Which dimension of q is as long as one dot product?",
-            heads_scaled_by_heads,
+            "q.shape[-1] -> q.shape[-2]",
         ),
         Mistake(
             "divided_by_d_k",
             "divided by the width instead of its square root",
             "Lesson 4: the variance is d_k. What is the standard deviation?",
-            heads_divided_by_d_k,
+            " ** 0.5 -> ",
         ),
         Mistake(
             "heads_moved_forward",
             "heads before the tokens in the result",
             "The right weights. But here the heads stay the last dimension.",
-            heads_moved_forward,
+            "dim=-2) -> dim=-2).movedim(-1, -3)",
         ),
         Mistake(
             "keys_before_queries",
             "keys before queries in the result",
             "The right weights, turned around. Queries come first.",
-            heads_keys_first,
+            "dim=-2) -> dim=-2).transpose(-2, -3)",
         ),
         Mistake(
             "one_batch_dimension_only",
             "made for exactly one batch dimension",
             "What if there is no batch, or two dimensions of it?",
-            heads_one_batch_only,
+            f'{PRODUCTS} -> "bihd,bjhd->bijh"',
         ),
         Mistake(
             "counted_from_the_front",
             "the dimension counted from the front",
             "Right with one batch dimension. Where are the keys, counted from the end?",
-            heads_counted_from_the_front,
+            "dim=-2 -> dim=2",
         ),
         Mistake(
-            "heads_summed", "the scores of all heads added up", "Each head keeps a table of its own.", heads_summed
+            "heads_summed",
+            "the scores of all heads added up",
+            "Each head keeps a table of its own.",
+            (f'{PRODUCTS} -> "...ihd,...jhd->...ij"', "dim=-2 -> dim=-1"),
         ),
         Mistake(
             "not_shifted",
             "the exponentials of raw scores",
             "Large scores overflow. There is a safe softmax in this lesson.",
-            heads_not_shifted,
+            f"return softmax({BY_ROOT}, dim=-2) -> e = torch.exp({BY_ROOT})\n    return e / e.sum(dim=-2, keepdim=True)",
         ),
         Mistake(
             "scores_returned",
             "scores, without a softmax",
             "Weights are asked for: positive, with sums of 1.",
-            heads_scores,
+            f"softmax({BY_ROOT}, dim=-2) -> {BY_ROOT}",
         ),
     ],
-    alternatives=[heads_by_matmul, heads_by_broadcasting, heads_one_by_one, heads_by_torch, heads_by_log],
 )
 
 # ---------------------------------------------------------------- streaming_softmax
 
 HEIGHTS = "blocks at very different heights"
+ONE_PASS = "one pass, and nothing large kept"
 
 
 def cases_streaming_softmax(draw):
@@ -1779,72 +1181,29 @@ def cases_streaming_softmax(draw):
     def at(*heights, lead=()):
         return blocks(torch.float64, *lead, sizes=(4, 1, 6, 2)[: len(heights)], heights=heights)
 
+    def even(sizes, **options):
+        return blocks(torch.float32, 3, sizes=sizes, heights=(0,) * len(sizes), **options)
+
     rows_apart = blocks(torch.float64, 3)
     rows_apart = [s + torch.tensor([[9980.0], [0.0], [-9980.0]]) for s in rows_apart[0]], rows_apart[1]
     return [
-        *tensor_cases(make, leads=((), (3,), (2, 3))),
+        *tensor_cases(make, leads=((), (3,), (1,), (2, 1), (2, 3))),
         Case(blocks(torch.float64, 2, 3), part=LEADING, gradient=True),
-        Case(blocks(torch.float32, 3, sizes=(7,), heights=(0,)), part="a single block"),
-        Case(blocks(torch.float32, sizes=(1, 1, 1, 1), heights=(0, 0, 0, 0)), part="blocks of one score"),
+        Case(even((7,)), part="a single block"),
+        Case(even((1, 1, 1, 1)), part="blocks of one score"),
+        Case(even((4, 4, 2)), part="a short block at the end"),
         Case(at(-9980, 0, 9980), part=HEIGHTS, gradient=True, note="rising blocks"),
         Case(at(9980, 0, -9980), part=HEIGHTS, gradient=True, note="falling blocks"),
         Case(at(-9980, -9980, -9980), part=HEIGHTS, note="all scores near -9980"),
         Case(at(9980, 9985, 9980, lead=(2,)), part=HEIGHTS, note="all scores near 9980"),
         Case(at(-9980, 3, 0, 4), part=HEIGHTS, note="a very low block first"),
         Case(rows_apart, part=HEIGHTS, note="rows near 9980, 0 and -9980"),
-        Case(blocks(torch.float32, 3, sizes=(5, 4, 3, 5, 6), heights=(0,) * 5, d_v=1), part="one pass", via="one_pass"),
+        # Two scores at least in each: then what is kept of a block is never a view of it.
+        Case(even((30,) * 15 + (7,), d_v=1), part=ONE_PASS, via="one_pass", note="sixteen blocks of scores"),
     ]
 
 
-def _stream(score_blocks, value_blocks, *, start=-math.inf, shrink_sum=True, shrink_out=True, per_row=True):
-    """The stream with switches, each of which makes one mistake."""
-    top = torch.full_like(score_blocks[0][..., :1], start)
-    total, out = torch.zeros_like(top), 0.0
-    for scores, values in zip(score_blocks, value_blocks, strict=True):
-        best = scores.amax(dim=-1, keepdim=True) if per_row else scores.max()
-        new_top = torch.maximum(top, best)
-        shrink = torch.exp(top - new_top)
-        e = torch.exp(scores - new_top)
-        total = total * (shrink if shrink_sum else 1) + e.sum(dim=-1, keepdim=True)
-        out = out * (shrink if shrink_out else 1) + (e.unsqueeze(-1) * values).sum(dim=-2)
-        top = new_top
-    return out / total
-
-
-def stream_never_shrunk(score_blocks, value_blocks):
-    return _stream(score_blocks, value_blocks, shrink_sum=False, shrink_out=False)
-
-
-def stream_sum_not_shrunk(score_blocks, value_blocks):
-    return _stream(score_blocks, value_blocks, shrink_sum=False)
-
-
-def stream_out_not_shrunk(score_blocks, value_blocks):
-    return _stream(score_blocks, value_blocks, shrink_out=False)
-
-
-def stream_starts_at_zero(score_blocks, value_blocks):
-    return _stream(score_blocks, value_blocks, start=0.0)
-
-
-def stream_one_maximum_for_all_rows(score_blocks, value_blocks):
-    return _stream(score_blocks, value_blocks, per_row=False)
-
-
-def stream_shrink_turned(score_blocks, value_blocks):
-    top = score_blocks[0].amax(dim=-1, keepdim=True)
-    e = torch.exp(score_blocks[0] - top)
-    total, out = e.sum(dim=-1, keepdim=True), (e.unsqueeze(-1) * value_blocks[0]).sum(dim=-2)
-    for scores, values in zip(score_blocks[1:], value_blocks[1:], strict=True):
-        new_top = torch.maximum(top, scores.amax(dim=-1, keepdim=True))
-        e = torch.exp(scores - new_top)
-        total = total * torch.exp(new_top - top) + e.sum(dim=-1, keepdim=True)
-        out = out * torch.exp(new_top - top) + (e.unsqueeze(-1) * values).sum(dim=-2)
-        top = new_top
-    return out / total
-
-
-def stream_no_maximum(score_blocks, value_blocks):
+def no_maximum(score_blocks, value_blocks):
     total, out = 0.0, 0.0
     for scores, values in zip(score_blocks, value_blocks, strict=True):
         e = torch.exp(scores)
@@ -1853,78 +1212,43 @@ def stream_no_maximum(score_blocks, value_blocks):
     return out / total
 
 
-def stream_first_maximum_kept(score_blocks, value_blocks):
+def first_maximum_kept(score_blocks, value_blocks):
     top = score_blocks[0].amax(dim=-1, keepdim=True)
-    return stream_no_maximum([s - top for s in score_blocks], value_blocks)
+    return no_maximum((s - top for s in score_blocks), value_blocks)
 
 
-def _block_means(score_blocks, value_blocks):
+def block_means(score_blocks, value_blocks):
     return [
         (torch.softmax(s, dim=-1).unsqueeze(-1) * v).sum(-2) for s, v in zip(score_blocks, value_blocks, strict=True)
     ]
 
 
-def stream_mean_of_blocks(score_blocks, value_blocks):
-    return sum(_block_means(score_blocks, value_blocks)) / len(score_blocks)
+def mean_of_blocks(score_blocks, value_blocks):
+    return sum(block_means(score_blocks, value_blocks)) / len(score_blocks)
 
 
-def stream_sum_of_blocks(score_blocks, value_blocks):
-    return sum(_block_means(score_blocks, value_blocks))
+def sum_of_blocks(score_blocks, value_blocks):
+    return sum(block_means(score_blocks, value_blocks))
 
 
-def stream_weighted_by_size(score_blocks, value_blocks):
+def weighted_by_size(score_blocks, value_blocks):
     sizes = [s.shape[-1] for s in score_blocks]
-    means = _block_means(score_blocks, value_blocks)
+    means = block_means(score_blocks, value_blocks)
     return sum(n * m for n, m in zip(sizes, means, strict=True)) / sum(sizes)
 
 
-def stream_last_block_only(score_blocks, value_blocks):
-    return _block_means(score_blocks, value_blocks)[-1]
+def last_block_only(score_blocks, value_blocks):
+    return block_means(score_blocks, value_blocks)[-1]
 
 
-def stream_not_divided(score_blocks, value_blocks):
-    top = torch.full_like(score_blocks[0][..., :1], -math.inf)
-    out = 0.0
-    for scores, values in zip(score_blocks, value_blocks, strict=True):
-        new_top = torch.maximum(top, scores.amax(dim=-1, keepdim=True))
-        out = out * torch.exp(top - new_top) + (torch.exp(scores - new_top).unsqueeze(-1) * values).sum(dim=-2)
-        top = new_top
-    return out
-
-
-def stream_divided_in_each_step(score_blocks, value_blocks):
-    top = torch.full_like(score_blocks[0][..., :1], -math.inf)
-    total, out = torch.zeros_like(top), 0.0
-    for scores, values in zip(score_blocks, value_blocks, strict=True):
-        new_top = torch.maximum(top, scores.amax(dim=-1, keepdim=True))
-        e = torch.exp(scores - new_top)
-        total = total * torch.exp(top - new_top) + e.sum(dim=-1, keepdim=True)
-        out = (out * torch.exp(top - new_top) + (e.unsqueeze(-1) * values).sum(dim=-2)) / total
-        top = new_top
-    return out
-
-
-def stream_block_maximum_used(score_blocks, value_blocks):
-    top = torch.full_like(score_blocks[0][..., :1], -math.inf)
-    total, out = torch.zeros_like(top), 0.0
-    for scores, values in zip(score_blocks, value_blocks, strict=True):
-        best = scores.amax(dim=-1, keepdim=True)
-        new_top = torch.maximum(top, best)
-        e = torch.exp(scores - best)
-        total = total * torch.exp(top - new_top) + e.sum(dim=-1, keepdim=True)
-        out = out * torch.exp(top - new_top) + (e.unsqueeze(-1) * values).sum(dim=-2)
-        top = new_top
-    return out / total
-
-
-def stream_two_passes(score_blocks, value_blocks):
+def two_passes(score_blocks, value_blocks):
     top = score_blocks[0].amax(dim=-1, keepdim=True)
     for scores in score_blocks[1:]:
         top = torch.maximum(top, scores.amax(dim=-1, keepdim=True))
-    return stream_no_maximum([s - top for s in score_blocks], value_blocks)
+    return no_maximum((s - top for s in score_blocks), value_blocks)
 
 
-def stream_collected(score_blocks, value_blocks):
+def collected(score_blocks, value_blocks):
     n, s, v = sum(block.shape[-1] for block in score_blocks), score_blocks[0], value_blocks[0]
     scores, values, start = s.new_zeros(*s.shape[:-1], n), v.new_zeros(*v.shape[:-2], n, v.shape[-1]), 0
     for s, v in zip(score_blocks, value_blocks, strict=True):
@@ -1933,183 +1257,118 @@ def stream_collected(score_blocks, value_blocks):
     return (torch.softmax(scores, dim=-1).unsqueeze(-1) * values).sum(dim=-2)
 
 
-def stream_first_block_sets(score_blocks, value_blocks):
-    m = score_blocks[0].max(-1).values
-    e = torch.exp(score_blocks[0] - m[..., None])
-    l, o = e.sum(-1), torch.einsum("...n,...nd->...d", e, value_blocks[0])
-    for i in range(1, len(score_blocks)):
-        m_new = torch.maximum(m, score_blocks[i].max(-1).values)
-        e = torch.exp(score_blocks[i] - m_new[..., None])
-        l = l * torch.exp(m - m_new) + e.sum(-1)
-        o = o * torch.exp(m - m_new)[..., None] + torch.einsum("...n,...nd->...d", e, value_blocks[i])
-        m = m_new
-    return o / l[..., None]
-
-
-def stream_mean_moved(score_blocks, value_blocks):
-    log_total, mean = None, None
-    for s, v in zip(score_blocks, value_blocks, strict=True):
-        block_log = torch.logsumexp(s, dim=-1, keepdim=True)
-        block_mean = (torch.softmax(s, dim=-1).unsqueeze(-2) @ v).squeeze(-2)
-        if mean is None:
-            log_total, mean = block_log, block_mean
-        else:
-            share = torch.sigmoid(block_log - log_total)
-            mean = mean + share * (block_mean - mean)
-            log_total = torch.logaddexp(log_total, block_log)
-    return mean
-
-
-def stream_score_by_score(score_blocks, value_blocks):
-    m = l = o = None
-    for s, v in zip(score_blocks, value_blocks, strict=True):
-        for i in range(s.shape[-1]):
-            one, value = s[..., i : i + 1], v[..., i, :]
-            if m is None:
-                m, l, o = one, torch.ones_like(one), value
-                continue
-            top = torch.max(m, one)
-            l = l * (m - top).exp() + (one - top).exp()
-            o = o * (m - top).exp() + (one - top).exp() * value
-            m = top
-    return o / l
-
-
-def stream_merged_later(score_blocks, value_blocks):
-    parts = []
-    for s, v in zip(score_blocks, value_blocks, strict=True):
-        m = s.amax(-1, keepdim=True)
-        e = torch.exp(s - m)
-        parts.append((m, e.sum(-1, keepdim=True), (e.unsqueeze(-1) * v).sum(-2)))
-    while len(parts) > 1:
-        (m1, l1, o1), (m2, l2, o2) = parts.pop(), parts.pop()
-        m = torch.maximum(m1, m2)
-        a, b = torch.exp(m1 - m), torch.exp(m2 - m)
-        parts.append((m, a * l1 + b * l2, a * o1 + b * o2))
-    return parts[0][2] / parts[0][1]
-
-
-def stream_from_the_end(score_blocks, value_blocks):
-    assert all(s.shape[-1] == v.shape[-2] for s, v in zip(score_blocks, value_blocks, strict=True))
-    m, l, o = torch.tensor(-1e30, dtype=score_blocks[0].dtype), 0, 0
-    for s, v in reversed(list(zip(score_blocks, value_blocks, strict=True))):
-        m_new = torch.maximum(m, s.max(dim=-1, keepdim=True)[0])
-        p = torch.exp(s - m_new)
-        l = torch.exp(m - m_new) * l + p.sum(dim=-1, keepdim=True)
-        o = torch.exp(m - m_new) * o + torch.matmul(p.unsqueeze(-2), v).squeeze(-2)
-        m = m_new
-    return o / l
-
+SUM_SHRINK, OUT_SHRINK = "total * shrink", "out * shrink"
 
 streaming_softmax = Exercise(
     "streaming_softmax",
     cases_streaming_softmax,
     forbidden=("cat",),
     instead="keep a running maximum and a running sum.",
+    weights={ONE_PASS: 22},  # more than all other parts together
     mistakes=[
         Mistake(
             "never_shrunk",
             "old results not shrunk when the maximum rises",
             "They were measured against the old maximum. By which factor are they too large now?",
-            stream_never_shrunk,
+            (f"{SUM_SHRINK} -> total", f"{OUT_SHRINK} -> out"),
         ),
         Mistake(
             "sum_not_shrunk",
             "the values shrunk, the running sum not",
             "Both were measured against the old maximum.",
-            stream_sum_not_shrunk,
+            f"{SUM_SHRINK} -> total",
         ),
         Mistake(
             "values_not_shrunk",
             "the running sum shrunk, the values not",
             "Both were measured against the old maximum.",
-            stream_out_not_shrunk,
+            f"{OUT_SHRINK} -> out",
         ),
         Mistake(
             "starts_at_zero",
             "a running maximum that starts at 0",
             "A first block of -10,000s: what are its exponentials then?",
-            stream_starts_at_zero,
+            "-math.inf -> 0.0",
         ),
         Mistake(
             "one_maximum_for_all_rows",
             "one maximum for all leading dimensions",
             "Rows may lie 20,000 apart. Each needs a maximum of its own.",
-            stream_one_maximum_for_all_rows,
+            "scores.amax(dim=-1, keepdim=True) -> scores.max()",
         ),
         Mistake(
             "shrink_turned_around",
             "the factor turned around",
             "A larger maximum makes old results smaller.",
-            stream_shrink_turned,
+            "torch.exp(top - new_top) -> torch.exp(new_top - top).nan_to_num(posinf=0.0)",
+        ),
+        Mistake(
+            "short_block_dropped",
+            "a block that is shorter than the first left out",
+            "The last block of a text is seldom full. Its scores count like all others.",
+            "new_top = torch -> if scores.shape[-1] < first.shape[-1]:\n            continue\n        new_top = torch",
         ),
         Mistake(
             "no_maximum",
             "the exponentials of raw scores",
             "Scores of 10,000 overflow. What is kept beside the sum?",
-            stream_no_maximum,
+            no_maximum,
         ),
         Mistake(
             "first_maximum_kept",
             "the maximum of the first block used for all",
             "A later block may lie 10,000 above it.",
-            stream_first_maximum_kept,
+            first_maximum_kept,
         ),
         Mistake(
             "mean_of_block_means",
             "a softmax for each block, then the mean",
             "A block of low scores should hardly count.",
-            stream_mean_of_blocks,
+            mean_of_blocks,
         ),
         Mistake(
             "sum_of_block_means",
             "a softmax for each block, then the sum",
             "All weights together should add up to 1. What do yours add up to?",
-            stream_sum_of_blocks,
+            sum_of_blocks,
         ),
         Mistake(
             "weighted_by_block_size",
             "blocks weighted by their size",
             "A block counts by its exponentials, not by how many scores it has.",
-            stream_weighted_by_size,
+            weighted_by_size,
         ),
+        Mistake("last_block_only", "only the last block", "What is carried from block to block?", last_block_only),
         Mistake(
-            "last_block_only", "only the last block", "What is carried from block to block?", stream_last_block_only
-        ),
-        Mistake(
-            "not_divided", "not divided by the running sum", "Which division is left for the end?", stream_not_divided
+            "not_divided",
+            "not divided by the running sum",
+            "Which division is left for the end?",
+            "return out / total -> return out",
         ),
         Mistake(
             "divided_in_each_step",
             "divided after each block, and used as if it were not",
             "What is carried on must stay undivided, or be multiplied back first.",
-            stream_divided_in_each_step,
+            ("top = new_top -> out, top = out / total, new_top", "return out / total -> return out"),
         ),
         Mistake(
             "block_maximum_used",
             "each block measured against its own maximum",
             "Old and new are added up. Are they measured against the same maximum?",
-            stream_block_maximum_used,
+            "torch.exp(scores - new_top) -> torch.exp(scores - scores.amax(dim=-1, keepdim=True))",
         ),
         Mistake(
             "two_passes",
-            "all scores are read before the first value is used",
-            "A right result. But could it start before the last block has arrived?",
-            stream_two_passes,
+            "scores are read a second time",
+            "A right result. But when the last block has come, the first one is gone.",
+            two_passes,
         ),
         Mistake(
             "collected_first",
             "all blocks copied into one tensor first",
             "A right result. But that tensor is what does not fit into memory.",
-            stream_collected,
+            collected,
         ),
-    ],
-    alternatives=[
-        stream_first_block_sets,
-        stream_mean_moved,
-        stream_score_by_score,
-        stream_merged_later,
-        stream_from_the_end,
     ],
 )
 
@@ -2121,6 +1380,7 @@ exercises = [
     log_softmax,
     cross_entropy,
     softmax_backward,
+    cross_entropy_backward,
     streaming_softmax,
 ]
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import weakref
+
 import torch
 from torch.utils._pytree import tree_leaves
 
 from helpers.checking.operators import OperatorMode
 from helpers.checking.scenarios import scenario
 from helpers.memory import largest_tensor
+
+# These look at a tensor's shape alone.
+SHAPE_ONLY = ("zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty")
 
 
 @scenario
@@ -19,40 +24,51 @@ def finite_entries(answer, args, kwargs):
 
 @scenario
 def one_pass(answer, args, kwargs):
-    """Whether answer(score_blocks, value_blocks) works with a block's values before it saw all scores.
+    """Whether answer(score_blocks, value_blocks) reads each block of scores once, and then lets go of it.
 
-    And whether it never laid all scores side by side, which shows where a value vector holds a single number.
+    Held are fewer numbers than half of all scores when a block is first read, and no tensor is as large as all scores.
     """
     score_blocks, value_blocks = args
-    touches = _Touches({"scores": score_blocks, "values": value_blocks})
-    with touches:
+    watch = _Watch(score_blocks)
+    with watch:
         _, numbers = largest_tensor(answer, score_blocks, value_blocks, **kwargs)
-    last_scores = max((at for (kind, _), at in touches.first.items() if kind == "scores"), default=0)
-    first_values = min((at for (kind, _), at in touches.first.items() if kind == "values"), default=last_scores)
+    scores = sum(block.numel() for block in score_blocks)
     return {
-        "values are used before the last scores are read": first_values < last_scores,
-        "no tensor is as large as all scores together": numbers < sum(block.numel() for block in score_blocks),
+        "no block of scores is read again after a later one": not watch.again,
+        "what is kept between blocks stays small": watch.held < scores // 2,
+        "no tensor is as large as all scores together": numbers < scores,
     }, []
 
 
-class _Touches(OperatorMode):
-    """Notes when a tensor of some lists (or a view of it) is first an argument of any operator. Shapes are no touch."""
+class _Watch(OperatorMode):
+    """Notes when a block (or a view of it) is read, and how many numbers are alive when one is read for the first time.
 
-    def __init__(self, lists: dict[str, list]):
+    A view and a look at the shape are no reading.
+    """
+
+    def __init__(self, blocks: list):
         super().__init__()
-        self.homes = {
-            block.untyped_storage().data_ptr(): (kind, i)
-            for kind, blocks in lists.items()
-            for i, block in enumerate(blocks)
-        }
-        self.first: dict[tuple[str, int], int] = {}
-        self.count = 0
+        self.homes = {block.untyped_storage().data_ptr(): i for i, block in enumerate(blocks)}
+        self.read, self.again, self.held = [], False, 0
+        self.made: list[weakref.ref] = []
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.count += 1
-        for item in tree_leaves((args, kwargs or {})):
-            if isinstance(item, torch.Tensor):
-                name = self.homes.get(item.untyped_storage().data_ptr())
-                if name is not None:
-                    self.first.setdefault(name, self.count)
-        return func(*args, **(kwargs or {}))
+        given = [item for item in tree_leaves((args, kwargs or {})) if isinstance(item, torch.Tensor)]
+        places = {item.untyped_storage().data_ptr() for item in given}
+        result = func(*args, **(kwargs or {}))
+        new = [item for item in tree_leaves(result) if isinstance(item, torch.Tensor)]
+        of_blocks = any(item.untyped_storage().data_ptr() in self.homes for item in new)
+        if not of_blocks:
+            self.made += [weakref.ref(item) for item in new if item.untyped_storage().data_ptr() not in places]
+            if func._schema.name.split("::")[-1] not in SHAPE_ONLY:
+                for block in sorted(self.homes[place] for place in places & set(self.homes)):
+                    self._reads(block)
+        return result
+
+    def _reads(self, block: int):
+        if block in self.read:
+            self.again |= self.read[-1] != block
+            return
+        self.read.append(block)
+        alive = [item for item in (ref() for ref in self.made) if item is not None]
+        self.held = max(self.held, sum(item.numel() for item in alive))

@@ -1,0 +1,521 @@
+"""Other right answers to the exercises of lesson 6."""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+# softmax
+
+
+def soft_by_max_values(x, dim=-1):
+    m = x.max(dim, keepdim=True).values.detach()
+    e = (x - m).exp()
+    return e.div(e.sum(dim, keepdim=True))
+
+
+def soft_through_log(x, dim=-1):
+    m = torch.max(x, dim=dim, keepdim=True)[0]
+    return torch.exp(x - (m + torch.log(torch.sum(torch.exp(x - m), dim=dim, keepdim=True))))
+
+
+def soft_by_loop(x, dim=-1):
+    turned = x.movedim(dim, -1)
+    rows = []
+    for row in turned.reshape(-1, turned.shape[-1]):
+        top = max(row.tolist())
+        e = [math.e ** (s - top) for s in row]
+        rows.append(torch.stack([value / sum(e) for value in e]))
+    return torch.stack(rows).reshape(turned.shape).movedim(-1, dim)
+
+
+def soft_normalized(x, dim=-1):
+    return F.normalize(torch.exp(x - torch.amax(x, dim, True)), p=1, dim=dim)
+
+
+def soft_powers_of_two(x, dim=-1):
+    x = x / math.log(2)
+    e = torch.exp2(x - x.amax(dim, keepdim=True))
+    return e * e.sum(dim, keepdim=True).reciprocal()
+
+
+def soft_by_transpose(x, dim=-1):
+    x = x.transpose(dim, -1)
+    e = torch.exp(x - x.max(-1, keepdim=True)[0])
+    return torch.einsum("...i,...->...i", e, 1 / e.sum(-1)).transpose(dim, -1)
+
+
+def soft_in_double(x, dim=-1):
+    wide = x.double()
+    e = (wide - wide.max(dim=dim, keepdim=True).values).exp()
+    return (e / e.sum(dim=dim, keepdim=True)).to(x.dtype)
+
+
+def soft_blocked_apart(x, dim=-1):
+    blocked = torch.isneginf(x)
+    e = torch.exp((x - x.amax(dim, keepdim=True)).masked_fill(blocked, -1e9)).masked_fill(blocked, 0.0)
+    return e / e.sum(dim, keepdim=True)
+
+
+def soft_unbind(x, dim=-1):
+    parts = x.unbind(dim)
+    top = parts[0]
+    for part in parts[1:]:
+        top = torch.maximum(top, part)
+    e = [torch.exp(part - top) for part in parts]
+    return torch.stack([part / sum(e) for part in e], dim=dim)
+
+
+# fixed_head_weights
+
+
+def heads_by_matmul(q, k):
+    q, k = q.transpose(-3, -2), k.transpose(-3, -2)  # (..., H, T, d_k)
+    weights = F.softmax(q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), dim=-1)
+    return weights.movedim(-3, -1)
+
+
+def heads_by_broadcasting(q, k):
+    scores = (q.unsqueeze(-3) * k.unsqueeze(-4)).sum(-1) * k.shape[-1] ** -0.5
+    e = (scores - scores.amax(-2, keepdim=True)).exp()
+    return e / e.sum(-2, keepdim=True)
+
+
+def heads_one_by_one(q, k):
+    weights = []
+    for h in range(q.shape[-2]):
+        scores = q[..., h, :] @ k[..., h, :].mT / q.shape[-1] ** 0.5
+        weights.append(torch.softmax(scores, -1))
+    return torch.stack(weights, dim=-1)
+
+
+def heads_by_torch(q, k):
+    q, k = q.transpose(-3, -2), k.transpose(-3, -2)
+    one_of_each = torch.eye(k.shape[-2], dtype=k.dtype).expand(*k.shape[:-1], k.shape[-2])
+    return F.scaled_dot_product_attention(q, k, one_of_each).movedim(-3, -1)
+
+
+def heads_by_log(q, k):
+    return torch.log_softmax(torch.einsum("...ihd,...jhd->...ijh", q / q.size(-1) ** 0.5, k), dim=-2).exp()
+
+
+# softmax_with_temperature
+
+
+def above_zero(temperature):
+    if not temperature > 0:
+        raise ValueError(f"{temperature} is no temperature")
+
+
+def warm_functional(x, temperature):
+    if temperature <= 0:
+        raise ValueError(f"temperature {temperature} is not above 0")
+    return F.softmax(x / temperature, dim=-1)
+
+
+def warm_by_hand(x, temperature):
+    if temperature <= 0:
+        raise ValueError(f"no temperature: {temperature:g}")
+    z = x / temperature
+    e = torch.exp(z - z.amax(-1, keepdim=True))
+    return e / e.sum(-1, keepdim=True)
+
+
+def warm_inverse(x, temperature):
+    if not 0 < temperature < math.inf:
+        raise ValueError("no temperature", temperature)
+    return (x * (1 / temperature)).softmax(-1)
+
+
+def warm_shifted_first(x, temperature):
+    above_zero(temperature)
+    e = torch.exp((x - x.max(dim=-1, keepdim=True).values) / temperature)
+    return torch.einsum("...i,...->...i", e, 1 / e.sum(-1))
+
+
+def warm_log(x, temperature):
+    above_zero(temperature)
+    return torch.log_softmax(torch.div(x, temperature), dim=-1).exp()
+
+
+# entropy
+
+
+def entropy_right(p):
+    return torch.special.entr(p).sum(dim=-1)
+
+
+def entropy_by_xlogy(p):
+    return -torch.xlogy(p, p).sum(-1)
+
+
+def entropy_by_where(p):
+    safe = torch.where(p > 0, p, torch.ones_like(p))
+    return -torch.einsum("...i,...i->...", p, safe.log())
+
+
+def entropy_by_masked_fill(p):
+    return -(p * p.masked_fill(p == 0, 1.0).log()).sum(-1)
+
+
+def entropy_tiny_epsilon(p):
+    return -(p * torch.log(p + 1e-12)).sum(dim=-1)
+
+
+def entropy_by_loop(p):
+    flat = p.reshape(-1, p.shape[-1])
+    rows = []
+    for row in flat:
+        total = row.sum() * 0
+        for value in row:
+            if value > 0:
+                total = total - value * value.log()
+        rows.append(total)
+    return torch.stack(rows).reshape(p.shape[:-1])
+
+
+def entropy_nan_to_num(p):
+    return -(p * p.log()).nan_to_num(0.0).sum(-1)
+
+
+def entropy_by_distribution(p):
+    return torch.distributions.Categorical(probs=p).entropy()
+
+
+# log_softmax
+
+
+def log_by_max_values(x, dim=-1):
+    m = x.max(dim, keepdim=True).values.detach()
+    total = torch.exp(x - m).sum(dim, keepdim=True)
+    return x - m - torch.log(total)
+
+
+def log_minus_whole(x, dim=-1):
+    m = torch.amax(x, dim, keepdim=True)
+    return x - (m + (x - m).exp().sum(dim, keepdim=True).log())
+
+
+def log_by_loop(x, dim=-1):
+    turned = x.movedim(dim, -1)
+    rows = []
+    for row in turned.reshape(-1, turned.shape[-1]):
+        top = row[row.argmax()]
+        total = sum(torch.exp(s - top) for s in row)
+        rows.append(torch.stack([s - top - total.log() for s in row]))
+    return torch.stack(rows).reshape(turned.shape).movedim(-1, dim)
+
+
+def log_by_transpose(x, dim=-1):
+    x = x.transpose(dim, -1)
+    shifted = x - x.max(-1, keepdim=True)[0]
+    return (shifted - torch.einsum("...i->...", shifted.exp()).log()[..., None]).transpose(-1, dim)
+
+
+def log_in_double(x, dim=-1):
+    wide = x.double()
+    shifted = wide - wide.amax(dim=dim, keepdim=True)
+    return (shifted - torch.log(torch.sum(torch.exp(shifted), dim, keepdim=True))).to(x.dtype)
+
+
+def log_with_log1p(x, dim=-1):
+    m = x.amax(dim=dim, keepdim=True)
+    return (x - m) - torch.log1p((x - m).exp().sum(dim=dim, keepdim=True) - 1)
+
+
+# cross_entropy
+
+
+def loss_with_gather(logits, targets, ignore_index=-100):
+    kept = targets != ignore_index
+    safe = targets.masked_fill(~kept, 0)
+    loss = -F.log_softmax(logits, dim=-1).gather(-1, safe.unsqueeze(-1)).squeeze(-1)
+    return (loss * kept).sum() / kept.sum()
+
+
+def loss_by_logsumexp(logits, targets, ignore_index=-100):
+    kept = targets != ignore_index
+    logits, targets = logits[kept], targets[kept]
+    return (torch.logsumexp(logits, dim=-1) - logits.take_along_dim(targets[:, None], -1).squeeze(-1)).mean()
+
+
+def loss_by_one_hot(logits, targets, ignore_index=-100):
+    kept = (targets != ignore_index).to(logits.dtype)
+    truth = F.one_hot(targets.where(kept.bool(), 0), logits.shape[-1]).to(logits.dtype)
+    return -torch.einsum("...v,...v,...->", truth, logits.log_softmax(-1), kept) / kept.sum()
+
+
+def loss_by_loop(logits, targets, ignore_index=-100):
+    total, count = 0.0, 0
+    for row, target in zip(logits.reshape(-1, logits.shape[-1]), targets.flatten().tolist(), strict=True):
+        if target != ignore_index:
+            m = row.max()
+            total = total + (m + (row - m).exp().sum().log() - row[target])
+            count += 1
+    return total / count
+
+
+def loss_flat_selected(logits, targets, ignore_index=-100):
+    logits, targets = logits.flatten(0, -2) if logits.dim() > 1 else logits[None], targets.reshape(-1)
+    kept = (targets != ignore_index).nonzero().squeeze(1)
+    log_p = torch.nn.LogSoftmax(dim=1)(logits[kept])
+    return log_p[range(len(kept)), targets[kept]].neg().mean()
+
+
+def loss_by_where(logits, targets, ignore_index=-100):
+    kept = targets.ne(ignore_index)
+    index = torch.where(kept, targets, 0)[..., None]
+    shifted = logits - logits.amax(-1, keepdim=True)
+    loss = shifted.exp().sum(-1).log() - torch.gather(shifted, -1, index)[..., 0]
+    return torch.masked_select(loss, kept).mean()
+
+
+# softmax_backward
+
+
+def back_by_table(p, grad):
+    J = torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)
+    return (J @ grad.unsqueeze(-1)).squeeze(-1)
+
+
+def back_by_einsum(p, grad):
+    return p * grad - p * torch.einsum("...i,...i->...", p, grad)[..., None]
+
+
+def back_by_loops(p, grad):
+    out = []
+    for row, g in zip(p.reshape(-1, p.shape[-1]), grad.reshape(-1, p.shape[-1]), strict=True):
+        n = len(row)
+        slopes = [sum(g[i] * row[i] * (int(i == j) - row[j]) for i in range(n)) for j in range(n)]
+        out.append(torch.stack(slopes))
+    return torch.stack(out).reshape(p.shape)
+
+
+def back_by_pairs(p, grad):
+    differences = grad.unsqueeze(-1) - grad.unsqueeze(-2)
+    return p * (differences * p.unsqueeze(-2)).sum(-1)
+
+
+def back_by_matmul(p, grad):
+    average = p.unsqueeze(-2) @ grad.unsqueeze(-1)
+    return p.mul(grad.sub(average.squeeze(-1)))
+
+
+def back_by_lesson_4(p, grad):
+    from helpers.blocks import softmax_jacobian
+
+    return torch.einsum("...i,...ij->...j", grad, softmax_jacobian(p))
+
+
+# cross_entropy_backward
+
+
+def ceb_by_one_hot(logits, targets):
+    truth = F.one_hot(targets, logits.shape[-1]).to(logits.dtype)
+    return (torch.softmax(logits, -1) - truth) / targets.numel()
+
+
+def ceb_flat(logits, targets):
+    p = torch.log_softmax(logits.reshape(-1, logits.shape[-1]), dim=-1).exp()
+    p[torch.arange(len(p)), targets.reshape(-1)] -= 1
+    return (p / len(p)).reshape(logits.shape)
+
+
+def ceb_by_comparison(logits, targets):
+    e = (logits - logits.amax(-1, keepdim=True)).exp()
+    p = e / e.sum(-1, keepdim=True)
+    return (p - (torch.arange(logits.shape[-1]) == targets[..., None]).to(p.dtype)) / max(targets.numel(), 1)
+
+
+def ceb_by_loop(logits, targets):
+    rows = []
+    for row, target in zip(logits.reshape(-1, logits.shape[-1]), targets.flatten().tolist(), strict=True):
+        p = torch.softmax(row, 0)
+        rows.append(torch.stack([value - 1 if i == target else value for i, value in enumerate(p)]))
+    return torch.stack(rows).reshape(logits.shape) / len(rows)
+
+
+def ceb_by_eye(logits, targets):
+    count = math.prod(targets.shape)
+    return (logits.softmax(-1) - torch.eye(logits.shape[-1], dtype=logits.dtype)[targets]).div(count)
+
+
+def ceb_with_detached(logits, targets):
+    with torch.no_grad():
+        p = torch.softmax(logits, dim=-1)
+        p.scatter_add_(-1, targets.unsqueeze(-1), torch.full_like(p[..., :1], -1.0))
+        return p / targets.numel()
+
+
+def ceb_through_the_losses(logits, targets):
+    """The chain rule, step by step: from the mean to the log shares, from these to the scores."""
+    g = torch.zeros_like(logits).scatter(-1, targets.unsqueeze(-1), -1.0 / targets.numel())
+    return g - torch.softmax(logits, -1) * g.sum(-1, keepdim=True)
+
+
+# streaming_softmax
+
+
+def stream_first_block_sets(score_blocks, value_blocks):
+    m = score_blocks[0].max(-1).values
+    e = torch.exp(score_blocks[0] - m[..., None])
+    l, o = e.sum(-1), torch.einsum("...n,...nd->...d", e, value_blocks[0])
+    for i in range(1, len(score_blocks)):
+        m_new = torch.maximum(m, score_blocks[i].max(-1).values)
+        e = torch.exp(score_blocks[i] - m_new[..., None])
+        l = l * torch.exp(m - m_new) + e.sum(-1)
+        o = o * torch.exp(m - m_new)[..., None] + torch.einsum("...n,...nd->...d", e, value_blocks[i])
+        m = m_new
+    return o / l[..., None]
+
+
+def stream_mean_moved(score_blocks, value_blocks):
+    log_total, mean = None, None
+    for s, v in zip(score_blocks, value_blocks, strict=True):
+        block_log = torch.logsumexp(s, dim=-1, keepdim=True)
+        block_mean = (torch.softmax(s, dim=-1).unsqueeze(-2) @ v).squeeze(-2)
+        if mean is None:
+            log_total, mean = block_log, block_mean
+        else:
+            share = torch.sigmoid(block_log - log_total)
+            mean = mean + share * (block_mean - mean)
+            log_total = torch.logaddexp(log_total, block_log)
+    return mean
+
+
+def stream_score_by_score(score_blocks, value_blocks):
+    m = l = o = None
+    for s, v in zip(score_blocks, value_blocks, strict=True):
+        for i in range(s.shape[-1]):
+            one, value = s[..., i : i + 1], v[..., i, :]
+            if m is None:
+                m, l, o = one, torch.ones_like(one), value
+                continue
+            top = torch.max(m, one)
+            l = l * (m - top).exp() + (one - top).exp()
+            o = o * (m - top).exp() + (one - top).exp() * value
+            m = top
+    return o / l
+
+
+def stream_merged_later(score_blocks, value_blocks):
+    parts = []
+    for s, v in zip(score_blocks, value_blocks, strict=True):
+        m = s.amax(-1, keepdim=True)
+        e = torch.exp(s - m)
+        parts.append((m, e.sum(-1, keepdim=True), (e.unsqueeze(-1) * v).sum(-2)))
+    while len(parts) > 1:
+        (m1, l1, o1), (m2, l2, o2) = parts.pop(), parts.pop()
+        m = torch.maximum(m1, m2)
+        a, b = torch.exp(m1 - m), torch.exp(m2 - m)
+        parts.append((m, a * l1 + b * l2, a * o1 + b * o2))
+    return parts[0][2] / parts[0][1]
+
+
+def stream_from_the_end(score_blocks, value_blocks):
+    assert all(s.shape[-1] == v.shape[-2] for s, v in zip(score_blocks, value_blocks, strict=True))
+    m, l, o = torch.tensor(-1e30, dtype=score_blocks[0].dtype), 0, 0
+    for s, v in reversed(list(zip(score_blocks, value_blocks, strict=True))):
+        m_new = torch.maximum(m, s.max(dim=-1, keepdim=True)[0])
+        p = torch.exp(s - m_new)
+        l = torch.exp(m - m_new) * l + p.sum(dim=-1, keepdim=True)
+        o = torch.exp(m - m_new) * o + torch.matmul(p.unsqueeze(-2), v).squeeze(-2)
+        m = m_new
+    return o / l
+
+
+def stream_blocks_as_steps(score_blocks, value_blocks):
+    s, v = score_blocks[0], value_blocks[0]
+    m = torch.full(s.shape[:-1], -math.inf, dtype=s.dtype)
+    l, o = torch.zeros_like(m), torch.zeros(*s.shape[:-1], v.shape[-1], dtype=v.dtype)
+    for s, v in zip(score_blocks, value_blocks, strict=True):
+        block = s.max(dim=-1).values
+        rising = block > m
+        shrink = torch.where(rising, torch.exp(m - block.clamp_min(m)), torch.ones_like(m))
+        m = torch.where(rising, block, m)
+        weights = torch.exp(s - m[..., None])
+        l, o = l * shrink + weights.sum(-1), o * shrink[..., None] + (weights[..., None] * v).sum(-2)
+    return o / l.unsqueeze(-1)
+
+
+def stream_block_by_its_own_maximum(score_blocks, value_blocks):
+    top = total = out = None
+    for s, v in zip(score_blocks, value_blocks, strict=True):
+        m = s.max(-1, keepdim=True).values
+        e = (s - m).exp()
+        l, o = e.sum(-1, keepdim=True), torch.einsum("...n,...nd->...d", e, v)
+        if top is None:
+            top, total, out = m, l, o
+            continue
+        new = torch.maximum(top, m)
+        a, b = (top - new).exp(), (m - new).exp()
+        top, total, out = new, a * total + b * l, a * out + b * o
+    return out / total
+
+
+def stream_counting(score_blocks, value_blocks):
+    score_blocks, value_blocks = list(score_blocks), list(value_blocks)
+    sizes = [block.shape[-1] for block in score_blocks]
+    m = score_blocks[0].new_full((*score_blocks[0].shape[:-1], 1), -1e30)
+    l, o = torch.zeros_like(m), torch.zeros_like(value_blocks[0][..., 0, :])
+    for i in range(len(sizes)):
+        new = torch.max(m, score_blocks[i].amax(-1, True))
+        p, a = torch.exp(score_blocks[i] - new), torch.exp(m - new)
+        l, o, m = a * l + p.sum(-1, True), a * o + (p.unsqueeze(-2) @ value_blocks[i]).squeeze(-2), new
+    return o / l
+
+
+FORMS = {
+    "softmax": (
+        soft_by_max_values,
+        soft_through_log,
+        soft_by_loop,
+        soft_normalized,
+        soft_powers_of_two,
+        soft_by_transpose,
+        soft_in_double,
+        soft_blocked_apart,
+        soft_unbind,
+    ),
+    "fixed_head_weights": (heads_by_matmul, heads_by_broadcasting, heads_one_by_one, heads_by_torch, heads_by_log),
+    "softmax_with_temperature": (warm_functional, warm_by_hand, warm_inverse, warm_shifted_first, warm_log),
+    "entropy": (
+        entropy_right,
+        entropy_by_xlogy,
+        entropy_by_where,
+        entropy_by_masked_fill,
+        entropy_tiny_epsilon,
+        entropy_by_loop,
+        entropy_nan_to_num,
+        entropy_by_distribution,
+    ),
+    "log_softmax": (log_by_max_values, log_minus_whole, log_by_loop, log_by_transpose, log_in_double, log_with_log1p),
+    "cross_entropy": (
+        loss_with_gather,
+        loss_by_logsumexp,
+        loss_by_one_hot,
+        loss_by_loop,
+        loss_flat_selected,
+        loss_by_where,
+    ),
+    "softmax_backward": (back_by_table, back_by_einsum, back_by_loops, back_by_pairs, back_by_matmul, back_by_lesson_4),
+    "cross_entropy_backward": (
+        ceb_by_one_hot,
+        ceb_flat,
+        ceb_by_comparison,
+        ceb_by_loop,
+        ceb_by_eye,
+        ceb_with_detached,
+        ceb_through_the_losses,
+    ),
+    "streaming_softmax": (
+        stream_first_block_sets,
+        stream_mean_moved,
+        stream_score_by_score,
+        stream_merged_later,
+        stream_from_the_end,
+        stream_blocks_as_steps,
+        stream_block_by_its_own_maximum,
+        stream_counting,
+    ),
+}
