@@ -1198,7 +1198,7 @@ quizzes = [
         "quiz_2",
         "c",
         {
-            "a": "A zero vector among the values would be mixed in with its share. The weights are not moved by it.",
+            "a": "The weights are made of queries and keys before any value is read. Values cannot move them, large or small.",
             "b": "Which keys are looked at is decided by queries and keys. Values have no say in it.",
             "c": "Where to look comes from Q and K, what to get from V. So the weights stay, and the output doubles.",
         },
