@@ -360,7 +360,7 @@ class Tiles:
     def __init__(self):
         T = self.tokens
         self.figure, (self.table, ax) = new_figure(8.6, 3.9, 1, 2, width_ratios=(1, 1))
-        self.done = self.table.imshow(torch.zeros(T, T), cmap="Blues", vmin=0, vmax=1, extent=(0, T, T, 0))
+        self.done = self.table.imshow(torch.zeros(T, T).numpy(), cmap="Blues", vmin=0, vmax=1, extent=(0, T, T, 0))
         self.tile = Rectangle((0, 0), 1, 1, facecolor=ORANGE, edgecolor="black", lw=1.2)
         self.table.add_patch(self.tile)
         self.table.set(xlabel="keys", ylabel="queries", xticks=range(0, T + 1, 4), yticks=range(0, T + 1, 4))
@@ -377,7 +377,7 @@ class Tiles:
         seen = torch.zeros(T, T)
         seen[: row * queries] = 0.35
         seen[row * queries : (row + 1) * queries, : column * keys] = 0.35
-        self.done.set_data(seen)
+        self.done.set_data(seen.numpy())
         high, wide = min(queries, T - row * queries), min(keys, T - column * keys)
         self.tile.set(x=column * keys, y=row * queries, width=wide, height=high)
         held = [T * T, high * wide, high * (2 + self.width)]

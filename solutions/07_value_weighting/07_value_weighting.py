@@ -435,7 +435,7 @@ figures.trained_head(numbers, x, found, words)
 #
 # It looks at the word before: *visits* at *jane* (0.92), *africa* at *visits* (0.71), *in* at *africa* (0.80). *Jane*
 # has nobody before it and looks at itself (0.99); *september* is not sure. In lesson 3 you made matrices for that by
-# hand. Here training made them, because a verb has to know who does it.
+# hand. Here training found some.
 #
 # </details>
 #
@@ -605,8 +605,8 @@ figures.shifts(moved, numbers, x, words)
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The nouns stay where they are (0.01 and 0.00), and so does the verb (0.08). Articles and adjectives turn by more than
-# half a right angle, most of them by about a right angle: they look at their noun, and come out with its value.
+# The nouns stay where they are (0.01 and 0.00), and the verb nearly (0.08). Articles and adjectives turn by about a
+# right angle (0.62 to 1.19): they look at their noun, and come out with its value.
 #
 # </details>
 #
@@ -629,8 +629,8 @@ for noun in ("door", "umbrella"):
     print(noun, "before {:.2f}   after {:.2f}".format(*two_articles(f"the white dog forgets the green {noun}")))
 
 # %% [markdown]
-# Before, the two *the* are alike in both sentences. After, *le* and *la* point apart (−0.43), *le* and *le* the same
-# way (0.72). One head, and the word has got its gender.
+# Before, the two *the* are about equally alike in both sentences. After, those that will be *le* and *la* point apart
+# (−0.43), those that will be *le* and *le* the same way (0.72). One head, and *the* has learned its gender.
 #
 # **Where the reading stops.** Take the six random words again. Nothing has been trained, so no word has any meaning:
 
@@ -672,8 +672,8 @@ explore.video_search()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Hanoi and rice differ by 1: at temperature 0.22 that is a factor of $e^{1/0.22} \approx 99$. Jazz needs a hot search:
-# about 11.6. Above that it still gains, but never more than a third.
+# Hanoi and rice differ by 1: at temperature 0.22 that is a factor of $e^{1/0.22} \approx 94$, and Hanoi has 98.9 %. Jazz
+# needs a hot search, about 9.4. Above that it still gains, but never more than a third.
 #
 # </details>
 
@@ -930,11 +930,11 @@ figures.memory(
 )
 
 # %% [markdown]
-# On these axes a slope of 2 is $T^2$ and a slope of 1 is $T$. At 2048 tokens the plain form holds $2048^2$ = 4.2
-# million numbers in one tensor, 128 queries at a time 262,144 and 64 keys at a time 131,072. Cutting one side alone
-# turns $T^2$ into $T$. Cut both, and a tile is 8192 numbers, however long the text: from 512 tokens on the largest
-# tensor is the output itself. And for that one needs blocks of keys, because a model that writes has *one* query at a
-# time and nothing to cut on that side.
+# On these axes a slope of 2 is $T^2$ and a slope of 1 is $T$. At 2048 tokens the plain form holds $2048^2$ = 4.2 million
+# numbers in one tensor, 128 queries at a time 262,144 and 64 keys at a time 131,072. Cutting one side alone turns $T^2$
+# into $T$. Cut both, and a tile is 8192 numbers, however long the text: above 512 tokens the largest tensor is the output
+# itself. Blocks of keys have one more reason: a model that writes has *one* query at a time, and nothing to cut on that
+# side.
 #
 # What does *not* shrink is the arithmetic: each query still meets each key. And during training autograd would keep
 # all blocks; real implementations compute them a second time on the way back, with the formulas of exercise 7.7.

@@ -1079,7 +1079,7 @@ tiled_attention = Exercise(
     axes=("query", "channel"),
     forbidden=("attention",),
     instead="walk over the keys block by block.",
-    weights={MEMORY: 60},
+    weights={MEMORY: 100},
     mistakes=[
         Mistake(
             "whole_matrix",
