@@ -942,8 +942,8 @@ figures.memory(
 # %% [markdown]
 # ## At work
 #
-# Your attention in all heads of the translator, and your `Head` in its encoder. The second line of numbers says how
-# far the whole encoder turned each word.
+# Your attention in all heads of the translator, and your `Head` in its encoder. One line says how far the whole encoder
+# turned each word.
 
 # %%
 at_work(attention, context_shift)
