@@ -1,7 +1,8 @@
-"""How many numbers the largest tensor of a computation holds."""
+"""How many numbers the tensors of a computation hold: the largest one, and all that live at one time."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 
 import torch
@@ -33,3 +34,51 @@ def largest_tensor(f: Callable, *args, **kwargs):
     with torch.no_grad(), LargestTensor() as seen:
         output = f(*args, **kwargs)
     return output, seen.numbers
+
+
+class TensorsAlive(OperatorMode):
+    """While active, follows the tensors that operators make and that still live; the inputs' own storage is free.
+
+    largest: numbers in the largest of them. most: numbers in all that live at one time, at the worst moment.
+    long: numbers in all that ever held `at_least` numbers or more, added up.
+    """
+
+    def __init__(self, inputs, at_least: int):
+        super().__init__()
+        self.free = {
+            item.untyped_storage().data_ptr() for item in tree_leaves(inputs) if isinstance(item, torch.Tensor)
+        }
+        self.at_least, self.users, self.sizes = at_least, {}, {}
+        self.largest = self.now = self.most = self.long = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        for item in tree_leaves(result):
+            if isinstance(item, torch.Tensor):
+                self._meet(item)
+        return result
+
+    def _meet(self, tensor: torch.Tensor) -> None:
+        place = tensor.untyped_storage().data_ptr()
+        if place in self.free or not place:
+            return
+        numbers = tensor.untyped_storage().nbytes() // tensor.element_size()
+        if not self.users.get(place):
+            self.users[place], self.sizes[place] = 0, numbers
+            self.now += numbers
+            self.long += numbers if numbers >= self.at_least else 0
+        self.users[place] += 1
+        self.largest, self.most = max(self.largest, numbers), max(self.most, self.now)
+        weakref.finalize(tensor, self._leave, place).atexit = False
+
+    def _leave(self, place: int) -> None:
+        self.users[place] -= 1
+        if not self.users[place]:
+            self.now -= self.sizes[place]
+
+
+def tensors_alive(f: Callable, *args, long: int, **kwargs):
+    """(f(*args, **kwargs), what TensorsAlive saw on the way), without autograd."""
+    with torch.no_grad(), TensorsAlive((args, kwargs), long) as seen:
+        output = f(*args, **kwargs)
+    return output, seen

@@ -23,6 +23,11 @@ def scenario(function: Callable) -> Callable:
 @scenario
 def module(answer, args, kwargs):
     """args = (init_args, state, call_args, call_kwargs): build, load the state (a dict of tensors), call."""
+    return module_in(False, answer, args)
+
+
+def module_in(training: bool, answer, args):
+    """As `module`, in training mode or in evaluation mode."""
     init_args, state, call_args, call_kwargs = args
     built = answer(*init_args)
     if not isinstance(built, torch.nn.Module):
@@ -38,7 +43,7 @@ def module(answer, args, kwargs):
     if dtypes:
         built = built.to(dtypes.pop())
     built.load_state_dict(dict(state), strict=False)
-    built.eval()
+    built.train(training)
     parameters = dict(built.named_parameters())
     leaves = [parameters[name] for name in state if name in parameters]
     return built(*call_args, **call_kwargs), leaves

@@ -1,12 +1,11 @@
-"""Explorers of lesson 7: a mixture of three values, and a search engine that returns a blend."""
+"""Explorers of lesson 7: a mixture of three values, a search engine that returns a blend, tiles of scores."""
 
 from __future__ import annotations
 
 import ipywidgets as widgets
-import torch
 
 from helpers.explore.panel import panel
-from helpers.figures.value_weighting import JANE, search_shares, triangle
+from helpers.figures.value_weighting import JANE, Search, Tiles, Triangle
 
 
 def mixing():
@@ -15,19 +14,27 @@ def mixing():
         name: widgets.FloatSlider(value=start, min=-6, max=6, step=0.25, description=f"score of {name}")
         for name, start in zip(JANE, (0.0, 0.0, 0.75), strict=True)
     }
-    panel(lambda **scores: triangle(torch.tensor([scores[name] for name in JANE])), **sliders)
+    panel(Triangle(), **sliders)
 
 
 def video_search():
     """Sliders for the temperature and for two features of the query in the video search of lesson 3."""
-    temperature = widgets.FloatLogSlider(
-        value=1.0, base=10, min=-1, max=2, step=0.02, description="temperature", readout_format=".2f"
-    )
-    cooking = widgets.FloatSlider(value=2.0, min=0, max=3, step=0.1, description="query: cooking")
-    far = widgets.FloatSlider(value=1.0, min=0, max=3, step=0.1, description="query: far away")
     panel(
-        lambda temperature, cooking, far: search_shares(torch.tensor([cooking, 0.0, far]), temperature),
-        temperature=temperature,
-        cooking=cooking,
-        far=far,
+        Search(),
+        temperature=widgets.FloatLogSlider(
+            value=1.0, base=10, min=-1, max=2, step=0.01, description="temperature", readout_format=".2f"
+        ),
+        cooking=widgets.FloatSlider(value=2.0, min=0, max=3, step=0.1, description="query: cooking"),
+        far=widgets.FloatSlider(value=1.0, min=0, max=3, step=0.1, description="query: far away"),
+    )
+
+
+def tiles():
+    """Sliders for the way through the table of scores and for the two sides of a tile."""
+    sides = [4, 6, 8, 12, 24]
+    panel(
+        Tiles(),
+        step=widgets.FloatSlider(value=0.6, min=0, max=1, step=0.02, description="way through", readout_format=".0%"),
+        queries=widgets.SelectionSlider(options=sides, value=8, description="queries in a tile"),
+        keys=widgets.SelectionSlider(options=sides, value=6, description="keys in a tile"),
     )

@@ -1,4 +1,4 @@
-"""Figures of lesson 7: weighted values, the shapes of a head, words that context moves, memory."""
+"""Figures of lesson 7: weighted values, a head and its shapes, a trained head, words that context moves, memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,24 @@ from collections.abc import Callable
 import torch
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from helpers.figures.style import BLUE, CYCLE, GREEN, ORANGE, PINK, RED, SIGNED, SKY, Picture, heatmap, new_figure
+from helpers import translator
+from helpers.figures.style import (
+    BLUE,
+    CYCLE,
+    GRAY_INK,
+    GREEN,
+    K_COLOR,
+    ORANGE,
+    PINK,
+    Q_COLOR,
+    RED,
+    SKY,
+    V_COLOR,
+    V_MAP,
+    Picture,
+    heatmap,
+    new_figure,
+)
 from helpers.memory import largest_tensor
 
 JANE = ["jane", "visits", "africa"]
@@ -15,7 +32,7 @@ JANE = ["jane", "visits", "africa"]
 
 def bag_of_words(weights: torch.Tensor, V: torch.Tensor, tokens: list[str], channels: list[str]) -> Picture:
     """Values (T_k, d_v), the same times their weights (T_k,), and the sum."""
-    figure, axes = new_figure(9.4, 2.9, 1, 3, width_ratios=(1, 1, 1), gridspec_kw={"wspace": 0.08})
+    figure, axes = new_figure(8.6, 2.8, 1, 3, width_ratios=(1, 1, 1), gridspec_kw={"wspace": 0.08})
     parts = weights[:, None] * V
     out = weights @ V
     top = float(V.max())
@@ -27,80 +44,101 @@ def bag_of_words(weights: torch.Tensor, V: torch.Tensor, tokens: list[str], chan
         ("values", "times their weights", "added up"),
         strict=True,
     ):
-        heatmap(ax, matrix, rows, channels, vmin=0, vmax=top)
+        heatmap(ax, matrix, rows, channels, cmap=V_MAP, vmin=-top, vmax=top)
         ax.set_title(title)
     axes[2].set_box_aspect(1 / 3)
     said = ", ".join(f"{c} {v:g}" for c, v in zip(channels, out.tolist(), strict=True))
     shares = ", ".join(f"{t} {w:g}" for t, w in zip(tokens, weights.tolist(), strict=True))
-    return Picture(figure, f"Three values as a heat map, the same times the weights {shares}, and their sum: {said}.")
+    return Picture(
+        figure,
+        f"Three values as a heat map, the same times the weights {shares}, and their sum: {said}.",
+        "Figure 7.1. Values, the same times their weights, and the sum: the context vector of visits.",
+    )
 
 
-def context_parts(weights: torch.Tensor, values: torch.Tensor, tokens: list[str]) -> Picture:
-    """Each word's share in the context vector: weight × value by channel, and the sum below."""
-    parts = weights[:, None] * values
+def context_range(weights: torch.Tensor, values: torch.Tensor, tokens: list[str]) -> Picture:
+    """The values (T, d_v) as they are, and below the range of each channel with the context vector in it."""
     context = weights @ values
-    figure, (top, bottom) = new_figure(9.4, 4.0, 2, 1, sharex=True, height_ratios=(6, 1.15))
-    bound = float(parts.abs().max())
-    named = [f"{token} × {weight:.4f}" for token, weight in zip(tokens, weights.tolist(), strict=True)]
-    heatmap(top, parts, named, cmap=SIGNED, vmin=-bound, vmax=bound, numbers=False)
-    picture = heatmap(bottom, context[None], ["sum"], cmap=SIGNED, vmin=-bound, vmax=bound, numbers=False)
+    figure, (top, bottom) = new_figure(8.6, 4.6, 2, 1, sharex=True, height_ratios=(1.1, 1))
+    named = [f"{token}, weight {weight:.4f}" for token, weight in zip(tokens, weights.tolist(), strict=True)]
+    picture = heatmap(top, values, named, cmap=V_MAP, numbers=False)
+    top.set_title("values, not yet weighted")
+    figure.colorbar(picture, ax=top, shrink=0.9)
+    channels = range(values.shape[1])
+    low, high = values.amin(dim=0), values.amax(dim=0)
+    bottom.bar(channels, (high - low).tolist(), bottom=low.tolist(), color="#E3D3E6", label="range of the six values")
+    bottom.plot(channels, context.tolist(), "*", color="black", ms=9, label="context vector of is")
     bottom.set_xticks(range(0, values.shape[1], 3), range(0, values.shape[1], 3))
-    bottom.set_xlabel("channel of the values")
-    top.set_title("what each word adds to the context vector of is")
-    figure.colorbar(picture, ax=[top, bottom], shrink=0.8)
+    bottom.set(xlabel="channel of the values", ylim=(float(low.min()) - 0.4, float(high.max()) + 2.2))
+    bottom.legend(frameon=False, ncols=2, loc="upper left")
     shares = ", ".join(f"{t} {w:.4f}" for t, w in zip(tokens, weights.tolist(), strict=True))
     first = ", ".join(f"{v:.4f}" for v in context[:4].tolist())
-    alt = (
-        f"Heat map of weight times value for six words and {values.shape[1]} channels, with the sum in a row below. "
-        f"Weights: {shares}. The row of eat has the strongest colors, and the sum looks most like it. "
-        f"The context vector starts with {first}."
+    inside = int(((low <= context) & (context <= high)).sum())
+    return Picture(
+        figure,
+        f"Heat map of six values with {values.shape[1]} channels; weights {shares}. Below, in each channel, a bar from "
+        f"smallest to largest value and a star for the context vector, which starts with {first}. The star is in "
+        f"its bar in {inside} of {values.shape[1]} channels.",
+        "Figure 7.2. Six values, and their weighted average: in every channel it stays within the range of the values.",
     )
-    return Picture(figure, alt)
 
 
-def triangle(scores: torch.Tensor) -> Picture:
-    """Three values in the plane, the weights softmax(scores) (3,), and the context vector between the values."""
+class Triangle:
+    """Three values in the plane, the weights softmax(scores), and the context vector between the values."""
+
     points = torch.tensor([[1.0, 1.0], [5.0, 1.6], [2.2, 4.6]])
-    weights = torch.softmax(scores.double(), dim=0).float()
-    context = weights @ points
-    figure, (ax, bars) = new_figure(8.6, 3.5, 1, 2, width_ratios=(1.6, 1))
-    ring = torch.cat([points, points[:1]])
-    ax.fill(ring[:, 0], ring[:, 1], color=SKY, alpha=0.25, lw=0)
-    ax.plot(ring[:, 0], ring[:, 1], color=SKY, lw=1)
-    for token, (px, py), weight, color in zip(JANE, points.tolist(), weights.tolist(), CYCLE, strict=False):
-        ax.plot([px, float(context[0])], [py, float(context[1])], color=color, lw=0.5 + 5 * weight, alpha=0.7)
-        ax.plot([px], [py], "o", ms=9, color=color)
-        above = py > 3
-        ax.annotate(
-            f"{token} ({px:g}, {py:g})", (px, py), (0, 9 if above else -17), textcoords="offset points", ha="center"
+
+    def __init__(self):
+        self.figure, (ax, bars) = new_figure(8.6, 3.5, 1, 2, width_ratios=(1.6, 1))
+        ring = torch.cat([self.points, self.points[:1]])
+        ax.fill(ring[:, 0], ring[:, 1], color=SKY, alpha=0.25, lw=0)
+        ax.plot(ring[:, 0], ring[:, 1], color=SKY, lw=1)
+        self.threads = []
+        for token, (px, py), color in zip(JANE, self.points.tolist(), CYCLE, strict=False):
+            self.threads += ax.plot([px, px], [py, py], color=color, alpha=0.7)
+            ax.plot([px], [py], "o", ms=9, color=color)
+            place = (0, 9 if py > 3 else -17)
+            ax.annotate(f"{token} ({px:g}, {py:g})", (px, py), place, textcoords="offset points", ha="center")
+        (self.star,) = ax.plot([0], [0], "*", ms=16, color="black")
+        ax.set(
+            xlim=(0, 6), ylim=(0, 5.5), xlabel="channel 0", ylabel="channel 1", title="values, and their mixture (star)"
         )
-    ax.plot([float(context[0])], [float(context[1])], "*", ms=16, color="black")
-    ax.set(xlim=(0, 6), ylim=(0, 5.5), xlabel="channel 0", ylabel="channel 1", title="values, and their mixture (star)")
-    drawn = bars.bar(JANE, weights.tolist(), color=CYCLE[:3])
-    bars.bar_label(drawn, [f"{w:.3f}" for w in weights.tolist()], fontsize=10)
-    bars.set(ylim=(0, 1.12), title="weights")
-    shares = ", ".join(f"{t} {w:.3f}" for t, w in zip(JANE, weights.tolist(), strict=True))
-    alt = (
-        "Three values as corners of a triangle: jane (1, 1), visits (5, 1.6), africa (2.2, 4.6). "
-        f"With weights {shares} the context vector is at ({context[0]:.2f}, {context[1]:.2f}), inside the triangle."
-    )
-    return Picture(figure, alt)
+        self.bars = bars.bar(JANE, [0, 0, 0], color=CYCLE[:3])
+        self.labels = [bars.text(j, 0, "", ha="center", va="bottom") for j in range(3)]
+        bars.set(ylim=(0, 1.12), title="weights")
+
+    def __call__(self, **scores: float) -> Picture:
+        weights = torch.softmax(torch.tensor(list(scores.values()), dtype=torch.float64), dim=0)
+        x, y = (weights.float() @ self.points).tolist()
+        self.star.set_data([x], [y])
+        for thread, bar, label, (px, py), w in zip(
+            self.threads, self.bars, self.labels, self.points.tolist(), weights.tolist(), strict=True
+        ):
+            thread.set(xdata=[px, x], ydata=[py, y], linewidth=0.5 + 5 * w)
+            bar.set_height(w)
+            label.set(text=f"{w:.3f}", y=w + 0.02)
+        shares = ", ".join(f"{t} {w:.3f}" for t, w in zip(JANE, weights.tolist(), strict=True))
+        return Picture(
+            self.figure,
+            "Three values as corners of a triangle: jane (1, 1), visits (5, 1.6), africa (2.2, 4.6). "
+            f"With weights {shares} the context vector is at ({x:.2f}, {y:.2f}), inside the triangle.",
+        )
 
 
 def head_shapes(B: int, T: int, C: int, width: int) -> Picture:
     """The way of a batch through one head, as boxes with shapes."""
-    figure, ax = new_figure(9.6, 3.5)
+    figure, ax = new_figure(8.6, 3.3)
     boxes = [
         ("x", (B, T, C), 0.0, 1.0, "white"),
-        ("queries", (B, T, width), 2.1, 2.0, BLUE),
-        ("keys", (B, T, width), 2.1, 1.0, BLUE),
-        ("values", (B, T, width), 2.1, 0.0, ORANGE),
+        ("queries", (B, T, width), 2.1, 2.0, Q_COLOR),
+        ("keys", (B, T, width), 2.1, 1.0, K_COLOR),
+        ("values", (B, T, width), 2.1, 0.0, V_COLOR),
         ("scores", (B, T, T), 4.2, 1.5, BLUE),
         ("weights", (B, T, T), 6.3, 1.5, BLUE),
-        ("output", (B, T, width), 8.4, 0.75, ORANGE),
+        ("output", (B, T, width), 8.4, 0.75, V_COLOR),
     ]
     for name, shape, x, y, color in boxes:
-        ax.add_patch(Rectangle((x, y), 1.3, 0.66, facecolor=color, edgecolor="black", lw=0.8, alpha=0.25))
+        ax.add_patch(Rectangle((x, y), 1.3, 0.66, facecolor=color, edgecolor="black", lw=0.8, alpha=0.22))
         text = ", ".join(map(str, shape))
         ax.text(x + 0.65, y + 0.33, f"{name}\n({text})", ha="center", va="center", fontsize=11)
     middle = {name: (x, y + 0.33) for name, _, x, y, _ in boxes}
@@ -124,7 +162,7 @@ def head_shapes(B: int, T: int, C: int, width: int) -> Picture:
         else:
             ax.text(middle_x, middle_y + 0.1, label, ha="center", va="bottom", fontsize=10)
     ax.text(3.05, 2.85, "where to look", color=BLUE, fontsize=12, ha="left")
-    ax.text(3.05, -0.36, "what to get", color=RED, fontsize=12, ha="left")
+    ax.text(3.05, -0.36, "what to get", color=V_COLOR, fontsize=12, ha="left")
     ax.set(xlim=(-0.05, 9.75), ylim=(-0.5, 3.1))
     ax.axis("off")
     path = ", ".join(f"{name} {shape}" for name, shape, *_ in boxes)
@@ -132,13 +170,65 @@ def head_shapes(B: int, T: int, C: int, width: int) -> Picture:
         f"Diagram of one head with shapes: {path}. x goes through W_Q, W_K and W_V. Queries and keys make scores, "
         "scores make weights (where to look); weights times values (what to get) make the output."
     )
-    return Picture(figure, alt)
+    return Picture(figure, alt, "Figure 7.3. One head: what comes in, what is made of it, and every shape on the way.")
+
+
+def inside_the_translator(sentence: str, head: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    """What the last block of the translator's encoder reads, (T, 64), and the numbers of one of its heads."""
+    network, caught = translator.machine(), []
+    block = network.encoder.blocks[-1]
+    hook = block.register_forward_pre_hook(lambda _module, args: caught.append(args[0]))
+    with torch.no_grad():
+        network.encode(translator.source_batch([sentence]))
+    hook.remove()
+    width = translator.D_MODEL // translator.NUM_HEADS
+    rows = slice(head * width, (head + 1) * width)
+    layers = {name: getattr(block.attention, name) for name in ("W_q", "W_k", "W_v")}
+    numbers = {f"{name}.weight": layer.weight[rows].detach() for name, layer in layers.items()}
+    return caught[0][0], numbers
+
+
+def head_weights(numbers: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    """Attention weights (T, T) of a head with these numbers on x (T, D)."""
+    q, k = (x @ numbers[f"{name}.weight"].T for name in ("W_q", "W_k"))
+    return torch.softmax(q @ k.T / q.shape[-1] ** 0.5, dim=-1)
+
+
+def trained_head(numbers: dict[str, torch.Tensor], x: torch.Tensor, found: torch.Tensor, words: list[str]) -> Picture:
+    """Weights of a trained head, its values, and the outputs `found` (T, d_head) that a learner's head made."""
+    weights, values = head_weights(numbers, x), x @ numbers["W_v.weight"].T
+    figure, (left, middle, right) = new_figure(8.6, 2.9, 1, 3, width_ratios=(1.1, 1, 1))
+    heatmap(left, weights, words, words, vmin=0, vmax=1)
+    left.tick_params(axis="x", rotation=35)
+    left.set(title="weights", ylabel="query")
+    top = float(values.abs().max())
+    for ax, rows, title in ((middle, values, "values"), (right, found, "outputs")):
+        heatmap(ax, rows, words, range(16), cmap=V_MAP, vmin=-top, vmax=top, numbers=False)
+        ax.set_xticks(range(0, 16, 5), range(0, 16, 5))
+        ax.set(title=title, xlabel="channel")
+    right.set_yticks([])
+    best = weights.max(dim=-1)
+    said = ", ".join(
+        f"{word} looks at {words[j]} ({w:.2f})"
+        for word, j, w in zip(words, best.indices.tolist(), best.values.tolist(), strict=True)
+    )
+    return Picture(
+        figure,
+        f"Heat maps of a trained head: its weights, its values and its outputs, 16 channels for each word. {said}. "
+        f"The output of visits has a cosine of {_cosine(found[1], values[0]):.2f} with the value of jane and "
+        f"{_cosine(found[1], values[1]):.2f} with its own.",
+        "Figure 7.4. A trained head of the translator, run by Head: each word gets the value of the word before.",
+    )
+
+
+def _cosine(a: torch.Tensor, b: torch.Tensor) -> float:
+    return float(torch.cosine_similarity(a, b, dim=0))
 
 
 def bank() -> Picture:
     """The vector of bank before and after attention, in two phrases."""
     bank_before, neighbors = torch.tensor([1.0, 1.0]), {"river": (3.0, 0.0), "loan": (0.0, 3.0)}
-    figure, axes = new_figure(8.2, 3.7, 1, 2, sharey=True)
+    figure, axes = new_figure(8.2, 3.6, 1, 2, sharey=True)
     said = []
     for ax, (word, value) in zip(axes, neighbors.items(), strict=True):
         other = torch.tensor(value)
@@ -177,77 +267,139 @@ def bank() -> Picture:
     return Picture(
         figure,
         "Two planes with the channels water and money; dashed before, solid after attention. " + ". ".join(said) + ".",
+        "Figure 7.5. The same word in two phrases: context turns bank far and its neighbors hardly.",
     )
 
 
-def shifts(before: torch.Tensor, after: torch.Tensor, weights: torch.Tensor, tokens: list[str]) -> Picture:
-    """Bars of one minus cosine (T,) beside the weights (T, T) that moved the words."""
-    moved = (1 - torch.cosine_similarity(before, after, dim=-1)).clamp_min(0).tolist()
-    figure, (left, right) = new_figure(9.4, 3.4, 1, 2, width_ratios=(1, 1.25))
-    bars = left.barh(tokens, moved, color=BLUE)
+def shifts(moved: torch.Tensor, numbers: dict[str, torch.Tensor], x: torch.Tensor, words: list[str]) -> Picture:
+    """How far a trained head moved each word (T,), beside the weights that moved them."""
+    weights, moved = head_weights(numbers, x), moved.clamp_min(0).tolist()
+    figure, (left, right) = new_figure(8.6, 3.5, 1, 2, width_ratios=(1, 1.25))
+    bars = left.barh(range(len(words)), moved, color=BLUE)
+    left.set_yticks(range(len(words)), words)
     left.bar_label(bars, [f"{m:.2f}" for m in moved], padding=3, fontsize=10)
+    left.axvline(1, color=GRAY_INK, ls=":", lw=1)
     left.invert_yaxis()
-    left.set(xlim=(0, 1.35), xlabel="1 − cosine of value and context", title="how far each word moved")
-    heatmap(right, weights, tokens, tokens, vmin=0, vmax=1)
+    left.set(xlim=(0, 1.45), xlabel="1 − cosine (dotted: a right angle)", title="how far each word turned")
+    heatmap(right, weights, words, words, vmin=0, vmax=1)
     right.set(title="where it looked", xlabel="key", ylabel="query")
-    shares = ", ".join(f"{t} {m:.2f}" for t, m in zip(tokens, moved, strict=True))
-    own = ", ".join(f"{t} {w:.2f}" for t, w in zip(tokens, weights.diagonal().tolist(), strict=True))
-    return Picture(figure, f"How far each word moved: {shares}. Its weight on itself: {own}.")
+    shares = ", ".join(f"{t} {m:.2f}" for t, m in zip(words, moved, strict=True))
+    best = ", ".join(f"{w} at {words[int(j)]}" for w, j in zip(words, weights.argmax(dim=-1), strict=True))
+    return Picture(
+        figure,
+        f"How far each word turned: {shares}. Each looks most at: {best}.",
+        "Figure 7.6. A trained head turns articles and adjectives to their noun, and leaves the nouns alone.",
+    )
 
 
-def search_shares(query: torch.Tensor, temperature: float) -> Picture:
+class Search:
     """The video search of lesson 3 as attention: shares of three videos, and the blend of their minutes."""
-    titles = ["Rice in one pot", "Jazz for beginners", "Street food of Hanoi"]
+
+    titles = ("Rice in one pot", "Jazz for beginners", "Street food of Hanoi")
     keys = torch.tensor([[3.0, 0, 0], [0, 4, 0], [2, 0, 3]])
     minutes = torch.tensor([10.0, 60.0, 20.0])
-    scores = keys @ query
-    weights = torch.softmax(scores.double() / temperature, dim=0).float()
-    blend = float(weights @ minutes)
-    figure, (left, right) = new_figure(9.2, 2.9, 1, 2, sharey=True)
-    for ax, numbers, color, digits, title in (
-        (left, scores.tolist(), SKY, 1, "query · key"),
-        (right, weights.tolist(), BLUE, 3, "share"),
-    ):
-        bars = ax.barh(titles, numbers, color=color)
-        ax.bar_label(bars, [f"{n:.{digits}f}" for n in numbers], padding=3)
-        ax.set_title(title)
-    left.set_xlim(0, 18)
-    right.set_xlim(0, 1.2)
-    left.invert_yaxis()
-    right.set_title(f"share at temperature {temperature:.2f}: {blend:.1f} minutes")
-    shares = ", ".join(f"{t} {w:.3f}" for t, w in zip(titles, weights.tolist(), strict=True))
-    return Picture(figure, f"Shares at temperature {temperature:.2f}: {shares}. The blend lasts {blend:.1f} minutes.")
+
+    def __init__(self):
+        self.figure, (left, self.right) = new_figure(8.6, 2.7, 1, 2, sharey=True)
+        self.rows = []
+        for ax, color, limit in ((left, SKY, 18), (self.right, BLUE, 1.25)):
+            bars = ax.barh(self.titles, [0, 0, 0], color=color)
+            labels = [ax.text(0, j, "", va="center") for j in range(3)]
+            ax.set_xlim(0, limit)
+            self.rows.append((bars, labels, limit))
+        left.set_title("query · key")
+        left.invert_yaxis()
+        self.right.set_title("share")
+
+    def __call__(self, temperature: float, cooking: float, far: float) -> Picture:
+        scores = self.keys @ torch.tensor([cooking, 0.0, far])
+        weights = torch.softmax(scores.double() / temperature, dim=0).float()
+        blend = float(weights @ self.minutes)
+        for (bars, labels, limit), numbers, digits in zip(self.rows, (scores, weights), (1, 3), strict=True):
+            for bar, label, number in zip(bars, labels, numbers.tolist(), strict=True):
+                bar.set_width(number)
+                label.set(text=f"{number:.{digits}f}", x=number + 0.01 * limit)
+        self.right.set_title(f"share at temperature {temperature:.2f}: {blend:.1f} minutes")
+        shares = ", ".join(f"{t} {w:.3f}" for t, w in zip(self.titles, weights.tolist(), strict=True))
+        alt = f"Shares at temperature {temperature:.2f}: {shares}. The blend lasts {blend:.1f} minutes."
+        return Picture(self.figure, alt)
 
 
 def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Picture:
-    """The gradient at the scores of one query whose output should grow: weight × (value − mixture)."""
+    """One query whose output should grow, g = −1: the gradient of the loss at its scores, and the step against it."""
     w, v = torch.tensor(weights), torch.tensor(values)
     mixture = float(w @ v)
-    push = (w * (v - mixture)).tolist()
+    slope = (-w * (v - mixture)).tolist()
     names = [f"key {j}" for j in range(1, len(weights) + 1)]
-    figure, (left, right) = new_figure(8.8, 3.2, 1, 2)
-    bars = left.bar(names, v.tolist(), color=SKY)
+    figure, (left, right) = new_figure(8.6, 3.2, 1, 2)
+    bars = left.bar(names, v.tolist(), color=V_COLOR, alpha=0.6)
     left.bar_label(bars, [f"weight {x:g}" for x in weights], fontsize=10)
-    left.axhline(mixture, color=RED, ls="--", lw=1.5, label=f"mixture {mixture:.2f}")
+    left.axhline(mixture, color=RED, ls="--", lw=1.5, label=f"mixture {mixture:.2f}; it should grow")
     left.legend(frameon=False, loc="upper left")
-    left.set(title="values of one channel", ylim=(0, 7))
-    colors = [BLUE if p > 0 else ORANGE for p in push]
-    bars = right.bar(names, push, color=colors)
-    right.bar_label(bars, [f"{p:+.2f}" for p in push], padding=2)
+    left.set(title="values of one channel", ylim=(0, 8))
+    bars = right.bar(names, slope, color=[ORANGE if s > 0 else BLUE for s in slope])
+    right.bar_label(bars, [f"{s:+.2f}\nscore {'falls' if s > 0 else 'rises'}" for s in slope], padding=2, fontsize=10)
     right.axhline(0, color="black", lw=0.8)
-    right.set(title="gradient at the score", ylim=(min(push) - 0.15, max(push) + 0.15))
+    right.set(title="gradient of the loss at the score", ylim=(min(slope) - 0.24, max(slope) + 0.24))
     pairs = ", ".join(
-        f"{n}: weight {a:g}, value {b:g}, gradient {p:+.2f}"
-        for n, a, b, p in zip(names, weights, values, push, strict=True)
+        f"{n}: weight {a:g}, value {b:g}, gradient {s:+.2f}, so its score {'falls' if s > 0 else 'rises'}"
+        for n, a, b, s in zip(names, weights, values, slope, strict=True)
     )
-    return Picture(figure, f"One query, four keys, mixture {mixture:.2f}. {pairs}. Keys above the mixture gain.")
+    return Picture(
+        figure,
+        f"One query, four keys, mixture {mixture:.2f}, and a loss that falls when the output grows. {pairs}.",
+        "Figure 7.7. The loss wants a larger output, so a training step raises the scores of keys above the mixture.",
+    )
+
+
+class Tiles:
+    """A tile of scores sweeps over the table, beside what is remembered at that moment."""
+
+    tokens, width = 24, 4
+
+    def __init__(self):
+        T = self.tokens
+        self.figure, (self.table, ax) = new_figure(8.6, 3.9, 1, 2, width_ratios=(1, 1))
+        self.done = self.table.imshow(torch.zeros(T, T).numpy(), cmap="Blues", vmin=0, vmax=1, extent=(0, T, T, 0))
+        self.tile = Rectangle((0, 0), 1, 1, facecolor=ORANGE, edgecolor="black", lw=1.2)
+        self.table.add_patch(self.tile)
+        self.table.set(xlabel="keys", ylabel="queries", xticks=range(0, T + 1, 4), yticks=range(0, T + 1, 4))
+        names = ["all scores\nat once", "one tile\nof scores", "maximum,\nsum, output"]
+        self.bars = ax.bar(names, [T * T, 0, 0], color=[SKY, ORANGE, V_COLOR])
+        self.labels = [ax.text(j, 0, "", ha="center", va="bottom") for j in range(3)]
+        ax.set(ylim=(0, 660), title="numbers in memory")
+
+    def __call__(self, step: float, queries: int, keys: int) -> Picture:
+        T, across = self.tokens, -(-self.tokens // keys)
+        count = across * -(-T // queries)
+        now = min(int(step * count), count - 1)
+        row, column = divmod(now, across)
+        seen = torch.zeros(T, T)
+        seen[: row * queries] = 0.35
+        seen[row * queries : (row + 1) * queries, : column * keys] = 0.35
+        self.done.set_data(seen.numpy())
+        high, wide = min(queries, T - row * queries), min(keys, T - column * keys)
+        self.tile.set(x=column * keys, y=row * queries, width=wide, height=high)
+        held = [T * T, high * wide, high * (2 + self.width)]
+        for bar, label, number in zip(self.bars, self.labels, held, strict=True):
+            bar.set_height(number)
+            label.set(text=str(number), y=number + 8)
+        self.table.set_title(f"tile {now + 1} of {count}")
+        return Picture(
+            self.figure,
+            f"A table of {T} queries and {T} keys. Tile {now + 1} of {count}, {high} queries by {wide} keys, works, "
+            f"the tiles before it are done and forgotten. In memory: {held[1]} scores instead of {held[0]}, and "
+            f"{held[2]} running numbers.",
+        )
 
 
 def memory(answers: dict[str, Callable], lengths=(128, 256, 512, 1024, 2048), width: int = 16) -> Picture:
     """Largest tensor that comes into being in each f(Q, K, V), against T. What is not answered yet is left out."""
-    figure, ax = new_figure(6.8, 3.9)
+    figure, ax = new_figure(7.6, 3.9)
     said = []
-    for (name, f), color, style in zip(answers.items(), (ORANGE, GREEN, BLUE), ("o-", "s-", "^--"), strict=False):
+    for (name, f), color, style in zip(
+        answers.items(), (ORANGE, PINK, GREEN, BLUE), ("o-", "s-", "^--", "D:"), strict=False
+    ):
         try:
             numbers = [_largest(f, T, width) for T in lengths]
         except NotImplementedError:
@@ -262,7 +414,11 @@ def memory(answers: dict[str, Callable], lengths=(128, 256, 512, 1024, 2048), wi
     ax.set_xticks(lengths, lengths)
     ax.minorticks_off()
     ax.legend(frameon=False)
-    return Picture(figure, "Memory against the number of tokens, both on logarithmic axes. " + "; ".join(said) + ".")
+    return Picture(
+        figure,
+        "Memory against the number of tokens, both on logarithmic axes. " + "; ".join(said) + ".",
+        "Figure 7.8. The largest tensor on the way: cut one side and it grows with T, cut both and a tile stays.",
+    )
 
 
 def _largest(f: Callable, T: int, width: int) -> int:
