@@ -92,7 +92,7 @@ def look_at_widgets() -> Finding:
     try:
         kernel = metadata.version("ipywidgets").split(".")[0]
     except metadata.PackageNotFoundError:
-        return False, "sliders will not show: ipywidgets is not installed."
+        return False, "sliders will not show: ipywidgets is not installed. Install with: pip install ipywidgets"
     try:
         page = metadata.version("jupyterlab-widgets")
     except metadata.PackageNotFoundError:
@@ -125,15 +125,17 @@ def look_at_course() -> list[Finding]:
 def look_at_notebooks(home: Course) -> list[Finding]:
     """A sentence for each notebook of the course that was renamed, moved or copied."""
     found = []
-    for path in sorted((home.root / "notebooks").rglob("*.ipynb")):
+    for path in sorted([*home.root.glob("*.ipynb"), *(home.root / "notebooks").rglob("*.ipynb")]):
         if ".ipynb_checkpoints" in path.parts:
             continue
-        lesson, inside = lesson_in(path), path.relative_to(home.root)
+        lesson, inside = lesson_in(path), path.relative_to(home.root).as_posix()
+        place = f"notebooks/{lesson}/{lesson}.ipynb"
         if lesson is None:
             found.append((True, f"{inside} is not a notebook of the course; it is left alone"))
-        elif inside.as_posix() != f"notebooks/{lesson}/{lesson}.ipynb":
-            place = f"notebooks/{lesson}/{lesson}.ipynb"
-            found.append((False, f"{inside} is lesson {lesson} under another name. Hand it in as {place}."))
+        elif inside != place and (home.root / place).is_file():
+            found.append((False, f"{inside} is a copy of lesson {lesson}; {place} is handed in. Keep one of the two."))
+        elif inside != place:
+            found.append((False, f"{inside} is lesson {lesson} under another name. Rename or move it to {place}."))
     return found or [(True, "every notebook has its own name and place")]
 
 

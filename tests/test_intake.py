@@ -176,6 +176,14 @@ def test_cells_are_known_by_id_where_an_editor_dropped_the_metadata(read):
     assert names(submission) == WHOLE and submission.flags == []
 
 
+def test_ids_are_found_in_the_metadata_where_colab_keeps_them(read):
+    cells = [c | {"metadata": {"id": c["id"]}} for c in answered(first="def first(): return 1")]
+    for one in cells:
+        del one["id"]
+    submission = read(as_notebook(cells, minor=0))
+    assert names(submission) == WHOLE and submission.flags == []
+
+
 @pytest.mark.parametrize(
     "content, word",
     [

@@ -1,0 +1,170 @@
+"""`course doctor` for learners: what it says of notebooks, packages and folders, and that it says what to do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from helpers import doctor
+from helpers.authoring.setup_cell import set_up_source
+from helpers.course import CourseError, course
+
+LESSON = "04_scaling"
+
+
+def notebook(lesson: str = LESSON) -> str:
+    """A notebook that holds nothing but its lesson's set-up cell, its source in lines as editors save it."""
+    source = set_up_source(course(), lesson).splitlines(keepends=True)
+    cell = {
+        "cell_type": "code",
+        "id": "setup",
+        "metadata": {},
+        "source": source,
+        "outputs": [],
+        "execution_count": None,
+    }
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]})
+
+
+@pytest.fixture
+def home(tmp_path):
+    """A course in a folder whose name has spaces and letters beyond ASCII, with one notebook in its place."""
+    root = tmp_path / "Übungen zu Ostern"
+    place = root / "notebooks" / LESSON
+    place.mkdir(parents=True)
+    (place / f"{LESSON}.ipynb").write_text(notebook(), "utf-8")
+    made = replace(course(), root=root, lessons=(course().lesson(LESSON),))
+    keys = root / "helpers" / "answer_keys"
+    keys.mkdir(parents=True)
+    (keys / f"{LESSON}.npz").write_bytes(b"")
+    return made
+
+
+def notebooks(home) -> list[tuple[bool, str]]:
+    return doctor.look_at_notebooks(home)
+
+
+def own(home) -> Path:
+    return home.root / "notebooks" / LESSON / f"{LESSON}.ipynb"
+
+
+def bad(findings) -> str:
+    """The one line that is not good."""
+    (line,) = [line for good, line in findings if not good]
+    return line
+
+
+def test_a_course_in_order_has_nothing_to_say(home):
+    assert notebooks(home) == [(True, "every notebook has its own name and place")]
+
+
+@pytest.mark.parametrize("name", ["scaling.ipynb", "Copy of 04_scaling.ipynb", "04_scaling (1).ipynb", "Schön.ipynb"])
+def test_a_renamed_notebook(home, name):
+    own(home).rename(own(home).with_name(name))
+    line = bad(notebooks(home))
+    assert f"notebooks/{LESSON}/{name}" in line and f"notebooks/{LESSON}/{LESSON}.ipynb" in line and "Rename" in line
+
+
+def test_a_moved_notebook(home):
+    target = home.root / "notebooks" / "05_masking"
+    target.mkdir()
+    own(home).rename(target / f"{LESSON}.ipynb")
+    assert f"Rename or move it to notebooks/{LESSON}/{LESSON}.ipynb" in bad(notebooks(home))
+
+
+def test_a_notebook_in_the_courses_own_folder(home):
+    own(home).rename(home.root / f"{LESSON}.ipynb")
+    assert f"{LESSON}.ipynb is lesson {LESSON}" in bad(notebooks(home))
+
+
+def test_a_copy_beside_the_original_says_which_one_is_handed_in(home):
+    shutil.copy(own(home), own(home).with_name(f"{LESSON}-Copy1.ipynb"))
+    line = bad(notebooks(home))
+    assert f"{LESSON}-Copy1.ipynb is a copy" in line and f"{LESSON}.ipynb is handed in" in line
+
+
+def test_a_checkpoint_is_no_copy_and_another_notebook_is_left_alone(home):
+    folder = own(home).parent / ".ipynb_checkpoints"
+    folder.mkdir()
+    shutil.copy(own(home), folder / f"{LESSON}-checkpoint.ipynb")
+    own(home).with_name("my notes.ipynb").write_text('{"cells": []}')
+    own(home).with_name("broken.ipynb").write_text("{")
+    assert all(good for good, _ in notebooks(home))
+
+
+def test_the_folders_name(home, monkeypatch):
+    good, line = doctor.look_at_path(home.root)
+    assert good and "works there too" in line
+    monkeypatch.setattr(doctor.sys, "platform", "win32")
+    assert not doctor.look_at_path(home.root / ("x" * 160))[0]
+
+
+def pretend(monkeypatch, **versions: str | None):
+    """The packages have these versions; None: not installed."""
+    real = metadata.version
+
+    def version(name):
+        short = name.replace("-", "_")
+        if short in versions and versions[short] is None:
+            raise metadata.PackageNotFoundError(name)
+        return versions.get(short) or real(name)
+
+    monkeypatch.setattr(doctor.metadata, "version", version)
+
+
+@pytest.mark.parametrize(
+    "kernel, page, good",
+    [("8.1.9", "3.0.17", True), ("7.7.1", "1.1.11", True), ("7.7.1", "3.0.17", False), ("8.1.9", "1.1.11", False),
+     ("8.1.9", None, True), (None, "3.0.17", False)],
+)  # fmt: skip
+def test_sliders(monkeypatch, kernel, page, good):
+    pretend(monkeypatch, ipywidgets=kernel, jupyterlab_widgets=page)
+    found, line = doctor.look_at_widgets()
+    assert found == good
+    assert good or "pip install" in line
+
+
+def test_a_missing_package(monkeypatch):
+    pretend(monkeypatch, safetensors=None, nbgrader=None)
+    assert doctor.look_at_package("safetensors") == (
+        False,
+        "safetensors is not installed. Install with: pip install -r requirements.txt",
+    )
+    assert '".[grade]"' in doctor.look_at_package("nbgrader")[1]
+
+
+def test_an_old_python(monkeypatch):
+    monkeypatch.setattr(doctor.sys, "version_info", (3, 9, 2, "final", 0))
+    good, line = doctor.look_at_python()
+    assert not good and "3.11" in line
+
+
+@pytest.mark.parametrize("tops", ["helpers\n", "other\nhelpers\n"])
+def test_another_package_called_helpers(monkeypatch, tops, tmp_path):
+    info = tmp_path / "their_helpers-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-helpers\nVersion: 1.0\n")
+    (info / "top_level.txt").write_text(tops)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    good, line = doctor.look_at_helpers()
+    assert not good and "pip uninstall their-helpers" in line
+
+
+def test_lessons_that_are_not_built(home, monkeypatch):
+    (home.root / "helpers" / "answer_keys" / f"{LESSON}.npz").unlink()
+    monkeypatch.setattr(doctor, "course", lambda: home)
+    ((good, line),) = doctor.look_at_course()
+    assert not good and LESSON in line
+
+
+def test_a_broken_course_toml_is_a_line_and_no_traceback(monkeypatch):
+    def broken():
+        raise CourseError("course.toml is not valid TOML.")
+
+    monkeypatch.setattr(doctor, "course", broken)
+    assert doctor.look_at_course() == [(False, "course.toml is not valid TOML.")]
