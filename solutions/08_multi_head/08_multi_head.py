@@ -658,7 +658,7 @@ figures.by_distance(Q[0, :, 1], K[0, :, 2], "visits", "africa")
 # Second test: what do **trained** heads do? The translator adds sinusoids to its words. Take the four heads of its second
 # encoder block, and average over 200 sentences how much weight a query gives to the token 3 places before it, 2 before,
 # ... 3 after; once with the places and once with all place vectors set to zero. (Blocks and heads of the translator are
-# counted from 1, as in its pictures.)
+# counted from 1 in all pictures: head 1 is head 0 of the formulas.)
 
 # %%
 figures.looks_by_distance()
