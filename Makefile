@@ -1,7 +1,7 @@
 # make lab       a learner's environment, then JupyterLab on the course
 # make quick     tests of the check and the lessons (under a minute)
 # make test      lint, the built files, the checks, lessons and grader (under 15 minutes)
-# make test-all  adds the browser and hostile suites and the mutation run
+# make test-all  adds the browser, Colab and hostile suites and the mutation run
 # make grade     grades a sample class of thirty, end to end
 # make lint      style and layout of the code
 PYTHON ?= python3
@@ -32,10 +32,10 @@ quick: .venv/ready
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(QUICK)
 
 test: .venv/ready lint check-built
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not hostile and not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not hostile and not slow and not colab"
 
 test-more: .venv/ready
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "browser or hostile"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "browser or hostile or colab"
 
 test-all: test test-more kill-rate
 
@@ -49,8 +49,9 @@ check-built: .venv/ready
 	$(BIN)/course build --check
 
 kill-rate: .venv/ready
-	$(BIN)/python -m tests.kill_rate
+	$(BIN)/python -m tests.kill_rate --seeds 30
 	$(BIN)/python -m tests.mutants
+	$(BIN)/python -m tests.check_mutants
 
 lint: .venv/ready
 	$(BIN)/ruff check .

@@ -38,8 +38,9 @@ def arguments(topic: str, name: str) -> tuple:
         words = corpus_words()
         centers = torch.randn(9, len(words), 16, generator=generator, dtype=torch.float64)
         steps = [125 * i for i in range(9)]
-        return word2vec.History(steps, centers, torch.linspace(4, 2, 9, dtype=torch.float64)), words
+        return word2vec.History(steps, centers, torch.zeros_like(centers)), words
     return {
+        ("query_key", "arcs"): (weights * 20, words),
         ("query_key", "graph"): (weights, words),
         ("scaling", "temperature"): (weights[0] * 10, words),
         ("softmax", "temperature"): (weights[0] * 10, words),

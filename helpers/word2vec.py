@@ -1,33 +1,31 @@
-"""Skip-gram with negative sampling (Mikolov et al. 2013), trained by its two forces; small enough for a second.
+"""Skip-gram with negative sampling (Mikolov et al. 2013), trained pair by pair by two forces; a second or two.
 
-Nothing is differentiated here: as in the original program, every pair of words moves its vectors by hand, with a pull
-or a push. The loss is only kept to look at.
+The forces themselves are not here: `train` is given a function that says how strongly the three parties of a pair are
+drawn and pushed, the one that the learner of lesson 1 writes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 
 from helpers.bar import bar
 
-
-@dataclass
-class Words:
-    """Two vectors for each of V words: one as the center of a window, one as a neighbor. Both (V, D), float64."""
-
-    center: torch.Tensor
-    context: torch.Tensor
+SNAPSHOTS = 20
 
 
 @dataclass
 class History:
-    """What training leaves: the center vectors (S, V, D) and losses (S,) at the S steps that are in `steps`."""
+    """What training leaves, at each of the S steps in `steps`: both vectors of every word, (S, V, D), float64.
+
+    centers: a word in the middle of a window; contexts: the same word as somebody's neighbor.
+    """
 
     steps: list[int]
     centers: torch.Tensor
-    losses: torch.Tensor
+    contexts: torch.Tensor
 
 
 def all_pairs(sentences: list[list[int]], window: int) -> torch.Tensor:
@@ -40,50 +38,52 @@ def all_pairs(sentences: list[list[int]], window: int) -> torch.Tensor:
     return torch.cat(found)
 
 
-def train(sentences, size: int, generator: torch.Generator, *, width=16, window=2, steps=1000, batch=128, negatives=5):
-    """Train vectors for ids below `size` and return the History. The same generator state gives the same numbers.
+def noise(pairs: torch.Tensor, size: int) -> torch.Tensor:
+    """(V,) the chance of each word to be drawn as a stranger: its count to the power 0.75, as in the paper."""
+    weights = torch.bincount(pairs[:, 0], minlength=size).double() ** 0.75
+    return weights / weights.sum()
 
-    21 snapshots are kept, closer together at the start, where most happens.
+
+@torch.no_grad()
+def train(
+    sentences: list[list[int]],
+    size: int,
+    generator: torch.Generator,
+    forces: Callable,
+    *,
+    width: int = 16,
+    window: int = 2,
+    rate: float = 0.2,
+    negatives: int = 5,
+) -> History:
+    """Walk once through all true pairs of the text, in random order, and let `forces` move the vectors.
+
+    forces(center (D,), context (D,), negatives (K, D)) returns the gradients of the pair's loss at the three, in the
+    same shapes; each vector moves against its own. The same generator state gives the same numbers. 21 snapshots are
+    kept, closer together at the start, where most happens.
     """
-    pairs = all_pairs(sentences, window)  # (N, 2)
-    noise = torch.bincount(pairs[:, 0], minlength=size).double() ** 0.75  # the paper's noise distribution
-    edges = noise.cumsum(0) / noise.sum()
-    words = Words(
-        (torch.rand(size, width, generator=generator, dtype=torch.float64) - 0.5) / width**0.5,
-        torch.zeros(size, width, dtype=torch.float64),
-    )
+    pairs = all_pairs(sentences, window)
+    pairs = pairs[torch.randperm(len(pairs), generator=generator)]  # (N, 2)
+    strangers = torch.multinomial(noise(pairs, size), len(pairs) * negatives, replacement=True, generator=generator)
+    centers = (torch.rand(size, width, generator=generator, dtype=torch.float64) - 0.5) / width**0.5
+    contexts = torch.zeros(size, width, dtype=torch.float64)
+    steps = len(pairs)
+    keep = {steps * k * k // SNAPSHOTS**2 for k in range(SNAPSHOTS)}
     history = History([], [], [])
-    keep = {steps * k * k // 400 for k in range(20)}
-    for step in bar(range(steps), "skip-gram"):
-        chosen = torch.randint(len(pairs), (batch,), generator=generator)
-        draws = torch.rand(batch, negatives, generator=generator, dtype=torch.float64)
-        bad = torch.searchsorted(edges, draws).clamp(max=size - 1)  # (batch, negatives)
-        before = words.center.clone() if step in keep else None
-        loss = pull_and_push(words, *pairs[chosen].T, bad, rate=0.02 * (1 - step / steps) + 0.001)
-        if before is not None:
-            _keep(history, step, before, loss)
-    _keep(history, steps, words.center, loss)
-    return History(history.steps, torch.stack(history.centers), torch.tensor(history.losses))
+    rows = zip(pairs.tolist(), strangers.view(-1, negatives), strict=True)
+    for step, ((word, neighbor), drawn) in enumerate(bar(list(rows), "pull and push")):
+        if step in keep:
+            _keep(history, step, centers, contexts)
+        slow = rate * (1 - step / steps)
+        moves = forces(centers[word].clone(), contexts[neighbor].clone(), contexts[drawn])
+        centers[word] -= slow * moves[0]
+        contexts[neighbor] -= slow * moves[1]
+        contexts.index_add_(0, drawn, moves[2], alpha=-slow)
+    _keep(history, steps, centers, contexts)
+    return History(history.steps, torch.stack(history.centers), torch.stack(history.contexts))
 
 
-def _keep(history, step, centers, loss):
+def _keep(history, step, centers, contexts):
     history.steps.append(step)
-    history.centers.append(centers)
-    history.losses.append(loss)
-
-
-def pull_and_push(words: Words, center, good, bad, rate: float) -> float:
-    """One step in place: centers (B,) meet their neighbors `good` (B,) and strangers `bad` (B, K). Returns the loss.
-
-    A pair's force is what its sigmoid still lacks: 1 - p pulls a true pair together, p pushes a false pair apart.
-    """
-    others = torch.cat((good[:, None], bad), 1)  # (B, 1 + K)
-    c, o = words.center[center], words.context[others]  # (B, D), (B, 1 + K, D)
-    p = torch.sigmoid((o @ c[:, :, None])[..., 0])  # (B, 1 + K): how likely each pair looks
-    lack = -p
-    lack[:, 0] += 1
-    words.center.index_add_(0, center, rate * (lack[:, None] @ o)[:, 0])
-    moves = rate * lack[..., None] * c[:, None]  # (B, 1 + K, D)
-    words.context.index_add_(0, others.flatten(), moves.flatten(0, 1))
-    right = torch.cat((p[:, :1], 1 - p[:, 1:]), 1)
-    return -right.clamp_min(1e-12).log().sum(1).mean().item()
+    history.centers.append(centers.clone())
+    history.contexts.append(contexts.clone())

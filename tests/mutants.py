@@ -14,6 +14,7 @@ import resource
 import sys
 import tomllib
 import types
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,10 +54,10 @@ class Outcome:
     survivors: list[Mutant]
 
 
-def mutants(exercise: str, source: str) -> list[Mutant]:
+def mutants(exercise: str, source: str, operators: Iterable[str] | None = None) -> list[Mutant]:
     """Every first-order mutant of a function's or class's source that still compiles, each once."""
     found: dict[str, Mutant] = {}
-    for name in operator_names():
+    for name in operators or operator_names():
         operator = get_operator(name)
         arguments = operator.arguments() if hasattr(operator, "arguments") else ()
         if arguments:

@@ -7,6 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers import translator
+from helpers.blocks import lesson_02
 from helpers.blocks.lesson_02 import (
     add_positions,
     find_position,
@@ -16,7 +18,15 @@ from helpers.blocks.lesson_02 import (
     shift_matrix,
     sinusoidal_positions,
 )
+from helpers.checking.making import make_key
+from helpers.checking.observe import observe_all
+from helpers.checking.verdict import decide
+from helpers.explore import position as explore
+from helpers.figures import position as figures
+from helpers.translator.stage import attempt
+from tests.kill_rate import exercises
 
+SENTENCE = "jane visits africa in september"
 WORDS = torch.tensor([[1.0, 0, 0, 1], [0, 1, 1, 0], [1, 1, 0, 0]])  # jane, visits, africa
 BACKWARDS = torch.tensor([2, 1, 0])
 even_widths = st.integers(1, 12).map(lambda i: 2 * i)
@@ -157,3 +167,191 @@ def test_rotary_scores_depend_on_the_distance(m, n, step, D, seed):
         return (rotate(q, torch.tensor([at])) * rotate(k, torch.tensor([other]))).sum().item()
 
     assert score(m + step, n + step) == pytest.approx(score(m, n), abs=1e-9)
+
+
+def test_a_step_on_paper_as_matrix_and_as_rotation():
+    c, s = math.cos(1), math.sin(1)
+    M = shift_matrix(1, 2)
+    assert torch.allclose(M, torch.tensor([[c, s], [-s, c]]))
+    assert torch.allclose(M @ torch.tensor([0.0, 1.0]), torch.tensor([0.8415, 0.5403]), atol=5e-5)
+    R = rotate(torch.eye(2), torch.tensor([1, 1])).T  # its columns: where the two unit vectors go
+    assert torch.allclose(R, M.T)
+    table = sinusoidal_positions(3, 4)
+    assert (table[0] @ table[1]).item() == pytest.approx(1.5403, abs=5e-5)
+
+
+def test_rotary_scores_know_the_sign_of_the_offset():
+    q, k = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
+
+    def score(at, other):
+        return (rotate(q, torch.tensor([at])) @ rotate(k, torch.tensor([other])).T).item()
+
+    assert score(3, 4) == pytest.approx(-0.8415, abs=5e-5)
+    assert score(3, 2) == pytest.approx(0.8415, abs=5e-5)
+    drawn = explore.Rotary()
+    assert "7.078 at offset 1, 5.844 at offset -1" in drawn(5, 6, 0).alt
+    assert "5.844 at offset -1, 7.078 at offset 1" in drawn(6, 5, 0).alt
+
+
+def test_what_the_explorer_of_hands_answers():
+    near, far = figures.apart(10, 11, 16), figures.apart(10, 54, 16)
+    assert near[[0, 2]].tolist() == pytest.approx([0.96, 0.10], abs=5e-3) and near.argmax() == 0
+    assert far[[0, 1, 2, 3, 7]].tolist() == pytest.approx([0.02, 1.25, 1.62, 1.28, 0.01], abs=5e-3)
+    assert "pair 2 1.617" in explore.Waves()(0, 10, 54).alt
+
+
+def test_wavelengths_that_the_text_says():
+    assert 10000 ** (510 / 512) == pytest.approx(9647, abs=0.5)
+    assert 10000 ** (2 / 4) == pytest.approx(100)
+    rounds = [2 * math.pi * 10000 ** (2 * i / 16) for i in range(4)]
+    assert [round(steps) for steps in rounds] == [6, 20, 63, 199]
+    assert 1 - 10000 ** (-1 / 64) == pytest.approx(0.13, abs=5e-3)
+
+
+def test_words_and_places_in_the_translator_fill_different_directions():
+    numbers = translator.state()
+    places, words = numbers["encoder.positions.weight"], numbers["encoder.tokens.weight"]
+    assert len(places) == 24
+    assert places.norm(dim=1).mean().item() == pytest.approx(5.66, abs=5e-3)
+    ours = words[[translator.english[word] for word in SENTENCE.split()]]
+    assert 0.9 < ours.norm(dim=1).min() < ours.norm(dim=1).max() < 1.15
+    _, strength, directions = torch.linalg.svd(places)
+    assert strength[12] < 1e-4 * strength[0] < strength[9]
+    inside = (words @ directions[:12].T).square().sum() / words.square().sum()
+    assert inside.item() == pytest.approx(0.15, abs=0.01)
+
+
+def without_places(x, table):
+    return x
+
+
+def published_layer(x, table):
+    return x + sinusoidal_positions(5000, 64)[:, None][: x.size(0)]
+
+
+def sines_first(length, d_model):
+    table = sinusoidal_positions(length, d_model)
+    return torch.cat([table[:, 0::2], table[:, 1::2]], dim=-1)
+
+
+def exponent_doubled(length, d_model):
+    angles = torch.arange(length)[:, None] / 10000 ** (2 * torch.arange(0, d_model, 2).double() / d_model)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).float()
+
+
+def own_cosines(length, d_model):
+    even = torch.arange(0, d_model, 2).double()
+    table = sinusoidal_positions(length, d_model)
+    table[:, 1::2] = (torch.arange(length)[:, None] / 10000 ** ((even + 1) / d_model)).cos()
+    return table
+
+
+@pytest.mark.parametrize(
+    ("part", "function", "nats", "french"),
+    [
+        ("add_positions", add_positions, 0.00016, "jane visite l' afrique en septembre"),
+        ("add_positions", without_places, 4.85, "jane en septembre"),
+        ("add_positions", published_layer, 9.81, "jane jane jane jane"),
+        ("sinusoidal_positions", sines_first, 12.97, ""),
+        ("sinusoidal_positions", exponent_doubled, 1.21, ""),
+        ("sinusoidal_positions", own_cosines, 0.00045, "jane visite l' afrique en septembre"),
+    ],
+)
+def test_what_the_text_says_of_the_translator(part, function, nats, french):
+    trial = attempt({part: function}, SENTENCE, 60.0)
+    assert trial.nats == pytest.approx(nats, rel=0.03)
+    assert trial.french.startswith(french)
+    if function is add_positions:
+        assert any("shuffled: 6.04 nats" in line for line in trial.lines)
+    if function is sines_first:
+        assert trial.french == ""
+
+
+def judged(name, answer):
+    """The verdict on an answer to the exercise of that name, on fresh inputs."""
+    exercise = next(item for item in exercises("02_position") if item.name == name)
+    key = make_key("02_position", exercise, 100, False, getattr(lesson_02, name), 77)
+    facts = type(key.facts)(key.name, "99_test", key.facts.forbidden, key.facts.time_limit)
+    return decide(key, observe_all(answer, key.cases, facts))
+
+
+def gap_in_float32(f, x, perm):
+    return permutation_gap(f, x.float(), perm)
+
+
+def gap_rounded(f, x, perm):
+    return round(permutation_gap(f, x, perm), 4)
+
+
+def place_by(columns):
+    def place(row, length):
+        table = sinusoidal_positions(length, len(row))
+        return (table[:, columns] - row[columns]).square().sum(-1).argmin().item()
+
+    return place
+
+
+def place_by_equality(row, length):
+    for t, candidate in enumerate(sinusoidal_positions(length, len(row))):
+        if torch.equal(candidate, row):
+            return t
+
+
+def add_rounded_table(x, table):
+    if x.shape[-2] > len(table):
+        raise ValueError("too long")
+    return x + table[: x.shape[-2]].float()
+
+
+def add_by_len(x, table):
+    if len(x) > len(table):
+        raise ValueError("too long")
+    return x + table[: len(x)]
+
+
+def add_by_size(x, table):
+    if x.size(1) > len(table):
+        raise ValueError("too long")
+    return x + table[: x.size(1)]
+
+
+def add_asserted(x, table):
+    assert x.shape[-2] <= len(table), "too long"
+    return x + table[: x.shape[-2]]
+
+
+def layer_squeezed(x, pe):
+    return x + pe.squeeze()[: x.size(1)]
+
+
+def layer_to_float(x, pe):
+    return x + pe[: x.size(1), 0].float()
+
+
+WRONG = {
+    "gap_in_float32": ("permutation_gap", gap_in_float32, None),
+    "gap_rounded": ("permutation_gap", gap_rounded, None),
+    "first_pair": ("find_position", place_by(slice(0, 2)), "fastest_pair_only"),
+    "two_pairs": ("find_position", place_by(slice(0, 4)), None),
+    "last_pairs": ("find_position", place_by(slice(-4, None)), None),
+    "sines": ("find_position", place_by(slice(0, None, 2)), "sines_only"),
+    "cosines": ("find_position", place_by(slice(1, None, 2)), None),
+    "first_column": ("find_position", place_by(slice(0, 1)), "first_column_only"),
+    "equality": ("find_position", place_by_equality, "exact_equality_gives_none"),
+    "rounded_table": ("add_positions", add_rounded_table, "table_rounded"),
+    "len_of_x": ("add_positions", add_by_len, "first_axis_taken_for_tokens"),
+    "size_1": ("add_positions", add_by_size, "second_axis_taken_for_tokens"),
+    "assertion": ("add_positions", add_asserted, "assertion"),
+    "squeezed": ("fixed_position_layer", layer_squeezed, "all_axes_squeezed"),
+    "pe_to_float": ("fixed_position_layer", layer_to_float, None),
+    "squeezed_positions": ("rotate", lambda x, positions, base=10000.0: rotate(x, positions, base).squeeze(), None),
+}
+
+
+@pytest.mark.parametrize("which", WRONG)
+def test_wrong_answers_do_not_pass_and_get_no_false_name(which):
+    name, answer, known = WRONG[which]
+    verdict = judged(name, answer)
+    assert not verdict.passed
+    names = {mistake.name for exercise in exercises("02_position") for mistake in exercise.mistakes}
+    assert verdict.mistake == known if known else verdict.mistake not in names, verdict.message

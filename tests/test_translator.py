@@ -142,6 +142,7 @@ CALLS = {
     "one_hot": (IDS, 6),
     "cosine_similarity": (draw(4, 3), torch.cat([draw(5, 3, seed=9), torch.zeros(1, 3)])),
     "fixed_neighbors": (draw(9, 4), 3),
+    "pull_and_push": (draw(4), draw(4, seed=5), draw(3, 4, seed=6)),
     "sinusoidal_positions": (11, 6),
     "add_positions": (draw(2, 5, 4), draw(9, 4, seed=5)),
     "project": (draw(2, 5, 4), draw(3, 4, seed=5)),

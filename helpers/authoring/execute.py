@@ -42,6 +42,7 @@ def run_notebook(course: Course, notebook, folder: Path, lesson: str, allow_erro
             "COURSE_PROGRESS_FILE": str(Path(scratch) / "progress.json"),
             "PYTHONPATH": str(course.root),
             "PYTHONHASHSEED": "0",
+            "OMP_NUM_THREADS": "1",
             "IPYTHONDIR": scratch,
         }
         client = NotebookClient(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import traceback
-import warnings
 from types import ModuleType
 
 import torch
@@ -11,8 +10,8 @@ import torch
 from helpers.authoring.blocks import load_blocks
 from helpers.authoring.text import BuildError, LessonText
 from helpers.checking.key import ExerciseKey, key_to_tree, load_keys, save_keys
-from helpers.checking.making import UnsoundKey, make_key
-from helpers.checking.vocabulary import Fixture, Quiz
+from helpers.checking.making import UnsoundKey, lesson_keys
+from helpers.checking.vocabulary import Fixture
 from helpers.course import Course, Lesson, load_source
 
 SEED = 0
@@ -38,24 +37,14 @@ def make_keys(course: Course, text: LessonText) -> list[ExerciseKey]:
     for name in sorted(set(text.answers) - set(described)):
         raise BuildError(f"{where} does not describe {name}. Add it to exercises or quizzes.")
     blocks, keys = load_blocks(course, lesson), []
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # known mistakes may warn: they are wrong on purpose
-            for name in text.answers:
-                bonus = name in lesson.bonus
-                points = (lesson.bonus if bonus else lesson.points).get(name, 0)
-                item = described[name]
-                reference = None if isinstance(item, Quiz) else getattr(blocks, name)
-                keys.append(make_key(lesson.name, item, points, bonus, reference, SEED))
+        for key in lesson_keys(lesson, [described[name] for name in text.answers], blocks, SEED):
+            keys.append(key)
     except UnsoundKey as error:
         raise BuildError(f"{where}: {error}.") from None
     except Exception as error:
-        line = _line_in(error, module.__file__)
+        name, line = list(text.answers)[len(keys)], _line_in(error, module.__file__)
         raise BuildError(f"{where}{line}, {name}: {type(error).__name__}: {error}.") from error
-    finally:
-        torch.set_num_threads(threads)
     return keys
 
 

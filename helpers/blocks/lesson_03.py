@@ -50,6 +50,16 @@ def previous_token_weights(max_len):
     return W_q, W_k
 
 
+def two_channel_graph(looks_at):
+    """Weights of a head with two channels in which, for x = torch.eye(T), token t looks at token looks_at[t].
+
+    looks_at LongTensor (T,), 2 <= T <= 50 -> (W_q, W_k), float32, each (2, T), finite.
+    """
+    angle = 2 * torch.pi * torch.arange(len(looks_at)) / len(looks_at)  # (T,)
+    W_k = torch.stack((angle.cos(), angle.sin()))  # (2, T): keys on a circle
+    return W_k[:, looks_at], W_k
+
+
 def bigram_probabilities(ids, vocab_size):
     """The Markov chain P(next | current) estimated from the neighbors in ids, without smoothing.
 

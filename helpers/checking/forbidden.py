@@ -241,7 +241,7 @@ COURSE_HOMES = tuple(
 
 
 def course_part(thing) -> str:
-    """The full name of `thing` where it is the course's own code, a finished piece like a block; else nothing."""
+    """The full name of `thing` where it is the course's own code, finished like a block; else an empty string."""
     network = sys.modules.get("helpers.translator.network")
     if network is not None and thing is network.GIVEN:
         return "helpers.translator.GIVEN"

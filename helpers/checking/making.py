@@ -9,8 +9,10 @@ import ast
 import inspect
 import linecache
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +24,7 @@ from helpers.checking.key import ExerciseKey, KnownMistake
 from helpers.checking.observe import Facts, Observation, observe_all
 from helpers.checking.views import viewed
 from helpers.checking.vocabulary import Case, Draw, Exercise, Mistake, Quiz
+from helpers.course import Lesson
 
 MISTAKE_TIME_LIMIT = 5.0
 ARROW = " -> "
@@ -32,6 +35,36 @@ STRANGER = "99_reference"
 
 class UnsoundKey(ValueError):
     """An answer key that contradicts itself; the text says where."""
+
+
+class MissingPiece(LookupError):
+    """A lesson's blocks lack an exercise's finished piece; the text says which."""
+
+
+def lesson_keys(
+    lesson: Lesson, items: Iterable[Exercise | Quiz], blocks: ModuleType, seed: int
+) -> Iterator[ExerciseKey]:
+    """The keys of a lesson's exercises and quizzes, in their order, with its points and the pieces of its blocks.
+
+    UnsoundKey as in `make_key`; MissingPiece.
+    """
+    for item in items:
+        reference = None if isinstance(item, Quiz) else getattr(blocks, item.name, None)
+        if reference is None and not isinstance(item, Quiz):
+            raise MissingPiece(
+                f"the finished {item.name} of {lesson.name} is missing; run `course build {lesson.name}`"
+            )
+        bonus = item.name in lesson.bonus
+        points = (lesson.bonus if bonus else lesson.points).get(item.name, 0)
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # known mistakes may warn: they are wrong on purpose
+                key = make_key(lesson.name, item, points, bonus, reference, seed)
+        finally:
+            torch.set_num_threads(threads)
+        yield key
 
 
 def make_key(
@@ -81,8 +114,21 @@ def wrong_answer(mistake: Mistake, reference: Callable) -> Callable:
     """The mistake as code: its own function, or the solution with its edits. UnsoundKey where an edit does not fit."""
     if not mistake.edits:
         return mistake.wrong
-    name, home = reference.__name__, _globals(reference)
-    source = definition(Path(home["__file__"]).read_text(encoding="utf-8"), name)
+    name, source = reference.__name__, edited(mistake, reference)
+    filename = f"<{mistake.name} of {name}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    names = TOOLS | dict(_globals(reference)) | {"__name__": f"mistake_{mistake.name}"}
+    try:
+        exec(compile(source, filename, "exec"), names)
+    except Exception as error:
+        raise UnsoundKey(f"{name}: the mistake {mistake.name} does not run: {type(error).__name__}: {error}") from None
+    return names[name]
+
+
+def edited(mistake: Mistake, reference: Callable) -> str:
+    """The source of the solution with the mistake's edits. UnsoundKey where one does not fit."""
+    name = reference.__name__
+    source = definition(Path(_globals(reference)["__file__"]).read_text(encoding="utf-8"), name)
     for edit in mistake.edits:
         old, arrow, new = edit.partition(ARROW)
         if not arrow:
@@ -91,14 +137,7 @@ def wrong_answer(mistake: Mistake, reference: Callable) -> Callable:
             found = source.count(old)
             raise UnsoundKey(f"{name}: {old!r} of {mistake.name} stands {found} times in the solution, not once")
         source = source.replace(old, new)
-    filename = f"<{mistake.name} of {name}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    names = TOOLS | dict(home) | {"__name__": f"mistake_{mistake.name}"}
-    try:
-        exec(compile(source, filename, "exec"), names)
-    except Exception as error:
-        raise UnsoundKey(f"{name}: the mistake {mistake.name} does not run: {type(error).__name__}: {error}") from None
-    return names[name]
+    return source
 
 
 def _globals(reference: Callable) -> dict:

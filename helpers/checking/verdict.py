@@ -218,7 +218,7 @@ def _parts(key: ExerciseKey, problems: list[Problem]) -> list[Part]:
         names.append(DTYPE)
     if any(case.gradient for case in key.cases) and GRADIENT not in names:
         names.append(GRADIENT)
-    if any(_mutable(case.args) or _mutable(case.kwargs) for case in key.cases):
+    if any(_mutable((*case.args, *case.kwargs.values())) for case in key.cases):
         place = names.index(DTYPE) + 1 if DTYPE in names else len(names)
         names.insert(place, UNCHANGED)
     parts = []

@@ -1,25 +1,117 @@
-"""Explorers of lesson 2."""
+"""Explorers of lesson 2: the hands of two places, pair by pair; a query and a key that are rotated to their places."""
 
 from __future__ import annotations
 
 import ipywidgets as widgets
+import numpy as np
+from matplotlib.patches import Circle
 
 from helpers.explore.panel import panel
-from helpers.figures import position as figures
+from helpers.figures.position import apart, rotary_score
+from helpers.figures.style import BLUE, K_COLOR, ORANGE, Q_COLOR, SKY, Picture, new_figure
+
+D_MODEL, LENGTH = 16, 80
+SPEEDS = 10000.0 ** (-2 * np.arange(D_MODEL // 2) / D_MODEL)
+
+
+class Waves:
+    """One pair as two waves with two places marked; beside it, how far the two places are apart in each pair."""
+
+    def __init__(self):
+        self.fine = np.linspace(0, LENGTH - 1, 600)
+        self.figure, (left, right) = new_figure(8.6, 3.4, 1, 2, width_ratios=(3, 2))
+        (self.sine,) = left.plot(self.fine, self.fine, color=BLUE, label="sine")
+        (self.cosine,) = left.plot(self.fine, self.fine, color=ORANGE, ls="--", label="cosine")
+        self.lines = [left.axvline(0, color="0.45", ls=style) for style in ("-", ":")]
+        (self.sines,) = left.plot([0, 0], [0, 0], "o", color=BLUE)
+        (self.cosines,) = left.plot([0, 0], [0, 0], "o", color=ORANGE)
+        left.set(xlim=(-1, LENGTH), ylim=(-1.1, 1.5), yticks=[-1, 0, 1], xlabel="place")
+        left.legend(loc="upper right", ncols=2, fontsize=9, frameon=False)
+        self.title = left.set_title("pair 7: once round in 19,869.2 steps")
+        self.bars = right.bar(range(len(SPEEDS)), SPEEDS)
+        right.set(ylim=(0, 2.1), xticks=range(len(SPEEDS)), xlabel="pair", title="how far the two hands are apart")
+
+    def __call__(self, pair: int, t: int, s: int) -> Picture:
+        speed, places = SPEEDS[pair], np.array([t, s])
+        self.sine.set_ydata(np.sin(speed * self.fine))
+        self.cosine.set_ydata(np.cos(speed * self.fine))
+        self.sines.set_data(places, np.sin(speed * places))
+        self.cosines.set_data(places, np.cos(speed * places))
+        for line, place in zip(self.lines, places, strict=True):
+            line.set_xdata([place, place])
+        self.title.set_text(f"pair {pair}: once round in {2 * np.pi / speed:,.1f} steps")
+        gaps = apart(t, s, D_MODEL)
+        for i, (bar, gap) in enumerate(zip(self.bars, gaps, strict=True)):
+            bar.set_height(gap)
+            bar.set_color(BLUE if i == pair else SKY)
+        told = ", ".join(f"pair {i} {gap:.3f}" for i, gap in enumerate(gaps))
+        return Picture(
+            self.figure,
+            f"Width {D_MODEL}, pair {pair}, once round in {2 * np.pi / speed:.1f} steps. At place {t} its sine is "
+            f"{np.sin(speed * t):.3f} and its cosine {np.cos(speed * t):.3f}; at place {s} {np.sin(speed * s):.3f} and "
+            f"{np.cos(speed * s):.3f}. How far the hands of the two places are apart: {told}.",
+        )
 
 
 def waves():
-    """Sliders for the width of the table, one of its pairs and one place."""
-    width = widgets.SelectionSlider(options=[4, 8, 16, 32, 64], value=16, description="D")
-    pair = widgets.IntSlider(value=1, min=0, max=7, description="pair")
-    width.observe(lambda change: setattr(pair, "max", change["new"] // 2 - 1), names="value")
-    panel(figures.waves, d_model=width, pair=pair, t=widgets.IntSlider(value=10, min=0, max=79, description="t"))
+    """Sliders for two places and for the pair that is drawn."""
+    panel(
+        Waves(),
+        pair=widgets.IntSlider(value=0, min=0, max=len(SPEEDS) - 1, description="pair"),
+        t=widgets.IntSlider(value=10, min=0, max=LENGTH - 1, description="a place"),
+        s=widgets.IntSlider(value=11, min=0, max=LENGTH - 1, description="another place"),
+    )
+
+
+class Rotary:
+    """A query and a key as arrows in one pair, turned to their places, and their score over all pairs by offset."""
+
+    starts = np.exp(0.3j), np.exp(0.9j)
+    reach = np.arange(-20, 21)
+
+    def __init__(self):
+        self.figure, (left, right) = new_figure(8.6, 3.6, 1, 2, width_ratios=(1, 1.4))
+        left.add_patch(Circle((0, 0), 1, fill=False, color="0.75"))
+        left.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), xticks=[-1, 0, 1], yticks=[-1, 0, 1], aspect="equal")
+        self.arrows, self.names = [], []
+        for start, color, name in zip(self.starts, (Q_COLOR, K_COLOR), ("query", "key"), strict=True):
+            left.plot([0, start.real], [0, start.imag], color=color, ls=":", lw=1)
+            look = {"arrowstyle": "-|>", "color": color, "lw": 2, "shrinkA": 0, "shrinkB": 0}
+            self.arrows.append(left.annotate("", xy=(1, 0), xytext=(0, 0), arrowprops=look))
+            self.names.append(left.text(1, 0, name, color=color, ha="center", va="center"))
+        self.left_title = left.set_title("pair 0: key 180° ahead")
+        self.scores = rotary_score(np.array([0]), self.reach, D_MODEL)[0]
+        right.plot(self.reach, self.scores, color="0.6", marker=".", lw=1)
+        right.axvline(0, color="0.8", lw=1)
+        (self.here,) = right.plot([0], [0], "o", color=BLUE, ms=10)
+        right.set(xlabel="offset: place of the key − place of the query")
+        self.right_title = right.set_title("score over all 8 pairs: −0.000")
+
+    def __call__(self, query_at: int, key_at: int, pair: int) -> Picture:
+        turned = [
+            start * np.exp(1j * SPEEDS[pair] * at) for start, at in zip(self.starts, (query_at, key_at), strict=True)
+        ]
+        for arrow, name, tip in zip(self.arrows, self.names, turned, strict=True):
+            arrow.xy = (tip.real, tip.imag)
+            name.set_position((1.22 * tip.real, 1.22 * tip.imag))
+        between = np.degrees(np.angle(turned[1] / turned[0]))
+        offset = key_at - query_at
+        score = self.scores[offset - self.reach[0]]
+        self.left_title.set_text(f"pair {pair}: key {abs(between):.0f}° {'ahead' if between >= 0 else 'behind'}")
+        self.here.set_data([offset], [score])
+        self.right_title.set_text(f"score over all 8 pairs: {score:.3f}")
+        return Picture(
+            self.figure,
+            f"Left, a query at place {query_at} and a key at place {key_at} as arrows of pair {pair}, "
+            f"{abs(between):.0f} degrees apart; dotted, where they stood at place 0. Right, the score against the "
+            f"offset: {score:.3f} at offset {offset}, {self.scores[-offset - self.reach[0]]:.3f} at offset {-offset}.",
+        )
 
 
 def rotary():
     """Sliders for the places of a query and a key and for the pair that is drawn."""
     panel(
-        figures.rotary,
+        Rotary(),
         query_at=widgets.IntSlider(value=5, min=0, max=20, description="query at"),
         key_at=widgets.IntSlider(value=6, min=0, max=20, description="key at"),
         pair=widgets.IntSlider(value=0, min=0, max=7, description="pair"),

@@ -10,7 +10,15 @@ from helpers.figures import query_key as figures
 
 def search():
     """Turn the query: the hard lookup returns flat steps."""
-    panel(figures.search_angle, angle=widgets.IntSlider(value=30, min=0, max=180, step=5, description="angle"))
+    panel(figures.Search(), angle=widgets.IntSlider(value=30, min=0, max=180, step=5, description="angle"))
+
+
+def arcs(scores, tokens):
+    """Slide along the words of a sentence: arcs from each word to the keys that it finds."""
+    panel(
+        figures.Arcs(scores, tokens),
+        word=widgets.SelectionSlider(options=list(tokens), value=tokens[1], description="word"),
+    )
 
 
 def four_scores():
@@ -24,23 +32,29 @@ def four_scores():
 
 def channels():
     """How many channels a table of likes needs."""
-    kinds = ["three tastes", "each a different favorite", "no pattern"]
+    kinds = list(figures.Channels.KINDS)
     panel(
-        figures.channels,
+        figures.Channels(),
         kind=widgets.SelectionSlider(options=kinds, value=kinds[0], description="table"),
         d_k=widgets.IntSlider(value=2, min=1, max=12, description="d_k"),
     )
 
 
+def circle():
+    """Keys on a circle: each can win, and the margin shrinks as keys are added."""
+    panel(
+        figures.Circle(),
+        keys=widgets.IntSlider(value=6, min=2, max=50, description="keys"),
+        wanted=widgets.IntSlider(value=1, min=0, max=49, description="wanted key"),
+    )
+
+
 def training():
     """Gradient descent wires three words, step by step."""
-    panel(figures.learning_the_wires, step=widgets.IntSlider(value=0, min=0, max=60, step=2, description="step"))
+    panel(figures.Training(), step=widgets.IntSlider(value=0, min=0, max=60, step=2, description="step"))
 
 
 def graph(weights, tokens):
     """Raise the threshold: light edges leave the graph."""
-
-    def draw(threshold):
-        return figures.graph_beside_table(weights, tokens, threshold)
-
-    panel(draw, threshold=widgets.FloatSlider(value=0.1, min=0.02, max=0.96, step=0.02, description="threshold"))
+    slider = widgets.FloatSlider(value=0.1, min=0.02, max=0.96, step=0.02, description="threshold")
+    panel(figures.GraphBesideTable(weights, tokens), threshold=slider)

@@ -24,8 +24,17 @@ def similarity():
 def training(history, words):
     """Drag through the snapshots of a training."""
     panel(
-        lambda place: figures.training_step(history, words, place),
+        figures.TrainingStep(history, words),
         place=widgets.IntSlider(
             value=0, min=0, max=len(history.steps) - 1, step=1, description="snapshot", continuous_update=False
         ),
+    )
+
+
+def sentence():
+    """Type a sentence; see its chips, ids and rows in the translator's table."""
+    panel(
+        figures.SentenceToRows(),
+        sentence=widgets.Text(value="jane visits africa in september", description="sentence", continuous_update=False),
+        word=widgets.IntSlider(value=2, min=1, max=figures.ROOM, step=1, description="word", continuous_update=False),
     )

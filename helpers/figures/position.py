@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.patches import Circle
 
-from helpers.figures.style import BLACK, BLUE, ORANGE, SIGNED, SKY, WEIGHTS, Picture, heatmap, new_figure
+from helpers.figures.style import BLUE, GREEN, ORANGE, SIGNED, WEIGHTS, Picture, heatmap, new_figure
 
 
 def hands(places, d_model: int) -> np.ndarray:
@@ -20,6 +20,12 @@ def columns(places, d_model: int) -> np.ndarray:
     return np.dstack([points.imag, points.real]).reshape(len(points), d_model)
 
 
+def apart(t: int, s: int, d_model: int) -> np.ndarray:
+    """How far apart the tips of the hands of two places are, for each pair: (d_model / 2,), numbers from 0 to 2."""
+    here, there = hands((t, s), d_model)
+    return abs(here - there)
+
+
 def two_orders(tokens, x, perm) -> Picture:
     """Attention weights of one sentence in two orders: the table is shuffled, and each weight stays with its pair."""
     weights = (x @ x.T).softmax(-1)
@@ -29,13 +35,14 @@ def two_orders(tokens, x, perm) -> Picture:
     for ax, names, table in zip(axes, (tokens, shuffled), (weights, weights[perm][:, perm]), strict=True):
         heatmap(ax, table, names, names, cmap=WEIGHTS, vmin=0, vmax=1)
         ax.set_title(" ".join(names))
-        ax.set_xlabel("asked (key)")
-    axes[0].set_ylabel("asking (query)")
+        ax.set_xlabel("asked word")
+    axes[0].set_ylabel("asking word")
     pair = f"{tokens[0]} gives {tokens[-1]} the weight {weights[0, -1]:.2f}"
     return Picture(
         figure,
         f"Two heat maps of attention weights, for {' '.join(tokens)} and for {' '.join(shuffled)}. Rows and columns "
         f"have changed places, the numbers went with their words: in both {pair} and herself {weights[0, 0]:.2f}.",
+        "Figure 2.1. Shuffle the words, and each weight stays with its pair of words.",
     )
 
 
@@ -61,6 +68,7 @@ def counting(length: int = 16) -> Picture:
         "Left, the binary digits of the places 0 to 15: the first column flips at every step, the others after 2, 4 "
         "and 8. Right, four sines that go round in 6, 20, 63 and 199 steps: the same fast-to-slow pattern without "
         "jumps.",
+        "Figure 2.2. Two ways to count: digits that flip, and waves that turn.",
     )
 
 
@@ -80,38 +88,70 @@ def sinusoid_map(length: int = 60, d_model: int = 32) -> Picture:
         f"Heat map of {length} places by {d_model} columns, values from -1 to 1. The columns on the left change sign "
         f"every three places; towards the right they change ever more slowly, and the last pair stays near 0 and 1: "
         f"its angle at place {length - 1} is only {(length - 1) * slowest:.4f}.",
+        f"Figure 2.3. The sinusoids of {length} places, width {d_model}: fast waves left, slow ones right.",
     )
 
 
 def position_dots(length: int = 48, d_model: int = 32) -> Picture:
-    """Dot products of all pairs of places, and one curve for them all: they depend on the distance."""
+    """Dot products of all pairs of places, and three rows of them: one curve, moved along."""
     table = columns(np.arange(length), d_model)
     dots = table @ table.T
-    figure, axes = new_figure(9.0, 3.8, columns=2)
+    figure, axes = new_figure(8.6, 3.6, columns=2)
     image = heatmap(axes[0], dots, cmap=WEIGHTS, vmin=dots.min(), vmax=dots.max(), numbers=False)
-    ticks = range(0, length, 10)
-    axes[0].set_xticks(ticks, ticks)
-    axes[0].set_yticks(ticks, ticks)
-    axes[0].set_xlabel("place")
-    axes[0].set_ylabel("place")
-    axes[0].set_title("dot product of two rows")
+    axes[0].set(xlabel="place", ylabel="place", title="dot product of two rows")
     figure.colorbar(image, ax=axes[0], shrink=0.85)
-    looks = (
-        (5, SKY, {"lw": 7, "alpha": 0.5}),
-        (24, BLACK, {"lw": 1.5}),
-        (40, ORANGE, {"ls": "", "marker": "o", "ms": 4}),
-    )
-    for start, color, look in looks:
-        axes[1].plot(np.arange(length) - start, dots[start], color=color, label=f"from place {start}", **look)
-    axes[1].set_xlabel("distance")
-    axes[1].set_ylabel("dot product")
-    axes[1].set_title("one curve for all places")
-    axes[1].legend(fontsize=9)
+    for place, color, style in ((5, BLUE, "-"), (24, ORANGE, "--"), (40, GREEN, "-.")):
+        axes[0].axhline(place, color=color, linestyle=style)
+        axes[1].plot(np.arange(length), dots[place], color=color, linestyle=style, label=f"of place {place}")
+    axes[1].set(xlabel="place", ylim=(0, 1.35 * d_model / 2), title="three rows of it: one curve, moved")
+    axes[1].legend(loc="upper center", ncols=3, fontsize=9, frameon=False, handlelength=1.6)
     return Picture(
         figure,
-        f"Left, a heat map of the dot products of {length} places: stripes along the diagonal, {dots[0, 0]:.0f} on it. "
-        f"Right, three of its rows drawn against the distance fall on one curve: {dots[5, 5]:.1f} at distance 0, "
-        f"{dots[5, 6]:.2f} at distance 1, {dots[5, 15]:.2f} at distance 10.",
+        f"Left, a heat map of the dot products of {length} places: stripes along the diagonal, {dots[0, 0]:.0f} on it, "
+        f"with the rows of places 5, 24 and 40 marked. Right, these three rows as curves: the same hill with its top "
+        f"at 5, at 24 and at 40; {dots[5, 5]:.1f} at the top, {dots[5, 6]:.2f} one place away, {dots[5, 15]:.2f} ten "
+        "places away.",
+        "Figure 2.4. How alike two places are depends on their distance and on nothing else.",
+    )
+
+
+def words_and_places(words, x, places) -> Picture:
+    """Word vectors (T, D), position vectors (T, D) and their sum, as three heat maps in one scale."""
+    x, places = x.numpy(), places.numpy()
+    figure, axes = new_figure(8.6, 4.6, rows=3, sharex=True)
+    parts = ((x, "words"), (places, "places"), (x + places, "words + places"))
+    names = words, [f"place {t}" for t in range(len(words))], [f"{word} at {t}" for t, word in enumerate(words)]
+    for ax, (part, title), rows in zip(axes, parts, names, strict=True):
+        image = heatmap(ax, part, rows, cmap=SIGNED, vmin=-1.3, vmax=1.3, numbers=False)
+        ax.set_title(title)
+    ticks = range(0, x.shape[1], 8)
+    axes[2].set_xticks(ticks, ticks)
+    axes[2].set_xlabel("column")
+    figure.colorbar(image, ax=axes, shrink=0.7)
+    long, longer = (np.linalg.norm(part, axis=1) for part in (x, places))
+    return Picture(
+        figure,
+        f"Three heat maps of {len(words)} rows ({', '.join(words)}) and {x.shape[1]} columns, in one scale. The words "
+        f"are pale: their rows have lengths from {long.min():.2f} to {long.max():.2f}. The places are strong waves on "
+        f"the left and stripes of 0 and 1 on the right, every row {longer.mean():.2f} long. The sum looks like the "
+        "places, with a faint grain.",
+        "Figure 2.5. What enters the translator: word plus place, entry by entry.",
+    )
+
+
+def whose_place() -> Picture:
+    """Which place each token of two sentences gets: from the published layer, and as it should be."""
+    figure, axes = new_figure(8.2, 2.5, columns=2)
+    by_sentence, by_token = np.repeat([[0], [1]], 3, axis=1), np.tile(np.arange(3), (2, 1))
+    rows, names = ["sentence 0", "sentence 1"], ["token 0", "token 1", "token 2"]
+    for ax, places, title in zip(axes, (by_sentence, by_token), ("the published layer", "wanted"), strict=True):
+        heatmap(ax, places, rows, names, vmin=0, vmax=4, digits=0)
+        ax.set_title(f"place that is added: {title}")
+    return Picture(
+        figure,
+        "Two tables of two sentences with three tokens each. The published layer adds place 0 to all three tokens of "
+        "sentence 0 and place 1 to all three tokens of sentence 1. Wanted are the places 0, 1, 2 in both sentences.",
+        "Figure 2.6. The published layer numbers the sentences of a batch, not the words of a sentence.",
     )
 
 
@@ -156,6 +196,7 @@ def one_turn(offset: int = 3) -> Picture:
         f"Two circles with clock hands, pairs 0 and 1 of D = 8. In pair 0 the hands of places 0 and 2 "
         f"each turn by {offset:.1f} radians when the place grows by {offset}; in pair 1 those of places 0 and 12 turn "
         f"by {speeds[1] * offset:.1f}. The turn does not depend on the place.",
+        f"Figure 2.7. A step of {offset} turns every hand of a pair by one angle, wherever it stood.",
     )
 
 
@@ -178,9 +219,9 @@ def rotary_scores(length: int = 16, d_model: int = 16) -> Picture:
     table = columns(places, d_model)
     added = (q + table) @ (k + table).T
     rotated = rotary_score(places, places, d_model)
-    figure, axes = new_figure(9.0, 4.0, columns=2)
+    figure, axes = new_figure(8.6, 3.8, columns=2)
     for ax, scores, title in zip(axes, (added, rotated), ("places added", "pairs rotated"), strict=True):
-        image = heatmap(ax, scores, cmap=WEIGHTS, numbers=False)
+        image = heatmap(ax, scores, cmap="Greys", vmin=scores.min(), vmax=scores.max(), numbers=False)
         ax.set_xticks(range(0, length, 3), range(0, length, 3))
         ax.set_yticks(range(0, length, 3), range(0, length, 3))
         ax.set_title(title)
@@ -192,64 +233,7 @@ def rotary_scores(length: int = 16, d_model: int = 16) -> Picture:
         f"Scores of one query and one key at {length} by {length} places. Left, with position vectors added: along "
         f"the diagonal, where the distance is 0, they run from {added.diagonal().min():.2f} to "
         f"{added.diagonal().max():.2f}. Right, with rotated pairs: every diagonal has one color, "
-        f"{rotated[0, 0]:.2f} at distance 0 and {rotated[1, 0]:.2f} when the query stands one place after the key.",
-    )
-
-
-def waves(d_model: int, pair: int, t: int) -> Picture:
-    """The table with one pair of columns and one place marked, and that pair as two curves."""
-    length = 80
-    pair = min(pair, d_model // 2 - 1)
-    table = columns(np.arange(length), d_model)
-    speed = 10000 ** (-2 * pair / d_model)
-    figure, axes = new_figure(9.4, 3.8, columns=2, gridspec_kw={"width_ratios": (1, 1.4)})
-    heatmap(axes[0], table, cmap=SIGNED, vmin=-1, vmax=1, numbers=False)
-    axes[0].set_xticks([2 * pair + 0.5], [f"{2 * pair}, {2 * pair + 1}"])
-    axes[0].set_yticks(range(0, length, 20), range(0, length, 20))
-    for edge in (2 * pair - 0.5, 2 * pair + 1.5):
-        axes[0].axvline(edge, color=BLACK, linewidth=1)
-    axes[0].axhline(t, color=BLACK, linewidth=1)
-    axes[0].set_xlabel("columns of this pair")
-    axes[0].set_ylabel("place t")
-    fine = np.linspace(0, length - 1, 800)
-    sine, cosine = np.sin(speed * t), np.cos(speed * t)
-    for curve, value, color, name in ((np.sin, sine, BLUE, "sine"), (np.cos, cosine, ORANGE, "cosine")):
-        axes[1].plot(fine, curve(speed * fine), color=color, label=f"{name} {value:.3f}")
-        axes[1].plot([t], [value], "o", color=color)
-    axes[1].axvline(t, color="0.7", linewidth=1)
-    axes[1].set_ylim(-1.1, 1.45)
-    axes[1].set_xlabel("place t")
-    axes[1].set_title(f"pair {pair}: once round in {2 * np.pi / speed:,.1f} steps")
-    axes[1].legend(loc="upper right", ncols=2, fontsize=9)
-    return Picture(
-        figure,
-        f"The table for D = {d_model} with pair {pair} marked, and its two waves. At place {t} the sine is "
-        f"{sine:.3f} and the cosine {cosine:.3f}; one round takes {2 * np.pi / speed:.1f} steps.",
-    )
-
-
-def rotary(query_at: int, key_at: int, pair: int) -> Picture:
-    """A query and a key as arrows in one pair, turned to their places, and their score over all pairs by distance."""
-    d_model = 16
-    speed = 10000 ** (-2 * pair / d_model)
-    reach = np.arange(-20, 21)
-    by_distance = rotary_score(np.array([0]), reach, d_model)[0]
-    score = rotary_score(np.array([query_at]), np.array([key_at]), d_model)[0, 0]
-    figure, axes = new_figure(9.4, 4.0, columns=2, gridspec_kw={"width_ratios": (1, 1.4)})
-    _circle(axes[0])
-    q, k = np.exp(0.3j), np.exp(0.9j)
-    for start, place, color, name in ((q, query_at, BLUE, "query"), (k, key_at, ORANGE, "key")):
-        axes[0].plot([0, start.real], [0, start.imag], color=color, linestyle=":", linewidth=1)
-        _arrow(axes[0], start * np.exp(1j * speed * place), color, name)
-    between = np.degrees(np.angle(k / q * np.exp(1j * speed * (key_at - query_at))))
-    axes[0].set_title(f"pair {pair}: {abs(between):.0f}° apart")
-    axes[1].plot(reach, by_distance, color="0.6", marker=".", linewidth=1)
-    axes[1].plot([key_at - query_at], [score], "o", color=BLUE, markersize=10)
-    axes[1].set_xlabel("place of the key − place of the query")
-    axes[1].set_title(f"score over all 8 pairs: {score:.3f}")
-    return Picture(
-        figure,
-        f"Left, a query at place {query_at} and a key at place {key_at} as arrows of pair {pair}, {abs(between):.0f} "
-        f"degrees apart; dotted, where they stood at place 0. Right, the score against the distance: {score:.3f} at "
-        f"distance {key_at - query_at}.",
+        f"{rotated[0, 0]:.2f} at offset 0, {rotated[1, 0]:.2f} when the query stands one place after the key, and "
+        f"{rotated[0, 1]:.2f} when it stands one place before.",
+        "Figure 2.8. The same query and key at all places: with places added, and with their pairs rotated.",
     )

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import torch
-from matplotlib.patches import Circle, FancyArrowPatch
+from matplotlib.patches import Circle as Ring
+from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from helpers.figures.style import BLUE, GREEN, ORANGE, SIGNED, WEIGHTS, Picture, heatmap, new_figure
+from helpers.figures.style import (
+    BLUE,
+    GREEN,
+    K_COLOR,
+    K_MAP,
+    ORANGE,
+    Q_COLOR,
+    Q_MAP,
+    SIGNED,
+    WEIGHTS,
+    Picture,
+    heatmap,
+    new_figure,
+)
 
 JANE = ("jane", "visits", "africa")
 APPLES = ("I", "like", "to", "eat", "apples")
@@ -24,7 +39,7 @@ def draw_wires(ax, tokens, edges, title="", color=BLUE, digits=2):
     for query, key, weight in edges:
         width = 0.6 + 2.6 * abs(weight) / heaviest
         if query == key:
-            ax.add_patch(Circle((gap * query, 0.34), 0.17, fill=False, lw=width, color=color))
+            ax.add_patch(Ring((gap * query, 0.34), 0.17, fill=False, lw=width, color=color))
             ax.text(gap * query, 0.60, f"{weight:.{digits}f}", ha="center", fontsize=9)
             continue
         bend = -0.35 - 0.1 * abs(key - query)
@@ -75,6 +90,7 @@ def wiring() -> Picture:
         figure,
         "Two graphs over the tokens jane, visits, africa. Left: no edges. Right: arrows from query to key with the "
         "hand-drawn probabilities jane to visits 0.94, visits to africa 0.86, africa to visits 0.76.",
+        "Figure 3.1. A sentence before the wiring and after it.",
     )
 
 
@@ -92,50 +108,213 @@ def video_search(titles, query, keys) -> Picture:
         ax.set_xlim(0, float(numbers.max()) * 1.2)
         ax.invert_yaxis() if ax is axes[0] else None
     said = "; ".join(f"{t}: dot {d:.3g}, cosine {c:.3f}" for t, d, c in zip(titles, dots, cosines, strict=True))
-    return Picture(figure, f"Two bar charts of how well a query matches each title. {said}. The winners differ.")
-
-
-def search_angle(angle: float) -> Picture:
-    """Three keys in the plane, a query at `angle` degrees, and the returned value as a function of the angle."""
-    keys = torch.tensor([[1.0, 0.2], [0.2, 1.0], [-0.9, 0.4]])
-    values = torch.tensor([1.0, 3.0, 2.0])
-    names = ("A", "B", "C")
-
-    def winner(degrees):
-        turn = torch.deg2rad(torch.as_tensor(degrees, dtype=torch.float32))
-        return (keys @ torch.stack((turn.cos(), turn.sin()))).argmax(0)
-
-    figure, (plane, stairs) = new_figure(8.4, 3.2, 1, 2)
-    best = int(winner(angle))
-    turn = math.radians(angle)
-    for i, (x, y) in enumerate(keys.tolist()):
-        color = ORANGE if i == best else BLUE
-        plane.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": color, "lw": 2})
-        plane.text(1.15 * x, 1.15 * y, f"key {names[i]}", ha="center", va="center")
-    plane.annotate("", (math.cos(turn), math.sin(turn)), (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2})
-    plane.text(1.42 * math.cos(turn), 1.42 * math.sin(turn), "query", ha="center", va="center", weight="bold")
-    plane.set(xlim=(-1.9, 1.9), ylim=(-0.3, 1.6), aspect="equal", title=f"query at {angle:.0f}°")
-    degrees = torch.arange(0.0, 181.0)
-    stairs.plot(degrees, values[winner(degrees)], color=BLUE)
-    stairs.plot([angle], [values[best]], "o", color=ORANGE, markersize=9)
-    stairs.set(xlabel="angle of the query (degrees)", ylabel="value returned", yticks=[1, 2, 3], ylim=(0.7, 3.3))
-    stairs.set_title("flat, then a jump: no slope to learn from")
     return Picture(
         figure,
-        f"A query at {angle:.0f} degrees among three keys; key {names[best]} has the largest dot product and its value "
-        f"{values[best]:.0f} is returned. As the angle grows from 0 to 180 the value goes 1, 3, 2 in flat steps.",
+        f"Two bar charts of how well a query matches each title. {said}. The winners differ.",
+        "Figure 3.2. The dot product and the cosine pick different videos.",
     )
 
 
-def score_table(scores, tokens, title="scores: a row asks, a column answers") -> Picture:
-    """A table of scores with the largest of each row outlined."""
-    figure, ax = new_figure(1.6 + 0.85 * len(tokens), 1.1 + 0.5 * len(tokens))
-    heatmap(ax, scores, tokens, tokens, cmap=SIGNED, digits=1)
+class Search:
+    """Three keys in the plane, a query that turns, and the returned value as a function of its angle."""
+
+    KEYS = torch.tensor([[1.0, 0.2], [0.2, 1.0], [-0.9, 0.4]])
+    VALUES = torch.tensor([1.0, 3.0, 2.0])
+    LABELS = ((1.22, 0.12), (0.26, 1.17), (-1.22, 0.42))
+
+    def __init__(self):
+        self.figure, (plane, stairs) = new_figure(8.4, 3.2, 1, 2)
+        self.arrows = []
+        for (x, y), place, name in zip(self.KEYS.tolist(), self.LABELS, "ABC", strict=True):
+            self.arrows.append(plane.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2}))
+            plane.text(*place, f"key {name}", ha="center", va="center", color=K_COLOR)
+        look = {"arrowstyle": "-|>", "lw": 2, "color": Q_COLOR}
+        self.query = plane.annotate("", (1, 0), (0, 0), arrowprops=look)
+        # The query's name stands outside the keys' names, whatever the angle.
+        self.name = plane.text(1.5, 0, "query", ha="center", va="center", weight="bold", color=Q_COLOR)
+        plane.set(xlim=(-1.9, 1.9), ylim=(-0.3, 1.75), aspect="equal")
+        self.title = plane.set_title("query at 180°: key A wins")
+        degrees = torch.arange(0.0, 181.0)
+        stairs.plot(degrees, self.VALUES[self.winner(degrees)], color=BLUE)
+        (self.dot,) = stairs.plot([0], [1], "o", color=ORANGE, markersize=9)
+        stairs.set(xlabel="angle of the query (degrees)", ylabel="value returned", yticks=[1, 2, 3], ylim=(0.7, 3.3))
+        stairs.set_title("flat, a jump, and flat again")
+
+    def winner(self, degrees):
+        turn = torch.deg2rad(torch.as_tensor(degrees, dtype=torch.float32))
+        return (self.KEYS @ torch.stack((turn.cos(), turn.sin()))).argmax(0)
+
+    def __call__(self, angle: float) -> Picture:
+        best, turn = int(self.winner(angle)), math.radians(angle)
+        for i, arrow in enumerate(self.arrows):
+            arrow.arrow_patch.set(color=K_COLOR, lw=4 if i == best else 1.5)
+        self.query.xy = (math.cos(turn), math.sin(turn))
+        self.name.set_position((1.58 * math.cos(turn), 1.5 * math.sin(turn)))
+        self.title.set_text(f"query at {angle:.0f}°: key {'ABC'[best]} wins")
+        self.dot.set_data([angle], [float(self.VALUES[best])])
+        return Picture(
+            self.figure,
+            f"A query at {angle:.0f} degrees among three keys; key {'ABC'[best]} has the largest dot product and its "
+            f"value {self.VALUES[best]:.0f} is returned. As the angle grows from 0 to 180 the value goes 1, 3, 2 in "
+            "flat steps.",
+        )
+
+
+def _rows(matrix) -> str:
+    return ", ".join("(" + " ".join(f"{number:g}" for number in row) + ")" for row in matrix.tolist())
+
+
+def projections(X, W_q, W_k, tokens=JANE) -> Picture:
+    """X Wᵀ = Q and X Wᵀ = K as colored matrices, in the hues of queries and keys."""
+    figure, axes = new_figure(8.6, 4.2, 2, 3, width_ratios=(3, 2, 2))
+    features = ("person", "action", "place")
+    for row, (W, cmap, name, does) in zip(axes, ((W_q, Q_MAP, "Q", "seeks"), (W_k, K_MAP, "K", "offers")), strict=True):
+        made = X @ W.T
+        top = max(float(W.abs().max()), 1.0)
+        heatmap(row[0], X, tokens, features, cmap=SIGNED, vmin=-2, vmax=2, digits=0)
+        heatmap(row[1], W.T, features, ("action", "place"), cmap=cmap, vmin=-top, vmax=top, digits=0)
+        heatmap(row[2], made, tokens, ("action", "place"), cmap=cmap, vmin=-top, vmax=top, digits=0)
+        row[0].set_title("X")
+        row[1].set_title(f"·  $W_{name}^\\top$")
+        row[2].set_title(f"=  {name}: what it {does}")
+    return Picture(
+        figure,
+        "Two products of colored matrices. X, the identity, holds the words jane, visits, africa as rows. Times the "
+        f"transpose of W_Q it gives the queries {_rows(X @ W_q.T)}; times the transpose of W_K the keys "
+        f"{_rows(X @ W_k.T)}.",
+        "Figure 3.3. The same words twice: once as what they seek, once as what they offer.",
+    )
+
+
+def scores_of_graph(X, W_q, W_k, tokens=JANE) -> Picture:
+    """Q Kᵀ = S as colored matrices, the largest score of each row outlined, and the graph that it draws."""
+    Q, K = X @ W_q.T, X @ W_k.T
+    scores = Q @ K.T
+    figure, axes = new_figure(8.6, 2.6, 1, 4, width_ratios=(1.2, 1.7, 1.9, 3.2))
+    top = float(max(Q.abs().max(), scores.abs().max()))
+    heatmap(axes[0], Q, tokens, ("action", "place"), cmap=Q_MAP, vmin=-top, vmax=top, digits=0)
+    heatmap(axes[1], K.T, ("action", "place"), tokens, cmap=K_MAP, vmin=-1.5, vmax=1.5, digits=0)
+    heatmap(axes[2], scores, tokens, tokens, cmap=SIGNED, vmin=-top, vmax=top, digits=0)
+    for ax, title in zip(axes, ("Q", "·  $K^\\top$", "=  S"), strict=False):
+        ax.set_title(title)
+        ax.tick_params(axis="x", rotation=45)
     best = scores.argmax(-1).tolist()
-    ax.plot(best, range(len(tokens)), "s", markersize=24, fillstyle="none", color=GREEN, markeredgewidth=2)
-    ax.set(title=title, xlabel="key", ylabel="query")
-    said = "; ".join(f"{tokens[i]} looks most at {tokens[j]} ({scores[i, j]:.2f})" for i, j in enumerate(best))
-    return Picture(figure, f"Table of scores, rows are queries and columns keys. {said}.")
+    axes[2].plot(best, range(len(tokens)), "s", markersize=26, fillstyle="none", color=GREEN, markeredgewidth=2)
+    draw_wires(axes[3], tokens, [(i, j, float(scores[i, j])) for i, j in enumerate(best)], "the graph", digits=0)
+    said = "; ".join(f"{tokens[i]} looks most at {tokens[j]} ({scores[i, j]:.0f})" for i, j in enumerate(best))
+    return Picture(
+        figure,
+        f"Queries times keys: a table of scores, rows are queries and columns keys: {_rows(scores)}. {said}.",
+        "Figure 3.4. Every query against every key: a table of scores, and the graph of its winners.",
+    )
+
+
+@functools.lru_cache(maxsize=1)
+def one_real_head():
+    """The translator's second block, last head: what comes in for its sentence (5, 64), W_Q and W_K (16, 64)."""
+    from helpers import translator
+
+    words, network, state = "jane visits africa in september".split(), translator.machine(), translator.state()
+    ids = torch.tensor([[translator.english[word] for word in words]])
+    with torch.no_grad():
+        x = network.encoder.tokens(ids) + network.encoder.positions.weight[: len(words)]
+        x = network.encoder.blocks[0](x)[0]  # (5, 64)
+    W_q, W_k = (state[f"encoder.blocks.1.attention.W_{name}.weight"][48:64].clone() for name in "qk")
+    return x, W_q, W_k
+
+
+class Arcs:
+    """The looks of one word: arcs to every key, thick where softmax gives much, beside the table of scores."""
+
+    def __init__(self, scores, tokens, width: int = 16):
+        self.scores, self.tokens = scores, tokens
+        self.shares = torch.softmax(scores / width**0.5, dim=-1)
+        n = len(tokens)
+        self.figure, (table, ax) = new_figure(8.6, 3.1, 1, 2, width_ratios=(1, 1.5))
+        heatmap(table, scores, tokens, tokens, cmap=SIGNED, digits=0)
+        table.set(xlabel="key", ylabel="query", title="scores of all pairs")
+        table.tick_params(axis="x", rotation=30)
+        self.frame = Rectangle((-0.5, -0.5), n, 1, fill=False, lw=3, color=Q_COLOR)
+        table.add_patch(self.frame)
+        self.ax, self.arcs = ax, []
+        self.names = [ax.text(1.25 * i, 0, word, ha="center", va="center", zorder=3) for i, word in enumerate(tokens)]
+        self.numbers = [ax.text(1.25 * i, -0.42, "", ha="center", va="center", fontsize=10) for i in range(n)]
+        ax.text(-0.6, -0.95, "score, and the arc's share after softmax", fontsize=9)
+        ax.set(xlim=(-0.7, 1.25 * (n - 1) + 0.7), ylim=(-1.2, 2.0), title="jane, visits, africa looks at")
+        ax.axis("off")
+
+    def __call__(self, word: str) -> Picture:
+        query = self.tokens.index(word)
+        self.frame.set_xy((-0.5, query - 0.5))
+        for arc in self.arcs:
+            arc.remove()
+        self.arcs = []
+        for key, share in enumerate(self.shares[query].tolist()):
+            self.numbers[key].set_text(f"{self.scores[query, key]:.1f}\n{share:.2f}")
+            ends = (1.25 * query, 0.16), (1.25 * key, 0.16)
+            bend = 0.5 if key < query else -0.5
+            if key == query:
+                ends, bend = ((1.25 * query - 0.12, 0.16), (1.25 * key + 0.12, 0.16)), -2.2
+            look = {"arrowstyle": "-|>", "mutation_scale": 12, "color": BLUE, "alpha": 0.25 + 0.75 * share}
+            self.arcs.append(FancyArrowPatch(*ends, connectionstyle=f"arc3,rad={bend}", lw=0.4 + 5 * share, **look))
+            self.ax.add_patch(self.arcs[-1])
+        for i, name in enumerate(self.names):
+            name.set(color=Q_COLOR if i == query else "black", weight="bold" if i == query else "normal")
+        self.ax.set_title(f"{word} looks at")
+        said = ", ".join(
+            f"{key} {score:.1f} (share {share:.2f})"
+            for key, score, share in zip(
+                self.tokens, self.scores[query].tolist(), self.shares[query].tolist(), strict=True
+            )
+        )
+        return Picture(self.figure, f"The table of a head's scores, and arcs from {word} to every key: {said}.")
+
+
+class Circle:
+    """n keys on a circle and the query of one of them: the winner, and its margin over the next best."""
+
+    def __init__(self, most: int = 50):
+        self.figure, (self.plane, ax) = new_figure(8.6, 3.4, 1, 2, width_ratios=(1, 1.25))
+        turn = torch.linspace(0, 2 * math.pi, 200)
+        self.plane.plot(turn.cos(), turn.sin(), color="0.85", lw=1)
+        (self.keys,) = self.plane.plot([], [], "o", color=K_COLOR, markersize=7, label="keys")
+        (self.best,) = self.plane.plot([], [], "o", color=GREEN, markersize=14, fillstyle="none", markeredgewidth=2)
+        look = {"arrowstyle": "-|>", "lw": 2.5, "color": Q_COLOR}
+        self.query = self.plane.annotate("", (1, 0), (0, 0), arrowprops=look)
+        self.names = [self.plane.text(0, 0, "", ha="center", va="center", color=K_COLOR) for _ in range(12)]
+        self.plane.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), aspect="equal")
+        self.plane.axis("off")
+        self.plane.set_title("50 keys; the query wants key 49")
+        sizes = torch.arange(2, most + 1)
+        margins = 1 - torch.cos(2 * math.pi / sizes)
+        ax.semilogy(sizes, margins, color=BLUE)
+        (self.dot,) = ax.semilogy([2], [2], "o", color=ORANGE, markersize=9)
+        ax.set(xlabel="number of keys", ylabel="margin", ylim=(4e-3, 4))
+        self.title = ax.set_title("best 1.000, next 0.992: margin 0.008")
+
+    def __call__(self, keys: int, wanted: int) -> Picture:
+        wanted = wanted % keys
+        angle = 2 * math.pi * torch.arange(keys) / keys
+        places = torch.stack((angle.cos(), angle.sin()), dim=1)  # (n, 2)
+        scores = places @ places[wanted]
+        second = float(scores.topk(2).values[1])
+        self.keys.set_data(*places.T.tolist())
+        x, y = places[wanted].tolist()
+        self.best.set_data([x], [y])
+        self.query.xy = (0.9 * x, 0.9 * y)
+        for i, name in enumerate(self.names):
+            shown = keys <= len(self.names) and i < keys
+            name.set_text(str(i) if shown else "")
+            if shown:
+                name.set_position((1.22 * float(places[i, 0]), 1.22 * float(places[i, 1])))
+        self.plane.set_title(f"{keys} keys; the query wants key {wanted}")
+        self.dot.set_data([keys], [1 - second])
+        self.title.set_text(f"best 1.000, next {second:.3f}: margin {1 - second:.3f}")
+        return Picture(
+            self.figure,
+            f"{keys} keys on a circle. The query points at key {wanted} and scores it 1; the next best key has "
+            f"{second:.3f}, a margin of {1 - second:.3f}. The margin falls as keys are added.",
+        )
 
 
 def scores_of_is() -> torch.Tensor:
@@ -144,7 +323,8 @@ def scores_of_is() -> torch.Tensor:
         torch.manual_seed(123)
         x = torch.nn.Embedding(6, 16)(torch.tensor([0, 4, 5, 2, 1, 3])).detach()  # (T=6, D=16)
         W_query, W_key = torch.rand(24, 16), torch.rand(24, 16)
-    return torch.stack([(W_query @ x[1]).dot(W_key @ token) for token in x])
+    x, W_query, W_key = x.double(), W_query.double(), W_key.double()  # the same last digit on every machine
+    return torch.stack([(W_query @ x[1]).dot(W_key @ token) for token in x]).float()
 
 
 def one_row(scores, tokens, query) -> Picture:
@@ -153,11 +333,15 @@ def one_row(scores, tokens, query) -> Picture:
     best = int(scores.argmax())
     ax.bar(tokens, scores, color=[ORANGE if i == best else BLUE for i in range(len(tokens))])
     for i, score in enumerate(scores.tolist()):
-        ax.text(i, score, f"{score:.4f}", ha="center", va="bottom" if score > 0 else "top")
+        ax.text(i, score, f"{score:.3f}", ha="center", va="bottom" if score > 0 else "top")
     ax.axhline(0, color="0.4", lw=0.8)
     ax.set(title=f"what '{query}' finds in each key", ylabel="score", ylim=(-13.5, 13))
-    said = ", ".join(f"{token} {score:.4f}" for token, score in zip(tokens, scores.tolist(), strict=True))
-    return Picture(figure, f"Bars of the scores of '{query}': {said}. The largest is {tokens[best]}, not '{query}'.")
+    said = ", ".join(f"{token} {score:.3f}" for token, score in zip(tokens, scores.tolist(), strict=True))
+    return Picture(
+        figure,
+        f"Bars of the scores of '{query}': {said}. The largest is {tokens[best]}, not '{query}'.",
+        "Figure 3.5. What one untrained query finds.",
+    )
 
 
 def looks_at_itself(rounds: int = 400) -> Picture:
@@ -201,7 +385,11 @@ def looks_at_itself(rounds: int = 400) -> Picture:
     ax.set(xlim=(0, 1.12), title="share of tokens that find themselves (dashed: chance)")
     ax.invert_yaxis()
     said = "; ".join(f"{kind}: {value:.2f}" for kind, value in kinds.items())
-    return Picture(figure, f"Share of tokens that score themselves highest, six random tokens. {said}. Chance is 0.17.")
+    return Picture(
+        figure,
+        f"Share of tokens that score themselves highest, six random tokens. {said}. Chance is 0.17.",
+        "Figure 3.6. How often a word finds itself, for five ways to make scores.",
+    )
 
 
 def five_by_five(table) -> Picture:
@@ -216,6 +404,7 @@ def five_by_five(table) -> Picture:
     return Picture(
         figure,
         f"Five by five table for I like to eat apples: symmetric, 1.00 on the diagonal. Row sums: {said}; none is 1.",
+        "Figure 3.7. The published table, and what its rows add up to.",
     )
 
 
@@ -298,30 +487,46 @@ def best_with_channels(table: torch.Tensor, d_k: int) -> torch.Tensor:
     return (U[:, :d_k] * S[:d_k]) @ Vh[:d_k]
 
 
-def channels(kind: str, d_k: int) -> Picture:
-    """The wanted table, the closest one with d_k channels, and the error that is left for every d_k."""
-    table = wanted_table(kind)
-    n = len(table)
-    errors = [float((table - best_with_channels(table, d)).norm() / table.norm()) for d in range(1, n + 1)]
-    figure, axes = new_figure(9.6, 3.0, 1, 3)
-    top = float(table.abs().max())
-    names = {"xlabel": "product", "ylabel": "user"}
-    for ax, numbers, title in (
-        (axes[0], table, "wanted"),
-        (axes[1], best_with_channels(table, d_k), f"closest with d_k = {d_k}"),
-    ):
-        heatmap(ax, numbers, cmap=SIGNED, vmin=-top, vmax=top, numbers=False)
-        ax.set(title=title, xticks=[0, 5, 11], yticks=[0, 5, 11], **names)
-    axes[2].plot(range(1, n + 1), errors, "o-", color=BLUE)
-    axes[2].plot([d_k], [errors[d_k - 1]], "o", color=ORANGE, markersize=10)
-    axes[2].set(xlabel="d_k", ylabel="share of the table missed", ylim=(-0.05, 1.05), xticks=[1, 3, 6, 9, 12])
-    axes[2].set_title(f"missed: {abs(errors[d_k - 1]):.2f}")
-    rank = int(torch.linalg.matrix_rank(table))
-    return Picture(
-        figure,
-        f"Twelve users and twelve products, {kind}, a table of rank {rank}. With d_k = {d_k} the closest table of "
-        f"scores misses {abs(errors[d_k - 1]):.2f} of it; with {rank} channels it misses nothing.",
-    )
+def share_missed(table: torch.Tensor, d_k: int) -> float:
+    """The share of the table's sum of squares that the closest table with d_k channels misses."""
+    return float((table - best_with_channels(table, d_k)).square().sum() / table.square().sum())
+
+
+class Channels:
+    """The wanted table, the closest one with d_k channels, and the share that is missed for every d_k."""
+
+    KINDS = ("three tastes", "each a different favorite", "no pattern")
+
+    def __init__(self, n: int = 12):
+        self.tables = {kind: wanted_table(kind, n) for kind in self.KINDS}
+        self.missed = {k: [abs(share_missed(t, d)) for d in range(1, n + 1)] for k, t in self.tables.items()}
+        self.figure, axes = new_figure(8.6, 3.0, 1, 3)
+        self.images = []
+        for ax, title in ((axes[0], "wanted"), (axes[1], "closest with d_k = 12")):
+            self.images.append(heatmap(ax, torch.eye(n), cmap=SIGNED, vmin=-1, vmax=1, numbers=False))
+            ax.set(title=title, xticks=[0, 5, 11], yticks=[0, 5, 11], xlabel="product", ylabel="user")
+        self.closest = axes[1].title
+        (self.line,) = axes[2].plot(range(1, n + 1), [0] * n, "o-", color=BLUE)
+        (self.dot,) = axes[2].plot([1], [0], "o", color=ORANGE, markersize=10)
+        axes[2].set(xlabel="d_k", ylabel="share of the squares", ylim=(-0.05, 1.05), xticks=[1, 3, 6, 9, 12])
+        self.title = axes[2].set_title("missed: 0.00")
+
+    def __call__(self, kind: str, d_k: int) -> Picture:
+        table, missed = self.tables[kind], self.missed[kind]
+        top = float(table.abs().max())
+        for image, numbers in zip(self.images, (table, best_with_channels(table, d_k)), strict=True):
+            image.set_data(numbers)
+            image.set_clim(-top, top)
+        self.closest.set_text(f"closest with d_k = {d_k}")
+        self.line.set_ydata(missed)
+        self.dot.set_data([d_k], [missed[d_k - 1]])
+        self.title.set_text(f"missed: {missed[d_k - 1]:.2f}")
+        rank = int(torch.linalg.matrix_rank(table))
+        return Picture(
+            self.figure,
+            f"Twelve users and twelve products, {kind}, a table of rank {rank}. With d_k = {d_k} the closest table of "
+            f"scores misses {missed[d_k - 1]:.2f} of its squares; with {rank} channels it misses nothing.",
+        )
 
 
 def previous_token_target(max_len: int) -> Picture:
@@ -335,6 +540,7 @@ def previous_token_target(max_len: int) -> Picture:
         figure,
         f"A {max_len} by {max_len} table. In row t, from 1 on, the cell of key t - 1 is marked as the one that must "
         "have the largest score; row 0 is free.",
+        "Figure 3.8. The wish: in every row from 1 on, the dark key must win.",
     )
 
 
@@ -349,62 +555,113 @@ def transitions(chain, tokens) -> Picture:
         for j, b in enumerate(tokens)
         if chain[i, j] > 0
     ]
-    return Picture(figure, f"Table of a Markov chain: {'; '.join(rows)}.")
+    return Picture(
+        figure, f"Table of a Markov chain: {'; '.join(rows)}.", "Figure 3.9. The Markov chain of a text of six words."
+    )
 
 
-def two_sentences(first, second, chain_edge) -> Picture:
-    """The Markov chain's one edge beside the attention edges of the same word in two sentences.
+def two_sentences(W_q, W_k, chain_edge: float) -> Picture:
+    """The Markov chain's one edge beside the scores of jane in two sentences; loves is a strong action, (0, 2, 0).
 
-    first, second: (tokens, edges, title); chain_edge: the chain's probability that 'visits' follows 'jane'.
+    chain_edge: the chain's probability that visits follows jane.
     """
-    figure, axes = new_figure(10.4, 1.8, 1, 3)
+    vectors = {"jane": (1.0, 0, 0), "visits": (0, 1.0, 0), "africa": (0, 0, 1.0), "loves": (0, 2.0, 0)}
+    figure, axes = new_figure(8.6, 1.9, 1, 3, width_ratios=(1, 1.5, 1.5))
     draw_wires(axes[0], ("jane", "visits"), ((0, 1, chain_edge),), "Markov chain, always", color=ORANGE)
-    draw_wires(axes[1], *first, digits=1)
-    draw_wires(axes[2], *second, digits=1)
-
-    def said(sentence):
-        tokens, edges, _ = sentence
-        return f"in {' '.join(tokens)}: " + ", ".join(f"{tokens[i]} to {tokens[j]} {w:.1f}" for i, j, w in edges)
-
+    said = []
+    for ax, tokens in zip(axes[1:], (JANE, ("jane", "loves", "visits")), strict=True):
+        x = torch.tensor([vectors[token] for token in tokens])  # (3, 3)
+        scores = ((x @ W_q.T) @ (x @ W_k.T).T)[0].tolist()  # jane's row
+        edges = [(0, j, score) for j, score in enumerate(scores) if score]
+        draw_wires(ax, tokens, edges, " ".join(tokens), digits=1)
+        said.append(f"in {' '.join(tokens)}: " + ", ".join(f"jane to {tokens[j]} {w:.1f}" for _, j, w in edges))
     return Picture(
         figure,
         f"Left: the Markov chain has one edge from jane to visits, {chain_edge:.2f}, whatever the sentence. "
-        f"Attention scores, {said(first)}; {said(second)}.",
+        f"Attention scores that are not 0, {said[0]}; {said[1]}.",
+        "Figure 3.10. One edge for ever, and two sentences in which jane's best match differs.",
     )
+
+
+class GraphBesideTable:
+    """Attention weights as a heat map, and beside it the graph of the edges that reach the threshold."""
+
+    def __init__(self, weights, tokens):
+        self.weights, self.tokens = weights, tokens
+        self.figure, axes = new_figure(8.6, 2.8, 1, 2, width_ratios=(1, 1.5))
+        heatmap(axes[0], weights, tokens, tokens, cmap=WEIGHTS, vmin=0, vmax=1)
+        axes[0].set(xlabel="key", ylabel="query")
+        self.ax = axes[1]
+
+    def __call__(self, threshold: float) -> Picture:
+        tokens, n = self.tokens, len(self.tokens)
+        edges = [(i, j, float(self.weights[i, j])) for i in range(n) for j in range(n)]
+        edges = [edge for edge in edges if edge[2] >= threshold]
+        self.ax.clear()
+        draw_wires(self.ax, tokens, edges, f"edges of at least {threshold:.2f}")
+        self.ax.set_ylim(-0.9, 1.0)
+        said = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in edges) or "none"
+        return Picture(
+            self.figure, f"A table of attention weights and its graph. Edges of at least {threshold:.2f}: {said}."
+        )
 
 
 def graph_beside_table(weights, tokens, threshold: float) -> Picture:
-    """Attention weights as a heat map, and beside it the graph of the edges that reach the threshold."""
-    n = len(tokens)
-    edges = [(i, j, float(weights[i, j])) for i in range(n) for j in range(n) if float(weights[i, j]) >= threshold]
-    figure, axes = new_figure(9.2, 2.8, 1, 2, width_ratios=(1, 1.5))
-    heatmap(axes[0], weights, tokens, tokens, cmap=WEIGHTS, vmin=0, vmax=1)
-    axes[0].set(xlabel="key", ylabel="query")
-    draw_wires(axes[1], tokens, edges, f"edges of at least {threshold:.2f}")
-    said = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in edges) or "none"
-    return Picture(figure, f"A table of attention weights and its graph. Edges of at least {threshold:.2f}: {said}.")
+    """The picture of GraphBesideTable for one threshold."""
+    return GraphBesideTable(weights, tokens)(threshold)
 
 
-def learning_the_wires(step: int) -> Picture:
-    """Scores of jane visits africa after `step` steps of gradient descent from random W_Q and W_K."""
-    tables, losses = _training_run()
-    figure, (left, right) = new_figure(8.4, 2.8, 1, 2)
-    heatmap(left, tables[step].round(decimals=1) + 0.0, JANE, JANE, cmap=SIGNED, vmin=-8, vmax=8, digits=1)
-    wanted = [key for _, key, _ in HAND_DRAWN]
-    left.plot(wanted, range(3), "s", markersize=30, fillstyle="none", color=GREEN, markeredgewidth=2)
-    left.set(title=f"scores after {step} steps", xlabel="key", ylabel="query")
-    right.plot(losses, color=BLUE)
-    right.plot([step], [losses[step]], "o", color=ORANGE, markersize=9)
-    right.set(xlabel="step", ylabel="loss", title=f"loss {losses[step]:.2f}", ylim=(0, None))
-    best = tables[step].argmax(-1).tolist()
-    said = ", ".join(f"{JANE[i]} to {JANE[j]}" for i, j in enumerate(best))
+def drawn_by(find_edges, weights, tokens, threshold: float):
+    """The graph of the edges that `find_edges(weights, tokens, threshold)` returns, or a line where it does not."""
+    try:
+        found = [(tokens.index(q), tokens.index(k), float(w)) for q, k, w in find_edges(weights, tokens, threshold)]
+    except Exception as error:
+        print(f"attention_edges draws this graph once it is answered ({type(error).__name__}).")
+        return None
+    figure, ax = new_figure(8.6, 2.6)
+    draw_wires(ax, tokens, found, "")
+    said = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in found)
     return Picture(
         figure,
-        f"After {step} training steps the loss is {losses[step]:.2f} and the largest scores are {said}. "
-        "Wanted: jane to visits, visits to africa, africa to visits.",
+        f"The graph of one head of the translator: {said}.",
+        "Figure 3.11. A graph that training drew: one head of the translator, edges of a third and more.",
     )
 
 
+class Training:
+    """Scores of jane visits africa after some steps of gradient descent from random W_Q and W_K, and the loss."""
+
+    def __init__(self):
+        self.tables, losses = _training_run()
+        self.losses = losses
+        self.figure, (left, right) = new_figure(8.4, 2.8, 1, 2)
+        self.image = heatmap(left, torch.zeros(3, 3), JANE, JANE, cmap=SIGNED, vmin=-8, vmax=8, numbers=False)
+        self.numbers = [left.text(j, i, "", ha="center", va="center") for i in range(3) for j in range(3)]
+        wanted = [key for _, key, _ in HAND_DRAWN]
+        left.plot(wanted, range(3), "s", markersize=30, fillstyle="none", color=GREEN, markeredgewidth=2)
+        left.set(xlabel="key", ylabel="query")
+        self.left, self.right = left.set_title("scores after 60 steps"), right.set_title("loss 0.00")
+        right.plot(losses, color=BLUE)
+        (self.dot,) = right.plot([0], [losses[0]], "o", color=ORANGE, markersize=9)
+        right.set(xlabel="step", ylabel="loss", ylim=(0, None))
+
+    def __call__(self, step: int) -> Picture:
+        table, loss = self.tables[step].round(decimals=1) + 0.0, self.losses[step]
+        self.image.set_data(table)
+        for text, number in zip(self.numbers, table.flatten().tolist(), strict=True):
+            text.set(text=f"{number:.1f}", color="white" if abs(number) > 5 else "black")
+        self.left.set_text(f"scores after {step} steps")
+        self.right.set_text(f"loss {loss:.2f}")
+        self.dot.set_data([step], [loss])
+        said = ", ".join(f"{JANE[i]} to {JANE[j]}" for i, j in enumerate(self.tables[step].argmax(-1).tolist()))
+        return Picture(
+            self.figure,
+            f"After {step} training steps the loss is {loss:.2f} and the largest scores are {said}. "
+            "Wanted: jane to visits, visits to africa, africa to visits.",
+        )
+
+
+@functools.lru_cache(maxsize=1)
 def _training_run(steps: int = 60):
     """Tables of scores and losses of a seeded run, from step 0 to `steps`."""
     generator = torch.Generator().manual_seed(5)

@@ -1,14 +1,29 @@
-"""Pictures of lesson 1: a lookup, a projection, two forces, and words that move together."""
+"""Pictures of lesson 1: chips, ids and rows; a projection; two forces, and words that move together; cut words."""
 
 from __future__ import annotations
 
 import math
 
 import torch
-from matplotlib.patches import Circle
+from matplotlib.patches import Arc, Circle, FancyBboxPatch
 
 from helpers.corpus import COMPANY
-from helpers.figures.style import BLACK, BLUE, GREEN, ORANGE, PINK, RED, SIGNED, WEIGHTS, Picture, heatmap, new_figure
+from helpers.figures.style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    ORANGE,
+    PINK,
+    RED,
+    SIGNED,
+    SKY,
+    WEIGHTS,
+    Picture,
+    heatmap,
+    new_figure,
+)
+from helpers.translator.trained import state
+from helpers.translator.words import english
 
 GRAY = "0.55"
 GROUP_COLORS = dict(zip(COMPANY, (BLUE, ORANGE, GREEN), strict=True))
@@ -36,7 +51,68 @@ def row_lookup(ids, tokens) -> Picture:
         figure,
         f"Three tables. One-hot rows of {', '.join(tokens)}, times a table with rows Life (1, 2), eat (3, 4), "
         f"short (5, 6), give the rows {rows}.",
+        "Figure 1.1. A one-hot row times a table is a row of the table.",
     )
+
+
+def chip(ax, x, y, text, color=BLUE, known=True, strong=False, width=None, fontsize=11):
+    """A word as a chip, centered at (x, y); hatched where it is not in the vocabulary."""
+    wide = width or 0.16 * len(text) + 0.3
+    box = FancyBboxPatch(
+        (x - wide / 2, y - 0.24), wide, 0.48, boxstyle="round,pad=0,rounding_size=0.14",
+        facecolor="white" if known else "#F4F4F4", edgecolor=color if known else GRAY,
+        lw=3.2 if strong else 1.4, hatch=None if known else "////",
+    )  # fmt: skip
+    ax.add_patch(box)
+    ink = {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1}} if not known else {}
+    ax.text(x, y, text, ha="center", va="center", fontsize=fontsize, **ink)
+
+
+SHOWN = 8  # numbers of a row that fit
+ROOM = 9  # words of a sentence that fit
+
+
+class SentenceToRows:
+    """A sentence, its chips, their ids in the translator's vocabulary, the rows of its table; one word's way is lit."""
+
+    def __call__(self, sentence: str, word: int = 1) -> Picture:
+        words = "".join(x for x in sentence.lower() if x not in ",.!?;:").split()[:ROOM]
+        ids = [english.get(w) if not w.startswith("<") else None for w in words]
+        lit = min(word, len(words)) - 1
+        figure, ax = new_figure(8.4, 4.2)
+        ax.set(xlim=(-1.2, ROOM), ylim=(-6.1, 1.3))
+        ax.axis("off")
+        for y, label in ((0.7, "chips"), (-0.3, "ids"), (-3.2, "rows")):
+            ax.text(-1.15, y, label, va="center", color="0.35")
+        table, step = state()["encoder.tokens.weight"], ROOM / max(len(words), 1)
+        for place, (text, i) in enumerate(zip(words, ids, strict=True)):
+            x, strong = (place + 0.5) * step - 0.1, place == lit
+            size = 11 if len(words) < 7 else 9
+            chip(ax, x, 0.7, text, known=i is not None, strong=strong, width=0.92 * step, fontsize=size)
+            ax.plot([x, x], [0.4, 0.02], color=BLUE if strong else "0.8", lw=2.5 if strong else 1)
+            ax.text(x, -0.28, "?" if i is None else str(i), ha="center", va="center", fontsize=12)
+            if i is None:
+                continue
+            ax.plot([x, x], [-0.55, -0.85], color=BLUE if strong else "0.8", lw=2.5 if strong else 1)
+            row = table[i, :SHOWN, None].flip(0).numpy()  # (SHOWN, 1), drawn from the top down
+            half = min(0.42 * step, 0.62)
+            ax.imshow(row, cmap=SIGNED, vmin=-0.4, vmax=0.4, extent=(x - half, x + half, -5.5, -0.9), origin="lower")
+            ax.text(
+                x, -5.85, f"... {table.shape[1]} numbers" if strong else "...", ha="center", va="center", fontsize=9
+            )
+        ax.set(xlim=(-1.2, ROOM), ylim=(-6.1, 1.3), aspect="auto")
+        return Picture(figure, _way_said(words, ids, lit, table))
+
+
+def _way_said(words, ids, lit, table) -> str:
+    if not words:
+        return "An empty sentence: no chips, no ids, no rows."
+    pairs = ", ".join(f"{w} {'has no id' if i is None else i}" for w, i in zip(words, ids, strict=True))
+    said = f"The sentence as chips with their ids in the translator's vocabulary of {len(table)}: {pairs}."
+    if ids[lit] is None:
+        return f"{said} {words[lit]} is not in the vocabulary: encode raises a KeyError."
+    numbers = " ".join(f"{x:.2f}" for x in table[ids[lit], :3].tolist())
+    return f"{said} The row of {words[lit]} begins {numbers}."
 
 
 def sentence_vectors(vectors, tokens) -> Picture:
@@ -52,10 +128,13 @@ def sentence_vectors(vectors, tokens) -> Picture:
         f"Heat map of {vectors.shape[0]} by {vectors.shape[1]} numbers, one row for each of {', '.join(tokens)}. The "
         f"numbers are random, without pattern, between {vectors.min():.2f} and {vectors.max():.2f}; the row of "
         f"{tokens[0]} begins {first}.",
+        "Figure 1.2. The running sentence as six rows of an untrained table.",
     )
 
 
-def projection(a, b, left: float = -1.0) -> Picture:
+def projection(
+    a, b, left: float = -1.0, caption: str = "Figure 1.3. The dot product is the shadow times the length of b."
+) -> Picture:
     """Two arrows in the plane, the shadow of a on b's line, and three numbers that compare them, from x = `left` on."""
     a, b = torch.as_tensor(a, dtype=torch.float64), torch.as_tensor(b, dtype=torch.float64)
     dot, length_a, length_b = float(a @ b), float(a.norm()), float(b.norm())
@@ -77,13 +156,14 @@ def projection(a, b, left: float = -1.0) -> Picture:
         figure,
         f"Vector a = ({a[0]:.2f}, {a[1]:.2f}) casts a shadow of length {shadow:.2f} on the line of b = "
         f"({b[0]:.0f}, {b[1]:.0f}). Dot product {dot:.2f}, cosine {cosine:.2f}.",
+        caption,
     )
 
 
 def turned(angle: float, length: float) -> Picture:
     """`projection` of a vector of the given length, at `angle` degrees from b = (5, 0)."""
     turn = math.radians(angle)
-    return projection([length * math.cos(turn), length * math.sin(turn)], [5.0, 0.0], -6.8)
+    return projection([length * math.cos(turn), length * math.sin(turn)], [5.0, 0.0], -6.8, "")
 
 
 def dot_and_cosine(vectors, tokens) -> Picture:
@@ -103,6 +183,29 @@ def dot_and_cosine(vectors, tokens) -> Picture:
         figure,
         f"Two tables over {', '.join(tokens)}. Dot products: on the diagonal the squared lengths, {squares}. "
         f"Cosines: 1 on the diagonal, elsewhere between {off.min():.2f} and {off.max():.2f}.",
+        "Figure 1.4. The same six vectors, compared by dot product and by cosine.",
+    )
+
+
+def surprise() -> Picture:
+    """The loss of a true pair and of a stranger against their dot product; the slopes are the forces."""
+    x = torch.linspace(-5, 5, 101)
+    figure, (left, right) = new_figure(8.4, 3.2, 1, 2)
+    for ax, pull, push, name in (
+        (left, torch.nn.functional.softplus(-x), torch.nn.functional.softplus(x), "surprise"),
+        (right, 1 - torch.sigmoid(x), torch.sigmoid(x), "strength of the force"),
+    ):
+        ax.plot(x, pull, color=GREEN, lw=2, label="true pair: pull")
+        ax.plot(x, push, "--", color=RED, lw=2, label="stranger: push")
+        ax.set(xlabel="dot product of the pair", ylabel=name, ylim=(0, None))
+        ax.axvline(0, color="0.85", zorder=0)
+    left.legend(frameon=False, loc="upper center")
+    return Picture(
+        figure,
+        "Two charts over the dot product, from -5 to 5. Left, surprise: of a true pair it falls from 5 over 0.69 at "
+        "0 to almost 0, of a stranger it rises in the mirror. Right, the strength of the force: the pull falls from 1 "
+        "over 0.5 at 0 to 0, the push rises from 0 over 0.5 to 1.",
+        "Figure 1.5. The force on a pair is what its probability still lacks.",
     )
 
 
@@ -116,21 +219,20 @@ def _skip_gram_forces():
 
 
 def _voice_forces():
-    """Three speakers' recordings as unit vectors, one of them chosen, and minus the gradient of GE2E's softmax loss."""
+    """Three speakers' recordings as unit vectors, one of them chosen, and its weights in GE2E's softmax."""
     angles = torch.tensor([[30.0, 45.0, 62.0, 112.0], [150.0, 162.0, 175.0, 188.0], [255.0, 268.0, 280.0, 296.0]])
     voices = torch.stack((torch.deg2rad(angles).cos(), torch.deg2rad(angles).sin()), -1)  # (3, 4, 2)
-    chosen = voices[0, 3].clone().requires_grad_()
+    chosen = voices[0, 3]
     centroids = torch.stack((voices[0, :3].mean(0), voices[1].mean(0), voices[2].mean(0)))  # its own without itself
     cosines = (centroids @ chosen) / (centroids.norm(dim=-1) * chosen.norm())
     weights = torch.log_softmax(10 * cosines - 5, 0)  # w = 10, b = -5: the paper's first values
-    (-weights[0]).backward()
-    return voices, centroids, chosen.detach(), -chosen.grad, weights.exp().tolist()
+    return voices, centroids, chosen, weights.exp().tolist()
 
 
 def pull_and_push() -> Picture:
     """Left: word2vec's forces on a center word. Right: GE2E's centroids and the force on one recording."""
     center, neighbor, strangers, pull, pushes = _skip_gram_forces()
-    figure, (left, right) = new_figure(8.8, 4.0, 1, 2)
+    figure, (left, right) = new_figure(8.6, 3.6, 1, 2)
     left.plot(*neighbor, "o", color=GREEN, ms=9)
     left.text(*(neighbor + torch.tensor([0.1, 0.12])), "neighbor", color=GREEN)
     left.plot(0, 0, "+", color=GRAY, ms=10)
@@ -145,16 +247,22 @@ def pull_and_push() -> Picture:
     left.plot(*center, "o", color=BLACK, ms=9)
     left.text(*(center + torch.tensor([0.05, -0.3])), "center")
     left.set(xlim=(-1.9, 2.7), ylim=(-1.6, 2.3), aspect="equal", title="word2vec: one pull, K pushes")
-    voices, centroids, chosen, force, weights = _voice_forces()
-    names = ("own speaker", "speaker 2", "speaker 3")
-    for points, centroid, color, name in zip(voices, centroids, (GREEN, RED, PINK), names, strict=True):
+    voices, centroids, chosen, weights = _voice_forces()
+    names = (("own\nspeaker", (0.66, 0.3)), ("speaker 2", (-0.5, 0.1)), ("speaker 3", (0.05, -0.6)))
+    for points, centroid, color, (name, place) in zip(voices, centroids, (GREEN, RED, PINK), names, strict=True):
         right.plot(*points.T, "o", color=color, alpha=0.45, ms=6)
         right.plot(*centroid, "*", color=color, ms=17)
-        right.text(*(centroid * 0.62), name, color=color, ha="center", va="center", fontsize=10)
+        right.text(*place, name, color=color, ha="center", va="center", fontsize=10)
     right.add_patch(Circle((0, 0), 1, fill=False, color="0.88"))
     right.plot(*chosen, "o", color=BLACK, ms=9)
     right.text(*(chosen * 1.12), "this recording", ha="right", va="bottom")
-    arrow(right, chosen, chosen + force * (0.8 / force.norm()), BLACK)
+    own = centroids[0] / centroids[0].norm()
+    right.plot([0, own[0]], [0, own[1]], ":", color=GREEN, lw=1.5)
+    begin, end = (math.degrees(math.atan2(float(y), float(x))) for x, y in (chosen, own))
+    right.add_patch(Arc((0, 0), 2.16, 2.16, theta1=end + 8, theta2=begin - 5, color=BLACK, lw=2))
+    tip = torch.tensor([math.cos(math.radians(end + 2)), math.sin(math.radians(end + 2))]) * 1.08
+    tail = torch.tensor([math.cos(math.radians(end + 10)), math.sin(math.radians(end + 10))]) * 1.08
+    arrow(right, tail, tip, BLACK)
     right.set(xlim=(-1.5, 1.5), ylim=(-1.3, 1.5), aspect="equal", title="GE2E: own centroid (★) against the others")
     for ax in (left, right):
         ax.set(xticks=[], yticks=[])
@@ -168,7 +276,9 @@ def pull_and_push() -> Picture:
         f"{p:.2f}, and pushed against the directions of two strangers, which look true with {q}. Right, GE2E: "
         f"recordings of three speakers on a circle with their centroids. One recording lies between its own speaker "
         f"and speaker 2; its softmax weights over the three centroids are {weights[0]:.2f}, {weights[1]:.2f} and "
-        f"{weights[2]:.2f}, and its arrow points away from speaker 2 towards its own centroid.",
+        f"{weights[2]:.2f}, and its arrow runs along the circle, away from speaker 2, to "
+        f"the direction of its own centroid.",
+        "Figure 1.6. The same two forces, on words and on voices.",
     )
 
 
@@ -209,8 +319,9 @@ def _scatter(ax, points, words):
     """All words as dots; those of COMPANY in color with names, which are stacked where the dots lie in a heap."""
     color = {word: GROUP_COLORS[group] for group, members in COMPANY.items() for word in members}
     ax.add_patch(Circle((0, 0), 1, fill=False, color="0.88"))
-    for (x, y), word in zip(points.tolist(), words, strict=True):
-        ax.plot(x, y, "o", color=color.get(word, "0.75"), ms=7 if word in color else 4)
+    for shade in ("0.75", *GROUP_COLORS.values()):
+        members = [i for i, word in enumerate(words) if color.get(word, "0.75") == shade]
+        ax.plot(*points[members].T, "o", color=shade, ms=4 if shade == "0.75" else 7)
     named = [i for i, word in enumerate(words) if word in color]
     for heap in _heaps(points[named], 0.3):
         members = sorted((named[i] for i in heap), key=lambda i: -float(points[i, 1]))
@@ -232,10 +343,11 @@ def _scatter(ax, points, words):
 def before_and_after(history, words) -> Picture:
     """The words on a flat map before and after training, groups in color."""
     flat = _flat(history)
-    figure, axes = new_figure(8.8, 4.0, 1, 2)
+    figure, axes = new_figure(8.6, 4.2, 1, 2)
+    figure.get_layout_engine().set(h_pad=0.12)
     for ax, k, title in zip(axes, (0, -1), ("before training", "after training"), strict=True):
         _scatter(ax, flat[k], words)
-        ax.set_title(f"{title}: step {history.steps[k]}")
+        ax.set_title(f"{title}: {history.steps[k]} pairs")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     (w0, b0), (w1, b1) = company(history.centers[0], words), company(history.centers[-1], words)
     return Picture(
@@ -243,6 +355,7 @@ def before_and_after(history, words) -> Picture:
         f"Two maps of {len(words)} words. Before training places, foods and animals are mixed: mean cosine {w0:.2f} "
         f"within a group, {b0:.2f} between groups. After training each group is a cluster: {w1:.2f} within, {b1:.2f} "
         f"between.",
+        "Figure 1.7. The words before and after your forces have moved them.",
     )
 
 
@@ -250,8 +363,8 @@ def _curves(ax, history, words):
     numbers = [company(centers, words) for centers in history.centers]
     ax.plot(history.steps, [w for w, _ in numbers], "o-", color=BLACK, ms=4, label="two words of one group")
     ax.plot(history.steps, [b for _, b in numbers], "s-", color=RED, ms=4, label="two words of different groups")
-    ax.set(xlabel="step", ylabel="mean cosine", ylim=(-0.15, 1.05))
-    ax.legend(frameon=False, loc="center right")
+    ax.set(xlabel="pairs walked through", ylabel="mean cosine", ylim=(-0.15, 1.05))
+    ax.legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.7))
     return numbers
 
 
@@ -261,21 +374,111 @@ def company_curve(history, words) -> Picture:
     numbers = _curves(ax, history, words)
     return Picture(
         figure,
-        f"Mean cosine against training step. Within a group it rises from {numbers[0][0]:.2f} to {numbers[-1][0]:.2f}, "
+        f"Mean cosine against the number of pairs: within a group from {numbers[0][0]:.2f} to {numbers[-1][0]:.2f}, "
         f"between groups from {numbers[0][1]:.2f} over {max(b for _, b in numbers):.2f} to {numbers[-1][1]:.2f}.",
+        "Figure 1.8. First all words run the same way, then only those with the same neighbors.",
     )
 
 
-def training_step(history, words, place: int) -> Picture:
+class TrainingStep:
     """The flat map at one snapshot, beside the curves of the mean cosines with the same step marked."""
-    figure, (plane, curves) = new_figure(8.8, 3.8, 1, 2)
-    _scatter(plane, _flat(history)[place], words)
-    within, between = _curves(curves, history, words)[place]
-    step = history.steps[place]
-    curves.axvline(step, color=BLUE, lw=6, alpha=0.25)
-    plane.set_title(f"step {step}")
-    curves.set_title(f"cosine {within:.2f} within groups, {between:.2f} between")
+
+    def __init__(self, history, words):
+        self.history, self.words, self.flat = history, words, _flat(history)
+        self.figure, (self.plane, self.curves) = new_figure(8.6, 3.8, 1, 2)
+        self.numbers = _curves(self.curves, history, words)
+        for line in self.curves.lines:
+            line.set_marker("")
+        self.here = self.curves.axvline(0, color=BLUE, lw=6, alpha=0.25)
+
+    def __call__(self, place: int) -> Picture:
+        (within, between), step = self.numbers[place], self.history.steps[place]
+        self.plane.clear()
+        _scatter(self.plane, self.flat[place], self.words)
+        self.plane.set_title(f"after {step} pairs")
+        self.here.set_xdata([step, step])
+        self.curves.set_title(f"cosine {within:.2f} within groups, {between:.2f} between")
+        return Picture(
+            self.figure,
+            f"Map of the words after {step} pairs: mean cosine {within:.2f} within groups and {between:.2f} between "
+            f"groups.",
+        )
+
+
+def unit(x):
+    """Rows (..., D) of length 1; a zero row stays zero."""
+    return x / x.norm(dim=-1, keepdim=True).clamp_min(1e-12)
+
+
+def looks_true(history, pairs) -> tuple[float, float]:
+    """Mean probability of the true pairs (N, 2), and of a word with any other word's neighbor vector, at the end."""
+    p = torch.sigmoid(history.centers[-1] @ history.contexts[-1].T)  # (V, V)
+    return float(p[pairs[:, 0], pairs[:, 1]].mean()), float(p.mean())
+
+
+def forces_alone(histories: dict, pairs) -> Picture:
+    """For each history by name: directions of all center vectors and all neighbor vectors on their flattest plane."""
+    figure, axes = new_figure(8.6, 3.7, 1, len(histories))
+    said = []
+    for ax, (name, history) in zip(axes, histories.items(), strict=True):
+        both = torch.stack((unit(history.centers[-1]), unit(history.contexts[-1])))  # (2, V, D)
+        plane = torch.linalg.svd(both.flatten(0, 1), full_matrices=False)[2][:2]
+        flat = both @ (plane * torch.sign(plane[torch.arange(2), plane.abs().argmax(1)])[:, None]).T  # (2, V, 2)
+        ax.add_patch(Circle((0, 0), 1, fill=False, color="0.88"))
+        ax.plot(*flat[1].T, "x", color=ORANGE, ms=6, label="neighbor vectors")
+        ax.plot(*flat[0].T, "o", color=BLUE, ms=5, alpha=0.7, label="center vectors")
+        true, any_pair = looks_true(history, pairs)
+        across = float((both[0] @ both[1].T).mean())
+        ax.set_title(name)
+        ax.set_xlabel(f"a true pair looks true: {true:.2f}\na random pair: {any_pair:.2f}", fontsize=10)
+        ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), aspect="equal", xticks=[], yticks=[])
+        for side in ax.spines.values():
+            side.set_visible(False)
+        said.append(f"{name}: mean cosine of center and neighbor vectors {across:.2f}, a true pair looks true with "
+                    f"{true:.2f}, a random pair with {any_pair:.2f}")  # fmt: skip
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     return Picture(
         figure,
-        f"Map of the words at step {step}: mean cosine {within:.2f} within groups and {between:.2f} between groups.",
+        "Directions of center and neighbor vectors after three trainings. " + "; ".join(said) + ".",
+        "Figure 1.9. What each force does alone.",
     )
+
+
+def windows(tokens, window: int) -> Picture:
+    """A line for each center: the words in its window, center in blue, neighbors in green."""
+    figure, ax = new_figure(8.4, 0.5 + 0.52 * len(tokens))
+    for t in range(len(tokens)):
+        for s, token in enumerate(tokens):
+            if s == t:
+                chip(ax, 1.5 * s, -t, token, BLUE, strong=True, width=1.36)
+            elif abs(s - t) <= window:
+                chip(ax, 1.5 * s, -t, token, GREEN, width=1.36)
+            else:
+                ax.text(1.5 * s, -t, token, ha="center", va="center", color="0.6")
+    ax.set(xlim=(-0.8, 1.5 * len(tokens) - 0.7), ylim=(0.4 - len(tokens), 0.5))
+    ax.axis("off")
+    said = []
+    for t, token in enumerate(tokens):
+        near = tokens[max(0, t - window) : t] + tokens[t + 1 : t + window + 1]
+        said.append(f"{token} with {', '.join(near)}")
+    return Picture(
+        figure,
+        f"Each word of the sentence in turn is the center; its neighbors are at most {window} away: {'; '.join(said)}.",
+        f"Figure 1.10. True pairs for a window of {window}: each blue center with each green neighbor of its line.",
+    )
+
+
+def cuts(pieces: dict) -> Picture:
+    """Words as chips beside the pieces that they are cut into; a continuation is drawn as wide as its letters."""
+    figure, ax = new_figure(8.4, 0.3 + 0.55 * len(pieces))
+    for line, (word, parts) in enumerate(pieces.items()):
+        ax.text(2.4, -line, word, ha="right", va="center", fontsize=12)
+        x = 2.8
+        for part in parts:
+            wide = 0.2 * len(part) + 0.35
+            chip(ax, x + wide / 2, -line, part, BLUE if not part.startswith("##") else SKY, width=wide)
+            x += wide + 0.1
+    ax.set(xlim=(0, 9), ylim=(0.5 - len(pieces), 0.5))
+    ax.axis("off")
+    said = "; ".join(f"{word} into {' '.join(parts)}" for word, parts in pieces.items())
+    return Picture(figure, f"Words and their pieces: {said}.", "Figure 1.11. How BERT's vocabulary cuts four words.")

@@ -66,7 +66,7 @@ PARTS = (
 HEAD = ("Q", "K", "V", "scores", "scale", "mask", "softmax", "mix", "heads")
 TODAY = {  # what each lesson is about, in the picture's own words
     0: "how to read this map",
-    1: "words become ids, ids become vectors",
+    1: "words turn into vectors",
     2: "order is added to the vectors",
     3: "each query is scored against each key",
     4: "scores are divided before the softmax",

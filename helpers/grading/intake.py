@@ -211,14 +211,14 @@ def _cells(content: bytes, name: str) -> list[dict]:
 
 
 def _plain(cell: dict) -> dict:
-    metadata = cell.get("metadata")
-    kind = cell.get("cell_type")
+    metadata = cell.get("metadata") if isinstance(cell.get("metadata"), dict) else {}
+    kind, own = cell.get("cell_type"), cell.get("id", metadata.get("id"))  # Colab keeps ids in the metadata
     return {
         "cell_type": {"heading": "markdown"}.get(kind, kind) if kind in ("code", "markdown", "heading") else "raw",
         "source": _text(cell.get("source", cell.get("input", ""))),
-        "metadata": metadata if isinstance(metadata, dict) else {},
+        "metadata": metadata,
         "attachments": cell.get("attachments") if isinstance(cell.get("attachments"), dict) else {},
-        "id": cell.get("id") if isinstance(cell.get("id"), str) else None,
+        "id": own if isinstance(own, str) else None,
     }
 
 

@@ -21,11 +21,11 @@ import torch
 from helpers.checking.diagnose import forbidden_text
 from helpers.checking.earlier import charged_once
 from helpers.checking.key import ExerciseKey, load_keys
-from helpers.checking.making import UnsoundKey, make_key
+from helpers.checking.making import MissingPiece, UnsoundKey, lesson_keys
 from helpers.checking.observe import Observation, case_to_tree
 from helpers.checking.session import wrong_kind_text
 from helpers.checking.verdict import RESERVED, Verdict, decide, decide_quiz, not_answered, refused
-from helpers.checking.vocabulary import VALUES, Quiz
+from helpers.checking.vocabulary import VALUES
 from helpers.course import course, load_source
 from helpers.errors import CourseError
 from helpers.grading.sandbox import HELPERS, Limits, Lost, Sandbox, SandboxFailed, Submission
@@ -596,18 +596,12 @@ def fresh_keys(lesson, seed: int) -> dict[str, ExerciseKey]:
     blocks = blocks_module(lesson)
     stored = list(visible_keys(lesson.name))
     names = sorted(described, key=lambda name: stored.index(name) if name in stored else len(stored))
-    keys = {}
-    for name in names:
-        item, bonus = described[name], name in lesson.bonus
-        points = (lesson.bonus if bonus else lesson.points).get(name, 0)
-        reference = None if isinstance(item, Quiz) else getattr(blocks, name, None)
-        if reference is None and not isinstance(item, Quiz):
-            raise GraderBroken(f"the finished {name} of {lesson.name} is missing; run `course build {lesson.name}`")
-        try:
-            keys[name] = make_key(lesson.name, item, points, bonus, reference, seed)
-        except UnsoundKey as error:
-            raise GraderBroken(f"the answer key of {lesson.name} contradicts itself: {error}") from None
-    return keys
+    try:
+        return {key.name: key for key in lesson_keys(lesson, [described[name] for name in names], blocks, seed)}
+    except MissingPiece as error:
+        raise GraderBroken(str(error)) from None
+    except UnsoundKey as error:
+        raise GraderBroken(f"the answer key of {lesson.name} contradicts itself: {error}") from None
 
 
 def visible_keys(lesson: str) -> dict[str, ExerciseKey]:

@@ -39,12 +39,17 @@ class Made:
     mistakes: dict[str, str] = field(default_factory=dict)
 
 
+# What an edit may use though the lesson imports it not.
+IMPORTS = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n"
+
+
 class Lesson:
     """What students of a lesson are made from."""
 
     def __init__(self, folders: Folders, name: str):
+        from helpers.checking.making import wrong_answer
         from helpers.course import course
-        from helpers.grading.judge import answer_key, fresh_keys
+        from helpers.grading.judge import answer_key, blocks_module, fresh_keys
 
         self.name = name
         self.release = json.loads(folders.notebook(name).read_text(encoding="utf-8"))
@@ -55,12 +60,13 @@ class Lesson:
         self.exercises = [name for name, key in self.keys.items() if key.kind == "exercise"]
         self.quizzes = [name for name, key in self.keys.items() if key.kind != "exercise"]
         self.functions, self.mistakes = {}, {}
+        blocks = blocks_module(course().lesson(name))
         for exercise in answer_key(course().lesson(name)).values():
             self.mistakes[exercise.name] = {}
             for mistake in getattr(exercise, "mistakes", ()):
-                if source := as_answer(mistake.answer, exercise.name):
+                if source := mistake_source(mistake, getattr(blocks, exercise.name)):
                     self.mistakes[exercise.name][mistake.name] = source
-                    self.functions[exercise.name, mistake.name] = mistake.answer
+                    self.functions[exercise.name, mistake.name] = wrong_answer(mistake, getattr(blocks, exercise.name))
 
     def deserved(self, exercise: str, mistake: str) -> float:
         """The points of a known mistake: what it returns here, on the inputs that the batch will draw."""
@@ -84,9 +90,16 @@ def _unmarked(source: str) -> str:
     return "\n".join(line for line in source.split("\n") if line.strip() not in marks)
 
 
+def mistake_source(mistake, reference) -> str | None:
+    """The source of a mistake as the cell of a student who made it; None where it has no source of its own."""
+    from helpers.checking.making import edited
+
+    return IMPORTS + edited(mistake, reference) if mistake.edits else as_answer(mistake.wrong, reference.__name__)
+
+
 def as_answer(answer, name: str) -> str | None:
-    """The source of a mistake as the cell of a student who made it: a function or class of the exercise's name, with
-    the imports and helpers of the answer key that it uses. None where it has no source of its own."""
+    """A function or class of the answer key under the exercise's name, with the imports and helpers that it uses.
+    None where it has no source of its own."""
     if not (inspect.isfunction(answer) or inspect.isclass(answer)) or "<" in answer.__qualname__:
         return None
     module = ast.parse(Path(inspect.getsourcefile(answer)).read_text(encoding="utf-8"))

@@ -30,6 +30,14 @@ def fixed_neighbors(table, k):
     return cosine_similarity(table, table).fill_diagonal_(-torch.inf).topk(k).indices
 
 
+def pull_and_push(center, context, negatives):
+    others = torch.cat([context[None], negatives])  # (1 + K, D)
+    truth = F.one_hot(torch.tensor(0), len(others))  # (1 + K,)
+    wrong = F.linear(others, center).sigmoid() - truth  # how far each pair's probability is from the truth
+    moves = torch.outer(wrong, center)  # (1 + K, D)
+    return F.linear(wrong, others.T), moves[0], moves[1:]
+
+
 # Lesson 2
 def sinusoidal_positions(length, d_model):
     if d_model % 2:
@@ -76,7 +84,7 @@ def causal_mask(T_q, T_k=None):
 
 
 def padding_mask(lengths, T):
-    return torch.lt(torch.arange(T), lengths.unsqueeze(-1))
+    return torch.lt(torch.arange(T, device=lengths.device), lengths.unsqueeze(-1))
 
 
 def combine_masks(causal, padding):
@@ -127,7 +135,7 @@ def weighted_values(weights, V):
 
 def attention(Q, K, V, mask=None):
     """Both come from F.scaled_dot_product_attention; the weights are what it makes of the unit vectors as values."""
-    units = torch.eye(K.shape[-2], dtype=Q.dtype).expand(*K.shape[:-1], K.shape[-2])
+    units = torch.eye(K.shape[-2], dtype=Q.dtype, device=Q.device).expand(*K.shape[:-1], K.shape[-2])
     if mask is not None:
         mask = mask.expand(*Q.shape[:-1], K.shape[-2])
     weights = F.scaled_dot_product_attention(Q, K, units, attn_mask=mask)
@@ -221,7 +229,7 @@ def beam_search(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
 
 
 FUNCTIONS = (
-    encode, embed, one_hot, cosine_similarity, fixed_neighbors,
+    encode, embed, one_hot, cosine_similarity, fixed_neighbors, pull_and_push,
     sinusoidal_positions, add_positions,
     project, dot_scores,
     scaled_scores, softmax_jacobian, weights_jacobian,

@@ -54,7 +54,7 @@ class Parts:
             scores = self.dot_scores(Q, K) * Q.shape[-1] ** -0.5  # (..., T_q, T_k)
         else:
             scores = self.scaled_scores(Q, K)  # (..., T_q, T_k)
-        mask = torch.ones(scores.shape[-2:], dtype=torch.bool) if mask is None else mask
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device) if mask is None else mask
         if "masked_softmax" in self.replaced:
             weights = self.masked_softmax(scores, mask)
         elif "softmax_with_temperature" in self.replaced:

@@ -92,8 +92,8 @@ def source_batch(sentences: list[str]) -> torch.Tensor:
 def greedy(network: torch.nn.Module, src: torch.Tensor, max_len: int = MAX_LEN - 1) -> torch.Tensor:
     """The most probable next word again and again: ids (B, up to max_len + 1), starting with BOS, PAD after EOS."""
     memory = network.encode(src)
-    tgt = torch.full((len(src), 1), BOS)
-    done = torch.zeros(len(src), dtype=torch.bool)
+    tgt = torch.full((len(src), 1), BOS, device=src.device)
+    done = torch.zeros(len(src), dtype=torch.bool, device=src.device)
     for _ in range(max_len):
         following = network.decode(tgt, memory, src)[:, -1].argmax(dim=-1).masked_fill(done, PAD)
         tgt = torch.cat([tgt, following[:, None]], dim=1)

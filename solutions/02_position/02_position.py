@@ -1,65 +1,71 @@
 # %% [markdown]
-# # 2. Position: order
+# # 2. Position: how words know their order
 #
-# **Goal.** See that attention alone cannot tell *jane visits africa* from *africa visits jane*, and give it an order: waves, a learned table, rotations.
+# **Goal:** see that attention alone cannot tell *jane visits africa* from *africa visits jane*, and give it an order:
+# by waves, by a learned table, by rotations.
 #
-# **Time.** About 75 minutes for the core; the two extras take another 40.
-
-# %% [markdown]
-# ## You need
-#
-# [Lesson 1](../01_token_embedding/01_token_embedding.ipynb): every word has a vector. [Lesson 0](../00_start_here/00_start_here.ipynb): shapes, broadcasting, gradients.
-#
-# Two questions to warm up. Answer before you unfold.
-#
-# 1. Two sentences contain the same words in another order. What differs between their matrices of word vectors, one row a token?
-#
-# <details><summary>Answer</summary>
-#
-# Only the order of the rows. A row is looked up by the word's id, and the id knows nothing of the place where the word stands.
-#
-# </details>
-#
-# 2. What does the dot product of two vectors see that their cosine does not?
-#
-# <details><summary>Answer</summary>
-#
-# Their lengths: $a \cdot b = |a|\,|b| \cos(a, b)$. For vectors of one common length the two rank everything alike. The vectors of this lesson will have one common length.
-#
-# </details>
-
-# %% [markdown]
-# <details><summary>Conventions</summary>
-#
-# - Shapes: `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k`, `d_v` head widths, `V` vocabulary. `...` stands for any leading dimensions, none included.
-# - Weights follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`. The sources of this course write `X·W`, `X·Wᵀ` and `W·x`; lesson 3 shows that they are one map in three notations.
-# - Masks are boolean, **True = may attend** (as in `F.scaled_dot_product_attention`; `nn.MultiheadAttention` means the opposite, and lesson 5 says so).
-# - Unless an exercise says otherwise an answer: accepts any `...` (all inputs share the same ones); accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN in values.
-# - Equal means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. Every case carries its own tolerance where that is too tight: `sinusoidal_positions` is judged at 1e-5 up to position 64 and 1e-4 up to 512, `rotate` and `shift_matrix` at 1e-4 for far positions.
-# - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers. What is made from no float input (`sinusoidal_positions`, `shift_matrix`) is float32.
-# - *Forbidden* lists library calls that would be the whole answer. This lesson forbids none.
-#
-# </details>
+# **Time:** about 115 minutes, the two extras included (40 of them). A good place for a break is after exercise 2.5.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
 
-# %% [markdown]
-# ## Imports
-
 # %%
-import math
-
 import torch
 
-from helpers import check
+from helpers import at_work, check, or_given, translator
 from helpers.explore import position as explore
 from helpers.figures import position as figures
+from helpers.figures.transformer_map import transformer_map
+
+# %%
+transformer_map("02_position")
+
+# %% [markdown]
+# We are at the entrance: every word has its vector, and before any attention is paid, every vector is told its place.
+
+# %% [markdown]
+# ## You need
+#
+# - [Lesson 1](../01_token_embedding/01_token_embedding.ipynb): every word has a vector, and a dot product says how
+#   alike two vectors are.
+# - [Lesson 0](../00_start_here/00_start_here.ipynb): shapes, broadcasting, gradients.
+#
+# Two questions to warm up. Answer before you unfold.
+#
+# <details><summary>Lesson 1: two sentences contain the same words in another order. What differs between their matrices of word vectors, one row for each token?</summary>
+#
+# Only the order of the rows. A row is looked up by the word's id, and the id knows nothing of the place where the word
+# stands.
+#
+# </details>
+#
+# <details><summary>Lesson 1: what does the dot product of two vectors see that their cosine does not?</summary>
+#
+# Their lengths: $a \cdot b = |a|\,|b| \cos(a, b)$. Among vectors of one common length the two agree on who is most
+# alike. The place vectors of this lesson will have one common length.
+#
+# </details>
+#
+# <details><summary>Conventions (the same in every lesson)</summary>
+#
+# - **Shapes:** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k`, `d_v` head widths,
+#   `V` vocabulary. `...` stands for any leading dimensions, none included.
+# - **Weights** follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`.
+# - **Masks** are boolean, True = may attend.
+# - **Unless an exercise says otherwise an answer** accepts any `...` (Q and K, or all inputs, share the same ones);
+#   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN.
+# - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
+#   inside a float64 answer is no mistake.
+# - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
+# - **Forbidden** lists library calls that would be the whole answer. Using one gets no points and a message that names
+#   it.
+#
+# </details>
 
 # %% [markdown]
 # ## Does attention see order?
 #
-# Here are three words as vectors of width 4, small enough for paper:
+# Here are three words as vectors of width 4, small enough for paper. They will stay with us through the lesson.
 #
 # | word | vector |
 # |---|---|
@@ -67,7 +73,9 @@ from helpers.figures import position as figures
 # | visits | (0, 1, 1, 0) |
 # | africa | (1, 1, 0, 0) |
 #
-# And here is attention, stripped of everything that can be learned. Lessons 3 to 7 put the learned parts in. Each word asks every word *how alike are we?* by a dot product; `softmax` turns its three answers into positive weights that sum to 1; the word's new vector is the mean of all three under those weights.
+# And here is attention, stripped of everything that can be learned. (Lessons 3 to 7 put the learned parts in.) Each
+# word asks every word *how alike are we?* by a dot product; `softmax` turns its three answers into positive weights
+# that sum to 1; the word's new vector is the mean of all three vectors under those weights.
 
 # %%
 tokens = ["jane", "visits", "africa"]
@@ -82,39 +90,48 @@ def mix(x):
 mix(x)
 
 # %% [markdown]
-# Follow *jane* on paper. Her dot products with *jane*, *visits*, *africa* are 2, 0, 1. The powers $e^2, e^0, e^1$ are 7.389, 1, 2.718 and sum to 11.107, so her weights are 0.665, 0.090, 0.245. Her new vector is
+# Follow *jane* on paper. Her dot products with *jane*, *visits*, *africa* are 2, 0, 1. The powers $e^2, e^0, e^1$ are
+# 7.389, 1, 2.718 and sum to 11.107, so her weights are 0.665, 0.090, 0.245. Her new vector is
 #
 # $$0.665\,(1,0,0,1) + 0.090\,(0,1,1,0) + 0.245\,(1,1,0,0) = (0.910,\ 0.335,\ 0.090,\ 0.665),$$
 #
 # the first row above.
 #
-# **Predict before you run.** Now the sentence is *africa visits jane*. Does *jane*, last this time, get another vector? Write down yes or no, and a reason, then run the next cell.
+# **Predict before you run.** Now the sentence is *africa visits jane*. Does *jane*, last this time, get another vector?
+# Write down yes or no, and a reason, then run the next cell.
 
 # %%
 perm = torch.tensor([2, 1, 0])  # africa visits jane
 mix(x)[0], mix(x[perm])[2]  # jane in the first sentence, jane in the second
 
-# %% [markdown]
-# The same vector, to the last digit. Who visits whom is gone. The picture says why: the whole table of weights is shuffled along with the words, and each weight stays with its *pair* of words.
-
 # %%
 figures.two_orders(tokens, x, perm)
 
 # %% [markdown]
-# In symbols. Let $\Pi$ be the matrix that shuffles the rows. Then the scores become $(\Pi X)(\Pi X)^\top = \Pi\,(XX^\top)\,\Pi^\top$. Softmax works on each row by itself and does not care in which order a row's entries stand, so it commutes with both shuffles. And $\Pi^\top \Pi$ is the identity:
+# <details><summary>Answer</summary>
+#
+# No: it is the same vector. Who visits whom is gone. The whole table of weights is shuffled along with the words, and
+# each weight stays with its *pair* of words.
+#
+# </details>
+#
+# In symbols: let $\Pi$ be the matrix that shuffles the rows. The scores become $(\Pi X)(\Pi X)^\top =
+# \Pi\,(XX^\top)\,\Pi^\top$. Softmax works on each row by itself, and the order of a row's entries does not matter to
+# it. So it makes no difference whether we shuffle before or after. Since $\Pi^\top \Pi$ is the identity,
 #
 # $$f(\Pi X) = \Pi\,\mathrm{softmax}(XX^\top)\,\Pi^\top\,\Pi X = \Pi f(X).$$
 #
-# A function with $f(\Pi X) = \Pi f(X)$ is called **permutation equivariant**: shuffle the input, and the output is shuffled alike, and nothing else happens. Learned $W_Q, W_K, W_V$ do not change this, for they act on each row by itself; neither do more heads, nor a feed-forward layer, nor a hundred layers of all of them. Learning cannot repair it, since it holds for *every* choice of weights.
-#
-# Honest footnote: the causal mask of lesson 5 does break it. A word that sees only what came before can count how much that is. Language models without any positions were trained and did learn some order that way (Haviv et al., 2022). An encoder, which sees everything, cannot.
+# A function with $f(\Pi X) = \Pi f(X)$ is called **permutation equivariant**: shuffle the input, and the output is
+# shuffled the same way, and nothing else happens. The learned matrices of the next lessons do not change this, as they
+# act on each row by itself; nor do more heads, a feed-forward layer, or a hundred layers of all of them. Training
+# cannot repair it, because it holds for *every* choice of weights.
 #
 # Instead of believing this, measure it.
 
 # %% [markdown]
 # ## Exercise 2.1 `permutation_gap`
 #
-# difficulty ●●○○○ · importance ●●●●○ · 10 minutes · 18 points
+# Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · 18 points
 #
 # How far is a function from being equivariant, for one input and one shuffle?
 #
@@ -122,7 +139,7 @@ figures.two_orders(tokens, x, perm)
 #
 # - `f`: a function from `(T, D)` to `(T, any width)`
 # - `x`: `(T, D)`, float32 or float64; `perm`: LongTensor `(T,)`, a permutation of 0 ... T−1
-# - returns a Python `float`; 0 (up to rounding) when `f` is equivariant
+# - returns a Python `float`, not rounded; 0 (up to the last bits) when `f` is equivariant
 
 
 # %% nbgrader={"solution": "permutation_gap"}
@@ -144,7 +161,7 @@ check(permutation_gap)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# `x[perm]` takes row `perm[0]` first, then row `perm[1]`, and so on. Two things must be compared: shuffle first and compute then; compute first and shuffle then.
+# `x[perm]` takes row `perm[0]` first, then row `perm[1]`, and so on. Two things must be compared: shuffle first and then compute; compute first and then shuffle.
 #
 # </details>
 #
@@ -153,9 +170,9 @@ check(permutation_gap)
 # A difference of −3 is as large as one of 3. And a tensor with one number is not yet a Python float.
 #
 # </details>
-
-# %% [markdown]
-# With your `permutation_gap` you can test any function you like. A running mean, for one, does see order:
+#
+# Not everything is blind to order. A running mean, in which each row is the mean of all rows up to it, is not. Here are
+# both sides for our sentence. *Which entry differs most, and by how much?*
 
 
 # %%
@@ -163,12 +180,22 @@ def running_mean(x):
     return x.cumsum(0) / torch.arange(1, len(x) + 1)[:, None]  # (T, D)
 
 
-(running_mean(x[perm]) - running_mean(x)[perm]).abs().max()
+running_mean(x[perm]), running_mean(x)[perm]
 
 # %% [markdown]
-# ## Question 1
+# <details><summary>Answer</summary>
 #
-# A stack of a hundred attention layers with learned weights, no mask, no positions, reads *africa visits jane* and *jane visits africa*. We take the mean of all output rows as the sentence's vector. What can we say of the two sentence vectors?
+# The largest difference is 2/3, and it stands twice, in the last row: (0.667, 0.667, 0.333, 0.333) against
+# (1, 0, 0, 1). Your function says so as well: try `permutation_gap(running_mean, x, perm)` in a new cell.
+#
+# </details>
+
+# %% [markdown]
+# ## Quiz 2.1
+#
+# A stack of a hundred attention layers with learned weights, no mask, no positions, reads *africa visits jane* and
+# *jane visits africa*. We take the mean of all output rows as the sentence's vector. What can we say of the two
+# sentence vectors?
 #
 # - **a** They are equal, whatever the weights.
 # - **b** They are equal at random weights; training can make them differ.
@@ -186,23 +213,29 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ## Write the place into the vector
 #
-# The repair is as old as house numbers: let every token carry its place. Add to the vector of the word at place $t$ a vector $P_t$ that depends on $t$ only. Which one?
+# The repair is as old as house numbers: let every token carry its place. Add to the vector of the word at place $t$ a
+# vector $P_t$ that depends on $t$ only. Which one?
 #
-# - **The number $t$ itself.** At place 500 it drowns a word vector whose entries are near 1, and no training sentence may ever have shown a 700.
-# - **$t / T$, between 0 and 1.** Then the step from one word to the next is another one in every sentence length. *Next word* would have no fixed meaning.
-# - **Binary digits.** Bounded, and every place is different: 0000, 0001, 0010, ... The last digit flips at every step, the one before it at every second. But from 7 to 8 four digits flip at once, from 6 to 7 only one: neighbors are sometimes near and sometimes far.
+# - **The number $t$ itself.** At place 500 it drowns a word vector whose entries are near 1, and perhaps no training
+#   sentence ever had a place 700.
+# - **$t / T$, between 0 and 1.** Then the step from one word to the next is different in every sentence length. *Next
+#   word* would have no fixed meaning.
+# - **Binary digits.** Bounded, and every place is different: 0000, 0001, 0010, ... The last digit flips at every step,
+#   the one before it at every second. But from 7 to 8 four digits flip at once, from 6 to 7 only one: neighbors are
+#   sometimes near and sometimes far.
 #
-# Waves are the smooth version of binary digits: instead of a digit that flips every 1, 2, 4, 8 steps, a wave that goes round every 6, 20, 63, 199 steps.
+# Waves are the smooth version of binary digits: instead of a digit that flips every 1, 2, 4, 8 steps, a wave that comes
+# round every 6, 20, 63, 199 steps.
 
 # %%
 figures.counting()
 
 # %% [markdown]
-# Vaswani et al. (2017, section 3.5) take one sine and one cosine for each of $D/2$ angles:
+# Vaswani et al. (2017, section 3.5) take one sine and one cosine of each of $D/2$ angles:
 #
 # $$P_{t,\,2i} = \sin\!\left(\frac{t}{10000^{2i/D}}\right), \qquad P_{t,\,2i+1} = \cos\!\left(\frac{t}{10000^{2i/D}}\right), \qquad i = 0, \dots, \tfrac{D}{2} - 1.$$
 #
-# Work it out for $D = 4$. Pair $i = 0$ divides by $10000^0 = 1$, pair $i = 1$ by $10000^{2/4} = 100$:
+# Work it out for our width, $D = 4$. Pair $i = 0$ divides by $10000^0 = 1$, pair $i = 1$ by $10000^{2/4} = 100$:
 #
 # | place | sin t | cos t | sin t/100 | cos t/100 |
 # |---|---|---|---|---|
@@ -210,27 +243,42 @@ figures.counting()
 # | 1 | 0.8415 | 0.5403 | 0.0100 | 1.0000 |
 # | 2 | 0.9093 | −0.4161 | 0.0200 | 0.9998 |
 #
-# The first pair is the second hand of a clock, the last one the hour hand. A sine alone would not do: it passes each height twice a turn. Sine *and* cosine together say where on the circle the hand points.
+# The first pair is the second hand of a clock, the last one the hour hand. A sine alone would not do: it passes each
+# height twice a turn. Sine *and* cosine together say where on the circle the hand points.
 
 # %%
 figures.sinusoid_map(length=60, d_model=32)
 
 # %% [markdown]
-# Turn the knobs: `pair` picks two columns, `t` a place. Find the pair that still tells place 10 from place 54, where the fastest pair nearly repeats itself ($44 \approx 7 \cdot 2\pi$).
+# Now with $D = 16$, so eight pairs. The left picture shows one pair as two waves, with two places marked. The right one
+# shows how far apart the hands of these two places are, in every pair. *Which pair tells place 10 from place 11 best?
+# And which pairs tell 10 from 54?*
 
 # %%
 explore.waves()
 
 # %% [markdown]
+# <details><summary>Answer</summary>
+#
+# For 10 and 11 it is pair 0: its hands are 0.96 apart, those of pair 2 only 0.10, those of the slow pairs hardly at
+# all. For 10 and 54 pair 0 is nearly blind (0.02), since 44 steps are almost exactly seven rounds. Pairs 1, 2 and 3
+# tell them apart well (1.25, 1.62, 1.28). The slowest pair has not moved enough (0.01). Each pair covers for the
+# others.
+#
+# </details>
+
+# %% [markdown]
 # ## Exercise 2.2 `sinusoidal_positions`
 #
-# difficulty ●●●○○ · importance ●●●●● · 15 minutes · 26 points
+# Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · 26 points
 #
 # The table of the formula above.
 #
 # - `length`: number of places, 0 ... length−1; `d_model`: width
-# - returns float32 `(length, d_model)`: column $2i$ is $\sin(t / 10000^{2i/D})$, column $2i+1$ the cosine of *the same* angle
+# - returns float32 `(length, d_model)`: column $2i$ is $\sin(t / 10000^{2i/D})$, column $2i+1$ the cosine of *the same*
+#   angle
 # - `d_model` odd: raise `ValueError`
+# - equal means within 1e-5 up to place 64, and within 1e-4 up to place 512
 
 
 # %% nbgrader={"solution": "sinusoidal_positions"}
@@ -257,25 +305,20 @@ check(sinusoidal_positions)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Make the angles first: a column of places against a row of D/2 divisors gives `(length, D/2)` by broadcasting. In the table above, which divisor belongs to which pair?
+# Make the angles first: a column of places against a row of D/2 divisors gives `(length, D/2)` by broadcasting. In the
+# small table above, which divisor belongs to which pair?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The columns alternate sine, cosine, sine, cosine. Slices with a step (`[:, 0::2]`) can fill every second column; so can stacking on a new last axis and flattening it.
+# The columns alternate sine, cosine, sine, cosine. Slices with a step (`[:, 0::2]`) can fill every second column; so
+# can stacking on a new last axis and flattening it.
 #
 # </details>
-#
-# **Seen in published code.** (1) All sines first, then all cosines, under a comment that cites the formula above. A model can learn with that table as well, as it is the same columns in another order; but it is not the paper's, and weights trained with one do not fit the other. (2) The loop variable already counts 0, 2, 4, ... and is doubled again in the exponent. (3) The cosine gets an exponent of its own, so that the two columns of a pair turn at different speeds. (3) is the worst: such a pair is no clock hand any more, and the rotation at the end of this lesson does not exist for it.
-#
-# **A loose word in the paper.** It says that the wavelengths run from $2\pi$ to $10000 \cdot 2\pi$. The longest one is $2\pi \cdot 10000^{(D-2)/D}$: for $D = 512$ that is $9647 \cdot 2\pi$, for $D = 4$ only $100 \cdot 2\pi$.
-
-# %%
-10000 ** (510 / 512), 10000 ** (2 / 4)
 
 # %% [markdown]
-# ## Question 2
+# ## Quiz 2.2
 #
 # In a table with $D = 16$, which columns change most between place 20 and place 21?
 #
@@ -295,11 +338,21 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Can the place be read back?
 #
-# A code that nobody can read is no use. Since $\sin^2 + \cos^2 = 1$, each pair adds exactly 1 to a row's squared length: **every row has length $\sqrt{D/2}$**. And by the rule for the cosine of a difference,
+# A code is only useful if it can be read. Since $\sin^2 + \cos^2 = 1$, each pair adds exactly 1 to a row's squared
+# length: **every row has length $\sqrt{D/2}$**. And by the rule for the cosine of a difference,
 #
 # $$P_s \cdot P_t = \sum_i \left(\sin a_i s\, \sin a_i t + \cos a_i s\, \cos a_i t\right) = \sum_i \cos\left(a_i (s - t)\right), \qquad a_i = 10000^{-2i/D}.$$
 #
 # The dot product of two places depends on their *distance* only, and is largest, $D/2$, at distance 0.
+#
+# *On paper:* what is $P_0 \cdot P_1$ in our small table?
+#
+# <details><summary>Answer</summary>
+#
+# $0 \cdot 0.8415 + 1 \cdot 0.5403 + 0 \cdot 0.01 + 1 \cdot 1 = 1.5403 = \cos 1 + \cos 0.01$, and $P_1 \cdot P_2$ is the
+# same. The largest possible value is $D/2 = 2$.
+#
+# </details>
 
 # %%
 figures.position_dots(length=48, d_model=32)
@@ -307,14 +360,16 @@ figures.position_dots(length=48, d_model=32)
 # %% [markdown]
 # ## Exercise 2.3 `find_position`
 #
-# difficulty ●●○○○ · importance ●●○○○ · 8 minutes · 10 points
+# Difficulty ●●○○○ · Importance ●●○○○ · 8 minutes · 10 points
 #
 # Somebody hands you one row of the table, slightly blurred. Which place is it?
 #
-# - `row`: `(D,)` float32, a row of `sinusoidal_positions(length, D)`, D even and at least 4, with every entry off by up to 0.01; `length` at most 512
+# - `row`: `(D,)` float32, a row of `sinusoidal_positions(length, D)`, D even and at least 4, with every entry off by up
+#   to 0.01; `length` at most 512
 # - returns the place as a Python `int`
 #
-# No single pair is enough. The fast hand is exact but comes round again; the slow hand never comes round, but the blur moves it by many places.
+# No single pair is enough. The fast hand is exact but comes round again; the slow hand never comes round, but the blur
+# moves it by many places.
 
 
 # %% nbgrader={"solution": "find_position"}
@@ -335,42 +390,80 @@ check(find_position)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# No row of the table is equal to yours. But you have the whole table, and you know how to measure which of many vectors is most like one given vector.
+# No row of the table is equal to yours. But you have the whole table, and you know how to measure which of many vectors
+# is most like one given vector.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# All rows have the same length, so two measures work here that in general disagree: the smallest distance, and the one of the formula above. `argmax` and `argmin` return tensors.
+# All rows have the same length, so two measures work here that in general disagree: the smallest distance, and the one
+# of the formula above. `argmax` and `argmin` return tensors.
 #
 # </details>
 
 # %% [markdown]
-# ## Add, and where the gradient goes
+# ## Word plus place
 #
-# The vector that enters the first layer is *word + place*: $x_t + P_t$. Added, not appended: the width stays $D$, and a learned layer can still pull both apart as long as words and places do not fill the same directions. This is a bet, and not a theorem; with $D$ in the hundreds it works well.
-#
-# The table need not be sinusoidal. An `nn.Embedding(max_len, D)` whose rows are trained like words does as well: Vaswani et al. tried both and report nearly the same quality (their table 3, row E). BERT and GPT-2 learn theirs. A learned table has two limits: a row that no training sentence was long enough to reach is never trained, and beyond the last row there is nothing.
+# The vector that enters the first layer is *word + place*: $x_t + P_t$. For our three words on paper, *jane* at place 0
+# becomes $(1, 0, 0, 1) + (0, 1, 0, 1) = (1, 1, 0, 2)$. Is the order visible now?
 
 # %%
 P = torch.tensor([[0, 1, 0, 1], [0.8415, 0.5403, 0.0100, 1.0000], [0.9093, -0.4161, 0.0200, 0.9998]])  # (T, D)
 mix(x + P)[0], mix(x[perm] + P)[2]  # jane who visits, jane who is visited
 
 # %% [markdown]
-# Now *jane* first and *jane* last differ: order is visible.
+# It is: *jane* first and *jane* last now get different vectors. And here is the same sum in a real network, the
+# course's translator of width 64, for its sentence *jane visits africa in september*.
+
+# %%
+numbers, words = translator.state(), "jane visits africa in september".split()
+ids = torch.tensor([translator.english[word] for word in words])  # (5,)
+rows = numbers["encoder.tokens.weight"][ids]  # (5, 64), word vectors
+figures.words_and_places(words, rows, numbers["encoder.positions.weight"][:5])
+
+# %% [markdown]
+# The places are loud and the words are faint. *How long is a row of places at width 64? The word rows are about 1 long. So how can the
+# network still read the words?*
 #
+# <details><summary>Answer</summary>
+#
+# A row of places is $\sqrt{64/2} = 5.66$ long, five times as long as a word. But length is not what counts; directions
+# are. The slow waves hardly move within a sentence, so the 24 places that this translator knows fill only about 12 of
+# its 64 directions. Training has put the words into the others: of the squared length of all its English word vectors,
+# 15 % lies in those twelve directions. A learned matrix can look along the others and never see the places.
+#
+# </details>
+#
+# Added, not appended: the width stays $D$, and a learned layer can pull both apart as long as words and places do not
+# fill the same directions. This is a bet, not a theorem. Here you see it won.
+#
+# The table need not be made of waves. An `nn.Embedding(max_len, D)` whose rows are trained like words does as well:
+# Vaswani et al. tried both and report nearly the same quality (their table 3, row E). BERT and GPT-2 learn theirs. A
+# learned table has two limits: a row that no training sentence was long enough to reach is never trained, and beyond
+# the last row there is nothing.
+
+# %% [markdown]
 # ## Exercise 2.4 `add_positions`
 #
-# difficulty ●●○○○ · importance ●●●●● · 8 minutes · 14 points
+# Difficulty ●●○○○ · Importance ●●●●● · 8 minutes · 14 points
 #
 # $$\text{out}_{\dots t} = x_{\dots t} + \text{table}_t$$
 #
-# - `x`: `(..., T, D)`, any leading dimensions; `table`: `(max_len, D)`
+# - `x`: `(..., T, D)`, any leading dimensions; `table`: `(max_len, D)` of the same dtype
 # - returns `(..., T, D)`: the first T rows of the table added, the same for every sentence
 # - the gradient reaches `x` and `table`; neither is changed
 # - T longer than the table: raise `ValueError`, also when the table has a single row
 #
-# *Predict the shape first:* for `x` of shape `(2, 3, 5, 8)` and a table of `(9, 8)`, what is the shape of the slice that you add, and along which axes is it repeated?
+# *Predict the shape first:* for `x` of shape `(2, 3, 5, 8)` and a table of `(9, 8)`, what is the shape of the slice
+# that you add, and along which axes is it repeated?
+#
+# <details><summary>Answer</summary>
+#
+# The slice is (5, 8): five tokens, eight columns. Broadcasting repeats it along the first two axes, so that all 2 · 3
+# sentences get the same places.
+#
+# </details>
 
 
 # %% nbgrader={"solution": "add_positions"}
@@ -399,14 +492,16 @@ check(add_positions)
 #
 # <details><summary>Hint 2</summary>
 #
-# Slicing past the end of a tensor is no error in PyTorch: you get fewer rows. With one row left, broadcasting repeats it silently. So ask about the length before you slice.
+# Slicing past the end of a tensor is no error in PyTorch: you get fewer rows. With one row left, broadcasting repeats
+# it silently. So ask about the length before you slice.
 #
 # </details>
 
 # %% [markdown]
-# ## Find the bug
+# ## Tokens first or sentences first?
 #
-# This layer is in many repositories. It comes from a tutorial where tensors are `(T, B, D)`, tokens first, and there it is right:
+# This layer is in many repositories. It comes from a tutorial where tensors are `(T, B, D)`, tokens first, and there it
+# is right:
 #
 # ```python
 # pe = pe.unsqueeze(1)                # (max_len, 1, D)
@@ -415,7 +510,8 @@ check(add_positions)
 #     return x + self.pe[:x.size(0)]
 # ```
 #
-# Then somebody sets `batch_first=True`, `x` becomes `(B, T, D)`, and nothing complains. Here it is as a function, on two empty sentences of three tokens:
+# Then somebody sets `batch_first=True`, `x` becomes `(B, T, D)`, and nothing complains. Here it is as a function, on
+# two empty sentences of three tokens:
 
 
 # %%
@@ -427,17 +523,31 @@ pe = P[:, None]  # (3, 1, 4)
 published_position_layer(torch.zeros(2, 3, 4), pe)
 
 # %% [markdown]
-# Read the rows. What do the three tokens of the second sentence have in common? So is a model with this layer still blind to order inside a sentence, or not? The loss goes down all the same, only less far: this bug has no error message.
+# *What do the three tokens of the second sentence have in common? Is a model with this layer still blind to order
+# inside a sentence?*
+
+# %%
+figures.whose_place()
+
+# %% [markdown]
+# <details><summary>Answer</summary>
 #
+# All three got place 1, as theirs is sentence 1 of the batch. Inside a sentence every token gets the same vector, so
+# nothing in the sum tells them apart by order: the model is as blind as before. Worse, a sentence's vectors now depend
+# on where it happens to stand in the batch. And there is no error message.
+#
+# </details>
+
+# %% [markdown]
 # ## Exercise 2.5 `fixed_position_layer`
 #
-# difficulty ●●○○○ · importance ●●●●○ · 8 minutes · 12 points
+# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●○ · 8 minutes · 12 points
 #
-# Repair it for sentences first.
+# Repair the layer for sentences first.
 #
 # - `x`: exactly `(B, T, D)`; `pe`: `(max_len, 1, D)`, as the buffer is stored, with T ≤ max_len
 # - returns `(B, T, D)`: token t of *every* sentence gets `pe[t, 0]`
-# - B is any size, also larger than max_len; the gradient reaches `x` and `pe`; neither is changed
+# - B is any size, also larger than max_len; D may be 1; the gradient reaches `x` and `pe`; neither is changed
 
 
 # %% nbgrader={"solution": "fixed_position_layer"}
@@ -457,20 +567,27 @@ check(fixed_position_layer)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Two things are wrong at once: how many rows are taken, and where the axis of length 1 stands when shapes are lined up from the right.
+# Two things are wrong at once: how many rows are taken, and where the axis of length 1 stands when shapes are lined up
+# from the right.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# If you only change which size of `x` you slice by, you add `(T, 1, D)` to `(B, T, D)`. What shape has that sum when B is 1? Get rid of the middle axis, or move it to the front.
+# If you only change which size of `x` you slice by, you add `(T, 1, D)` to `(B, T, D)`. What shape has that sum when B
+# is 1? Get rid of the middle axis, or move it to the front.
 #
 # </details>
+#
+# This was the core of the lesson, and a good place for a break. What follows is what made sines and cosines famous, and
+# what most models use today instead.
 
 # %% [markdown]
 # ## A step is a rotation
 #
-# Why sine and cosine *of the same angle*? Look at one pair as a point on a circle: at place $t$ the hand stands at angle $a t$. Three places later it stands at $a t + 3a$. Whatever $t$ was, the hand turned by $3a$. So *three words further* is one fixed rotation, the same at place 2 and at place 200.
+# Why sine and cosine *of the same angle*? Look at one pair as a point on a circle: at place $t$ the hand stands at
+# angle $a t$. Three places later it stands at $a t + 3a$. Whatever $t$ was, the hand turned by $3a$. So *three words
+# further* is one fixed rotation, the same at place 2 and at place 200.
 
 # %%
 figures.one_turn(offset=3)
@@ -480,16 +597,20 @@ figures.one_turn(offset=3)
 #
 # $$\sin(at + b) = \sin(at)\cos b + \cos(at)\sin b, \qquad \cos(at + b) = \cos(at)\cos b - \sin(at)\sin b.$$
 #
-# Both right-hand sides are *linear* in the pair $(\sin at, \cos at)$, with coefficients that do not contain $t$. Vaswani et al. hoped that this would help a model to attend by relative position: a linear layer *can* compute a shift. That it will is no theorem. And the dot product of *word plus place* with *word plus place* has four terms,
+# Both right-hand sides are *linear* in the pair $(\sin at, \cos at)$, with coefficients that do not contain $t$. So one
+# matrix carries every place to the place `offset` further on. A linear layer *can* compute such a shift, and Vaswani et
+# al. hoped that this would help a model to attend by relative position. That it will is no theorem.
 #
-# $$(x_m + P_m)\cdot(x_n + P_n) = x_m \cdot x_n + x_m \cdot P_n + P_m \cdot x_n + P_m \cdot P_n,$$
+# **On paper**, for $D = 2$ (so $a = 1$) and offset 1, with $\cos 1 = 0.5403$ and $\sin 1 = 0.8415$:
 #
-# of which only the first and the last leave the absolute places out.
+# $$M = \begin{pmatrix} 0.5403 & 0.8415 \\ -0.8415 & 0.5403 \end{pmatrix}, \qquad M \begin{pmatrix} 0 \\ 1 \end{pmatrix} = \begin{pmatrix} 0.8415 \\ 0.5403 \end{pmatrix}:$$
+#
+# row 0 of the table, $(\sin 0, \cos 0)$, became row 1, $(\sin 1, \cos 1)$.
 
 # %% [markdown]
-# ## Exercise 2.6 `shift_matrix` + extra
+# ## Exercise 2.6 `shift_matrix`
 #
-# difficulty ●●●●○ · importance ●●○○○ · 20 minutes · 10 bonus points
+# **Extra** · Difficulty ●●●●○ · Importance ●●○○○ · 20 minutes · 10 bonus points
 #
 # Write down the matrix M that moves every place by `offset`:
 #
@@ -524,41 +645,88 @@ check(shift_matrix)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Pairs do not mix: M has D/2 little 2×2 blocks on its diagonal and zeros elsewhere. Start with D = 2 and read the block off the two formulas above.
+# Pairs do not mix: M has D/2 little 2×2 blocks on its diagonal and zeros elsewhere. The block on paper above is the
+# first one. What changes in the others?
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The first row of a block makes the new sine from (old sine, old cosine); the second makes the new cosine. Try it: does M for offset 1 carry row 0 of the table, (0, 1, 0, 1, ...), to row 1?
+# The first row of a block makes the new sine from (old sine, old cosine); the second makes the new cosine. Try it: does
+# M for offset 1 carry row 0 of the table, (0, 1, 0, 1, ...), to row 1?
 #
 # </details>
 
 # %% [markdown]
 # ## Rotate instead of add: rotary positions
 #
-# If a step is a rotation, why add waves first and hope? Su et al. (2021) leave the word vectors alone and turn the *query* and the *key* (lesson 3 says what these are; here: the two vectors whose dot product is the score). Cut a vector into pairs, see each pair as an arrow, and turn it by an angle proportional to its place:
+# If a step is a rotation, why add waves first and hope? When *word plus place* meets *word plus place*, their dot
+# product has four terms,
+#
+# $$(x_m + P_m)\cdot(x_n + P_n) = x_m \cdot x_n + x_m \cdot P_n + P_m \cdot x_n + P_m \cdot P_n,$$
+#
+# and the two in the middle depend on the absolute places $m$ and $n$.
+#
+# First two words that lesson 3 is about. When one word asks another *how alike are we?*, the asking word uses one
+# vector, its **query** $q$, and the asked word another, its **key** $k$. (In `mix` above both were simply the word's
+# own vector.) Their dot product $q \cdot k$ is the **score**.
+#
+# Su et al. (2021) leave the word vectors alone and turn $q$ and $k$. Cut a vector into pairs, see each pair as an arrow
+# in the plane, and turn it by an angle proportional to its place:
 #
 # $$\begin{aligned} x'_{2i} &= x_{2i}\cos a - x_{2i+1}\sin a \\ x'_{2i+1} &= x_{2i}\sin a + x_{2i+1}\cos a \end{aligned} \qquad a = \text{position} \cdot \text{base}^{-2i/D}$$
 #
-# On paper: $q = (1, 0)$ at place 0 stays $(1, 0)$; $k = (1, 0)$ at place 1 becomes $(\cos 1, \sin 1) = (0.5403, 0.8415)$. Their score is 0.5403. Put them at places 5 and 6 instead: both arrows turn by 5 more, the angle between them stays 1, and the score stays 0.5403. A rotation changes no length and no angle between two arrows that turn together. So **the score depends on the distance of the two places, and on nothing else about them**: here this *is* a theorem, for every q and k.
+# **On paper**, $D = 2$. Let $q = (1, 0)$ stand at place 0; it stays $(1, 0)$. Let $k = (1, 0)$ stand at place 1; it
+# becomes $(\cos 1, \sin 1) = (0.5403, 0.8415)$. Their score is 0.5403. Put them at places 5 and 6 instead: both arrows
+# turn by 5 more, the angle between them stays 1, and the score stays 0.5403. A rotation changes no length, and no angle
+# between two arrows that turn together. So **the score depends on the offset from query to key, and on nothing else
+# about their places**. Here this *is* a theorem, for every q and k.
+#
+# *Does it depend on the distance alone, whichever of the two comes first?* Try $q = (1, 0)$ and $k = (0, 1)$, with the
+# key one place after the query, and one place before.
+#
+# <details><summary>Answer</summary>
+#
+# It depends on the sign too. One place after, $k$ becomes $(-\sin 1, \cos 1)$ and the score is −0.8415; one place
+# before, $(\sin 1, \cos 1)$ and the score is +0.8415. That is what we want: *the word before me* and *the word after
+# me* are different questions. The dot products of Figure 2.4 could not tell them apart.
+#
+# </details>
+#
+# **Is this the matrix M of exercise 2.6?** Nearly. Turning by 1 is
+#
+# $$R = \begin{pmatrix} 0.5403 & -0.8415 \\ 0.8415 & 0.5403 \end{pmatrix} = M^\top, \qquad R \begin{pmatrix} 1 \\ 0 \end{pmatrix} = \begin{pmatrix} 0.5403 \\ 0.8415 \end{pmatrix}.$$
+#
+# Both turn the hand the same way, from angle 0 to angle 1. But the table of sinusoids writes a hand as (sine, cosine),
+# height first, while a rotary pair is (across, up). Exchange the two numbers of a pair, and one matrix becomes the
+# other.
 
 # %%
 figures.rotary_scores()
 
 # %% [markdown]
-# Try it. Move `query at` alone: the score changes. Then move both by the same step: it does not.
+# Try it. *Move "query at" alone: what happens to the score? Now move both places by the same step. And which is larger,
+# the score at offset 1 or at offset −1?*
 
 # %%
 explore.rotary()
 
 # %% [markdown]
-# ## Exercise 2.7 `rotate` + extra
+# <details><summary>Answer</summary>
 #
-# difficulty ●●●●○ · importance ●●●●○ · 20 minutes · 10 bonus points
+# Alone, the score runs along the gray curve. Moved together, the two arrows turn together and the score stands still.
+# The curve is not symmetric: this query and this key score 7.08 at offset 1 and 5.84 at offset −1.
+#
+# </details>
+
+# %% [markdown]
+# ## Exercise 2.7 `rotate`
+#
+# **Extra** · Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · 10 bonus points
 #
 # - `x`: `(..., T, D)`, D even; `positions`: LongTensor `(T,)`, any places in any order; `base`: float
 # - returns `(..., T, D)`, same dtype: the pairs $(x_{2i}, x_{2i+1})$ turned as in the formula above
+# - equal means within 1e-4 for places beyond 4
 
 
 # %% nbgrader={"solution": "rotate"}
@@ -584,25 +752,30 @@ check(rotate)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# The angles are a `(T, D/2)` table, made like the one of exercise 2.2, but for the given places. Every second column of `x`, from 0 and from 1, gives the two halves of all pairs.
+# The angles are a `(T, D/2)` table, made like the one of exercise 2.2, but for the given places. Every second column of
+# `x`, from 0 and from 1, gives the two halves of all pairs.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Keep the old pair until both new numbers are made. To interleave the two results, think of the shape `(..., T, D/2, 2)`.
+# Keep the old pair until both new numbers are made. To interleave the two results, think of the shape `(..., T, D/2,
+# 2)`.
 #
 # </details>
 #
-# **Two dialects.** Many models (GPT-NeoX, and LLaMA as Hugging Face stores it) pair column $i$ with column $i + D/2$ instead of its neighbor. It is the same idea with the columns in another order. Code of one dialect with weights of the other runs without an error and gives nonsense; converters therefore permute the rows of $W_Q$ and $W_K$.
+# **Two dialects.** Many models (GPT-NeoX, and LLaMA as Hugging Face stores it) pair column $i$ with column $i + D/2$
+# instead of its neighbor. It is the same idea with the columns in another order. Code of one dialect with weights of
+# the other runs without an error and gives nonsense, so converters permute the rows of the weights.
 
 # %% [markdown]
-# ## Question 3
+# ## Quiz 2.3
 #
-# Rotary positions are applied to queries and keys. A colleague also *adds* the sinusoidal table to the word vectors. Which statement holds?
+# Rotary positions are applied to queries and keys. A colleague also *adds* the sinusoidal table to the word vectors.
+# Which statement holds?
 #
 # - **a** Nothing changes: both carry the same places.
-# - **b** The score no longer depends on the distance alone.
+# - **b** The score no longer depends on the offset alone.
 # - **c** The rotation cancels what was added.
 
 # %% nbgrader={"solution": "quiz_3"}
@@ -615,32 +788,168 @@ quiz_3 = "b"
 check(quiz_3=quiz_3)
 
 # %% [markdown]
-# ## Written question
+# ## At work
 #
-# A translation model was trained on sentences of at most 32 tokens. It is then given one of 50. What happens at places 32 to 49 with (i) a learned table of 64 rows, (ii) the sinusoidal table, (iii) rotary positions? For each: what is computed, what did training see of it, and what would you measure to find out whether it works? About ten sentences.
+# Your two functions in the course's translator: your table, added by your function, to every sentence that it reads and
+# writes. The map shows where one of its heads and its decoder look; later lessons say how.
 
-# %% [markdown] nbgrader={"written": "written_1"}
-# **Model answer.** (i) Rows 32 to 63 of the learned table exist, so nothing raises; but no training sentence reached them, their gradient was always zero (apart from weight decay), and they still hold their random start. The tokens there get noise of a scale that the model never saw. Only a longer sentence than 64 raises an error. (ii) The sinusoidal rows are defined at every place. Their entries lie between −1 and 1 as ever, and the fast pairs have shown all their values; the slow pairs reach angles never seen, and the *combination* is new. A step of one is still the same rotation, but whether the model's layers used that is an empirical question. (iii) Rotary scores depend on the distance only. All distances up to 31 were seen at some place, so attention to near words works at place 49 as at place 9; distances 32 to 49 are new, and softmax now shares its weight among more keys. In all three, the definition of a code outside its range says little about the quality there. To measure: the loss (or exact match) by position in the sentence, on long sentences, against a model that was trained on long ones; and as a control the same long sentences cut to 32.
-#
-# **Marking scheme (15).** Learned table: rows exist but are untrained (3), error only beyond the last row (1). Sinusoids: defined and bounded everywhere (2), new combinations or new slow angles (2). Rotary: distance only (2), new distances remain (1). Says that being defined is not the same as working (2). A measurement by position with some comparison (2). Other true remarks (masks, more keys share the weight) may make up for one lost point.
+# %%
+at_work(sinusoidal_positions, add_positions)
 
 # %% [markdown]
-# ## Further reading
+# **Predict before you run.** The translator was trained with places. What happens to *jane visits africa in september*
+# when they are left out? And with the published layer, which knows only sentence numbers? (A single sentence is a batch
+# of one.)
+
+
+# %%
+def without_places(x, table):
+    return x
+
+
+at_work(add_positions=without_places)
+
+
+# %%
+long_pe = or_given(sinusoidal_positions)(5000, 64)[:, None]  # (5000, 1, D), as long as in the tutorial
+
+
+def published_layer(x, table):
+    return x + long_pe[: x.size(0)]
+
+
+at_work(add_positions=published_layer)
+
+# %% [markdown]
+# <details><summary>Answer</summary>
 #
-# - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), section 3.5 and table 3, row E.
-# - Su et al., [RoFormer: Enhanced Transformer with Rotary Position Embedding](https://arxiv.org/abs/2104.09864) (2021), sections 3.2 and 3.4.
-# - Shaw, Uszkoreit, Vaswani, [Self-Attention with Relative Position Representations](https://arxiv.org/abs/1803.02155) (2018).
-# - Press, Smith, Lewis, [Train Short, Test Long](https://arxiv.org/abs/2108.12409) (2021): no position vectors, but a penalty for distance.
-# - Haviv et al., [Transformer Language Models without Positional Encodings Still Learn Positional Information](https://arxiv.org/abs/2203.16634) (2022).
-# - [The Annotated Transformer](http://nlp.seas.harvard.edu/2018/04/03/attention.html), *Positional Encoding*.
-# - Poupart, [CS480/680 Lecture 19: Attention and Transformer Networks](https://www.youtube.com/watch?v=OyFJWRnt_AY).
+# | positions | nats a word | sentences word for word |
+# |---|---|---|
+# | yours | 0.00016 | 100 of 100 |
+# | yours, but the English words shuffled | 6.04 | |
+# | none | 4.85 | 0 |
+# | the published layer | 9.81 | 0 |
+#
+# A nat is a unit of surprise: somebody who only guesses among the 194 French words is at $\ln 194 = 5.3$. Without
+# places the translator drops half of the sentence, *jane en septembre*. With the published layer it writes *jane jane
+# jane* until it is cut off: in a batch of one every word stands at place 0, also those that it has written, so it
+# always believes that it is at the beginning. On a batch of 200 sentences it does worse than guessing, as all words of
+# the last sentence get place 199.
+#
+# </details>
+#
+# And the order of the columns? The next cell writes all sines first, then all cosines. A network could be *trained*
+# with such a table as well as with ours. This one was not.
+
+
+# %%
+def sines_first(length, d_model):
+    table = or_given(sinusoidal_positions)(length, d_model)  # (length, D)
+    return torch.cat([table[:, 0::2], table[:, 1::2]], dim=-1)  # (length, D)
+
+
+at_work(sinusoidal_positions=sines_first)
+
+# %% [markdown]
+# It stops before the first word, at 12.97 nats. A table of places is a convention between a network and its code.
+# Which table it is hardly matters; that it stays the same matters a lot.
+
+# %% [markdown]
+# ## Written question
+#
+# *15 points, graded by hand, 10 minutes, six to ten sentences.*
+#
+# A translation model was trained on sentences of at most 32 tokens. It is then given one of 50. What happens at places
+# 32 to 49 with (i) a learned table of 64 rows, (ii) the sinusoidal table, (iii) rotary positions? For each: what is
+# computed, what did training see of it, and what would you measure to find out whether it works?
+#
+# <details><summary>For those who learn alone: what a good answer has</summary>
+#
+# - For each of the three, what is computed at places 32 to 49, and where an error would be raised.
+# - What is new there for the network: rows, angles, combinations or offsets that training never showed; and that being
+#   defined is not the same as working.
+# - A measurement by place in the sentence, and something to compare it with.
+#
+# </details>
+
+# %% [markdown] nbgrader={"written": "written_1"}
+# <details><summary>Model answer and marking scheme</summary>
+#
+# **Model answer.** (i) Rows 32 to 63 of the learned table exist, so nothing raises; but no training sentence reached
+# them, their gradient was always zero (apart from weight decay), and they still hold their random start. The tokens
+# there get noise that the model never saw. Only a sentence longer than 64 raises an error. (ii) The sinusoidal rows are
+# defined at every place. Their entries lie between −1 and 1 as ever, and the fast pairs have shown all their values;
+# the slow pairs reach angles never seen, and the *combination* is new. A step of one is still the same rotation, but
+# whether the model's layers used that is an empirical question. (iii) Rotary scores depend on the offset only. All
+# offsets up to 31 in size were seen at some place, so attention to near words works at place 49 as at place 9; offsets
+# of 32 to 49 are new, and softmax now shares its weight among more keys. In all three, the definition of a code outside
+# its range says little about the quality there. To measure: the loss (or exact match) by position in the sentence, on
+# long sentences, against a model that was trained on long ones; and as a control the same long sentences cut to 32.
+#
+# **Marking scheme (15).** Learned table: rows exist but are untrained (3), error only beyond the last row (1).
+# Sinusoids: defined and bounded everywhere (2), new combinations or new slow angles (2). Rotary: offset only (2), new
+# offsets remain (1). Says that being defined is not the same as working (2). A measurement by position with some
+# comparison (2). Other true remarks (masks, more keys share the weight) may make up for one lost point.
+#
+# </details>
+
+# %% [markdown]
+# ## From the notes this course grew from
+#
+# <details><summary>A hyphen, a loose sentence, and four tables that are not the paper's</summary>
+#
+# **"Position-encoded word vectors."** The notes on queries and keys call the input of attention so, and go on. This
+# lesson was about the hyphen: without it, the graph that attention draws among the words is the same for every order of
+# them.
+#
+# **"The wavelengths run from 2π to 10000 · 2π"**, says the paper. By its own formula the longest is $2\pi \cdot
+# 10000^{(D-2)/D}$: 9647 · 2π for $D = 512$, and only 100 · 2π for our $D = 4$. The authors' library, tensor2tensor,
+# spreads the exponents so that the last divisor is exactly 10000, and writes all sines first. Its table is not the
+# paper's.
+#
+# **Three more in published code.** (1) All sines first, then all cosines, under a comment that cites the formula. (2) A
+# loop variable that already counts 0, 2, 4, ... and is doubled again in the exponent. (3) A cosine with an exponent of
+# its own, so that the two columns of a pair turn at different speeds. On paper (3) is the worst: such a pair is no
+# clock hand any more, and its steps are no rotations. In our translator it is the mildest: (1) costs 12.97 nats a word,
+# (2) 1.21, (3) 0.00045 instead of 0.00016. At width 64 the two speeds of a pair differ by a seventh, and a short
+# sentence hardly shows it.
+#
+# **"Attention cannot see order"** needs a footnote. The causal mask of lesson 5 does break the symmetry: a word that
+# sees only what came before can count how much that is. Language models without any positions were trained and did
+# learn some order that way (Haviv et al., 2022). An encoder, which sees everything, cannot.
+#
+# </details>
 
 # %% [markdown]
 # ## Recap
 #
-# - Attention without positions is permutation equivariant: shuffle the words, and the answers are shuffled alike. No training changes that.
-# - Sinusoids are a smooth counter: fast pairs tell neighbors apart, slow pairs tell far places apart. All rows have the same length, and $P_s \cdot P_t$ depends on the distance.
+# - Attention without positions is permutation equivariant: shuffle the words, and the answers are shuffled the same
+#   way. No training changes that.
+# - Sinusoids are a smooth counter: fast pairs tell neighbors apart, slow pairs tell far places apart. All rows have the
+#   same length, and $P_s \cdot P_t$ depends on the distance.
+# - Places are added to the words. A network can pull both apart because they fill different directions, not because one
+#   is small.
 # - A learned table does as well, up to its last trained row.
-# - A step is a rotation of every pair. Rotary positions rotate queries and keys, and their score depends on the distance.
+# - A step is a rotation of every pair. Rotary positions rotate queries and keys, and their score depends on the signed
+#   offset alone.
 #
-# Next: [lesson 3](../03_query_key/03_query_key.ipynb) takes the words, which now know their place, and asks who looks at whom.
+# `progress()` in a new cell shows what you have done so far, over all lessons (`from helpers import progress`).
+
+# %% [markdown]
+# ## Further reading
+#
+# - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), section 3.5 and table 3, row
+#   E.
+# - Su et al., [RoFormer: Enhanced Transformer with Rotary Position Embedding](https://arxiv.org/abs/2104.09864) (2021),
+#   sections 3.2 and 3.4.
+# - Shaw, Uszkoreit, Vaswani, [Self-Attention with Relative Position Representations](https://arxiv.org/abs/1803.02155)
+#   (2018).
+# - Press, Smith, Lewis, [Train Short, Test Long](https://arxiv.org/abs/2108.12409) (2021): no position vectors, but a
+#   penalty for distance.
+# - Haviv et al., [Transformer Language Models without Positional Encodings Still Learn Positional
+#   Information](https://arxiv.org/abs/2203.16634) (2022).
+# - [The Annotated Transformer](http://nlp.seas.harvard.edu/2018/04/03/attention.html), *Positional Encoding*.
+# - Poupart, [CS480/680 Lecture 19: Attention and Transformer Networks](https://www.youtube.com/watch?v=OyFJWRnt_AY).
+#
+# **Next:** [lesson 3](../03_query_key/03_query_key.ipynb) takes the words, which now know their place, and asks who
+# looks at whom.

@@ -1,46 +1,11 @@
 # %% [markdown]
 # # 3. Query and key: who looks at whom
 #
-# **Goal:** turn the words of a sentence into questions and answers, and let every word find out which other words
-# matter to it. At the end you hold the first matrix product of attention, $QK^\top$, and you know what it can and
-# cannot say.
+# **Goal:** make two small matrices that turn the words of a sentence into questions and offers, so that every word
+# finds the words that matter to it. At the end you hold the first matrix product of attention, $QK^\top$, and you know
+# which graphs it can draw and which it cannot.
 #
-# **Time:** about 80 minutes; the core exercises take an hour.
-
-# %% [markdown]
-# ## You need
-#
-# - [Lesson 1](../01_token_embedding/01_token_embedding.ipynb): a word becomes an id, an id becomes a row of numbers.
-# - [Lesson 2](../02_position/02_position.ipynb): the order of the words is added to these rows.
-#
-# <details><summary>Recall 1 (lesson 1): two vectors point the same way, one is twice as long. What are their cosine and
-# their dot product?</summary>
-#
-# The cosine is 1: it sees directions only. The dot product is the product of the two lengths. Keep this difference in
-# mind, it comes back below.
-# </details>
-#
-# <details><summary>Recall 2 (lesson 2): you shuffle the tokens and add no position codes. What happens to the outputs of
-# self-attention?</summary>
-#
-# They are shuffled in the same way, and nothing else changes: each token still meets the same other tokens.
-# </details>
-
-# %% [markdown]
-# <details><summary><b>Conventions</b> (the same in every lesson)</summary>
-#
-# - Shapes: `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k`, `d_v` head widths, `V`
-#   vocabulary. `...` stands for any leading dimensions, none included.
-# - Weights follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`.
-# - Masks are boolean, **True = may attend**.
-# - Unless an exercise says otherwise an answer: accepts any `...` (all inputs share the same ones); accepts float32 and
-#   float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN in values.
-# - Equal means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64.
-# - A `scalar` is a 0-dim differentiable tensor; `float` and `int` are Python numbers. What is made from no float input
-#   is float32. Ids are valid ids unless an exercise says otherwise.
-# - *Forbidden* lists library calls that would be the whole answer. Using one gets no points and a message that names
-#   the call.
-# </details>
+# **Time:** about 110 minutes. A good place for a break is after exercise 3.4.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -49,33 +14,70 @@
 import torch
 from torch import nn
 
-from helpers import check
+from helpers import at_work, check, or_given
 from helpers.explore import query_key as explore
 from helpers.figures import query_key as figures
+from helpers.figures.transformer_map import transformer_map
+
+# %%
+transformer_map("03_query_key")
+
+# %% [markdown]
+# Words are vectors now, and they know their places. We are at the door of the attention block: where words find each
+# other.
+
+# %% [markdown]
+# ## You need
+#
+# - [Lesson 1](../01_token_embedding/01_token_embedding.ipynb): a word becomes an id, an id becomes a row of numbers.
+# - [Lesson 2](../02_position/02_position.ipynb): the order of the words is added to these rows.
+#
+# Two questions to warm up. Answer before you unfold.
+#
+# <details><summary>Lesson 1: two vectors point the same way, one is twice as long. What are their cosine and their dot
+# product?</summary>
+#
+# The cosine is 1: it sees directions only. The dot product is the product of the two lengths. Keep this difference in
+# mind; it comes back below.
+#
+# </details>
+#
+# <details><summary>Lesson 2: you shuffle the tokens and add no position codes. What happens to the outputs of
+# self-attention?</summary>
+#
+# They are shuffled in the same way, and nothing else changes: each token still meets the same other tokens.
+#
+# </details>
+#
+# <details><summary>Conventions (the same in every lesson)</summary>
+#
+# - **Shapes:** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k`, `d_v` head widths,
+#   `V` vocabulary. `...` stands for any leading dimensions, none included.
+# - **Weights** follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`.
+# - **Masks** are boolean, True = may attend.
+# - **Unless an exercise says otherwise an answer** accepts any `...` (Q and K, or all inputs, share the same ones);
+#   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN.
+# - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
+#   inside a float64 answer is no mistake.
+# - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
+# - **Forbidden** lists library calls that would be the whole answer. Using one gets no points and a message that names
+#   it.
+#
+# </details>
 
 # %% [markdown]
 # ## A sentence before the wiring
 #
 # Read *jane visits africa*. When your eyes rest on *jane*, which word do they want next, to know what jane is about?
-# Probably *visits*. At *visits* you ask where, and look at *africa*. Draw an arrow for every such look and the sentence
-# becomes a **graph**: tokens are its nodes, looks are its edges.
+# Probably *visits*. At *visits* you ask where, and look at *africa*. At *africa* you ask what happened there. Draw an
+# arrow for every such look, and the sentence becomes a **graph**: tokens are its nodes, looks are its edges.
 
 # %%
 figures.wiring()
 
 # %% [markdown]
 # Every arrow starts at the token that asks, the **query**, and ends at the token that answers, the **key**. The
-# numbers come from the table that the sources of this course print:
-#
-# | query | key | probability |
-# |---|---|---|
-# | jane | visits | 0.94 |
-# | visits | africa | 0.86 |
-# | africa | visits | 0.76 |
-#
-# *How far to trust it.* The table was drawn by hand to show an idea. Nobody measured it. In lesson 13 you will measure
-# a real network, and find a head that gives jane → visits 0.935 and visits → africa 0.893. Pretty close, for a guess.
-# But you will also see many heads that do nothing of the kind.
+# numbers were drawn by hand to show an idea. Nobody measured them.
 #
 # A Transformer starts with the left picture, tokens in a row. It draws the right picture itself, anew for every
 # sentence. This lesson is about the pen.
@@ -90,14 +92,17 @@ figures.wiring()
 # SELECT value FROM videos WHERE key = query
 # ```
 #
-# A database wants `key = query` exactly. A search engine cannot, so it takes the key that fits best. "Fits" is a number:
-# the dot product. Here is one for pencil and paper, with three features (cooking, music, far away):
+# A database wants `key = query` exactly. A search engine cannot, so it takes the key that fits best, and "fits" is a
+# number: the dot product. **On paper**, with three features (cooking, music, far away) and the query (2, 0, 1):
 #
-# | title | key | query (2, 0, 1) · key |
-# |---|---|---|
-# | Rice in one pot | (3, 0, 0) | 2·3 + 0·0 + 1·0 = 6 |
-# | Jazz for beginners | (0, 4, 0) | 2·0 + 0·4 + 1·0 = 0 |
-# | Street food of Hanoi | (2, 0, 3) | 2·2 + 0·0 + 1·3 = 7 |
+# | title | key |
+# |---|---|
+# | Rice in one pot | (3, 0, 0) |
+# | Jazz for beginners | (0, 4, 0) |
+# | Street food of Hanoi | (2, 0, 3) |
+#
+# *Which video wins by the dot product? And which by the cosine?* Work out the three dot products before you run the
+# cell.
 
 # %%
 titles = ["Rice in one pot", "Jazz for beginners", "Street food of Hanoi"]
@@ -106,20 +111,24 @@ keys = torch.tensor([[3.0, 0, 0], [0, 4, 0], [2, 0, 3]])  # (N, D)
 figures.video_search(titles, query, keys)
 
 # %% [markdown]
-# Notice the right half: by cosine, rice would win. The dot product rewards a long key, the cosine does not. Attention
-# uses the dot product.
+# <details><summary>Answer</summary>
+#
+# The dot products are 2·3 = 6, then 0, then 2·2 + 1·3 = 7: Hanoi. By cosine rice would win, because its key points
+# more nearly where the query points. The dot product also rewards a long key. Attention uses the dot product.
+#
+# </details>
 
 # %% [markdown]
 # ## Exercise 3.1 `select`
 #
-# Difficulty ●●○○○ · importance ●●●○○ · 6 minutes · 10 points
+# Difficulty ●●○○○ · Importance ●●●○○ · 5 minutes · 8 points
 #
 # A SELECT that takes the best match. One query $q$ of shape `(D,)`, keys `(N, D)`, values `(N, E)`:
 #
 # $$\text{select}(q, K, V) = V_{j^*}, \qquad j^* = \text{the first } j \text{ with the largest } q \cdot k_j$$
 #
 # The result has shape `(E,)`. On a tie the first key wins. The gradient must reach `values`; nothing is asked of the
-# gradients at `query` and `keys` (the explorer below shows why).
+# gradients at `query` and `keys`.
 
 
 # %% nbgrader={"solution": "select"}
@@ -142,24 +151,31 @@ check(select)
 # <details><summary>Hint 1</summary>
 #
 # First make one number for each key. What shape has a matrix `(N, D)` times a vector `(D,)`?
+#
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
 # You need the *place* of the largest number, not the number. With the place you can pick a row of `values`.
+#
 # </details>
-
-# %% [markdown]
-# Now turn the query and watch what comes back.
+#
+# Now turn a query among three keys and watch what comes back. *Nothing is asked of the gradient at the query. Why not?*
 
 # %%
 explore.search()
 
 # %% [markdown]
+# <details><summary>Answer</summary>
+#
 # The value is flat, jumps, and is flat again. On a flat piece the derivative is 0: a small change of the query changes
-# nothing, so gradient descent gets no advice. Attention therefore does not pick *one* value. It gives every key a
-# share, a large one to a good match. How scores become shares is the matter of lessons 4 and 6; what is done with the
-# values, of lesson 7. This lesson stays with the scores.
+# nothing, so gradient descent gets no advice.
+#
+# </details>
+#
+# Attention therefore does not pick *one* value. It gives every key a share, a large one to a good match. How scores
+# become shares is the matter of lessons 4 and 6; what is done with the values, of lesson 7. This lesson stays with the
+# scores.
 
 # %% [markdown]
 # ## Why not compare the words themselves?
@@ -170,7 +186,7 @@ explore.search()
 #
 # Compare the embeddings directly and *jane* finds *jane*: the dot products are 1 with itself and 0 with the others. But
 # jane did not ask "who is like me?". She asked "what is the action?". What a word **is** and what a word **seeks** are
-# two things, so each word gets two vectors, made by two matrices:
+# two things. So each word gets two more vectors, made by two matrices:
 #
 # $$q_t = W_Q\, x_t \quad \text{(what I seek)}, \qquad k_t = W_K\, x_t \quad \text{(what I offer)}$$
 #
@@ -179,16 +195,29 @@ explore.search()
 # $$W_Q = \begin{pmatrix} 3 & 0 & 2 \\ 0 & 3 & 0 \end{pmatrix}, \qquad
 #   W_K = \begin{pmatrix} 0 & 1 & 0 \\ 0 & 0 & 1 \end{pmatrix}$$
 #
-# Column by column: *jane* seeks an action (3, 0), *visits* seeks a place (0, 3), *africa* seeks an action (2, 0).
-# *jane* offers nothing here (0, 0), *visits* offers an action (1, 0), *africa* a place (0, 1). Now multiply each query
-# with each key, on paper, before you run the cell.
+# Read them column by column: *jane* seeks an action (3, 0), *visits* seeks a place (0, 3), *africa* seeks an action
+# (2, 0). *jane* offers nothing here (0, 0), *visits* offers an action (1, 0), *africa* a place (0, 1).
 
 # %%
-hand_scores = torch.tensor([[0.0, 3, 0], [0, 0, 3], [0, 2, 0]])  # (T_q, T_k)
-figures.score_table(hand_scores, figures.JANE)
+X = torch.eye(3)  # (T=3, D=3): jane, visits, africa
+W_q = torch.tensor([[3.0, 0, 2], [0, 3, 0]])  # (d_k=2, D=3)
+W_k = torch.tensor([[0.0, 1, 0], [0, 0, 1]])  # (d_k=2, D=3)
+figures.projections(X, W_q, W_k)
 
 # %% [markdown]
-# There is the graph of the first figure. Two small matrices drew it.
+# Tokens are rows, so each product is $X W^\top$. **On paper:** multiply each query with each key, nine dot products,
+# before you run the next cell. *Which graph do they draw?*
+
+# %%
+figures.scores_of_graph(X, W_q, W_k)
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# The graph of Figure 3.1: jane → visits 3, visits → africa 3, africa → visits 2. All other scores are 0. Two small
+# matrices drew it.
+#
+# </details>
 #
 # *Where intuition stops.* We chose the features and named the channels. A trained network has neither: its features
 # have no names, and "seeks" and "offers" are our words for two linear maps. The mathematics is only this: two
@@ -197,14 +226,11 @@ figures.score_table(hand_scores, figures.JANE)
 # %% [markdown]
 # ## Exercise 3.2 `project`
 #
-# Difficulty ●○○○○ · importance ●●●●● · 5 minutes · 8 points
+# Difficulty ●○○○○ · Importance ●●●●● · 5 minutes · 8 points
 #
 # All words at once. Rows of $X$ are tokens, $W$ is `(d_out, d_in)` as in `nn.Linear`:
 #
 # $$\text{project}(X, W) = X W^\top, \qquad (\ldots, d_\text{in}) \to (\ldots, d_\text{out})$$
-#
-# *Think first.* With $X$ of shape `(3, 3)` and the $W_Q$ above, what is the shape of the result? And if somebody hides
-# $W$ from you but projects any $X$ that you hand over: which $X$ would you hand over, to read $W$ off?
 
 
 # %% nbgrader={"solution": "project"}
@@ -225,69 +251,66 @@ check(project)
 # <details><summary>Hint 1</summary>
 #
 # Write the two shapes side by side. Which dimension of `W` must meet the last dimension of `x`?
+#
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
 # The result has `d_out` numbers for each token, one for each *row* of `W`. A square `W` gives a right shape either way,
 # so look at a number, not only at the shape.
+#
 # </details>
 #
-# <details><summary>The two questions</summary>
+# **Think around it.** Somebody hides a $W$ of shape `(2, 3)`, but projects any tokens that you hand over. *Which tokens
+# would you hand over, to read $W$ off? How many do you need at least, if they are random?*
+
+# %%
+hidden = torch.randint(-9, 10, (2, 3)).float()  # (d_out=2, d_in=3)
+ask = torch.eye(3)  # (N, d_in): change me
+or_given(project)(ask, hidden), hidden
+
+# %% [markdown]
+# <details><summary>Answer</summary>
 #
-# The shape is `(3, 2)`: three tokens, two channels. And hand over the identity matrix: each row switches one input on,
-# so the result is $W^\top$ itself. More generally, from $N \ge d_\text{in}$ inputs with linearly independent rows and
-# their outputs, $W$ is the solution of a linear system.
+# Hand over the identity. Each row switches one input on, so what comes back is $W^\top$ itself. Three are needed: each
+# token tells two numbers, and $W$ has six. Any three tokens will do that are linearly independent (none is a sum of
+# multiples of the others); then `torch.linalg.solve(ask, answers).T` is $W$. Keep the identity in mind for exercise
+# 3.5.
+#
 # </details>
 
 # %% [markdown]
 # ## One map, three notations
 #
-# The sources of this course write this map in three ways, and so does the rest of the world:
+# Books and code write this map in three ways, and you will meet them all:
 #
 # | written | each token is | shape of the matrix | where |
 # |---|---|---|---|
-# | $X \cdot W$ | a row | (in, out) | the feed-forward walk-through; the Transformer paper |
-# | $X \cdot W^\top$ | a row | (out, in) | Q, K, V as an inquiry system; `nn.Linear`; **this course** |
-# | $W \cdot x$ | a column | (out, in) | self-attention from scratch |
+# | $X \cdot W$ | a row | (in, out) | the Transformer paper |
+# | $X \cdot W^\top$ | a row | (out, in) | `nn.Linear`; **this course** |
+# | $W \cdot x$ | a column | (out, in) | most textbooks of algebra |
 #
-# Compare them on numbers.
+# The same query of *africa*, three times:
 
 # %%
-X = torch.eye(3)  # (T=3, D=3): jane, visits, africa
-W_q = torch.tensor([[3.0, 0.0, 2.0], [0.0, 3.0, 0.0]])  # (d_k=2, D=3)
-A = torch.tensor([[3.0, 0.0], [0.0, 3.0], [2.0, 0.0]])  # (D=3, d_k=2): stored the other way
+A = torch.tensor([[3.0, 0], [0, 3], [2, 0]])  # (D=3, d_k=2): W_q stored the other way
 layer = nn.Linear(3, 2, bias=False)
 layer.load_state_dict({"weight": W_q})
-africa = X[2]  # (D,)
-print("X·W ", (X @ A)[2], "  X·Wᵀ", layer(X)[2].detach(), "  W·x", W_q.matmul(africa))
+print("X·W ", (X @ A)[2], "  X·Wᵀ", layer(X)[2].detach(), "  W·x", W_q.matmul(X[2]))
 
 # %% [markdown]
-# One map. They differ in how the matrix is stored and whether a token stands or lies. The course keeps
-# `nn.Linear`'s: $y = xW^\top + b$, here without $b$. (A bias in the queries adds the same vector to each query. You
-# will meet biases in lesson 8.)
+# They differ in how the matrix is stored and whether a token stands or lies. `nn.Linear` computes $y = xW^\top + b$;
+# here there is no $b$.
 #
-# **Widths.** In every notation one rule holds: the inner width must be the width of a token. So
-# $X \in \mathbb{R}^{T \times D}$, $W_Q, W_K \in \mathbb{R}^{d_k \times D}$ and $Q, K \in \mathbb{R}^{T \times d_k}$.
-#
-# - *I like to eat apples* in the walk-through: $X$ is $N \times M$ with $N = 5$, all matrices are $M \times M$. That is
-#   the special case $D = d_k = M$. It hides which side is which: a missing transpose raises no error.
-# - Another source writes $X \in \mathbb{R}^{N \times d_k}$ with
-#   $W^Q, W^K \in \mathbb{R}^{d_k \times d_{model}}$. Read that strictly and $X \cdot W^\top$ does not exist, while
-#   $X \cdot W$ maps *up* to $d_{model}$, although the text wants fewer dimensions. The repair is one symbol:
-#   $X \in \mathbb{R}^{N \times d_{model}}$.
-# - *Life is short, eat dessert first*: $D = 16$ and $d_k = 24$. Nothing forbids $d_k > D$. What must agree is the width
-#   of queries and keys, because a dot product needs two vectors of the same length. Values are free: $d_v = 28$ there.
-#
-# That last source sees the queries as the output channels of a feed-forward network. Fair: `W.shape[0]` channels out,
-# `W.shape[1]` channels in, one layer for each of Q, K, V, the same for every token. But it is one layer without a
-# nonlinearity, a *linear* layer. The feed-forward network of lesson 9 is more than that.
+# In every notation one rule holds: the inner width must be the width of a token. So $X \in \mathbb{R}^{T \times D}$,
+# $W_Q, W_K \in \mathbb{R}^{d_k \times D}$ and $Q, K \in \mathbb{R}^{T \times d_k}$. Queries and keys must agree in
+# width, because a dot product needs two vectors of the same length.
 
 # %% [markdown]
 # ## One query asks every key
 #
-# Take *Life is short, eat dessert first* with random embeddings and random weights, as in the source that we follow.
-# The second token, *is*, asks; *dessert*, the fifth, answers.
+# Now a sentence whose numbers were published: *Life is short, eat dessert first*, with random embeddings of width 16
+# and random weights. The second token, *is*, asks; *dessert*, the fifth, answers.
 
 # %%
 torch.manual_seed(123)
@@ -296,29 +319,24 @@ x = embedding(torch.tensor([0, 4, 5, 2, 1, 3])).detach()  # (T=6, D=16)
 W_query, W_key = torch.rand(24, 16), torch.rand(24, 16)  # (d_k=24, D=16) each
 W_value = torch.rand(28, 16)  # (d_v=28, D=16)
 
-q_is = W_query.matmul(x[1])  # (24,)
-k_dessert = W_key.matmul(x[4])  # (24,)
+# %%
+q_is, k_dessert, v_dessert = W_query @ x[1], W_key @ x[4], W_value @ x[4]  # (24,), (24,), (28,)
 q_is.dot(k_dessert)
 
 # %% [markdown]
-# The score is 2.3206. Five more keys are waiting. The source makes all of them in one go, with tokens as columns, and
-# then turns the result:
-
-# %%
-all_keys = W_key.matmul(x.T).T  # (T=6, d_k=24)
-all_values = W_value.matmul(x.T).T  # (T=6, d_v=28)
-q_is.shape, all_keys.shape, all_values.shape
+# The score is 2.3206. Values may be as wide as they like, here 28: nobody takes a dot product with them. Five more keys
+# are waiting.
 
 # %% [markdown]
 # ## Exercise 3.3 `scores_for_one`
 #
-# Difficulty ●○○○○ · importance ●●●●○ · 4 minutes · 8 points
+# Difficulty ●○○○○ · Importance ●●●●○ · 3 minutes · 6 points
 #
 # One query $q$ `(d_k,)` against all keys $K$ `(T, d_k)`:
 #
 # $$\omega_j = q \cdot k_j, \qquad \text{shape } (T,)$$
 #
-# Plain dot products: not divided, not normalized.
+# Plain dot products: not divided, not normalized. You did this inside `select`; now it gets a name.
 
 
 # %% nbgrader={"solution": "scores_for_one"}
@@ -338,51 +356,53 @@ check(scores_for_one)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# You did this inside `select`, before you looked for the winner.
+# It is the first half of `select`, before you looked for the winner.
+#
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
 # If you multiply entry by entry you get `(T, d_k)`. One step is missing: which dimension has to disappear?
+#
 # </details>
 
 # %% [markdown]
 # ## Does a word look at itself?
 #
-# **Predict before you run.** *is* asks six keys, its own among them. Nothing has been trained. Which of the six scores
-# will be the largest: that of *is* itself, or another? Write your guess down.
+# **Predict before you run.** *is* asks six keys, its own among them. Nothing has been trained. *Which of the six scores
+# will be the largest: that of* is *itself, or another?* Write your guess down.
 
 # %%
 figures.one_row(figures.scores_of_is(), figures.LIFE, "is")
 
 # %% [markdown]
-# *eat* wins, with 10.2379; *is* gives itself −4.5398. The source saw this too and blames the missing training: after it,
-# one would think, *is* attends most to itself. The observation is right. The reason is not, on both sides.
+# <details><summary>Answer</summary>
 #
-# - **Untrained.** The score of a token with itself is $x^\top W_Q^\top W_K\, x$. With two unrelated matrices this is a
-#   random number like any other. It need not be large, and it need not even be positive.
-# - **Trained.** Training does not aim at self-similarity. It lowers the loss of the task. If jane must find her
-#   verb, then training makes jane → visits large and not jane → jane. Exercise 3.5 asks you for weights with which *no*
-#   token looks at itself, and such heads exist in trained models.
+# *eat* wins, with 10.238; *is* gives itself −4.540. The score of a token with itself is $x^\top W_Q^\top W_K\, x$.
+# With two unrelated matrices this is a random number like any other. It need not be large, nor even positive.
 #
-# When *would* a token look at itself? When $W_Q = W_K$ and all keys are equally long: then $q_t = k_t$, and no vector of
-# that length has a larger dot product with $q_t$ than $q_t$ itself (Cauchy and Schwarz). Count it, for 400 random
-# sentences of six tokens:
+# </details>
+#
+# *When would a token look at itself?* Here are five ways to make scores, counted over 400 random sentences of six
+# tokens.
 
 # %%
 figures.looks_at_itself()
 
 # %% [markdown]
-# Without any $W$ a token nearly always finds itself. With $W_Q$ and $W_K$ independent and drawn around 0, it is chance.
-# The source draws its weights with `torch.rand`, between 0 and 1. All are positive, so both projections mostly measure
-# one thing, the sum of a token's numbers. Roughly, then, all tokens with a positive sum look at the token with the
-# largest sum, and all others at the one with the most negative sum. Two of six tokens find themselves: 0.34. That is a
-# fact about `rand`, not about attention.
+# <details><summary>Answer</summary>
+#
+# Surely when $W_Q = W_K$ and all keys are equally long: then $q_t = k_t$, and no vector of that length has a larger dot
+# product with $q_t$ than $q_t$ itself (Cauchy and Schwarz). With $W_Q$ and $W_K$ independent and drawn around 0 it is
+# chance, one in six. Training does not change that by itself: it lowers the loss of a task, and if jane must find her
+# verb, it makes jane → visits large and not jane → jane.
+#
+# </details>
 
 # %% [markdown]
 # ## Exercise 3.4 `dot_scores`
 #
-# Difficulty ●●○○○ · importance ●●●●● · 6 minutes · 12 points
+# Difficulty ●●○○○ · Importance ●●●●● · 5 minutes · 12 points
 #
 # All queries at once: the *first MatMul* of attention.
 #
@@ -410,38 +430,68 @@ check(dot_scores)
 # <details><summary>Hint 1</summary>
 #
 # `@` multiplies the last two dimensions and carries all others along. Which shape must the second factor have?
+#
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
 # Two dimensions of `K` trade places, and they must be the same two whether `K` has two, three or four dimensions. Count
 # them from the end.
+#
 # </details>
-
-# %% [markdown]
-# Here is the setting of a well-known lecture: a batch of 4 sentences, 8 tokens of width 32, head size 16. *Which shape
-# will the scores have?* Below is one of them, worked out alone.
+#
+# **Predict the shape.** The setting of a well-known lecture: a batch of 4 sentences, 8 tokens of width 32, a head of
+# width 16. *What shape will the scores have? And if the sentences were twice as long?*
 
 # %%
 torch.manual_seed(1337)
 B, T, C, head_size = 4, 8, 32, 16
-Wk = nn.Linear(C, head_size, bias=False)
-Wq = nn.Linear(C, head_size, bias=False)
-batch = torch.randn(B, T, C)
-k, q = Wk(batch), Wq(batch)  # (4, 8, 16) each
-score = q[0, 1].dot(k[0, 6]).item()
-print(tuple(q.shape), tuple(k.shape), f"sentence 0, query 1, key 6: {score:.4f}")
+Wk, Wq = (nn.Linear(C, head_size, bias=False) for _ in range(2))
+batch = torch.randn(B, T, C)  # (4, 8, 32)
+scores = or_given(dot_scores)(Wq(batch), Wk(batch))  # (B, T_q, T_k)
+print(tuple(scores.shape), f"  sentence 0, query 1, key 6: {scores[0, 1, 6].item():.4f}")
 
 # %% [markdown]
-# The scores are `(4, 8, 8)`: in each sentence 8 queries meet 8 keys. That is $8 \cdot 8$ numbers however wide the tokens
-# are; double the sentence and there are four times as many.
+# <details><summary>Answer</summary>
+#
+# `(4, 8, 8)`: in each sentence 8 queries meet 8 keys, however wide the tokens are. Double the sentence and there are
+# four times as many scores.
+#
+# </details>
+
+# %% [markdown]
+# ## A word's arcs in a trained network
+#
+# Time for real queries and keys. The course's translator reads *jane visits africa in september*. These are the vectors
+# that come into its second block, and $W_Q$ and $W_K$ of one head there; your two functions make the scores. Slide
+# along the words: *whom does each one look at, and do you see a pattern?*
+
+# %%
+tokens = "jane visits africa in september".split()
+inside, W_q_head, W_k_head = figures.one_real_head()  # (T=5, D=64), (d_k=16, D=64), (16, 64)
+Q, K = or_given(project)(inside, W_q_head), or_given(project)(inside, W_k_head)  # (5, 16) each
+head_scores = or_given(dot_scores)(Q, K).detach()  # (5, 5)
+explore.arcs(head_scores, tokens)
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# *visits* looks at *jane*: the verb at its subject, and French needs that for the verb's ending. *africa* looks at
+# *visits* and *in* at *africa*. *september* wavers: its largest score is at *africa*, two back. So mostly this head
+# looks at the word before. Nobody told it to.
+#
+# </details>
+#
+# The table is not symmetric: visits → jane is 39.9, jane → visits only 24.6. Looking is not mutual. And the scores run
+# from −21 to 44. Whether that is much is a question for lesson 4.
 
 # %% [markdown]
 # ## A published table, looked at closely
 #
-# For *I like to eat apples* one source prints this as the output of $\text{softmax}(QK^\top/\sqrt{d_k})$. A softmax, as
-# lesson 4 previews, turns each row into positive shares that add up to 1. And
-# $QK^\top$ has $q_i \cdot k_j$ in row $i$, column $j$. Does the table keep these promises?
+# For *I like to eat apples* a published walk-through prints the table below as the output of
+# $\text{softmax}(QK^\top/\sqrt{d_k})$. A softmax, as lesson 4 previews, turns each row into positive shares that add up
+# to 1. And $QK^\top$ has $q_i \cdot k_j$ in row $i$, column $j$. *Does the table keep these two promises? What is it
+# really?*
 
 # %%
 table = torch.tensor(
@@ -453,28 +503,24 @@ table = torch.tensor(
         [0.05, 0.10, 0.20, 0.60, 1.00],
     ]
 )
-print("row sums", table.sum(-1), " symmetric:", bool((table == table.T).all()))
 figures.five_by_five(table)
 
 # %% [markdown]
-# It does not.
+# <details><summary>Answer</summary>
 #
 # - **It is no softmax.** The rows add up to 1.45, 2.00, 2.20, 2.50 and 1.95.
 # - **It is no general $QK^\top$.** It is symmetric: *I* → *like* equals *like* → *I*. But $q_i \cdot k_j$ and
-#   $q_j \cdot k_i$ are different numbers when $W_Q \ne W_K$. Our hand-made scores have jane → visits 3 and
-#   visits → jane 0. Looking is not mutual.
+#   $q_j \cdot k_i$ are different numbers when $W_Q \ne W_K$.
 # - **So what is it?** A diagonal of exactly 1 and symmetry: that is what *cosines* between the words look like, without
 #   any $W_Q$ and $W_K$. It is a similarity table, and a good picture of one.
 #
-# The source's own note repairs half of this: it says that one would still divide by $\sqrt{d_k}$ and apply softmax. Then
-# the table is what goes *in*. Lesson 6 does it, and *I* gets the weights 0.377 0.170 0.153 0.153 0.146.
+# </details>
 
 # %% [markdown]
 # ## Is there only one way to relate two vectors?
 #
-# One source takes the dot product of query and key for a cosine, and supposes that a network has no other way to relate
-# two things. Neither holds. $q \cdot k = \lVert q \rVert\, \lVert k \rVert \cos(q, k)$: the dot product
-# is the cosine *times both lengths*, so a key can shout. And there are other scores in the literature:
+# The dot product is the cosine *times both lengths*, $q \cdot k = \lVert q \rVert\, \lVert k \rVert \cos(q, k)$, so a
+# key can shout. And there are other scores in the literature:
 #
 # | score | formula | learns | from |
 # |---|---|---|---|
@@ -483,56 +529,87 @@ figures.five_by_five(table)
 # | bilinear | $q^\top M k$ | $M$ | Luong et al. 2015 ("general") |
 # | additive | $v^\top \tanh(W_1 q + W_2 k)$ | $v, W_1, W_2$ | Bahdanau et al. 2014 |
 #
-# Each panel below colors the plane of keys by their score. The arrow is the query. The two dots are a key and the same
-# key twice as long; their scores stand in the title. Change the query's length: which panel does not move at all?
+# Each panel colors the plane of keys by their score. The arrow is the query. The two dots are a key and the same key
+# twice as long; their scores stand in the title. Change the query's length: *which panel does not move at all?*
 
 # %%
 explore.four_scores()
 
 # %% [markdown]
-# Cosine alone ignores length. Dot and bilinear scores are flat sheets, tilted to different sides: for the bilinear one
+# <details><summary>Answer</summary>
+#
+# Cosine: it ignores length. Dot and bilinear scores are flat sheets, tilted to different sides; for the bilinear one
 # the best direction is not the query's own. The additive score bends.
+#
+# </details>
 #
 # Self-attention is of the bilinear kind, seen from the tokens:
 #
 # $$q_i \cdot k_j = (W_Q x_i) \cdot (W_K x_j) = x_i^\top \, \underbrace{W_Q^\top W_K}_{M,\ (D, D)} \, x_j$$
 
 # %% [markdown]
-# ## What d_k channels can hold
+# ## What a few channels can hold
 #
-# $M = W_Q^\top W_K$ has $D \cdot D$ entries. It is still no free matrix: it is a product through the narrow width
-# $d_k$, so **its rank is at most $d_k$**. In the Transformer paper $D = 512$ and $d_k = 64$.
+# So one matrix $M = W_Q^\top W_K$ decides who looks at whom. For the three words of before,
+#
+# $$M = W_Q^\top W_K = \begin{pmatrix} 3 & 0 \\ 0 & 3 \\ 2 & 0 \end{pmatrix}
+#   \begin{pmatrix} 0 & 1 & 0 \\ 0 & 0 & 1 \end{pmatrix} =
+#   \begin{pmatrix} 0 & 3 & 0 \\ 0 & 0 & 3 \\ 0 & 2 & 0 \end{pmatrix}.$$
+#
+# Every row of $M$ is a mixture of the two rows of $W_K$: three times the first, three times the second, twice the first.
+# How many rows it takes to mix all the others from them is called the **rank** of a matrix. Here it is 2, and in
+# general **at most** $d_k$, as $W_K$ has no more rows. In the Transformer paper $M$ is 512 by 512 and goes through
+# $d_k = 64$; in our translator it is 64 by 64 and $d_k = 16$:
 
 # %%
-W_q_small, W_k_small = torch.randn(2, 16), torch.randn(2, 16)  # (d_k=2, D=16)
-M = W_q_small.T @ W_k_small  # (16, 16)
-print("shape", tuple(M.shape), " rank", int(torch.linalg.matrix_rank(M)))
+M = W_q_head.T @ W_k_head  # (D=64, D=64)
+torch.linalg.matrix_rank(M), torch.linalg.matrix_rank(W_q.T @ W_k)  # of the translator's head, and of ours by hand
 
 # %% [markdown]
-# What does this cost? Think of users and products, as the source does. Give each user a query, each product a key, and
-# let the score be how much this user wants that product. The source concludes that more products need more channels.
-# Do they? Choose a table, then find the smallest $d_k$ that misses nothing.
+# What does this cost? Give each user of a shop a query and each product a key, and let the score be how much this user
+# wants that product. *Do more products need more channels?* Choose a table, then find the smallest $d_k$ that misses
+# nothing.
 
 # %%
 explore.channels()
 
 # %% [markdown]
-# With three tastes, three channels hold all twelve products, and would hold twelve thousand. With a different favorite
-# for each user it takes all twelve. So what counts is not the number of products, but **how many independent
-# patterns** there are: the rank. (The closest table of rank $d_k$ comes from the singular value decomposition, a theorem
-# of Eckart and Young, 1936.)
+# <details><summary>Answer</summary>
 #
-# *A fine point.* This is about the whole table of scores. If only the *winner* of each row matters, far fewer channels
-# do. The next exercise lets you find out how few.
+# With three tastes, three channels hold all twelve products, and would hold twelve thousand. With a different favorite
+# for each user it takes all twelve. What counts is not the number of products, but how many independent patterns there
+# are: the rank. (The closest table of rank $d_k$ comes from the singular value decomposition, a theorem of Eckart and
+# Young, 1936.)
+#
+# </details>
+#
+# **From a graph to its matrices.** Turn the question around: you know the scores that you want, and look for $W_Q$ and
+# $W_K$. When the tokens are one-hot, $X = I$, the scores *are* $M$. So any table of rank $r$ can be cut into two
+# matrices of $r$ rows, and the singular value decomposition does the cutting. Here for the table above, which had
+# jane → visits 3, visits → africa 3, africa → visits 2:
+
+# %%
+wanted = torch.tensor([[0.0, 3, 0], [0, 0, 3], [0, 2, 0]])  # (T_q=3, T_k=3)
+U, sizes, Vh = torch.linalg.svd(wanted)  # (3, 3), (3,), (3, 3): wanted = U diag(sizes) Vh
+found_W_q, found_W_k = (U * sizes)[:, :2].T, Vh[:2]  # (2, 3) each: the two patterns that are there
+found_W_q.T @ found_W_k, sizes
+
+# %% [markdown]
+# Two patterns, the third size is 0. These are other matrices than ours, and they draw the same table: only the product
+# $M$ can be seen from outside.
+#
+# That is about the whole table of scores. But a graph asks for less: that in each row *the right key wins*. How many
+# channels does that take? The next two exercises let you find out.
 
 # %% [markdown]
 # ## Exercise 3.5 `previous_token_weights`
 #
-# Difficulty ●●●●○ · importance ●●●○○ · 15 minutes · 16 points
+# Difficulty ●●●●○ · Importance ●●●●○ · 15 minutes · 20 points
 #
-# A puzzle. Token $t$ is the one-hot vector of its position: `x = torch.eye(max_len)`. Choose by hand $W_q$ and $W_k$,
-# both float32 of shape `(d, max_len)` with any `d` you like, such that every query $t \ge 1$ scores the key before it
-# strictly higher than every other key:
+# A puzzle. The head of the translator looked mostly at the word before. Make one that always does. Token $t$ is the
+# one-hot vector of its position: `x = torch.eye(max_len)`. Choose by hand $W_q$ and $W_k$, both float32 of shape
+# `(d, max_len)` with any `d` you like, such that every query $t \ge 1$ scores the key before it strictly higher than
+# every other key:
 #
 # $$q_t \cdot k_{t-1} > q_t \cdot k_j \quad \text{for all } j \ne t - 1, \qquad t = 1, \ldots, \text{max\_len} - 1$$
 #
@@ -563,29 +640,96 @@ check(previous_token_weights)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# You found out in exercise 3.2 what a projection of the identity is. So the query of token $t$ is a *column* of `W_q`,
-# and the key of token $j$ a column of `W_k`. You may choose all columns freely.
+# You found out after exercise 3.2 what a projection of the identity is. So the query of token $t$ is a *column* of
+# `W_q`, and the key of token $j$ a column of `W_k`. You may choose all columns freely.
+#
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
 # Let the keys be as different as can be, each with a direction of its own. Then which direction must the query of
 # token $t$ have?
+#
 # </details>
 #
-# <details><summary>Once it passes: what is the smallest d that works?</summary>
+# Such a *previous-token head* is no toy. Trained language models grow them, and lesson 12 builds on yours.
 #
-# With `d = max_len` it is easy. But two channels are enough for *any* length: put the keys on a circle, at different
-# angles. On a circle every key is its own best match, so a query that points where the key before it points has the
-# right winner. The price is the margin. With $n$ keys it is $1 - \cos(2\pi/n)$: 0.19 for 10 keys, 0.002 for 100,
-# 0.00002 for 1000. What you save in channels you pay in precision, or in huge weights.
+# **Think around it.** With one channel for each token this is easy. *What is the smallest number of channels that
+# works for three tokens? For a thousand?* Guess; the next exercise and the circle after it tell.
+
+# %% [markdown]
+# ## Exercise 3.6 `two_channel_graph`
 #
-# One channel works for `max_len` 2 and 3 only: a single number times a single number has its largest value at the
-# largest or at the smallest key, so at most two keys can ever win.
+# **Extra** · Difficulty ●●●●○ · Importance ●●●○○ · 15 minutes · 12 bonus points
+#
+# Any graph, with two channels. `looks_at` is a LongTensor `(T,)` with $2 \le T \le 50$: token $t$ looks at token
+# `looks_at[t]`, which may be itself, and several may look at one. For *jane visits africa* it is `[1, 2, 1]`. Give
+# float32 weights of exactly shape `(2, T)`, all finite, with which, for `x = torch.eye(T)`,
+#
+# $$q_t \cdot k_{\text{looks\_at}[t]} > q_t \cdot k_j \quad \text{for all } j \ne \text{looks\_at}[t],
+# \qquad t = 0, \ldots, T - 1,$$
+#
+# strictly, in float32. Any weights that do this are right.
+#
+# One channel will not do for more: a number times a number is largest at the largest key or at the smallest, so only two
+# keys can ever win. *In the plane, where would you put the keys so that each can win?*
+
+
+# %% nbgrader={"solution": "two_channel_graph"}
+def two_channel_graph(looks_at):
+    """Weights of a head with two channels in which, for x = torch.eye(T), token t looks at token looks_at[t].
+
+    looks_at LongTensor (T,), 2 <= T <= 50 -> (W_q, W_k), float32, each (2, T), finite.
+    """
+    ### BEGIN SOLUTION
+    angle = 2 * torch.pi * torch.arange(len(looks_at)) / len(looks_at)  # (T,)
+    W_k = torch.stack((angle.cos(), angle.sin()))  # (2, T): keys on a circle
+    return W_k[:, looks_at], W_k
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "two_channel_graph"}
+check(two_channel_graph)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Draw some keys as dots on paper, and a query as an arrow. The winner is the dot that lies farthest in the direction of
+# the arrow. Which dots can never win, wherever the arrow points?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# A dot between two others can never win. On which curve is no dot between others? Once every key can win, ask for which
+# arrow it does; then let each token take the arrow of the key that it wants.
+#
 # </details>
 
 # %% [markdown]
-# Such a *previous-token head* is no toy. Trained language models grow them, and lesson 12 builds on yours.
+# ## Two channels on a circle
+#
+# *This section shows an answer to exercise 3.6. Try that first.*
+#
+# On a circle every key is its own best match: all are equally long, so by Cauchy and Schwarz an arrow toward a key
+# finds that key. Two channels are enough for **any** graph over any number of tokens, a thousand too. (One channel is
+# enough where only two keys must win: looking one back in three tokens.) *So why do real heads have 64?*
+# Add keys and watch the margin, the distance between the best score and the second.
+
+# %%
+explore.circle()
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# The price is the margin: $1 - \cos(2\pi/n)$ with $n$ keys, which is 0.19 for 10 keys, 0.002 for 100, 0.00002 for a
+# thousand. What you save in channels you pay in precision or in huge weights. And the graph is only *who wins*: with
+# two channels you cannot also choose how much the second best gets. The table of all scores has rank 2 at most.
+#
+# </details>
+#
+# So there are two answers to "how many channels?". For the whole table it is the rank. For the winners alone it is two.
+# Softmax, with its shares, wants something between.
 
 # %% [markdown]
 # ## The Markov chain: one edge for ever
@@ -593,17 +737,25 @@ check(previous_token_weights)
 # There is an older machine that says which word goes with which: count, in a text, how often $b$ comes right after $a$.
 # Divide by how often anything comes after $a$. That is a **Markov chain**, $P(\text{next} = b \mid \text{current} = a)$.
 #
-# By hand, for the text *jane visits africa jane loves visits*. *jane* is followed twice: once by *visits*, once by
-# *loves*. So $P(\text{visits} \mid \text{jane}) = 1/2$.
+# **On paper**, for the text *jane visits africa jane loves visits*: *what is* $P(\text{visits} \mid \text{jane})$? And
+# the row of *visits*?
 
 # %%
 chain = torch.tensor([[0, 0.5, 0, 0.5], [0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]])  # (V, V)
 figures.transitions(chain, ["jane", "visits", "africa", "loves"])
 
 # %% [markdown]
-# ## Exercise 3.6 `bigram_probabilities`
+# <details><summary>Answer</summary>
 #
-# Difficulty ●●●○○ · importance ●●●○○ · 12 minutes · 14 points
+# *jane* is followed twice, once by *visits* and once by *loves*: 1/2. *visits* occurs twice, but only once does
+# anything come after it: *africa*, with probability 1.
+#
+# </details>
+
+# %% [markdown]
+# ## Exercise 3.7 `bigram_probabilities`
+#
+# Difficulty ●●●○○ · Importance ●●●○○ · 12 minutes · 14 points
 #
 # ids is a LongTensor `(T,)` with $T \ge 1$; the result is float32 of shape `(V, V)`, rows are the current token:
 #
@@ -637,67 +789,84 @@ check(bigram_probabilities)
 #
 # A loop over neighbors is fine. If you index with tensors instead, try a text in which the same pair comes twice: is it
 # counted twice?
+#
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
 # The row sums of your table of counts say how often each token is *followed*. That is not always how often it
 # *occurs*. What do you do with a row whose sum is 0?
+#
 # </details>
 
 # %% [markdown]
 # ## The same pair in two sentences
 #
 # You and a colleague: at work you are the boss; on the mat, in the evening, they are the master. The same two people,
-# two relations. The sources use this picture for what attention can and a Markov chain cannot: the chain has **one**
-# edge from *jane* to *visits*, 0.5, wherever the two meet.
+# two relations. The chain cannot say this: it has **one** edge from *jane* to *visits*, 0.5, wherever the two meet.
 #
-# Take our $W_Q$ and $W_K$ again, and let *loves* be a strong action, $x_\text{loves} = (0, 2, 0)$.
+# Take our $W_Q$ and $W_K$ again, and let *loves* be a strong action, $x_\text{loves} = (0, 2, 0)$. In *jane loves
+# visits*, *visits* is a noun. **Predict before you run:** *does the score jane → visits change? Does the winner?*
 
 # %%
-africa_trip = (figures.JANE, [(0, 1, 3.0), (0, 2, 0.0)], "jane visits africa")
-loves_visits = (("jane", "loves", "visits"), [(0, 1, 6.0), (0, 2, 3.0)], "jane loves visits")
-figures.two_sentences(africa_trip, loves_visits, 0.5)
+figures.two_sentences(W_q, W_k, 0.5)
 
 # %% [markdown]
-# In the first sentence jane's largest score is at *visits*. In the second it is at *loves*, and *visits*, a noun
-# there, comes second. So jane's look depends on the sentence.
+# <details><summary>Answer</summary>
 #
-# *Be exact, though.* The **score** jane → visits is 3 in both. It must be: a score is made of two vectors, and in the
-# first layer these are the same two vectors. What changes there is
+# The **score** jane → visits is 3 in both. It must be: a score is made of two vectors, and in the first layer these are
+# the same two. But jane's largest score is now *loves*, 6.
 #
-# 1. the **competition**: shares are made from all scores of the row, so *loves* takes attention away from *visits*;
-# 2. the **position**, if position codes are added (lesson 2): then the two *visits* are no longer the same vector.
+# </details>
 #
-# From the second layer on there is a third, the important one: the vectors themselves have been blended with their
-# neighbors'. Suppose a first layer has moved *visits* half way towards a noun, to $(0.5, 0.5, 0)$. Its key is then
-# $(0.5, 0)$, and the score drops from 3 to 1.5. *That* is the context dependence which the sources call a memory: it
-# sits in the weights $W_Q$, $W_K$ and it acts on vectors that know their sentence. Lessons 9 and 13 measure it;
-# lesson 12 sets a trained Transformer against a Markov chain.
+# What differs between the sentences, then?
+#
+# - In the first layer the **competition**: shares are made from all scores of the row, so *loves* takes attention away
+#   from *visits*. And the **position**, if position codes are added: then the two *visits* are not quite the same
+#   vector.
+# - From the second layer on, and more important, the vectors themselves: they have been blended with their neighbors'.
+#   Suppose a first layer has moved *visits* half way towards a noun, to $(0.5, 0.5, 0)$. Which score does jane
+#   give to this blended word?
+#
+# <details><summary>Answer</summary>
+#
+# Its key is $W_K\,(0.5, 0.5, 0) = (0.5, 0)$, and $(3, 0) \cdot (0.5, 0) = 1.5$ instead of 3. The matrices did not
+# change; they act on a vector that knows its sentence. Lessons 9 and 13 measure this; lesson 12 sets a trained
+# Transformer against a Markov chain.
+#
+# </details>
 
 # %% [markdown]
 # ## A graph from a table of weights
 #
-# Back to the picture of arrows. Suppose scores have become shares. The sources give only the largest one of each row;
-# we filled in the rest so that each row adds up to 1. Move the threshold and watch the light edges go. An edge from a
-# token to itself is an edge too.
+# Back to the arrows. Suppose scores have become shares. The first figure gave only the largest one of each row; here
+# the rest is filled in so that each row adds up to 1. Move the threshold. *From which threshold on is the graph that of
+# Figure 3.1?*
 
 # %%
-weights = torch.tensor([[0.04, 0.94, 0.02], [0.10, 0.04, 0.86], [0.14, 0.76, 0.10]])
+weights = torch.tensor([[0.04, 0.94, 0.02], [0.10, 0.04, 0.86], [0.14, 0.76, 0.10]])  # (T_q, T_k)
 explore.graph(weights, figures.JANE)
 
 # %% [markdown]
-# ## Exercise 3.7 `attention_edges`
+# <details><summary>Answer</summary>
 #
-# Difficulty ●●○○○ · importance ●●○○○ · 10 minutes · 12 points
+# From just above 0.14, the heaviest edge that is not in it (africa → jane), up to 0.76. An edge from a token to itself
+# is an edge too.
+#
+# </details>
+
+# %% [markdown]
+# ## Exercise 3.8 `attention_edges`
+#
+# Difficulty ●●○○○ · Importance ●●○○○ · 10 minutes · 12 points
 #
 # weights is a float tensor `(T, T)`, rows are queries; tokens is a list of `T` strings, and a word may occur twice.
-# Return a list of tuples `(query, key, weight)`: query and key are the token *strings*.
+# Return a list of tuples `(query, key, weight)`: query and key are the token *strings*, the weight is a Python `float`.
 #
 # - An edge is in the list if its weight is at least `threshold` (equal counts). Edges from a token to itself too.
 # - Heaviest first. Where weights are equal: by the query's position, then by the key's position.
-# - The weight is a Python `float`, and it is that float which is compared with `threshold`. (Why say so? A float32
-#   0.7 is 0.699999988 as a Python float, which is less than 0.7.)
+#
+# Nothing hangs on the last bit of a weight: you may compare tensors or Python numbers.
 
 
 # %% nbgrader={"solution": "attention_edges"}
@@ -724,36 +893,43 @@ check(attention_edges)
 # <details><summary>Hint 1</summary>
 #
 # Two nested loops visit the edges in the order that ties ask for. `.tolist()` or `.item()` makes Python numbers.
+#
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
 # Python's `sorted` keeps the order of equal elements. Sort by the weight alone; a whole tuple as the key would compare
 # the strings too.
+#
 # </details>
 
 # %% [markdown]
 # ## Where do the two matrices come from?
 #
 # From training, by gradient descent. Start with random $W_Q$ and $W_K$, say which edges you want, measure how far the
-# scores are from that (a loss, lesson 6), go a small step downhill, repeat. Move the slider from step 0 on. The squares
-# mark the edges we want.
+# scores are from that (a loss, lesson 6), go a small step downhill, repeat. The squares mark the edges we want. *After
+# how many steps does every word look where it should?*
 
 # %%
 explore.training()
 
 # %% [markdown]
-# After 60 steps jane looks at visits, visits at africa, africa at visits, and nobody looks at itself: this *trained*
-# head gives every word a lower score with itself than with its target.
+# <details><summary>Answer</summary>
+#
+# After 6 steps already. The loss goes on falling from there, because it wants the right key to win by a wide margin.
+# And after 60 steps no word looks at itself.
+#
+# </details>
 #
 # *What is loose here.* We told the machine which edges to draw. No one does that for a real Transformer. It is told
-# which *word* comes next, or how the sentence reads in French; billions of words of that, and the edges that help
-# to answer are the ones that grow. You will watch it in lessons 11 and 12.
+# which *word* comes next, or how the sentence reads in French, and the edges that help to answer are the ones that
+# grow. The head of the translator that looks back from *visits* to *jane* grew that way. You will watch it in lessons
+# 11 and 12.
 
 # %% [markdown]
-# ## Exercise 3.8 `fixed_self_scores` + extra: find the bug
+# ## Exercise 3.9 `fixed_self_scores`
 #
-# Difficulty ●●○○○ · importance ●●●○○ · 6 minutes · 6 bonus points
+# **Extra** · **Find the bug** · Difficulty ●●○○○ · Importance ●●●○○ · 6 minutes · 6 bonus points
 #
 # This function takes tokens `(..., T, D)` and weights `(d_k, D)`. It raises no error and its shape is right. Its numbers
 # are not:
@@ -795,24 +971,61 @@ check(fixed_self_scores)
 # <details><summary>Hint 1</summary>
 #
 # In the small example, is the first *row* of the second table the first *column* of the first table?
+#
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
 # Reshaping reads the numbers in their old order into new rows. You want two dimensions to trade places instead.
+#
 # </details>
 
 # %% [markdown]
-# ## Three questions
+# ## At work
 #
-# Any honest attempt earns the points. The check explains every option, right or wrong.
+# Your `project` and `dot_scores` in the course's translator, in all its heads at once.
+
+# %%
+at_work(project, dot_scores)
+
+# %% [markdown]
+# And the graph that the head of before draws, with your `attention_edges`: scores over 4 through softmax (lesson 4 says
+# why 4), and every edge of at least a third.
+
+# %%
+figures.drawn_by(attention_edges, torch.softmax(head_scores / 4, dim=-1), tokens, 1 / 3)
+
+# %% [markdown]
+# **Predict before you run.** The published bug of exercise 3.9 raises no error. *What does it cost the translator? Will
+# you see it in one sentence?*
+
+
+# %%
+def published_scores(Q, K):
+    return Q @ K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])  # (..., T_q, T_k)
+
+
+at_work(dot_scores=published_scores)
+
+# %% [markdown]
+# <details><summary>Answer</summary>
 #
-# **quiz_1.** `X` has shape `(6, 16)`: six tokens of width 16. `W` has shape `(24, 16)`. Which one gives six queries?
+# Everything: 5.31 nats a word, where 0.00016 is right, and not one sentence comes out. *jane visits africa in
+# september* becomes *l' voyage en septembre*. The keys have been cut into pieces and glued together anew, so no query
+# meets a key that it knows. (A network *trained* with this bug would have learned to live with some of it, and the bug
+# would be much harder to see.)
 #
-# - a) `X @ W`
-# - b) `W @ X`
-# - c) `(W @ X.T).T`
-# - d) `X @ W`, after making `W` square
+# </details>
+
+# %% [markdown]
+# ## Quiz 3.1
+#
+# `X` has shape `(6, 16)`: six tokens of width 16. `W` has shape `(24, 16)`. Which one gives six queries?
+#
+# - **a** `X @ W`
+# - **b** `W @ X`
+# - **c** `(W @ X.T).T`
+# - **d** `X @ W`, after making `W` square
 
 # %% nbgrader={"solution": "quiz_1"}
 quiz_1 = None  # "a", "b", "c" or "d"
@@ -824,12 +1037,14 @@ quiz_1 = "c"
 check(quiz_1=quiz_1)
 
 # %% [markdown]
-# **quiz_2.** In the *first* layer, with no position codes: you replace the third word of *jane visits africa* by another
-# word. What happens to the score of query *jane* with key *visits*?
+# ## Quiz 3.2
 #
-# - a) It changes, because attention depends on context.
-# - b) It stays the same, but the share that *visits* gets of jane's attention may change.
-# - c) It stays the same, and so does the share.
+# In the *first* layer, with no position codes, you replace the third word of *jane visits africa* by another word. What
+# happens to the score of query *jane* with key *visits*?
+#
+# - **a** It changes, because attention depends on context.
+# - **b** It stays the same, but the share that *visits* gets of jane's attention may change.
+# - **c** It stays the same, and so does the share.
 
 # %% nbgrader={"solution": "quiz_2"}
 quiz_2 = None  # "a", "b" or "c"
@@ -841,11 +1056,13 @@ quiz_2 = "b"
 check(quiz_2=quiz_2)
 
 # %% [markdown]
-# **quiz_3.** $D = 512$ and $d_k = 64$. What is the largest rank that $W_Q^\top W_K$ can have?
+# ## Quiz 3.3
 #
-# - a) 64
-# - b) 512, its size
-# - c) 8, the number of heads
+# $D = 512$ and $d_k = 64$. What is the largest rank that $W_Q^\top W_K$ can have?
+#
+# - **a** 64
+# - **b** 512, its size
+# - **c** 8, the number of heads
 
 # %% nbgrader={"solution": "quiz_3"}
 quiz_3 = None  # "a", "b" or "c"
@@ -857,33 +1074,98 @@ quiz_3 = "a"
 check(quiz_3=quiz_3)
 
 # %% [markdown]
-# ## In your own words
+# ## Written question
 #
-# **Written question, 15 points, about eight sentences.** Choose two words and two sentences in which both occur, such
-# that the first word should attend strongly to the second in one sentence and hardly in the other. (Not jane's.) Explain:
+# *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
-# 1. what a Markov chain that was counted from both sentences says about the pair;
-# 2. what can differ between the two sentences in the *first* layer of a Transformer, and what cannot;
-# 3. what earlier layers would have to do to the second word's vector so that the *score* differs, and how $W_Q$ and
-#    $W_K$ turn that into a different number.
+# Choose two words and two sentences in which both occur, such that the first word should attend strongly to the second
+# in one sentence and hardly in the other. (Not jane's.) Explain what a Markov chain that was counted from both
+# sentences says about the pair; what can differ between the two sentences in the *first* layer of a Transformer, and
+# what cannot; and what earlier layers would have to do to the second word's vector so that the *score* differs, and how
+# $W_Q$ and $W_K$ turn that into a different number.
+#
+# <details><summary>For those who learn alone: what a good answer has</summary>
+#
+# - The chain has one fixed number for the pair, from neighbors only.
+# - In the first layer the score is the same, with the reason (the same two vectors, position aside); the share may
+#   differ, by competition.
+# - Blending changes the vector; a channel of $W_K$ reads the change and $W_Q$ seeks it. The matrices stay the same.
+#
+# </details>
 
 # %% [markdown] nbgrader={"written": "written_1"}
+# <details><summary>Model answer and marking scheme</summary>
+#
 # **Model answer.** *bank* and *water*: "the bank of the river was under water" and "the bank sold its water shares".
-# (1) The chain counts neighbors only. It has one number $P(\text{water} \mid \text{bank})$ for both sentences, here even
-# 0, since *water* never comes right after *bank*. (2) In the first layer the score is
+# The chain counts neighbors only. It has one number $P(\text{water} \mid \text{bank})$ for both sentences, here even
+# 0, since *water* never comes right after *bank*. In the first layer the score is
 # $x_\text{bank}^\top W_Q^\top W_K\, x_\text{water}$. Both vectors are rows of the same embedding table, so without position
 # codes the score is the same in both. With position codes it may differ, but for the place, not for the meaning. What
-# can differ is the share: the other words of the sentence compete for bank's attention. (3) Earlier layers blend each
+# can differ is the share: the other words of the sentence compete for bank's attention. Earlier layers blend each
 # vector with those of its neighbors. In the first sentence *water* takes in something of *river* and *under*, in the
 # second something of *sold* and *shares*. $W_K$ can read such a feature, "wet place" say, into a channel of the key,
 # and $W_Q$ can make *bank* seek that channel. Then the key, and with it the dot product, is larger in the first
 # sentence, with the same two matrices.
 #
-# **Marking scheme.** A fitting pair and two sentences: 3. One fixed number in the chain, from neighbors only: 3. The
-# same score in the first layer, with the reason (the same two vectors, position aside): 4, of which 2 for the reason.
-# The shares may differ, by competition: 2. The vector changes by blending, and a channel of $W_K$ reads it while
+# **Marking scheme (15).** A fitting pair and two sentences: 3. One fixed number in the chain, from neighbors only: 3.
+# The same score in the first layer, with the reason (the same two vectors, position aside): 4, of which 2 for the
+# reason. The shares may differ, by competition: 2. The vector changes by blending, and a channel of $W_K$ reads it while
 # $W_Q$ seeks it: 3. No points off for language. The claim "attention recomputes $W_Q$ and $W_K$ for every sentence"
 # costs 2: the matrices are fixed after training.
+#
+# </details>
+
+# %% [markdown]
+# ## From the notes this course grew from
+#
+# <details><summary>Seven claims about queries and keys, looked at</summary>
+#
+# **The hand-drawn table.** 0.94, 0.86 and 0.76 stand in an essay that explains Q, K and V as an inquiry. Lesson 13
+# measures a real network and finds a head that gives jane → visits 0.935 and visits → africa 0.893. Pretty close, for a
+# guess. But it also finds many heads that do nothing of the kind. The essay's picture of the boss and the master is in
+# this lesson; its "memory" of context is what Figure 3.10 takes apart: the score cannot know the sentence before the
+# vectors do.
+#
+# **"An untrained token does not attend most to itself; a trained one does."** Sebastian Raschka's
+# [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html), from which the
+# numbers of *is* come, led one reader to this. The first half is right, for another reason than missing training: with
+# unrelated $W_Q$ and $W_K$ it is chance. The second half is not: training serves the task. His weights come from
+# `torch.rand`, all positive, so both projections mostly measure the sum of a token's numbers, and 0.34 of the tokens
+# find themselves in Figure 3.6. That is a fact about `rand`, not about attention. (The scores of *is* as published:
+# −7.0847 −4.5398 3.9887 10.2379 2.3206 −10.5434. Your machine may differ in the last digit.)
+#
+# **"There is probably only one way to relate two things, the cosine."** The same notes. The dot product is no cosine,
+# and the explorer of this lesson shows four scores.
+#
+# **"Queries are the output channels of a feed-forward network."** Fair: `W.shape[0]` channels out, `W.shape[1]` in, the
+# same for every token. But it is one layer without a nonlinearity, a *linear* layer. The feed-forward network of lesson
+# 9 is more. "More products need more channels" is true of ranks, not of products.
+#
+# **The widths.** The walk-through of *I like to eat apples* has $X$ of $N \times M$ and all matrices $M \times M$: the
+# special case $D = d_k = M$, in which a missing transpose raises no error. Its 5×5 table is Figure 3.7; its own note
+# says that one would still divide by $\sqrt{d_k}$ and apply softmax, so the table is what goes *in* (lesson 6: *I* gets
+# 0.377 0.170 0.153 0.153 0.146). Another explanation writes $X \in \mathbb{R}^{N \times d_k}$ with
+# $W^Q, W^K \in \mathbb{R}^{d_k \times d_{model}}$. Read strictly, $X \cdot W^\top$ does not exist, and $X \cdot W$ maps
+# *up*, although the text wants fewer dimensions. One symbol repairs it: $X \in \mathbb{R}^{N \times d_{model}}$. And
+# in *Life is short* $d_k = 24$ is wider than $D = 16$. Nothing forbids that.
+#
+# **Notations.** The walk-through writes $X \cdot W$, the essay $X \cdot W^\top$ (as $y = xW^\top + b$ of `nn.Linear`),
+# Raschka $W \cdot x$ with tokens as columns: `W_key.matmul(x.T).T` is `x @ W_key.T`.
+#
+# </details>
+
+# %% [markdown]
+# ## Recap
+#
+# - A sentence is a graph. A token asks with its query, all tokens answer with their keys, and the score is a dot product.
+# - $Q = XW_Q^\top$, $K = XW_K^\top$, $S = QK^\top$: a row for each query, a column for each key, in general not symmetric.
+# - A hard SELECT has no slope to learn from, so attention gives shares.
+# - $W_Q^\top W_K$ has rank at most $d_k$: that many independent patterns in the table of scores, however many words. For
+#   the winners alone two channels are enough, at the price of the margin.
+# - A Markov chain has one edge for each pair of words. Attention makes its edges anew: by competition in the first
+#   layer, by vectors that know their sentence further up.
+#
+# `progress()` in a new cell shows what you have done so far, over all lessons (`from helpers import progress`).
 
 # %% [markdown]
 # ## Further reading
@@ -913,16 +1195,6 @@ check(quiz_3=quiz_3)
 # - Olsson et al., [In-context Learning and Induction
 #   Heads](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html) (2022):
 #   previous-token heads in trained models.
-
-# %% [markdown]
-# ## Recap
-#
-# - A sentence is a graph. A token asks with its query, all tokens answer with their keys, and the score is a dot product.
-# - $Q = XW_Q^\top$, $K = XW_K^\top$, $S = QK^\top$: a row for each query, a column for each key, in general not symmetric.
-# - A hard SELECT has no slope to learn from, so attention gives shares.
-# - $W_Q^\top W_K$ has rank at most $d_k$: that many independent patterns, however many words.
-# - A Markov chain has one edge for each pair of words. Attention makes its edges anew: by competition in the first
-#   layer, by vectors that know their sentence further up.
 #
 # **Next:** [lesson 4](../04_scaling/04_scaling.ipynb). The scores of *is* ran from −10.5 to 10.2. Is that much? Why does the
 # formula divide by $\sqrt{d_k}$, and what goes wrong without it?

@@ -1,24 +1,27 @@
-"""Lesson 1. Beside learner code: the fixture. Only on numbers: nothing."""
+"""Lesson 1. Beside learner code: the fixture and the scenario. Only on numbers: nothing."""
 
 from __future__ import annotations
 
 from helpers.checking.fixtures import fixture
-
-
-class _OnlyContains:
-    """Tokens of which one can only ask whether a token is `in` them."""
-
-    def __init__(self, tokens):
-        self._tokens = frozenset(tokens)
-
-    def __contains__(self, token):
-        return token in self._tokens
-
-    def __repr__(self):
-        return f"a vocabulary of {len(self._tokens)} tokens that only knows `in`"
+from helpers.checking.scenarios import scenario
 
 
 @fixture
-def only_contains(*tokens):
-    """The poorest object that may be called a vocabulary."""
-    return _OnlyContains(tokens)
+def set_of_pieces(*pieces):
+    """A set of pieces."""
+    return set(pieces)
+
+
+@scenario
+def named_key_error(answer, args, kwargs):
+    """args = (sentence, vocab), with a token that is not in vocab: whom does the KeyError name?"""
+    sentence, vocab = args
+    tokens = "".join(x for x in sentence if x not in ",.!?;:").split()
+    stranger = next(token for token in tokens if token not in vocab)
+    try:
+        return answer(sentence, vocab, **kwargs), []
+    except KeyError as error:
+        said = " ".join(map(str, error.args))
+    whole = any(text in said for text in (sentence, " ".join(tokens), str(tokens), str(sentence.split())))
+    named = "the whole sentence" if whole and len(tokens) > 1 else stranger if stranger in said else "something else"
+    return {"the KeyError names": named}, []

@@ -53,6 +53,37 @@ def _where_it_looks(winner: list[int]) -> str:
 
 
 @view
+def graph_of_weights(args, kwargs, output):
+    """The token that each query looks at when x = torch.eye(T); -1 where its best keys tie or a score is not finite.
+
+    Scores are float32, as the contract says. A plain matrix product and a sum of two rounded products may differ in
+    the last bit: a graph that either of them draws is drawn.
+    """
+    looks_at = (*args, *kwargs.values())[0].tolist()
+    W_q, W_k = _pair_of_weights(output)
+    fits = W_q.shape == W_k.shape == (2, len(looks_at))
+    winners = "cannot tell"
+    if fits:
+        W_q, W_k = W_q.float(), W_k.float()
+        winners = _winners((W_q[:, :, None] * W_k[:, None, :]).sum(0))
+        if winners != looks_at and _winners(W_q.T @ W_k) == looks_at:
+            winners = looks_at
+    finite = all(bool(w.isfinite().all()) for w in (W_q, W_k))
+    return {
+        "W_q and W_k have shape (2, T)": fits,
+        "every weight is finite": finite,
+        "the tokens that queries 0, 1, 2, ... look at (-1: no single winner)": winners,
+    }
+
+
+def _winners(scores) -> list[int]:
+    """For each row the place of its strictly largest score, -1 where there is none."""
+    best = scores.amax(-1, keepdim=True)
+    strict = ((scores == best).sum(-1) == 1) & scores.isfinite().all(-1)
+    return torch.where(strict, scores.argmax(-1), -1).tolist()
+
+
+@view
 def pair_dtypes(args, kwargs, output):
     """The dtypes of the two weight matrices."""
     return [str(w.dtype).removeprefix("torch.") for w in _pair_of_weights(output)]

@@ -1,0 +1,203 @@
+"""Mutants of the check's own code, made by cosmic-ray, judged by the facts of test_check_facts.py: who survives?
+
+`python -m tests.check_mutants [MODULE ...]` prints the table and every survivor. A survivor that does no harm is listed
+in harmless_mutants.toml with the reason. One function or constant is changed at a time, in place, in this process; only
+the facts that call it are asked, so that all mutants together take minutes, not hours.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import contextlib
+import importlib
+import signal
+import sys
+import time
+import tomllib
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import torch
+from cosmic_ray.plugins import operator_names
+
+from tests import test_check_facts
+from tests.mutants import Mutant, mutants
+
+MODULES = ("verdict", "compare", "facets", "diagnose")
+SECONDS = 1.0  # of processor time for the facts of one mutant
+HARMLESS = Path(__file__).with_name("harmless_mutants.toml")
+# An operator between numbers, sets or texts is replaced by its nearest one; most others only raise a TypeError.
+NEAREST = (
+    "Add_Sub",
+    "Sub_Add",
+    "Mul_Div",
+    "Div_Mul",
+    "FloorDiv_Mul",
+    "Mod_Mul",
+    "Pow_Mul",
+    "BitOr_BitAnd",
+    "BitAnd_BitOr",
+)
+OPERATORS = tuple(
+    name
+    for name in operator_names()
+    if "BinaryOperator" not in name or name.endswith(tuple(f"BinaryOperator_{pair}" for pair in NEAREST))
+)
+
+
+class TooLong(BaseException):
+    """The facts took longer than a mutant may."""
+
+
+def pieces(text: str) -> Iterator[tuple[str, str]]:
+    """(name, source) of every function, class and constant of a module."""
+    lines = text.splitlines(True)
+    for node in ast.parse(text).body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
+            yield node.name, "".join(lines[first - 1 : node.end_lineno])
+        elif isinstance(node, ast.Assign):
+            yield node.targets[0].id, "".join(lines[node.lineno - 1 : node.end_lineno])
+
+
+def _without_annotations(source: str) -> str:
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        for field in ("annotation", "returns"):
+            if getattr(node, field, None) is not None:
+                setattr(node, field, ast.Constant(None))
+    return ast.dump(tree)
+
+
+def changes(name: str, source: str) -> list[Mutant]:
+    """The mutants of a piece that are more than another annotation."""
+    plain = _without_annotations(source)
+    return [item for item in mutants(name, source, OPERATORS) if _without_annotations(item.source) != plain]
+
+
+@contextlib.contextmanager
+def changed(module: types.ModuleType, name: str, source: str):
+    """The module with another form of one of its pieces, wherever the piece is used; afterwards as it was."""
+    old = vars(module)[name]
+    names = dict(vars(module))
+    exec(compile(source, f"<mutant of {name}>", "exec", __future__.annotations.compiler_flag), names)
+    new = names[name]
+    if isinstance(old, types.FunctionType):
+        parts = ("__code__", "__defaults__", "__kwdefaults__")
+        before = {part: getattr(old, part) for part in parts}
+        for part in parts:
+            setattr(old, part, getattr(new, part))
+        try:
+            yield
+        finally:
+            for part in parts:
+                setattr(old, part, before[part])
+        return
+    users = [
+        vars(user)
+        for place, user in list(sys.modules.items())
+        if place.startswith(("helpers.checking", "tests.test_check_facts")) and vars(user).get(name) is old
+    ]
+    for user in users:
+        user[name] = new
+    try:
+        yield
+    finally:
+        for user in users:
+            user[name] = old
+
+
+@contextlib.contextmanager
+def _time_limit():
+    def ring(_number, _frame):
+        raise TooLong
+
+    before = signal.signal(signal.SIGVTALRM, ring)
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def killer(module: types.ModuleType, mutant: Mutant, facts: list[Callable]) -> Callable | None:
+    """The first fact that does not hold of the mutant; None where all do."""
+    fact = facts[0] if facts else None
+    try:
+        with _time_limit(), changed(module, mutant.exercise, mutant.source):
+            for fact in facts:
+                fact()
+    except (Exception, TooLong):
+        return fact
+    return None
+
+
+def all_facts() -> list[Callable]:
+    return [item for name, item in vars(test_check_facts).items() if name.startswith("test_")]
+
+
+def callers(facts: list[Callable]) -> dict[types.CodeType, list[Callable]]:
+    """Which facts call a function, by its code."""
+    found: dict[types.CodeType, list[Callable]] = {}
+    for fact in facts:
+        called = set()
+        sys.setprofile(lambda frame, event, _, called=called: called.add(frame.f_code) if event == "call" else None)
+        try:
+            fact()
+        finally:
+            sys.setprofile(None)
+        for code in called:
+            found.setdefault(code, []).append(fact)
+    return found
+
+
+def harmless(module: str) -> dict[tuple[str, str], set[str]]:
+    """For a piece and a line, what it may become; an empty set: anything."""
+    entries = tomllib.loads(HARMLESS.read_text("utf-8")).get(module, [])
+    return {(item["piece"], item["was"]): set(item.get("became", ())) for item in entries if item["reason"]}
+
+
+def survivors(name: str) -> tuple[int, int, list[Mutant]]:
+    """(killed, listed as harmless, the others) of a module's mutants."""
+    module = importlib.import_module(f"helpers.checking.{name}")
+    facts, listed = all_facts(), harmless(name)
+    called = callers(facts)
+    killed, known, alive = 0, 0, []
+    for piece, source in pieces(Path(module.__file__).read_text("utf-8")):
+        function = vars(module)[piece]
+        own = list(called.get(function.__code__, ())) if isinstance(function, types.FunctionType) else list(facts)
+        for mutant in changes(piece, source):
+            fact = killer(module, mutant, own)
+            if fact is not None:
+                own.remove(fact)
+                own.insert(0, fact)  # it is likely to kill the next one too
+                killed += 1
+            elif (may := listed.get((piece, mutant.was))) is not None and (not may or mutant.became in may):
+                known += 1
+            else:
+                alive.append(mutant)
+    return killed, known, alive
+
+
+def main(names: list[str]) -> int:
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore", SyntaxWarning)  # mutants write odd things, such as `is` before a number
+    print(f"{'module':<12}{'mutants':>9}{'killed':>9}{'harmless':>10}{'survivors':>11}{'seconds':>9}", flush=True)
+    left = 0
+    for name in names or MODULES:
+        started = time.process_time()
+        killed, known, alive = survivors(name)
+        seconds, total = time.process_time() - started, killed + known + len(alive)
+        print(f"{name:<12}{total:>9}{killed:>9}{known:>10}{len(alive):>11}{seconds:>9.0f}", flush=True)
+        for mutant in alive:
+            print(f"  {mutant.exercise}:\n    was    {mutant.was}\n    became {mutant.became}", flush=True)
+        left += len(alive)
+    return 1 if left else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

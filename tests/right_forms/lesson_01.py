@@ -1,0 +1,472 @@
+"""Lesson 1: other right answers."""
+
+import itertools
+import math
+import re
+
+import torch
+import torch.nn.functional as F
+
+from helpers.blocks.lesson_01 import tokenize as _tokens
+
+
+def _all(sentences):
+    return [token for sentence in sentences for token in _tokens(sentence)]
+
+
+def _dots(center, context, negatives):
+    return (center * context).sum(-1), (negatives @ center[:, :, None])[..., 0]
+
+
+def tokenize_translate(sentence):
+    return sentence.translate(str.maketrans("", "", ",.!?;:")).split()
+
+
+def tokenize_regex(sentence):
+    return [token for token in re.split(r"\s+", re.sub(r"[,.!?;:]", "", sentence)) if token]
+
+
+def tokenize_replace(sentence):
+    for mark in ",.!?;:":
+        sentence = sentence.replace(mark, "")
+    return sentence.split()
+
+
+def tokenize_per_token(sentence):
+    tokens = []
+    for raw in sentence.split():
+        token = "".join(filter(lambda x: x not in ",.!?;:", raw))
+        if token:
+            tokens.append(token)
+    return tokens
+
+
+def tokenize_by_character(sentence):
+    tokens, current = [], ""
+    for character in sentence + " ":
+        if character.isspace():
+            if current != "":
+                tokens.append(current)
+            current = ""
+        elif character not in set(",.!?;:"):
+            current += character
+    return tokens
+
+
+def vocab_set(sentences):
+    distinct = set()
+    for sentence in sentences:
+        distinct |= set(_tokens(sentence))
+    return {token: number for number, token in enumerate(sorted(distinct))}
+
+
+def vocab_zip(sentences):
+    distinct = sorted(set(itertools.chain.from_iterable(map(_tokens, sentences))))
+    return dict(zip(distinct, range(len(distinct)), strict=True))
+
+
+def vocab_loop(sentences):
+    seen = []
+    for sentence in sentences:
+        for token in _tokens(sentence):
+            if token not in seen:
+                seen.append(token)
+    seen.sort()
+    vocab = {}
+    for token in seen:
+        vocab[token] = len(vocab)
+    return vocab
+
+
+def vocab_joined(sentences):
+    tokens = sorted(dict.fromkeys(_tokens(" ".join(sentences))))
+    return {token: tokens.index(token) for token in tokens}
+
+
+def vocab_grouped(sentences):
+    return {token: i for i, (token, _) in enumerate(itertools.groupby(sorted(_all(sentences))))}
+
+
+def encode_comprehension(sentence, vocab):
+    return torch.LongTensor([vocab[token] for token in _tokens(sentence)])
+
+
+def encode_map(sentence, vocab):
+    return torch.tensor(list(map(vocab.__getitem__, _tokens(sentence))), dtype=torch.long)
+
+
+def encode_loop(sentence, vocab):
+    tokens = _tokens(sentence)
+    ids = torch.empty(len(tokens), dtype=torch.int64)
+    for t, token in enumerate(tokens):
+        if token not in vocab:
+            raise KeyError(f"unknown token: {token}")
+        ids[t] = vocab[token]
+    return ids
+
+
+def encode_stack(sentence, vocab):
+    return torch.stack([torch.tensor(vocab[token]) for token in _tokens(sentence)])
+
+
+def encode_reraised(sentence, vocab):
+    ids = []
+    for token in _tokens(sentence):
+        found = vocab.get(token)
+        if found is None:
+            raise KeyError(token)
+        ids.append(found)
+    return torch.as_tensor(ids)
+
+
+def one_hot_eye(ids, vocab_size):
+    return torch.eye(vocab_size)[ids]
+
+
+def one_hot_compare(ids, vocab_size):
+    return (ids.unsqueeze(-1) == torch.arange(vocab_size)).float()
+
+
+def one_hot_scatter(ids, vocab_size):
+    return torch.zeros(*ids.shape, vocab_size).scatter_(-1, ids.unsqueeze(-1), 1.0)
+
+
+def one_hot_loop(ids, vocab_size):
+    flat = ids.reshape(-1)
+    rows = torch.zeros(len(flat), vocab_size)
+    for row, i in enumerate(flat.tolist()):
+        rows[row, i] = 1
+    return rows.reshape(*ids.shape, vocab_size)
+
+
+def one_hot_where(ids, vocab_size):
+    same = ids[..., None].eq(torch.arange(vocab_size))
+    return torch.where(same, torch.tensor(1.0), torch.tensor(0.0))
+
+
+def one_hot_embedding(ids, vocab_size):
+    return F.embedding(ids, torch.eye(vocab_size))
+
+
+def embed_index(ids, table):
+    return table[ids]
+
+
+def embed_functional(ids, table):
+    return F.embedding(ids, table)
+
+
+def embed_product(ids, table):
+    return F.one_hot(ids, table.shape[0]).to(table.dtype) @ table
+
+
+def embed_select(ids, table):
+    return table.index_select(0, ids.flatten()).reshape(*ids.shape, table.shape[1])
+
+
+def embed_loop(ids, table):
+    rows = [table[i] for i in ids.flatten().tolist()]
+    return torch.stack(rows).view(*ids.shape, -1)
+
+
+def embed_gather(ids, table):
+    flat = ids.reshape(-1, 1).expand(-1, table.shape[1])
+    return torch.gather(table, 0, flat).reshape(ids.shape + table.shape[1:])
+
+
+def embed_einsum(ids, table):
+    hot = (ids[..., None] == torch.arange(len(table))).to(table)
+    return torch.einsum("...v,vd->...d", hot, table)
+
+
+def cosine_with_clamp(a, b):
+    n = torch.linalg.vector_norm(a, dim=1, keepdim=True).clamp(min=1e-8)
+    m = torch.linalg.vector_norm(b, dim=1, keepdim=True).clamp(min=1e-8)
+    return (a / n) @ (b / m).T
+
+
+def cosine_where(a, b):
+    lengths = a.norm(dim=-1)[:, None] * b.norm(dim=-1)
+    return torch.where(lengths == 0, torch.zeros_like(lengths), (a @ b.T) / lengths.masked_fill(lengths == 0, 1.0))
+
+
+def cosine_nan_to_num(a, b):
+    return torch.nan_to_num((a @ b.T) / (a.norm(dim=-1, keepdim=True) * b.norm(dim=-1)))
+
+
+def cosine_loop(a, b):
+    rows = []
+    for x in a:
+        row = []
+        for y in b:
+            length = (x @ x).sqrt() * (y @ y).sqrt()
+            row.append((x @ y) / length if length > 0 else (x @ y) * 0)
+        rows.append(torch.stack(row))
+    return torch.stack(rows)
+
+
+def cosine_broadcast(a, b):
+    products = (a[:, None, :] * b[None, :, :]).sum(-1)
+    squares = a.square().sum(-1)[:, None].sqrt() * b.square().sum(-1).sqrt()
+    return products / squares.clamp_min(1e-12)
+
+
+def cosine_with_added_epsilon(a, b):
+    return a / (a.norm(dim=1, keepdim=True) + 1e-8) @ (b / (b.norm(dim=1, keepdim=True) + 1e-8)).T
+
+
+def forces_einsum(center, context, negatives):
+    pull = torch.sigmoid(torch.einsum("d,d->", center, context)) - 1
+    push = torch.sigmoid(torch.einsum("d,kd->k", center, negatives))
+    d_center = pull * context + torch.einsum("k,kd->d", push, negatives)
+    return d_center, pull * center, torch.einsum("k,d->kd", push, center)
+
+
+def forces_loop(center, context, negatives):
+    lack = -torch.sigmoid(-torch.dot(center, context))
+    d_center, d_negatives = lack * context, []
+    for stranger in negatives:
+        excess = torch.sigmoid(torch.dot(center, stranger))
+        d_center = d_center + excess * stranger
+        d_negatives.append(excess * center)
+    return d_center, lack * center, torch.stack(d_negatives)
+
+
+def forces_together(center, context, negatives):
+    others = torch.cat((context[None], negatives))
+    error = torch.sigmoid(others @ center)
+    error[0] -= 1
+    d_others = torch.outer(error, center)
+    return error @ others, d_others[0], d_others[1:]
+
+
+def forces_by_exponentials(center, context, negatives):
+    def sigmoid(x):
+        return 1 / (1 + torch.exp(-x))
+
+    pull = 1 - sigmoid((center * context).sum())
+    push = sigmoid((negatives * center).sum(dim=1, keepdim=True))
+    return (push * negatives).sum(dim=0) - pull * context, -pull * center, push * center
+
+
+def forces_softplus(center, context, negatives):
+    """The sigmoid as a derivative that is known by heart: exp(log sigmoid)."""
+    lack = F.logsigmoid(-(center @ context)).exp()
+    excess = F.logsigmoid(negatives @ center).exp().unsqueeze(1)
+    return (negatives.T @ excess).squeeze(1) - lack * context, -lack * center, excess * center.unsqueeze(0)
+
+
+def forces_tanh(center, context, negatives):
+    half = torch.tanh((center @ context) / 2) / 2 - 0.5
+    push = torch.tanh(negatives @ center / 2) / 2 + 0.5
+    return half * context + (push[:, None] * negatives).sum(0), half * center, torch.outer(push, center)
+
+
+def neighbors_keepdim(table, k):
+    unit = table / table.norm(dim=-1, keepdim=True)
+    similarity = unit @ unit.T
+    similarity.fill_diagonal_(-math.inf)
+    return similarity.topk(k).indices
+
+
+def neighbors_normalize(table, k):
+    unit = F.normalize(table)
+    return (unit @ unit.T - 9 * torch.eye(len(table), dtype=table.dtype)).argsort(dim=1, descending=True)[:, :k]
+
+
+def neighbors_library(table, k):
+    cosines = F.cosine_similarity(table[:, None], table[None], dim=-1)
+    return cosines.masked_fill(torch.eye(len(table), dtype=torch.bool), -2.0).topk(k, dim=1)[1]
+
+
+def neighbors_loop(table, k):
+    rows = []
+    for i, x in enumerate(table):
+        cosines = [(float(x @ y / y.norm()), j) for j, y in enumerate(table) if j != i]
+        rows.append([j for _, j in sorted(cosines, reverse=True)[:k]])
+    return torch.tensor(rows)
+
+
+def neighbors_by_product(table, k):
+    lengths = table.norm(dim=1)
+    cosines = (table @ table.T) / torch.outer(lengths, lengths)
+    itself = torch.arange(len(table))
+    cosines[itself, itself] = -10
+    return cosines.sort(dim=1, descending=True).indices[:, :k]
+
+
+def pairs_slices(ids, window):
+    ids = torch.as_tensor(ids).tolist()
+    pairs = []
+    for i, center in enumerate(ids):
+        near = ids[max(0, i - window) : i] + ids[i + 1 : i + 1 + window]
+        pairs.extend((center, other) for other in near)
+    return pairs
+
+
+def pairs_range(ids, window):
+    ids = list(map(int, ids))
+    return [
+        (ids[i], ids[j])
+        for i in range(len(ids))
+        for j in range(max(i - window, 0), min(i + window + 1, len(ids)))
+        if j != i
+    ]
+
+
+def pairs_offsets(ids, window):
+    ids = [int(x) for x in ids]
+    offsets = [o for o in range(-window, window + 1) if o]
+    return [(x, ids[i + o]) for i, x in enumerate(ids) for o in offsets if 0 <= i + o < len(ids)]
+
+
+def pairs_mask(ids, window):
+    ids = torch.as_tensor(ids)
+    place = torch.arange(len(ids))
+    gap = (place[:, None] - place).abs()
+    i, j = ((gap > 0) & (gap <= window)).nonzero(as_tuple=True)
+    return list(zip(ids[i].tolist(), ids[j].tolist(), strict=True))
+
+
+def pairs_permutations(ids, window):
+    places = itertools.permutations(range(len(ids)), 2)
+    return [(int(ids[i]), int(ids[j])) for i, j in places if abs(i - j) <= window]
+
+
+def loss_logsigmoid(center, context, negatives):
+    good = torch.einsum("bd,bd->b", center, context)
+    bad = torch.einsum("bd,bkd->bk", center, negatives)
+    return -(F.logsigmoid(good) + F.logsigmoid(-bad).sum(1)).mean()
+
+
+def loss_softplus(center, context, negatives):
+    good = (center * context).sum(1, keepdim=True)
+    bad = (center[:, None, :] * negatives).sum(-1)
+    return F.softplus(torch.cat((-good, bad), dim=1)).sum(1).mean()
+
+
+def loss_with_logits(center, context, negatives):
+    others = torch.cat((context[:, None], negatives), 1)  # (B, 1 + K, D)
+    logits = torch.bmm(others, center[:, :, None]).squeeze(-1)
+    labels = torch.zeros_like(logits)
+    labels[:, 0] = 1
+    return F.binary_cross_entropy_with_logits(logits, labels, reduction="sum") / len(center)
+
+
+def loss_by_hand(center, context, negatives):
+    def cost(x):  # log(1 + exp(-x)) without overflow
+        return (-x).clamp_min(0) + torch.log1p(torch.exp(-x.abs()))
+
+    good, bad = _dots(center, context, negatives)
+    return (cost(good) + cost(-bad).sum(-1)).mean()
+
+
+def loss_logaddexp(center, context, negatives):
+    good, bad = _dots(center, context, negatives)
+    zero = torch.zeros((), dtype=center.dtype)
+    return (torch.logaddexp(zero, -good) + torch.logaddexp(zero, bad).sum(-1)).mean()
+
+
+def loss_loop(center, context, negatives):
+    total = 0
+    for c, o, strangers in zip(center, context, negatives, strict=True):
+        total = total - F.logsigmoid(c @ o)
+        for n in strangers:
+            total = total - F.logsigmoid(-(c @ n))
+    return total / center.shape[0]
+
+
+def wordpiece_while(word, vocab, unk="[UNK]"):
+    pieces, start = [], 0
+    while start < len(word):
+        end, found = len(word), None
+        while start < end:
+            piece = word[start:end]
+            if start > 0:
+                piece = "##" + piece
+            if piece in vocab:
+                found = piece
+                break
+            end -= 1
+        if found is None:
+            return [unk]
+        pieces.append(found)
+        start = end
+    return pieces
+
+
+def wordpiece_recursive(word, vocab, unk="[UNK]", first=True):
+    if not word:
+        return []
+    for end in range(len(word), 0, -1):
+        piece = word[:end] if first else "##" + word[:end]
+        if piece in vocab:
+            rest = wordpiece_recursive(word[end:], vocab, None, False)
+            return [unk] if rest is None or None in rest else [piece, *rest]
+    return [unk]
+
+
+def wordpiece_next(word, vocab, unk="[UNK]"):
+    pieces, rest = [], word
+    while rest:
+        prefix = "##" if pieces else ""
+        size = next((n for n in range(len(rest), 0, -1) if prefix + rest[:n] in vocab), 0)
+        if size == 0:
+            return [unk]
+        pieces.append(prefix + rest[:size])
+        rest = rest[size:]
+    return pieces
+
+
+def wordpiece_marked(word, vocab, unk="[UNK]"):
+    pieces, rest = [], word
+    while rest not in ("", "##"):
+        tries = [rest[:n] for n in range(len(rest), 2 if pieces else 0, -1)]
+        found = [piece for piece in tries if piece in vocab][:1]
+        if not found:
+            return [unk]
+        pieces += found
+        rest = "##" + rest[len(found[0]) :]
+    return pieces
+
+
+FORMS = {
+    "tokenize": (tokenize_translate, tokenize_regex, tokenize_replace, tokenize_per_token, tokenize_by_character),
+    "build_vocab": (vocab_set, vocab_zip, vocab_loop, vocab_joined, vocab_grouped),
+    "encode": (encode_comprehension, encode_map, encode_loop, encode_stack, encode_reraised),
+    "one_hot": (one_hot_eye, one_hot_compare, one_hot_scatter, one_hot_loop, one_hot_where, one_hot_embedding),
+    "embed": (embed_index, embed_functional, embed_product, embed_select, embed_loop, embed_gather, embed_einsum),
+    "cosine_similarity": (
+        cosine_with_clamp,
+        cosine_where,
+        cosine_nan_to_num,
+        cosine_loop,
+        cosine_broadcast,
+        cosine_with_added_epsilon,
+    ),
+    "pull_and_push": (
+        forces_einsum,
+        forces_loop,
+        forces_together,
+        forces_by_exponentials,
+        forces_softplus,
+        forces_tanh,
+    ),
+    "fixed_neighbors": (
+        neighbors_keepdim,
+        neighbors_normalize,
+        neighbors_library,
+        neighbors_loop,
+        neighbors_by_product,
+    ),
+    "skipgram_pairs": (pairs_slices, pairs_range, pairs_offsets, pairs_mask, pairs_permutations),
+    "negative_sampling_loss": (
+        loss_logsigmoid,
+        loss_softplus,
+        loss_with_logits,
+        loss_by_hand,
+        loss_logaddexp,
+        loss_loop,
+    ),
+    "wordpiece": (wordpiece_while, wordpiece_recursive, wordpiece_next, wordpiece_marked),
+}

@@ -1,0 +1,340 @@
+"""Right answers of lesson 2 in other styles: each must pass on every seed."""
+
+import math
+
+import torch
+
+# 2.1 permutation_gap
+
+
+def gap_loop(f, x, perm):
+    shuffled, plain = f(x[perm]), f(x)
+    gap = 0.0
+    for row, source in enumerate(perm.tolist()):
+        for a, b in zip(shuffled[row].tolist(), plain[source].tolist(), strict=True):
+            gap = max(gap, abs(a - b))
+    return gap
+
+
+def gap_matrix(f, x, perm):
+    shuffle = torch.eye(len(x), dtype=x.dtype)[perm]
+    return float((f(shuffle @ x) - shuffle @ f(x)).abs().max())
+
+
+def gap_infinity_norm(f, x, perm):
+    with torch.no_grad():
+        return float(torch.linalg.vector_norm(f(x[perm]) - f(x)[perm], ord=math.inf))
+
+
+def gap_unshuffled(f, x, perm):
+    back = torch.argsort(perm)
+    difference = f(x.index_select(0, perm))[back] - f(x)
+    return max(difference.max().item(), -difference.min().item())
+
+
+def gap_numpy(f, x, perm):
+    a, b = f(x[perm]).detach().numpy(), f(x).detach().numpy()[perm.numpy()]
+    return float(abs(a - b).max())
+
+
+# 2.2 sinusoidal_positions
+
+
+def _guard(d_model):
+    if d_model % 2:
+        raise ValueError("d_model must be even")
+
+
+def positions_loops(length, d_model):
+    _guard(d_model)
+    table = torch.zeros(length, d_model)
+    for t in range(length):
+        for column in range(0, d_model, 2):
+            angle = t / 10000 ** (column / d_model)
+            table[t, column], table[t, column + 1] = math.sin(angle), math.cos(angle)
+    return table
+
+
+def positions_exp_log(length, d_model):
+    _guard(d_model)
+    t = torch.arange(length, dtype=torch.float).unsqueeze(1)
+    divisor = torch.exp(torch.arange(0, d_model, 2).float() * (-math.log(10000.0) / d_model))
+    table = torch.zeros(length, d_model)
+    table[:, 0::2] = torch.sin(t * divisor)
+    table[:, 1::2] = torch.cos(t * divisor)
+    return table
+
+
+def positions_parity(length, d_model):
+    if d_model % 2 == 1:
+        raise ValueError(d_model)
+    column = torch.arange(d_model)
+    angles = torch.arange(length)[:, None] / 10000 ** (2 * (column // 2) / d_model)
+    return torch.where(column % 2 == 0, angles.sin(), angles.cos())
+
+
+def positions_phase(length, d_model):
+    _guard(d_model)
+    column = torch.arange(d_model)
+    angles = torch.outer(torch.arange(length).float(), 10000.0 ** (-(column - column % 2) / d_model))
+    return torch.sin(angles + (column % 2) * (math.pi / 2))
+
+
+def positions_complex(length, d_model):
+    _guard(d_model)
+    speeds = torch.pow(10000.0, -torch.arange(0, d_model, 2) / d_model)
+    hands = torch.polar(torch.ones(length, d_model // 2), torch.einsum("t,i->ti", torch.arange(length).float(), speeds))
+    return torch.stack((hands.imag, hands.real), dim=2).reshape(length, d_model)
+
+
+def positions_powers(length, d_model):
+    _guard(d_model)
+    step = torch.exp(1j * 10000 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model))
+    hands = step ** torch.arange(length, dtype=torch.float64)[:, None]
+    return torch.view_as_real(hands).flip(-1).flatten(1).float()
+
+
+# 2.3 find_position
+
+
+def _table(length, d_model):
+    """The rows that find_position is asked about, and a table for the mistakes that need a right one."""
+    even = torch.arange(0, d_model, 2, dtype=torch.float64)
+    angles = torch.arange(length, dtype=torch.float64)[:, None] * 10000 ** (-even / d_model)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).float()
+
+
+def place_nearest(row, length):
+    return int(torch.cdist(_table(length, len(row)), row[None]).argmin())
+
+
+def place_loop(row, length):
+    best, best_distance = 0, math.inf
+    for t, candidate in enumerate(_table(length, row.shape[0])):
+        distance = (candidate - row).abs().sum().item()
+        if distance < best_distance:
+            best, best_distance = t, distance
+    return best
+
+
+def place_cosine(row, length):
+    return torch.cosine_similarity(_table(length, len(row)), row[None], dim=-1).argmax().item()
+
+
+def place_close(row, length):
+    same = torch.isclose(_table(length, len(row)), row, rtol=0, atol=0.02).all(-1)
+    return same.nonzero()[0].item()
+
+
+def place_angles(row, length):
+    angles = torch.atan2(row[0::2], row[1::2])
+    own = _table(length, len(row))
+    turned = torch.atan2(own[:, 0::2], own[:, 1::2]) - angles
+    return (1 - turned.cos()).sum(-1).argmin().tolist()
+
+
+# 2.4 add_positions
+
+
+def add_index(x, table):
+    T = x.size(-2)
+    if T > table.size(0):
+        raise ValueError(f"T = {T} > {table.size(0)}")
+    return x + torch.nn.functional.embedding(torch.arange(T), table)
+
+
+def add_expanded(x, table):
+    T, D = x.shape[-2:]
+    if T > table.shape[0]:
+        raise ValueError
+    return torch.add(x, table.narrow(0, 0, T).reshape(*[1] * (x.dim() - 2), T, D).expand_as(x))
+
+
+def add_rows(x, table):
+    if table.shape[0] < x.shape[-2]:
+        raise ValueError("too long")
+    return torch.stack([x[..., t, :] + table[t] for t in range(x.shape[-2])], dim=-2)
+
+
+def add_select(x, table):
+    T = x.shape[-2]
+    if T > len(table):
+        raise ValueError("too long")
+    choose = torch.eye(len(table), dtype=table.dtype)[:T]
+    return x + torch.einsum("tn,nd->td", choose, table)
+
+
+def add_by_hand(x, table):
+    T = x.shape[-2]
+    if not T <= len(table):
+        raise ValueError("too long")
+    out = x.clone()
+    out += table[:T]
+    return out
+
+
+# 2.5 fixed_position_layer
+
+
+def layer_transposed(x, pe):
+    return (x.transpose(0, 1) + pe[: x.size(1)]).transpose(0, 1)
+
+
+def layer_table_transposed(x, pe):
+    return x + pe.transpose(0, 1)[:, : x.size(1)]
+
+
+def layer_indexed(x, pe):
+    return x + pe[: x.shape[1], 0]
+
+
+def layer_loop(x, pe):
+    return torch.stack([sentence + pe[: len(sentence), 0, :] for sentence in x])
+
+
+def layer_viewed_right(x, pe):
+    T, D = x.shape[1:]
+    return x + pe[:T].view(1, T, D)
+
+
+def layer_permuted(x, pe):
+    return torch.einsum("tbd->btd", pe[: x.size(1)].expand(-1, x.size(0), -1)) + x
+
+
+# 2.6 shift_matrix
+
+
+def _blocks(angles, block):
+    return torch.block_diag(*[torch.tensor(block(math.cos(a), math.sin(a))) for a in angles])
+
+
+def _angles(offset, d_model):
+    _guard(d_model)
+    return [offset * 10000 ** (-i / d_model) for i in range(0, d_model, 2)]
+
+
+def shift_loop(offset, d_model):
+    _guard(d_model)
+    M = torch.zeros(d_model, d_model)
+    for i in range(0, d_model, 2):
+        a = offset / 10000 ** (i / d_model)
+        M[i, i], M[i, i + 1], M[i + 1, i], M[i + 1, i + 1] = math.cos(a), math.sin(a), -math.sin(a), math.cos(a)
+    return M
+
+
+def shift_block_diag(offset, d_model):
+    return _blocks(_angles(offset, d_model), lambda c, s: [[c, s], [-s, c]])
+
+
+def shift_from_table(offset, d_model):
+    row = _table(abs(offset) + 1, d_model)[-1] if d_model % 2 == 0 else _guard(d_model)
+    sines = row[0::2] * (1 if offset >= 0 else -1)
+    M = torch.diag(row[1::2].repeat_interleave(2))
+    even = torch.arange(0, d_model, 2)
+    return M.index_put((even, even + 1), sines).index_put((even + 1, even), -sines)
+
+
+def shift_matrix_power(offset, d_model):
+    step = _blocks(_angles(1, d_model), lambda c, s: [[c, s], [-s, c]])
+    return torch.linalg.matrix_power(step if offset >= 0 else step.T, abs(offset))
+
+
+def shift_matrix_exp(offset, d_model):
+    generators = [torch.tensor([[0.0, a], [-a, 0.0]]) for a in _angles(offset, d_model)]
+    return torch.linalg.matrix_exp(torch.block_diag(*generators))
+
+
+def shift_solved(offset, d_model):
+    _guard(d_model)
+    even = torch.arange(0, d_model, 2, dtype=torch.float64)
+    t = torch.linspace(-20000, 20000, 4001, dtype=torch.float64)[:, None]
+
+    def rows(places):
+        angles = places * 10000 ** (-even / d_model)
+        return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+
+    return torch.linalg.lstsq(rows(t), rows(t + offset)).solution.T.float().contiguous()
+
+
+# 2.7 rotate
+
+
+def _turn(x, positions, base=10000.0):
+    D = x.shape[-1]
+    angles = positions[:, None].double() * base ** (-torch.arange(0, D, 2).double() / D)
+    return angles.cos().to(x.dtype), angles.sin().to(x.dtype), x[..., 0::2], x[..., 1::2]
+
+
+def rotate_complex(x, positions, base=10000.0):
+    c, s, _, _ = _turn(x, positions, base)
+    z = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2).contiguous())
+    return torch.view_as_real(z * torch.complex(c, s)).flatten(-2)
+
+
+def rotate_float32_tables(x, positions, base=10000.0):
+    D = x.shape[-1]
+    angles = positions[:, None] / base ** (torch.arange(0, D, 2) / D)
+    cos, sin = angles.cos().repeat_interleave(2, dim=-1), angles.sin().repeat_interleave(2, dim=-1)
+    crossed = torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).reshape(x.shape)
+    return x * cos + crossed * sin
+
+
+def rotate_filled(x, positions, base=10000.0):
+    D = x.size(-1)
+    inverse = 1.0 / base ** (torch.arange(0, D, 2).to(x.dtype) / D)
+    angles = torch.einsum("t,i->ti", positions.to(x.dtype), inverse)
+    out = torch.empty_like(x)
+    out[..., ::2] = x[..., ::2] * angles.cos() - x[..., 1::2] * angles.sin()
+    out[..., 1::2] = x[..., ::2] * angles.sin() + x[..., 1::2] * angles.cos()
+    return out
+
+
+def rotate_matrices(x, positions, base=10000.0):
+    c, s, _, _ = _turn(x, positions, base)
+    R = torch.stack([torch.stack([c, -s], -1), torch.stack([s, c], -1)], -2)  # (T, D/2, 2, 2)
+    return torch.einsum("tiab,...tib->...tia", R, x.unflatten(-1, (-1, 2))).flatten(-2)
+
+
+def rotate_loop(x, positions, base=10000.0):
+    D = x.shape[-1]
+    tokens = []
+    for t, place in enumerate(positions.tolist()):
+        columns = []
+        for i in range(0, D, 2):
+            angle = place * base ** (-i / D)
+            a, b = x[..., t, i], x[..., t, i + 1]
+            columns += [a * math.cos(angle) - b * math.sin(angle), a * math.sin(angle) + b * math.cos(angle)]
+        tokens.append(torch.stack(columns, dim=-1))
+    return torch.stack(tokens, dim=-2)
+
+
+FORMS = {
+    "permutation_gap": (gap_loop, gap_matrix, gap_infinity_norm, gap_unshuffled, gap_numpy),
+    "sinusoidal_positions": (
+        positions_loops,
+        positions_exp_log,
+        positions_parity,
+        positions_phase,
+        positions_complex,
+        positions_powers,
+    ),
+    "find_position": (place_nearest, place_loop, place_cosine, place_close, place_angles),
+    "add_positions": (add_index, add_expanded, add_rows, add_select, add_by_hand),
+    "fixed_position_layer": (
+        layer_transposed,
+        layer_table_transposed,
+        layer_indexed,
+        layer_loop,
+        layer_viewed_right,
+        layer_permuted,
+    ),
+    "shift_matrix": (
+        shift_loop,
+        shift_block_diag,
+        shift_from_table,
+        shift_matrix_power,
+        shift_matrix_exp,
+        shift_solved,
+    ),
+    "rotate": (rotate_complex, rotate_float32_tables, rotate_filled, rotate_matrices, rotate_loop),
+}

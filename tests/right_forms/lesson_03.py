@@ -1,0 +1,354 @@
+"""Right answers of lesson 3 in other styles: each must pass on every seed."""
+
+import math
+from collections import Counter
+
+import torch
+import torch.nn.functional as F
+
+
+def _counts(ids, vocab_size):
+    counts = torch.zeros(vocab_size, vocab_size)
+    for a, b in zip(ids[:-1].tolist(), ids[1:].tolist(), strict=True):
+        counts[a, b] += 1
+    return counts
+
+
+def _with_uniform_rows(counts):
+    total = counts.sum(-1, keepdim=True)
+    return torch.where(total > 0, counts / total.clamp(min=1), torch.tensor(1 / counts.shape[0]))
+
+
+def select_loop(query, keys, values):
+    best = 0
+    matches = [torch.dot(key, query).item() for key in keys]
+    for i, match in enumerate(matches):
+        if match > matches[best]:
+            best = i
+    return values[best]
+
+
+def select_one_hot(query, keys, values):
+    place = torch.einsum("nd,d->n", keys, query).argmax()
+    return F.one_hot(place, len(keys)).to(values.dtype) @ values
+
+
+def select_max(query, keys, values):
+    _, place = (keys * query).sum(-1).max(dim=0)
+    return values.index_select(0, place.unsqueeze(0)).squeeze(0)
+
+
+def select_python(query, keys, values):
+    matches = (keys @ query).tolist()
+    return values[matches.index(max(matches))]
+
+
+def select_stable_sort(query, keys, values):
+    order = torch.sort(torch.mv(keys, query), descending=True, stable=True).indices
+    return values[order[0]]
+
+
+def project_linear(x, W):
+    return F.linear(x, W)
+
+
+def project_einsum(x, W):
+    return torch.einsum("...i,oi->...o", x, W)
+
+
+def project_broadcast(x, W):
+    return (x.unsqueeze(-2) * W).sum(-1)
+
+
+def project_row_by_row(x, W):
+    return torch.stack([(x * row).sum(-1) for row in W], dim=-1)
+
+
+def project_w_times_x(x, W):
+    return (W @ x.unsqueeze(-1)).squeeze(-1)
+
+
+def project_module(x, W):
+    layer = torch.nn.Linear(W.shape[1], W.shape[0], bias=False)
+    return torch.func.functional_call(layer, {"weight": W}, (x,))
+
+
+def one_loop(q, K):
+    return torch.stack([q.dot(k) for k in K])
+
+
+def one_turned(q, K):
+    return q @ K.T
+
+
+def one_einsum(q, K):
+    return torch.einsum("d,td->t", q, K)
+
+
+def one_broadcast(q, K):
+    return (q * K).sum(dim=-1)
+
+
+def one_mv(q, K):
+    return torch.mv(K, q)
+
+
+def dots_mT(Q, K):
+    return Q @ K.mT
+
+
+def dots_einsum(Q, K):
+    return torch.einsum("...qd,...kd->...qk", Q, K)
+
+
+def dots_broadcast(Q, K):
+    return (Q.unsqueeze(-2) * K.unsqueeze(-3)).sum(-1)
+
+
+def dots_loop(Q, K):
+    return torch.stack([(Q * K[..., j : j + 1, :]).sum(-1) for j in range(K.shape[-2])], dim=-1)
+
+
+def dots_flat(Q, K):
+    lead = Q.shape[:-2]
+    scores = torch.bmm(Q.reshape(-1, *Q.shape[-2:]), K.reshape(-1, *K.shape[-2:]).permute(0, 2, 1))
+    return scores.reshape(*lead, Q.shape[-2], K.shape[-2])
+
+
+def dots_keys_first(Q, K):
+    return (K @ Q.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def weights_roll(max_len):
+    return torch.eye(max_len).roll(-1, dims=0), torch.eye(max_len)
+
+
+def weights_keys_shifted(max_len):
+    return torch.eye(max_len), torch.eye(max_len).roll(1, dims=0)
+
+
+def weights_circle(max_len):
+    angle = 2 * math.pi * torch.arange(max_len) / max_len
+    W_k = torch.stack((angle.cos(), angle.sin()))
+    return W_k.roll(1, dims=1), W_k
+
+
+def weights_parabola(max_len):
+    t = torch.arange(max_len, dtype=torch.float32)
+    W_q = torch.stack((t - 1, torch.ones(max_len)))
+    W_k = torch.stack((t, -t * t / 2))
+    return W_q, W_k
+
+
+def weights_loop(max_len):
+    W_q, W_k = torch.zeros(max_len + 3, max_len), torch.zeros(max_len + 3, max_len)
+    for t in range(max_len):
+        W_k[t, t] = 10.0
+        if t > 0:
+            W_q[t - 1, t] = 10.0
+    return torch.nn.Parameter(W_q), torch.nn.Parameter(W_k)
+
+
+def weights_sinusoids(max_len):
+    t = torch.arange(max_len, dtype=torch.float32)
+    speed = torch.exp(-torch.arange(0, 64, 2) * math.log(10000.0) / 64)[:, None]
+    W_q = torch.cat((torch.sin(speed * (t - 1)), torch.cos(speed * (t - 1))))
+    return W_q, torch.cat((torch.sin(speed * t), torch.cos(speed * t)))
+
+
+def weights_random_directions(max_len):
+    W_k = F.normalize(torch.randn(64, max_len, generator=torch.Generator().manual_seed(0)), dim=0)
+    return torch.cat((torch.zeros(64, 1), W_k[:, :-1]), dim=1), W_k
+
+
+def graph_circle(looks_at):
+    T = len(looks_at)
+    angle = torch.arange(T) * (2 * math.pi / T)
+    keys = torch.stack((torch.cos(angle), torch.sin(angle)))
+    return keys[:, looks_at], keys
+
+
+def graph_parabola(looks_at):
+    t = torch.arange(len(looks_at)).float()
+    target = looks_at.float()
+    return torch.stack((target, torch.ones_like(target))), torch.stack((t, -t * t / 2))
+
+
+def graph_large_circle(looks_at):
+    T = len(looks_at)
+    rows = [(1000 * math.cos(2 * math.pi * j / T), 1000 * math.sin(2 * math.pi * j / T)) for j in range(T)]
+    W_k = torch.tensor(rows).T
+    W_q = torch.zeros(2, T)
+    for t, j in enumerate(looks_at.tolist()):
+        W_q[:, t] = W_k[:, j]
+    return W_q, W_k
+
+
+def graph_half_circle(looks_at):
+    T = len(looks_at)
+    angle = torch.linspace(0, math.pi, T)
+    W_k = torch.stack((angle.sin(), angle.cos()))
+    return torch.nn.Parameter(3 * W_k.index_select(1, looks_at)), torch.nn.Parameter(W_k)
+
+
+def graph_from_complex_roots(looks_at):
+    T = len(looks_at)
+    roots = torch.polar(torch.ones(T), torch.arange(T) / T * 2 * math.pi)
+    W_k = torch.view_as_real(roots).T.contiguous()
+    return (W_k @ torch.nn.functional.one_hot(looks_at, T).float().T), W_k
+
+
+def graph_around_the_origin_at_random(looks_at):
+    T = len(looks_at)
+    places = torch.randperm(T, generator=torch.Generator().manual_seed(1))
+    angle = 2 * math.pi * places / T
+    W_k = torch.stack((angle.cos(), angle.sin()))
+    return W_k[:, looks_at], W_k
+
+
+def bigram_loop(ids, vocab_size):
+    return _with_uniform_rows(_counts(ids, vocab_size))
+
+
+def bigram_index_put(ids, vocab_size):
+    counts = torch.zeros(vocab_size, vocab_size)
+    counts.index_put_((ids[:-1], ids[1:]), torch.ones(len(ids) - 1), accumulate=True)
+    total = counts.sum(1, keepdim=True)
+    counts[total.squeeze(1) == 0] = 1.0
+    return counts / counts.sum(1, keepdim=True)
+
+
+def bigram_one_hot(ids, vocab_size):
+    now, then = F.one_hot(ids[:-1], vocab_size).float(), F.one_hot(ids[1:], vocab_size).float()
+    counts = now.T @ then
+    return torch.nan_to_num(counts / counts.sum(-1, keepdim=True), nan=1 / vocab_size)
+
+
+def bigram_counter(ids, vocab_size):
+    words = ids.tolist()
+    pairs = Counter(zip(words, words[1:], strict=False))
+    starts = Counter(words[:-1])
+    rows = [
+        [pairs[a, b] / starts[a] if starts[a] else 1 / vocab_size for b in range(vocab_size)] for a in range(vocab_size)
+    ]
+    return torch.tensor(rows)
+
+
+def bigram_row_by_row(ids, vocab_size):
+    rows = []
+    for token in range(vocab_size):
+        followers = ids[1:][ids[:-1] == token]
+        row = torch.bincount(followers, minlength=vocab_size).double()
+        rows.append(row / row.sum() if len(followers) else torch.full_like(row, 1 / vocab_size))
+    return torch.stack(rows).float()
+
+
+def edges_loop(weights, tokens, threshold):
+    found = []
+    for i, query in enumerate(tokens):
+        for j, key in enumerate(tokens):
+            weight = weights[i, j].item()
+            if weight >= threshold:
+                found.append((query, key, weight))
+    found.sort(key=lambda edge: edge[2], reverse=True)
+    return found
+
+
+def edges_full_key(weights, tokens, threshold):
+    kept = [(-w, i, j) for i, row in enumerate(weights.tolist()) for j, w in enumerate(row) if w >= threshold]
+    return [(tokens[i], tokens[j], -w) for w, i, j in sorted(kept)]
+
+
+def edges_numpy(weights, tokens, threshold):
+    table = weights.detach().double().numpy()
+    places = [(int(i), int(j)) for i, j in zip(*(table >= threshold).nonzero(), strict=True)]
+    places.sort(key=lambda place: (-table[place], place))
+    return [(tokens[i], tokens[j], float(table[i, j])) for i, j in places]
+
+
+def edges_argsort(weights, tokens, threshold):
+    flat = weights.detach().double().flatten()
+    order = flat.argsort(descending=True, stable=True).tolist()
+    n = len(tokens)
+    return [(tokens[p // n], tokens[p % n], flat[p].item()) for p in order if flat[p].item() >= threshold]
+
+
+def edges_in_the_tensors_dtype(weights, tokens, threshold):
+    found = [(tokens[i], tokens[j], weights[i, j].item()) for i, j in (weights >= threshold).nonzero().tolist()]
+    return sorted(found, key=lambda edge: -edge[2])
+
+
+def edges_reversed_sort(weights, tokens, threshold):
+    n = len(tokens)
+    edges = [(tokens[p // n], tokens[p % n], float(w)) for p, w in enumerate(weights.flatten())]
+    return sorted((edge for edge in edges if edge[2] >= threshold), key=lambda edge: edge[2], reverse=True)
+
+
+def self_scores_mT(x, W_q, W_k):
+    return F.linear(x, W_q) @ F.linear(x, W_k).mT
+
+
+def self_scores_bilinear(x, W_q, W_k):
+    return x @ (W_q.T @ W_k) @ x.transpose(-1, -2)
+
+
+def self_scores_einsum(x, W_q, W_k):
+    return torch.einsum("...id,ed,ef,...jf->...ij", x, W_q, W_k, x)
+
+
+def self_scores_loop(x, W_q, W_k):
+    Q, K = x @ W_q.T, x @ W_k.T
+    return torch.stack([(Q * K[..., j, None, :]).sum(-1) for j in range(K.shape[-2])], dim=-1)
+
+
+def self_scores_columns(x, W_q, W_k):
+    turned = x.transpose(-2, -1)  # (..., D, T)
+    return (W_q @ turned).transpose(-2, -1) @ (W_k @ turned)
+
+
+FORMS = {
+    "select": (select_loop, select_one_hot, select_max, select_python, select_stable_sort),
+    "project": (
+        project_linear,
+        project_einsum,
+        project_broadcast,
+        project_row_by_row,
+        project_w_times_x,
+        project_module,
+    ),
+    "scores_for_one": (one_loop, one_turned, one_einsum, one_broadcast, one_mv),
+    "dot_scores": (dots_mT, dots_einsum, dots_broadcast, dots_loop, dots_flat, dots_keys_first),
+    "previous_token_weights": (
+        weights_roll,
+        weights_keys_shifted,
+        weights_circle,
+        weights_parabola,
+        weights_loop,
+        weights_sinusoids,
+        weights_random_directions,
+    ),
+    "bigram_probabilities": (bigram_loop, bigram_index_put, bigram_one_hot, bigram_counter, bigram_row_by_row),
+    "attention_edges": (
+        edges_loop,
+        edges_full_key,
+        edges_numpy,
+        edges_argsort,
+        edges_in_the_tensors_dtype,
+        edges_reversed_sort,
+    ),
+    "fixed_self_scores": (
+        self_scores_mT,
+        self_scores_bilinear,
+        self_scores_einsum,
+        self_scores_loop,
+        self_scores_columns,
+    ),
+    "two_channel_graph": (
+        graph_circle,
+        graph_parabola,
+        graph_large_circle,
+        graph_half_circle,
+        graph_from_complex_roots,
+        graph_around_the_origin_at_random,
+    ),
+}

@@ -1,0 +1,856 @@
+"""Facts about the check, each on a case of a few numbers: they hold its own code still (see check_mutants.py)."""
+
+# ruff: noqa: E501
+from __future__ import annotations
+
+import math
+
+import torch
+
+from helpers.checking import diagnose
+from helpers.checking.codec import Odd
+from helpers.checking.compare import Difference, difference, gradient_tolerance, output_difference, rounded
+from helpers.checking.facets import agree, differs
+from helpers.checking.fixtures import FIXTURES
+from helpers.checking.key import ExerciseKey, KnownMistake
+from helpers.checking.observe import Error, Facts, Observation
+from helpers.checking.verdict import Problem, decide, decide_quiz, not_answered, refused
+from helpers.checking.views import VIEWS
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case, Fixture, Raises
+
+NAN, INF = math.nan, math.inf
+TYPES, SHAPES = "wrong_type", "wrong_shape"
+
+
+def t(*numbers, dtype=torch.float32):
+    return torch.tensor(numbers[0] if len(numbers) == 1 else numbers, dtype=dtype)
+
+
+def d(*numbers):
+    return t(*numbers, dtype=torch.float64)
+
+
+def facts_mean(width, start=0):
+    """Mean over all seen."""
+
+
+def facts_widths(*widths):
+    """Any widths."""
+
+
+def facts_wordless(width):
+    pass
+
+
+FIXTURES.register(facts_mean)
+FIXTURES.register(facts_widths)
+FIXTURES.register(facts_wordless)
+
+
+def facts_view(args, kwargs, output):
+    if output is None:
+        raise ValueError("nothing to look at")
+    return {"the sum is": str(output), "it is small": output < 5}
+
+
+VIEWS.register(facts_view)
+
+
+def made_key(cases, expected, mistakes=(), **options):
+    expected = [item if isinstance(item, Observation) else Observation(item) for item in expected]
+    known = [
+        KnownMistake(name, f"label of {name}.", f"Hint of {name}?", [o if isinstance(o, Observation) else Observation(o) for o in seen])
+        for name, seen in mistakes
+    ]  # fmt: skip
+    facts = Facts("f", "50_test", time_limit=options.pop("time_limit", 5.0))
+    return ExerciseKey("50_test", "f", options.pop("points", 20), options.pop("bonus", False), facts=facts, cases=list(cases),
+                       expected=expected, mistakes=known, instead="build it.", **options)  # fmt: skip
+
+
+def judge(key, *seen):
+    return decide(key, [item if isinstance(item, Observation) else Observation(item) for item in seen])
+
+
+def kind(*args):
+    found = difference(*args)
+    return found and found.kind
+
+
+def problem(kind="value", want=None, got=None, case=None, path=(), where="", part=VALUES, diff="value", **seen):
+    return Problem(kind, part, 0, case or Case((torch.zeros(9),)), Observation(got, **seen), Observation(want),
+                   Difference(diff, path, want, got), where)  # fmt: skip
+
+
+def says(item, key=None):
+    return diagnose.text(item, key or made_key([], [], arguments=["Q", "K"]))
+
+
+def value_text(want, got, axes=("query", "key"), **options):
+    return says(problem("value", want, got, **options), made_key([], [], arguments=["Q"], axes=axes))
+
+
+# Differences
+
+
+def test_numbers_of_tensors_are_compared_within_a_relative_and_an_absolute_tolerance():
+    assert kind(t(1.0, 2.0), t(1.0, 2.0)) is None
+    assert kind(t(0.0), t(0.9e-5)) is None and kind(t(0.0), t(1.1e-5)) == "value"
+    assert kind(t(100.0), t(100.0009)) is None and kind(t(100.0), t(100.0012)) == "value"
+    assert kind(t(-100.0), t(-100.0009)) is None and kind(t(100.0), t(99.9988)) == "value"
+    assert kind(d(0.0), d(0.9e-7)) is None and kind(d(0.0), d(1.1e-7)) == "value"
+    assert kind(t(1.0, dtype=torch.float16), t(1.001, dtype=torch.float16)) == "value"
+    assert kind(t(0.0, dtype=torch.float16), t(0.9e-5, dtype=torch.float16)) is None
+    assert kind(t(0.0, dtype=torch.float16), t(1.2e-5, dtype=torch.float16)) == "value"
+    assert kind(t(1.0), t(1.05), 0.1) is None and kind(t(1.0), t(1.0 + 1e-6), 0.0) == "value"
+    assert kind(t(2.0), t(2.0), 0.0) is None and kind(t(0.0), t(0.25), 0.25) is None
+
+
+def test_whole_numbers_are_compared_exactly_and_then_their_dtype():
+    assert kind(t(1, 2, dtype=torch.int64), t(1, 2, dtype=torch.int64)) is None
+    assert kind(t(1, 2, dtype=torch.int64), t(1, 3, dtype=torch.int64)) == "value"
+    assert kind(t(1, 2, dtype=torch.int64), t(1.0, 2.0)) == "dtype"
+    assert kind(t(1, 2, dtype=torch.int64), t(1.0, 2.5)) == "value"
+    assert kind(t(1, 2, dtype=torch.int64), t(1.0, NAN)) == "value"
+    assert kind(t(1.0), d(1.0)) == "dtype" and kind(t(1.0), d(2.0)) == "value"
+
+
+def test_shape_and_type_come_before_values():
+    assert kind(t(1.0), [1.0]) == "type" and kind([1.0], t(1.0)) == "type" and kind(1.0, t(1.0)) == "type"
+    assert kind(t([1.0]), t(1.0)) == "shape" and kind(torch.zeros(2, 3), torch.zeros(3, 2)) == "shape"
+    assert kind(torch.zeros(0), torch.zeros(0)) is None
+
+
+def test_infinite_numbers_and_nan_agree_only_with_themselves():
+    assert kind(t(INF, 1.0), t(INF, 1.0)) is None and kind(t(INF), t(-INF)) == "value"
+    assert kind(t(INF), t(1.0)) == "value" and kind(t(1.0), t(INF)) == "value"
+    assert kind(t(NAN), t(NAN)) is None and kind(t(NAN), t(1.0)) == "value"
+    assert kind(t(1.0), t(NAN)) == "nan" and kind(t(1.0, NAN), t(NAN, NAN)) == "value"
+
+
+def test_float64_numbers_that_were_float32_are_of_another_dtype():
+    third = torch.arange(1, 5, dtype=torch.float64) / 3 + 1e-9
+    assert rounded(third.float().double()) and not rounded(third) and not rounded(third.float())
+    assert not rounded(third[:3].float().double())
+    tenth = d(0.1, 0.2, 0.3, 0.7)
+    assert kind(tenth, tenth.float().double()) == "dtype" and kind(tenth, tenth) is None
+    assert kind(d(1.0, 2.0, 3.0, 4.0), d(1.0, 2.0, 3.0, 4.0)) is None
+    assert not rounded(torch.cat([third[:1], d(1.0, 2.0, 3.0)]))
+
+
+def test_python_values_keep_their_types():
+    assert kind(True, True) is None and kind(True, False) == "value" and kind(True, 1) == "type"
+    assert kind(1, True) == "type" and kind(1, 1) is None and kind(1, 2) == "value" and kind(1, 1.0) == "type"
+    assert kind(2, 1) == "value" and kind(False, True) == "value"
+    assert kind(None, None) is None and kind(None, 0) == "type"
+    assert kind("a", "a") is None and kind("a", "b") == "value" and kind("b", "a") == "value" and kind("a", 1) == "type"
+    assert kind(Odd("set"), Odd("set")) is None and kind(Odd("set"), Odd("map")) == "value"
+    assert kind(1.0, 1) is None and kind(1.0, True) == "type" and kind(1.0, "1") == "type" and kind(1.0, None) == "type"
+
+
+def test_python_floats_have_a_tolerance_too():
+    assert kind(0.0, 0.9e-5) is None and kind(0.0, 1.1e-5) == "value" and kind(100.0, 100.0009) is None
+    assert kind(-100.0, -100.0009) is None and kind(100.0, 100.0012) == "value" and kind(0.0, -1.1e-5) == "value"
+    assert kind(1.0, 1.05, 0.1) is None and kind(1.0, 1.0 + 1e-9, 0.0) == "value" and kind(0.0, 0.25, 0.25) is None
+    assert kind(1.0, NAN) == "nan" and kind(NAN, NAN) is None and kind(NAN, 1.0) == "value"
+    assert kind(INF, INF) is None and kind(INF, 1.0) == "value" and kind(INF, -INF) == "value"
+    assert kind(1.0, INF) == "value"
+
+
+def test_trees_are_compared_leaf_by_leaf_and_the_most_serious_difference_counts():
+    assert kind([1, 2], (1, 2)) == "type" and kind((1, 2), [1, 2]) == "type" and kind([1, 2], [1, 2]) is None
+    assert kind([1, 2], [1]) == "shape" and kind([1], [1, 2]) == "shape" and kind({"a": 1}, [1]) == "type"
+    assert kind({"a": 1}, {"b": 1}) == "value" and kind({"a": 1}, {"a": 1}) is None
+    found = difference([1, {"a": (t(1.0), t(2.0))}], [1, {"a": (t(1.0), t(3.0))}])
+    assert found.path == (1, "a", 1) and found.kind == "value"
+    assert torch.equal(found.expected, t(2.0)) and torch.equal(found.actual, t(3.0))
+    rising = [(d(1.0), t(1.0)), (t(1.0), t(2.0)), (t(1.0), t(NAN)), (t([1.0]), t(1.0)), (1, "a")]
+    for count, name in enumerate(("dtype", "value", "nan", "shape", "type"), 1):
+        want, got = zip(*rising[:count], strict=True)
+        assert kind(want, got) == name
+        assert kind(want[::-1], got[::-1]) == name
+    assert difference({"a": 1.0}, {"a": 1.05}, 0.1) is None and difference([t(1.0)], [t(1.05)], 0.1) is None
+    found = difference({"a": 1}, [1], None, ("x",))
+    assert (found.path, found.expected, found.actual) == (("x",), {"a": 1}, [1])
+
+
+def test_a_float_in_a_case_of_dtypes_is_exact():
+    case, plain = Case((), part=DTYPE), Case(())
+    assert output_difference(plain, 0.1, 0.1 + 1e-6) is None
+    assert output_difference(case, 0.1, 0.1) is None and output_difference(case, 0.1, 0.1 + 1e-9) is None
+    assert output_difference(case, 0.1, 0.1 + 1e-6).kind == "value"
+    assert output_difference(case, 10.0, 10.0 + 9e-7) is None
+    assert output_difference(case, 10.0, 10.0 + 1.2e-6).kind == "value"
+    assert output_difference(case, -10.0, -10.0 + 9e-7) is None
+    assert output_difference(case, 10.0, 10.0 - 1.2e-6).kind == "value"
+    single = t(0.1).item()
+    assert output_difference(case, 0.1, single).kind == "value" and output_difference(case, 0.5, 0.5) is None
+    assert output_difference(case, single, single) is None and output_difference(case, 1e300, 1e300) is None
+    assert output_difference(case, 0.1, 1e300).kind == "value" and output_difference(case, 0.1, NAN).kind == "nan"
+    assert output_difference(case, INF, INF) is None and output_difference(case, 1.0, 1) is None
+    assert output_difference(case, 1, 0.5).kind == "type" and output_difference(case, t(1.0), t(1.0)) is None
+    assert output_difference(case, 0.0, 1.2e-7).kind == "value" and output_difference(case, 0.0, 0.8e-7) is None
+    assert output_difference(Case((), tolerance=0.1), 1.0, 1.05) is None
+    assert output_difference(case, 0.5, 0.5 + 1e-6, ).kind == "value"  # fmt: skip
+
+
+def test_a_gradient_may_be_off_by_ten_times_as_much():
+    assert gradient_tolerance(Case(()), t(1.0)) == 1e-4 and gradient_tolerance(Case(()), d(1.0)) == 1e-6
+    assert gradient_tolerance(Case((), tolerance=0.1), d(1.0)) == 0.1
+    assert gradient_tolerance(Case((), tolerance=1e-9), t(1.0)) == 1e-4
+
+
+# Facets
+
+RAISED = Observation(error=Error("ValueError"))
+
+
+def test_outputs_can_always_be_compared():
+    case = Case(())
+    assert agree(case, Observation(t(1.0)), Observation(t(1.0)), "output") is True
+    assert agree(case, Observation(t(1.0)), Observation(d(1.0)), "output") is True
+    assert agree(case, Observation(t(1.0)), Observation(t(2.0)), "output") is False
+    assert agree(case, Observation(t(1.0)), RAISED, "output") is False
+    assert agree(case, RAISED, Observation(None), "output") is False
+    assert agree(case, RAISED, RAISED, "output") is True
+    assert agree(case, RAISED, Observation(error=Error("TypeError")), "output") is False
+
+
+def test_errors_that_were_asked_for_are_alike_when_they_keep_the_promise():
+    case = Case((), raises=Raises("KeyError", "dessert"))
+    kept, mine = (
+        Observation(error=Error("KeyError", "dessert")),
+        Observation(error=Error("M", "dessert", bases=("KeyError",))),
+    )
+    broken, other = Observation(error=Error("KeyError", "x")), Observation(error=Error("ValueError", "x"))  # fmt: skip
+    assert agree(case, kept, mine, "output") is True and agree(case, kept, broken, "output") is False
+    assert agree(case, broken, kept, "output") is False and agree(case, broken, broken, "output") is True
+    assert agree(case, broken, other, "output") is False and agree(Case(()), kept, broken, "output") is True
+
+
+def test_the_other_facets_need_both():
+    case = Case(())
+    for facet in ("dtype", "changed", "gradient"):
+        assert agree(case, RAISED, Observation(t(1.0), gradients=[t(1.0)]), facet) is None
+        assert agree(case, Observation(t(1.0), gradients=[t(1.0)]), RAISED, facet) is None
+        assert (
+            agree(case, Observation(t(1.0), gradients=[t(1.0)]), Observation(t(1.0), gradients=[t(1.0)]), facet) is True
+        )
+    assert agree(case, Observation(1, changed=[0]), Observation(1, changed=[1]), "changed") is False
+    assert agree(case, Observation(1, changed=[0]), Observation(1, changed=[0]), "changed") is True
+    assert agree(case, Observation(1, changed=["b"]), Observation(1, changed=["a"]), "changed") is False
+
+
+def dtypes(one, other):
+    return agree(Case(()), Observation(one), Observation(other), "dtype")
+
+
+def test_dtypes_are_compared_between_partners():
+    exact = d(0.1, 0.2, 0.3, 0.7)
+    assert dtypes(t(1.0), t(2.0)) is True and dtypes(t(1.0), d(1.0)) is False
+    assert dtypes(exact, exact.float().double()) is False and dtypes(exact.float().double(), exact) is True
+    assert dtypes(exact.float().double(), exact.float().double()) is True and dtypes(exact, exact) is True
+    assert dtypes(1, 2) is None and dtypes(t(1.0), [t(1.0)]) is None and dtypes([t(1.0)], t(1.0)) is None
+    assert dtypes([t(1.0), 1], [t(1.0), 2]) is True and dtypes([t(1.0), t(1.0)], [t(1.0), d(1.0)]) is False
+    assert dtypes([1], [2]) is None and dtypes([t(1.0)], [t(1.0)] * 2) is None and dtypes([t(1.0)], (t(1.0),)) is True
+    assert dtypes({"a": t(1.0)}, {"a": d(1.0)}) is False and dtypes({"a": t(1.0)}, {"b": t(1.0)}) is None
+    assert dtypes({"a": t(1.0), "b": d(1.0)}, {"b": d(1.0), "a": t(1.0)}) is True
+    assert dtypes({"a": t(1.0)}, [t(1.0)]) is None and dtypes([t(1.0)], {0: t(1.0)}) is None
+
+
+def gradients(one, other, case=None):
+    return agree(case or Case(()), Observation(1, gradients=one), Observation(1, gradients=other), "gradient")
+
+
+def test_gradients_are_compared_one_by_one():
+    assert gradients([t(1.0)], [t(1.0)]) is True and gradients([t(1.0)], [t(2.0)]) is False
+    assert gradients(None, [t(1.0)]) is None and gradients([t(1.0)], None) is None and gradients(None, None) is None
+    assert gradients([t(1.0)], [t(1.0)] * 2) is False and gradients([t(1.0)] * 2, [t(1.0), t(2.0)]) is False
+    assert (
+        gradients([None], [None]) is True
+        and gradients([None], [t(0.0)]) is True
+        and gradients([t(0.0)], [None]) is True
+    )
+    assert gradients([None], [t(1.0)]) is False and gradients([t(1.0)], [None]) is False
+    assert gradients([t(1.0)], [d(1.0)]) is True and gradients([t(1.0)], [t(1.00005)]) is True
+    assert gradients([t(1.0)], [t(1.05)], Case((), tolerance=0.1)) is True
+    broken = [Observation(1, gradient_error=Error(name)) for name in ("A", "B")]
+    fine = Observation(1, gradients=[t(1.0)])
+    assert agree(Case(()), broken[0], broken[0], "gradient") is True
+    assert agree(Case(()), broken[0], broken[1], "gradient") is False
+    assert agree(Case(()), broken[1], broken[0], "gradient") is False
+    assert (
+        agree(Case(()), broken[0], fine, "gradient") is False and agree(Case(()), fine, broken[0], "gradient") is False
+    )
+
+
+def test_differs_lists_facets_that_are_seen_to_differ():
+    assert differs(Case(()), Observation(t(1.0)), Observation(t(1.0))) == set()
+    assert differs(Case(()), Observation(t(1.0)), Observation(d(2.0), changed=[0])) == {"output", "dtype", "changed"}
+    assert differs(Case(()), Observation(t(1.0)), RAISED) == {"output"}
+
+
+# Verdicts
+
+
+def test_a_refusal_pays_nothing():
+    key = made_key([], [], bonus=True)
+    found = refused(key, "forbidden_call", "no")
+    assert (found.points, found.max_points, found.passed, found.mistake) == (0, 20, False, "forbidden_call")
+    assert found.message == "no" and found.answered and found.bonus and found.exercise == "f" and found.label == ""
+    assert not_answered(key).answered is False and not_answered(key).message == "not answered yet"
+
+
+def test_quizzes():
+    key = made_key([], [], points=3, bonus=True, correct="b", explanations={"a": "No.", "b": "Yes."})
+    right, wrong = decide_quiz(key, " B"), decide_quiz(key, "a")
+    assert (right.points, right.max_points, right.passed, right.mistake, right.bonus) == (3, 3, True, None, True)
+    assert right.message == "Right. Yes." and right.answered and right.exercise == "f"
+    assert (wrong.points, wrong.max_points, wrong.passed, wrong.mistake) == (3, 3, False, "option_a")
+    assert wrong.message == "No.\nThe points for an honest attempt are yours. Change your answer as often as you like."
+    assert decide_quiz(key, None).mistake == "not_answered"
+    odd, other = decide_quiz(key, 3), decide_quiz(key, "x" * 30)
+    assert odd.message == 'Answer with one of "a", "b", in quotes. Yours is of another type.'
+    assert other.message == f'Answer with one of "a", "b". Yours is "{"x" * 20}".'
+    assert odd.mistake == other.mistake == TYPES and odd.points == other.points == 0
+    key.points = 0
+    assert decide_quiz(key, "a").message == "No.\nChange your answer as often as you like."
+
+
+def small_key(**options):
+    """values, leading dimensions, dtype, gradient, one corner: weights 5, 3, 1, 2, 2, and 1 for untouched inputs."""
+    cases = [
+        Case((t(1.0, 2.0),)),
+        Case((t([[1.0, 2.0]]),), part=LEADING),
+        Case((d(1.0, 2.0),), part=DTYPE),
+        Case((d(1.0, 2.0),), part=GRADIENT, gradient=True),
+        Case((t(0.0, 0.0),), part="zeros"),
+    ]
+    expected = [
+        t(2.0, 4.0), t([[2.0, 4.0]]), d(2.0, 4.0), Observation(d(2.0, 4.0), gradients=[d(2.0, 2.0)]), t(0.0, 0.0),
+    ]  # fmt: skip
+    return made_key(cases, expected, arguments=["x"], **options)
+
+
+def right(key):
+    return list(key.expected)
+
+
+def with_one(key, place, seen):
+    seen = seen if isinstance(seen, Observation) else Observation(seen)
+    return judge(key, *(seen if i == place else item for i, item in enumerate(key.expected)))
+
+
+def holds(verdict):
+    return {part.name for part in verdict.parts if not part.passed}
+
+
+def test_right_in_everything():
+    key = small_key(bonus=True)
+    found = judge(key, *key.expected)
+    assert (found.passed, found.points, found.max_points, found.mistake, found.bonus) == (True, 20, 20, None, True)
+    assert [part.name for part in found.parts] == [VALUES, LEADING, DTYPE, UNCHANGED, GRADIENT, "zeros"]
+    assert all(part.passed and part.detail == "" for part in found.parts)
+    assert found.exercise == "f" and found.message == "" and found.answered and found.picture is None
+
+
+def test_parts_weigh_what_they_should():
+    key = small_key()
+    wrong = {0: (0, VALUES), 1: (15, LEADING), 2: (18, DTYPE), 4: (17, "zeros")}
+    for place, (points, part) in wrong.items():
+        found = with_one(key, place, key.expected[place].output + 1)
+        assert (found.points, holds(found), found.passed, found.mistake) == (points, {part}, False, None)
+        assert found.max_points == 20 and found.label == ""
+    bad = Observation(key.expected[3].output, gradients=[d(2.0, 3.0)])
+    assert with_one(key, 3, bad).points == 17 and holds(with_one(key, 3, bad)) == {GRADIENT}
+    changed = Observation(key.expected[0].output, changed=[0])
+    assert with_one(key, 0, changed).points == 18 and holds(with_one(key, 0, changed)) == {UNCHANGED}
+    assert with_one(small_key(weights={"zeros": 100}), 4, t(1.0, 1.0)).points == 2
+    assert small_key(points=19.5).points == judge(small_key(points=19.5), *key.expected).points
+
+
+def test_the_parts_of_an_answer_without_tensors():
+    names = [part.name for part in judge(made_key([Case((1,))], [2]), 2).parts]
+    assert names == [VALUES]
+    names = [part.name for part in judge(made_key([Case(([1],), part="one")], [2]), 2).parts]
+    assert names == [VALUES, "one", UNCHANGED]
+    for args, kwargs in (((({"a": t(1.0)}),), {}), ((), {"x": t(1.0)}), (((1, [2]),), {}), (({"a": [1]},), {})):
+        assert UNCHANGED in [part.name for part in judge(made_key([Case(args, kwargs)], [2]), 2).parts]
+    for args in ((1,), ("a", 2.0), ((1, "b"),)):
+        assert UNCHANGED not in [part.name for part in judge(made_key([Case(args)], [2]), 2).parts]
+    for output in ([t(1.0)], {"a": t(1.0)}, (1, [t(1.0)])):
+        assert [part.name for part in judge(made_key([Case((1,))], [output]), output).parts] == [VALUES, DTYPE]
+    for output in ([1], {"a": 1}, "a", None):
+        assert [part.name for part in judge(made_key([Case((1,))], [output]), output).parts] == [VALUES]
+    both = made_key([Case((1,)), Case((t(1.0),), gradient=True)], [2, Observation(2, gradients=[None])])
+    assert [part.name for part in judge(both, *both.expected).parts] == [VALUES, GRADIENT, UNCHANGED]
+
+
+def test_nothing_answered_is_not_wrong():
+    key, empty = small_key(), Observation(error=Error("NotImplementedError"))
+    assert judge(key, *[empty] * 5).answered is False
+    found = with_one(key, 0, empty)
+    assert found.answered and found.mistake == "not_answered" and found.points == 0
+    assert found.message.startswith("part of it is not answered yet")
+
+
+def test_a_forbidden_call_pays_nothing():
+    key = small_key()
+    found = with_one(key, 1, Observation(t([[2.0, 4.0]]), forbidden=["torch.softmax", "x"]))
+    assert found.mistake == "forbidden_call" and found.points == 0
+    assert found.message == "torch.softmax is the answer to this exercise; build it."
+    found = with_one(key, 1, Observation(t([[2.0, 4.0]]), forbidden=["helpers.blocks.f"]))
+    assert found.message == "helpers.blocks.f is the course's finished answer to this exercise; build your own."
+
+
+def test_each_kind_of_difference_has_its_name():
+    key, first = small_key(), Case((t(1.0, 2.0),))
+    assert with_one(key, 0, None).mistake == TYPES and with_one(key, 0, t([[2.0, 4.0]])).mistake == SHAPES
+    assert with_one(key, 0, t(2.0, NAN)).mistake == "nan" and with_one(key, 0, t(2.0, 5.0)).mistake is None
+    found = with_one(key, 0, d(2.0, 4.0))
+    assert found.mistake == "dtype_lost" and holds(found) == {DTYPE} and found.points == 18
+    assert with_one(key, 0, Observation(error=Error("E"))).mistake == "raises"
+    slow = with_one(key, 0, Observation(error=Error("TooSlow")))
+    assert slow.mistake == "too_slow" and slow.message.startswith("no answer after 5 seconds")
+    found = with_one(key, 1, Observation(error=Error("E")))
+    assert holds(found) == {LEADING} and found.points == 15 and first.part == VALUES
+    assert with_one(key, 3, Observation(t(1.0, 2.0, 3.0), gradients=[d(9.0, 9.0)])).points == 17
+
+
+def test_each_kind_of_wrong_gradient_has_its_name():
+    key = small_key()
+    output = key.expected[3].output
+
+    def shown(gradients, **options):
+        return with_one(key, 3, Observation(output, gradients=gradients, **options))
+
+    assert shown(None).mistake == "detached" and shown([None]).mistake == "detached" and shown([]).mistake == "detached"
+    assert shown([d(2.0, 2.0)] * 2).mistake == "detached" and shown([d(2.0, NAN)]).mistake == "nan"
+    assert shown([d(2.0, 9.0)]).mistake is None and not shown([d(2.0, 9.0)]).passed
+    assert shown([t(2.0, 2.0)]).passed and shown([d(2.0, 2.000003)]).passed is True
+    assert shown(None, gradient_error=Error("E")).mistake == "raises"
+    assert "while computing the gradient, your code raised E" in shown(None, gradient_error=Error("E")).message
+    assert shown([None]).message.startswith("no gradient reaches x: ")
+    assert shown(None).message.startswith("no gradient reaches your inputs: ")
+    assert (
+        shown([d(2.0, NAN)]).message == "the gradient at x is nan\nwith f(torch.tensor([1., 2.], dtype=torch.float64))"
+    )
+    assert (
+        "the gradient at x is not\n1 of 2 numbers differ at entry 1: expected 2, yours 9"
+        in shown([d(2.0, 9.0)]).message
+    )
+    part = next(part for part in shown([d(2.0, 9.0)]).parts if part.name == GRADIENT)
+    assert part.detail == shown([d(2.0, 9.0)]).message
+    pair = Observation(t(1.0), gradients=[None, d(0.0), d(1.0)])
+    two = made_key([Case((d(1.0), d(1.0), d(1.0)), gradient=True)], [pair], arguments=["a", "b", "c"])
+    assert judge(two, Observation(t(1.0), gradients=[d(5.0), None, d(1.0)])).passed
+    assert judge(two, Observation(t(1.0), gradients=[None, None, d(2.0)])).message.splitlines()[0].count("at c is not")
+    assert judge(two, Observation(t(1.0), gradients=[None, d(0.0), None])).mistake == "detached"
+    wide = Observation(d(1.0), gradients=[d(2.0, 9.0)])
+    loose = made_key(
+        [Case((d(1.0, 2.0),), gradient=True, tolerance=0.1)], [Observation(d(1.0), gradients=[d(2.0, 2.0)])]
+    )
+    assert not judge(loose, wide).passed and holds(judge(loose, wide)) == {GRADIENT}
+
+
+def test_what_must_raise_must_raise_that():
+    case = Case(("pizza",), part="unknown", raises=Raises("KeyError", "pizza", "vocab"))
+    key = made_key([Case((1,)), case], [1, Observation(error=Error("KeyError", "pizza"))])
+
+    def shown(**options):
+        return with_one(key, 1, Observation(**options))
+
+    assert (
+        shown(error=Error("KeyError", "pizza")).passed and shown(error=Error("M", "pizza", bases=("KeyError",))).passed
+    )
+    assert shown(output=3).message == 'expected a KeyError, but your code returned a value: 3\nwith f("pizza")'
+    assert shown().message == 'expected a KeyError, but your code returned a value\nwith f("pizza")'
+    assert shown(error=Error("TooSlow")).mistake == "too_slow" and shown(error=Error("ValueError")).mistake == "raises"
+    said = shown(error=Error("KeyError", "x\ny"))
+    assert said.message == "the KeyError should name 'pizza'\nyours says: x\nwith f(\"pizza\")" and said.mistake is None
+    said = shown(error=Error("KeyError", "no pizza in vocab"))
+    assert said.message.startswith("the KeyError should name 'pizza' alone\nyours says: no pizza in vocab")
+    assert shown(error=Error("KeyError")).message.splitlines()[1] == "yours says: (no message)"
+    assert holds(shown(output=3)) == {"unknown"} and shown(output=3, changed=[0]).mistake == "input_changed"
+
+
+def test_the_gate_speaks_first_and_then_the_more_serious():
+    key = small_key()
+    both = judge(key, t(2.0, 5.0), *key.expected[1:4], Observation(error=Error("E")))
+    assert both.mistake is None and both.message.startswith("1 of 2 numbers differ")
+    both = judge(key, key.expected[0], t([[9.0, 9.0]]), *key.expected[2:4], Observation(error=Error("E")))
+    assert both.mistake == "raises"
+    both = judge(key, Observation(t(2.0, 5.0), changed=[0]), *key.expected[1:])
+    assert both.mistake == "input_changed" and both.points == 0
+    assert (
+        both.message
+        == "your code changed its input x in place; the caller still needs it\nwith f(torch.tensor([1., 2.]))"
+    )
+    order = [Observation(None), Observation(d(2.0, NAN)), Observation(d(2.0, 4.0), changed=[0])]
+    for place, name in enumerate((TYPES, "nan", "input_changed")):
+        assert judge(key, *key.expected[:2], order[place], *key.expected[3:]).mistake == name
+    found = judge(key, *key.expected[:2], Observation(d(2.0, NAN)), key.expected[3], Observation(None))
+    assert found.mistake == TYPES
+
+
+def test_a_known_mistake_is_named_when_all_that_is_seen_is_its_own():
+    wrong = [t(3.0, 6.0), t([[3.0, 6.0]]), d(3.0, 6.0), Observation(d(3.0, 6.0), gradients=[d(3.0, 3.0)]), t(0.0, 0.0)]
+    key = small_key(mistakes=[("triple", wrong)])
+    found = judge(key, *wrong)
+    assert (found.mistake, found.label, found.points) == ("triple", "label of triple", 0)
+    assert found.message == "This looks like: label of triple.\nHint of triple?"
+    assert with_one(key, 0, t(3.0, 6.0)).mistake is None
+    assert judge(key, *wrong[:3], Observation(d(3.0, 6.0), gradients=[d(3.0, 4.0)]), wrong[4]).mistake is None
+    assert judge(key, *wrong[:4], t(1.0, 1.0)).mistake is None
+    assert judge(key, *wrong[:4], Observation(t(0.0, 0.0), changed=[0])).mistake == "input_changed"
+    assert judge(key, *wrong[:4], d(0.0, 0.0)).mistake is None
+
+
+def test_a_mistake_that_raises_or_loses_the_shape_says_so_too():
+    case = Case((t(1.0),))
+    lost = made_key([case], [t(1.0)], [("kept", [t([1.0])])])
+    assert judge(lost, t([1.0])).message == (
+        "expected shape ()\nyours    shape (1,)\nwith f(torch.tensor(1.))\nThis looks like: label of kept.\nHint of kept?"
+    )
+    crash = made_key([case, Case((t(2.0),), part="two")], [t(1.0), t(2.0)], [("crash", [t(1.0), RAISED])])
+    found = judge(crash, t(1.0), RAISED)
+    assert found.mistake == "crash" and found.message.startswith("your code raised ValueError: (no message)\nwith f(")
+    assert judge(crash, t(1.0), Observation(error=Error("TypeError"))).mistake == "raises"
+    assert judge(crash, RAISED, RAISED).mistake == "raises"
+    always = made_key([case], [t(1.0)], [("crash", [RAISED])])
+    assert judge(always, RAISED).mistake == "raises"
+
+
+def test_of_two_mistakes_the_one_that_explains_more_is_named():
+    cases = [Case((t(1.0),)), Case((t(2.0),), part="two")]
+    less, more = ("less", [t(5.0), t(2.0)]), ("more", [t(5.0), t(6.0)])
+    for order in ([less, more], [more, less]):
+        key = made_key(cases, [t(1.0), t(2.0)], order)
+        assert judge(key, t(5.0), t(6.0)).mistake == "more" and judge(key, t(5.0), t(2.0)).mistake == "less"
+        assert judge(key, t(1.0), t(6.0)).mistake is None
+    same = made_key(cases, [t(1.0), t(2.0)], [more, ("again", more[1])])
+    assert judge(same, t(5.0), t(6.0)).mistake is None
+    dtype = made_key(cases, [t(1.0), t(2.0)], [("single", [d(1.0), d(2.0)]), ("both", [d(5.0), d(2.0)])])
+    assert judge(dtype, d(1.0), d(2.0)).mistake == "single" and judge(dtype, d(5.0), d(2.0)).mistake == "both"
+
+
+def test_a_picture_shows_a_wrong_matrix():
+    want = torch.arange(6.0).reshape(2, 3)
+    got = want + torch.tensor([[0.0, 0.0, 1.0], [0.0, 3.0, 0.0]])
+
+    def picture(want, got, axes=("query", "key"), **options):
+        return judge(made_key([Case((1,), **options)], [want], axes=axes), got).picture
+
+    shown = picture(want, got)
+    assert torch.equal(shown.expected, want) and torch.equal(shown.actual, got) and shown.axes == ("query", "key")
+    assert picture(want, got, axes=("one",)).axes == () and picture(want, got, axes=("a", "b", "c")).axes == ()
+    shown = picture(torch.stack([want, want]), torch.stack([want, got]))
+    assert torch.equal(shown.actual, got) and torch.equal(shown.expected, want)
+    assert picture(torch.stack([want, want])[None], torch.stack([want, got])[None]) is not None
+    assert torch.equal(picture(torch.stack([want] * 3), torch.stack([want, got, want - 1])).actual, got)
+    assert picture(want, got.where(got != 7, NAN)) is not None and picture(want[0], got[0]) is None
+    assert picture(want, got[:1]) is None and picture(1.0, 2.0) is None and picture([want], [got]) is not None
+    assert picture(torch.zeros(20, 20), torch.ones(20, 20)) is not None
+    assert picture(torch.zeros(20, 21), torch.ones(20, 21)) is None and picture(t([[1.0]]), t([[2.0]])) is None
+    assert picture(t([[1.0, 1.0]]), t([[1.0, 2.0]])) is not None
+    assert picture(want, Odd("set")) is None and picture(want, want.double()) is None
+
+
+def test_views_are_what_is_compared():
+    key = made_key([Case((1,), view="facts_view")], [{"the sum is": "3", "it is small": True}])
+    assert judge(key, 3).passed
+    assert judge(key, 4).message == "expected: the sum is 3\nyours:    the sum is 4\nwith f(1)"
+    assert judge(key, None).message == "nothing to look at\nwith f(1)"
+
+
+# What is said
+
+
+def test_lines_of_values():
+    want, got = t([[1.0, 2.0], [3.0, 4.0]]), t([[1.0, 2.0], [3.0, 7.0]])
+    assert value_text(want, got) == "1 of 4 numbers differ at row 1 (query 1), column 1 (key 1): expected 4, yours 7"
+    got = t([[1.0, 2.5], [3.0, 7.0]])
+    assert (
+        value_text(want, got) == "2 of 4 numbers differ, most at row 1 (query 1), column 1 (key 1): expected 4, yours 7"
+    )
+    ints = torch.tensor([1, 2, 3]), torch.tensor([1, 5, 9])
+    assert value_text(*ints, axes=()) == "2 of 3 numbers differ, first at entry 2: expected 3, yours 9"
+    assert value_text(*ints) == "2 of 3 numbers differ, first at entry 2 (key 2): expected 3, yours 9"
+    assert value_text(t(1.0), t(2.0)) == "expected 1\nyours    2"
+    assert value_text(1.0, 2.0) == "expected 1\nyours    2" and value_text(1, 2) == "expected 1\nyours    2"
+    assert value_text("a", "b") == 'expected "a"\nyours    "b"'
+    assert value_text([1, "a"], [2, "a"], path=(0,)) == 'expected [1, "a"] at [0]\nyours    [2, "a"]'
+    inside = value_text(t([1.0, 2.0, 5.0]), t([1.0, 2.0, 8.0]), path=("a", 1))
+    assert inside == 'output at ["a"][1]: 1 of 3 numbers differ at entry 2: expected 5, yours 8'
+    assert value_text({"a": 1}, {"b": 1}) == 'your dictionary lacks "a"; it should not have "b"'
+    assert value_text({"a": 1}, {}) == 'your dictionary lacks "a"'
+    assert value_text({}, {"b": 1}, path=(0,)) == 'your dictionary should not have "b" at [0]'
+    assert value_text({i: 0 for i in range(5)}, {}) == "your dictionary lacks 0, 1, 2, 3 …"
+    assert value_text({i: 0 for i in range(4)}, {}) == "your dictionary lacks 0, 1, 2, 3"
+
+
+def test_lines_of_properties():
+    case = Case((torch.zeros(9),), view="facts_view")
+    assert value_text(True, False, path=("it is small",), case=case) == "this should hold and does not: it is small"
+    assert value_text(False, True, path=("it is small",), case=case) == "this should not hold, but does: it is small"
+    assert value_text("3", "4", path=("sum",), case=case) == "expected: sum 3\nyours:    sum 4"
+    assert value_text(3, 4, path=("sum",), case=case) == 'expected 3 at ["sum"]\nyours    4'
+    seen = value_text(t([1.0, 2.0, 5.0]), t([1.0, 2.0, 8.0]), path=("the sums",), case=case)
+    assert seen == "the sums: 1 of 3 numbers differ at entry 2: expected 5, yours 8"
+    assert value_text(3, 4, path=(0,), case=case) == "expected 3 at [0]\nyours    4"
+    via = Case((1,), via="anything", note="a note")
+    assert value_text(True, False, path=("it",), case=via) == "this should hold and does not: it\nwith a note"
+    assert value_text(True, False, path=("it",)) == 'expected True at ["it"]\nyours    False'
+
+
+def by_values(want, got, **options):
+    return value_text(want, got, **options).splitlines()[0]
+
+
+def test_what_the_numbers_alone_tell():
+    x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
+    assert by_values(x, 3 * x) == "a constant factor off: every number is 3 times what it should be"
+    assert by_values(x, -x) == "a constant factor off: every number is -1 times what it should be"
+    assert by_values(x, x + 0.25) == "every number is about 0.25 too large"
+    assert by_values(x, x - 0.25) == "every number is about 0.25 too small"
+    assert by_values(x, x * 1.00005) == "every number is too large by about 0.005 %"
+    assert by_values(x, x * 0.99995) == "every number is too small by about 0.005 %"
+    assert by_values(x, x * (1 + 5e-5 * t([[1.0, -1.0, 1.0], [-1.0, 1.0, -1.0]]))) == "close, but not close enough"
+    square = t([[0.1, 0.2], [0.5, 0.7]])
+    assert by_values(square, square.mT) == "transposed: rows and columns have changed places"
+    assert by_values(x, x[:, [1, 0, 2]]) == "the right columns in another order"
+    batch = torch.stack([x, 2 * x + 1])
+    assert by_values(batch, torch.stack([x, x.flip(0)])) == "right for the first item of the batch only"
+    masked = t([[0.1, 0.2, 0.3], [0.0, 0.0, 0.0]])
+    line = "right but for rows of zeros: row 1 (query 1) should be all zeros"
+    assert value_text(masked, t([[0.1, 0.2, 0.3], [0.3, 0.3, 0.4]])) == line
+    weights = t([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
+    assert value_text(weights, t([[0.1, 0.2, 0.7], [0.3, 0.9, 0.4]])) == (
+        "each row should sum to 1; row 1 (query 1) sums to 1.6"
+    )
+    assert value_text(weights[0], t(0.5, 0.2, 0.7)) == "each row should sum to 1; yours sums to 1.4"
+    assert by_values(t(1.0, 2.0, 4.0), t(1.0, 2.0, NAN)).endswith("expected 4, yours nan")
+    assert by_values(t(INF, 2.0), t(1.0, 2.0)) == "1 of 2 numbers differ at entry 0 (key 0): expected inf, yours 1"
+    assert by_values(torch.tensor([1, 2]), torch.tensor([2, 4])).startswith("2 of 2 numbers differ, first")
+
+
+def test_rounded_answers_are_told_so():
+    x = d(0.123456789, 0.987654321, 0.55555555, 0.31415926)
+    for digits, words in ((1, "1 digit"), (2, "2 digits"), (6, "6 digits")):
+        assert by_values(x, x.round(decimals=digits)) == f"rounded to {words} behind the point"
+    assert by_values(x, x.half().double()) == "rounded on the way: these are float16 numbers"
+    assert by_values(x, x.bfloat16().double()) == "rounded on the way: these are bfloat16 numbers"
+    assert "rounded" not in by_values(x[:3], x[:3].round(decimals=2))
+    assert "rounded" not in by_values(x.round(decimals=2), x.round(decimals=2) + d(0.01, 0.0, 0.0, 0.0))
+
+
+def test_places_in_words():
+    words = diagnose.place_words
+    assert (
+        words([3]) == "entry 3"
+        and words([3], ("token",)) == "entry 3 (token 3)"
+        and words([3], ("score j",)) == "entry 3"
+    )
+    assert words([1, 2]) == "row 1, column 2" and words([1, 2], ("query", "key")) == "row 1 (query 1), column 2 (key 2)"
+    assert words([4, 1, 2]) == "item 4, row 1, column 2" and words([4, 5, 1, 2]) == "item [4, 5], row 1, column 2"
+    assert (
+        words([1], ("query", "key"), "row", 2) == "row 1 (query 1)" and words([4, 1], (), "row", 3) == "item 4, row 1"
+    )
+    assert words([1, 2], ("row", "a b")) == "row 1, column 2" and words([1, 2], ("query",)) == "row 1, column 2"
+
+
+def test_the_worst_place():
+    zeros = torch.zeros(2, 3, 4)
+    for place in ([0, 0, 0], [1, 2, 3], [1, 0, 2]):
+        got = zeros.clone()
+        got[0, 1, 1] = 0.5
+        got[tuple(place)] = -1.0
+        assert diagnose.worst_place(zeros, got) == place
+    assert diagnose.worst_place(t(0.0, 0.0), t(5.0, NAN)) == [1] and diagnose.worst_place(t(0.0, 0.0), t(5.0, INF)) == [
+        1
+    ]
+    assert diagnose.worst_place(t(INF, 0.0), t(INF, 1.0)) == [1] and diagnose.worst_place(
+        t(0.0, 9.0), t(1.0, 9.5), 0.2
+    ) == [0]
+
+
+def test_two_numbers_have_as_many_digits_as_differ():
+    assert diagnose.two_numbers(1.0, 2.0) == ("1", "2") and diagnose.two_numbers(1.0, 1.00001) == ("1", "1.00001")
+    assert diagnose.two_numbers(0.123451, 0.123452) == ("0.123451", "0.123452")
+    assert diagnose.two_numbers(1.0, 1.0) == ("1.0", "1.0") and diagnose.two_numbers(1, 2) == ("1", "2")
+    assert diagnose.two_numbers(1.0, 1.0 + 2**-52) == ("1", "1.0000000000000002")
+    assert diagnose.two_numbers(3.14159, 2.71828) == ("3.142", "2.718") and diagnose.two_numbers(True, False) == (
+        "True",
+        "False",
+    )
+
+
+def test_values_as_a_learner_would_write_them():
+    written = diagnose.written
+    assert written(t(1.0, 0.25)) == "torch.tensor([1., 0.25])" and written(t(-3.0)) == "torch.tensor(-3.)"
+    assert (
+        written(torch.tensor([1, 2])) == "torch.tensor([1, 2])"
+        and written(torch.tensor([True])) == "torch.tensor([True])"
+    )
+    assert written(d(1.5)) == "torch.tensor(1.5, dtype=torch.float64)" and written(t(1 / 3)) == "torch.tensor(0.3333)"
+    assert written(torch.zeros(2, 4)) == "torch.tensor([[0., 0., 0., 0.], [0., 0., 0., 0.]])"
+    assert written(torch.zeros(9)) == "<float32 (9,)>" and written(torch.zeros(0, 3)) == "<float32 (0, 3)>"
+    assert written("a\nb") == '"a\\nb"' and written("x" * 120) == f'"{"x" * 120}"'
+    assert written("x" * 121) == f'"{"x" * 116}…"'
+    assert (
+        written([1, "a"]) == '[1, "a"]'
+        and written((1,)) == "(1,)"
+        and written((1, 2)) == "(1, 2)"
+        and written([1]) == "[1]"
+    )
+    assert written({"a": 1, 2: None}) == '{"a": 1, 2: None}' and written(None) == "None" and written(0.1) == "0.1"
+    assert written([11] * 30) == f"[{', '.join(['11'] * 30)}]" and len(written([11] * 30)) == 120
+    assert written([11] * 31) == f"[{', '.join(['11'] * 30)}…"[:119] + "…" and len(written([11] * 31)) == 120
+    assert written(Odd("set", "{1}")) == "a set {1}" and written(Odd("object")) == "an object"
+    assert written(Fixture("facts_mean", (3,))) == "facts_mean(width=3)"
+    assert written(Fixture("facts_mean", (3, "a"))) == 'facts_mean(width=3, start="a")'
+    assert written(Fixture("facts_mean", (3, 4, 5))) == "facts_mean(3, 4, 5)"
+    assert (
+        written(Fixture("facts_widths", (3,))) == "facts_widths(3)"
+        and written(Fixture("no_such", (3,))) == "no_such(3)"
+    )
+
+
+def test_the_call_that_failed():
+    key = made_key([], [], arguments=["Q", "K"])
+    call = lambda *args, **options: diagnose.call_text(key, Case(args, **options))  # noqa: E731
+    assert call(1, "a") == 'f(1, "a")' and call(1, kwargs={"mask": None}) == "f(1, mask=None)" and call() == "f()"
+    assert call(1, note="a mean") == "a mean"
+    module = ((2, 3), {"W": t(1.0)}, (torch.zeros(9),), {"mask": None})
+    assert call(*module, via="module") == "f(2, 3)(<float32 (9,)>, mask=None)"
+    assert call((2,), 5, via="built") == "f(2)" and call(2, 5, via="built") == "f(2, 5)" and call(via="built") == "f()"
+    lines = diagnose.called(key, Case((Fixture("facts_mean", (2,)), Fixture("facts_mean", (2,)))))
+    assert lines[1:] == ["where facts_mean is mean over all seen"]
+    assert lines[0] == "with f(facts_mean(width=2), facts_mean(width=2))"
+    assert diagnose.called(key, Case((Fixture("facts_mean", (2,)),), note="it")) == ["with it"]
+    assert len(diagnose.called(key, Case((Fixture("facts_wordless", (2,)), Fixture("no_such"))))) == 1
+    assert len(diagnose.called(key, Case((), {"x": [Fixture("facts_widths")]}))) == 2
+
+
+def test_the_call_is_shown_where_it_says_something():
+    big, small = torch.zeros(9), torch.zeros(8)
+
+    def shown(*args, part=VALUES, kind="value", **options):
+        return "\nwith " in says(
+            problem(kind, t(1.0), t(2.0), case=Case(args, **options), part=part, error=Error("E", "m"))
+        )
+
+    assert not shown(big) and shown(small) and shown(big, 1) and shown(big, [1]) and shown(big, kwargs={"a": None})
+    assert (
+        not shown(big, [big])
+        and not shown(big, kwargs={"a": big})
+        and shown(big, note="it")
+        and shown(big, part="corner")
+    )
+    assert not any(shown(big, part=part) for part in (DTYPE, GRADIENT, UNCHANGED)) and shown(big, part=LEADING)
+    assert not shown((), {"W": small}, (big,), {}, via="module") and shown((2,), {"W": big}, (big,), {}, via="module")
+    assert shown((), {}, (big,), {"a": 1}, via="module") and shown((), {}, (small,), {}, via="module")
+    assert all(shown(big, kind=kind) for kind in ("raises", "too_slow", "wrong_type"))
+    assert shown(big, kind="no_error", raises=Raises("E", "")) and shown(big, kind="no_name", raises=Raises("E", ""))
+
+
+def test_names_of_inputs_that_lack_a_gradient():
+    key = made_key([], [], arguments=["Q", "K", "V"])
+    one, whole = t(1.0), torch.tensor(1)
+    name = lambda case, number: diagnose.leaf_name(key, case, number)  # noqa: E731
+    assert [name(Case((one, one)), i) for i in (0, 1)] == ["Q", "K"] and name(Case((whole, one)), 0) == "K"
+    assert name(Case((one, one), no_gradient=(0,)), 0) == "K" and name(Case((one,)), 1) == "a parameter"
+    assert [name(Case(([one, one], one)), i) for i in (0, 1, 2)] == ["Q", "Q", "K"]
+    assert name(Case(({"a": one, "b": whole}, one)), 1) == "K" and name(Case((1, "a", one)), 0) == "V"
+    assert name(Case((one,), {"mask": whole, "bias": one}), 1) == "bias"
+    module = Case(((3,), {"W.weight": one, "W.bias": one}, (one, whole), {"bias": one}), via="module")
+    assert [name(module, i) for i in range(5)] == ["Q", "bias", "W.weight", "W.bias", "a parameter"]
+    assert diagnose.argument_name(key, 2) == "V" and diagnose.argument_name(key, 3) == "argument 4"
+    assert diagnose.argument_name(key, "mask") == "mask"
+
+
+def test_lines_of_errors():
+    def shown(error, where=""):
+        seen = {"gradient_error": error} if where else {"error": error}
+        return says(problem("raises", where=where, case=Case((1,)), **seen)).removesuffix("\nwith f(1)")
+
+    assert shown(Error("KeyError", "no\nmore")) == "your code raised KeyError: no"
+    assert shown(Error("KeyError")) == "your code raised KeyError: (no message)"
+    assert shown(Error("E", "m"), "gradient") == "while computing the gradient, your code raised E: m"
+    assert shown(Error("E", "m", 3, "x = y" * 30)) == f"your code raised E: m\nin line 3: {('x = y' * 30)[:90]}"
+    helper = Error("E", "m", 3, "x", function="outer.<locals>.weights_of")
+    assert shown(helper) == "your code raised E: m\nin your helper weights_of, line 3: x"
+    for own in ("f", "f.forward", "<lambda>", ""):
+        assert shown(Error("E", "m", 3, "x", function=own)) == "your code raised E: m\nin line 3: x"
+    assert "your helper for_f, " in shown(Error("E", "m", 3, "x", function="for_f"))
+    edge = 200 - len("your code raised E: ")
+    assert shown(Error("E", "m" * edge)) == f"your code raised E: {'m' * edge}"
+    assert shown(Error("E", "m" * (edge + 1))) == f"your code raised E: {'m' * (edge - 1)}…"
+
+
+def test_lines_of_types():
+    def shown(want, got, path=()):
+        return says(problem("wrong_type", want, got, path=path, diff="type")).split("\nwith ")[0]
+
+    assert shown(t(1.0), None) == "your answer returned None; is a return missing?"
+    assert shown(t(1.0), None, (1,)) == "your answer returned None at [1]; is a return missing?"
+    assert shown(t(1.0), Odd("unusable", "cannot look")) == "cannot look"
+    assert shown(t(1.0), Odd("unusable")) == "your output could not be read"
+    assert shown(t(1.0), Odd("set")) == "expected a tensor with a single number, shape (), got a set"
+    assert shown(t([1.0]), Odd("array", "x")) == "expected a tensor of shape (1,), got an array x"
+    assert shown([1, 2], 1.5) == "expected a list of 2, got a Python float, 1.5" and shown((), True).endswith(
+        "got a bool, True"
+    )
+    assert shown(1, "a", ("k",)) == 'expected a Python int, 1 at ["k"], got a string, "a"'
+    assert shown({}, 1) == "expected a dict, got a Python int, 1"
+
+
+def test_lines_of_shapes():
+    def shown(want, got, axes=("query", "key"), **options):
+        return says(problem("wrong_shape", want, got, diff="shape", **options), made_key([], [], axes=axes))
+
+    a, b = torch.zeros(5, 7), torch.zeros(7, 5)
+    words = ": one row for each of the 5 queries, one column for each of the 7 keys"
+    assert shown(a, b) == f"expected shape (5, 7){words}\nyours    shape (7, 5)"
+    assert shown(a, b, axes=("query",)) == "expected shape (5, 7)\nyours    shape (7, 5)"
+    assert shown(a[0], b) == "expected shape (7,)\nyours    shape (7, 5)"
+    assert shown(torch.zeros(2, 1, 3), b, axes=("query", "score j")) == (
+        "expected shape (2, 1, 3): one row for the one query, one column for each score j (3)\nyours    shape (7, 5)"
+    )
+    assert shown(a, b, (), path=(1,)) == "output at [1]:\nexpected shape (5, 7)\nyours    shape (7, 5)"
+    view = Case((torch.zeros(9),), view="facts_view")
+    assert shown(a, b, (), path=("sums",), case=view) == "sums:\nexpected shape (5, 7)\nyours    shape (7, 5)"
+    assert shown([1], [1, 2]) == "expected 1 entry: [1]\nyours    2 entries: [1, 2]"
+    assert shown([1], [1, 2], path=(0,)) == "expected 1 entry: [1] at [0]\nyours    2 entries: [1, 2]"
+
+
+def test_lines_of_nan():
+    def shown(want, got, axes=("query", "key"), **options):
+        return says(problem("nan", want, got, diff="nan", **options), made_key([], [], axes=axes))
+
+    assert shown(1.5, NAN) == "expected 1.5, yours is nan" and shown(t(1.5), t(NAN)) == "expected 1.5, yours is nan"
+    assert shown(None, None, where="x") == "the gradient at x is nan"
+    want = t([[1.0, 2.0], [0.0, 0.0]])
+    got = t([[1.0, 2.0], [NAN, NAN]])
+    assert shown(want, got) == "expected all zeros in row 1 (query 1), got nan there"
+    got = t([[1.0, NAN], [0.0, 0.0]])
+    assert shown(want, got) == "1 of 4 numbers are nan; row 0 (query 0), column 1 (key 1): expected 2, got nan"
+    assert shown(t(0.0, 3.0), t(NAN, NAN), ()) == "2 of 2 numbers are nan; entry 0: expected 0, got nan"
+    assert (
+        shown(torch.zeros(2, 2, 2), torch.full((2, 2, 2), NAN), ())
+        == "expected all zeros in item 0, row 0, got nan there"
+    )
+    assert shown(t(NAN, 3.0), t(NAN, NAN), ()) == "1 of 2 numbers are nan; entry 1: expected 3, got nan"
+
+
+def test_other_lines():
+    key = made_key([], [], arguments=["Q"], time_limit=1.0)
+    assert says(problem("input_changed", changed=["mask", 0])).startswith("your code changed its input mask in place;")
+    assert says(problem("dtype_lost", d(1.0), t(1.0), path=(0,))) == "expected dtype float64 at [0], yours is float32"
+    assert says(problem("dtype_lost", d(1.0), d(1.0))).startswith("your float64 answer holds float32 numbers only")
+    assert says(problem("detached", where="W")).startswith("no gradient reaches W: somewhere")
+    assert says(problem("too_slow"), key).startswith("no answer after 1 second; is")
+    assert says(problem("gradient", t(1.0, 2.0), t(1.0, 3.0), where="Q")) == (
+        "the output is right, but the gradient at Q is not\n1 of 2 numbers differ at entry 1: expected 2, yours 3"
+    )
+    assert says(problem("gradient", t(1.0), t([1.0]), where="Q", diff="shape")).endswith("is not")
+    assert says(problem("gradient", 1.0, 2.0, where="Q")).endswith("is not")

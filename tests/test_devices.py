@@ -1,0 +1,108 @@
+"""What computes stays on the device of its inputs: every block and every part of the machine, without a GPU.
+
+The device is tests/elsewhere.py's. It shows where a tensor is made on the processor, not how a GPU rounds.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+import torch
+from torch.utils._pytree import tree_leaves
+
+from helpers.authoring.blocks import load_blocks
+from helpers.checking.key import load_keys
+from helpers.checking.vocabulary import Fixture
+from helpers.course import course
+from helpers.translator import GIVEN
+from tests.elsewhere import Elsewhere, elsewhere, moved, tensors_in
+
+BUILT = [x.name for x in course().lessons if (course().root / "helpers" / "answer_keys" / f"{x.name}.npz").is_file()]
+
+
+# Their texts still make a tensor on the processor; what is taken out of this list stays out.
+LEFT = {"one_hot", "find_position", "rotate", "padding_mask", "fixed_causal_attention"}
+
+
+def kept(answer, case) -> str | None:
+    """What is wrong with the device of the answer's output on a case; None where nothing is, or nothing can be."""
+    args, kwargs = case.args, case.kwargs
+    with elsewhere():
+        if case.via == "module":
+            init, state, args, kwargs = args
+            with torch.random.fork_rng(devices=[]):
+                built = answer(*init)
+            built.load_state_dict(dict(state), strict=False)
+            floats = {value.dtype for value in state.values() if value.is_floating_point()}
+            answer = moved(built.to(floats.pop()) if floats else built).eval()
+        args, kwargs = moved((args, kwargs))
+        if not any(isinstance(item, Elsewhere) for item in tensors_in((args, kwargs))):
+            return None
+        try:
+            output = answer(*args, **kwargs)
+        except RuntimeError as error:
+            if "device" in str(error):
+                return str(error)
+            raise
+    left = [tuple(item.shape) for item in tensors_in(output) if not isinstance(item, Elsewhere)]
+    return f"tensors {left} of its output are on the processor" if left else None
+
+
+def told(lesson: str, answers) -> tuple[list[str], int]:
+    """What leaves the device, a line for each exercise, and how many calls were made."""
+    found, calls = {}, 0
+    for key in load_keys(lesson).values():
+        answer = answers(key.name)
+        if answer is None or key.kind == "quiz":
+            continue
+        for case in key.cases:
+            given = any(isinstance(item, Fixture) for item in tree_leaves((case.args, case.kwargs)))
+            # A fixture's own tensors are on the processor.
+            if case.raises is None and case.via in ("", None, "module") and not given:
+                calls += 1
+                wrong = kept(answer, case)
+                if wrong:
+                    found.setdefault(key.name, f"{key.name}: {wrong}")
+    return list(found.values()), calls
+
+
+@pytest.mark.parametrize("lesson", BUILT)
+def test_blocks_stay_on_the_device_of_their_inputs(lesson):
+    blocks = load_blocks(course(), course().lesson(lesson))
+    found, calls = told(lesson, lambda name: getattr(blocks, name, None) if name not in LEFT else None)
+    assert calls and not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("lesson", BUILT)
+def test_parts_of_the_machine_stay_on_the_device_of_their_inputs(lesson):
+    """As functions; its modules are made of them. A part need not take every input that its exercise does."""
+    found, _ = told(lesson, lambda name: lenient(GIVEN[name]) if inspect.isfunction(GIVEN.get(name)) else None)
+    assert not found, "\n".join(found)
+
+
+def lenient(part):
+    def call(*args, **kwargs):
+        try:
+            return part(*args, **kwargs)
+        except (IndexError, TypeError, ValueError):
+            return None
+
+    return call
+
+
+def made_here(x):
+    return x + torch.arange(x.shape[-1])
+
+
+def made_there(x):
+    return x + torch.arange(x.shape[-1], device=x.device)
+
+
+def test_the_device_tells_one_from_the_other():
+    x = Elsewhere(torch.ones(2, 3))
+    with elsewhere():
+        with pytest.raises(RuntimeError, match="mixes two devices"):
+            made_here(x)
+        assert made_there(x).here.tolist() == [[1, 2, 3], [1, 2, 3]]
+        assert x.sum().item() == 6 and x[0].tolist() == [1, 1, 1] and bool((x > 0).all())
