@@ -32,8 +32,8 @@ def random(seed, *shape, dtype=torch.float64):
 
 
 def close(actual, expected):
-    """1e-6 in float32, 1e-12 in float64, for numbers of size 1."""
-    tolerance = 2e-6 if expected.dtype == torch.float32 else 1e-12
+    """Relative and absolute: 1e-6 in float32, 1e-12 in float64."""
+    tolerance = 1e-6 if expected.dtype == torch.float32 else 1e-12
     torch.testing.assert_close(actual, expected, atol=tolerance, rtol=tolerance)
 
 
@@ -42,6 +42,7 @@ def randomized(module, seed):
     generator = torch.Generator().manual_seed(seed)
     for parameter in module.parameters():
         size = parameter.shape[-1] ** -0.5 if parameter.dim() > 1 else 0.5
+        size *= 0.3 if parameter.dtype == torch.float32 else 1.0  # so that rounding stays rounding
         parameter.data = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype) * size
     return module
 
@@ -81,7 +82,7 @@ MASKS = st.sampled_from(["none", "causal", "table", "padding", "heads"])
 
 
 @given(SEEDS, HEADS, LENGTHS, ORDERS, ACTIVATIONS, DTYPES, MASKS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True)
 def test_a_block_is_torchs_encoder_layer(seed, sizes, T, norm_first, activation, dtype, kind):
     (D, H), B = sizes, 2
     options = {"dropout": 0.0, "batch_first": True, "norm_first": norm_first, "activation": activation, "dtype": dtype}
@@ -124,7 +125,8 @@ def test_layer_norm_is_torchs(seed, lead, D, dtype, scale):
 
 def test_a_random_bert_has_our_hidden_states():
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     config = transformers.BertConfig(
         vocab_size=30,
         hidden_size=24,

@@ -17,7 +17,7 @@ from helpers.figures import decoder_block as figures
 torch.set_num_threads(1)
 SEEDS = st.integers(0, 10_000)
 LENGTHS = st.integers(1, 7)
-EXACT = {torch.float32: 1e-5, torch.float64: 1e-12}  # float32: stacks of up to three blocks
+EXACT = {torch.float32: 1e-6, torch.float64: 1e-12}
 
 
 def random(seed, *shape, dtype=torch.float64):
@@ -33,6 +33,15 @@ def make_random(module, seed):
     with torch.no_grad():
         for i, parameter in enumerate(module.parameters()):
             parameter.copy_(random(seed + i, *parameter.shape) * 0.4 + (parameter.dim() == 1))
+
+
+def make_gentle(module, seed):
+    """Random parameters of the size of a fresh network's, under which rounding in float32 stays rounding."""
+    with torch.no_grad():
+        for i, parameter in enumerate(module.parameters()):
+            drawn = random(seed + i, *parameter.shape)
+            matrix = parameter.dim() > 1
+            parameter.copy_(0.3 * parameter.shape[-1] ** -0.5 * drawn if matrix else 1 + 0.1 * drawn)
 
 
 # ---------------------------------------------------------------- parity with torch's modules
@@ -87,13 +96,13 @@ def theirs_and_mine(layers, seed, sizes, norm_first, activation, dtype):
     theirs = [nn.TransformerDecoderLayer(D, H, 2 * D + 1, **options).eval() for _ in range(layers)]
     mine = [lesson_10.DecoderBlock(D, H, 2 * D + 1, norm_first, activation).to(dtype) for _ in range(layers)]
     for i, (one, other) in enumerate(zip(mine, theirs, strict=True)):
-        make_random(other, seed + 100 * i)
+        (make_gentle if dtype == torch.float32 else make_random)(other, seed + 100 * i)
         decoder_from_torch(one, other)
     return theirs, mine
 
 
 @given(SEEDS, st.integers(1, 3), LENGTHS, LENGTHS, st.integers(1, 3), st.booleans(), BLOCKS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True)
 def test_a_stack_of_decoder_blocks_is_torchs(seed, B, T_t, T_s, layers, padded, options):
     theirs, mine = theirs_and_mine(layers, seed, **options)
     D, dtype = options["sizes"][0], options["dtype"]
@@ -135,7 +144,8 @@ def test_a_whole_stack_is_nn_transformer(seed, T_s, T_t, norm_first):
 
 
 def test_gpt2_of_the_transformers_library_gives_the_same_logits():
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     config = transformers.GPT2Config(
         vocab_size=37, n_positions=11, n_embd=24, n_layer=3, n_head=4, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0
     )

@@ -19,9 +19,11 @@ def budget():
 
 def heads():
     """Sliders for sentence, block and head of the translator's encoder, and a switch for the place vectors."""
+    # The rows show the words; a whole sentence beside its slider would run into the next one.
+    sentences = [(str(number), sentence) for number, sentence in enumerate(known_sentences(), 1)]
     panel(
         Heads(),
-        sentence=widgets.SelectionSlider(options=known_sentences(), description="sentence"),
+        sentence=widgets.SelectionSlider(options=sentences, description="sentence"),
         block=widgets.IntSlider(value=2, min=1, max=2, description="block"),
         head=widgets.IntSlider(value=1, min=1, max=4, description="head"),
         places=widgets.SelectionSlider(options=[("with", True), ("without", False)], description="places"),

@@ -231,7 +231,7 @@ def what_heads_write(mha, x: torch.Tensor, token: int) -> Picture:
         before[h, own] = weights[0, h, token] @ values[:, own]
         after[h] = before[h, own] @ mha.W_o.weight[:, own].T
     figure, axes = new_figure(8.6, 4.3, 3, 1, sharex=True, height_ratios=(4, 4, 1))
-    names = [f"head {h}" for h in range(H)]
+    names = [f"head {h + 1}" for h in range(H)]
     total = (after.sum(dim=0) + mha.W_o.bias)[None]
     mask = before != 0
     heatmap(axes[0], before, names, cmap=SIGNED, numbers=False, mask=mask)
@@ -384,11 +384,11 @@ def by_distance(queries: torch.Tensor, keys: torch.Tensor, asking: str, asked: s
     scores = (rotate(queries[:, None], zero) * turned).sum(-1) / d**0.5  # (H, 25)
     figure, ax = new_figure(7.4, 3.0)
     for h in range(H):
-        ax.plot(distances, scores[h].detach(), color=HEAD_COLORS[h], lw=2, ls=LINES[h], label=f"head {h}")
+        ax.plot(distances, scores[h].detach(), color=HEAD_COLORS[h], lw=2, ls=LINES[h], label=f"head {h + 1}")
     ax.axvline(0, color=GRAY_INK, lw=1)
     ax.set(xlabel=f"place of {asked} minus place of {asking}", ylabel="scaled score")
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-    best = ", ".join(f"head {h} at {int(distances[scores[h].argmax()])}" for h in range(H))
+    best = ", ".join(f"head {h + 1} at {int(distances[scores[h].argmax()])}" for h in range(H))
     return Picture(
         figure,
         f"Four curves, one for each head: the score of {asking} asking {asked} over the distance between the two, "

@@ -483,8 +483,8 @@ explore.budget()
 # <details><summary>Questions for the explorer: at which number of heads do the weights of a sentence of 512 tokens
 # outnumber the parameters? And what is lost at 512 heads?</summary>
 #
-# 512² = 262,144 weights for each head against 1,050,624 parameters: from 5 heads on (8, among the numbers that divide
-# 512 into powers of two). At 512 heads each is one channel wide: a query and a key are single numbers, and a head can
+# 512² = 262,144 weights for each head against 1,050,624 parameters: from 5 heads on (on the
+# slider: from 8). At 512 heads each is one channel wide: a query and a key are single numbers, and a head can
 # only ask for "larger" or "smaller".
 #
 # </details>
@@ -658,7 +658,7 @@ figures.by_distance(Q[0, :, 1], K[0, :, 2], "visits", "africa")
 # Second test: what do **trained** heads do? The translator adds sinusoids to its words. Take the four heads of its second
 # encoder block, and average over 200 sentences how much weight a query gives to the token 3 places before it, 2 before,
 # ... 3 after; once with the places and once with all place vectors set to zero. (Blocks and heads of the translator are
-# counted from 1, as in its pictures.)
+# counted from 1 in all pictures: head 1 is head 0 of the formulas.)
 
 # %%
 figures.looks_by_distance()
@@ -697,7 +697,7 @@ figures.without_each_head()
 # large networks as well (Michel et al., 2019, *Are Sixteen Heads Really Better than One?*).
 #
 # **Where intuition stops.** "This head finds the noun" is a story about weights. That the translator gets worse without it
-# is a measurement, but for this network and these sentences. Trained from another seed, another head does it, or two do.
+# is a measurement, but for this network and these sentences. Trained from another seed, another head may do it, or two together.
 # And head 4, with a picture just as clear, can be spared.
 
 # %%

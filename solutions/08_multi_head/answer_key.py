@@ -621,7 +621,7 @@ fixed_heads = Exercise(
         Mistake(
             "W_o_transposed",
             "W_o transposed",
-            "W is (out, in), so a projection is x @ W.T, for this one too.",
+            "Which way round does a W of this course stand? It holds for this one too.",
             "@ W_o.T -> @ W_o",
         ),
         Mistake(
