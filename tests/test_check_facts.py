@@ -656,6 +656,23 @@ def test_what_the_numbers_alone_tell():
     assert by_values(torch.tensor([1, 2]), torch.tensor([2, 4])).startswith("2 of 2 numbers differ, first")
 
 
+def test_the_numbers_alone_do_not_tell_more_than_they_show():
+    x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
+    for wrong in (
+        x.flip(0),
+        x + t([[0.2, -0.1, 0.4], [0.0, 0.3, -0.2]]),
+        x[:, [0, 0, 1]],
+        3 * x + t([[0.1, 0.0, 0.0], [0.0] * 3]),
+    ):
+        assert " numbers differ, most at " in by_values(x, wrong)
+    square = t([[0.1, 0.2], [0.5, 0.7]])
+    assert by_values(square, square.mT + 0.2 * torch.eye(2)).startswith("4 of 4 numbers differ")
+    batch = torch.stack([x, 2 * x + 1])
+    assert by_values(batch, torch.stack([x + 0.3 * x.flip(0), x])).startswith("12 of 12 numbers differ")
+    weights = t([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
+    assert by_values(weights, t([[0.3, 0.4, 0.3], [0.5, 0.2, 0.3]])).startswith("6 of 6 numbers differ")
+
+
 def test_rounded_answers_are_told_so():
     x = d(0.123456789, 0.987654321, 0.55555555, 0.31415926)
     for digits, words in ((1, "1 digit"), (2, "2 digits"), (6, "6 digits")):
