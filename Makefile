@@ -51,7 +51,7 @@ check-built: .venv/ready
 kill-rate: .venv/ready
 	$(BIN)/python -m tests.kill_rate --seeds 30
 	$(BIN)/python -m tests.mutants
-	$(BIN)/python -m tests.check_mutants
+	$(BIN)/python -m tests.check_mutants verdict compare facets
 
 lint: .venv/ready
 	$(BIN)/ruff check .

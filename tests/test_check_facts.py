@@ -14,7 +14,7 @@ from helpers.checking.facets import agree, differs
 from helpers.checking.fixtures import FIXTURES
 from helpers.checking.key import ExerciseKey, KnownMistake
 from helpers.checking.observe import Error, Facts, Observation
-from helpers.checking.verdict import Problem, decide, decide_quiz, not_answered, refused
+from helpers.checking.verdict import Problem, Verdict, decide, decide_quiz, not_answered, refused
 from helpers.checking.views import VIEWS
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case, Fixture, Raises
 
@@ -193,6 +193,13 @@ def test_a_float_in_a_case_of_dtypes_is_exact():
     assert output_difference(case, 0.5, 0.5 + 1e-6, ).kind == "value"  # fmt: skip
 
 
+def test_only_cases_of_dtypes_are_that_exact():
+    assert output_difference(Case((), part=LEADING), 0.1, 0.1 + 1e-6) is None
+    assert output_difference(Case((), part=DTYPE), 0.1, 0.1 + 2e-9) is None
+    assert not rounded(d(0.7, 0.7, 0.7, 0.7)) and rounded(d(1.0, 2.0, 3.0, 4.0, 5.0))
+    assert dtypes([t(1.0)] * 2, [t(1.0)]) is None and gradients([t(1.0)] * 2, [t(1.0)]) is False
+
+
 def test_a_gradient_may_be_off_by_ten_times_as_much():
     assert gradient_tolerance(Case(()), t(1.0)) == 1e-4 and gradient_tolerance(Case(()), d(1.0)) == 1e-6
     assert gradient_tolerance(Case((), tolerance=0.1), d(1.0)) == 0.1
@@ -365,7 +372,7 @@ def test_parts_weigh_what_they_should():
     changed = Observation(key.expected[0].output, changed=[0])
     assert with_one(key, 0, changed).points == 18 and holds(with_one(key, 0, changed)) == {UNCHANGED}
     assert with_one(small_key(weights={"zeros": 100}), 4, t(1.0, 1.0)).points == 2
-    assert small_key(points=19.5).points == judge(small_key(points=19.5), *key.expected).points
+    assert judge(small_key(points=19.5), *key.expected).points == 19.5
 
 
 def test_the_parts_of_an_answer_without_tensors():
@@ -450,6 +457,19 @@ def test_each_kind_of_wrong_gradient_has_its_name():
         [Case((d(1.0, 2.0),), gradient=True, tolerance=0.1)], [Observation(d(1.0), gradients=[d(2.0, 2.0)])]
     )
     assert not judge(loose, wide).passed and holds(judge(loose, wide)) == {GRADIENT}
+
+
+def test_a_gradient_counts_where_the_output_is_right():
+    case = Case((d(1.0),), gradient=True)
+    key = made_key([case, case], [Observation(d(0.1), gradients=[d(2.0)])] * 2)
+    off = Observation(d(0.5), gradients=[d(9.0)])
+    assert holds(judge(key, off, key.expected[1])) == {VALUES}
+    assert holds(judge(key, Observation(t(0.1), gradients=[d(9.0)]), key.expected[1])) == {DTYPE, GRADIENT}
+    assert holds(judge(key, Observation(None, gradients=[d(9.0)]), key.expected[1])) == {VALUES}
+    found = judge(key, off, Observation(d(0.7), gradients=[d(2.0)]))
+    assert "yours    0.5" in found.parts[0].detail and not Verdict("f", 1, 1, True).bonus
+    wide = made_key([Case((t([[1.0, 2.0]]),), gradient=True)], [Observation(t(1.0), gradients=[t([[1.0, 2.0]])])])
+    assert judge(wide, Observation(t(1.0), gradients=[t([[1.0, NAN]])])).picture is None
 
 
 def test_what_must_raise_must_raise_that():
@@ -552,6 +572,9 @@ def test_a_picture_shows_a_wrong_matrix():
     assert picture(torch.zeros(20, 20), torch.ones(20, 20)) is not None
     assert picture(torch.zeros(20, 21), torch.ones(20, 21)) is None and picture(t([[1.0]]), t([[2.0]])) is None
     assert picture(t([[1.0, 1.0]]), t([[1.0, 2.0]])) is not None
+    shown = picture(torch.stack([want, want + 7, want + 9]), torch.stack([want + 0.5, want + 7, want + 8.5]))
+    assert torch.equal(shown.expected, want) and torch.equal(shown.actual, want + 0.5)
+    assert picture(torch.zeros(1, 401), torch.ones(1, 401)) is None
     assert picture(want, Odd("set")) is None and picture(want, want.double()) is None
 
 
@@ -631,6 +654,23 @@ def test_what_the_numbers_alone_tell():
     assert by_values(t(1.0, 2.0, 4.0), t(1.0, 2.0, NAN)).endswith("expected 4, yours nan")
     assert by_values(t(INF, 2.0), t(1.0, 2.0)) == "1 of 2 numbers differ at entry 0 (key 0): expected inf, yours 1"
     assert by_values(torch.tensor([1, 2]), torch.tensor([2, 4])).startswith("2 of 2 numbers differ, first")
+
+
+def test_the_numbers_alone_do_not_tell_more_than_they_show():
+    x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
+    for wrong in (
+        x.flip(0),
+        x + t([[0.2, -0.1, 0.4], [0.0, 0.3, -0.2]]),
+        x[:, [0, 0, 1]],
+        3 * x + t([[0.1, 0.0, 0.0], [0.0] * 3]),
+    ):
+        assert " numbers differ, most at " in by_values(x, wrong)
+    square = t([[0.1, 0.2], [0.5, 0.7]])
+    assert by_values(square, square.mT + 0.2 * torch.eye(2)).startswith("4 of 4 numbers differ")
+    batch = torch.stack([x, 2 * x + 1])
+    assert by_values(batch, torch.stack([x + 0.3 * x.flip(0), x])).startswith("12 of 12 numbers differ")
+    weights = t([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
+    assert by_values(weights, t([[0.3, 0.4, 0.3], [0.5, 0.2, 0.3]])).startswith("6 of 6 numbers differ")
 
 
 def test_rounded_answers_are_told_so():
