@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 
 def tokenize(sentence):
-    """Tokens of a sentence: the marks , . ! ? ; : deleted, then split on white space. Returns a list of strings."""
+    """Tokens of a sentence, a list of strings: the marks , . ! ? ; : deleted, then split on white space."""
     for mark in ",.!?;:":
         sentence = sentence.replace(mark, "")
     return sentence.split()
@@ -21,7 +21,7 @@ def build_vocab(sentences):
 
 
 def encode(sentence, vocab):
-    """Ids (T,) of a sentence's tokens, dtype int64. KeyError, with the token in it, for a token not in `vocab`."""
+    """Ids (T,), int64, of a sentence's tokens. A token not in `vocab`: KeyError with this token in it."""
     return torch.tensor([vocab[token] for token in tokenize(sentence)])  # (T,)
 
 
@@ -36,7 +36,11 @@ def embed(ids, table):
 
 
 def cosine_similarity(a, b):
-    """Cosines of all pairs of rows: a (N, D), b (M, D), float32 or float64 -> (N, M), same dtype. A zero row gives 0."""
+    """Cosines of all pairs of rows; a zero row gives 0.
+
+    a (N, D), b (M, D), float32 or float64 -> (N, M), same dtype.
+    """
+
     def unit(x):
         length = x.norm(dim=-1, keepdim=True)  # (N, 1)
         return x / torch.where(length > 0, length, 1)
@@ -44,8 +48,19 @@ def cosine_similarity(a, b):
     return unit(a) @ unit(b).T  # (N, M)
 
 
+def pull_and_push(center, context, negatives):
+    """Gradients of one pair's skip-gram loss with negative sampling at its three inputs, in their shapes.
+
+    center (D,), context (D,), negatives (K, D), float32 or float64 -> a tuple (D,), (D,), (K, D), same dtype.
+    """
+    lack = torch.sigmoid(center @ context) - 1  # scalar, below 0
+    excess = torch.sigmoid(negatives @ center)  # (K,)
+    d_center = lack * context + excess @ negatives  # (D,)
+    return d_center, lack * center, excess[:, None] * center  # (D,), (D,), (K, D)
+
+
 def fixed_neighbors(table, k):
-    """Ids (V, k) of the k rows of table (V, D) with the largest cosine to each row, itself excepted, best first."""
+    """For each row of table (V, D): ids (V, k) of the k other rows with the largest cosine, best first."""
     unit = table / table.norm(dim=-1, keepdim=True)  # (V, D)
     similarity = unit @ unit.T  # (V, V)
     similarity.fill_diagonal_(-math.inf)
@@ -53,7 +68,7 @@ def fixed_neighbors(table, k):
 
 
 def skipgram_pairs(ids, window):
-    """True pairs of word2vec: ids, a list or LongTensor (T,) -> list of (center, context) tuples of Python ints."""
+    """True pairs of word2vec, as (center, context) tuples of Python ints; ids: a list or LongTensor (T,)."""
     ids = [int(i) for i in ids]
     pairs = []
     for t, center in enumerate(ids):
@@ -74,9 +89,9 @@ def negative_sampling_loss(center, context, negatives):
 
 
 def wordpiece(word, vocab, unk="[UNK]"):
-    """Greedy longest-match-first pieces of a word, as in BERT (Devlin et al., 2019); [unk] where the cut gets stuck.
+    """Greedy longest-match-first pieces of a word, as in BERT; [unk] where the cut gets stuck.
 
-    word: a string, not empty. vocab: anything with `in`. Returns a list of strings.
+    word: a string, not empty. vocab: a set or a dictionary. Returns a list of strings.
     """
     pieces, start = [], 0
     while start < len(word):
