@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
+from importlib.util import find_spec
 
 from helpers.course import CourseError
 
@@ -15,7 +16,11 @@ COMMANDS = {
     "try": ("helpers.grading.try_answers", "judge loose answer files, without a notebook"),
     "grade": ("helpers.grading.grade", "grade the submissions of a lesson"),
     "costs": ("helpers.authoring.costs", "measure what every known mistake costs in the translator"),
-    "doctor": ("helpers.doctor", "look whether the course can run here, and say what to do where it cannot"),
+    # The teacher's wing looks at the sandbox too; the learner edition does without it.
+    "doctor": (
+        "helpers.grading.doctor" if find_spec("helpers.grading") else "helpers.doctor",
+        "look whether the course can run here, and say what to do where it cannot",
+    ),
 }
 
 

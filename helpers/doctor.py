@@ -6,7 +6,6 @@ For learners: Python, packages, sliders, notebooks under another name. With the 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import re
 import sys
@@ -28,7 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the findings; exit code 0 when everything works, 1 otherwise."""
-    findings = [
+    return told(findings())
+
+
+def findings() -> list[Finding]:
+    """What a learner needs, thing by thing."""
+    return [
         look_at_python(),
         look_at_torch(),
         *map(look_at_package, PACKAGES),
@@ -36,13 +40,13 @@ def run(args: argparse.Namespace) -> int:
         look_at_widgets(),
         *look_at_course(),
     ]
-    if importlib.util.find_spec("helpers.grading"):
-        from helpers.grading.doctor import look_at_sandbox
 
-        findings += [*map(look_at_package, GRADING_PACKAGES), look_at_sandbox()]
-    for good, line in findings:
+
+def told(found: list[Finding]) -> int:
+    """Print the findings; 0 when all are good, else 1."""
+    for good, line in found:
         print(f"{'✓' if good else '✗'} {line}")
-    return 0 if all(good for good, _ in findings) else 1
+    return 0 if all(good for good, _ in found) else 1
 
 
 def look_at_python() -> Finding:

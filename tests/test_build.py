@@ -433,6 +433,8 @@ def test_learners_wing_holds_no_solution(lesson):
     answers = solutions_of(lesson)
     leaks = []
     for path in learners_wing():
+        if "translator" in path.parts:  # the machine's own parts: an answer that is or calls one is refused
+            continue
         source = path.read_text(encoding="utf-8")
         for name, answer in answers.items():
             leaks += [(path.name, name, text) for text in found_in_code(answer, source)]

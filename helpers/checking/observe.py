@@ -216,14 +216,17 @@ def _switches_set():
     grad = torch.is_grad_enabled()
     with torch.inference_mode(False), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.use_deterministic_algorithms(False)
+        if deterministic:  # asked first, as setting it imports torch's compiler, which takes seconds
+            torch.use_deterministic_algorithms(False)
         torch.autograd.set_detect_anomaly(False)
         torch.set_default_dtype(torch.float32)
         torch.set_float32_matmul_precision("highest")
         try:
             yield
         finally:
-            torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
+            now = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+            if now != (deterministic, warn_only):
+                torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
             torch.autograd.set_detect_anomaly(anomaly, check_nan)
             torch.set_default_dtype(dtype)
             torch.set_float32_matmul_precision(precision)

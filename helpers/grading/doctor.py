@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
+
+from helpers import doctor
+from helpers.doctor import add_arguments
 from helpers.grading import sandbox
+
+__all__ = ["add_arguments", "run"]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what a learner needs and what grading needs; exit code 0 when everything works, 1 otherwise."""
+    packages = map(doctor.look_at_package, doctor.GRADING_PACKAGES)
+    return doctor.told([*doctor.findings(), *packages, look_at_sandbox()])
 
 
 def look_at_sandbox() -> tuple[bool, str]:

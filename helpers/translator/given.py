@@ -32,7 +32,7 @@ def fixed_neighbors(table, k):
 
 def pull_and_push(center, context, negatives):
     others = torch.cat([context[None], negatives])  # (1 + K, D)
-    truth = F.one_hot(torch.tensor(0), len(others))  # (1 + K,)
+    truth = F.one_hot(torch.tensor(0, device=center.device), len(others))  # (1 + K,)
     wrong = F.linear(others, center).sigmoid() - truth  # how far each pair's probability is from the truth
     moves = torch.outer(wrong, center)  # (1 + K, D)
     return F.linear(wrong, others.T), moves[0], moves[1:]

@@ -302,12 +302,6 @@ find_position = Exercise(
             "(table @ row).argmax() -> (table == row).all(-1).float().argmax()",
         ),
         Mistake(
-            "exact_equality_gives_none",
-            "a row looked for that is exactly equal: none is, so nothing came back",
-            "The row is blurred, so it stands nowhere in the table. What is near it?",
-            "(table @ row).argmax().item() -> next((t for t in range(length) if torch.equal(table[t], row)), None)",
-        ),
-        Mistake(
             "largest_entry",
             "the column of the row's largest entry",
             "The index of a column is no place. What must the row be compared with?",
