@@ -12,7 +12,7 @@ export OMP_NUM_THREADS ?= 1
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 QUICK := tests/test_check.py tests/test_messages.py $(wildcard tests/test_lesson_*.py)
 
-.PHONY: lab quick test test-all test-more grade build check-built kill-rate lint
+.PHONY: lab quick test test-all test-more grade build check-built check-mutants kill-rate lint
 
 .venv/learner: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "The course needs Python 3.11 or later; try: make PYTHON=python3.11 $(MAKECMDGOALS)")'
@@ -48,10 +48,12 @@ build: .venv/ready
 check-built: .venv/ready
 	$(BIN)/course build --check
 
-kill-rate: .venv/ready
+check-mutants: .venv/ready
+	$(BIN)/python -m tests.check_mutants verdict compare facets
+
+kill-rate: check-mutants
 	$(BIN)/python -m tests.kill_rate --seeds 30
 	$(BIN)/python -m tests.mutants
-	$(BIN)/python -m tests.check_mutants verdict compare facets
 
 lint: .venv/ready
 	$(BIN)/ruff check .

@@ -468,7 +468,7 @@ def test_an_unknown_student_is_one_clear_sentence(lesson, tmp_path, capsys):
 def test_a_sample_class_is_scored_as_it_was_made(tmp_path, capsys):
     assert sample_class.main([LESSON, "--folder", str(tmp_path / "sample"), "--cell-seconds", "4"]) == 0
     told = capsys.readouterr().out
-    assert "240 scores, none other than deserved" in told and "commonest mistakes" in told
+    assert "270 scores, none other than deserved" in told and "commonest mistakes" in told
     feedback = tmp_path / "sample" / "feedback"
     assert len(list(feedback.glob(f"*/{LESSON}/{LESSON}.html"))) == 30
 
