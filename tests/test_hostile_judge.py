@@ -224,7 +224,11 @@ def test_an_attack_in_a_cell_earns_nothing_and_costs_nothing(judge, neighbors, a
     cells = with_answer(honest_cells(judge), "dot_scores", "def dot_scores(Q, K):\n    return 2 * Q @ K.mT")
     source = dedent(ATTACKS[attack])
     result = judge.judge_cells([Cell("first", source), *cells, Cell("last", source)])
-    assert scores(result) == full_scores(judge) | {"dot_scores": 0}
+    deserved, paid = full_scores(judge) | {"dot_scores": 0}, scores(result)
+    if attack == "patched observer":  # breaks the attacker's own other answers; it must not pay
+        assert all(paid[name] <= deserved[name] for name in deserved)
+    else:
+        assert paid == deserved
     assert "LEAK" not in str(result.outputs)
     assert sum(len(str(output)) for outputs in result.outputs.values() for output in outputs) < 8_000_000
 
