@@ -1,6 +1,6 @@
 # make lab       a learner's environment, then JupyterLab on the course
-# make quick     tests of the check and the lessons (under a minute)
-# make test      lint, the built files, the checks, lessons and grader (under 15 minutes)
+# make quick     tests of the check and the lessons
+# make test      lint, the built files, the checks, lessons and grader
 # make test-all  adds the browser, Colab and hostile suites and the mutation run
 # make grade     grades a sample class of thirty, end to end
 # make lint      style and layout of the code
