@@ -55,6 +55,7 @@ class Case:
     via: the name of a scenario (helpers/checking/scenarios.py, lessons/) that calls the answer; None: a plain call.
     view: the name of a view (helpers/checking/views.py, lessons/) that outputs pass through before they are compared.
     note: what to call this input in a message, when its numbers would not help.
+    truth: of a measured exercise only: what is true of this input (see helpers/checking/measures.py).
     """
 
     args: tuple
@@ -67,6 +68,7 @@ class Case:
     via: str | None = None
     view: str | None = None
     note: str = ""
+    truth: object = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,9 @@ class Exercise:
     forbidden: call names that would be the whole answer (see helpers/checking/forbidden.py); `instead` ends the
     message "torch.softmax is the answer to this exercise; ...".
     weights: how much a part counts, where the default (5 for VALUES, 2 for a corner case's part, else 1) is not right.
+    measure: the name of a measure (helpers/checking/measures.py) where the answer is a trained model: it is judged by
+    how good it is. Every case has a `truth`, there is no reference, and the solution is no block. `best` returns what a
+    perfect answer returns for a case, where that is not its truth; the grader tests itself with it.
     """
 
     name: str
@@ -87,11 +92,16 @@ class Exercise:
     instead: str = "build it from smaller pieces."
     weights: dict[str, int] = field(default_factory=dict)
     time_limit: float = 5.0
+    measure: str = ""
+    best: Callable[[Case], object] | None = None
 
     def with_mistakes(self, text: str, **functions: Callable) -> Exercise:
         """The exercise with the mistakes that a text lists (helpers/checking/listing.py). UnreadableList."""
         try:
-            return replace(self, mistakes=mistakes(text, **functions))
+            listed = mistakes(text, **functions)
+            if not self.measure and (bare := [item.name for item in listed if item.wrong is None]):
+                raise UnreadableList(f"{bare[0]} needs an edit, or a function given under its name")
+            return replace(self, mistakes=listed)
         except UnreadableList as error:
             raise UnreadableList(f"{self.name}: {error}") from None
 
