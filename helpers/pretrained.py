@@ -121,11 +121,23 @@ def _from_hub(name: str, say) -> Path | None:
     """The file from the Hugging Face hub, kept in a cache; None offline, or where something else arrives."""
     if any(os.environ.get(switch) == "1" for switch in ("HF_HUB_OFFLINE", "COURSE_OFFLINE")):
         return None
+    if not _hub_answers():
+        return None
     file = _by_the_hubs_own_tool(name) if importlib.util.find_spec("huggingface_hub") else _by_address(name, say)
     if file is not None and sha256(file) != SHA256[name]:
         say(f"What the hub sent as {name} is not the file that this lesson was written for: left aside.")
         return None
     return file
+
+
+def _hub_answers() -> bool:
+    """Whether the hub can be reached, known within TIMEOUT: its own tool would try again and again for half a minute."""
+    import urllib.request
+
+    with contextlib.suppress(OSError):
+        urllib.request.urlopen(urllib.request.Request(ADDRESS + PIECES, method="HEAD"), timeout=TIMEOUT).close()
+        return True
+    return False
 
 
 def _by_the_hubs_own_tool(name: str) -> Path | None:

@@ -711,7 +711,7 @@ quiz_2 = Quiz(
     {
         "a": "A weight says where a head looks. What it gets is weight times value, and in the head of the lesson the value of "
         "[CLS] was seven times shorter than those of the words.",
-        "b": "Right: weight and value belong together. A row must sum to 1, so a head with nothing to say needs a place to "
+        "b": "Weight and value belong together. A row must sum to 1, so a head with nothing to say needs a place to "
         "put its attention.",
         "c": "Trained networks do it regularly, good ones too. It is how a softmax says: nothing here.",
     },
