@@ -47,6 +47,7 @@ _WORDS = """life is short eat dessert first jane visits africa i like to apples 
     lifeless lifetime"""
 _ENDINGS = """##ha ##pp ##iness ##ization ##izer ##bed ##ding ##s ##er ##atable ##vis ##ited ##able ##max ##apple ##for
     ##get ##table ##ness ##piece ##gram ##sin ##boarding ##ve ##ed ##ing ##est ##ly"""
+_ASKED_FOR = "it trophy suitcase"  # words that the lesson looks for by name: the stand-in knows them too
 
 
 # ---------------------------------------------------------------- where the files are
@@ -131,7 +132,7 @@ def _from_hub(name: str, say) -> Path | None:
 
 
 def _hub_answers() -> bool:
-    """Whether the hub can be reached, known within TIMEOUT: its own tool would try again and again for half a minute."""
+    """Whether the hub can be reached, known within TIMEOUT (its own tool tries for half a minute)."""
     import urllib.request
 
     with contextlib.suppress(OSError):
@@ -184,7 +185,7 @@ def _loaded() -> tuple[dict, dict[str, int], bool]:
             f"To get them: {HOW_TO}\nUntil then a small network of random numbers stands in: every cell runs, and what "
             "it shows of the network means nothing."
         )
-        vocab = wordpiece_vocab()
+        vocab = _numbered([*wordpiece_vocab(), *_ASKED_FOR.split()])
         return _made_up(len(vocab)), vocab, False
     from safetensors.torch import load_file
 
@@ -207,7 +208,7 @@ def is_real() -> bool:
     return _loaded()[2]
 
 
-def _made_up(vocab_size: int, width: int = 48, inner: int = 96, places: int = 64, layers: int = LAYERS) -> dict:
+def _made_up(vocab_size: int, width: int = 48, inner: int = 96, places: int = 512, layers: int = LAYERS) -> dict:
     """Random numbers under BERT's names, of a small network with as many layers and heads."""
     import torch
 
