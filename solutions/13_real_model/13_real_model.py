@@ -826,10 +826,10 @@ def rename_gpt2(state_dict):
     }
     mine = {}
     for name, tensor in state_dict.items():
-        h, _, rest = name.removeprefix("transformer.").partition(".")
+        _, _, rest = name.removeprefix("transformer.").partition(".")  # without "h."
         i, _, rest = rest.partition(".")
         part, _, kind = rest.rpartition(".")
-        if h == "h" and part in names:
+        if part in names:  # neither embeddings nor the mask
             pieces = tensor.chunk(len(names[part]), dim=-1)  # one, or three for c_attn
             for new, piece in zip(names[part], pieces, strict=True):
                 mine[f"blocks.{i}.{new}.{kind}"] = piece.T if piece.dim() == 2 else piece

@@ -681,7 +681,7 @@ rename_gpt2 = Exercise(
             "biases_forgotten",
             "the biases are missing",
             "Print the names of your result. Do they all end alike?",
-            'if h == "h" and part in names -> if h == "h" and part in names and kind == "weight"',
+            'if part in names -> if part in names and kind == "weight"',
         ),
         Mistake(
             "prefix_unknown",
