@@ -234,9 +234,10 @@ def block_lesson(thing) -> int | None:
     return int(match.group(1)) if match else None
 
 
-# The course's own code that does what answers do: the translator, what draws, moves and trains in the lessons.
+# The course's own code that does what answers do: the translator and the real network, what draws, moves and trains.
 COURSE_HOMES = tuple(
-    f"helpers.{home}" for home in ("translator", "or_given", "at_work", "figures", "explore", "word2vec")
+    f"helpers.{home}"
+    for home in ("translator", "or_given", "at_work", "figures", "explore", "word2vec", "pretrained", "real_network")
 )
 
 
@@ -250,6 +251,9 @@ def course_part(thing) -> str:
     network = sys.modules.get("helpers.translator.network")
     if network is not None and thing is network.GIVEN:
         return "helpers.translator.GIVEN"
+    real = sys.modules.get("helpers.real_network")
+    if real is not None and thing is real.GIVEN:
+        return "helpers.real_network.GIVEN"
     home = str(getattr(thing, "__module__", "") or "") if callable(thing) else ""
     name = str(getattr(thing, "__name__", type(thing).__name__))
     if f"{home}.{name}" in COURSE_FUNCTIONS:
