@@ -14,10 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 
+from helpers.course import course
 from helpers.errors import CourseError
 from helpers.grading.intake import IntakeCell, Release, Submission
 
-PATIENCE = 900  # seconds after which a judge that says nothing about a submission is given up
+PATIENCE = 900  # seconds at least, after which a judge that says nothing about a submission is given up
 
 RESERVED = {
     "not_answered": "not answered",
@@ -76,6 +77,7 @@ class Judges:
 
     def __init__(self, lesson: str, seed: int, unsafe: bool, jobs: int, cell_seconds: float | None = None):
         self.arguments = (lesson, seed, unsafe, cell_seconds)
+        self.patience = max(PATIENCE, 1.5 * course().lesson(lesson).seconds)
         self.jobs = jobs
         self.judges: list[_Judge] = []
 
@@ -123,7 +125,7 @@ class Judges:
             if waiting:
                 give(index)
         while busy:
-            ready = wait(list(busy), timeout=PATIENCE)
+            ready = wait(list(busy), timeout=self.patience)
             for pipe in ready or list(busy):
                 index, submission = busy.pop(pipe)
                 kind, answer = self.judges[index].answer(0 if ready else None)
@@ -162,7 +164,7 @@ class _Judge:
         """(kind, answer): tested, judged, broken, refused, odd or died. patience None: it had its time already."""
         try:
             if patience is None or (patience and not self.pipe.poll(patience)):
-                return "died", f"no answer in {PATIENCE} seconds"
+                return "died", "no answer in the time that it may take"
             return self.pipe.recv()
         except (EOFError, ConnectionError):
             self.process.join(5)
@@ -188,7 +190,7 @@ def _serve(pipe: Connection, lesson: str, seed: int, unsafe: bool, cell_seconds:
             pipe.send(("broken", f"{type(error).__name__}: {error}"))
             os._exit(0)
         try:
-            limits = Limits() if cell_seconds is None else Limits(cell_seconds=cell_seconds)
+            limits = None if cell_seconds is None else Limits(cell_seconds=cell_seconds)
             with Judge(lesson, seed, unsafe, limits=limits) as judge:
                 while True:
                     pipe.send(_reply(judge, pipe.recv(), lesson))

@@ -20,8 +20,11 @@ import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from helpers import corpus
 from helpers.checking.codec import loads
+from helpers.corpus.provided import lay_down
 from helpers.errors import CourseError
 from helpers.grading import worker
 
@@ -32,6 +35,21 @@ ORDINARY_USER = 65534  # nobody: who learner code runs as when root starts the g
 OTHER_WINGS = ("authoring", "grading")
 START_SECONDS = 180
 MOST_WORDS = 12 << 20  # bytes of a reply that are no numbers: each may become an object a hundred times its size
+
+
+class Withheld(NamedTuple):
+    files: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+
+
+# What the answers of a lesson shall learn and not look up. files: of the learner's wing, absent in its sandbox. data:
+# functions of helpers.corpus that take no arguments, whose results lie there instead (helpers/corpus/provided.py).
+WITHHELD = {
+    "11": Withheld(
+        files=("corpus/translation.py", "corpus/lexicon.py", "translator/weights.safetensors"),
+        data=("training_lines", "unseen_lines", "english_words", "french_words"),
+    )
+}
 TICK = 0.25  # seconds between two looks at memory and processes while waiting
 
 DROP_ROOT = (
@@ -321,6 +339,8 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
     fonts: lend matplotlib's list of this machine's fonts too, which takes it long to make.
     """
 
+    withheld = WITHHELD.get(lesson[:2], Withheld())
+
     def left_out(folder, names):
         folder = Path(folder)
         hidden = {name for name in names if name == "__pycache__" or name.endswith(".pyc")}
@@ -330,9 +350,13 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
             hidden |= {name for name in names if name.startswith("lesson_") and name[7:9] >= lesson[:2]}
         if folder == HELPERS / "answer_keys":
             hidden |= {name for name in names if name.endswith(".npz") and name[:2] >= lesson[:2]}
+        if folder.is_relative_to(HELPERS):
+            hidden |= {name for name in names if (folder / name).relative_to(HELPERS).as_posix() in withheld.files}
         return hidden
 
     shutil.copytree(HELPERS, target / "helpers", ignore=left_out, copy_function=shutil.copyfile)
+    for name in withheld.data:
+        lay_down(name, getattr(corpus, name)(), target / "helpers" / "corpus" / "provided")
     shutil.copyfile(worker.__file__, target / "worker.py")
     if fonts:
         with contextlib.suppress(ImportError, OSError):
