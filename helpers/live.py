@@ -92,7 +92,9 @@ class Live:
         ends = []
         for name in names:
             first, last = self.history[name][0], smoothed(self.history[name])[-1]
-            shown = (f"{100 * first:.0f} % to {100 * last:.1f} %") if name in self.shares else f"{first:.2f} to {last:.3f}"
+            shown = (
+                (f"{100 * first:.0f} % to {100 * last:.1f} %") if name in self.shares else f"{first:.2f} to {last:.3f}"
+            )
             ends.append(f"{name} from {shown}")
         return Picture(figure, f"Curves over {self.done} of {self.steps} steps: {', '.join(ends)}.", self.caption)
 

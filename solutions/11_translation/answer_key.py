@@ -1,7 +1,5 @@
 """Cases and known mistakes of lesson 11: batches, the smoothed loss, the rate, what is counted, and the translator."""
 
-import math
-
 import torch
 
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Mistake, Quiz
@@ -69,7 +67,7 @@ make_batch = Exercise(
             "eos_in_the_source",
             "the source ends with eos",
             "Which of the three rows have marks? Count the columns of src.",
-            'padded([src for -> padded([[*src, eos_id] for',
+            "padded([src for -> padded([[*src, eos_id] for",
         ),
         Mistake(
             "bos_in_the_source",
@@ -108,8 +106,11 @@ make_batch = Exercise(
             "source_and_target_exchanged",
             "source and target are exchanged",
             "A pair is source first, target second.",
-            ("[src for src, _ in pairs] -> [tgt for _, tgt in pairs]", "[bos_id, *tgt] for _, tgt -> [bos_id, *tgt] for tgt, _",
-             "[*tgt, eos_id] for _, tgt -> [*tgt, eos_id] for tgt, _"),
+            (
+                "[src for src, _ in pairs] -> [tgt for _, tgt in pairs]",
+                "[bos_id, *tgt] for _, tgt -> [bos_id, *tgt] for tgt, _",
+                "[*tgt, eos_id] for _, tgt -> [*tgt, eos_id] for tgt, _",
+            ),
         ),
         Mistake(
             "one_width_for_all",
@@ -291,10 +292,7 @@ noam_rate = Exercise(
             "warmup**-1.5 -> warmup**-0.5",
         ),
         Mistake(
-            "width_not_used",
-            "the width plays no part",
-            "Wider models get a smaller rate.",
-            "d_model**-0.5 *  -> ",
+            "width_not_used", "the width plays no part", "Wider models get a smaller rate.", "d_model**-0.5 *  -> "
         ),
         Mistake(
             "grows_with_the_width",
@@ -346,7 +344,7 @@ def cases_label_smoothed_loss(draw):
 label_smoothed_loss = Exercise(
     "label_smoothed_loss",
     cases_label_smoothed_loss,
-    forbidden=("cross_entropy",),
+    forbidden=("cross_entropy_alone",),
     instead="build it from log-probabilities.",
     weights={PADDING: 3},
     mistakes=[
@@ -506,10 +504,7 @@ alignment = Exercise(
             "cross_weights.mean(dim=0) -> cross_weights.prod(dim=0)",
         ),
         Mistake(
-            "smallest",
-            "the place with the smallest weight",
-            "A large weight means: here I look.",
-            "argmax -> argmin",
+            "smallest", "the place with the smallest weight", "A large weight means: here I look.", "argmax -> argmin"
         ),
         Mistake(
             "weight_returned",
@@ -622,14 +617,14 @@ corpus_bleu = Exercise(
             "arithmetic_mean",
             "the four precisions were averaged, not multiplied",
             "The mean is geometric: a precision of 0 makes the whole 0.",
-            "math.exp(sum(math.log(f / m) for f, m in zip(found, made)) / 4) -> "
-            "sum(f / m for f, m in zip(found, made)) / 4",
+            "math.exp(sum(math.log(f / m) for f, m in zip(found, made, strict=True)) / 4) -> "
+            "sum(f / m for f, m in zip(found, made, strict=True)) / 4",
         ),
         Mistake(
             "no_root",
             "the four precisions were multiplied without the root",
             "A geometric mean of four numbers ends with a root.",
-            "zip(found, made)) / 4) -> zip(found, made)))",
+            "zip(found, made, strict=True)) / 4) -> zip(found, made, strict=True)))",
         ),
         Mistake(
             "recall",
@@ -638,17 +633,17 @@ corpus_bleu = Exercise(
             "made[n] += sum(mine.values()) -> made[n] += sum(theirs.values())",
         ),
         Mistake(
-            "between_0_and_1",
-            "a number from 0 to 1",
-            "BLEU is told on a scale to 100.",
-            "return 100 * -> return 1.0 *",
+            "between_0_and_1", "a number from 0 to 1", "BLEU is told on a scale to 100.", "return 100 * -> return 1.0 *"
         ),
         Mistake(
             "up_to_trigrams",
             "the longest n-grams are missing",
             "BLEU-4 counts n-grams of one, two, three and four words.",
-            ("found, made = [0] * 4, [0] * 4 -> found, made = [0] * 3, [0] * 3", "for n in range(4) -> for n in range(3)",
-             "zip(found, made)) / 4) -> zip(found, made)) / 3)"),
+            (
+                "found, made = [0] * 4, [0] * 4 -> found, made = [0] * 3, [0] * 3",
+                "for n in range(4) -> for n in range(3)",
+                "zip(found, made, strict=True)) / 4) -> zip(found, made, strict=True)) / 3)",
+            ),
         ),
     ],
 )
@@ -694,12 +689,37 @@ translate = Exercise(
     ],
 )
 
-exercises = [
-    make_batch,
-    token_accuracy,
-    noam_rate,
-    label_smoothed_loss,
-    translate,
-    alignment,
-    corpus_bleu,
+exercises = [make_batch, token_accuracy, noam_rate, label_smoothed_loss, translate, alignment, corpus_bleu]
+
+quizzes = [
+    Quiz(
+        "quiz_1",
+        "b",
+        {
+            "a": "The entropy of the smoothed target is 0.85 nats. No model gets below it.",
+            "b": "0.86 is a hundredth above the floor of 0.85. What is left to gain shows in the accuracy.",
+            "c": "A rate that is too large leaves the accuracy low as well. Compute the floor before you look for a fault.",
+        },
+    ),
+    Quiz(
+        "quiz_2",
+        "c",
+        {
+            "a": "Then the loss on unseen sentences would be high.",
+            "b": "Then the loss could not fall so low: the source would say nothing about the target.",
+            "c": "With the true words given the answer stands in the input, on new sentences too. When it writes, it is not "
+            "there.",
+            "d": "A model with 0.01 nats a word has a likeliest next word nearly everywhere. Greedy writing would do.",
+        },
+    ),
+    Quiz(
+        "quiz_3",
+        "c",
+        {
+            "a": "BLEU is 0 only where no four words in a row are right. Beside one wrong word there are such rows.",
+            "b": "That is the share of wrong words. More is right than wrong.",
+            "c": "Seven of eight words are right, but the wrong one spoils up to two pairs, three triples and four fours.",
+            "d": "That is the precision of single words. Longer n-grams suffer more, and the mean is geometric.",
+        },
+    ),
 ]
