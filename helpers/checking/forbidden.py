@@ -64,6 +64,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "nll_loss_forward",
         "nll_loss2d_forward",
     ),
+    "cross_entropy_alone": ("cross_entropy", "crossentropyloss", "cross_entropy_loss"),  # nll_loss is welcome
     "attention": (
         "scaled_dot_product_attention",
         "multi_head_attention_forward",
