@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection, wait
 
 from helpers.errors import CourseError
 from helpers.grading.intake import IntakeCell, Release, Submission
+from helpers.grading.words import one_line
 
 PATIENCE = 900  # seconds after which a judge that says nothing about a submission is given up
 
@@ -81,8 +82,11 @@ class Judges:
         self.judges: list[_Judge] = []
 
     def __enter__(self) -> Judges:
-        self.judges = [_Judge(*self.arguments) for _ in range(self.jobs)]
+        self.judges = [self._new_judge() for _ in range(self.jobs)]
         return self
+
+    def _new_judge(self) -> _Judge:
+        return _Judge(*self.arguments)
 
     def __exit__(self, *exc) -> None:
         for judge in self.judges:
@@ -114,6 +118,7 @@ class Judges:
                 judged[submission.student] = None
                 on_judged(submission.student)
         busy: dict[Connection, tuple[int, Submission]] = {}
+        tried: set[str] = set()
 
         def give(index: int) -> None:
             submission = waiting.popleft()
@@ -135,12 +140,19 @@ class Judges:
                 if kind == "judged":
                     judged[submission.student] = answer
                     submission.problem = answer.problem
-                else:  # the judge itself died or is stuck: a fresh one, and a person for this submission
-                    judged[submission.student] = None
-                    submission.problem = f"The grader could not judge this notebook ({answer}); grade it by hand."
+                else:  # the judge itself died or is stuck: a fresh one, and a second try
                     self.judges[index].stop()
-                    self.judges[index] = _Judge(*self.arguments)
-                on_judged(submission.student)
+                    self.judges[index] = self._new_judge()
+                    if submission.student not in tried:
+                        tried.add(submission.student)
+                        waiting.append(submission)
+                    else:  # twice: a person for this submission
+                        judged[submission.student] = None
+                        submission.again = True
+                        words = one_line(str(answer), 200)
+                        submission.problem = f"The grader could not judge this notebook ({words}); grade it by hand."
+                if submission.student in judged:
+                    on_judged(submission.student)
                 if waiting:
                     give(index)
         return judged
