@@ -16,13 +16,18 @@ from helpers.errors import CourseError
 
 @dataclass(frozen=True)
 class Lesson:
-    """One lesson. points: core exercises, quizzes, written question (100 together); bonus: extras, on top."""
+    """One lesson. points: core exercises, quizzes, written question (100 together); bonus: extras, on top.
+
+    seconds, cell_seconds: what a hand-in of it may take in the grader, all together and one cell.
+    """
 
     name: str
     title: str
     minutes: int
     points: dict[str, float] = field(default_factory=dict)
     bonus: dict[str, float] = field(default_factory=dict)
+    seconds: float = 600.0
+    cell_seconds: float = 60.0
 
     @property
     def number(self) -> str:
@@ -89,6 +94,8 @@ def read(path: Path, root: Path) -> Course:
                 int(table["minutes"]),
                 dict(table.get("points", {})),
                 dict(table.get("bonus", {})),
+                float(table.get("seconds", Lesson.seconds)),
+                float(table.get("cell_seconds", Lesson.cell_seconds)),
             )
             for table in data.get("lesson", [])
         )

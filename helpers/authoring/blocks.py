@@ -6,6 +6,7 @@ import ast
 import builtins
 import importlib.util
 import sys
+from collections.abc import Collection
 from types import ModuleType
 
 from helpers.authoring.text import BEGIN, END, BuildError, LessonText
@@ -16,10 +17,14 @@ def blocks_path(course: Course, lesson: Lesson):
     return course.root / "helpers" / "blocks" / f"lesson_{lesson.number}.py"
 
 
-def blocks_source(text: LessonText) -> str:
-    """The source of helpers/blocks/lesson_NN.py. BuildError where a solution uses a name that it may not."""
+def blocks_source(text: LessonText, measured: Collection[str] = ()) -> str:
+    """The source of helpers/blocks/lesson_NN.py. BuildError where a solution uses a name that it may not.
+
+    measured: exercises whose answer is a trained model (see helpers/authoring/keys.py). They are no blocks, and their
+    solutions may use whatever the notebook has.
+    """
     name = text.lesson.name
-    pieces = [_without_markers(text.answers[exercise]) for exercise in text.exercises]
+    pieces = [_without_markers(text.answers[exercise]) for exercise in text.exercises if exercise not in measured]
     available = {}
     for cell in text.notebook.cells:
         if cell.cell_type == "code" and "nbgrader" not in cell.metadata:

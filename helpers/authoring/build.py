@@ -12,7 +12,7 @@ import nbformat
 from helpers.authoring.badges import with_badges
 from helpers.authoring.blocks import blocks_path, blocks_source
 from helpers.authoring.execute import run_notebook
-from helpers.authoring.keys import key_path, keys_differ, make_keys, write_keys
+from helpers.authoring.keys import key_path, keys_differ, make_keys, measured_exercises, write_keys
 from helpers.authoring.release import student_notebook
 from helpers.authoring.template import check_captions, check_template
 from helpers.authoring.text import BuildError, read_lesson
@@ -70,7 +70,7 @@ def build(home: Course, lesson: Lesson, execute: bool = True) -> None:
     """Write the four built files of a lesson. BuildError where it cannot be built."""
     text = read_lesson(home, lesson)
     check_template(text)
-    blocks = blocks_source(text)
+    blocks = blocks_source(text, measured_exercises(home, lesson))
     _require_unique(home, lesson, blocks)
     _write(blocks_path(home, lesson), blocks)
     keys = make_keys(home, text)
@@ -90,7 +90,7 @@ def out_of_date(home: Course, lesson: Lesson) -> list[str]:
     """The built files of a lesson that its text and answer key would change, as paths from the course's root."""
     text = read_lesson(home, lesson)
     check_template(text)
-    blocks = blocks_source(text)
+    blocks = blocks_source(text, measured_exercises(home, lesson))
     stale = []
     if _read(blocks_path(home, lesson)) != blocks:
         stale.append(blocks_path(home, lesson))  # the key cannot be compared: its references are these blocks

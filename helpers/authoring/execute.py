@@ -39,6 +39,7 @@ def run_notebook(course: Course, notebook, folder: Path, lesson: str, allow_erro
     with tempfile.TemporaryDirectory() as scratch:
         environment = os.environ | {
             "COURSE_STATIC_PAGE": "1",
+            "COURSE_KEEP_FOLDER": scratch,
             "COURSE_PROGRESS_FILE": str(Path(scratch) / "progress.json"),
             "PYTHONPATH": str(course.root),
             "PYTHONHASHSEED": "0",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import traceback
 from types import ModuleType
 
@@ -46,6 +47,19 @@ def make_keys(course: Course, text: LessonText) -> list[ExerciseKey]:
         name, line = list(text.answers)[len(keys)], _line_in(error, module.__file__)
         raise BuildError(f"{where}{line}, {name}: {type(error).__name__}: {error}.") from error
     return keys
+
+
+def measured_exercises(course: Course, lesson: Lesson) -> set[str]:
+    """The exercises that the answer key judges by a measure: Exercise("name", ..., measure="..."), found without
+    running it, as it may need the blocks that are made first."""
+    path = course.root / "solutions" / lesson.name / "answer_key.py"
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError):
+        return set()
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+    calls = [call for call in calls if any(word.arg == "measure" for word in call.keywords)]
+    return {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
 
 
 def _line_in(error: Exception, path: str) -> str:

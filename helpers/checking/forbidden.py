@@ -350,15 +350,22 @@ COURSE_HOMES = tuple(
 )
 
 
+WORDS, FREE_FROM = "helpers.translator.words", 11  # words and their ids: nobody's answer from this lesson on
+# Single functions that know the answer, in homes that answers may use.
+COURSE_FUNCTIONS = ("helpers.corpus.translation.translate", "helpers.corpus.translation._parse")
+
+
 def course_part(thing) -> str:
     """The full name of `thing` where it is the course's own code, finished like a block; else an empty string."""
     network = sys.modules.get("helpers.translator.network")
     if network is not None and thing is network.GIVEN:
         return "helpers.translator.GIVEN"
     home = str(getattr(thing, "__module__", "") or "") if callable(thing) else ""
+    name = str(getattr(thing, "__name__", type(thing).__name__))
+    if f"{home}.{name}" in COURSE_FUNCTIONS:
+        return "helpers.corpus.translate"
     if not _lies_in(home, COURSE_HOMES):
         return ""
-    name = str(getattr(thing, "__name__", type(thing).__name__))
     return home if home.endswith(f".{name}") else f"{home}.{name}"
 
 
@@ -371,10 +378,12 @@ def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
         return [f"helpers.blocks.{answer.__name__}"]
     if part := course_part(answer):
         return [part]
+    words_are_free = lesson_number(lesson) >= FREE_FROM
     found += [whole for base in _bases(answer) if (whole := _whole_module(names, base))]
     for text, thing in _things(answer):
         if part := course_part(thing):
-            found.append(part)
+            if not (words_are_free and part.startswith(f"{WORDS}.")):
+                found.append(part)
             continue
         number = block_lesson(thing)
         home = str(getattr(thing, "__module__", "") or "")

@@ -52,18 +52,24 @@ class ExerciseKey:
     weights: dict[str, int] = field(default_factory=dict)
     correct: str = ""
     explanations: dict[str, str] = field(default_factory=dict)
+    measure: str = ""  # then `expected` holds the truths
 
 
 def key_to_tree(key: ExerciseKey):
     """A key as a tree (see codec)."""
     tree = {name: getattr(key, name) for name in ("lesson", "name", "points", "bonus", "kind", "instead", "correct")}
     tree |= {"arguments": key.arguments, "axes": list(key.axes), "weights": key.weights}
-    tree |= {"explanations": key.explanations}
+    tree |= {"explanations": key.explanations} | ({"measure": key.measure} if key.measure else {})
     tree["forbidden"], tree["time_limit"] = list(key.facts.forbidden), key.facts.time_limit
     tree["cases"] = [case_to_tree(case) for case in key.cases]
     tree["expected"] = _steady(key.cases, key.expected)
     tree["mistakes"] = [
-        {"name": m.name, "label": m.label, "hint": m.hint, "observations": _steady(key.cases, m.observations)}
+        {
+            "name": m.name,
+            "label": m.label,
+            "hint": m.hint,
+            "observations": _steady(key.cases, m.observations) if m.observations else [],
+        }
         for m in key.mistakes
     ]
     return tree
@@ -108,6 +114,7 @@ def key_from_tree(tree) -> ExerciseKey:
         tree["weights"],
         tree["correct"],
         tree["explanations"],
+        tree.get("measure", ""),
     )
 
 

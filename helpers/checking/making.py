@@ -6,6 +6,7 @@ Needs solutions/ and the finished blocks, so it works in the author's and the te
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import linecache
 import math
@@ -22,6 +23,7 @@ from helpers.checking.codec import Odd
 from helpers.checking.facets import differs
 from helpers.checking.key import ExerciseKey, KnownMistake
 from helpers.checking.observe import Facts, Observation, observe_all
+from helpers.checking.verdict import Verdict, decide
 from helpers.checking.views import viewed
 from helpers.checking.vocabulary import Case, Draw, Exercise, Mistake, Quiz
 from helpers.course import Lesson
@@ -49,8 +51,9 @@ def lesson_keys(
     UnsoundKey as in `make_key`; MissingPiece.
     """
     for item in items:
-        reference = None if isinstance(item, Quiz) else getattr(blocks, item.name, None)
-        if reference is None and not isinstance(item, Quiz):
+        needed = not isinstance(item, Quiz) and not item.measure
+        reference = getattr(blocks, item.name, None) if needed else None
+        if reference is None and needed:
             raise MissingPiece(
                 f"the finished {item.name} of {lesson.name} is missing; run `course build {lesson.name}`"
             )
@@ -72,8 +75,8 @@ def make_key(
 ) -> ExerciseKey:
     """Run the reference and every known mistake on the exercise's cases for `seed`.
 
-    reference: the exercise's block, as its file defines it; None for a quiz. UnsoundKey where it raises or changes an
-    input, or where a mistake cannot be made or shows nothing.
+    reference: the exercise's block, as its file defines it; None for a quiz and for a measured exercise. UnsoundKey
+    where it raises or changes an input, or where a mistake cannot be made or shows nothing.
     """
     if isinstance(exercise, Quiz):
         facts = Facts(exercise.name, lesson)
@@ -82,6 +85,8 @@ def make_key(
             lesson, exercise.name, points, bonus, "quiz", facts, correct=exercise.correct, explanations=explanations
         )
     cases = exercise.cases(Draw(seed))
+    if exercise.measure:
+        return _measured_key(lesson, exercise, points, bonus, cases)
     open_facts = Facts(exercise.name, STRANGER, (), MISTAKE_TIME_LIMIT)
     expected = _seen(reference, cases, open_facts)
     for case, seen in zip(cases, expected, strict=True):
@@ -110,10 +115,56 @@ def make_key(
     )
 
 
+def _measured_key(lesson: str, exercise: Exercise, points: float, bonus: bool, cases: list[Case]) -> ExerciseKey:
+    """The key of an exercise that is judged by a measure: its truths stand in the place of a reference's outputs."""
+    where = f"{lesson}, {exercise.name}"
+    for case in cases:
+        if case.truth is None or case.via or case.view or case.gradient or case.raises:
+            raise UnsoundKey(f"{where}: a case of a measured exercise has a truth, and no via, view, gradient, raises")
+    expected = [Observation(output=case.truth) for case in cases]
+    facts = Facts(exercise.name, lesson, tuple(exercise.forbidden), exercise.time_limit)
+    key = ExerciseKey(
+        lesson,
+        exercise.name,
+        points,
+        bonus,
+        "exercise",
+        facts,
+        [dataclasses.replace(case, truth=None) for case in cases],
+        expected,
+        instead=exercise.instead,
+        measure=exercise.measure,
+    )
+    _require_sound_measure(where, decide(key, [Observation(output=output) for output in best_outputs(exercise, cases)]))
+    for item in exercise.mistakes:
+        seen = [] if item.wrong is None else _seen(wrong_answer(item, None), key.cases, Facts(exercise.name, STRANGER))
+        if seen and decide(key, seen).passed:
+            raise UnsoundKey(f"{where}: the mistake {item.name} is measured as right")
+        key.mistakes.append(KnownMistake(item.name, item.label, item.hint, seen))
+    return key
+
+
+def best_outputs(exercise: Exercise, cases: list[Case]) -> list:
+    """What a perfect answer to a measured exercise returns for its cases."""
+    return [case.truth if exercise.best is None else exercise.best(case) for case in cases]
+
+
+def _require_sound_measure(where: str, verdict: Verdict) -> None:
+    if not verdict.passed or verdict.points != verdict.max_points:
+        why = " ".join(verdict.message.splitlines()) or "no reason given"
+        raise UnsoundKey(f"{where}: what should be a perfect answer is measured as not good enough ({why})")
+
+
 def wrong_answer(mistake: Mistake, reference: Callable) -> Callable:
     """The mistake as code: its own function, or the solution with its edits. UnsoundKey where an edit does not fit."""
+    if mistake.wrong is None:
+        raise UnsoundKey(
+            f"the mistake {mistake.name} has neither an edit nor a function; only a measure can do without"
+        )
     if not mistake.edits:
         return mistake.wrong
+    if reference is None:
+        raise UnsoundKey(f"the mistake {mistake.name} is an edit, and a measured exercise has no solution to edit")
     name, source = reference.__name__, edited(mistake, reference)
     filename = f"<{mistake.name} of {name}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)

@@ -75,7 +75,7 @@ def _mark(verdict: Verdict) -> str:
     if verdict.passed:
         return "✓"
     half = any(part.name == VALUES and part.passed for part in verdict.parts)
-    return "◐" if half or (verdict.points and verdict.points == verdict.max_points) else "✗"
+    return "◐" if half or verdict.points else "✗"
 
 
 def points_text(points: float) -> str:
@@ -93,7 +93,7 @@ def _headline(verdict: Verdict) -> str:
         return f"{verdict.exercise}   not answered yet" + (f" ({worth})" if verdict.max_points else "")
     if not verdict.max_points:
         return verdict.exercise
-    attempt = verdict.points == verdict.max_points and not verdict.passed
+    attempt = verdict.points == verdict.max_points and (verdict.mistake or "").startswith("option_")
     return f"{verdict.exercise}   {points_text(verdict.points)} of {worth}" + (" for an honest attempt" * attempt)
 
 
@@ -114,7 +114,7 @@ def lines(verdict: Verdict) -> list[Line]:
             details = [line for line in part.detail.splitlines() if line.strip()]
             found.append(Line(part.name, 1, "✗"))
             found += [Line(line.strip(), 3) for line in details if line.strip() not in shown]
-            shown |= {line.strip() for line in details}
+            shown |= {part.name, *(line.strip() for line in details)}
     found += [Line(line.strip()) for line in verdict.message.splitlines() if line.strip() not in shown | {""}]
     return found + _said(verdict.said)
 

@@ -12,12 +12,14 @@ from helpers.checking.codec import Odd
 from helpers.checking.compare import Difference, difference, gradient_tolerance, output_difference
 from helpers.checking.facets import FACETS, agree, differs
 from helpers.checking.key import ExerciseKey, KnownMistake
+from helpers.checking.measures import MEASURES, Measured, misfit
 from helpers.checking.observe import TOO_SLOW, Observation, is_not_answered, keeps_promise
 from helpers.checking.views import viewed
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case
 
 WEIGHTS = {VALUES: 5, LEADING: 3, DTYPE: 1, UNCHANGED: 1, GRADIENT: 2}
 CORNER_WEIGHT = 2
+CHANGED_COSTS = 0.1  # of a measured answer's points, where it changes its input
 # Reserved names, in the order in which they are tried when no known mistake matches.
 RESERVED = (
     "not_answered",
@@ -125,6 +127,8 @@ def decide(key: ExerciseKey, observations: list[Observation]) -> Verdict:
     used = list(dict.fromkeys(name for seen in observations for name in seen.forbidden))
     if used:
         return refused(key, "forbidden_call", diagnose.forbidden_text(used[0], key))
+    if key.measure:
+        return _measured(key, observations)
     problems = [
         problem
         for index, (case, expected, seen) in enumerate(zip(key.cases, key.expected, observations, strict=True))
@@ -157,6 +161,70 @@ def decide(key: ExerciseKey, observations: list[Observation]) -> Verdict:
         bonus=key.bonus,
         picture=_picture(key, problem),
     )
+
+
+def _measured(key: ExerciseKey, observations: list[Observation]) -> Verdict:
+    """The verdict on an answer that is a trained model: how good it is, once every output can be looked at."""
+    problems = []
+    for index, (case, expected, seen) in enumerate(zip(key.cases, key.expected, observations, strict=True)):
+        diff = None if seen.error else misfit(expected.output, seen.output)
+        if seen.error is not None:
+            kind = "too_slow" if seen.error.type == TOO_SLOW else "raises"
+            kind = "not_answered" if is_not_answered(seen.error) else kind
+        else:
+            kind = {"type": "wrong_type", "shape": "wrong_shape"}.get(diff.kind, diff.kind) if diff else None
+        if kind:
+            problems.append(Problem(kind, VALUES, index, case, seen, expected, diff))
+    changed = next(
+        (
+            Problem("input_changed", UNCHANGED, i, key.cases[i], seen, key.expected[i])
+            for i, seen in enumerate(observations)
+            if seen.changed
+        ),
+        None,
+    )
+    if problems:
+        parts = [Part(VALUES, False, diagnose.short(problems[0], key))]
+        problem = _worst(problems)
+        name = problem.kind if problem.kind in RESERVED else None
+        return Verdict(
+            key.name, 0, key.points, False, name, message=diagnose.text(problem, key), parts=parts, bonus=key.bonus
+        )
+    result = MEASURES[key.measure]([seen.output for seen in key.expected], [seen.output for seen in observations])
+    parts = [Part(result.words, result.passed)]
+    share = min(1.0, max(0.0, float(result.share)))
+    if any(_mutable((*case.args, *case.kwargs.values())) for case in key.cases):
+        parts.append(Part(UNCHANGED, changed is None, diagnose.short(changed, key) if changed else ""))
+    if changed is not None:
+        share *= 1 - CHANGED_COSTS
+    points = key.points if share == 1 else math.floor(key.points * share)
+    if result.passed and changed is None:
+        return Verdict(key.name, points, key.points, True, parts=parts, bonus=key.bonus)
+    if result.passed:
+        text = diagnose.text(changed, key)
+        return Verdict(key.name, points, key.points, False, "input_changed", message=text, parts=parts, bonus=key.bonus)
+    name, label, hint = _measured_mistake(key, result, observations)
+    message = result.words + (f"\nThis looks like: {label}.\n{hint}" if hint else "")
+    return Verdict(key.name, points, key.points, False, name, label, message, parts, bonus=key.bonus)
+
+
+def _measured_mistake(
+    key: ExerciseKey, result: Measured, observations: list[Observation]
+) -> tuple[str | None, str, str]:
+    """Name, label and hint of what went wrong: what the measure names, else a known mistake with the same outputs."""
+    known = {mistake.name: mistake for mistake in key.mistakes}
+    name = result.mistake
+    if name is None:
+        outputs = [seen.output for seen in observations]
+        same = (m.name for m in key.mistakes if m.observations and _same([o.output for o in m.observations], outputs))
+        name = next(same, None)
+    if name in known:
+        return name, known[name].label.rstrip("."), known[name].hint
+    return name, (name or "").replace("_", " "), ""
+
+
+def _same(one, other) -> bool:
+    return difference(one, other) is None
 
 
 def _problems(key: ExerciseKey, index: int, case: Case, expected: Observation, seen: Observation) -> list[Problem]:

@@ -50,6 +50,7 @@ class Case:
     via: the name of a scenario (helpers/checking/scenarios.py, lessons/) that calls the answer; None: a plain call.
     view: the name of a view (helpers/checking/views.py, lessons/) that outputs pass through before they are compared.
     note: what to call this input in a message, when its numbers would not help.
+    truth: of a measured exercise only: what is true of this input (see helpers/checking/measures.py).
     """
 
     args: tuple
@@ -62,6 +63,7 @@ class Case:
     via: str | None = None
     view: str | None = None
     note: str = ""
+    truth: object = None
 
 
 @dataclass(frozen=True)
@@ -70,13 +72,13 @@ class Mistake:
 
     `label` is what the learner reads after "This looks like:". `wrong` is an edit of the solution, "d_k**0.5 -> d_k",
     or several of them in a tuple; or, only where an edit cannot say it, a function (or class) of its own. The text
-    left of the arrow must stand exactly once in the solution.
+    left of the arrow must stand exactly once in the solution. None only in a measured exercise: its measure names it.
     """
 
     name: str
     label: str
     hint: str
-    wrong: str | tuple[str, ...] | Callable
+    wrong: str | tuple[str, ...] | Callable | None = None
 
     @property
     def edits(self) -> tuple[str, ...]:
@@ -92,6 +94,9 @@ class Exercise:
     forbidden: call names that would be the whole answer (see helpers/checking/forbidden.py); `instead` ends the
     message "torch.softmax is the answer to this exercise; ...".
     weights: how much a part counts, where the default (5 for VALUES, 2 for a corner case's part, else 1) is not right.
+    measure: the name of a measure (helpers/checking/measures.py) where the answer is a trained model: it is judged by
+    how good it is. Every case has a `truth`, there is no reference, and the solution is no block. `best` returns what a
+    perfect answer returns for a case, where that is not its truth; the grader tests itself with it.
     """
 
     name: str
@@ -103,6 +108,8 @@ class Exercise:
     instead: str = "build it from smaller pieces."
     weights: dict[str, int] = field(default_factory=dict)
     time_limit: float = 5.0
+    measure: str = ""
+    best: Callable[[Case], object] | None = None
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from helpers.grading.beside import lying_beside
 from helpers.grading.words import one_line
 
 LARGEST = 20 * 2**20  # bytes of a submitted notebook
@@ -69,6 +70,11 @@ class Submission:
     problem: str | None = None
     timestamp: str | None = None
     again: bool = False  # the problem is the grader's: grade it again next time
+    folder: Path | None = None  # where it lies, with what belongs to it (helpers/grading/beside.py)
+
+    def code(self) -> str:
+        """The learner's code, in one text."""
+        return "\n".join(cell.source for cell in self.cells if cell.kind in ("code", "answer"))
 
 
 class Unreadable(Exception):
@@ -143,7 +149,7 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
     """Read what `student` handed in. notebooks: the folder of all released lessons, to name a wrong lesson."""
     folder = submitted / student / release.lesson
     submission = Submission(student, release.lesson, [], sha="")
-    content = b""
+    content, beside = b"", b""
     try:
         path = _choose(folder, release, submission.flags)
         content = _read_bytes(path)
@@ -151,6 +157,11 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
         _refuse_other_lesson(cells, release, notebooks, path.name)
         submission.cells = _merge(cells, release, submission.flags)
         submission.timestamp = _timestamp(folder, submission.flags)
+        submission.folder = folder
+        files, flags = lying_beside(folder, submission.code())
+        submission.flags += flags
+        for name, data in files.items():
+            beside += f"{name} {len(data)} ".encode() + data
     except Unreadable as problem:
         submission.problem = one_line(str(problem))
     except Exception as error:  # whatever is odd about one hand-in, the others are graded
@@ -158,8 +169,8 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
             f"This hand-in cannot be read ({type(error).__name__}: {error}). Ask for it again."
         )
     if submission.problem:
-        submission.cells = blank_cells(release)
-    submission.sha = hashlib.sha256(content + (submission.problem or "").encode()).hexdigest()
+        submission.cells, submission.folder = blank_cells(release), None
+    submission.sha = hashlib.sha256(content + (submission.problem or "").encode() + beside).hexdigest()
     submission.flags = [one_line(flag) for flag in submission.flags]
     return submission
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import base64
 import dataclasses
 import json
 import math
@@ -11,6 +12,7 @@ import socket
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,15 +21,16 @@ from typing import Literal
 
 import torch
 
+from helpers.checking.codec import dumps
 from helpers.checking.diagnose import forbidden_text
 from helpers.checking.earlier import charged_once
 from helpers.checking.forbidden import banned_names
 from helpers.checking.key import DamagedKey, ExerciseKey, load_keys
-from helpers.checking.making import MissingPiece, UnsoundKey, lesson_keys
+from helpers.checking.making import MissingPiece, UnsoundKey, best_outputs, lesson_keys
 from helpers.checking.observe import Observation, case_to_tree, changed_of
 from helpers.checking.session import wrong_kind_text
 from helpers.checking.verdict import RESERVED, Verdict, decide, decide_quiz, not_answered, refused
-from helpers.checking.vocabulary import VALUES
+from helpers.checking.vocabulary import VALUES, Draw
 from helpers.course import course, load_source
 from helpers.errors import CourseError
 from helpers.grading.sandbox import HELPERS, Limits, Lost, Sandbox, SandboxFailed, Submission
@@ -35,7 +38,6 @@ from helpers.grading.words import one_line
 from helpers.grading.worker import ERROR_BYTES, RICH_BYTES, TEXT_BYTES
 
 RESTARTS = 6  # how often the other cells run again without one that ended the process
-SUBMISSION_SECONDS = 600.0  # for its cells and all its answers
 OUTPUT_CHARACTERS = 20_000_000  # of all cells together
 MOST_OUTPUTS, MOST_ERROR = 200, 1000  # outputs of one cell; characters of its error
 TOO_LONG = "It took longer than a submission may, so that not all of it could be judged; grade it by hand."
@@ -145,7 +147,7 @@ class Judge:
         torch.set_num_threads(1)
         self.lesson = course().lesson(lesson)
         self.seed, self.unsafe, self.notebook = seed, unsafe, notebook
-        self.limits = limits or Limits()
+        self.limits = limits or Limits(cell_seconds=self.lesson.cell_seconds)
         self.keys = keys if keys is not None else fresh_keys(self.lesson, seed)
         self.visible = visible_keys(self.lesson.name)
         self.released = released_sources(self.lesson)
@@ -164,9 +166,15 @@ class Judge:
     def close(self) -> None:
         self.sandbox.close()
 
-    def judge_cells(self, cells: list[Cell], exercises: list[str] | None = None) -> SubmissionResult:
+    def judge_cells(
+        self, cells: list[Cell], exercises: list[str] | None = None, files: dict[str, bytes] | None = None
+    ) -> SubmissionResult:
         """Run the learner's cells in order and judge each exercise (all of the lesson, or those named) at its check
-        cell; one that is not answered there, or has none, at the end."""
+        cell; one that is not answered there, or has none, at the end.
+
+        files: what lies beside the notebook (helpers/grading/beside.py).
+        """
+        self.sandbox.files = files or {}
         wanted = list(self.keys) if exercises is None else exercises
         with Trial(self, cells, wanted) as trial:
             for name in self.keys:
@@ -175,9 +183,14 @@ class Judge:
             return trial.result(wanted)
 
     def judge_source(
-        self, source: str, exercises: list[str] | None = None, name: str = "answer.py"
+        self,
+        source: str,
+        exercises: list[str] | None = None,
+        name: str = "answer.py",
+        files: dict[str, bytes] | None = None,
     ) -> SubmissionResult:
         """Judge a loose file, `name` being what its errors call it; without `exercises`, those that it defines."""
+        self.sandbox.files = files or {}
         with Trial(self, [Cell("prelude", PRELUDE), Cell(name, source)]) as trial:
             wanted = [key for key in self.keys if trial.defines(key)] if exercises is None else exercises
             for key in self.keys:
@@ -196,6 +209,7 @@ class Judge:
 
     def _test_reference(self) -> None:
         answers = "".join(f"\n{key.name} = {key.correct!r}" for key in self.keys.values() if key.kind == "quiz")
+        answers += perfect_answers(self.lesson, self.keys, self.seed)
         result = self.judge_cells([Cell("reference", PRELUDE + blocks_source(self.lesson) + answers)])
         for name, verdict in result.verdicts.items():
             if not verdict.passed or verdict.points != verdict.max_points:
@@ -262,7 +276,7 @@ class Trial:
         self.changed: set[str] = set()  # exercises whose names were bound anew below their check cells
         self.restarts = 0
         self.late = False
-        self.end = time.monotonic() + SUBMISSION_SECONDS
+        self.end = time.monotonic() + judge.lesson.seconds
 
     def __enter__(self) -> Trial:
         try:
@@ -579,7 +593,7 @@ class Trial:
         known = verdict.mistake is not None and verdict.mistake not in RESERVED
         fails = any(part.name == VALUES and not part.passed for part in verdict.parts)
         visible = self.judge.visible.get(key.name)
-        if known or not fails or visible is None or verdict.mistake in NOT_HARD_CODED:
+        if known or not fails or visible is None or key.measure or verdict.mistake in NOT_HARD_CODED:
             return None
         shown = self._observe(visible)
         if not any(part.name == VALUES and part.passed for part in shown.parts):
@@ -751,6 +765,32 @@ def fresh_keys(lesson, seed: int) -> dict[str, ExerciseKey]:
         raise GraderBroken(str(error)) from None
     except UnsoundKey as error:
         raise GraderBroken(f"the answer key of {lesson.name} contradicts itself: {error}") from None
+
+
+PERFECT = """
+
+def {name}(*args, **kwargs):
+    import base64, zlib
+    from helpers.checking.codec import dumps, loads
+    table = loads(zlib.decompress(base64.b64decode({table!r})))
+    asked = dumps([list(args), kwargs])
+    return next(output for inputs, output in table if dumps(inputs) == asked)
+"""
+
+
+def perfect_answers(lesson, keys: dict[str, ExerciseKey], seed: int) -> str:
+    """The source of perfect answers to the lesson's measured exercises: tables of what is true of the judge's inputs.
+
+    They stand in for a reference, which a training would take minutes to make.
+    """
+    measured = [name for name, key in keys.items() if key.measure]
+    described, source = answer_key(lesson) if measured else {}, ""
+    for name in measured:
+        cases = described[name].cases(Draw(seed))
+        outputs = best_outputs(described[name], cases)
+        table = [[[list(case.args), case.kwargs], output] for case, output in zip(cases, outputs, strict=True)]
+        source += PERFECT.format(name=name, table=base64.b64encode(zlib.compress(dumps(table))).decode())
+    return source
 
 
 def visible_keys(lesson: str) -> dict[str, ExerciseKey]:

@@ -14,11 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 
+from helpers.course import course
 from helpers.errors import CourseError
+from helpers.grading.beside import lying_beside
 from helpers.grading.intake import IntakeCell, Release, Submission
 from helpers.grading.words import one_line
 
-PATIENCE = 900  # seconds after which a judge that says nothing about a submission is given up
+PATIENCE = 900  # seconds at least, after which a judge that says nothing about a submission is given up
 
 RESERVED = {
     "not_answered": "not answered",
@@ -78,6 +80,7 @@ class Judges:
 
     def __init__(self, lesson: str, seed: int, unsafe: bool, jobs: int, cell_seconds: float | None = None):
         self.arguments = (lesson, seed, unsafe, cell_seconds)
+        self.patience = max(PATIENCE, 1.5 * course().lesson(lesson).seconds)
         self.jobs = jobs
         self.judges: list[_Judge] = []
 
@@ -122,14 +125,15 @@ class Judges:
 
         def give(index: int) -> None:
             submission = waiting.popleft()
-            self.judges[index].ask(judge_input(submission, release))
+            files = lying_beside(submission.folder, submission.code())[0] if submission.folder else {}
+            self.judges[index].ask((judge_input(submission, release), files))
             busy[self.judges[index].pipe] = (index, submission)
 
         for index in range(len(self.judges)):
             if waiting:
                 give(index)
         while busy:
-            ready = wait(list(busy), timeout=PATIENCE)
+            ready = wait(list(busy), timeout=self.patience)
             for pipe in ready or list(busy):
                 index, submission = busy.pop(pipe)
                 kind, answer = self.judges[index].answer(0 if ready else None)
@@ -176,7 +180,7 @@ class _Judge:
         """(kind, answer): tested, judged, broken, refused, odd or died. patience None: it had its time already."""
         try:
             if patience is None or (patience and not self.pipe.poll(patience)):
-                return "died", f"no answer in {PATIENCE} seconds"
+                return "died", "no answer in the time that it may take"
             return self.pipe.recv()
         except (EOFError, ConnectionError):
             self.process.join(5)
@@ -202,7 +206,7 @@ def _serve(pipe: Connection, lesson: str, seed: int, unsafe: bool, cell_seconds:
             pipe.send(("broken", f"{type(error).__name__}: {error}"))
             os._exit(0)
         try:
-            limits = Limits() if cell_seconds is None else Limits(cell_seconds=cell_seconds)
+            limits = None if cell_seconds is None else Limits(cell_seconds=cell_seconds)
             with Judge(lesson, seed, unsafe, limits=limits) as judge:
                 while True:
                     pipe.send(_reply(judge, pipe.recv(), lesson))
@@ -221,9 +225,10 @@ def _reply(judge, message, lesson: str) -> tuple[str, object]:
         if message == "test":
             judge.self_test()
             return "tested", ""
+        message, files = message
         checks = {cell.name for cell in message if cell.kind == "check"}
         cells = [Cell(cell.id, cell.source, _kind(cell), cell.name, cell.trusted) for cell in message]
-        graded = as_graded(judge.judge_cells(cells))
+        graded = as_graded(judge.judge_cells(cells, files=files))
         if missing := checks - set(graded.scores):
             return "broken", f"the answer key of {lesson} has no exercise {', '.join(sorted(missing))}; build it again"
         return "judged", graded

@@ -1,0 +1,99 @@
+"""Data in the place of the code that makes it.
+
+In the grader's sandbox of a lesson whose answers learn from a corpus, the code that makes the corpus is absent (it
+knows every truth), and what it gives to learn from lies here as data. Everywhere else the code makes it. A lesson takes
+its data from one function, the same in both:
+
+    def training_text():
+        return provided("training_text", lambda: source.training_text())
+
+helpers/grading/sandbox.py names, for each lesson, the files that are absent and the functions of helpers.corpus whose
+results are laid down; these take no arguments, and their results are trees of helpers/checking/codec.py.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from helpers.errors import CourseError
+
+FOLDER = Path(__file__).parent / "provided"
+
+
+def provided(name: str, make: Callable[[], object]):
+    """What lies here as data under a name, else what `make()` returns."""
+    path = FOLDER / f"{name}.tree"
+    if not path.is_file():
+        return make()
+    from helpers.checking.codec import loads
+
+    return loads(path.read_bytes())
+
+
+def lay_down(name: str, tree, folder: Path) -> None:
+    """Write a tree where `provided` finds it."""
+    from helpers.checking.codec import dumps
+
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.tree").write_bytes(dumps(tree))
+
+
+# What stands in for helpers/corpus/translation.py where that is absent.
+
+
+class Pair(NamedTuple):
+    """One sentence in both languages, as helpers/corpus/translation.py makes it."""
+
+    english: str
+    french: str
+    alignment: tuple[int, ...]
+    reorderings: int
+    described: tuple[tuple[str, str], ...]
+
+
+def _absent(what: str):
+    def absent(*_args, **_kwargs):
+        raise CourseError(f"{what} is not here while a notebook is graded: learn from helpers.corpus.training_pairs().")
+
+    return absent
+
+
+def english_words() -> list[str]:
+    return provided("english_words", _absent("The English vocabulary"))
+
+
+def french_words() -> list[str]:
+    return provided("french_words", _absent("The French vocabulary"))
+
+
+translate = _absent("The grammar that translates")
+
+
+def sentence_pairs(count: int, generator: random.Random, unseen: bool = False) -> list[Pair]:
+    """`count` of the sentence pairs that are here, drawn with `generator`."""
+    from helpers import corpus
+
+    return generator.choices(corpus.unseen_pairs() if unseen else corpus.training_pairs(), k=count)
+
+
+def as_lines(pairs) -> str:
+    """Sentence pairs as text, a line for each."""
+
+    def line(pair) -> str:
+        places, words = " ".join(map(str, pair.alignment)), " ".join(map(":".join, pair.described))
+        return "\t".join((pair.english, pair.french, places, str(pair.reorderings), words))
+
+    return "\n".join(map(line, pairs))
+
+
+def from_lines(text: str) -> list[Pair]:
+    """The sentence pairs that `as_lines` wrote."""
+    pairs = []
+    for line in text.split("\n"):
+        english, french, places, reorderings, words = line.split("\t")
+        described = tuple(tuple(item.split(":")) for item in words.split())
+        pairs.append(Pair(english, french, tuple(map(int, places.split())), int(reorderings), described))
+    return pairs

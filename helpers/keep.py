@@ -1,0 +1,127 @@
+"""Trained numbers in a file beside the notebook: trained once, loaded from then on, handed in with the notebook.
+
+    model = kept(Transformer(...), "translator.safetensors", train)
+
+The file is safetensors in float32: numbers under their names and nothing that runs when it is read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+LARGEST = 4_000_000  # bytes: what travels with a hand-in
+LONGEST_HEADER = 200_000
+
+
+class DoesNotFit(ValueError):
+    """A file of numbers that a model cannot take; the text says why."""
+
+
+def quick() -> bool:
+    """Whether trainings shall do a few steps only (COURSE_QUICK=1): enough to see that everything is connected."""
+    return os.environ.get("COURSE_QUICK", "") not in ("", "0")
+
+
+def kept(model, file: str, train: Callable[[], object]):
+    """The model, with the numbers of `file` where it lies beside the notebook and fits; else `train()` trains it, and
+    its numbers are written there. Says in one line which.
+
+    model: an nn.Module, which `train` changes in place. A file that does not fit the model is no error: it says so,
+    and the model is trained. In quick mode the file is neither read nor written. COURSE_KEEP_FOLDER in the environment
+    names another folder than the notebook's: builds train anew each time.
+    """
+    if quick():
+        train()
+        print("Quick mode: a few steps only, and nothing was kept.")
+        return model
+    path = Path(os.environ.get("COURSE_KEEP_FOLDER", "."), Path(file).name)
+    try:
+        load_into(model, path)
+        print(f"{path.name}: trained numbers loaded. Delete the file to train again.")
+        return model
+    except FileNotFoundError:
+        pass
+    except (DoesNotFit, OSError) as error:
+        print(f"{path.name} does not fit and was not used: {error}. Training again.")
+    train()
+    try:
+        size = write(model, path)
+    except (DoesNotFit, OSError) as error:
+        print(f"The trained numbers could not be kept in {path.name}: {error}.")
+    else:
+        print(f"{path.name}: the trained numbers are kept ({size / 1e6:.1f} MB). Hand the file in with the notebook.")
+    return model
+
+
+def load_into(model, path: Path) -> None:
+    """Load the numbers of a safetensors file into a model. FileNotFoundError; DoesNotFit, and nothing is changed."""
+    import torch
+
+    found, own = read(path), model.state_dict()
+    if missing := [name for name in own if name not in found]:
+        raise DoesNotFit(f"it has no {missing[0]}")
+    if spare := [name for name in found if name not in own]:
+        raise DoesNotFit(f"it has numbers called {spare[0][:80]}, and the model has none")
+    for name, numbers in found.items():
+        if numbers.shape != own[name].shape:
+            shapes = f"{tuple(numbers.shape)}, and the model's is {tuple(own[name].shape)}"
+            raise DoesNotFit(f"{name} has the shape {shapes}")
+        if not torch.isfinite(numbers).all():
+            raise DoesNotFit(f"{name} has entries that are no finite numbers")
+    model.load_state_dict(found)
+
+
+def read(path: Path) -> dict:
+    """The tensors of a safetensors file, by name. FileNotFoundError; DoesNotFit where the file is something else."""
+    import torch
+
+    kinds = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}
+    kinds |= {"I64": torch.int64, "I32": torch.int32, "BOOL": torch.bool, "U8": torch.uint8}
+    if path.stat().st_size > LARGEST:
+        raise DoesNotFit(f"it is larger than {LARGEST / 1e6:g} MB")
+    data = path.read_bytes()
+    try:
+        (length,) = struct.unpack("<Q", data[:8])
+        if length > min(len(data) - 8, LONGEST_HEADER):
+            raise ValueError
+        header, body, tensors = json.loads(data[8 : 8 + length]), bytearray(data[8 + length :]), {}
+        for name, entry in header.items():
+            if name == "__metadata__":
+                continue
+            kind, (start, end) = kinds[entry["dtype"]], entry["data_offsets"]
+            count = (end - start) // kind.itemsize
+            if not 0 <= start <= end <= len(body):
+                raise ValueError
+            flat = torch.frombuffer(body, dtype=kind, offset=start, count=count) if count else torch.zeros(0)
+            tensors[str(name)] = flat.reshape(tuple(entry["shape"])).clone()
+    except (ValueError, TypeError, KeyError, AttributeError, RuntimeError, RecursionError, struct.error):
+        raise DoesNotFit("it is no safetensors file") from None
+    return tensors
+
+
+def write(model, path: Path) -> int:
+    """Write a model's numbers in float32, and return the file's bytes. DoesNotFit where they would be too many."""
+    import torch
+
+    header, parts, place = {}, [], 0
+    for name, numbers in model.state_dict().items():
+        whole = not numbers.is_floating_point()
+        kept = numbers.detach().cpu().to(torch.int64 if whole else torch.float32).contiguous()
+        raw = kept.numpy().tobytes()
+        kind = "I64" if whole else "F32"
+        header[name] = {"dtype": kind, "shape": list(kept.shape), "data_offsets": [place, place + len(raw)]}
+        parts.append(raw)
+        place += len(raw)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    data = struct.pack("<Q", len(text)) + text + b"".join(parts)
+    if len(data) > LARGEST:
+        raise DoesNotFit(f"they take {len(data) / 1e6:.1f} MB, and {LARGEST / 1e6:g} are the most")
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    fresh.write_bytes(data)
+    fresh.replace(path)
+    return len(data)
