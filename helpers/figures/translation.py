@@ -25,6 +25,7 @@ from helpers.figures.style import (
     new_figure,
 )
 from helpers.figures.translation_runs import EVERY, RUNS
+from helpers.translator import measures
 
 SENTENCE = "jane visits africa in september"
 LONG = "the old woman often paints a white house in september"
@@ -409,10 +410,14 @@ def beside(model) -> Picture:
         (axes[1], _cosines(ours[table]), _cosines(yours[table]), "cosines of English words"),
     ):
         r = correlation(a, b)
-        shown = slice(None, None, max(1, len(a) // 3000))
+        shown = slice(None, None, max(1, len(a) // 1200))
         ax.scatter(a[shown], b[shown], s=4, color=BLUE, alpha=0.35, linewidths=0, rasterized=True)
         ax.set(title=f"{title}: r = {r:.2f}", xlabel="the course's", ylabel="yours")
         said.append(f"{title}: correlation {r:.2f}")
+    shares = [100 * measures.exact(network, measures.unseen(200)) for network in (_course(), model)]
+    line = "200 unseen sentences, exactly right: the course's {:g} %, yours {:g} %".format(*shares)
+    figure.suptitle(line, fontsize=11)
+    said.append(line)
     return Picture(
         figure,
         f"Two scatter plots, the course's numbers against yours. {'; '.join(said)}.",
