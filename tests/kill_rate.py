@@ -64,7 +64,7 @@ def right_forms(lesson: str) -> dict[str, tuple]:
 def tally(lesson: str, exercise, number: int = SEEDS) -> Tally:
     """Judge every mistake and right form of one exercise on the inputs of every seed."""
     reference = getattr(load_blocks(course(), course().lesson(lesson)), exercise.name)
-    forms = (reference, *exercise.alternatives, *right_forms(lesson).get(exercise.name, ()))
+    forms = (reference, *right_forms(lesson).get(exercise.name, ()))
     result = Tally(lesson, exercise.name, len(exercise.mistakes), right=len(forms))
     verdicts = {}
     for seed in seeds(number):
