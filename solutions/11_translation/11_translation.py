@@ -481,7 +481,7 @@ figures.with_and_without_smoothing()
 # more.
 
 # %%
-STEPS = 10 if quick() else 800
+STEPS = 10 if quick() else 700
 data = [
     ([english[word] for word in pair.english.split()], [french[word] for word in pair.french.split()]) for pair in pairs
 ]
