@@ -15,6 +15,8 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from helpers.grading.beside import lying_beside
+
 LARGEST = 20 * 2**20  # bytes of a submitted notebook
 LARGEST_TEXT = "20 MB"
 MOST_CELLS = 5000
@@ -59,6 +61,11 @@ class Submission:
     flags: list[str] = field(default_factory=list)
     problem: str | None = None
     timestamp: str | None = None
+    folder: Path | None = None  # where it lies, with what belongs to it (helpers/grading/beside.py)
+
+    def code(self) -> str:
+        """The learner's code, in one text."""
+        return "\n".join(cell.source for cell in self.cells if cell.kind in ("code", "answer"))
 
 
 class Unreadable(Exception):
@@ -131,7 +138,14 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
     except Unreadable as problem:
         submission.problem = _clean(str(problem))
         submission.cells = _merge([], release, [])
-    submission.sha = hashlib.sha256(content + (submission.problem or "").encode()).hexdigest()
+    digest = hashlib.sha256(content + (submission.problem or "").encode())
+    if not submission.problem:
+        submission.folder = folder
+        files, flags = lying_beside(folder, submission.code())
+        submission.flags += flags
+        for name, data in files.items():
+            digest.update(f"{name} {len(data)} ".encode() + data)
+    submission.sha = digest.hexdigest()
     submission.flags = [_clean(flag) for flag in submission.flags]
     submission.timestamp = _timestamp(folder, submission.flags)
     return submission

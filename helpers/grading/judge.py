@@ -158,8 +158,14 @@ class Judge:
     def close(self) -> None:
         self.sandbox.close()
 
-    def judge_cells(self, cells: list[Cell], exercises: list[str] | None = None) -> SubmissionResult:
-        """Run the learner's cells in order, then judge each exercise (all of the lesson, or those named)."""
+    def judge_cells(
+        self, cells: list[Cell], exercises: list[str] | None = None, files: dict[str, bytes] | None = None
+    ) -> SubmissionResult:
+        """Run the learner's cells in order, then judge each exercise (all of the lesson, or those named).
+
+        files: what lies beside the notebook (helpers/grading/beside.py).
+        """
+        self.sandbox.files = files or {}
         wanted = list(self.keys) if exercises is None else exercises
         with Trial(self, [cell for cell in cells if cell.kind == "learner"]) as trial:
             for name in self.keys:
@@ -168,9 +174,14 @@ class Judge:
             return trial.result(wanted)
 
     def judge_source(
-        self, source: str, exercises: list[str] | None = None, name: str = "answer.py"
+        self,
+        source: str,
+        exercises: list[str] | None = None,
+        name: str = "answer.py",
+        files: dict[str, bytes] | None = None,
     ) -> SubmissionResult:
         """Judge a loose file, `name` being what its errors call it; without `exercises`, those that it defines."""
+        self.sandbox.files = files or {}
         with Trial(self, [Cell("prelude", PRELUDE), Cell(name, source)]) as trial:
             wanted = [key for key in self.keys if trial.defines(key)] if exercises is None else exercises
             for key in self.keys:

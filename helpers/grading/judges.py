@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection, wait
 
 from helpers.course import course
 from helpers.errors import CourseError
+from helpers.grading.beside import lying_beside
 from helpers.grading.intake import IntakeCell, Release, Submission
 
 PATIENCE = 900  # seconds at least, after which a judge that says nothing about a submission is given up
@@ -118,7 +119,8 @@ class Judges:
 
         def give(index: int) -> None:
             submission = waiting.popleft()
-            self.judges[index].ask(judge_input(submission, release))
+            files = lying_beside(submission.folder, submission.code())[0] if submission.folder else {}
+            self.judges[index].ask((judge_input(submission, release), files))
             busy[self.judges[index].pipe] = (index, submission)
 
         for index in range(len(self.judges)):
@@ -209,12 +211,13 @@ def _reply(judge, message, lesson: str) -> tuple[str, object]:
         if message == "test":
             judge.self_test()
             return "tested", ""
+        message, files = message
         checks = {cell.name for cell in message if cell.kind == "check"}
         cells = [
             Cell(cell.id, cell.source, "check" if cell.kind == "check" else "learner", cell.name, cell.trusted)
             for cell in message
         ]
-        graded = as_graded(judge.judge_cells(cells))
+        graded = as_graded(judge.judge_cells(cells, files=files))
         if missing := checks - set(graded.scores):
             return "broken", f"the answer key of {lesson} has no exercise {', '.join(sorted(missing))}; build it again"
         return "judged", graded
