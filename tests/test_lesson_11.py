@@ -404,7 +404,8 @@ def test_three_hand_ins_get_what_they_deserve(trained, executed_folder, tmp_path
         sample_class.hand_in(folders, lesson, student, given_answers)
     numbers = executed_folder / f"{LESSON}.kept" / "translator.safetensors"
     shutil.copy(numbers, folders.submitted / "with" / LESSON)
-    results = {result.student: {**result.points, **result.bonus} for result in grade_lesson(folders, config, LESSON)}
+    outcome = grade_lesson(folders, LESSON, config=config)
+    results = {result.student: {**result.points, **result.bonus} for result in outcome.results}
     full = {name: float(key.points) for name, key in lesson.keys.items()}
     for student in ("with", "without"):
         assert {name: results[student].get(name) for name in full} == full, json.dumps(results[student])
