@@ -322,12 +322,15 @@ def ends(kind, name):
 
 def test_what_is_said_of_the_warm_up():
     text = said()
+    assert (
+        sum(len(runs) for kind in RUNS.values() for runs in kind.values()) == 18 and "Eighteen short trainings" in text
+    )
     assert [round(x, 2) for x in ends("warmup", (0.005, 60))] == [0.15, 0.20]
     assert [round(x, 2) for x in ends("warmup", (0.005, 1))] == [0.13, 0.20]
     assert "the losses end at 0.15 and 0.20 with it, at 0.13 and 0.20 without" in text
     assert [round(x, 1) for x in ends("warmup", (0.02, 60))] == [0.7, 0.8] and "0.7 and 0.8 with it" in text
     assert [round(x, 1) for x in ends("warmup", (0.02, 1))] == [4.5, 4.5] and "4.5 twice without" in text
-    assert round(ends("start", 1.0)[0], 2) == 0.49 and "the loss at step 150 is 0.49, not 0.15" in text
+    assert round(ends("start", 1.0)[0], 2) == 0.49 and "the loss at step 150 is 0.49 instead of 0.15" in text
 
 
 def test_what_is_said_of_smoothing():
@@ -345,6 +348,7 @@ def test_what_is_said_of_broken_trainings_and_of_beams():
     assert round(leak["nats"], 3) == 0.016 and round(leak["accuracy"], 3) == 0.999 and leak["exact"] == 0
     assert round(right["nats"], 2) == 0.10 and right["exact"] == 0.88
     assert 5 < right["nats"] / leak["nats"] < 7.5 and "six times better" in text
+    assert broken["not shifted"]["curve"][6] < 0.05  # after seventy steps
     assert len(set(broken["not shifted"]["writes"].split())) == 1 and broken["not shifted"]["exact"] == 0
     assert round(broken["sorted apart"]["curve"][-1], 1) == 2.4
     assert broken["sorted apart"]["writes"] in text

@@ -314,7 +314,7 @@ figures.turned_round(turner)
 #
 # At the start all numbers are random, and so is the direction in which the first gradients point. Large steps now
 # lead somewhere from which it may take long to come back. Later the direction is good and large steps save time; at
-# the end small ones are needed to settle. The paper's rate (Vaswani et al., 2017, section 5.3; named after an author)
+# the end small ones are needed to settle. The paper's rate (Vaswani et al., 2017, section 5.3; often called *Noam*, after one of its authors)
 # rises in a line during the **warm-up** and then falls with the square root of the step:
 #
 # $$\text{rate}(s) = D^{-1/2} \cdot \min\left(s^{-1/2},\; s \cdot w^{-3/2}\right)$$
@@ -333,7 +333,7 @@ explore.rates()
 
 # %% [markdown]
 # A longer warm-up does two things at once: it starts more gently, *and* it lowers the largest rate, $1/\sqrt{D\,w}$.
-# Who only wants one of the two multiplies the whole by a factor.
+# If you want only one of the two, multiply the whole by a factor.
 
 # %% [markdown]
 # ## Exercise 11.3 `noam_rate`
@@ -373,8 +373,9 @@ check(noam_rate)
 
 # %% [markdown]
 # Does the warm-up matter? Here the translator was trained for 150 steps, with and without one. All else is the same:
-# the same peak, and the same fall from step 60 on. (Sixteen short trainings stand behind figures 11.6, 11.8
-# and 11.10. They take some minutes, so they were made once, by `bench/translation_recipes.py`.)
+# the same peak, and the same fall from step 60 on. (Eighteen short trainings, with
+# batches of 32, stand behind figures 11.6, 11.8 and 11.11. They take some minutes, so they were made once, by
+# `bench/translation_recipes.py`.)
 
 # %%
 figures.warm_ups()
@@ -385,12 +386,12 @@ figures.warm_ups()
 # not come back. So a warm-up buys the freedom to use a large rate. It does not make the large rate the better one:
 # here 0.005 wins.
 #
-# The *small start* matters more. With tables of the usual size the loss at step 150 is 0.49, not 0.15.
+# The *small start* matters too: with tables of the usual size the loss at step 150 is 0.49 instead of 0.15.
 
 # %% [markdown]
 # ## Not too sure of yourself
 #
-# Cross-entropy never has enough. A word with probability 0.999 still costs a thousandth of a nat, so the logit of the
+# Cross-entropy is never satisfied. A word with probability 0.999 still costs a thousandth of a nat, so the logit of the
 # right word is pushed up and up. Szegedy et al. (2016) put a stop to it: **label smoothing** gives the right word a
 # little less than all. With smoothing $\varepsilon$ and $V$ words the target of a place is
 #
@@ -758,7 +759,7 @@ with torch.no_grad():
 figures.broken_trainings()
 
 # %% [markdown]
-# - *Not shifted* has learned to copy within a few dozen steps. Alone it repeats one word.
+# - *Not shifted* has learned to copy after seventy steps. Alone it repeats one word.
 # - *The leaking mask* is the dangerous one: on 200 unseen sentences 0.016 nats a word and 99.9 % of the words, six
 #   times better than the right training. When it writes, no sentence is right, because the word that it used to peek
 #   at is not there yet.
