@@ -314,8 +314,8 @@ figures.turned_round(turner)
 #
 # At the start all numbers are random, and so is the direction in which the first gradients point. Large steps now
 # lead somewhere from which it may take long to come back. Later the direction is good and large steps save time; at
-# the end small ones are needed to settle. The paper's rate (Vaswani et al., 2017, section 5.3; often called *Noam*, after one of its authors)
-# rises in a line during the **warm-up** and then falls with the square root of the step:
+# the end small ones are needed to settle. The paper's rate (Vaswani et al., 2017, section 5.3; often called *Noam*,
+# after one of its authors) rises in a line during the **warm-up** and then falls with the square root of the step:
 #
 # $$\text{rate}(s) = D^{-1/2} \cdot \min\left(s^{-1/2},\; s \cdot w^{-3/2}\right)$$
 #
