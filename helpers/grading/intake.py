@@ -48,6 +48,8 @@ class IntakeCell:
     metadata: dict = field(default_factory=dict)
     attachments: dict = field(default_factory=dict)
     trusted: bool = False  # the source is the release's own
+    gone: bool = False  # the learner had deleted it
+    waits: bool = False  # a written answer that looks untouched, though there is other text: a person must look
 
 
 @dataclass
@@ -381,6 +383,7 @@ def _restore(merged: list[IntakeCell], release: Release, flags: list[str]) -> No
             blank = _learners(pristine) and pristine["cell_type"] == "code"
             place = 0 if previous is None else places[previous] + 1
             merged.insert(place, _named(grade_id, release, "" if blank else pristine["source"]))
+            merged[place].gone = True
             deleted.append(grade_id)
         previous = grade_id
     if deleted:

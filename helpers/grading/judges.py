@@ -62,6 +62,7 @@ class Graded:
     scores: dict[str, Score] = field(default_factory=dict)
     outputs: dict[str, list[dict]] = field(default_factory=dict)
     flags: list[str] = field(default_factory=list)
+    problem: str | None = None
 
 
 def judge_input(submission: Submission, release: Release) -> list[IntakeCell]:
@@ -137,6 +138,7 @@ class Judges:
                     )
                 if kind == "judged":
                     judged[submission.student] = answer
+                    submission.problem = answer.problem
                 else:  # the judge itself died or is stuck: a fresh one, and a person for this submission
                     judged[submission.student] = None
                     submission.problem = f"The grader could not judge this notebook ({answer}); grade it by hand."
@@ -213,10 +215,7 @@ def _reply(judge, message, lesson: str) -> tuple[str, object]:
             return "tested", ""
         message, files = message
         checks = {cell.name for cell in message if cell.kind == "check"}
-        cells = [
-            Cell(cell.id, cell.source, "check" if cell.kind == "check" else "learner", cell.name, cell.trusted)
-            for cell in message
-        ]
+        cells = [Cell(cell.id, cell.source, _kind(cell), cell.name, cell.trusted) for cell in message]
         graded = as_graded(judge.judge_cells(cells, files=files))
         if missing := checks - set(graded.scores):
             return "broken", f"the answer key of {lesson} has no exercise {', '.join(sorted(missing))}; build it again"
@@ -227,6 +226,10 @@ def _reply(judge, message, lesson: str) -> tuple[str, object]:
         return "refused", str(error)
     except Exception as error:  # one submission's trouble is not the class's: the self test tells them apart
         return "odd", f"{type(error).__name__}: {str(error)[:200]}"
+
+
+def _kind(cell: IntakeCell) -> str:
+    return "learner" if cell.kind != "check" else "gone" if cell.gone else "check"
 
 
 def as_graded(result) -> Graded:
@@ -247,4 +250,4 @@ def as_graded(result) -> Graded:
             as_text(verdict),
             as_html(verdict),
         )
-    return Graded(scores, result.outputs, list(result.flags))
+    return Graded(scores, result.outputs, list(result.flags), result.problem)

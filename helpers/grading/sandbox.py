@@ -28,6 +28,7 @@ from helpers.checking.codec import loads
 from helpers.corpus.provided import lay_down
 from helpers.errors import CourseError
 from helpers.grading import worker
+from helpers.grading.words import one_line
 
 HELPERS = Path(__file__).resolve().parents[1]
 PROJECT = HELPERS.parent
@@ -36,6 +37,7 @@ ORDINARY_USER = 65534  # nobody: who learner code runs as when root starts the g
 OTHER_WINGS = ("authoring", "grading")
 START_SECONDS = 180
 MOST_WORDS = 12 << 20  # bytes of a reply that are no numbers: each may become an object a hundred times its size
+MOST_NOTES = 60  # of one exercise
 
 
 class Withheld(NamedTuple):
@@ -267,8 +269,9 @@ class Submission:
         self._send(token, request)
         return receive(self.channel, token, seconds, self.sandbox.limits.reply_bytes, self.sandbox.overfull)
 
-    def observe(self, request: dict, seconds: float):
-        """The reply of a fork of the submission, over a socket of its own. Raises Lost."""
+    def observe(self, request: dict, seconds: float) -> tuple[object, list[str]]:
+        """The reply of a fork of the submission, over a socket of its own, and the notes that came before it: what was
+        told at once, so that no code after it could take it back. Raises Lost."""
         token = secrets.token_bytes(worker.TOKEN_BYTES)
         self._send(token, {"do": "observe", **request})
         ours, theirs = socket.socketpair()
@@ -279,7 +282,14 @@ class Submission:
                 raise Lost("gone") from None
             finally:
                 theirs.close()
-            return receive(ours, token, seconds, self.sandbox.limits.reply_bytes, self.sandbox.overfull)
+            end, notes = time.monotonic() + seconds, []
+            while len(notes) <= MOST_NOTES:
+                left = end - time.monotonic()
+                reply = receive(ours, token, left, self.sandbox.limits.reply_bytes, self.sandbox.overfull)
+                if not isinstance(reply, dict) or set(reply) != {"note"}:
+                    return reply, notes
+                notes.append(one_line(str(reply["note"]), 80))
+            raise Lost("garbage")
 
     def alive(self) -> bool:
         """Whether the submission still answers; an exercise's fork, if one still runs, is killed."""
