@@ -9,6 +9,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import tempfile
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from helpers.grading.beside import lying_beside
 from helpers.grading.intake import IntakeCell, Release, Submission
 
 PATIENCE = 900  # seconds at least, after which a judge that says nothing about a submission is given up
+
+NOT_JUDGED = "not judged"  # in the place of what was handed in: no later run takes it for finished
 
 RESERVED = {
     "not_answered": "not answered",
@@ -78,7 +81,8 @@ class Judges:
     """Several judges, each in a process of its own that ends with this one. Use as a context manager."""
 
     def __init__(self, lesson: str, seed: int, unsafe: bool, jobs: int, cell_seconds: float | None = None):
-        self.arguments = (lesson, seed, unsafe, cell_seconds)
+        self.turns = tempfile.TemporaryDirectory(prefix="course-turns-") if jobs > 1 else None
+        self.arguments = (lesson, seed, unsafe, cell_seconds, self.turns and self.turns.name)
         self.patience = max(PATIENCE, 1.5 * course().lesson(lesson).seconds)
         self.jobs = jobs
         self.judges: list[_Judge] = []
@@ -90,6 +94,8 @@ class Judges:
     def __exit__(self, *exc) -> None:
         for judge in self.judges:
             judge.stop()
+        if self.turns is not None:
+            self.turns.cleanup()
 
     def self_test(self, when: str) -> None:
         """Every judge: reference full, blank 0, hostile canary 0. Raises GradingStopped."""
@@ -117,6 +123,7 @@ class Judges:
                 judged[submission.student] = None
                 on_judged(submission.student)
         busy: dict[Connection, tuple[int, Submission]] = {}
+        tried: set[str] = set()
 
         def give(index: int) -> None:
             submission = waiting.popleft()
@@ -139,12 +146,19 @@ class Judges:
                 if kind == "judged":
                     judged[submission.student] = answer
                     submission.problem = answer.problem
-                else:  # the judge itself died or is stuck: a fresh one, and a person for this submission
-                    judged[submission.student] = None
-                    submission.problem = f"The grader could not judge this notebook ({answer}); grade it by hand."
+                    on_judged(submission.student)
+                else:  # the judge itself died or is stuck: a fresh one, for this submission too if it died
                     self.judges[index].stop()
                     self.judges[index] = _Judge(*self.arguments)
-                on_judged(submission.student)
+                    if ready and submission.student not in tried:
+                        tried.add(submission.student)
+                        waiting.append(submission)
+                    else:
+                        judged[submission.student] = None
+                        reason = f"The grader could not judge this notebook ({answer}); grade it by hand."
+                        submission.problem = f"{reason} The next run tries again."
+                        submission.sha = NOT_JUDGED
+                        on_judged(submission.student)
                 if waiting:
                     give(index)
         return judged
@@ -182,7 +196,9 @@ class _Judge:
             self.process.join()
 
 
-def _serve(pipe: Connection, lesson: str, seed: int, unsafe: bool, cell_seconds: float | None) -> None:
+def _serve(
+    pipe: Connection, lesson: str, seed: int, unsafe: bool, cell_seconds: float | None, turns: str | None
+) -> None:
     """The judge's process: answers tests and submissions until the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which then closes the pipe
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionError):
@@ -195,7 +211,7 @@ def _serve(pipe: Connection, lesson: str, seed: int, unsafe: bool, cell_seconds:
             os._exit(0)
         try:
             limits = None if cell_seconds is None else Limits(cell_seconds=cell_seconds)
-            with Judge(lesson, seed, unsafe, limits=limits) as judge:
+            with Judge(lesson, seed, unsafe, limits=limits, turns=turns) as judge:
                 while True:
                     pipe.send(_reply(judge, pipe.recv(), lesson))
         except SandboxMissing as error:

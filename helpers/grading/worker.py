@@ -33,6 +33,7 @@ TOKEN_BYTES = 16
 FORK, KILL = b"F", b"K"
 HOME = "/learner"  # of the sandbox; not below /home, where Python may be installed
 
+PATIENCE = 2.0  # times the processor time that a cell may take, by the clock: the machine may be busy
 TEXT_BYTES = 200_000  # of one cell's printed text
 RICH_BYTES = 3_000_000  # of one cell's figures and other displays
 MAX_OUTPUTS = 100  # of one cell
@@ -158,6 +159,7 @@ def zygote(control: socket.socket, boxed: bool, nested: bool, notebook: bool, li
     """
     import torch
 
+    import helpers.checking.earlier  # noqa: F401
     import helpers.checking.observe  # noqa: F401
     from helpers.checking import lessons
     from helpers.checking.forbidden import warm_up
@@ -397,6 +399,7 @@ def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes)
     import torch
 
     from helpers.checking import forbidden
+    from helpers.checking.earlier import hidden_builtins
     from helpers.checking.observe import Facts, case_from_tree, listened, observe_all
 
     resource.setrlimit(resource.RLIMIT_CPU, (request["cpu_seconds"], request["cpu_seconds"]))
@@ -409,6 +412,8 @@ def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes)
             send(own, token, {"note": name})
 
     forbidden.tell = tell
+    if request["builtins"]:
+        names.update(hidden_builtins(names))
     if request["replace"]:
         put_in_place(names, request["replace"])
     facts = Facts(**request["facts"])
@@ -515,7 +520,10 @@ class Namespace:
             self.names = shell.user_ns
 
     def run(self, cell_id: str, source: str, seconds: float) -> tuple[list[dict], str]:
-        """Run one cell: its outputs as nbformat dicts, and its error as one line ("" for none)."""
+        """Run one cell: its outputs as nbformat dicts, and its error as one line ("" for none).
+
+        seconds: of processor time; a cell that only waits has a little longer.
+        """
         outputs = Outputs()
 
         def stop(_signal, _frame):
@@ -524,8 +532,13 @@ class Namespace:
         make_check_silent()
         stdout, stderr = sys.stdout, sys.stderr
         sys.stdout, sys.stderr = Stream(outputs, "stdout"), Stream(outputs, "stderr")
-        signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        timers = (
+            (signal.SIGPROF, signal.ITIMER_PROF, seconds),
+            (signal.SIGALRM, signal.ITIMER_REAL, PATIENCE * seconds),
+        )
+        for number, timer, limit in timers:
+            signal.signal(number, stop)
+            signal.setitimer(timer, limit)
         try:
             if self.shell is None:
                 error = self._run_plain(cell_id, source)
@@ -534,8 +547,9 @@ class Namespace:
         except CellTimeout as late:
             error = f"CellTimeout: {late}"
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, signal.SIG_IGN)
+            for number, timer, _ in timers:
+                signal.setitimer(timer, 0)
+                signal.signal(number, signal.SIG_IGN)
             sys.stdout, sys.stderr = stdout, stderr
         return outputs.items, error[:ERROR_BYTES]
 
