@@ -112,6 +112,6 @@ def test_a_quiz_counts_as_it_stands_at_its_check(judge):
 
 
 def test_no_more_than_one_deadline(judge, monkeypatch):
-    monkeypatch.setattr(judge, "seconds", 3.0)
+    monkeypatch.setattr(judge, "lesson", dataclasses.replace(judge.lesson, seconds=3.0))
     found = judge.judge_cells(cells(judge, above="import time\ntime.sleep(3.5)"))
     assert "longer than a submission may" in found.problem

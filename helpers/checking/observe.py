@@ -189,7 +189,7 @@ def listened(answer: Callable, case: Case, facts: Facts) -> None:
         torch.default_generator.manual_seed(0)
         args, kwargs = resolve(_copy(case.args)), resolve(_copy(case.kwargs))
         try:
-            with _time_limit(facts.time_limit), torch.enable_grad(), Listener(facts.forbidden):
+            with Watch(facts.forbidden), _time_limit(facts.time_limit), torch.enable_grad(), Listener(facts.forbidden):
                 _call(answer, case, args, kwargs)
         except KeyboardInterrupt:
             raise

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +24,8 @@ import torch
 from helpers.checking.codec import dumps
 from helpers.checking.diagnose import forbidden_text
 from helpers.checking.earlier import charged_once
-from helpers.checking.key import ExerciseKey, load_keys
+from helpers.checking.forbidden import banned_names
+from helpers.checking.key import DamagedKey, ExerciseKey, load_keys
 from helpers.checking.making import MissingPiece, UnsoundKey, best_outputs, lesson_keys
 from helpers.checking.observe import Observation, case_to_tree, changed_of
 from helpers.checking.session import wrong_kind_text
@@ -151,7 +152,6 @@ class Judge:
         torch.set_num_threads(1)
         self.lesson = course().lesson(lesson)
         self.seed, self.unsafe, self.notebook = seed, unsafe, notebook
-        self.seconds = self.lesson.seconds
         self.turns = Turns(turns)
         self.limits = limits or Limits(cell_seconds=self.lesson.cell_seconds)
         self.keys = keys if keys is not None else fresh_keys(self.lesson, seed)
@@ -283,7 +283,7 @@ class Trial:
         self.restarts = 0
         self.in_vain = 0
         self.late = False
-        self.end = time.monotonic() + judge.seconds
+        self.end = time.monotonic() + judge.lesson.seconds
 
     def __enter__(self) -> Trial:
         try:
@@ -484,6 +484,8 @@ class Trial:
     def _verdict(self, key: ExerciseKey) -> Verdict:
         if key.kind == "quiz":
             return self._quiz(key)
+        for way in self.pieces.detours(key.name, banned_names(key.facts.forbidden)):
+            self.flags.append(f"{key.name} reaches {way}.")
         verdict = self._observe(key)
         if verdict.mistake == "too_slow":
             verdict = self._with_patience(key, verdict)
@@ -648,6 +650,7 @@ class Pieces:
         self.blocks: dict[str, set[tuple[str, int | None]]] = {}
         self.statements: list[tuple[set[str], str]] = []
         self.starred = any(re.search(r"(?m)^\s*from\s+(torch|numpy|math)\b.*import\s+\*", source) for source in sources)
+        self.nodes: list[tuple[set[str], ast.stmt]] = []
         for source in sources:
             try:
                 tree = ast.parse(without_magics(source))
@@ -676,6 +679,7 @@ class Pieces:
         for name in bound:
             self.uses.setdefault(name, set()).update(used - {name})
             self.blocks.setdefault(name, set()).update(blocks)
+        self.nodes.append((bound, node))
         self.statements.append((bound, ast.unparse(node) if inner else ast.get_source_segment(source, node) or ""))
 
     def closure(self, name: str) -> set[str]:
@@ -691,10 +695,46 @@ class Pieces:
     def blocks_used(self, name: str) -> set[tuple[str, int | None]]:
         return {item for used in {name, *self.closure(name)} for item in self.blocks.get(used, ())}
 
+    def detours(self, name: str, banned: set[str]) -> list[str]:
+        """How `name`, or what it uses, may call what is banned without naming it."""
+        if not banned:
+            return []
+        used = {name, *self.closure(name)}
+        found = [way for bound, node in self.nodes if bound & used or not bound for way in detours_in(node, banned)]
+        return list(dict.fromkeys(found))
+
     def source_of(self, names: list[str]) -> str:
         """The statements that bind `names` and all that they use, in their order."""
         wanted = set(names).union(*(self.closure(name) for name in names))
         return "\n".join(text for bound, text in self.statements if bound & wanted)
+
+
+REACHING = {"getattr", "exec", "eval", "__import__", "import_module", "attrgetter", "methodcaller", "__getattribute__"}
+SWITCHES = {"DisableTorchFunction", "DisableTorchFunctionSubclass", "_disable_current_modes", "_getframe", "setprofile"}
+
+
+def detours_in(node: ast.AST, banned: set[str]) -> Iterator[str]:
+    """Calls by a text that holds a banned name or is only made when they run, and switches of the looks."""
+    for item in ast.walk(node):
+        name = item.id if isinstance(item, ast.Name) else item.attr if isinstance(item, ast.Attribute) else ""
+        if name in SWITCHES or name.startswith("_pop_"):
+            yield f"for {name}"
+        if isinstance(item, ast.Subscript) and _says(item.slice, banned):
+            yield f"a banned name through {ast.unparse(item)[:60]}"
+        if not isinstance(item, ast.Call):
+            continue
+        name = item.func.id if isinstance(item.func, ast.Name) else getattr(item.func, "attr", "")
+        if name in REACHING:
+            texts = item.args[1:2] if name == "getattr" else item.args[:1]
+            if not texts or any(_says(text, banned) or not isinstance(text, ast.Constant) for text in texts):
+                yield f"what it calls through {name}"
+
+
+def _says(node: ast.AST, banned: set[str]) -> bool:
+    """Whether a literal text holds a banned name as a word of its own."""
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        return False
+    return any(word.strip("_").lower() in banned for word in re.findall(r"\w+", node.value))
 
 
 def blocks_imported(node: ast.Import | ast.ImportFrom) -> set[tuple[str, int | None]]:
@@ -804,8 +844,10 @@ def visible_keys(lesson: str) -> dict[str, ExerciseKey]:
     """The keys that travel with the notebooks; none where the lesson is not built."""
     try:
         return load_keys(lesson)
-    except (OSError, ValueError, KeyError):
+    except FileNotFoundError:
         return {}
+    except (OSError, DamagedKey) as error:
+        raise GraderBroken(str(error)) from None
 
 
 def released_sources(lesson) -> set[str]:

@@ -19,10 +19,9 @@ from helpers.course import course
 from helpers.errors import CourseError
 from helpers.grading.beside import lying_beside
 from helpers.grading.intake import IntakeCell, Release, Submission
+from helpers.grading.words import one_line
 
 PATIENCE = 900  # seconds at least, after which a judge that says nothing about a submission is given up
-
-NOT_JUDGED = "not judged"  # in the place of what was handed in: no later run takes it for finished
 
 RESERVED = {
     "not_answered": "not answered",
@@ -88,8 +87,11 @@ class Judges:
         self.judges: list[_Judge] = []
 
     def __enter__(self) -> Judges:
-        self.judges = [_Judge(*self.arguments) for _ in range(self.jobs)]
+        self.judges = [self._new_judge() for _ in range(self.jobs)]
         return self
+
+    def _new_judge(self) -> _Judge:
+        return _Judge(*self.arguments)
 
     def __exit__(self, *exc) -> None:
         for judge in self.judges:
@@ -146,19 +148,19 @@ class Judges:
                 if kind == "judged":
                     judged[submission.student] = answer
                     submission.problem = answer.problem
-                    on_judged(submission.student)
-                else:  # the judge itself died or is stuck: a fresh one, for this submission too if it died
+                else:  # the judge itself died or is stuck: a fresh one, and a second try
                     self.judges[index].stop()
-                    self.judges[index] = _Judge(*self.arguments)
-                    if ready and submission.student not in tried:
+                    self.judges[index] = self._new_judge()
+                    if submission.student not in tried:
                         tried.add(submission.student)
                         waiting.append(submission)
-                    else:
+                    else:  # twice: a person for this submission
                         judged[submission.student] = None
-                        reason = f"The grader could not judge this notebook ({answer}); grade it by hand."
-                        submission.problem = f"{reason} The next run tries again."
-                        submission.sha = NOT_JUDGED
-                        on_judged(submission.student)
+                        submission.again = True
+                        words = one_line(str(answer), 200)
+                        submission.problem = f"The grader could not judge this notebook ({words}); grade it by hand."
+                if submission.student in judged:
+                    on_judged(submission.student)
                 if waiting:
                     give(index)
         return judged
