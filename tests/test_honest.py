@@ -14,7 +14,7 @@ import torch
 from helpers.checking.key import load_keys
 from helpers.checking.session import verdict_on
 from helpers.grading.intake import IntakeCell, Release, Submission
-from helpers.grading.judge import Cell, Judge, Pieces, without_magics
+from helpers.grading.judge import Cell, Judge, Pieces, Trial, without_magics
 from helpers.grading.judges import Judges
 from helpers.grading.sandbox import Limits
 from helpers.grading.turns import Turns
@@ -180,13 +180,13 @@ def test_a_slow_answer_has_four_times_the_time_before_it_costs_points(hasty):
 def test_endless_answers_are_not_waited_for_again_and_again(hasty, monkeypatch):
     tried = []
     monkeypatch.setattr("helpers.grading.judge.IN_VAIN", 0)
-    observations = type(hasty).judge_cells.__globals__["Trial"]._observations
+    observations = Trial._observations
 
-    def counted(self, key, replace, slack):
+    def counted(self, key, replace, slack, builtins):
         tried.append(slack)
-        return observations(self, key, replace, slack)
+        return observations(self, key, replace, slack, builtins)
 
-    monkeypatch.setattr("helpers.grading.judge.Trial._observations", counted)
+    monkeypatch.setattr(Trial, "_observations", counted)
     assert scores(hasty.judge_cells(cells(hasty, answer=busy(1000)), ["dot_scores"])) == {"dot_scores": 0}
     assert set(tried) == {1.0}
 

@@ -346,7 +346,8 @@ def block_lesson(thing) -> int | None:
 
 # The course's own code that does what answers do: the translator, what draws, moves and trains in the lessons.
 COURSE_HOMES = tuple(
-    f"helpers.{home}" for home in ("translator", "or_given", "at_work", "figures", "explore", "word2vec")
+    f"helpers.{home}"
+    for home in ("translator", "or_given", "at_work", "figures", "explore", "word2vec", "corpus.source")
 )
 
 
