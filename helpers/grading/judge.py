@@ -43,6 +43,7 @@ OUTPUT_CHARACTERS = 20_000_000  # of all cells together
 MOST_OUTPUTS, MOST_ERROR = 200, 1000  # outputs of one cell; characters of its error
 TOO_LONG = "It took longer than a submission may, so that not all of it could be judged; grade it by hand."
 SLACK, IN_VAIN = 4.0, 2  # what is too slow has this much more time once more; tries in vain of one submission
+BUSY = 10.0  # times a cell's seconds that it may take by the clock where others keep the processor busy
 GRACE = 3.0  # seconds between a soft limit, which learner code can ignore, and the hard one
 NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
 RUN_PYTHON = ("time", "timeit", "capture", "prun", "memit", "mprun")  # magics that run what stands behind or below them
@@ -383,13 +384,16 @@ class Trial:
         if self._is_late():
             return True
         seconds = min(self.judge.limits.cell_seconds, max(self.end - time.monotonic(), 1.0))
+        started = time.monotonic()
         try:
             request = {"do": "cell", "id": cell.id, "source": cell.source, "seconds": seconds}
-            reply = self.submission.ask(request, PATIENCE * seconds + GRACE)
+            wait = max(PATIENCE * seconds, min(BUSY * seconds, self.end - started))
+            reply = self.submission.ask(request, wait + GRACE)
             self.outputs[cell.id] = self._afford([clean_output(output) for output in reply["outputs"][:MOST_OUTPUTS]])
             error = str(reply["error"])[:MOST_ERROR]
         except Lost as lost:
-            self._leave_out(cell, lost.reason)
+            endless = lost.reason == "died" and time.monotonic() - started > seconds
+            self._leave_out(cell, "too slow" if endless else lost.reason)
             return False
         except (TypeError, KeyError, ValueError, AttributeError):
             self._leave_out(cell, "garbage")
