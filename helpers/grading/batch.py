@@ -80,7 +80,7 @@ def grade_lesson(
                 _require_bubblewrap()
             seed = batch_seed(folders, lesson)
             jobs = max(1, min(jobs or default_jobs(), -(-len(todo) // WORTH_A_JUDGE)))
-            with Judges(lesson, seed, unsafe, jobs, cell_seconds) as judges:
+            with Judges(lesson, seed, unsafe, jobs, cell_seconds, folders.drawn(lesson)) as judges:
                 judges.self_test("before the batch")
                 size = PORTION * jobs
                 for start in range(0, len(todo), size):

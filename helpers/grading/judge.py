@@ -704,7 +704,10 @@ class Pieces:
         if not banned:
             return []
         used = {name, *self.closure(name)}
-        found = [way for bound, node in self.nodes if bound & used or not bound for way in detours_in(node, banned)]
+        found = []
+        for bound, node in self.nodes:
+            if bound & used or not bound and any(isinstance(n, ast.Name) and n.id in RUNNING for n in ast.walk(node)):
+                found += detours_in(node, banned)
         return list(dict.fromkeys(found))
 
     def source_of(self, names: list[str]) -> str:
@@ -714,6 +717,7 @@ class Pieces:
 
 
 REACHING = {"getattr", "exec", "eval", "__import__", "import_module", "attrgetter", "methodcaller", "__getattribute__"}
+RUNNING = {"exec", "eval"}
 SWITCHES = {"DisableTorchFunction", "DisableTorchFunctionSubclass", "_disable_current_modes", "_getframe", "setprofile"}
 
 
@@ -723,7 +727,7 @@ def detours_in(node: ast.AST, banned: set[str]) -> Iterator[str]:
         name = item.id if isinstance(item, ast.Name) else item.attr if isinstance(item, ast.Attribute) else ""
         if name in SWITCHES or name.startswith("_pop_"):
             yield f"for {name}"
-        if isinstance(item, ast.Subscript) and _says(item.slice, banned):
+        if isinstance(item, ast.Subscript) and _says(item.slice, banned) and _is_namespace(item.value):
             yield f"a banned name through {ast.unparse(item)[:60]}"
         if not isinstance(item, ast.Call):
             continue
@@ -732,6 +736,13 @@ def detours_in(node: ast.AST, banned: set[str]) -> Iterator[str]:
             texts = item.args[1:2] if name == "getattr" else item.args[:1]
             if not texts or any(_says(text, banned) or not isinstance(text, ast.Constant) for text in texts):
                 yield f"what it calls through {name}"
+
+
+def _is_namespace(node: ast.AST) -> bool:
+    """Whether this is vars(...), globals() and the like, or a __dict__."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in ("vars", "globals", "locals")
+    return isinstance(node, ast.Attribute) and node.attr == "__dict__"
 
 
 def _says(node: ast.AST, banned: set[str]) -> bool:
@@ -839,7 +850,8 @@ def perfect_answers(lesson, keys: dict[str, ExerciseKey], seed: int) -> str:
     for name in measured:
         cases = described[name].cases(Draw(seed))
         outputs = best_outputs(described[name], cases)
-        table = [[[list(case.args), case.kwargs], output] for case, output in zip(cases, outputs, strict=True)]
+        asked = [[list(case.args), case.kwargs] for case in keys[name].cases]
+        table = [[inputs, output] for inputs, output in zip(asked, outputs, strict=True)]
         source += PERFECT.format(name=name, table=base64.b64encode(zlib.compress(dumps(table))).decode())
     return source
 

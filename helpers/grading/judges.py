@@ -9,15 +9,19 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 
 from helpers.course import course
 from helpers.errors import CourseError
 from helpers.grading.beside import lying_beside
+from helpers.grading.folders import ROOT
 from helpers.grading.intake import IntakeCell, Release, Submission
 from helpers.grading.words import one_line
 
@@ -79,9 +83,17 @@ def judge_input(submission: Submission, release: Release) -> list[IntakeCell]:
 class Judges:
     """Several judges, each in a process of its own that ends with this one. Use as a context manager."""
 
-    def __init__(self, lesson: str, seed: int, unsafe: bool, jobs: int, cell_seconds: float | None = None):
+    def __init__(
+        self,
+        lesson: str,
+        seed: int,
+        unsafe: bool,
+        jobs: int,
+        cell_seconds: float | None = None,
+        drawn: Path | None = None,
+    ):
         self.turns = tempfile.TemporaryDirectory(prefix="course-turns-") if jobs > 1 else None
-        self.arguments = (lesson, seed, unsafe, cell_seconds, self.turns and self.turns.name)
+        self.arguments = (lesson, seed, unsafe, cell_seconds, drawn, self.turns and self.turns.name)
         self.patience = max(PATIENCE, 1.5 * course().lesson(lesson).seconds)
         self.jobs = jobs
         self.judges: list[_Judge] = []
@@ -166,15 +178,21 @@ class Judges:
         return judged
 
 
+# Not multiprocessing's own start of a process, which imports the caller's main module first: Jupyter's takes seconds.
+PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from helpers.grading.judges import serve; serve(int(sys.argv[2]))"
+)
+
+
 class _Judge:
     """One judge in its own process, spoken to through a pipe; when this process dies the pipe ends, and so does it."""
 
     def __init__(self, *arguments):
-        context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, *arguments), daemon=True)
-        self.process.start()
+        self.pipe, theirs = multiprocessing.Pipe()
+        program = [sys.executable, "-c", PROGRAM, str(ROOT), str(theirs.fileno())]
+        self.process = subprocess.Popen(program, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         theirs.close()
+        self.ask(arguments)
 
     def ask(self, message) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionError):
@@ -187,24 +205,39 @@ class _Judge:
                 return "died", "no answer in the time that it may take"
             return self.pipe.recv()
         except (EOFError, ConnectionError):
-            self.process.join(5)
-            return "died", f"its process ended with code {self.process.exitcode}"
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(5)
+            return "died", f"its process ended with code {self.process.returncode}"
 
     def stop(self) -> None:
         self.pipe.close()
-        self.process.join(10)
-        if self.process.is_alive():
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.join()
+            self.process.wait()
+
+
+def serve(handle: int) -> None:
+    """The whole program of a judge's process: `handle` is its end of the pipe."""
+    pipe = Connection(handle)
+    _serve(pipe, *pipe.recv())
 
 
 def _serve(
-    pipe: Connection, lesson: str, seed: int, unsafe: bool, cell_seconds: float | None, turns: str | None
+    pipe: Connection,
+    lesson: str,
+    seed: int,
+    unsafe: bool,
+    cell_seconds: float | None,
+    drawn: Path | None,
+    turns: str | None,
 ) -> None:
-    """The judge's process: answers tests and submissions until the pipe ends."""
+    """The judge's process: answers tests and submissions until the pipe ends. drawn: where keys are kept for others."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which then closes the pipe
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionError):
         try:
+            from helpers.grading.drawn import drawn_keys
             from helpers.grading.judge import Judge
             from helpers.grading.sandbox import Limits, SandboxMissing
         except Exception as error:  # a broken installation
@@ -213,7 +246,8 @@ def _serve(
             os._exit(0)
         try:
             limits = None if cell_seconds is None else Limits(cell_seconds=cell_seconds)
-            with Judge(lesson, seed, unsafe, limits=limits, turns=turns) as judge:
+            keys = None if drawn is None else drawn_keys(lesson, seed, drawn)
+            with Judge(lesson, seed, unsafe, limits=limits, keys=keys, turns=turns) as judge:
                 while True:
                     pipe.send(_reply(judge, pipe.recv(), lesson))
         except SandboxMissing as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import importlib.util
 import os
 import secrets
 import shutil
@@ -384,6 +385,7 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
         return hidden
 
     shutil.copytree(HELPERS, target / "helpers", ignore=left_out, copy_function=shutil.copyfile)
+    _lend_compiled(target / "helpers")
     for name in withheld.data:
         lay_down(name, getattr(corpus, name)(), target / "helpers" / "corpus" / "provided")
     shutil.copyfile(worker.__file__, target / "worker.py")
@@ -401,6 +403,20 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
     os.chmod(target, 0o755)
     for path in target.rglob("*"):
         os.chmod(path, 0o755 if path.is_dir() else 0o644)
+
+
+def _lend_compiled(staged: Path) -> None:
+    """Give the staged modules, and no others, what Python has compiled of them: the worker then need not."""
+    for path in staged.rglob("*.py"):
+        source = HELPERS / path.relative_to(staged)
+        compiled = Path(importlib.util.cache_from_source(str(source)))
+        with contextlib.suppress(OSError):
+            facts = source.stat()
+            os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+            if compiled.stat().st_mtime_ns >= facts.st_mtime_ns:
+                place = path.parent / compiled.parent.name
+                place.mkdir(exist_ok=True)
+                shutil.copyfile(compiled, place / compiled.name)
 
 
 def environment_inside(home: str = worker.HOME) -> dict[str, str]:
