@@ -571,7 +571,7 @@ def test_search_finds_what_the_lesson_says(real):
 def test_explorers_draw_everything(real):
     for sentence in explore.CHOICES:
         for layer, head, ends in ((0, 0, False), (5, 11, True)):
-            picture = explore.one_head(sentence, layer, head, ends)
+            picture = explore.draw_head(sentence, layer, head, ends)
             assert sentence.split()[0] in picture.alt.lower() and len(picture.figure.axes) == 1
     draw = explore.Search()
     assert all(question in draw(question).alt for question in explore.QUESTIONS)

@@ -13,7 +13,7 @@ from helpers.real_network import among_words
 CHOICES = (*SENTENCES, TIRED, WIDE)
 
 
-def one_head(sentence: str, layer: int, head: int, ends: bool = False) -> Picture:
+def draw_head(sentence: str, layer: int, head: int, ends: bool = False) -> Picture:
     """The weights of one head on a sentence; ends: with [CLS] and [SEP], else among the words alone."""
     if not pretrained.is_real():
         return Quiet()
@@ -39,7 +39,7 @@ def heads():
     # The rows show the words; a whole sentence beside its slider would run into the next one.
     sentences = [(str(number), sentence) for number, sentence in enumerate(CHOICES, 1)]
     panel(
-        one_head,
+        draw_head,
         sentence=widgets.SelectionSlider(options=sentences, description="sentence"),
         layer=widgets.IntSlider(value=1, min=0, max=pretrained.LAYERS - 1, description="layer"),
         head=widgets.IntSlider(value=8, min=0, max=pretrained.HEADS - 1, description="head"),

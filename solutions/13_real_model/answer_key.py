@@ -254,8 +254,25 @@ def cases_find_head(draw):
         query, key = draw.sample(range(T), 2) if T > 1 else (0, 0)
         return Case((attention, query, query if same else key), **options)
 
+    def rival_layer():
+        """The best head stands in a layer that is poor on the whole, and a larger weight in another row."""
+        attention = torch.softmax(draw.normal(3, 5, 4, 4), dim=-1)
+        query, key, other = draw.sample(range(4), 3)
+
+        def give(layer, head, row, weight):
+            attention[layer, head, row] = (1 - weight) / 3
+            attention[layer, head, row, key] = weight
+
+        for layer, weight in enumerate((0.5, 0.1, 0.1)):
+            for head in range(5):
+                give(layer, head, query, weight + 0.01 * head)
+        give(2, 4, query, 0.9)
+        give(1, 3, other, 0.97)
+        return Case((attention, query, key), note="a strong head in a weak layer")
+
     return [
-        *(case(3, 5, 4) for _ in range(3)),
+        *(case(3, 5, 4) for _ in range(2)),
+        rival_layer(),
         case(6, 12, 3, note="six layers of twelve heads"),
         case(4, 2, 5, note="more layers than heads"),
         case(3, 5, 4, same=True, part="a word that looks at itself"),
