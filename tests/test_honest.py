@@ -177,6 +177,25 @@ def test_a_slow_answer_has_four_times_the_time_before_it_costs_points(hasty):
     assert found.verdicts["dot_scores"].mistake == "too_slow"
 
 
+ENDED_ONCE = """
+def dot_scores(Q, K):
+    import os
+    if not os.path.exists("tried"):
+        open("tried", "w").close()
+        os.kill(os.getpid(), 9)
+    return Q @ K.mT
+"""
+
+
+def test_a_process_that_was_ended_is_tried_once_more(judge):
+    """As by a machine that is short of memory."""
+    assert scores(judge.judge_cells(cells(judge, answer=ENDED_ONCE))) == full_scores(judge)
+    always = "def dot_scores(Q, K):\n    import os\n    os.kill(os.getpid(), 9)"
+    found = judge.judge_cells(cells(judge, answer=always))
+    assert scores(found) == full_scores(judge) | {"dot_scores": 0}
+    assert found.verdicts["dot_scores"].mistake == "raises"
+
+
 def test_endless_answers_are_not_waited_for_again_and_again(hasty, monkeypatch):
     tried = []
     monkeypatch.setattr("helpers.grading.judge.IN_VAIN", 0)

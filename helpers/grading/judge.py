@@ -491,7 +491,7 @@ class Trial:
         for way in self.pieces.detours(key.name, banned_names(key.facts.forbidden)):
             self.flags.append(f"{key.name} reaches {way}.")
         verdict = self._observe(key)
-        if verdict.mistake == "too_slow":
+        if perhaps_ours(verdict):
             verdict = self._with_patience(key, verdict)
         if verdict.passed:
             return verdict
@@ -536,14 +536,14 @@ class Trial:
             return refused(key, "wrong_type", "what your answer returned could not be read")
 
     def _with_patience(self, key: ExerciseKey, verdict: Verdict) -> Verdict:
-        """The verdict with more time and nobody beside it: a slow answer, or a slow machine, is no mistake.
+        """The verdict with more time and nobody beside it: a slow answer, or a slow or crowded machine, is no mistake.
 
         Not for ever: where that was no use a few times, the rest of a submission is endless too.
         """
         if self.in_vain >= IN_VAIN:
             return verdict
         again = self._observe(key, slack=SLACK)
-        self.in_vain += again.mistake == "too_slow"
+        self.in_vain += perhaps_ours(again)
         return again
 
     def _observations(
@@ -644,6 +644,11 @@ class Trial:
             return None
         words = "right for the numbers of the visible check only; compute the result from the arguments"
         return dataclasses.replace(verdict, mistake="hard_coded", message=words)
+
+
+def perhaps_ours(verdict: Verdict) -> bool:
+    """Whether it may be the machine's fault: too little time, or a process that was ended."""
+    return verdict.mistake == "too_slow" or verdict.message == LOST_WORDS["died"][1]
 
 
 class Pieces:
