@@ -11,6 +11,7 @@ import torch
 from helpers.authoring.blocks import load_blocks
 from helpers.authoring.text import BuildError, LessonText
 from helpers.checking.key import ExerciseKey, key_to_tree, load_keys, save_keys
+from helpers.checking.listing import UnreadableList
 from helpers.checking.making import UnsoundKey, lesson_keys
 from helpers.checking.vocabulary import Fixture
 from helpers.course import Course, Lesson, load_source
@@ -78,6 +79,8 @@ def load_answer_key(course: Course, lesson: Lesson) -> ModuleType:
         module = load_source(path, f"answer_key_{lesson.name}")
     except SyntaxError as error:
         raise BuildError(f"{where} line {error.lineno}: {error.msg}.") from None
+    except UnreadableList as error:
+        raise BuildError(f"{where}, {error}.") from None
     except Exception as error:
         line = _line_in(error, str(path))
         raise BuildError(f"{where}{line} does not run: {type(error).__name__}: {error}.") from None

@@ -67,6 +67,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "nll_loss_forward",
         "nll_loss2d_forward",
     ),
+    "cross_entropy_alone": ("cross_entropy", "crossentropyloss", "cross_entropy_loss"),  # nll_loss is welcome
     "attention": (
         "scaled_dot_product_attention",
         "multi_head_attention_forward",
@@ -344,10 +345,11 @@ def block_lesson(thing) -> int | None:
     return int(match.group(1)) if match else None
 
 
-# The course's own code that does what answers do: the translator, what draws, moves and trains in the lessons.
+# The course's own code that does what answers do: the translator and the real network, what draws, moves and trains.
 COURSE_HOMES = tuple(
-    f"helpers.{home}" for home in ("translator", "or_given", "at_work", "figures", "explore", "word2vec")
-)
+    f"helpers.{home}"
+    for home in ("translator", "or_given", "at_work", "figures", "explore", "word2vec", "pretrained", "real_network")
+) + ("helpers.corpus.source",)
 
 
 WORDS, FREE_FROM = "helpers.translator.words", 11  # words and their ids: nobody's answer from this lesson on
@@ -360,6 +362,9 @@ def course_part(thing) -> str:
     network = sys.modules.get("helpers.translator.network")
     if network is not None and thing is network.GIVEN:
         return "helpers.translator.GIVEN"
+    real = sys.modules.get("helpers.real_network")
+    if real is not None and thing is real.GIVEN:
+        return "helpers.real_network.GIVEN"
     home = str(getattr(thing, "__module__", "") or "") if callable(thing) else ""
     name = str(getattr(thing, "__name__", type(thing).__name__))
     if f"{home}.{name}" in COURSE_FUNCTIONS:
