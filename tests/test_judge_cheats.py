@@ -19,6 +19,14 @@ CHEATS = {
         thread = threading.Thread(target=lambda: box.append(F.softmax(x, dim=dim)))
         thread.start(); thread.join()
         return box[0]""",
+    "in a thread of a thread": """
+        box = []
+        def inner():
+            thread = threading.Thread(target=lambda: box.append(x.softmax(dim)))
+            thread.start(); thread.join()
+        thread = threading.Thread(target=inner)
+        thread.start(); thread.join()
+        return box[0]""",
     "in a pool of threads": """
         from concurrent.futures import ThreadPoolExecutor
         with ThreadPoolExecutor(1) as pool:

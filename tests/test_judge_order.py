@@ -115,3 +115,9 @@ def test_no_more_than_one_deadline(judge, monkeypatch):
     monkeypatch.setattr(judge, "lesson", dataclasses.replace(judge.lesson, seconds=3.0))
     found = judge.judge_cells(cells(judge, above="import time\ntime.sleep(3.5)"))
     assert "longer than a submission may" in found.problem
+
+
+def test_a_process_that_ends_again_and_again_waits_for_a_person(judge):
+    deaths = [Cell(f"death-{number}", "import os\nos._exit(0)") for number in range(8)]
+    found = judge.judge_cells([*deaths, *honest_cells(judge)])
+    assert "ended the process again and again" in found.problem

@@ -215,9 +215,15 @@ class _ByOperator(OperatorMode):
 def _in_threads_too(watch: Watch):
     """Torch's modes hold for one thread: let every thread that is started meanwhile have them too."""
 
+    own_threads = {threading.get_ident()}  # of the answer; others that a kernel starts meanwhile are not its own
+
     def watched(start):
         def started(function, *args, **kwargs):
+            if threading.get_ident() not in own_threads:
+                return start(function, *args, **kwargs)
+
             def run(*own, **named):
+                own_threads.add(threading.get_ident())
                 with _ByOperator(watch), _ByName(watch):
                     return function(*own, **named)
 

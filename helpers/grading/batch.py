@@ -109,6 +109,7 @@ class OneWriter:
     def __init__(self, folders: Folders, lesson: str):
         self.folders, self.lesson = folders, lesson
         self.path = folders.batch(lesson).with_suffix(".lock")
+        self.lock = None
 
     def __enter__(self) -> OneWriter:
         from filelock import FileLock, Timeout
@@ -130,7 +131,8 @@ class OneWriter:
         return self
 
     def __exit__(self, *exc) -> None:
-        self.lock.release()
+        if self.lock is not None:
+            self.lock.release()
 
     def _try_room(self) -> None:
         """Write as much as some submissions need, and take it away again. OSError."""

@@ -42,6 +42,7 @@ RESTARTS = 6  # how often the other cells run again without one that ended the p
 OUTPUT_CHARACTERS = 20_000_000  # of all cells together
 MOST_OUTPUTS, MOST_ERROR = 200, 1000  # outputs of one cell; characters of its error
 TOO_LONG = "It took longer than a submission may, so that not all of it could be judged; grade it by hand."
+TOO_FRAGILE = "Its code ended the process again and again, so that not all of it could be judged; grade it by hand."
 SLACK, IN_VAIN = 4.0, 2  # what is too slow has this much more time once more; tries in vain of one submission
 BUSY = 10.0  # times a cell's seconds that it may take by the clock where others keep the processor busy
 GRACE = 3.0  # seconds between a soft limit, which learner code can ignore, and the hard one
@@ -310,7 +311,8 @@ class Trial:
                 self._flag_mended(name)
         verdicts = {name: self.verdicts[name] for name in self.judge.keys if name in wanted and name in self.verdicts}
         flags = [one_line(flag) for flag in dict.fromkeys(self.flags)]
-        return SubmissionResult(self.outputs, verdicts, flags, self.errors, TOO_LONG if self.late else None)
+        problem = TOO_LONG if self.late else TOO_FRAGILE if self.restarts > RESTARTS else None
+        return SubmissionResult(self.outputs, verdicts, flags, self.errors, problem)
 
     # The learner's cells.
 

@@ -99,6 +99,8 @@ class Judges:
         self.judges: list[_Judge] = []
 
     def __enter__(self) -> Judges:
+        if not hasattr(os, "fork"):
+            raise GradingStopped("Judging answers needs Linux or macOS; on Windows use WSL.")
         self.judges = [self._new_judge() for _ in range(self.jobs)]
         return self
 
@@ -221,7 +223,8 @@ class _Judge:
 def serve(handle: int) -> None:
     """The whole program of a judge's process: `handle` is its end of the pipe."""
     pipe = Connection(handle)
-    _serve(pipe, *pipe.recv())
+    with contextlib.suppress(EOFError, ConnectionError):
+        _serve(pipe, *pipe.recv())
 
 
 def _serve(
