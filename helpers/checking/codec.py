@@ -8,6 +8,7 @@ for each dtype, so that a key of many small tensors loads as a handful of arrays
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 
@@ -87,19 +88,21 @@ def _plain_tensor(tensor: torch.Tensor):
     return tensor.detach().as_subclass(torch.Tensor).cpu().clone()
 
 
-def pack(tree) -> tuple[object, dict[str, np.ndarray]]:
-    """A tree as JSON-ready values and one flat array for each stored dtype."""
+def pack(tree, shared: bool = False) -> tuple[object, dict[str, np.ndarray]]:
+    """A tree as JSON-ready values and one flat array for each stored dtype. shared: equal tensors are kept once."""
     chunks: dict[str, list[np.ndarray]] = {name: [] for name in BY_NAME}
     sizes = dict.fromkeys(BY_NAME, 0)
+    places: dict[tuple[str, bytes], int] = {}
 
     def walk(node):
         if isinstance(node, torch.Tensor):
             own = str(node.dtype).removeprefix("torch.")
             stored = STORED[CARRIER.get(node.dtype, node.dtype)]
             array = node.detach().to(BY_NAME[stored]).contiguous().numpy().reshape(-1)
-            start = sizes[stored]
-            sizes[stored] += array.size
-            chunks[stored].append(array)
+            start = places.setdefault((stored, array.tobytes()), sizes[stored]) if shared else sizes[stored]
+            if start == sizes[stored]:
+                sizes[stored] += array.size
+                chunks[stored].append(array)
             return {"t": [own, start, list(node.shape)]}
         if node is None or isinstance(node, (bool, int, float, str)):
             return node
@@ -120,10 +123,10 @@ def pack(tree) -> tuple[object, dict[str, np.ndarray]]:
     return packed, arrays
 
 
-def unpack(packed, arrays: dict[str, np.ndarray]):
-    """The tree that `pack` took apart. Raises BadTree where it is none."""
+def unpack(packed, arrays: dict[str, np.ndarray], shared: bool = False):
+    """The tree that `pack` took apart. Raises BadTree where it is none. No number is in two, unless `shared`."""
     flat = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
-    left = {name: array.numel() for name, array in flat.items()}  # no number is in two tensors
+    left = {name: math.inf if shared else array.numel() for name, array in flat.items()}
 
     def tensor(own, start, shape):
         dtype = ALL_NAMES[own]
