@@ -1,12 +1,14 @@
 """How many wrong answers the check catches: every known mistake of every exercise, and every right form.
 
-Run as a program it prints the table: `python -m tests.kill_rate [--seeds 30] [LESSON ...]`, two lessons at a time.
+Run as a program it prints the table: `python -m tests.kill_rate [--seeds 30] [--seconds 30] [LESSON ...]`, two
+exercises at a time. An exercise that has taken its seconds of processor time stops, at ten seeds or more.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import math
 import multiprocessing
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -23,6 +25,7 @@ from helpers.checking.verdict import decide
 from helpers.course import course, load_source
 
 SEEDS = 3
+LEAST = 10  # seeds that are tried however long they take, if so many are asked for
 
 
 @dataclass
@@ -36,6 +39,8 @@ class Tally:
     named: int = 0
     right: int = 0
     accepted: int = 0
+    seeds: int = 0
+    seconds: float = 0.0  # of processor time
     wrong: list[str] = field(default_factory=list)
 
 
@@ -61,13 +66,18 @@ def right_forms(lesson: str) -> dict[str, tuple]:
     return load_source(path, f"right_forms_{lesson[:2]}").FORMS if path.is_file() else {}
 
 
-def tally(lesson: str, exercise, number: int = SEEDS) -> Tally:
-    """Judge every mistake and right form of one exercise on the inputs of every seed."""
+def tally(lesson: str, exercise, number: int = SEEDS, seconds: float = math.inf) -> Tally:
+    """Judge every mistake and right form of one exercise on the inputs of every seed, for about so many seconds."""
+    started = time.process_time()
     reference = getattr(load_blocks(course(), course().lesson(lesson)), exercise.name)
     forms = (reference, *right_forms(lesson).get(exercise.name, ()))
     result = Tally(lesson, exercise.name, len(exercise.mistakes), right=len(forms))
     verdicts = {}
     for seed in seeds(number):
+        result.seconds = time.process_time() - started
+        if result.seeds >= LEAST and result.seconds > seconds:
+            break
+        result.seeds += 1
         key = make_key(lesson, exercise, 100, False, reference, seed)
         # The reference is a block of this lesson, which the check refuses as an answer: judged as a stranger here.
         facts = type(key.facts)(key.name, "99_kill_rate", key.facts.forbidden, key.facts.time_limit)
@@ -94,20 +104,24 @@ def tally(lesson: str, exercise, number: int = SEEDS) -> Tally:
     return result
 
 
-def tallies_of(lesson: str, number: int) -> tuple[list[Tally], float]:
-    """The tallies of a lesson's exercises, and the seconds of processor time that they took."""
+def tally_of(place: tuple[str, str], number: int, seconds: float) -> Tally:
+    """The tally of the exercise of a lesson and a name, in a process of its own."""
     torch.set_num_threads(1)
-    started = time.process_time()
-    return [tally(lesson, exercise, number) for exercise in exercises(lesson)], time.process_time() - started
+    lesson, name = place
+    return tally(lesson, next(item for item in exercises(lesson) if item.name == name), number, seconds)
 
 
 def table(tallies: list[Tally]) -> str:
     """The kill rate as lines of text."""
-    head = f"{'lesson':<20}{'exercise':<26}{'caught':>12}{'named':>12}{'right forms pass':>20}"
+    head = (
+        f"{'lesson':<20}{'exercise':<26}{'caught':>12}{'named':>12}{'right forms pass':>20}{'seeds':>7}{'seconds':>9}"
+    )
     lines = [head, "-" * len(head)]
     for t in tallies:
         caught, named, accepted = f"{t.caught}/{t.mistakes}", f"{t.named}/{t.mistakes}", f"{t.accepted}/{t.right}"
-        lines.append(f"{t.lesson:<20}{t.exercise:<26}{caught:>12}{named:>12}{accepted:>20}")
+        lines.append(
+            f"{t.lesson:<20}{t.exercise:<26}{caught:>12}{named:>12}{accepted:>20}{t.seeds:>7}{t.seconds:>9.0f}"
+        )
     total, caught = sum(t.mistakes for t in tallies), sum(t.caught for t in tallies)
     named, right = sum(t.named for t in tallies), sum(t.right for t in tallies)
     accepted = sum(t.accepted for t in tallies)
@@ -123,12 +137,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="How many wrong answers does the check catch, and name?")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("lessons", nargs="*", default=lessons())
+    parser.add_argument("--seconds", type=float, default=math.inf)
     asked = parser.parse_args()
+    places = [(lesson, exercise.name) for lesson in asked.lessons for exercise in exercises(lesson)]
+    judge = functools.partial(tally_of, number=asked.seeds, seconds=asked.seconds)
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
-        found = list(pool.map(functools.partial(tallies_of, number=asked.seeds), asked.lessons))
-    tallies = [t for own, _ in found for t in own]
+        tallies = list(pool.map(judge, places))
     print(table(tallies))
-    print("seconds:", ", ".join(f"{name} {spent:.0f}" for name, (_, spent) in zip(asked.lessons, found, strict=True)))
     wrong = [f"{t.lesson} {t.exercise}: {line}" for t in tallies for line in t.wrong]
     print("\n".join(wrong))
     return 1 if wrong else 0

@@ -1,7 +1,7 @@
 """Mutants of the lesson's solutions, made by cosmic-ray, judged by the check: who survives?
 
-Run as a program it prints the table and every survivor: `python -m tests.mutants [LESSON...]`. A survivor that is no
-mistake is listed in equivalent_mutants.toml with the reason.
+Run as a program it prints the table and every survivor: `python -m tests.mutants [LESSON...]`, two lessons at a time. A
+survivor that is no mistake is listed in equivalent_mutants.toml with the reason.
 """
 
 from __future__ import annotations
@@ -9,13 +9,17 @@ from __future__ import annotations
 import ast
 import contextlib
 import difflib
+import itertools
 import linecache
+import multiprocessing
 import resource
 import sys
+import time
 import tomllib
 import types
 from collections.abc import Iterable
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -52,6 +56,7 @@ class Outcome:
     killed: int
     equivalent: int
     survivors: list[Mutant]
+    seconds: float = 0.0  # of processor time
 
 
 def mutants(exercise: str, source: str, operators: Iterable[str] | None = None) -> list[Mutant]:
@@ -93,26 +98,35 @@ def _changed_lines(source: str, mutated: str) -> tuple[str, str]:
 
 
 def survives(mutant: Mutant, key: ExerciseKey, blocks: types.ModuleType) -> bool:
-    """Whether the check would pay the mutant in full."""
+    """Whether the check would pay the mutant in full: asked on each case alone, up to one that tells, then on all."""
     filename = f"<mutant of {mutant.exercise}>"
     linecache.cache[filename] = (len(mutant.source), None, mutant.source.splitlines(True), filename)
     names = dict(vars(blocks)) | {"__name__": "mutant"}
+    facts = Facts(key.name, "99_mutants", key.facts.forbidden, SECONDS)
     with contextlib.suppress(Exception):
         exec(compile(mutant.source, filename, "exec"), names)
-        facts = Facts(key.name, "99_mutants", key.facts.forbidden, SECONDS)
-        return decide(key, observe_all(names[mutant.exercise], key.cases, facts)).passed
+        answer = names[mutant.exercise]
+        single = (
+            replace(key, cases=[case], expected=[seen]) for case, seen in zip(key.cases, key.expected, strict=True)
+        )
+        return all(
+            decide(some, observe_all(answer, some.cases, facts)).passed for some in itertools.chain(single, [key])
+        )
     return False
 
 
 def outcome(lesson: str) -> Outcome:
     """Judge every mutant of a lesson's solutions."""
+    started = time.process_time()
     blocks = load_blocks(course(), course().lesson(lesson))
     text = Path(blocks.__file__).read_text("utf-8")
     listed = known_equivalents(lesson)
     result = Outcome(lesson, 0, 0, [])
     for exercise in exercises(lesson):
+        if exercise.measure:
+            continue  # judged by how good it is: there is no one solution to change
         source = definition(text, exercise.name)
-        key = make_key(lesson, exercise, 100, False, getattr(blocks, exercise.name), SEED)
+        key = make_key(lesson, replace(exercise, mistakes=()), 100, False, getattr(blocks, exercise.name), SEED)
         for mutant in mutants(exercise.name, source):
             if not survives(mutant, key, blocks):
                 result.killed += 1
@@ -120,6 +134,7 @@ def outcome(lesson: str) -> Outcome:
                 result.equivalent += 1
             else:
                 result.survivors.append(mutant)
+    result.seconds = time.process_time() - started
     return result
 
 
@@ -128,18 +143,24 @@ def known_equivalents(lesson: str) -> set[tuple[str, str, str]]:
     return {(entry["exercise"], entry["was"], entry["became"]) for entry in entries if entry["reason"]}
 
 
-def main(names: list[str]) -> int:
+def limit() -> None:
+    """What holds in each process: one thread, and not all of the machine's memory."""
     torch.set_num_threads(1)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    print(f"{'lesson':<22}{'mutants':>9}{'killed':>9}{'equivalent':>12}{'survivors':>11}", flush=True)
+
+
+def main(names: list[str]) -> int:
+    head = f"{'lesson':<22}{'mutants':>9}{'killed':>9}{'equivalent':>12}{'survivors':>11}{'seconds':>9}"
+    print(head, flush=True)
     alive = 0
-    for lesson in names or lessons():
-        o = outcome(lesson)
-        total = o.killed + o.equivalent + len(o.survivors)
-        print(f"{lesson:<22}{total:>9}{o.killed:>9}{o.equivalent:>12}{len(o.survivors):>11}", flush=True)
-        for mutant in o.survivors:
-            print(f"  {mutant.exercise}:\n    was    {mutant.was}\n    became {mutant.became}", flush=True)
-        alive += len(o.survivors)
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn"), limit) as pool:
+        for o in pool.map(outcome, names or lessons()):
+            total = o.killed + o.equivalent + len(o.survivors)
+            row = f"{o.lesson:<22}{total:>9}{o.killed:>9}{o.equivalent:>12}{len(o.survivors):>11}{o.seconds:>9.0f}"
+            print(row, flush=True)
+            for mutant in o.survivors:
+                print(f"  {mutant.exercise}:\n    was    {mutant.was}\n    became {mutant.became}", flush=True)
+            alive += len(o.survivors)
     return 1 if alive else 0
 
 

@@ -13,6 +13,7 @@ from helpers.checking.compare import Difference, difference, gradient_tolerance,
 from helpers.checking.facets import agree, differs
 from helpers.checking.fixtures import FIXTURES
 from helpers.checking.key import ExerciseKey, KnownMistake
+from helpers.checking.measures import MEASURES, Measured
 from helpers.checking.observe import Error, Facts, Observation
 from helpers.checking.verdict import Problem, Verdict, decide, decide_quiz, not_answered, refused
 from helpers.checking.views import VIEWS
@@ -42,7 +43,15 @@ def facts_wordless(width):
     pass
 
 
+def facts_long(width):
+    """Mean over all.
+
+    With more to say.
+    """
+
+
 FIXTURES.register(facts_mean)
+FIXTURES.register(facts_long)
 FIXTURES.register(facts_widths)
 FIXTURES.register(facts_wordless)
 
@@ -585,6 +594,90 @@ def test_views_are_what_is_compared():
     assert judge(key, None).message == "nothing to look at\nwith f(1)"
 
 
+# Measured exercises
+
+
+def facts_measure(truths, outputs):
+    """Right answers of all, four fifths of which are enough; an answer of only 7s has a name of its own."""
+    right = sum(
+        a == b for truth, output in zip(truths, outputs, strict=True) for a, b in zip(truth, output, strict=True)
+    )
+    name = {7: "only_sevens", 8: "stuck_at_eight"}.get(outputs[0][0])
+    return Measured(right / 5 * (1.5 if name is None else -1), right >= 4, f"{right} of 5 right", name)
+
+
+MEASURES.register(facts_measure)
+
+
+def measured_key(*cases, expected=([1, 2, 3, 4, 5],), mistakes=(), **options):
+    cases = cases or (Case((1,)),)
+    return made_key(cases, expected, mistakes, kind="exercise", measure="facts_measure", **options)
+
+
+def test_a_measured_answer_is_paid_by_its_share():
+    key = measured_key(points=10)
+    assert paid(key, [1, 2, 3, 4, 5]) == (10, True, [("5 of 5 right", True)]) and paid(key, [1, 2, 3, 4, 0])[:2] == (
+        10,
+        True,
+    )
+    assert paid(key, [1, 2, 3, 0, 0]) == (9, False, [("3 of 5 right", False)]) and paid(key, [1, 0, 0, 0, 0])[0] == 3
+    assert paid(key, [7, 2, 3, 4, 5])[:2] == (0, True), "a share below 0 is 0"
+    assert paid(measured_key(points=7.5), [1, 2, 3, 4, 5])[0] == 7.5, "the whole share is all points"
+    seen = judge(key, [1, 2, 0, 0, 0])
+    assert (seen.mistake, seen.message, seen.points, seen.passed) == (None, "2 of 5 right", 6, False)
+
+
+def paid(key, *outputs):
+    seen = judge(key, *outputs)
+    return seen.points, seen.passed, [(part.name, part.passed) for part in seen.parts]
+
+
+def test_a_measured_answer_that_changes_its_input_pays_a_tenth():
+    key = measured_key(Case((t(1.0),)), points=10)
+    right, wrong = [1, 2, 3, 4, 5], [1, 2, 3, 0, 0]
+    assert paid(key, right) == (10, True, [("5 of 5 right", True), (UNCHANGED, True)])
+    seen = judge(key, Observation(right, changed=[0]))
+    assert (seen.points, seen.passed, seen.mistake) == (9, False, "input_changed")
+    assert [part.passed for part in seen.parts] == [True, False] and seen.message.startswith(
+        "your code changed its input"
+    )
+    assert seen.parts[1].detail == seen.message and not judge(key, right).parts[1].detail
+    seen = judge(key, Observation(wrong, changed=[0]))
+    assert (seen.points, seen.passed, seen.message) == (8, False, "3 of 5 right"), "0.9 of 0.9"
+
+
+def test_measured_outputs_have_to_be_of_the_right_kind():
+    key = measured_key(Case((1,)), Case((2,)), expected=([1, 2], [3, 4, 5]))
+
+    def said(*outputs):
+        seen = judge(key, *outputs)
+        assert seen.points == 0 and not seen.passed and [part.passed for part in seen.parts] == [False]
+        return seen.mistake, seen.parts[0].detail
+
+    assert said([1, 2], 5) == ("wrong_type", "expected a list of 3, got a Python int, 5\nwith f(2)")
+    assert said([1], 5) == ("wrong_type", "expected 2 entries: [1, 2]\nyours    1 entry: [1]\nwith f(1)")
+    assert said([1, 2], [1])[0] == "wrong_shape" and said([1, 2], None)[0] == "wrong_type"
+    slow, broken = Observation(error=Error("TooSlow")), Observation(error=Error("KeyError", "x"))
+    assert said(slow, [3, 4, 5])[0] == "too_slow" and said(broken, [3, 4, 5])[0] == "raises"
+    assert said(Observation(error=Error("ZeroDivisionError", "x")), [3, 4, 5])[0] == "raises"
+    unanswered = Observation(error=Error("NotImplementedError"))
+    assert said(unanswered, [3, 4, 5])[0] == "not_answered"
+    unkeyed = measured_key(expected=([{"a": 1}, 2],))
+    assert judge(unkeyed, [{"b": 1}, 2]).mistake is None
+
+
+def test_measured_mistakes_are_named_by_the_measure_or_by_their_outputs():
+    key = measured_key(mistakes=[("only_sevens", [[7] * 5]), ("copies", [[1, 1, 1, 1, 1]])])
+    seen = judge(key, [7] * 5)
+    assert (seen.mistake, seen.label) == ("only_sevens", "label of only_sevens")
+    assert seen.message == "0 of 5 right\nThis looks like: label of only_sevens.\nHint of only_sevens?"
+    assert judge(key, [1] * 5).mistake == "copies" and judge(key, [2] * 5).mistake is None
+    assert (judge(key, [8] * 5).mistake, judge(key, [8] * 5).label) == ("stuck_at_eight", "stuck at eight")
+    assert judge(key, [8] * 5).message == "0 of 5 right" and judge(key, [2] * 5).label == ""
+    named = measured_key(mistakes=[("only_sevens", [])])
+    assert judge(named, [7] * 5).label == "label of only_sevens" and judge(named, [2] * 5).mistake is None
+
+
 # What is said
 
 
@@ -604,8 +697,13 @@ def test_lines_of_values():
     assert value_text([1, "a"], [2, "a"], path=(0,)) == 'expected [1, "a"] at [0]\nyours    [2, "a"]'
     inside = value_text(t([1.0, 2.0, 5.0]), t([1.0, 2.0, 8.0]), path=("a", 1))
     assert inside == 'output at ["a"][1]: 1 of 3 numbers differ at entry 2: expected 5, yours 8'
+    two_lines = value_text(t([1.0, 2.0, 5.0]), t([1.5, 2.5, 5.5]), path=(1,)).splitlines()
+    assert two_lines[0] == "output at [1]: every number is about 0.5 too large"
+    assert two_lines[1].startswith("3 of 3 numbers differ, most at entry ")
     assert value_text({"a": 1}, {"b": 1}) == 'your dictionary lacks "a"; it should not have "b"'
     assert value_text({"a": 1}, {}) == 'your dictionary lacks "a"'
+    assert value_text({"a": 1}, "b") == 'expected {"a": 1}\nyours    "b"'
+    assert value_text({}, {"it should": 1}) == 'your dictionary should not have "it should"'
     assert value_text({}, {"b": 1}, path=(0,)) == 'your dictionary should not have "b" at [0]'
     assert value_text({i: 0 for i in range(5)}, {}) == "your dictionary lacks 0, 1, 2, 3 …"
     assert value_text({i: 0 for i in range(4)}, {}) == "your dictionary lacks 0, 1, 2, 3"
@@ -616,6 +714,8 @@ def test_lines_of_properties():
     assert value_text(True, False, path=("it is small",), case=case) == "this should hold and does not: it is small"
     assert value_text(False, True, path=("it is small",), case=case) == "this should not hold, but does: it is small"
     assert value_text("3", "4", path=("sum",), case=case) == "expected: sum 3\nyours:    sum 4"
+    assert value_text("3", "4", path=(0, "sum"), case=case) == "expected: sum 3\nyours:    sum 4"
+    assert value_text("3", "4", path=("sum", 0), case=case) == 'expected "3" at ["sum"][0]\nyours    "4"'
     assert value_text(3, 4, path=("sum",), case=case) == 'expected 3 at ["sum"]\nyours    4'
     seen = value_text(t([1.0, 2.0, 5.0]), t([1.0, 2.0, 8.0]), path=("the sums",), case=case)
     assert seen == "the sums: 1 of 3 numbers differ at entry 2: expected 5, yours 8"
@@ -651,6 +751,10 @@ def test_what_the_numbers_alone_tell():
         "each row should sum to 1; row 1 (query 1) sums to 1.6"
     )
     assert value_text(weights[0], t(0.5, 0.2, 0.7)) == "each row should sum to 1; yours sums to 1.4"
+    for row, total in ((t(0.5, 0.5, 1.0), "2"), (t(0.5, -0.5, 0.0), "0")):
+        assert value_text(weights[0], row) == f"each row should sum to 1; yours sums to {total}"
+        table = value_text(weights, torch.stack([weights[0], row]))
+        assert table == f"each row should sum to 1; row 1 (query 1) sums to {total}"
     assert by_values(t(1.0, 2.0, 4.0), t(1.0, 2.0, NAN)).endswith("expected 4, yours nan")
     assert by_values(t(INF, 2.0), t(1.0, 2.0)) == "1 of 2 numbers differ at entry 0 (key 0): expected inf, yours 1"
     assert by_values(torch.tensor([1, 2]), torch.tensor([2, 4])).startswith("2 of 2 numbers differ, first")
@@ -673,6 +777,72 @@ def test_the_numbers_alone_do_not_tell_more_than_they_show():
     assert by_values(weights, t([[0.3, 0.4, 0.3], [0.5, 0.2, 0.3]])).startswith("6 of 6 numbers differ")
 
 
+def test_a_shift_stands_out_from_the_rounding_of_its_dtype():
+    far, zigzag = (1000.0, -1000.0, 500.0, -500.0), t(1.0, -1.0, 1.0, -1.0)
+    line = "every number is about {} too large"
+    assert by_values(t(far), t(far) + 0.1 + 0.0055 * zigzag) == line.format("0.1")
+    assert by_values(t(far), t(far) + 0.005) == "close, but not close enough"
+    assert by_values(d(far), d(far) + 0.005) == line.format("0.005")
+    assert by_values(d(1.0, 2.0, 4.0), d(1.0, 2.0, 4.0) + 2.05e-11) == line.format("2.1e-11")  # 20 times 1e-12 is seen
+    assert by_values(d(1.0, 2.0, 4.0), d(1.0, 2.0, 4.0) + 1.95e-11) == "close, but not close enough"
+
+
+def test_a_factor_is_told_with_the_digits_that_show_it():
+    x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
+    line = "a constant factor off: every number is {} times what it should be"
+    assert by_values(t(1.0, 2.0), t(3.0, 6.0)) == line.format(3)
+    assert by_values(d(0.1, 0.2, 0.3), d(0.3, 0.6, 0.9)) == line.format(3)
+    assert by_values(x, 1.0003 * x) == line.format("1.0003")
+    assert by_values(x, torch.zeros_like(x)).startswith("6 of 6 numbers differ")
+    assert by_values(t(1.0, 2.0), t(INF, INF)).startswith("2 of 2 numbers differ")
+
+
+def test_batches_are_told_as_much_as_matrices():
+    x = t([[0.1, 0.2, 0.3], [0.5, 0.7, 1.1]])
+    batch = torch.stack([x, 2 * x + 1])
+    assert by_values(batch, batch[..., [1, 0, 2]]) == "the right columns in another order"
+    squares = torch.stack([x[:, :2], 2 * x[:, 1:]])
+    assert by_values(squares, squares.mT) == "transposed: rows and columns have changed places"
+    assert by_values(x.mT, x.mT + t([[0.3, 0.0], [0.0, -0.1], [0.2, 0.0]])).startswith("3 of 6 numbers differ")
+    first = "right for the first item of the batch only"
+    assert by_values(batch[:, None], torch.stack([x, x.flip(0)])[:, None]) == first
+    assert by_values(batch[:, :1], torch.stack([x, x.flip(0)])[:, :1]) == first
+    assert by_values(batch[..., :1], torch.stack([x, x.flip(0)])[..., :1]) == first
+    assert by_values(batch, batch * t([[1.3, 1.0, 0.9], [1.0, 1.2, 1.0]])).startswith("6 of 12 numbers differ")
+    blank = torch.stack([x, torch.zeros_like(x)])
+    filled = torch.stack([x, x])
+    assert by_values(blank, filled) == "right but for rows of zeros: item 1, row 0 (query 0) should be all zeros"
+
+
+def test_rows_of_zeros_are_spoken_of_where_all_else_is_right():
+    def differ(want, got):
+        return " numbers differ" in by_values(want, got)
+
+    rows = t([[0.1, 0.2, 0.3], [0.0] * 3, [0.0] * 3])
+    got = t([[0.1, 0.2, 0.3], [0.3, 0.3, 0.4], [0.3, 0.3, 0.4]])
+    assert by_values(rows, got) == "right but for rows of zeros: row 1 (query 1) should be all zeros"
+    assert differ(rows[:2], t([[0.15, 0.2, 0.3], [0.3, 0.3, 0.4]]))
+    assert differ(rows[:2], t([[0.5, 0.1, 0.9], [0.0] * 3]))
+    assert differ(t([[-1.0, -2.0], [1.0, 2.5]]), t([[-1.0, -3.0], [1.0, 2.5]]))
+    assert differ(torch.zeros(3), t(1.0, 2.0, 4.0)) and differ(t(1.0, 2.0, 4.0), t(2.0, 4.0, 1.0))
+    assert differ(t([[1.0, 1.0, 3.0], [2.0, 2.0, 5.0]]), t([[1.0, 3.0, 7.0], [2.0, 5.0, 4.0]]))
+
+
+def test_what_small_differences_look_like():
+    close, line = "close, but not close enough", "every number is too large by about {} %"
+    x = d(0.1, 0.2, 0.3, 0.7)
+    assert by_values(-x, -x * 1.00005) == line.format(0.005)
+    for want in (d(-1.0, -2.0, 3.0), d(0.0, 1.0, 2.0), d(0.0, -1.0, 2.0, 4.0)):
+        assert by_values(want, want * 1.00005) == line.format(0.005)
+    assert by_values(x, x * (1 + 9.45e-5)) == line.format(0.009) and by_values(x, x * (1 + 9.55e-5)) == line.format(
+        0.01
+    )
+    assert by_values(x, x * (1 + 5e-5 * d(1.0, 1.5, 0.5, 1.0))) == close
+    assert by_values(torch.zeros(3).double(), d(1e-7, -1e-7, 2e-7)) == close
+    assert by_values(d(0.0, 0.0, 1.0), d(0.0, 0.0, 1.00005)) == close
+    assert by_values(d(0.0, 1.0, 2.0), d(5e-7, 1.0, 2.0)) == close, "no number but the 0 is off"
+
+
 def test_rounded_answers_are_told_so():
     x = d(0.123456789, 0.987654321, 0.55555555, 0.31415926)
     for digits, words in ((1, "1 digit"), (2, "2 digits"), (6, "6 digits")):
@@ -681,6 +851,10 @@ def test_rounded_answers_are_told_so():
     assert by_values(x, x.bfloat16().double()) == "rounded on the way: these are bfloat16 numbers"
     assert "rounded" not in by_values(x[:3], x[:3].round(decimals=2))
     assert "rounded" not in by_values(x.round(decimals=2), x.round(decimals=2) + d(0.01, 0.0, 0.0, 0.0))
+    assert by_values(torch.cat([x, x / 3]), torch.cat([x, x / 3]).round(decimals=2)).startswith("rounded to 2 digits")
+    assert "rounded" not in by_values(x, x.round(decimals=7)) and "rounded" not in by_values(5 * x, (5 * x).round())
+    assert "rounded" not in by_values(x, x.round(decimals=1) + d(0.1, 0.0, 0.0, -0.1))
+    assert "rounded" not in by_values(x, (x * d(0.5, 0.7, 0.6, 0.8)).bfloat16().double())
 
 
 def test_places_in_words():
@@ -696,6 +870,8 @@ def test_places_in_words():
         words([1], ("query", "key"), "row", 2) == "row 1 (query 1)" and words([4, 1], (), "row", 3) == "item 4, row 1"
     )
     assert words([1, 2], ("row", "a b")) == "row 1, column 2" and words([1, 2], ("query",)) == "row 1, column 2"
+    assert words([1, 2], ("head", "query", "key")) == "row 1 (query 1), column 2 (key 2)"
+    assert words([3], ("score j", "key")) == "entry 3 (key 3)" and words([3], ("key", "score j")) == "entry 3"
 
 
 def test_the_worst_place():
@@ -711,6 +887,7 @@ def test_the_worst_place():
     assert diagnose.worst_place(t(INF, 0.0), t(INF, 1.0)) == [1] and diagnose.worst_place(
         t(0.0, 9.0), t(1.0, 9.5), 0.2
     ) == [0]
+    assert diagnose.worst_place(t(-5.0, 1.0), t(5.0, 4.0)) == [0]
 
 
 def test_two_numbers_have_as_many_digits_as_differ():
@@ -741,6 +918,7 @@ def test_values_as_a_learner_would_write_them():
         and written((1,)) == "(1,)"
         and written((1, 2)) == "(1, 2)"
         and written([1]) == "[1]"
+        and written(()) == "()"
     )
     assert written({"a": 1, 2: None}) == '{"a": 1, 2: None}' and written(None) == "None" and written(0.1) == "0.1"
     assert written([11] * 30) == f"[{', '.join(['11'] * 30)}]" and len(written([11] * 30)) == 120
@@ -769,6 +947,7 @@ def test_the_call_that_failed():
     assert diagnose.called(key, Case((Fixture("facts_mean", (2,)),), note="it")) == ["with it"]
     assert len(diagnose.called(key, Case((Fixture("facts_wordless", (2,)), Fixture("no_such"))))) == 1
     assert len(diagnose.called(key, Case((), {"x": [Fixture("facts_widths")]}))) == 2
+    assert diagnose.called(key, Case((Fixture("facts_long", (2,)),)))[1:] == ["where facts_long is mean over all"]
 
 
 def test_the_call_is_shown_where_it_says_something():
@@ -803,9 +982,10 @@ def test_names_of_inputs_that_lack_a_gradient():
     assert name(Case(({"a": one, "b": whole}, one)), 1) == "K" and name(Case((1, "a", one)), 0) == "V"
     assert name(Case((one,), {"mask": whole, "bias": one}), 1) == "bias"
     module = Case(((3,), {"W.weight": one, "W.bias": one}, (one, whole), {"bias": one}), via="module")
-    assert [name(module, i) for i in range(5)] == ["Q", "bias", "W.weight", "W.bias", "a parameter"]
+    assert [name(module, i) for i in range(6)] == ["Q", "bias", "W.weight", "W.bias"] + ["a parameter"] * 2
     assert diagnose.argument_name(key, 2) == "V" and diagnose.argument_name(key, 3) == "argument 4"
     assert diagnose.argument_name(key, "mask") == "mask"
+    assert diagnose.argument_name(key, 4) == "argument 5" and name(Case(([1, one], one)), 0) == "Q"
 
 
 def test_lines_of_errors():
@@ -816,9 +996,11 @@ def test_lines_of_errors():
     assert shown(Error("KeyError", "no\nmore")) == "your code raised KeyError: no"
     assert shown(Error("KeyError")) == "your code raised KeyError: (no message)"
     assert shown(Error("E", "m"), "gradient") == "while computing the gradient, your code raised E: m"
+    assert says(problem("raises", where="query", error=Error("E", "m"))).startswith("your code raised E: m")
     assert shown(Error("E", "m", 3, "x = y" * 30)) == f"your code raised E: m\nin line 3: {('x = y' * 30)[:90]}"
     helper = Error("E", "m", 3, "x", function="outer.<locals>.weights_of")
     assert shown(helper) == "your code raised E: m\nin your helper weights_of, line 3: x"
+    assert shown(Error("E", "m", 3, "x", function="a_b")) == "your code raised E: m\nin your helper a_b, line 3: x"
     for own in ("f", "f.forward", "<lambda>", ""):
         assert shown(Error("E", "m", 3, "x", function=own)) == "your code raised E: m\nin line 3: x"
     assert "your helper for_f, " in shown(Error("E", "m", 3, "x", function="for_f"))
@@ -835,6 +1017,7 @@ def test_lines_of_types():
     assert shown(t(1.0), None, (1,)) == "your answer returned None at [1]; is a return missing?"
     assert shown(t(1.0), Odd("unusable", "cannot look")) == "cannot look"
     assert shown(t(1.0), Odd("unusable")) == "your output could not be read"
+    assert shown(t([1.0]), Odd("view", "x")) == "expected a tensor of shape (1,), got a view x"
     assert shown(t(1.0), Odd("set")) == "expected a tensor with a single number, shape (), got a set"
     assert shown(t([1.0]), Odd("array", "x")) == "expected a tensor of shape (1,), got an array x"
     assert shown([1, 2], 1.5) == "expected a list of 2, got a Python float, 1.5" and shown((), True).endswith(
@@ -852,6 +1035,8 @@ def test_lines_of_shapes():
     words = ": one row for each of the 5 queries, one column for each of the 7 keys"
     assert shown(a, b) == f"expected shape (5, 7){words}\nyours    shape (7, 5)"
     assert shown(a, b, axes=("query",)) == "expected shape (5, 7)\nyours    shape (7, 5)"
+    assert shown(a, b, axes=("query", "key", "head")) == "expected shape (5, 7)\nyours    shape (7, 5)"
+    assert "one row for each of the 0 queries, one column for each of the 7 keys" in shown(a[:0], b)
     assert shown(a[0], b) == "expected shape (7,)\nyours    shape (7, 5)"
     assert shown(torch.zeros(2, 1, 3), b, axes=("query", "score j")) == (
         "expected shape (2, 1, 3): one row for the one query, one column for each score j (3)\nyours    shape (7, 5)"
@@ -860,6 +1045,7 @@ def test_lines_of_shapes():
     view = Case((torch.zeros(9),), view="facts_view")
     assert shown(a, b, (), path=("sums",), case=view) == "sums:\nexpected shape (5, 7)\nyours    shape (7, 5)"
     assert shown([1], [1, 2]) == "expected 1 entry: [1]\nyours    2 entries: [1, 2]"
+    assert shown([], [1]) == "expected 0 entries: []\nyours    1 entry: [1]"
     assert shown([1], [1, 2], path=(0,)) == "expected 1 entry: [1] at [0]\nyours    2 entries: [1, 2]"
 
 
@@ -880,6 +1066,10 @@ def test_lines_of_nan():
         == "expected all zeros in item 0, row 0, got nan there"
     )
     assert shown(t(NAN, 3.0), t(NAN, NAN), ()) == "1 of 2 numbers are nan; entry 1: expected 3, got nan"
+    assert shown(3.14159, NAN) == "expected 3.142, yours is nan"
+    blank_row = t([[[0.0, 0.0], [1.0, 1.0]]])
+    assert shown(blank_row, t([[[NAN, 0.0], [1.0, 1.0]]]), ()) == ("expected all zeros in item 0, row 0, got nan there")
+    assert shown(t(0.0, 0.0), t(NAN, 0.0), ()) == "1 of 2 numbers are nan; entry 0: expected 0, got nan"
 
 
 def test_other_lines():
@@ -889,6 +1079,10 @@ def test_other_lines():
     assert says(problem("dtype_lost", d(1.0), d(1.0))).startswith("your float64 answer holds float32 numbers only")
     assert says(problem("detached", where="W")).startswith("no gradient reaches W: somewhere")
     assert says(problem("too_slow"), key).startswith("no answer after 1 second; is")
+    assert says(problem("too_slow"), made_key([], [], time_limit=0.5)).startswith("no answer after 0.5 seconds; is")
+    unnamed = problem("no_name", case=Case((), raises=Raises("KeyError", "pizza")), error=Error("KeyError", "m" * 130))
+    assert says(unnamed) == f"the KeyError should name 'pizza'\nyours says: {'m' * 120}\nwith f()"
+    assert says(problem("gradient", t(1.0, 2.0), t(1.0, 3.0), where="Q", diff="weird")).endswith("is not")
     assert says(problem("gradient", t(1.0, 2.0), t(1.0, 3.0), where="Q")) == (
         "the output is right, but the gradient at Q is not\n1 of 2 numbers differ at entry 1: expected 2, yours 3"
     )

@@ -311,11 +311,12 @@ def _mutable(tree) -> bool:
 
 
 def _points(key: ExerciseKey, parts: list[Part]) -> float:
+    """The points of an answer that has a problem."""
     if any(part.name == VALUES and not part.passed for part in parts):
         return 0
     weight = {part.name: key.weights.get(part.name, WEIGHTS.get(part.name, CORNER_WEIGHT)) for part in parts}
     share = sum(weight[part.name] for part in parts if part.passed) / sum(weight.values())
-    return key.points if share == 1 else math.floor(key.points * share)
+    return math.floor(key.points * share)
 
 
 def _worst(problems: list[Problem]) -> Problem:

@@ -157,6 +157,9 @@ def transformer_behavior(args, kwargs, output):
         if name in logits:
             gap = _gap(logits[name][:, rows], base[:, rows])
             found[words] = gap >= MOVED if moves else gap <= SAME
+    if (other := "another last source word") in memory:
+        heard = _gap(memory[other][:, 0], memory[first][:, 0]) >= MOVED
+        found["the memory of the first source word hears the last one"] = heard
     for name in (name for name in runs if name.startswith("alone ")):
         b, T = int(name.removeprefix("alone ")), runs[name][0].shape[1]
         found[f"sentence {b}: the memory is the same without padding"] = (
