@@ -27,6 +27,9 @@ STOCK = """\
 import os
 c = get_config()
 exec(open({config!r}).read().split("# Grading:")[0], dict(get_config=lambda: c, __file__={config!r}))
+c.CourseDirectory.root = {root!r}  # where nbgrader looks for a configuration too
+c.CourseDirectory.source_directory = {source!r}
+c.CourseDirectory.release_directory = {release!r}
 """
 
 
@@ -82,21 +85,30 @@ def ours(place: Path, lesson: str, size: int) -> tuple[float, Meter]:
     return timed([sys.executable, "-m", "helpers", "grade", lesson, "--gradebook", folders.gradebook], ROOT, place)
 
 
-def stock(place: Path, lesson: str, size: int) -> float:
-    """Seconds of nbgrader's own autograde, which runs every notebook in a kernel of its own, without a sandbox."""
+def stock(place: Path, lesson: str, size: int) -> tuple[float, float]:
+    """Seconds of nbgrader's own autograde, by the clock and of processor time. It has no sandbox."""
     gradebook = place / f"stock-{size}"
     folders, _ = load(gradebook)
     made = Lesson(folders, lesson)
     for number in range(size):
         answers = {name: made.solutions[name] for name in made.exercises}
         hand_in(folders, made, f"student-{number}", answers)
-    (gradebook / "nbgrader_config.py").write_text(STOCK.format(config=str(ROOT / "nbgrader_config.py")))
+    (gradebook / "nbgrader_config.py").write_text(
+        STOCK.format(
+            config=str(ROOT / "nbgrader_config.py"),
+            root=str(gradebook),
+            source=str(ROOT / "solutions"),
+            release=str(gradebook / "release"),
+        )
+    )
     release = [sys.executable, "-m", "nbgrader", "generate_assignment", lesson, "--create", "--force"]
-    release.append(f"--CourseDirectory.release_directory={gradebook / 'release'}")
     subprocess.run(
         release, cwd=gradebook, env=os.environ | {"COURSE_GRADEBOOK": str(gradebook)}, capture_output=True, check=True
     )
-    return timed([sys.executable, "-m", "nbgrader", "autograde", lesson, "--create"], gradebook, gradebook)[0]
+    seconds, meter = timed([sys.executable, "-m", "nbgrader", "autograde", lesson, "--create"], gradebook, gradebook)
+    if folders.result(lesson, "student-0").exists():
+        sys.exit("This was not stock nbgrader, but the course's own way.")
+    return seconds, meter.processor()
 
 
 def main() -> None:
@@ -113,18 +125,19 @@ def main() -> None:
     spent = os.times()
     print(f"{args.lesson}; importing torch takes {spent.children_user + spent.children_system:.1f} s of processor time")
     try:
-        one = more = 0.0
+        first = each = (0.0, 0.0)
         if not args.no_stock:
-            one, more = stock(place, args.lesson, 1), stock(place, args.lesson, args.stock)
-            each = (more - one) / (args.stock - 1)
-            print(f"stock nbgrader: {one:.1f} s for 1, {more:.1f} s for {args.stock}: {each:.1f} s for each one more")
+            first, more = stock(place, args.lesson, 1), stock(place, args.lesson, args.stock)
+            each = tuple((all_of - one) / (args.stock - 1) for one, all_of in zip(first, more, strict=True))
+            print(f"stock nbgrader: {first[0]:.1f} s for 1 ({first[1]:.1f} s of processor time), ", end="")
+            print(f"{each[0]:.1f} s ({each[1]:.1f} s) for each one more, from {args.stock}", flush=True)
         for size in args.sizes:
             seconds, meter = ours(place, args.lesson, size)
             line = f"{size:5} hand-ins: {seconds:7.1f} s, {meter.processor():6.1f} s of processor time"
-            if one:
-                other = one + each * (size - 1)
-                line += f"; stock {other:7.1f} s{'' if size in (1, args.stock) else ' (extrapolated)'}: "
-                line += f"{other / seconds:.1f} times as long"
+            if each[0]:
+                other, busy = (one + step * (size - 1) for one, step in zip(first, each, strict=True))
+                line += f"; stock {other:7.1f} s, {busy:6.1f} s{'' if size in (1, args.stock) else ' (extrapolated)'}: "
+                line += f"{other / seconds:.1f} and {busy / meter.processor():.1f} times as much"
             print(line, flush=True)
             if args.memory:
                 parts = [meter.memory[len(meter.memory) * k // 4 :][: len(meter.memory) // 4] for k in range(4)]

@@ -203,8 +203,7 @@ def find_head(attention, query, key):
 
 def search(query, keys, values, k):
     scores = F.cosine_similarity(keys, query[None], dim=-1, eps=1e-30)
-    best = scores.topk(k)
-    return [(values[i], score) for i, score in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
+    return [(values[i], scores[i].item()) for i in scores.argsort(descending=True)[:k].tolist()]
 
 
 def fixed_sentence_vectors(encode, ids, pad_id):

@@ -342,6 +342,29 @@ def test_all_cells_run_without_the_numbers(edition, pieces, forgetful, monkeypat
     assert "stands in" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("numbers", ["with the package", "without"])
+def test_the_lesson_runs_in_the_graders_sandbox(numbers, monkeypatch):
+    """The solution handed in: full points, and no cell fails, without a network."""
+    from helpers.grading.judge import Cell, Judge
+    from tests.sandboxes import full_scores, need_sandbox, scores
+
+    need_sandbox()
+    cells = []
+    if numbers == "without":
+        cells.append(Cell("hide", "from helpers import pretrained\npretrained.PACKAGE = 'not_installed'", "learner"))
+    for cell in code_cells(read_lesson(course(), course().lesson(LESSON)).notebook):
+        mark = cell.metadata.get("nbgrader", {})
+        name = mark.get("grade_id", "").removeprefix("check_")
+        if mark.get("grade"):
+            cells.append(Cell(cell["id"], "", "check", name))
+        else:
+            cells.append(Cell(cell["id"], cell.source, "learner", name or None))
+    with Judge(LESSON, seed=3) as judge:
+        result = judge.judge_cells(cells)
+        assert scores(result) == full_scores(judge)
+    assert not result.errors and not result.flags
+
+
 # ---------------------------------------------------------------- GPT-2's layout
 
 

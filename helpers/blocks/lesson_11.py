@@ -65,9 +65,10 @@ def alignment(cross_weights):
 
 
 def corpus_bleu(candidates, references):
-    """BLEU-4 of Papineni et al. (2002) with one reference each: counts over all sentences, brevity penalty, no smoothing.
+    """BLEU-4 of Papineni et al. (2002), one reference each: counts over all sentences, brevity penalty, no smoothing.
 
-    candidates, references: lists of sentences, each a list of str or a str that is split at white space -> float, 0 to 100.
+    candidates, references: lists of sentences, each a list of str, or a str that is split at white space
+    -> float, 0 to 100.
     """
     found, made = [0] * 4, [0] * 4
     length = wanted = 0

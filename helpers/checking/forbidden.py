@@ -349,7 +349,7 @@ def block_lesson(thing) -> int | None:
 COURSE_HOMES = tuple(
     f"helpers.{home}"
     for home in ("translator", "or_given", "at_work", "figures", "explore", "word2vec", "pretrained", "real_network")
-)
+) + ("helpers.corpus.source",)
 
 
 WORDS, FREE_FROM = "helpers.translator.words", 11  # words and their ids: nobody's answer from this lesson on

@@ -25,6 +25,7 @@ from helpers.figures.style import (
     new_figure,
 )
 from helpers.figures.translation_runs import EVERY, RUNS
+from helpers.translator import measures
 
 SENTENCE = "jane visits africa in september"
 LONG = "the old woman often paints a white house in september"
@@ -248,27 +249,25 @@ class Rates:
 
 
 def warm_ups() -> Picture:
-    """Losses of the first 200 steps with and without warm-up, at two largest rates."""
+    """Losses of the first 150 steps with and without warm-up, at two largest rates."""
     runs = RUNS["warmup"]
     figure, axes = new_figure(8.6, 3.4, 1, 2, sharey=True)
     said = []
     for ax, peak in zip(axes, (5e-3, 2e-2), strict=True):
-        for warmup, color, ink, name in ((60, BLUE, BLUE, "60 steps"), (1, ORANGE, ORANGE_INK, "none")):
-            ends = []
-            for run in runs[peak, warmup]:
-                curve = run["curve"]
+        for warmup, color, name in ((60, BLUE, "60 steps"), (1, ORANGE, "none")):
+            curves = [run["curve"] for run in runs[peak, warmup]]
+            for curve in curves:
                 ax.plot([EVERY * (i + 1) for i in range(len(curve))], curve, color=color, lw=2)
-                ends.append(curve[-1])
-            ax.text(204, sum(ends) / len(ends), f"{name}", color=ink, va="center", fontsize=10)
-            said.append(
-                f"largest rate {peak:g}, warm-up {name}: loss {' and '.join(f'{x:.2f}' for x in ends)} at the end"
-            )
-        ax.set(title=f"largest rate {peak:g}", xlabel="step", xlim=(0, 250), ylim=(0.01, 8), yscale="log")
+            ax.lines[-1].set_label(f"warm-up: {name}")
+            ends = " and ".join(f"{curve[-1]:.2f}" for curve in curves)
+            said.append(f"largest rate {peak:g}, warm-up {name}: loss {ends} at the end")
+        ax.set(title=f"largest rate {peak:g}", xlabel="step", xlim=(0, 150), ylim=(0.1, 7), yscale="log")
     axes[0].set_ylabel("loss, nats a word")
+    axes[1].legend(frameon=False, loc="lower left")
     return Picture(
         figure,
-        f"Loss over 200 steps of the translator, two starts each. {'; '.join(said)}.",
-        "Figure 11.6. The translator's first 200 steps, with and without a warm-up, from two starts each.",
+        f"Loss over 150 steps of the translator, two starts each. {'; '.join(said)}.",
+        "Figure 11.6. The translator's first 150 steps, with and without a warm-up, from two starts each.",
     )
 
 
@@ -409,10 +408,14 @@ def beside(model) -> Picture:
         (axes[1], _cosines(ours[table]), _cosines(yours[table]), "cosines of English words"),
     ):
         r = correlation(a, b)
-        shown = slice(None, None, max(1, len(a) // 3000))
+        shown = slice(None, None, max(1, len(a) // 1200))
         ax.scatter(a[shown], b[shown], s=4, color=BLUE, alpha=0.35, linewidths=0, rasterized=True)
         ax.set(title=f"{title}: r = {r:.2f}", xlabel="the course's", ylabel="yours")
         said.append(f"{title}: correlation {r:.2f}")
+    shares = [100 * measures.exact(network, measures.unseen(200)) for network in (_course(), model)]
+    line = "200 unseen sentences, exactly right: the course's {:g} %, yours {:g} %".format(*shares)
+    figure.suptitle(line, fontsize=11)
+    said.append(line)
     return Picture(
         figure,
         f"Two scatter plots, the course's numbers against yours. {'; '.join(said)}.",

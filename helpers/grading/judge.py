@@ -34,15 +34,19 @@ from helpers.checking.vocabulary import VALUES, Draw
 from helpers.course import course, load_source
 from helpers.errors import CourseError
 from helpers.grading.sandbox import HELPERS, Limits, Lost, Sandbox, SandboxFailed, Submission
+from helpers.grading.turns import Turns
 from helpers.grading.words import one_line
-from helpers.grading.worker import ERROR_BYTES, RICH_BYTES, TEXT_BYTES
+from helpers.grading.worker import ERROR_BYTES, PATIENCE, RICH_BYTES, TEXT_BYTES
 
 RESTARTS = 6  # how often the other cells run again without one that ended the process
 OUTPUT_CHARACTERS = 20_000_000  # of all cells together
 MOST_OUTPUTS, MOST_ERROR = 200, 1000  # outputs of one cell; characters of its error
 TOO_LONG = "It took longer than a submission may, so that not all of it could be judged; grade it by hand."
+SLACK, IN_VAIN = 4.0, 2  # what is too slow has this much more time once more; tries in vain of one submission
+BUSY = 10.0  # times a cell's seconds that it may take by the clock where others keep the processor busy
 GRACE = 3.0  # seconds between a soft limit, which learner code can ignore, and the hard one
 NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
+RUN_PYTHON = ("time", "timeit", "capture", "prun", "memit", "mprun")  # magics that run what stands behind or below them
 # What a loose file may lack: a lesson's import cell.
 PRELUDE = "import math\nimport torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
 
@@ -132,7 +136,8 @@ class Judge:
 
     lesson: its name or number. unsafe: run learner code in a plain process where there is no bubblewrap.
     notebook: submissions are notebook cells, else loose files. keys: those of another judge of the same lesson and
-    seed. Raises CourseError (unknown lesson), GraderBroken (the lesson is not built), SandboxMissing.
+    seed. turns: a folder that all judges of a batch know (helpers/grading/turns.py). Raises CourseError (unknown
+    lesson), GraderBroken (the lesson is not built), SandboxMissing.
     """
 
     def __init__(
@@ -143,10 +148,12 @@ class Judge:
         notebook: bool = True,
         limits: Limits | None = None,
         keys: dict[str, ExerciseKey] | None = None,
+        turns: str | None = None,
     ):
         torch.set_num_threads(1)
         self.lesson = course().lesson(lesson)
         self.seed, self.unsafe, self.notebook = seed, unsafe, notebook
+        self.turns = Turns(turns)
         self.limits = limits or Limits(cell_seconds=self.lesson.cell_seconds)
         self.keys = keys if keys is not None else fresh_keys(self.lesson, seed)
         self.visible = visible_keys(self.lesson.name)
@@ -275,6 +282,7 @@ class Trial:
         self.found: dict[str, tuple[str, str | None]] = {}
         self.changed: set[str] = set()  # exercises whose names were bound anew below their check cells
         self.restarts = 0
+        self.in_vain = 0
         self.late = False
         self.end = time.monotonic() + judge.lesson.seconds
 
@@ -376,13 +384,16 @@ class Trial:
         if self._is_late():
             return True
         seconds = min(self.judge.limits.cell_seconds, max(self.end - time.monotonic(), 1.0))
+        started = time.monotonic()
         try:
             request = {"do": "cell", "id": cell.id, "source": cell.source, "seconds": seconds}
-            reply = self.submission.ask(request, seconds + GRACE)
+            wait = max(PATIENCE * seconds, min(BUSY * seconds, self.end - started))
+            reply = self.submission.ask(request, wait + GRACE)
             self.outputs[cell.id] = self._afford([clean_output(output) for output in reply["outputs"][:MOST_OUTPUTS]])
             error = str(reply["error"])[:MOST_ERROR]
         except Lost as lost:
-            self._leave_out(cell, lost.reason)
+            endless = lost.reason == "died" and time.monotonic() - started > seconds
+            self._leave_out(cell, "too slow" if endless else lost.reason)
             return False
         except (TypeError, KeyError, ValueError, AttributeError):
             self._leave_out(cell, "garbage")
@@ -480,6 +491,8 @@ class Trial:
         for way in self.pieces.detours(key.name, banned_names(key.facts.forbidden)):
             self.flags.append(f"{key.name} reaches {way}.")
         verdict = self._observe(key)
+        if verdict.mistake == "too_slow":
+            verdict = self._with_patience(key, verdict)
         if verdict.passed:
             return verdict
         if block := self._block_in_place_of(key):
@@ -495,15 +508,25 @@ class Trial:
             return self._missing(key)
         return decide_quiz(key, text if kind == "str" else ...)
 
-    def _observe(self, key: ExerciseKey, replace: list[str] | None = None) -> Verdict:
-        """The verdict on the answer as it stands, or with finished blocks in place of `replace`."""
+    def _observe(self, key: ExerciseKey, replace: list[str] | None = None, slack: float = 1.0) -> Verdict:
+        """The verdict on the answer as it stands, or with finished blocks in place of `replace`.
+
+        Where it fails and `from torch import *` hides Python's `float` or `range` from it, it is tried with those too.
+        """
+        verdict = self._observed(key, replace, slack)
+        if verdict.passed or not verdict.answered or not self.pieces.starred:
+            return verdict
+        again = self._observed(key, replace, slack, builtins=True)
+        return again if again.points > verdict.points else verdict
+
+    def _observed(self, key: ExerciseKey, replace: list[str] | None, slack: float, builtins: bool = False) -> Verdict:
         kind, _ = self.found.get(key.name, ("missing", None))
         if kind in ("missing", "none"):
             return self._missing(key)
         if kind != "callable":
             return refused(key, "wrong_type", wrong_kind_text(key, kind))
         try:
-            return decide(key, self._observations(key, replace))
+            return decide(key, self._observations(key, replace, slack, builtins))
         except Lost as lost:
             if lost.reason == "garbage":
                 self.flags.append(f"{key.name} sent something that is no observation.")
@@ -512,23 +535,44 @@ class Trial:
             self.flags.append(f"{key.name} could not be judged: {type(error).__name__}: {str(error)[:200]}.")
             return refused(key, "wrong_type", "what your answer returned could not be read")
 
-    def _observations(self, key: ExerciseKey, replace: list[str] | None) -> list[Observation]:
-        """What a fork of the submission saw, one observation for each case. Raises Lost."""
+    def _with_patience(self, key: ExerciseKey, verdict: Verdict) -> Verdict:
+        """The verdict with more time and nobody beside it: a slow answer, or a slow machine, is no mistake.
+
+        Not for ever: where that was no use a few times, the rest of a submission is endless too.
+        """
+        if self.in_vain >= IN_VAIN:
+            return verdict
+        again = self._observe(key, slack=SLACK)
+        self.in_vain += again.mistake == "too_slow"
+        return again
+
+    def _observations(
+        self, key: ExerciseKey, replace: list[str] | None, slack: float, builtins: bool
+    ) -> list[Observation]:
+        """What a fork of the submission saw, one observation for each case. Raises Lost.
+
+        slack: how much of the exercise's time it may take; where that is more than once, nobody is judged beside it.
+        builtins: with Python's own functions where a star import hides them.
+        """
         if self._is_late():
             raise Lost("too slow")
         if not self._alive():
             raise Lost("died")
         request = {
             "name": key.name,
-            "facts": dataclasses.asdict(key.facts),
+            "facts": dataclasses.asdict(dataclasses.replace(key.facts, time_limit=slack * key.facts.time_limit)),
             "cases": [case_to_tree(case) for case in key.cases],
             "replace": {"source": self.judge.blocks.source_of(replace), "names": replace} if replace else None,
-            "cpu_seconds": math.ceil(max(15.0, 3 * key.facts.time_limit)),
+            "builtins": builtins,
+            "cpu_seconds": math.ceil(slack * max(15.0, 3 * key.facts.time_limit)),
         }
         started = time.monotonic()
         try:
-            patience = max(30.0, 8 * key.facts.time_limit) + GRACE
-            reply, told = self.submission.observe(request, min(patience, max(self.end - started, 1.0)))
+            patience = slack * max(30.0, 8 * key.facts.time_limit) + GRACE
+            with self.judge.turns.turn(alone=slack > 1) as waited:
+                self.end += waited
+                started = time.monotonic()
+                reply, told = self.submission.observe(request, min(patience, max(self.end - started, 1.0)))
         except Lost as lost:
             self._is_late()
             if lost.reason == "died" and time.monotonic() - started > request["cpu_seconds"]:
@@ -609,6 +653,7 @@ class Pieces:
         self.uses: dict[str, set[str]] = {}
         self.blocks: dict[str, set[tuple[str, int | None]]] = {}
         self.statements: list[tuple[set[str], str]] = []
+        self.starred = any(re.search(r"(?m)^\s*from\s+(torch|numpy|math)\b.*import\s+\*", source) for source in sources)
         self.nodes: list[tuple[set[str], ast.stmt]] = []
         for source in sources:
             try:
@@ -728,10 +773,16 @@ def home_of_block(name: str) -> int | None:
 
 
 def without_magics(source: str) -> str:
-    """The source with IPython's magics and shell lines blanked, so that Python can parse the rest."""
-    if source.lstrip().startswith("%%"):
-        return ""
-    return re.sub(r"(?m)^([ \t]*)[%!?].*$", r"\1pass", source)
+    """The source as Python can parse it: what IPython's magics run stays, other magics, shell lines and questions for
+    help (`attention?`) are blanked."""
+    while cell := re.match(r"\s*%%(\w+).*(?:\n|$)", source):
+        if cell[1] not in RUN_PYTHON:
+            return ""
+        source = source[cell.end() :]
+    options = r"\b(?:[ \t]+-\w+(?:[ \t]+\d+)?)*"
+    source = re.sub(rf"(?m)^([ \t]*)%(?:{'|'.join(RUN_PYTHON)}){options}[ \t]+(?=\w)", r"\1", source)
+    source = re.sub(r"(?m)^([ \t]*)(?:[%!?].*|[\w.]+\?{1,2}[ \t]*)$", r"\1pass", source)
+    return re.sub(r"(?m)^([ \t]*[\w., \t]+=[ \t]*)[%!].*$", r"\1None", source)
 
 
 def error_output(name: str, text: str) -> dict:
@@ -799,7 +850,8 @@ def perfect_answers(lesson, keys: dict[str, ExerciseKey], seed: int) -> str:
     for name in measured:
         cases = described[name].cases(Draw(seed))
         outputs = best_outputs(described[name], cases)
-        table = [[[list(case.args), case.kwargs], output] for case, output in zip(cases, outputs, strict=True)]
+        asked = [[list(case.args), case.kwargs] for case in keys[name].cases]
+        table = [[inputs, output] for inputs, output in zip(asked, outputs, strict=True)]
         source += PERFECT.format(name=name, table=base64.b64encode(zlib.compress(dumps(table))).decode())
     return source
 

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -91,7 +92,8 @@ class Judges:
         cell_seconds: float | None = None,
         drawn: Path | None = None,
     ):
-        self.arguments = (lesson, seed, unsafe, cell_seconds, drawn)
+        self.turns = tempfile.TemporaryDirectory(prefix="course-turns-") if jobs > 1 else None
+        self.arguments = (lesson, seed, unsafe, cell_seconds, drawn, self.turns and self.turns.name)
         self.patience = max(PATIENCE, 1.5 * course().lesson(lesson).seconds)
         self.jobs = jobs
         self.judges: list[_Judge] = []
@@ -106,6 +108,8 @@ class Judges:
     def __exit__(self, *exc) -> None:
         for judge in self.judges:
             judge.stop()
+        if self.turns is not None:
+            self.turns.cleanup()
 
     def self_test(self, when: str) -> None:
         """Every judge: reference full, blank 0, hostile canary 0. Raises GradingStopped."""
@@ -221,7 +225,13 @@ def serve(handle: int) -> None:
 
 
 def _serve(
-    pipe: Connection, lesson: str, seed: int, unsafe: bool, cell_seconds: float | None, drawn: Path | None
+    pipe: Connection,
+    lesson: str,
+    seed: int,
+    unsafe: bool,
+    cell_seconds: float | None,
+    drawn: Path | None,
+    turns: str | None,
 ) -> None:
     """The judge's process: answers tests and submissions until the pipe ends. drawn: where keys are kept for others."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which then closes the pipe
@@ -237,7 +247,7 @@ def _serve(
         try:
             limits = None if cell_seconds is None else Limits(cell_seconds=cell_seconds)
             keys = None if drawn is None else drawn_keys(lesson, seed, drawn)
-            with Judge(lesson, seed, unsafe, limits=limits, keys=keys) as judge:
+            with Judge(lesson, seed, unsafe, limits=limits, keys=keys, turns=turns) as judge:
                 while True:
                     pipe.send(_reply(judge, pipe.recv(), lesson))
         except SandboxMissing as error:

@@ -228,14 +228,27 @@ class Sandbox:
         except ImportError:
             return
         with contextlib.suppress(psutil.Error, OSError):
-            own = [private_bytes(child) for child in psutil.Process(self.process.pid).children(recursive=True)]
+            children = psutil.Process(self.process.pid).children(recursive=True)
             base = max(self.base_bytes(), 1)
-            if sum(max(0, size - base) for size in own) > self.limits.total_bytes:
+            if sum(max(0, private_bytes(child) - base) for child in children) <= self.limits.total_bytes:
+                return
+            # What a fork shares with its parent was counted twice; to tell that takes a closer look.
+            if sum(own_bytes(child) for child in children) > self.limits.total_bytes + base:
                 raise Lost("memory")
 
     def base_bytes(self) -> int:
         """What a process that has imported torch holds, roughly; forks share it."""
         return 200 << 20
+
+
+def own_bytes(process) -> int:
+    """What a process holds, and of what it shares with others its part."""
+    import psutil
+
+    try:
+        return process.memory_full_info().pss
+    except (psutil.Error, OSError, AttributeError):
+        return max(0, private_bytes(process))
 
 
 def private_bytes(process) -> int:

@@ -33,6 +33,7 @@ TOKEN_BYTES = 16
 FORK, KILL = b"F", b"K"
 HOME = "/learner"  # of the sandbox; not below /home, where Python may be installed
 
+PATIENCE = 1.5  # times the processor time that a cell may take, by the clock, without what it waits for a processor
 TEXT_BYTES = 200_000  # of one cell's printed text
 RICH_BYTES = 3_000_000  # of one cell's figures and other displays
 MAX_OUTPUTS = 100  # of one cell
@@ -158,6 +159,7 @@ def zygote(control: socket.socket, boxed: bool, nested: bool, notebook: bool, li
     """
     import torch
 
+    import helpers.checking.earlier  # noqa: F401
     import helpers.checking.observe  # noqa: F401
     from helpers.checking import lessons
     from helpers.checking.forbidden import warm_up
@@ -397,6 +399,7 @@ def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes)
     import torch
 
     from helpers.checking import forbidden
+    from helpers.checking.earlier import hidden_builtins
     from helpers.checking.observe import Facts, case_from_tree, listened, observe_all
 
     resource.setrlimit(resource.RLIMIT_CPU, (request["cpu_seconds"], request["cpu_seconds"]))
@@ -409,6 +412,8 @@ def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes)
             send(own, token, {"note": name})
 
     forbidden.tell = tell
+    if request["builtins"]:
+        names.update(hidden_builtins(names))
     if request["replace"]:
         put_in_place(names, request["replace"])
     facts = Facts(**request["facts"])
@@ -497,6 +502,23 @@ def describe(names: dict, name: str) -> tuple[str, str | None]:
     return "none" if value is None or value is ... else "callable" if callable(value) else type(value).__name__, None
 
 
+def queued_seconds() -> float:
+    """How long this process has waited for a processor that others had; 0 where the system does not tell."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/self/schedstat") as file:
+        return int(file.read().split()[1]) / 1e9
+    return 0.0
+
+
+def limit_processor_time(seconds: float) -> None:
+    """Let the system end this process once it has computed for so long from now on."""
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime + seconds) + 1, hard))
+
+
 class CellTimeout(KeyboardInterrupt):
     """A cell ran for longer than it may."""
 
@@ -515,17 +537,35 @@ class Namespace:
             self.names = shell.user_ns
 
     def run(self, cell_id: str, source: str, seconds: float) -> tuple[list[dict], str]:
-        """Run one cell: its outputs as nbformat dicts, and its error as one line ("" for none)."""
+        """Run one cell: its outputs as nbformat dicts, and its error as one line ("" for none).
+
+        seconds: of processor time; a cell that waits has a little longer. While others keep the processor busy, no time
+        passes.
+        """
         outputs = Outputs()
 
-        def stop(_signal, _frame):
+        queued = queued_seconds()
+
+        def stop(number, _frame):
+            nonlocal queued
+            more = queued_seconds() - queued
+            if number == signal.SIGALRM and more > 1:
+                queued += more
+                signal.setitimer(signal.ITIMER_REAL, more)
+                return
             raise CellTimeout(f"stopped after {seconds:g} s")
 
+        limit_processor_time(seconds + 5)  # for what does not listen to signals
         make_check_silent()
         stdout, stderr = sys.stdout, sys.stderr
         sys.stdout, sys.stderr = Stream(outputs, "stdout"), Stream(outputs, "stderr")
-        signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        timers = (
+            (signal.SIGPROF, signal.ITIMER_PROF, seconds),
+            (signal.SIGALRM, signal.ITIMER_REAL, PATIENCE * seconds),
+        )
+        for number, timer, limit in timers:
+            signal.signal(number, stop)
+            signal.setitimer(timer, limit)
         try:
             if self.shell is None:
                 error = self._run_plain(cell_id, source)
@@ -534,8 +574,9 @@ class Namespace:
         except CellTimeout as late:
             error = f"CellTimeout: {late}"
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, signal.SIG_IGN)
+            for number, timer, _ in timers:
+                signal.setitimer(timer, 0)
+                signal.signal(number, signal.SIG_IGN)
             sys.stdout, sys.stderr = stdout, stderr
         return outputs.items, error[:ERROR_BYTES]
 

@@ -92,8 +92,9 @@ print(len(pairs), "pairs; one of them:", pairs[0].english, "→", pairs[0].frenc
 print(len(unseen), "unseen; one of them:", unseen[0].english, "→", unseen[0].french)
 
 # %% [markdown]
-# A network reads ids, many sentences at a time. Sentences differ in length and a tensor has no ragged edge, so the short
-# ones are padded. A batch needs three tensors: what the encoder reads, what the decoder reads, and what it has to say.
+# A network reads ids, many sentences at a time. Sentences differ in length and a tensor has no ragged edge, so the
+# short ones are padded. A batch needs three tensors: what the encoder reads, what the decoder reads, and what it has
+# to say.
 
 # %%
 figures.batch_of_three()
@@ -110,8 +111,8 @@ figures.batch_of_three()
 # - `"tgt_in"` `(B, T_t)`: bos, then the target;
 # - `"tgt_out"` `(B, T_t)`: the target, then eos.
 #
-# Row b belongs to pair b. Each tensor is as wide as its own longest row, and shorter rows are filled with `pad_id` on the
-# right. (What stands in `tgt_in` where `tgt_out` is padding is not judged: nobody hears it.)
+# Row b belongs to pair b. Each tensor is as wide as its own longest row, and shorter rows are filled with `pad_id` on
+# the right. (What stands in `tgt_in` where `tgt_out` is padding is not judged: nobody hears it.)
 
 
 # %% nbgrader={"solution": "make_batch"}
@@ -156,15 +157,16 @@ check(make_batch)
 # %% [markdown]
 # ## One step of training
 #
-# One step is five lines, and they are the same for every network in this course and outside of it: **forward** (logits),
-# **loss**, **backward** (a gradient for each number), **step** (the optimizer moves each number a little against its
-# gradient), and before the next one the old gradients are set to zero. The optimizer here is Adam (Kingma and Ba, 2015):
-# it divides each gradient by its usual size, so that all numbers move at about the same pace, the learning rate.
+# One step is five lines, and they are the same for every network in this course and outside of it: **forward**
+# (logits), **loss**, **backward** (a gradient for each number), **step** (the optimizer moves each number a little
+# against its gradient), and before the next one the old gradients are set to zero. The optimizer here is Adam (Kingma
+# and Ba, 2015): it divides each gradient by its usual size, so that all numbers move at about the same pace, the
+# learning rate.
 
 
 # %%
 def train(model, draw, rate, loss_of, live):
-    """Train `model` in place. draw() -> list of pairs of ids; rate(step) -> float; loss_of(logits, targets) -> scalar."""
+    """Train `model` in place: draw() -> pairs of ids; rate(step) -> float; loss_of(logits, targets) -> scalar."""
     batch_of, accuracy_of = or_given(make_batch), or_given(token_accuracy)
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
     for step in live:
@@ -198,13 +200,14 @@ def published_accuracy(logits, targets, pad_id):
 
 
 # %% [markdown]
-# **Predict before you look.** Two sentences of 3 and 9 places (eos included) stand in one batch, and the model gets every
-# word right. It was never asked anything about padding, and says eos there. What does this function tell?
+# **Predict before you look.** Two sentences of 3 and 9 places (eos included) stand in one batch, and the model gets
+# every word right. It was never asked anything about padding, and says eos there. What does this function tell?
 #
 # <details><summary>Answer</summary>
 #
-# The batch has 2 · 9 = 18 places, of which 12 are real and right: 0.67. A perfect model looks poor. And if the loss asks
-# for padding too, the model learns in a few steps to say *pad* there, and one that knows no French starts at 0.33.
+# The batch has 2 · 9 = 18 places, of which 12 are real and right: 0.67. A perfect model looks poor. And if the loss
+# asks for padding too, the model learns in a few steps to say *pad* there, and one that knows no French starts at
+# 0.33.
 #
 # </details>
 #
@@ -239,8 +242,8 @@ check(token_accuracy)
 #
 # <details><summary>Hint 2</summary>
 #
-# A boolean tensor picks entries out of another one. Booleans have no mean, floats do, and a 0-dim tensor becomes a number
-# with `.item()`.
+# A boolean tensor picks entries out of another one. Booleans have no mean, floats do, and a 0-dim tensor becomes a
+# number with `.item()`.
 #
 # </details>
 
@@ -251,9 +254,9 @@ check(token_accuracy)
 # *machine* → *enihcam*, letter by letter. If that fails, the bug is in the code, and you know it after five seconds.
 #
 # The model is your Transformer of lesson 10 with width 32 and one block on each side. (It comes from
-# `helpers.blocks`; paste your own class above this cell to train exactly what you wrote.) **Small start:** `nn.Embedding`
-# begins with numbers around 1, so a row of 64 has length 8 and what a block adds to it is hardly heard. Tables that
-# begin at a fiftieth of that learn in far fewer steps.
+# `helpers.blocks`; paste your own class above this cell to train exactly what you wrote.) **Small start:**
+# `nn.Embedding` begins with numbers around 1, so a row of 64 has length 8 and what a block adds to it is hardly
+# heard. Tables that begin at a fiftieth of that learn in far fewer steps.
 
 
 # %%
@@ -279,7 +282,13 @@ turner = small_start(Transformer(29, 29, 32, 4, 64, 1, 16))
 live = Live(
     5 if quick() else 300, "turning words round", "Figure 11.3. Thin: each step. Thick: the mean of the last 15."
 )
-train(turner, draw_words, lambda step: 4e-3, lambda logits, targets: cross_entropy(logits, targets, PAD), live)
+train(
+    turner,
+    draw_words,
+    rate=lambda step: 6e-3 * (1 - step / (live.steps + 1)),  # falls in a line
+    loss_of=lambda logits, targets: cross_entropy(logits, targets, PAD),
+    live=live,
+)
 
 # %%
 words = draw_words(1000)
@@ -289,8 +298,9 @@ right = sum(row[1 : len(word) + 2] == [*word[::-1], EOS] for row, (word, _) in z
 print(f"{right} of 1000 new words come out right")
 
 # %% [markdown]
-# All of them. There are more than 200 billion words of eight letters, and it has seen 19,200 words: it has not learned words by heart, it has learned
-# *turning round*. **Predict before you run:** what does its cross-attention look like for *machine*?
+# All of them. There are more than 200 billion words of eight letters, and it has seen 19,200 words: it has not
+# learned words by heart, it has learned *turning round*. **Predict before you run:** what does its cross-attention
+# look like for *machine*?
 
 # %%
 figures.turned_round(turner)
@@ -303,9 +313,9 @@ figures.turned_round(turner)
 # ## How fast to learn
 #
 # At the start all numbers are random, and so is the direction in which the first gradients point. Large steps now
-# lead somewhere from which it may take long to come back. Later the direction is good and large steps save time; at the end
-# small ones are needed to settle. The paper's rate (Vaswani et al., 2017, section 5.3; named after an author) rises in a line
-# during the **warm-up** and then falls with the square root of the step:
+# lead somewhere from which it may take long to come back. Later the direction is good and large steps save time; at
+# the end small ones are needed to settle. The paper's rate (Vaswani et al., 2017, section 5.3; often called *Noam*,
+# after one of its authors) rises in a line during the **warm-up** and then falls with the square root of the step:
 #
 # $$\text{rate}(s) = D^{-1/2} \cdot \min\left(s^{-1/2},\; s \cdot w^{-3/2}\right)$$
 #
@@ -322,8 +332,8 @@ figures.turned_round(turner)
 explore.rates()
 
 # %% [markdown]
-# A longer warm-up does two things at once: it starts more gently, *and* it lowers the largest rate, $1/\sqrt{D\,w}$. Who
-# only wants one of the two multiplies the whole by a factor.
+# A longer warm-up does two things at once: it starts more gently, *and* it lowers the largest rate, $1/\sqrt{D\,w}$.
+# If you want only one of the two, multiply the whole by a factor.
 
 # %% [markdown]
 # ## Exercise 11.3 `noam_rate`
@@ -363,23 +373,25 @@ check(noam_rate)
 
 # %% [markdown]
 # Does the warm-up matter? Here the translator was trained for 150 steps, with and without one. All else is the same:
-# the same peak, and the same fall from step 60 on. (Sixteen short trainings stand behind figures 11.6, 11.8
-# and 11.10. They take some minutes, so they were made once, by `bench/translation_recipes.py`.)
+# the same peak, and the same fall from step 60 on. (Eighteen short trainings, with
+# batches of 32, stand behind figures 11.6, 11.8 and 11.11. They take some minutes, so they were made once, by
+# `bench/translation_recipes.py`.)
 
 # %%
 figures.warm_ups()
 
 # %% [markdown]
-# At a largest rate of 0.005 the warm-up hardly matters: the losses end at 0.15 and 0.20 with it, at 0.13 and 0.20 without.
-# At 0.02 it decides everything: 0.7 and 0.8 with it, and 4.5 twice without, from where these trainings do not come back.
-# So a warm-up buys the freedom to use a large rate. It does not make the large rate the better one: here 0.005 wins.
+# At a largest rate of 0.005 the warm-up hardly matters: the losses end at 0.15 and 0.20 with it, at 0.13 and 0.20
+# without. At 0.02 it decides everything: 0.7 and 0.8 with it, and 4.5 twice without, from where these trainings do
+# not come back. So a warm-up buys the freedom to use a large rate. It does not make the large rate the better one:
+# here 0.005 wins.
 #
-# The *small start* matters more. With tables of the usual size the loss at step 150 is 0.49, not 0.15.
+# The *small start* matters too: with tables of the usual size the loss at step 150 is 0.49 instead of 0.15.
 
 # %% [markdown]
 # ## Not too sure of yourself
 #
-# Cross-entropy never has enough. A word with probability 0.999 still costs a thousandth of a nat, so the logit of the
+# Cross-entropy is never satisfied. A word with probability 0.999 still costs a thousandth of a nat, so the logit of the
 # right word is pushed up and up. Szegedy et al. (2016) put a stop to it: **label smoothing** gives the right word a
 # little less than all. With smoothing $\varepsilon$ and $V$ words the target of a place is
 #
@@ -392,8 +404,8 @@ figures.warm_ups()
 #
 # <details><summary>Answer</summary>
 #
-# 0.92 for the right word, 0.02 for each of the four others. The best a model can do is $p = q$, and then the loss is the
-# entropy of $q$: 0.39 nats. It never reaches 0.
+# 0.92 for the right word, 0.02 for each of the four others. The best a model can do is $p = q$, and then the loss is
+# the entropy of $q$: 0.39 nats. It never reaches 0.
 #
 # </details>
 
@@ -408,9 +420,9 @@ explore.smoothed_target()
 #
 # Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · 16 points
 #
-# `label_smoothed_loss(logits, targets, smoothing, pad_id)`: `logits (..., V)`, `targets` LongTensor `(...)`, `smoothing`
-# from 0 to 1 → a scalar: the mean of the loss above over all targets that are not `pad_id` (at least one is not). With smoothing
-# 0 it is the plain cross-entropy. Forbidden: `F.cross_entropy`, `nn.CrossEntropyLoss`.
+# `label_smoothed_loss(logits, targets, smoothing, pad_id)`: `logits (..., V)`, `targets` LongTensor `(...)`,
+# `smoothing` from 0 to 1 → a scalar: the mean of the loss above over all targets that are not `pad_id` (at least one
+# is not). With smoothing 0 it is the plain cross-entropy. Forbidden: `F.cross_entropy`, `nn.CrossEntropyLoss`.
 
 
 # %% nbgrader={"solution": "label_smoothed_loss"}
@@ -435,15 +447,15 @@ check(label_smoothed_loss)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# You need no tensor $q$. Sort the sum into a part with $1 - \varepsilon$ and a part with $\varepsilon / V$: the first asks for
-# one log-probability at each place, the second for a mean over words.
+# You need no tensor $q$. Sort the sum into a part with $1 - \varepsilon$ and a part with $\varepsilon / V$: the first
+# asks for one log-probability at each place, the second for a mean over words.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# `gather` picks one entry of the last dimension; its index needs as many dimensions as the tensor it picks from. Compute a
-# loss for every place first, padding included, and choose afterwards over which ones the mean runs.
+# `gather` picks one entry of the last dimension; its index needs as many dimensions as the tensor it picks from.
+# Compute a loss for every place first, padding included, and choose afterwards over which ones the mean runs.
 #
 # </details>
 
@@ -451,24 +463,26 @@ check(label_smoothed_loss)
 figures.with_and_without_smoothing()
 
 # %% [markdown]
-# In this language smoothing buys nothing that one could be sure of: 98.5 and 98.5 % of the sentences are exact without
-# it, 99 and 98 % with it. What it promises, it does: the model is less certain, 0.88 instead of 0.99 in the mean. And the plain
-# loss on unseen sentences is ten times as high, though the choices are as good. Vaswani et al. saw both sides too: worse perplexity,
-# better BLEU. In a grammar with one right translation for each sentence there is little to be unsure of. We train with it
-# all the same, so that you meet a loss that stops above 0.
+# In this language smoothing buys nothing that one could be sure of: 98.5 and 98.5 % of the sentences are exact
+# without it, 99 and 98 % with it. What it promises, it does: the model is less certain, 0.88 instead of 0.99 in the
+# mean. And the plain loss on unseen sentences is ten times as high, though the choices are as good. Vaswani et al.
+# saw both sides too: worse perplexity, better BLEU. In a grammar with one right translation for each sentence there
+# is little to be unsure of. We train with it all the same, so that you meet a loss that stops above 0.
 
 # %% [markdown]
 # ## Training the translator
 #
-# Everything is yours now: the network, the batches, the loss, the rate, and what is shown. Two things in the recipe come
-# from trying. The factor 0.3 brings the largest rate to 0.005. And over the last 200 steps the rate is led to 0: while it
-# is large, the numbers keep jumping around the best place and never settle. Such a *cooldown* ends most trainings today.
+# Everything is yours now: the network, the batches, the loss, the rate, and what is shown. Two things in the recipe
+# come from trying. The factor 0.3 brings the largest rate to 0.005. And over the last 200 steps the rate is led to 0:
+# while it is large, the numbers keep jumping around the best place and never settle. Such a *cooldown* ends most
+# trainings today.
 #
-# `kept` trains at the first run and writes the 0.8 MB of numbers into `translator.safetensors` beside this notebook. At the next
-# run it loads them. **Hand the file in together with the notebook**; without it the grader trains once more.
+# `kept` trains at the first run and writes the 0.8 MB of numbers into `translator.safetensors` beside this notebook.
+# At the next run it loads them. **Hand the file in together with the notebook**; without it the grader trains once
+# more.
 
 # %%
-STEPS = 10 if quick() else 600
+STEPS = 10 if quick() else 700
 data = [
     ([english[word] for word in pair.english.split()], [french[word] for word in pair.french.split()]) for pair in pairs
 ]
@@ -491,20 +505,21 @@ model = kept(model, "translator.safetensors", lambda: train(model, lambda: dice.
 model = model.eval()
 
 # %% [markdown]
-# The loss stops a little above 0.85, the number that you remember: it is the entropy of the smoothed target, and no fault.
-# The accuracy tells you what the loss cannot. **Take a break here, or while it runs.**
+# The loss stops a little above 0.85, the number that you remember: it is the entropy of the smoothed target, and no
+# fault. The accuracy tells you what the loss cannot. **Take a break here, or while it runs.**
 
 # %% [markdown]
 # ## Exercise 11.5 `translate`
 #
 # Difficulty ●●●○○ · Importance ●●●●● · 20 minutes · 22 points
 #
-# `translate(sentences)`: a list of English sentences, words separated by blanks → the list of French sentences that your
-# `model` writes, words separated by one blank, without bos, eos and padding. Write greedily, the likeliest word each time, until eos.
+# `translate(sentences)`: a list of English sentences, words separated by blanks → the list of French sentences that
+# your `model` writes, words separated by one blank, without bos, eos and padding. Write greedily, the likeliest word
+# each time, until eos.
 #
-# The check reads 300 sentences that nobody has trained on, and asks for 99.5 % that are right word for word. (In the grader
-# 99 % of other such sentences are worth all points, and points begin above 50 %.) `english` and `french` map words to ids.
-# A sentence at a time is fine and takes a while; all rows of a batch at once is quicker.
+# The check reads 300 sentences that nobody has trained on, and asks for 99.5 % that are right word for word. (In the
+# grader 99 % of other such sentences are worth all points, and points begin above 50 %.) `english` and `french` map
+# words to ids. A sentence at a time is fine and takes a while; all rows of a batch at once is quicker.
 
 # %% nbgrader={"solution": "translate"}
 words_of = {index: word for word, index in french.items()}
@@ -563,16 +578,16 @@ for pair, text in list(zip(unseen, written, strict=True))[:3]:
 # The cross-attention of the last block has a row for each French word and a column for each English one. The loss never
 # mentions it. Does it point at the word that the grammar had in mind?
 #
-# One thing to be careful about: the row that *says* a word is the one that has read the word before it. `tgt_in` is shifted,
-# so row t of the weights already belongs to word t of the target.
+# One thing to be careful about: the row that *says* a word is the one that has read the word before it. `tgt_in` is
+# shifted, so row t of the weights already belongs to word t of the target.
 
 # %% [markdown]
 # ## Exercise 11.6 `alignment`
 #
 # Difficulty ●○○○○ · Importance ●●●○○ · 6 minutes · 10 points
 #
-# `alignment(cross_weights)`: weights `(H, T_t, T_s)` of one sentence → LongTensor `(T_t,)`: for each target place the source
-# place with the largest weight, in the mean over the heads.
+# `alignment(cross_weights)`: weights `(H, T_t, T_s)` of one sentence → LongTensor `(T_t,)`: for each target place the
+# source place with the largest weight, in the mean over the heads.
 
 
 # %% nbgrader={"solution": "alignment"}
@@ -615,23 +630,24 @@ for pair, one in zip(unseen, weights, strict=True):
 print(f"{hits} of {places} French words look at the word that they come from: {100 * hits / places:.1f} %")
 
 # %% [markdown]
-# Move the slider through sentences that nobody trained on. Where a line is red, the model looks at another word than the grammar
-# did.
+# Move the slider through sentences that nobody trained on. Where a line is red, the model looks at another word than
+# the grammar did.
 
 # %%
 explore.looks(model)
 
 # %% [markdown]
-# It found the dictionary and the word order by itself. But be careful with the conclusion. *Une pomme rouge*: to choose
-# *une* the model must know that *pomme* is feminine, and the arrow points at *a*, not at *apple*. That knowledge came
-# another way, through the encoder, where *a* had already looked at its noun. The arrow shows one road out of several.
+# It found the dictionary and the word order by itself. But be careful with the conclusion. *Une pomme rouge*: to
+# choose *une* the model must know that *pomme* is feminine, and the thick line leads to *a*, not to *apple*. That
+# knowledge came another way: through the encoder, where *a* can look at its noun, or through the first block, which
+# is not drawn here. The picture shows one road out of several.
 
 # %% [markdown]
 # ## How good is good?
 #
 # Exact or not is a harsh measure. In a real language most sentences have many good translations, and none of them
-# comes out word for word. **BLEU** (Papineni et al., 2002) counts how many n-grams of the candidate stand in a reference,
-# for n = 1 to 4, over all sentences together:
+# comes out word for word. **BLEU** (Papineni et al., 2002) counts how many n-grams of the candidate stand in a
+# reference, for n = 1 to 4, over all sentences together:
 #
 # $$p_n = \frac{\text{n-grams that the reference has too}}{\text{n-grams of the candidates}}, \qquad
 # \text{BLEU} = 100 \cdot \min\left(1, e^{\,1 - r/c}\right) \cdot (p_1 p_2 p_3 p_4)^{1/4}$$
@@ -644,8 +660,8 @@ explore.looks(model)
 #
 # <details><summary>Answer</summary>
 #
-# 4 of 5 words, 3 of 4 pairs, 2 of 3 triples, 1 of 2 fours: the product is 0.2, its fourth root 0.669. Lengths are equal, so
-# BLEU is 66.9. One wrong ending in five words costs a third.
+# 4 of 5 words, 3 of 4 pairs, 2 of 3 triples, 1 of 2 fours: the product is 0.2, its fourth root 0.669. Lengths are
+# equal, so BLEU is 66.9. One wrong ending in five words costs a third.
 #
 # </details>
 
@@ -654,16 +670,17 @@ explore.looks(model)
 #
 # **Extra** · Difficulty ●●●○○ · Importance ●●●○○ · 18 minutes · 10 bonus points
 #
-# `corpus_bleu(candidates, references)`: two lists of equal length; each sentence is a list of words, or a string that is split at white
-# space → float from 0 to 100. No smoothing: where one of the four precisions is 0 (or there is no n-gram at all), the result is 0.0. A
-# sentence of fewer than n words adds no n-grams.
+# `corpus_bleu(candidates, references)`: two lists of equal length; each sentence is a list of words, or a string that
+# is split at white space → float from 0 to 100. No smoothing: where one of the four precisions is 0 (or there is no
+# n-gram at all), the result is 0.0. A sentence of fewer than n words adds no n-grams.
 
 
 # %% nbgrader={"solution": "corpus_bleu"}
 def corpus_bleu(candidates, references):
-    """BLEU-4 of Papineni et al. (2002) with one reference each: counts over all sentences, brevity penalty, no smoothing.
+    """BLEU-4 of Papineni et al. (2002), one reference each: counts over all sentences, brevity penalty, no smoothing.
 
-    candidates, references: lists of sentences, each a list of str or a str that is split at white space -> float, 0 to 100.
+    candidates, references: lists of sentences, each a list of str, or a str that is split at white space
+    -> float, 0 to 100.
     """
     ### BEGIN SOLUTION
     found, made = [0] * 4, [0] * 4
@@ -689,8 +706,8 @@ check(corpus_bleu)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# A `Counter` of tuples holds the n-grams of a sentence, and `&` of two Counters keeps the smaller count of each. Add up four pairs of
-# numbers over all sentences and divide at the very end.
+# A `Counter` of tuples holds the n-grams of a sentence, and `&` of two Counters keeps the smaller count of each. Add
+# up four pairs of numbers over all sentences and divide at the very end.
 #
 # </details>
 #
@@ -720,48 +737,53 @@ with torch.no_grad():
     print("greedy equals a beam of 1:", greedy_decode(step, BOS, EOS, 20) == beam_search(step, BOS, EOS, 20, 1)[0])
 
 # %% [markdown]
-# A model that is sure of each word needs no wider search. One that is not gains a little: after 150 steps greedy writing
-# gets 62.5 % of 40 unseen sentences exactly right, and beams of 2, 4 and 8 get 65 %, one sentence more. Wider is not
-# better for ever: in large systems very wide beams make translations worse (Koehn and Knowles, 2017).
+# A model that is sure of each word needs no wider search. One that is not gains a little: after 150 steps greedy
+# writing gets 62.5 % of 40 unseen sentences exactly right, and beams of 2, 4 and 8 get 65 %, one sentence more. Wider
+# is not better for ever: in large systems very wide beams make translations worse (Koehn and Knowles, 2017).
 
 # %% [markdown]
 # ## What goes wrong
 #
-# Four trainings of 200 steps, from the same start and with the same batches. Three of them have one mistake each, of the kind that
-# fills the forums:
+# Four trainings of 200 steps, from the same start and with the same batches. Three of them have one mistake each, of
+# the kind that fills the forums:
 #
 # - **targets not shifted:** the decoder reads the word that it has to say (exercise 10.2);
 # - **the mask shows one word too many:** `tril(1)` for `tril()`, so that each place sees its answer;
-# - **sorted apart:** to save padding, somebody sorts the sources by length, and the targets too, each for itself. Now a sentence
-#   stands beside another's translation.
+# - **sorted apart:** to save padding, somebody sorts the sources by length, and the targets too, each for itself. Now
+#   a sentence stands beside another's translation.
 #
-# **Predict before you look:** which of the three have a better loss than the right training? What will each of them write for
-# *jane visits africa in september*?
+# **Predict before you look:** which of the three have a better loss than the right training? What will each of them
+# write for *jane visits africa in september*?
 
 # %%
 figures.broken_trainings()
 
 # %% [markdown]
-# - *Not shifted* has learned to copy within a few dozen steps. Alone it repeats one word.
-# - *The leaking mask* is the dangerous one: on 200 unseen sentences 0.016 nats a word and 99.9 % of the words, six times better
-#   than the right training. When it writes, no sentence is right, because the word that it used to peek at is not there yet.
-# - *Sorted apart* stops near 2.4. It writes good French about something else (*un cheval noir est toujours vieux en octobre*): the English
-#   sentence tells it nothing, so it has become a language model.
+# - *Not shifted* has learned to copy after seventy steps. Alone it repeats one word.
+# - *The leaking mask* is the dangerous one: on 200 unseen sentences 0.016 nats a word and 99.9 % of the words, six
+#   times better than the right training. When it writes, no sentence is right, because the word that it used to peek
+#   at is not there yet.
+# - *Sorted apart* stops near 2.4. It writes good French about something else (*un cheval noir est toujours vieux en
+#   octobre*): the English sentence tells it nothing, so it has become a language model.
 #
-# The right training has 0.10 nats at this point, and 88 % of the sentences are exact. **No number that is measured with the
-# true words given can find a leak.** Let the model write, or change a later word and see whether an earlier logit moves.
+# The right training has 0.10 nats at this point, and 88 % of the sentences are exact. **No number that is measured
+# with the true words given can find a leak.** Let the model write, or change a later word and see whether an earlier
+# logit moves.
 
 # %% [markdown]
 # ## At work
 #
-# Your numbers beside the course's, which were trained before lesson 1, by another recipe and from another start. Both write the
-# same French. **Predict:** are the numbers alike?
+# Your numbers beside the course's, which were trained before lesson 1, by another recipe and from another start. Both
+# write the same French. **Predict:** are the numbers alike?
 
 # %%
 figures.beside(model)
 
 # %% [markdown]
-# BESIDEWORDS
+# Number by number they have nothing in common: the correlation of the two matrices is about 0. Exchange two heads of
+# a block, with all their rows, and the machine computes the same; turn all its vectors in the same way, and little
+# changes. So two trainings end in different places that do the same. What they share stands in the relations: which
+# English words have similar vectors agrees between the two, if only in part: the correlation is about 0.4.
 
 # %% [markdown]
 # ## Quiz 11.1
@@ -784,8 +806,8 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ## Quiz 11.2
 #
-# On unseen sentences, with the true words given, a model has a loss of 0.01 nats a word. When it writes alone, no sentence is right. Which
-# of these fits?
+# On unseen sentences, with the true words given, a model has a loss of 0.01 nats a word. When it writes alone, no
+# sentence is right. Which of these fits?
 #
 # - **a** it has learned the training sentences by heart
 # - **b** sources and targets do not belong together
@@ -826,30 +848,32 @@ check(quiz_3=quiz_3)
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
 # A colleague shows you two trained translators. Model A has the lower loss on unseen sentences, model B gets more of
-# them exactly right. A was trained without smoothing, B with smoothing 0.1. Explain how both facts can be true at once, say which number
-# you would report and why, and name two checks that you would make before you believe either of them.
+# them exactly right. A was trained without smoothing, B with smoothing 0.1. Explain how both facts can be true at
+# once, say which number you would report and why, and name two checks that you would make before you believe either
+# of them.
 #
 # <details><summary>For those who learn alone: what a good answer has</summary>
 #
 # - what the two numbers measure: probabilities with the true words given, and whole sentences written alone;
 # - why smoothing raises the plain loss without changing which word comes first;
-# - two checks that could really show something wrong: that no place sees its answer, that no test sentence was in training, that
-#   padding is left out, that there is more than one start.
+# - two checks that could really show something wrong: that no place sees its answer, that no test sentence was in
+#   training, that padding is left out, that there is more than one start.
 #
 # </details>
 
 # %% [markdown] nbgrader={"written": "written_1"}
-# **Model answer.** The loss asks how probable the true words are, each with the true words before it. Exactness asks whether the likeliest
-# words, each behind the model's own, make the whole sentence. Smoothing teaches B to keep a tenth of its certainty
-# back, so the plain loss of B cannot fall much below 0.1 nats even where its first choice is always right. So A may have the better
-# probabilities and B the better choices. I would report exactness (or BLEU, where many translations are good), because a
-# translator is there to write, and name the loss only among models with the same smoothing. Before that I would change a later target
-# word and see that no earlier logit moves, and look for the test sentences among the training pairs. And
-# I would train each from three starts: a difference smaller than that between two starts says nothing.
+# **Model answer.** The loss asks how probable the true words are, each with the true words before it. Exactness asks
+# whether the likeliest words, each behind the model's own, make the whole sentence. Smoothing teaches B to keep a
+# tenth of its certainty back, so the plain loss of B cannot fall much below 0.1 nats even where its first choice is
+# always right. So A may have the better probabilities and B the better choices. I would report exactness (or BLEU,
+# where many translations are good), because a translator is there to write, and name the loss only among models with
+# the same smoothing. Before that I would change a later target word and see that no earlier logit moves, and look for
+# the test sentences among the training pairs. And I would train each from three starts: a difference smaller than
+# that between two starts says nothing.
 #
-# **Marking scheme, 15 points.** What the loss measures, teacher forcing included (3). What exactness measures, own words
-# included (3). Why smoothing moves one and not the other (4). A number to report, with a reason (1). Two checks that could find a real
-# fault, 2 each (4).
+# **Marking scheme, 15 points.** What the loss measures, teacher forcing included (3). What exactness measures, own
+# words included (3). Why smoothing moves one and not the other (4). A number to report, with a reason (1). Two checks
+# that could find a real fault, 2 each (4).
 
 # %% [markdown]
 # ## From the notes this course grew from
@@ -858,12 +882,14 @@ check(quiz_3=quiz_3)
 #
 # The notes on the Transformer's parts end with the encoder and decoder trained together.
 #
-# - *"This is essentially where the mapping between English and French is happening"* (of cross-attention). Measured here: the last
-#   block's mean cross-attention points at the word that a French word comes from nearly always. That does not make it the only
-#   place where anything is mapped: the gender of an article comes through the encoder.
-# - *"We capture the relation between words."* The adjective of an unseen pair takes the right form, so something general was learned.
-#   But all sentences come from one grammar; outside of it the machine of lesson 10 invented Spain.
-# - The notes show the loss as the measure of success. In this lesson two broken trainings have a better loss than the right one.
+# - *"This is essentially where the mapping between English and French is happening"* (of cross-attention). Measured
+#   here: the last block's mean cross-attention points at the word that a French word comes from nearly always. That
+#   does not make it the only place where anything is mapped: the gender of an article comes through the encoder.
+# - *"We capture the relation between words."* The adjective of an unseen pair takes the right form, so something
+#   general was learned. But all sentences come from one grammar; outside of it the machine of lesson 10 invented
+#   Spain.
+# - The notes show the loss as the measure of success. In this lesson two broken trainings have a better loss than the
+#   right one.
 #
 # </details>
 
@@ -885,16 +911,17 @@ progress()
 #
 # - Vaswani et al. (2017), [Attention is all you need](https://arxiv.org/abs/1706.03762), sections 5 and 6.
 # - Kingma and Ba (2015), [Adam: a method for stochastic optimization](https://arxiv.org/abs/1412.6980).
-# - Szegedy et al. (2016), [Rethinking the Inception architecture for computer vision](https://arxiv.org/abs/1512.00567),
-#   section 7: label smoothing.
+# - Szegedy et al. (2016), [Rethinking the Inception architecture for computer
+#   vision](https://arxiv.org/abs/1512.00567), section 7: label smoothing.
 # - Müller, Kornblith and Hinton (2019), [When does label smoothing help?](https://arxiv.org/abs/1906.02629)
-# - Xiong et al. (2020), [On layer normalization in the Transformer architecture](https://arxiv.org/abs/2002.04745): why post-norm
-#   needs a warm-up.
-# - Papineni et al. (2002), [BLEU: a method for automatic evaluation of machine translation](https://aclanthology.org/P02-1040/).
+# - Xiong et al. (2020), [On layer normalization in the Transformer architecture](https://arxiv.org/abs/2002.04745):
+#   why post-norm needs a warm-up.
+# - Papineni et al. (2002), [BLEU: a method for automatic evaluation of machine
+#   translation](https://aclanthology.org/P02-1040/).
 # - Post (2018), [A call for clarity in reporting BLEU scores](https://arxiv.org/abs/1804.08771).
-# - Bahdanau, Cho and Bengio (2015), [Neural machine translation by jointly learning to align and translate](https://arxiv.org/abs/1409.0473):
-#   the first such alignment.
-# - Koehn and Knowles (2017), [Six challenges for neural machine translation](https://arxiv.org/abs/1706.03872): alignments that
-#   do not align, beams that are too wide.
+# - Bahdanau, Cho and Bengio (2015), [Neural machine translation by jointly learning to align and
+#   translate](https://arxiv.org/abs/1409.0473): the first such alignment.
+# - Koehn and Knowles (2017), [Six challenges for neural machine translation](https://arxiv.org/abs/1706.03872):
+#   alignments that do not align, beams that are too wide.
 #
 # **Next:** lesson 12 trains a GPT.
