@@ -272,6 +272,8 @@ def warm_ups() -> Picture:
             ends = " and ".join(f"{curve[-1]:.2f}" for curve in curves)
             said.append(f"largest rate {peak:g}, warm-up {name}: loss {ends} at the end")
         ax.set(title=f"largest rate {peak:g}", xlabel="step", xlim=(0, 150), ylim=(0.1, 7), yscale="log")
+        ax.set_yticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
+        ax.minorticks_off()
     axes[0].set_ylabel("loss, nats a word")
     axes[1].legend(frameon=False, loc="lower left")
     return Picture(
