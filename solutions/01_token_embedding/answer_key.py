@@ -220,13 +220,13 @@ one_hot = Exercise(
         .float() ->
         The rows are to be multiplied with a matrix of floats. What dtype do they need?
     size_from_ids: as many columns as the largest id needs
-        torch.arange(vocab_size) -> torch.arange(int(ids.max()) + 1)
+        arange(vocab_size, -> arange(int(ids.max()) + 1,
         The last word of the vocabulary need not be in the sentence. What is the second argument for?
     counted_from_one: ids counted from 1
         ids[..., None] == -> (ids[..., None] - 1) % vocab_size ==
         Which column belongs to id 0?
     column_before: a first column that belongs to id 1
-        torch.arange(vocab_size) -> torch.arange(1, vocab_size + 1)
+        arange(vocab_size, -> arange(1, vocab_size + 1,
         Print the row of id 0. Where is its 1?
     bag_of_words: the tokens summed into one row
         .float() -> .float().sum(-2)

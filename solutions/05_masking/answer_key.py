@@ -90,19 +90,19 @@ def cases_padding_mask(draw):
     ]
 
 
-REAL = "torch.arange(T) < lengths[:, None]"
+REAL = "torch.arange(T, device=lengths.device) < lengths[:, None]"
 padding_mask = Exercise("padding_mask", cases_padding_mask, axes=("sentence", "token")).with_mistakes(f"""
     inverted: True on the padding
-        torch.arange(T) < -> torch.arange(T) >=
+        device) < -> device) >=
         True means: may attend. May a word attend to padding?
     one_too_many: one pad left open
-        torch.arange(T) < -> torch.arange(T) <=
+        device) < -> device) <=
         A sentence of length 2 has its words at places 0 and 1.
     padding_first: the padding in front
         {REAL} -> torch.arange(T) >= T - lengths[:, None]
         The real words come first.
     cut_to_longest: T taken from the longest sentence
-        arange(T) -> arange(int(lengths.max()))
+        arange(T, -> arange(int(lengths.max()),
         The caller says how wide the mask is. Which of your arguments is not used?
     transposed: sentences and tokens swapped
         {REAL} -> torch.arange(T)[:, None] < lengths
@@ -459,7 +459,7 @@ def cases_fixed_causal_attention(draw):
     ]
 
 
-SEEN = "causal_mask(Q.shape[-2])"
+SEEN = "causal_mask(Q.shape[-2]).to(Q.device)"
 WEIGHTS = f"masked_softmax(scores, {SEEN})"
 PLAIN = "torch.softmax(scores, dim=-1)"
 fixed_causal_attention = Exercise(

@@ -137,7 +137,7 @@ def cases_multi_head_attention(draw):
         return draw.normal(*shape, dtype=dtype)
 
     def y(*shape, dtype=torch.float32):
-        return draw.normal(*shape, 24, dtype=dtype)
+        return draw.normal(*shape, 8, dtype=dtype)
 
     refused = ((10, 4), {}, (draw.normal(2, 5, 10),), {})
     cross, values = "key given: cross-attention", "key and value given"
@@ -363,18 +363,18 @@ def cases_fixed_heads(draw):
 
     causal = torch.ones(5, 5, dtype=torch.bool).tril()
     return [
-        Case(make(3, 5, 24, 4)),
+        Case(make(3, 5, 8, 4)),
         Case(make(2, 7, 12, 3)),
         Case(make(2, 5, 12, 3, FLOAT64), part=DTYPE),
         Case(make(2, 5, 12, 3, FLOAT64), part=GRADIENT, gradient=True),
-        Case((*make(3, 5, 24, 4), causal), part=MASK, note="a causal mask"),
+        Case((*make(3, 5, 8, 4), causal), part=MASK, note="a causal mask"),
         Case(make(2, 5, 12, 3), {"mask": draw.mask(2, 1, 1, 5)}, part=MASK, note="a padding mask (B, 1, 1, T_k)"),
         Case(make(2, 5, 12, 3), {"mask": draw.mask(2, 3, 5, 5)}, part=MASK, note="a mask (B, H, T_q, T_k)"),
         Case((*make(2, 5, 12, 3), blind(draw)), part=NOTHING),
         Case(make(3, 5, 10, 1), part=ONE_HEAD),
         Case(make(3, 5, 7, 7), part=NARROW),
-        Case(make(1, 5, 24, 4), part=ONE_SENTENCE),
-        Case(make(3, 1, 24, 4), part=ONE_SENTENCE),
+        Case(make(1, 5, 8, 4), part=ONE_SENTENCE),
+        Case(make(3, 1, 8, 4), part=ONE_SENTENCE),
     ]
 
 
