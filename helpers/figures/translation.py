@@ -28,11 +28,12 @@ from helpers.figures.translation_runs import EVERY, RUNS
 from helpers.translator import measures
 
 SENTENCE = "jane visits africa in september"
+SPAN = 10.6  # of a row of words
 LONG = "the old woman often paints a white house in september"
 
 
 def _chip(ax, x, y, text, ink="black", face="#EAF2F8", edge="#4D86AF"):
-    width = 0.13 * max(3, len(text)) + 0.12
+    (width,) = _widths([text])
     box = FancyBboxPatch(
         (x - width / 2, y - 0.2), width, 0.4, boxstyle="round,pad=0,rounding_size=0.1", fc=face, ec=edge
     )
@@ -40,9 +41,13 @@ def _chip(ax, x, y, text, ink="black", face="#EAF2F8", edge="#4D86AF"):
     ax.text(x, y, text, ha="center", va="center", fontsize=10, color=ink)
 
 
+def _widths(words):
+    return [0.13 * max(3, len(word)) + 0.12 for word in words]
+
+
 def _places(words, span):
     """A middle for each word's chip, left to right, spread over `span`."""
-    widths = [0.13 * max(3, len(word)) + 0.12 for word in words]
+    widths = _widths(words)
     gap = (span - sum(widths)) / max(1, len(words) - 1)
     places, x = [], 0.0
     for width in widths:
@@ -61,7 +66,7 @@ def word_by_word() -> Picture:
     for ax, sentence in zip(axes, (SENTENCE, LONG), strict=True):
         pair = corpus.translate(sentence)
         english, french = pair.english.split(), pair.french.split()
-        span = 10.6
+        span = SPAN
         top, bottom = _places(english, span), _places(french, span)
         for t, source in enumerate(pair.alignment):
             crossed = any((s - source) * (u - t) < 0 for u, s in enumerate(pair.alignment))
@@ -163,12 +168,17 @@ def turned_round(model, word: str = "machine") -> Picture:
     )
 
 
+def _fits(words) -> bool:
+    return sum(_widths(words)) + 0.15 * len(words) < SPAN
+
+
 class Looks:
     """The model's cross-attention between the words of unseen sentences, beside the true alignment."""
 
     def __init__(self, model, sentences: int = 8):
-        pairs = sorted(corpus.unseen_pairs()[:60], key=lambda pair: -pair.reorderings)[: sentences - 1]
-        self.pairs = [corpus.translate(SENTENCE), *pairs]
+        room = [pair for pair in corpus.unseen_pairs()[:80] if all(_fits(text.split()) for text in pair[:2])]
+        room.sort(key=lambda pair: -pair.reorderings)
+        self.pairs = [corpus.translate(SENTENCE), *room[: sentences - 1]]
         self.weights = [self._weights(model, pair) for pair in self.pairs]
         self.figure, self.ax = new_figure(8.6, 3.0)
         self.figure.set_layout_engine("none")
@@ -183,7 +193,7 @@ class Looks:
     def __call__(self, sentence: int) -> Picture:
         pair, weights = self.pairs[sentence], self.weights[sentence]
         english, french = pair.english.split(), pair.french.split()
-        ax, span = self.ax, 10.6
+        ax, span = self.ax, SPAN
         ax.clear()
         top, bottom = _places(english, span), _places(french, span)
         best = weights.argmax(dim=-1).tolist()
@@ -262,6 +272,8 @@ def warm_ups() -> Picture:
             ends = " and ".join(f"{curve[-1]:.2f}" for curve in curves)
             said.append(f"largest rate {peak:g}, warm-up {name}: loss {ends} at the end")
         ax.set(title=f"largest rate {peak:g}", xlabel="step", xlim=(0, 150), ylim=(0.1, 7), yscale="log")
+        ax.set_yticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
+        ax.minorticks_off()
     axes[0].set_ylabel("loss, nats a word")
     axes[1].legend(frameon=False, loc="lower left")
     return Picture(

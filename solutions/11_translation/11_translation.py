@@ -637,10 +637,10 @@ print(f"{hits} of {places} French words look at the word that they come from: {1
 explore.looks(model)
 
 # %% [markdown]
-# It found the dictionary and the word order by itself. But be careful with the conclusion. *Une pomme rouge*: to
-# choose *une* the model must know that *pomme* is feminine, and the thick line leads to *a*, not to *apple*. That
-# knowledge came another way: through the encoder, where *a* can look at its noun, or through the first block, which
-# is not drawn here. The picture shows one road out of several.
+# It found the dictionary and the word order by itself. But be careful with the conclusion. *Ma tasse*: to choose *ma* and
+# not *mon* the model must know that *tasse* is feminine, and the thick line leads to *my*, not to *cup*. Some of that
+# knowledge may come along a thin red line. The rest came another way: through the encoder, where *my* can look at its
+# noun, or through the first block, which is not drawn here. The picture shows one road out of several.
 
 # %% [markdown]
 # ## How good is good?
