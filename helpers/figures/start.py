@@ -81,15 +81,15 @@ def transpose_against_view(tokens: int = 3, width: int = 2, caption: str = MEMOR
     x = torch.arange(tokens * width).view(tokens, width)  # (tokens, width)
     turned, recut = x.transpose(0, 1), x.view(width, tokens)  # (width, tokens), (width, tokens)
     colors = [CYCLE[n // width % len(CYCLE)] for n in range(tokens * width)]
-    figure, axes = new_figure(8.4, 3.9, rows=2, columns=3, height_ratios=[1, 4])
-    grid = axes[0, 0].get_gridspec()
-    for ax in axes[0]:
-        ax.remove()
-    _memory(figure.add_subplot(grid[0, :]), range(tokens * width), colors, "in memory: one line, row after row")
+    figure, above = new_figure(8.4, 3.9)
+    grid = figure.add_gridspec(2, 3, height_ratios=[1, 4])
+    above.set_subplotspec(grid[0, :])
+    below = [figure.add_subplot(grid[1, column]) for column in range(3)]
+    _memory(above, range(tokens * width), colors, "in memory: one line, row after row")
     names, features = _names(tokens), [f"f{j}" for j in range(width)]
-    _colored_table(axes[1, 0], x, colors, f"x  ({tokens}, {width})", names, features)
-    _colored_table(axes[1, 1], turned, colors, f"transpose  ({width}, {tokens})", features, names)
-    _colored_table(axes[1, 2], recut, colors, f"view  ({width}, {tokens})", features, names)
+    _colored_table(below[0], x, colors, f"x  ({tokens}, {width})", names, features)
+    _colored_table(below[1], turned, colors, f"transpose  ({width}, {tokens})", features, names)
+    _colored_table(below[2], recut, colors, f"view  ({width}, {tokens})", features, names)
     verdict = "here the two tables agree" if torch.equal(turned, recut) else "its columns mix the tokens"
     return Picture(
         figure,
