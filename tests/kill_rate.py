@@ -51,7 +51,8 @@ def lessons() -> list[str]:
 
 
 def exercises(lesson: str):
-    return load_answer_key(course(), course().lesson(lesson)).exercises
+    """The exercises of a lesson that have a reference; what is measured has none."""
+    return [item for item in load_answer_key(course(), course().lesson(lesson)).exercises if not item.measure]
 
 
 def right_forms(lesson: str) -> dict[str, tuple]:

@@ -65,8 +65,8 @@ def test_a_mistake_without_an_edit_is_the_function_of_its_name():
     [
         ("halved, divided by two", {}, "'halved, divided by two' should be \"name: label\", as it is where a mistake"),
         ("halved: by two\n  x -> x / 2", {}, "halved has no hint"),
-        ("halved: by two\n  Why?", {}, "halved needs an edit, or a function given under its name, and not both"),
-        ("halved: by two\n  x -> y\n  Why?", {"halved": wrong}, "halved needs an edit, or a function given under its"),
+        ("halved: by two\n  Why?", {}, "halved needs an edit, or a function given under its name"),
+        ("halved: by two\n  x -> y\n  Why?", {"halved": wrong}, "halved has an edit and a function of that name"),
         (
             "halved: by two\n  Why?",
             {"halved": wrong, "third": wrong},
@@ -81,6 +81,11 @@ def test_a_text_that_breaks_the_rules_is_refused_in_a_sentence(text, functions, 
     with pytest.raises(UnreadableList) as caught:
         Exercise("scaled", list).with_mistakes(text, **functions)
     assert str(caught.value).startswith(f"scaled: {said}")
+
+
+def test_a_measured_exercise_may_list_what_its_measure_names():
+    [mistake] = Exercise("translate", list, measure="exact").with_mistakes("copies: it copies\n  Why?").mistakes
+    assert mistake == Mistake("copies", "it copies", "Why?")
 
 
 def test_an_exercise_keeps_all_else_when_it_gets_its_mistakes():

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load
 
 from helpers import blocks, translator
 from helpers.checking.forbidden import block_lesson
-from helpers.translator import GIVEN, measures, trained, training, weights
+from helpers.translator import GIVEN, measures, trained, training
 
 PATH = Path(trained.__file__).with_name(trained.WEIGHTS)
 
@@ -26,7 +27,7 @@ def draw(*shape, seed=0, dtype=torch.float32):
 
 def test_the_weights_are_small_and_load_fast():
     assert PATH.stat().st_size < 600_000
-    assert all(tensor.dtype == torch.float16 for tensor in weights.read(PATH.read_bytes()).values())
+    assert all(tensor.dtype == torch.float16 for tensor in load(PATH.read_bytes()).values())
     assert sum(tensor.numel() for tensor in translator.state().values()) < 250_000
     times = []
     for _ in range(5):
@@ -35,13 +36,6 @@ def test_the_weights_are_small_and_load_fast():
         translator.state()
         times.append(time.process_time() - start)
     assert min(times) < 0.05
-
-
-def test_weights_are_plain_safetensors(tmp_path):
-    tensors = {"a": draw(3, 4).half(), "b.c": torch.arange(5)}
-    weights.write(tensors, tmp_path / "x.safetensors")
-    back = weights.read((tmp_path / "x.safetensors").read_bytes())
-    assert list(back) == list(tensors) and all(torch.equal(back[name], tensors[name]) for name in tensors)
 
 
 def test_it_translates_what_it_has_never_seen(network):

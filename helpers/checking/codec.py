@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +21,8 @@ MAX_ELEMENTS = 20_000_000
 MAX_DEPTH = 40
 MAX_ITEMS = 200_000
 MAX_TEXT = 100_000
+MAX_RANK = 16  # of a tensor that is read
+MAX_NODES = 1_000_000  # values, lists and commas of a tree that is read
 STORED = {torch.float32: "float32", torch.float64: "float64", torch.int64: "int64", torch.bool: "bool"}
 BY_NAME = {name: dtype for dtype, name in STORED.items()}
 # Other dtypes travel as a stored one and keep their own name.
@@ -129,6 +132,8 @@ def unpack(packed, arrays: dict[str, np.ndarray], shared: bool = False):
         dtype = ALL_NAMES[own]
         stored = STORED[CARRIER.get(dtype, dtype)]
         size = 1
+        if not isinstance(shape, list) or len(shape) > MAX_RANK:
+            raise BadTree("a shape of too many dimensions")
         for n in shape:
             if not isinstance(n, int) or n < 0:
                 raise BadTree("a shape that is none")
@@ -143,8 +148,10 @@ def unpack(packed, arrays: dict[str, np.ndarray], shared: bool = False):
     def walk(node, depth=0):
         if depth > 2 * MAX_DEPTH + 20:
             raise BadTree("too deep")
-        if node is None or isinstance(node, (bool, int, float, str)):
+        if node is None or isinstance(node, (bool, int, float)):
             return node
+        if isinstance(node, str):
+            return _writable(node)
         if isinstance(node, list):
             return [walk(item, depth + 1) for item in node]
         if not isinstance(node, dict) or len(node) != 1:
@@ -159,13 +166,21 @@ def unpack(packed, arrays: dict[str, np.ndarray], shared: bool = False):
         if kind == "f":
             return Fixture(body[0], tuple(walk(body[1], depth + 1)))
         if kind == "o":
-            return Odd(str(body[0]), str(body[1]))
+            return Odd(_writable(str(body[0])), _writable(str(body[1])))
         raise BadTree("an unknown node")
 
     try:
         return walk(packed)
     except (KeyError, TypeError, IndexError, AttributeError, RuntimeError) as error:
         raise BadTree(str(error)) from None
+
+
+TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+
+
+def _writable(text: str) -> str:
+    """Text that can be written as UTF-8: a lone surrogate becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def dumps(tree) -> bytes:
@@ -179,6 +194,9 @@ def loads(data: bytes):
     """The tree in `data`. Raises BadTree where the bytes hold none."""
     try:
         end = 8 + int.from_bytes(data[:8], "little")
+        bare = TEXTS.sub(b"", data[8:end])  # what a text holds is one value
+        if bare.count(b",") + bare.count(b"[") + bare.count(b"{") > MAX_NODES:
+            raise BadTree("too many values")
         packed, sizes = json.loads(data[8:end])
         arrays = {}
         for name in BY_NAME:

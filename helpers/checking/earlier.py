@@ -6,11 +6,13 @@ answer is observed again with the finished piece in that one's place, in the not
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import dataclasses
 import dis
 import importlib
 import inspect
+import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 
@@ -62,8 +64,8 @@ def _loaded(code: types.CodeType) -> set[str]:
 
 
 def finished_piece(lesson: str, name: str) -> Callable | None:
-    """The finished piece of an exercise as far as this edition has one: the lesson's block, else the translator's."""
-    for home in (f"helpers.blocks.lesson_{lesson[:2]}", "helpers.translator"):
+    """The finished piece of an exercise as far as this edition has one: the lesson's block, else a machine's."""
+    for home in (f"helpers.blocks.lesson_{lesson[:2]}", "helpers.translator", "helpers.real_network"):
         with contextlib.suppress(Exception):  # neither file need be here
             module = importlib.import_module(home)
             piece = getattr(module, name, None) if "blocks" in home else module.GIVEN.get(name)
@@ -72,12 +74,22 @@ def finished_piece(lesson: str, name: str) -> Callable | None:
     return None
 
 
+def hidden_builtins(names: Mapping[str, object]) -> dict[str, object]:
+    """Python's own functions that `from torch import *` and its like hide in a namespace, as `float` and `range`."""
+    homes = [sys.modules.get(home) for home in ("torch", "torch.nn.functional", "numpy", "math")]
+    return {
+        name: own
+        for name, own in vars(builtins).items()
+        if names.get(name, own) is not own and any(names[name] is getattr(home, name, None) for home in homes)
+    }
+
+
 @contextlib.contextmanager
-def in_place(names: dict, pieces: Mapping[str, Callable]) -> Iterator[None]:
+def in_place(names: dict, pieces: Mapping[str, Callable], watched: bool = False) -> Iterator[None]:
     """While active, finished pieces stand in a namespace under the names of earlier answers. Their calls are nobody's:
-    what an exercise forbids is not looked for inside them."""
+    what an exercise forbids is not looked for inside them, unless they are `watched`."""
     before = {name: names[name] for name in pieces if name in names}
-    names.update({name: not_watched(piece) for name, piece in pieces.items()})
+    names.update({name: piece if watched else not_watched(piece) for name, piece in pieces.items()})
     try:
         yield
     finally:

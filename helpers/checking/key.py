@@ -18,12 +18,17 @@ from helpers.checking.facets import differs
 from helpers.checking.observe import Facts, Observation, case_from_tree, case_to_tree, keeps_promise
 from helpers.checking.sketch import Sketch, can_be_sketched, sketch
 from helpers.checking.vocabulary import Case, Fixture
+from helpers.errors import CourseError
 
 FORMAT = 3
 SKETCH = "sketch"  # how a Sketch stands in a file
 SKETCHED = ("output", "gradients")
 USUAL = Observation().to_tree()
 FOLDER = Path(__file__).parents[1] / "answer_keys"
+
+
+class DamagedKey(CourseError, ValueError):
+    """The stored key of a lesson cannot be read."""
 
 
 @dataclass
@@ -187,11 +192,23 @@ def load_keys(lesson: str, path: Path | None = None) -> dict[str, ExerciseKey]:
 
 @functools.lru_cache(maxsize=32)
 def _load(path: str, _changed_at: int) -> dict[str, ExerciseKey]:
+    try:
+        return _loaded(path)
+    except DamagedKey:
+        raise
+    except Exception as error:  # a file that is cut off or overwritten fails in many ways
+        raise DamagedKey(
+            f"The answer key {Path(path).name} is damaged ({type(error).__name__}): get the course's files again, or "
+            "build it with course build."
+        ) from None
+
+
+def _loaded(path: str) -> dict[str, ExerciseKey]:
     with np.load(path, allow_pickle=False) as stored:
         manifest = json.loads(stored["manifest"].tobytes())
         planes = {name: stored[name] for name in stored.files if name != "manifest"}
     if manifest["format"] != FORMAT:
-        raise ValueError(f"{path} is of another version of the course: build it again with course build")
+        raise DamagedKey(f"{path} is of another version of the course: build it again with course build")
     arrays = {name: np.ascontiguousarray(item.T).view(name).reshape(-1) for name, item in planes.items()}
     keys = [key_from_tree(tree) for tree in unpack(manifest["keys"], arrays, shared=True)]
     return {key.name: key for key in keys}

@@ -68,11 +68,11 @@ def mistakes(text: str, **functions: Callable) -> list[Mistake]:
         hint = " ".join(line for line in lines if ARROW not in f"{line} ")
         if not hint:
             raise UnreadableList(f"{name} has no hint")
-        if bool(edits) == (name in functions):
-            raise UnreadableList(f"{name} needs an edit, or a function given under its name, and not both")
+        if edits and name in functions:
+            raise UnreadableList(f"{name} has an edit and a function of that name, where one of them is enough")
         for value in re.split(r",\s*", parts["values"]) if word else [""]:
             own = tuple(edit.replace(word, value) if word else edit for edit in edits)
-            wrong = functions.get(name) or (own if len(own) > 1 else own[0])
+            wrong = own if len(own) > 1 else own[0] if own else functions.get(name)
             found.append(Mistake(name.replace(word, value) if word else name, label, hint, wrong))
     names = [mistake.name for mistake in found]
     if twice := [name for name in names if names.count(name) > 1]:

@@ -7,7 +7,15 @@ import sys
 from collections.abc import Mapping
 
 from helpers.check import CheckFailed, NotAnswered
-from helpers.checking.earlier import charged_once, finished_piece, in_place, mend_first, namespace, used_names
+from helpers.checking.earlier import (
+    charged_once,
+    finished_piece,
+    hidden_builtins,
+    in_place,
+    mend_first,
+    namespace,
+    used_names,
+)
 from helpers.checking.key import ExerciseKey, lesson_of, load_keys
 from helpers.checking.observe import observe_all
 from helpers.checking.report import as_html, as_text
@@ -95,6 +103,18 @@ def _with_earlier_ones_right(key: ExerciseKey, answer, verdict: Verdict) -> Verd
 
 
 def _decided(key: ExerciseKey, answer, scan: bool = True) -> Verdict:
+    """The verdict on an answer; where it fails and `from torch import *` hides Python's `float` or `range` from it, the
+    better one of that and of the one with Python's own in their places."""
+    verdict, names = _observed(key, answer, scan), namespace(answer)
+    hidden = hidden_builtins(names) if names is not None and not verdict.passed else {}
+    if not hidden:
+        return verdict
+    with in_place(names, hidden, watched=True):
+        again = _observed(key, answer, scan)
+    return again if again.points > verdict.points else verdict
+
+
+def _observed(key: ExerciseKey, answer, scan: bool) -> Verdict:
     observations = observe_all(answer, key.cases, key.facts, scan)
     return dataclasses.replace(decide(key, observations), said=observations[0].said)
 

@@ -98,7 +98,10 @@ class Exercise:
     def with_mistakes(self, text: str, **functions: Callable) -> Exercise:
         """The exercise with the mistakes that a text lists (helpers/checking/listing.py). UnreadableList."""
         try:
-            return replace(self, mistakes=mistakes(text, **functions))
+            listed = mistakes(text, **functions)
+            if not self.measure and (bare := [item.name for item in listed if item.wrong is None]):
+                raise UnreadableList(f"{bare[0]} needs an edit, or a function given under its name")
+            return replace(self, mistakes=listed)
         except UnreadableList as error:
             raise UnreadableList(f"{self.name}: {error}") from None
 

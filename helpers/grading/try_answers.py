@@ -17,6 +17,7 @@ from pathlib import Path
 from helpers.checking.report import as_text
 from helpers.checking.verdict import Verdict
 from helpers.course import CourseError, course
+from helpers.grading.beside import lying_beside
 from helpers.grading.judge import GraderBroken, Judge, fresh_keys
 from helpers.grading.sandbox import SandboxMissing
 
@@ -119,7 +120,8 @@ def judge_files(judges: list[Judge], sources: list[tuple[str, str]], exercise: s
 
 
 def judge_file(judge: Judge, file: str, source: str, exercise: str | None) -> list[Line]:
-    result = judge.judge_source(source, [exercise] if exercise else None, name=file)
+    files, _ = lying_beside(Path(file).parent, source, only_named=True)
+    result = judge.judge_source(source, [exercise] if exercise else None, name=file, files=files)
     error = result.errors.get(file)
     if result.verdicts:
         return [line_of(file, verdict) for verdict in result.verdicts.values()]

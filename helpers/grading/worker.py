@@ -13,6 +13,7 @@ In the sandbox this file stands beside a copy of the learner's wing, without the
 from __future__ import annotations
 
 import ast
+import base64
 import contextlib
 import ctypes
 import gc
@@ -24,6 +25,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import traceback
 import types
 
@@ -31,6 +33,7 @@ TOKEN_BYTES = 16
 FORK, KILL = b"F", b"K"
 HOME = "/learner"  # of the sandbox; not below /home, where Python may be installed
 
+PATIENCE = 1.5  # times the processor time that a cell may take, by the clock, without what it waits for a processor
 TEXT_BYTES = 200_000  # of one cell's printed text
 RICH_BYTES = 3_000_000  # of one cell's figures and other displays
 MAX_OUTPUTS = 100  # of one cell
@@ -156,6 +159,7 @@ def zygote(control: socket.socket, boxed: bool, nested: bool, notebook: bool, li
     """
     import torch
 
+    import helpers.checking.earlier  # noqa: F401
     import helpers.checking.observe  # noqa: F401
     from helpers.checking import lessons
     from helpers.checking.forbidden import warm_up
@@ -336,6 +340,7 @@ def _become_submission(fd: int, folder: str, shell, limits: dict, boxed: bool) -
 
 def serve(channel: socket.socket, namespace: Namespace) -> None:
     exercise = None
+    kept: dict[str, object] = {}  # what the names of exercises stood for when they were judged
     while True:
         token, request = receive(channel)
         if exercise is not None:
@@ -350,7 +355,13 @@ def serve(channel: socket.socket, namespace: Namespace) -> None:
             send(channel, token, {"outputs": outputs, "error": error})
         elif request["do"] == "names":
             found = {name: describe(namespace.names, name) for name in request["names"]}
-            send(channel, token, {"found": found, "patched": patched_names()})
+            if request["keep"]:
+                kept[request["keep"]] = namespace.names.get(request["keep"])
+            changed = [name for name, thing in kept.items() if namespace.names.get(name) is not thing]
+            send(channel, token, {"found": found, "changed": changed, "patched": patched_names()})
+        elif request["do"] == "file":
+            put_file(request["name"], base64.b64decode(request["content"]))
+            send(channel, token, {})
         elif request["do"] == "observe":
             _, fds, _, _ = socket.recv_fds(channel, 1, 1)
             exercise = os.fork()
@@ -360,7 +371,7 @@ def serve(channel: socket.socket, namespace: Namespace) -> None:
                     os.setsid()
                     own = socket.socket(fileno=fds[0])
                     own.set_inheritable(False)
-                    send(own, token, observe_answer(namespace.names, request))
+                    send(own, token, observe_answer(namespace.names, request, own, token))
                 finally:
                     os._exit(0)
             os.close(fds[0])
@@ -368,26 +379,49 @@ def serve(channel: socket.socket, namespace: Namespace) -> None:
             send(channel, token, {})
 
 
-def observe_answer(names: dict, request: dict) -> dict:
+def put_file(name: str, content: bytes) -> None:
+    """Lay a file into the submission's folder. A module of the learner's own is found there, after all others."""
+    with contextlib.suppress(OSError), open(os.path.basename(name), "wb") as file:
+        file.write(content)
+    if name.endswith(".py") and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+
+
+def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes) -> dict:
     """Call the answer on every case: {"observations", "patched"}.
 
     request: name, facts, cases, cpu_seconds (for all of them), and replace: the source of finished blocks that
-    stand in for earlier answers, in this fork alone.
+    stand in for earlier answers, in this fork alone. A forbidden call is told on `own` as soon as it is seen: no code
+    that runs later can take that back.
     """
     import resource
 
     import torch
 
-    from helpers.checking.observe import Facts, case_from_tree, observe_all
+    from helpers.checking import forbidden
+    from helpers.checking.earlier import hidden_builtins
+    from helpers.checking.observe import Facts, case_from_tree, listened, observe_all
 
     resource.setrlimit(resource.RLIMIT_CPU, (request["cpu_seconds"], request["cpu_seconds"]))
     patched = patched_names()
     torch.set_num_threads(1)
+    telling = threading.Lock()
+
+    def tell(name: str) -> None:
+        with telling:
+            send(own, token, {"note": name})
+
+    forbidden.tell = tell
+    if request["builtins"]:
+        names.update(hidden_builtins(names))
     if request["replace"]:
         put_in_place(names, request["replace"])
     facts = Facts(**request["facts"])
     cases = [case_from_tree(case) for case in request["cases"]]
-    seen = observe_all(names.get(request["name"]), cases, facts)
+    answer = names.get(request["name"])
+    seen = observe_all(answer, cases, facts, leave=True)
+    if facts.forbidden and not request["replace"] and seen[0].error is None:
+        listened(answer, cases[0], facts)
     return {"observations": [observation.to_tree() for observation in seen], "patched": patched}
 
 
@@ -403,19 +437,39 @@ WATCHED = (
     ("time", "perf_counter monotonic"),
     ("signal", "signal setitimer"),
 )
+OBSERVERS = ("observe", "forbidden", "operators", "codec", "compare", "scenarios")  # of these, all functions
 _originals: dict[tuple[str, str], object] = {}
+_codes: dict[tuple[str, str], object] = {}
 
 
 def remember_originals() -> None:
-    """Keep what WATCHED names, before any learner code runs."""
+    """Keep what WATCHED names and what observes, before any learner code runs."""
     for home, names in WATCHED:
         for name in names.split():
             _originals[home, name] = _current(home, name)
+    _codes.update(_observers_code())
 
 
 def patched_names() -> list[str]:
-    """What the learner's code replaced of WATCHED: for a person to look at, no proof of anything."""
-    return [f"{home}.{name}" for (home, name), before in _originals.items() if _current(home, name) is not before]
+    """What the learner's code replaced of these: for a person to look at, no proof of anything."""
+    names = [f"{home}.{name}" for (home, name), before in _originals.items() if _current(home, name) is not before]
+    now = _observers_code()
+    names += [f"{home}.{name}" for (home, name), code in _codes.items() if now.get((home, name)) is not code]
+    return list(dict.fromkeys(names))
+
+
+def _observers_code() -> dict[tuple[str, str], object]:
+    """The code of every function and method in the modules that observe."""
+    found = {}
+    for short in OBSERVERS:
+        home = f"helpers.checking.{short}"
+        for name, thing in list(vars(sys.modules[home]).items()):
+            if isinstance(thing, types.FunctionType):
+                found[home, name] = thing.__code__
+            elif isinstance(thing, type) and thing.__module__ == home:
+                methods = [(n, m) for n, m in vars(thing).items() if isinstance(m, types.FunctionType)]
+                found.update({(home, f"{name}.{inner}"): method.__code__ for inner, method in methods})
+    return found
 
 
 def _current(home: str, name: str):
@@ -448,6 +502,23 @@ def describe(names: dict, name: str) -> tuple[str, str | None]:
     return "none" if value is None or value is ... else "callable" if callable(value) else type(value).__name__, None
 
 
+def queued_seconds() -> float:
+    """How long this process has waited for a processor that others had; 0 where the system does not tell."""
+    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/self/schedstat") as file:
+        return int(file.read().split()[1]) / 1e9
+    return 0.0
+
+
+def limit_processor_time(seconds: float) -> None:
+    """Let the system end this process once it has computed for so long from now on."""
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime + seconds) + 1, hard))
+
+
 class CellTimeout(KeyboardInterrupt):
     """A cell ran for longer than it may."""
 
@@ -466,17 +537,35 @@ class Namespace:
             self.names = shell.user_ns
 
     def run(self, cell_id: str, source: str, seconds: float) -> tuple[list[dict], str]:
-        """Run one cell: its outputs as nbformat dicts, and its error as one line ("" for none)."""
+        """Run one cell: its outputs as nbformat dicts, and its error as one line ("" for none).
+
+        seconds: of processor time; a cell that waits has a little longer. While others keep the processor busy, no time
+        passes.
+        """
         outputs = Outputs()
 
-        def stop(_signal, _frame):
+        queued = queued_seconds()
+
+        def stop(number, _frame):
+            nonlocal queued
+            more = queued_seconds() - queued
+            if number == signal.SIGALRM and more > 1:
+                queued += more
+                signal.setitimer(signal.ITIMER_REAL, more)
+                return
             raise CellTimeout(f"stopped after {seconds:g} s")
 
+        limit_processor_time(seconds + 5)  # for what does not listen to signals
         make_check_silent()
         stdout, stderr = sys.stdout, sys.stderr
         sys.stdout, sys.stderr = Stream(outputs, "stdout"), Stream(outputs, "stderr")
-        signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        timers = (
+            (signal.SIGPROF, signal.ITIMER_PROF, seconds),
+            (signal.SIGALRM, signal.ITIMER_REAL, PATIENCE * seconds),
+        )
+        for number, timer, limit in timers:
+            signal.signal(number, stop)
+            signal.setitimer(timer, limit)
         try:
             if self.shell is None:
                 error = self._run_plain(cell_id, source)
@@ -485,8 +574,9 @@ class Namespace:
         except CellTimeout as late:
             error = f"CellTimeout: {late}"
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, signal.SIG_IGN)
+            for number, timer, _ in timers:
+                signal.setitimer(timer, 0)
+                signal.signal(number, signal.SIG_IGN)
             sys.stdout, sys.stderr = stdout, stderr
         return outputs.items, error[:ERROR_BYTES]
 

@@ -6,9 +6,9 @@ import functools
 from importlib import resources
 
 import torch
+from safetensors.torch import load
 
 from helpers.errors import CourseError
-from helpers.translator import weights
 from helpers.translator.given import sinusoidal_positions
 from helpers.translator.network import Parts
 from helpers.translator.words import BOS, EOS, PAD, english, english_ids, french, french_sentence
@@ -29,7 +29,7 @@ def _stored() -> dict[str, torch.Tensor]:
     file = resources.files("helpers.translator") / WEIGHTS
     if not file.is_file():
         raise CourseError("The course's own trained numbers are not here while a notebook is graded.")
-    numbers = {name: tensor.float() for name, tensor in weights.read(file.read_bytes()).items()}
+    numbers = {name: tensor.float() for name, tensor in load(file.read_bytes()).items()}
     return numbers | dict.fromkeys(POSITIONS, sinusoidal_positions(MAX_LEN, D_MODEL))
 
 

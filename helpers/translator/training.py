@@ -8,10 +8,10 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
+from safetensors.torch import save_file
 
 from helpers.bar import bar
 from helpers.corpus import sentence_pairs
-from helpers.translator import weights
 from helpers.translator.given import sinusoidal_positions
 from helpers.translator.measures import as_batch
 from helpers.translator.network import Transformer
@@ -61,7 +61,7 @@ def store(network: Transformer, folder: Path) -> Path:
     """Write the numbers in float16 beside this file, or in another folder."""
     path = folder / WEIGHTS
     kept = {name: value.half() for name, value in network.state_dict().items() if name not in POSITIONS}
-    weights.write(kept, path)
+    save_file(kept, path)
     return path
 
 

@@ -1,0 +1,76 @@
+"""What lies beside a notebook that was handed in and belongs to it: kept numbers of a training, small modules of one's
+own. Both go into the sandbox's folder, where the notebook finds them as it did at home.
+
+Only regular files, no links, nothing in subfolders, and no more than the limits below. Kept numbers are safetensors,
+so that reading them runs nothing; a module is the learner's code like the notebook's cells, and is flagged.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+LARGEST = {".safetensors": 4 * 10**6, ".py": 200_000}  # bytes
+MOST = {".safetensors": 2, ".py": 8}
+NAME = re.compile(r"\w[\w .()+-]{0,80}")
+
+
+def lying_beside(folder: Path, text: str = "", only_named: bool = False) -> tuple[dict[str, bytes], list[str]]:
+    """The files that go along, by name, and flags for a person: what is there and how much of it was taken.
+
+    text: the learner's code. What it names comes first where there is too much; with `only_named` nothing else comes.
+    """
+    taken: dict[str, bytes] = {}
+    flags: list[str] = []
+    for suffix in LARGEST:
+        named, others = [], []
+        for name in _names(folder, suffix):
+            stem = name.removesuffix(suffix)
+            (named if re.search(rf"\b{re.escape(stem)}\b", text) else others).append(name)
+        left = 0
+        for name in named + others * (not only_named):
+            if sum(other.endswith(suffix) for other in taken) >= MOST[suffix]:
+                left += 1
+                continue
+            content, problem = _read(folder / name, LARGEST[suffix])
+            if content is None:
+                flags.append(f"{name} beside the notebook was left out: {problem}")
+                continue
+            taken[name] = content
+            if suffix == ".py":
+                flags.append(f"{name} was handed in beside the notebook and taken along")
+        if left:
+            flags.append(f"{left} more {suffix} files beside the notebook were left out: {MOST[suffix]} are the most")
+    return taken, flags
+
+
+def _names(folder: Path, suffix: str) -> list[str]:
+    """Names in the folder that end so, sorted; odd ones are left out."""
+    try:
+        if folder.is_symlink():
+            return []
+        with os.scandir(folder) as entries:
+            names = [entry.name for _, entry in zip(range(1000), entries, strict=False)]
+    except OSError:
+        return []
+    return sorted(name for name in names if name.endswith(suffix) and NAME.fullmatch(name))
+
+
+def _read(path: Path, most: int) -> tuple[bytes | None, str]:
+    """The bytes of a regular file that is no link and no larger than `most`; or None and why not."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return None, "it is a link" if path.is_symlink() else "it cannot be opened"
+    try:
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return None, "it is not a regular file"
+            content = file.read(most + 1)
+    except OSError:
+        return None, "it cannot be read"
+    if len(content) > most:
+        return None, f"it is larger than {most / 10**6:g} MB"
+    return content, ""

@@ -1,0 +1,262 @@
+"""No honest learner loses a point: odd but right hand-ins, each with its full points."""
+
+from __future__ import annotations
+
+import dataclasses
+import multiprocessing
+import os
+import signal
+import time
+
+import pytest
+import torch
+
+from helpers.checking.key import load_keys
+from helpers.checking.session import verdict_on
+from helpers.grading.intake import IntakeCell, Release, Submission
+from helpers.grading.judge import Cell, Judge, Pieces, Trial, without_magics
+from helpers.grading.judges import Judges
+from helpers.grading.sandbox import Limits
+from helpers.grading.turns import Turns
+from tests.sandboxes import LESSON, SEED, SMALL, full_scores, honest_cells, need_sandbox, scores
+
+RIGHT = "def dot_scores(Q, K):\n    return Q @ K.mT"
+WRONG = "def dot_scores(Q, K):\n    return 2 * Q @ K.mT"
+
+
+@pytest.fixture(scope="module")
+def judge():
+    need_sandbox()
+    with Judge(LESSON, SEED, limits=SMALL) as judge:
+        yield judge
+        honest = judge.judge_cells(honest_cells(judge))
+        assert (scores(honest), honest.flags) == (full_scores(judge), [])
+
+
+def cells(judge, first="", answer=None, last=""):
+    """An honest submission with a cell before and behind it, and perhaps another `dot_scores`."""
+    made = [
+        dataclasses.replace(cell, source=answer) if cell.id == "dot_scores" and answer is not None else cell
+        for cell in honest_cells(judge)
+    ]
+    return [made[0], Cell("first", first), *made[1:], Cell("last", last)]
+
+
+LEFT_BEHIND = {
+    "no gradients": "torch.set_grad_enabled(False)",
+    "deterministic": "torch.use_deterministic_algorithms(True)",
+    "anomalies": "torch.autograd.set_detect_anomaly(True)",
+    "inference": "mode = torch.inference_mode()\nmode.__enter__()",
+    "float64": "torch.set_default_dtype(torch.float64)",
+    "device": "torch.set_default_device('cuda' if torch.cuda.is_available() else 'cpu')",
+    "warnings": "import warnings\nwarnings.simplefilter('error')",
+    "seeds": "import random\ntorch.manual_seed(1)\nrandom.seed(1)",
+    "numpy": "import numpy as np\nnp.seterr(all='raise')",
+    "threads": "torch.set_num_threads(2)",
+    "printing": "torch.set_printoptions(precision=2, sci_mode=False)",
+    "stars": "from torch import *\nfrom torch.nn.functional import *\nfrom math import *",
+    "magics": "%matplotlib inline\n%time x = 1\n!ls > /dev/null\nfiles = %ls\nx?",
+    "timed cell": "%%time\nx = 1",
+    "hidden output": "%%capture\nprint('x' * 100)",
+}
+
+
+@pytest.mark.parametrize("how", LEFT_BEHIND)
+def test_what_a_notebook_leaves_behind_costs_nothing(judge, how):
+    found = judge.judge_cells(cells(judge, LEFT_BEHIND[how]))
+    assert scores(found) == full_scores(judge), {n: v.message for n, v in found.verdicts.items() if not v.passed}
+    assert found.errors == {}
+
+
+@pytest.mark.parametrize("how", ["no gradients", "deterministic", "anomalies", "float64", "device"])
+def test_nor_does_it_below_the_answers(judge, how):
+    assert scores(judge.judge_cells(cells(judge, last=LEFT_BEHIND[how]))) == full_scores(judge)
+
+
+# Magics in an answer cell: the judge reads which answers use which.
+
+CALLS = "def scores_of(X):\n    return dot_scores(X, X)\n"
+MAGIC = {
+    "timed": "%%time\n" + CALLS,
+    "timed twice": "%%capture out\n%%time\n" + CALLS,
+    "timed with options": "%%timeit -n 1 -r 1\n" + CALLS,
+    "asks": CALLS + "\ndot_scores?",
+    "asks for the source": "dot_scores??\n" + CALLS,
+    "asks first": "?dot_scores\n" + CALLS,
+    "a shell line": "!pip list > /dev/null\n" + CALLS,
+    "its output": "files = !ls\nplaces = %pwd\n" + CALLS,
+    "a timed line": CALLS + "%time result = scores_of(3)\n%timeit -n 1 scores_of(3)",
+    "a magic inside": CALLS + "for _ in range(2):\n    %time scores_of(3)\n",
+}
+
+
+@pytest.mark.parametrize("how", MAGIC)
+def test_the_judge_sees_through_magics(how):
+    pieces = Pieces([MAGIC[how]])
+    assert "dot_scores" in pieces.closure("scores_of"), without_magics(MAGIC[how])
+
+
+def test_other_languages_are_not_read_as_python():
+    assert without_magics("%%html\n<b>x</b>") == without_magics("%%bash\nls") == ""
+    assert without_magics("x = 5 % 3\nprint('%d' % x)") == "x = 5 % 3\nprint('%d' % x)"
+
+
+@pytest.mark.parametrize("how", ["timed", "asks", "its output"])
+def test_an_earlier_mistake_is_charged_once_with_magics_in_the_cell(judge, how):
+    user = "def fixed_self_scores(x, W_q, W_k):\n    return dot_scores(x @ W_q.T, x @ W_k.T)\n"
+    made = [
+        dataclasses.replace(cell, source=MAGIC[how].replace(CALLS, user)) if cell.id == "fixed_self_scores" else cell
+        for cell in cells(judge, answer=WRONG)
+    ]
+    found = judge.judge_cells(made)
+    assert scores(found) == full_scores(judge) | {"dot_scores": 0}
+    assert "finished dot_scores" in found.verdicts["fixed_self_scores"].message
+
+
+STARRED = """
+def dot_scores(Q, K):
+    total = float(0)
+    for _ in range(3):
+        total += 1
+    return Q @ K.mT * (total / 3)
+"""
+
+
+def test_a_star_import_hides_nothing_that_an_answer_needs(judge):
+    """`float` is a dtype then, and `range` makes a tensor: in the grader and in the notebook Python's own are tried."""
+    found = judge.judge_cells(cells(judge, "from torch import *", STARRED))
+    assert scores(found) == full_scores(judge)
+    names = {}
+    exec(f"from torch import *\n{STARRED}", names)
+    hidden = names["float"]
+    verdict = verdict_on(load_keys(LESSON)["dot_scores"], names["dot_scores"])
+    assert verdict.passed and names["float"] is hidden is torch.float
+
+
+def test_a_wrong_answer_below_a_star_import_is_still_wrong(judge):
+    found = judge.judge_cells(cells(judge, "from torch import *", WRONG))
+    assert scores(found) == full_scores(judge) | {"dot_scores": 0}
+
+
+# Memory and time.
+
+
+def test_a_large_tensor_that_is_still_alive_costs_nothing(judge):
+    """A fork of the submission shares it: it counts once."""
+    limits = Limits(memory_bytes=700 << 20, total_bytes=700 << 20, processes=24, cell_seconds=20.0)
+    slow = "def dot_scores(Q, K):\n    import time\n    time.sleep(0.4)\n    return Q @ K.mT"
+    with Judge(LESSON, SEED, limits=limits, keys=judge.keys) as roomy:
+        found = roomy.judge_cells(cells(roomy, "large = torch.ones(125_000_000)", slow))
+        assert (scores(found), found.flags) == (full_scores(judge), [])
+        eater = "large = torch.ones(125_000_000)\nimport os\nchild = os.fork()\nlarge += 1\nimport time\ntime.sleep(2)"
+        assert any("memory" in flag for flag in roomy.judge_cells(cells(roomy, eater)).flags)
+
+
+def busy(seconds):
+    """An answer that computes for so long."""
+    return (
+        "def dot_scores(Q, K):\n    import time\n    end = time.process_time() + "
+        f"{seconds}\n    while time.process_time() < end:\n        pass\n    return Q @ K.mT"
+    )
+
+
+@pytest.fixture
+def hasty(judge, monkeypatch):
+    """A judge that gives `dot_scores` half a second a call."""
+    key = judge.keys["dot_scores"]
+    facts = dataclasses.replace(key.facts, time_limit=0.5)
+    monkeypatch.setitem(judge.keys, "dot_scores", dataclasses.replace(key, facts=facts))
+    return judge
+
+
+def test_a_slow_answer_has_four_times_the_time_before_it_costs_points(hasty):
+    found = hasty.judge_cells(cells(hasty, answer=busy(0.8)))
+    assert (scores(found), found.flags) == (full_scores(hasty), [])
+    found = hasty.judge_cells(cells(hasty, answer=busy(1000)))
+    assert scores(found) == full_scores(hasty) | {"dot_scores": 0}
+    assert found.verdicts["dot_scores"].mistake == "too_slow"
+
+
+def test_endless_answers_are_not_waited_for_again_and_again(hasty, monkeypatch):
+    tried = []
+    monkeypatch.setattr("helpers.grading.judge.IN_VAIN", 0)
+    observations = Trial._observations
+
+    def counted(self, key, replace, slack, builtins):
+        tried.append(slack)
+        return observations(self, key, replace, slack, builtins)
+
+    monkeypatch.setattr(Trial, "_observations", counted)
+    assert scores(hasty.judge_cells(cells(hasty, answer=busy(1000)), ["dot_scores"])) == {"dot_scores": 0}
+    assert set(tried) == {1.0}
+
+
+def test_a_cell_may_wait_a_little_longer_than_it_may_compute(judge):
+    found = judge.judge_cells(cells(judge, "import time\ntime.sleep(4.5)"))
+    assert (scores(found), found.errors) == (full_scores(judge), {})
+
+
+def hold(folder, alone, holding, release):
+    with Turns(folder).turn(alone):
+        holding.set()
+        release.wait(20)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_whoever_is_alone_waits_for_the_others_and_they_for_it(tmp_path, alone):
+    context = multiprocessing.get_context("spawn")
+    holding, release = context.Event(), context.Event()
+    other = context.Process(target=hold, args=(str(tmp_path), alone, holding, release))
+    other.start()
+    assert holding.wait(60)
+    if not alone:
+        with Turns(tmp_path).turn() as waited:
+            assert waited < 5
+    signal.signal(signal.SIGALRM, lambda *_: release.set())
+    signal.alarm(1)
+    with Turns(tmp_path).turn(not alone) as waited:
+        assert release.is_set() and waited > 0.3
+    other.join()
+
+
+def test_without_a_folder_nobody_waits():
+    with Turns().turn(alone=True) as waited, Turns("/nowhere").turn(alone=True):
+        assert waited < 1
+
+
+# A judge that dies.
+
+
+def submission(judge, student, source=""):
+    made = [
+        IntakeCell(cell.id, "check" if cell.kind == "check" else "code", cell.source, cell.exercise)
+        for cell in cells(judge, source)
+    ]
+    return Submission(student, LESSON, made, sha=f"sha of {student}")
+
+
+def test_a_judge_that_dies_costs_nobody_a_point(judge, monkeypatch):
+    """Killed on one hand-in: tried again with a fresh one. Killed every time: a person, and not for ever."""
+    waits = "import time\ntime.sleep(3)"
+    portion = [submission(judge, "ada"), submission(judge, "unlucky", waits), submission(judge, "zoe")]
+    with Judges(LESSON, SEED, False, 1) as judges:
+        ask, killed = type(judges.judges[0]).ask, []
+
+        def ask_and_kill(self, message):
+            ask(self, message)
+            handed_in = isinstance(message, tuple) and isinstance(message[0], list)
+            if handed_in and any(cell.source == waits for cell in message[0]) and len(killed) < times:
+                killed.append(self.process.pid)
+                time.sleep(1)
+                os.kill(self.process.pid, signal.SIGKILL)
+
+        monkeypatch.setattr(type(judges.judges[0]), "ask", ask_and_kill)
+        release = Release(LESSON, {}, {}, {}, {}, set())
+        for times in (1, 2):
+            killed.clear()
+            judged = judges.judge(portion, release, lambda _: None)
+            for student in ("ada", "zoe"):
+                assert {n: s.points for n, s in judged[student].scores.items()} == full_scores(judge)
+            assert len(killed) == times
+        assert judged["unlucky"] is None and "grade it by hand" in portion[1].problem
+        assert [one.again for one in portion] == [False, True, False]

@@ -1,0 +1,501 @@
+"""Exercises whose answer is a trained model: what a measure makes of it, kept numbers, the way through the judge."""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from helpers import corpus, keep
+from helpers.checking import forbidden
+from helpers.checking.key import load_keys, save_keys
+from helpers.checking.making import UnsoundKey, make_key
+from helpers.checking.measures import MEASURES, Measured
+from helpers.checking.observe import observe_all
+from helpers.checking.report import as_text
+from helpers.checking.verdict import decide
+from helpers.checking.vocabulary import Case, Exercise, Mistake
+from helpers.grading.beside import lying_beside
+from helpers.grading.sandbox import WITHHELD, SandboxMissing, find_bubblewrap, stage_wing
+from tests import measured_course
+from tests.small_course import run_command
+
+
+@pytest.fixture(autouse=True)
+def measures():
+    """Two measures for these tests alone."""
+
+    def share_right(truths, outputs):
+        right = sum(a == b for t, o in zip(truths, outputs, strict=True) for a, b in zip(t, o, strict=True))
+        total = sum(map(len, truths))
+        mistake = "exchanged" if right == 0 else None
+        return Measured(right / total, right == total, f"{right} of {total} words right", mistake)
+
+    def low_loss(truths, outputs):
+        losses = [nn.functional.cross_entropy(o, t["targets"]) for t, o in zip(truths, outputs, strict=True)]
+        loss = float(sum(losses)) / len(losses)
+        return Measured(1.0 if loss < 0.5 else 0.0, loss < 0.5, f"{loss:.2f} nats a token")
+
+    MEASURES.update(share_right=share_right, low_loss=low_loss)
+    yield
+    for name in ("share_right", "low_loss"):
+        del MEASURES[name]
+
+
+def upper(words):
+    return [word.upper() for word in words]
+
+
+def cases_upper(draw):
+    words = [draw.word() for _ in range(20)]
+    return [Case((words[:12],), truth=upper(words[:12])), Case((words[12:],), truth=upper(words[12:]))]
+
+
+UPPER = Exercise(
+    "upper",
+    cases_upper,
+    measure="share_right",
+    mistakes=[
+        Mistake("as_they_are", "the words are left as they are", "What changes?", lambda words: list(words)),
+        Mistake("exchanged", "no word is right", "Which way round?"),
+    ],
+)
+
+
+def judged(answer, exercise=UPPER, points=25, seed=3):
+    key = make_key("04_tiny", exercise, points, False, None, seed)
+    return decide(key, observe_all(answer, key.cases, key.facts))
+
+
+def test_a_perfect_answer_has_all_points_and_hears_how_good_it_is():
+    verdict = judged(upper)
+    assert verdict.passed and verdict.points == 25
+    assert as_text(verdict) == "✓ upper   25 of 25 points\n  20 of 20 words right · inputs unchanged"
+
+
+def test_a_share_is_paid_in_whole_points():
+    verdict = judged(lambda words: [w if w > "n" else w.upper() for w in words])
+    share = int(verdict.parts[0].name.split()[0]) / 20
+    assert 0 < share < 1 and not verdict.passed
+    assert verdict.points == int(25 * share)
+    lines = as_text(verdict).splitlines()
+    assert lines[0].startswith("◐ upper") and sum("words right" in line for line in lines) == 1
+
+
+def test_full_points_need_the_whole_share():
+    verdict = judged(lambda words: [*upper(words[:-1]), "x"], points=1)
+    assert verdict.points == 0 and not verdict.passed
+    assert "words right" in as_text(verdict)
+
+
+def test_a_known_mistake_is_named_by_its_outputs_or_by_the_measure():
+    assert judged(lambda words: words[:]).mistake in ("as_they_are", "exchanged")
+    verdict = judged(lambda words: ["none"] * len(words))
+    assert (verdict.mistake, verdict.points) == ("exchanged", 0)
+    assert "Which way round?" in verdict.message and "0 of 20 words right" in as_text(verdict)
+
+
+def not_yet(words):
+    raise NotImplementedError
+
+
+def raises(words):
+    raise ValueError("no such word")
+
+
+@pytest.mark.parametrize(
+    ("answer", "mistake"),
+    [
+        (not_yet, "not_answered"),
+        (raises, "raises"),
+        (lambda words: tuple(upper(words)), "wrong_type"),
+        (lambda words: [len(word) for word in words], "wrong_type"),
+        (lambda words: torch.zeros(len(words)), "wrong_type"),
+        (lambda words: None, "wrong_type"),
+        (lambda words: upper(words)[:-1], "wrong_shape"),
+    ],
+)
+def test_what_cannot_be_measured_is_said_in_the_usual_words(answer, mistake):
+    verdict = judged(answer)
+    assert (verdict.mistake, verdict.points, verdict.passed) == (mistake, 0, False)
+    assert as_text(verdict)
+
+
+def test_an_answer_that_sorts_its_input_loses_little():
+    def sorts(words):
+        answer = upper(words)
+        words.sort()
+        return answer
+
+    verdict = judged(sorts)
+    assert (verdict.mistake, verdict.points) == ("input_changed", 22)
+    assert "inputs unchanged" in as_text(verdict)
+
+
+def cases_logits(draw):
+    ids = draw.integers(0, 5, (4, 7))
+    return [Case((ids,), truth={"shape": (4, 5, 7), "targets": (ids + 1) % 5})]
+
+
+def right_logits(ids):
+    return 9 * nn.functional.one_hot((ids + 1) % 5, 5).float().mT
+
+
+LOGITS = Exercise("logits", cases_logits, measure="low_loss", best=lambda case: right_logits(*case.args))
+
+
+def test_a_truth_may_only_say_the_shape_of_the_output():
+    assert judged(right_logits, LOGITS).points == 25
+    assert judged(lambda ids: right_logits(ids).mT, LOGITS).mistake == "wrong_shape"
+    assert judged(lambda ids: right_logits(ids).long(), LOGITS).mistake == "wrong_type"
+    assert judged(lambda ids: right_logits(ids) / 0 * 0, LOGITS).mistake == "nan"
+    poor = judged(lambda ids: -right_logits(ids), LOGITS)
+    assert poor.points == 0 and "nats a token" in as_text(poor)
+
+
+def test_a_key_with_truths_comes_back_from_its_file(tmp_path):
+    key = make_key("04_tiny", UPPER, 25, False, None, 0)
+    save_keys(tmp_path / "04_tiny.npz", [key])
+    again = load_keys("04_tiny", tmp_path / "04_tiny.npz")["upper"]
+    assert again.measure == "share_right"
+    assert [seen.output for seen in again.expected] == [upper(case.args[0]) for case in key.cases]
+    assert decide(again, observe_all(upper, again.cases, again.facts)).passed
+
+
+def test_unsound_keys_are_refused():
+    def unsound(**changed):
+        with pytest.raises(UnsoundKey) as caught:
+            make_key(
+                "04_tiny",
+                Exercise("upper", **{"cases": cases_upper, "measure": "share_right"} | changed),
+                1,
+                0,
+                None,
+                0,
+            )
+        return str(caught.value)
+
+    assert "truth" in unsound(cases=lambda draw: [Case((["a"],))])
+    assert "perfect" in unsound(best=lambda case: list(case.args[0]))
+    assert "measured as right" in unsound(mistakes=[Mistake("fine", "fine", "?", upper)])
+    assert "edit" in unsound(mistakes=[Mistake("edited", "edited", "?", "a -> b")])
+
+
+# Kept numbers.
+
+
+class Kept:
+    def __init__(self, folder):
+        self.file, self.trained = str(folder / "numbers.safetensors"), 0
+        self.model = nn.Linear(3, 2)
+
+    def __call__(self, model=None):
+        return keep.kept(model or self.model, self.file, self.train)
+
+    def train(self):
+        self.trained += 1
+        nn.init.constant_(self.model.weight, 0.5)
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    monkeypatch.delenv("COURSE_QUICK", raising=False)
+    monkeypatch.setenv("COURSE_KEEP_FOLDER", str(tmp_path))
+    return Kept(tmp_path)
+
+
+def test_numbers_are_kept_and_loaded_the_next_time(kept, capsys):
+    kept()
+    fresh = nn.Linear(3, 2)
+    kept(fresh)
+    assert kept.trained == 1 and torch.equal(fresh.weight, kept.model.weight)
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 2 and "kept" in said[0] and "loaded" in said[1]
+
+
+class Harm:
+    def __reduce__(self):
+        return os.system, ("touch harmed",)
+
+
+@pytest.mark.parametrize(
+    "sort", ["other model", "pickle", "torch.save", "cut", "no header", "nan", "too large", "empty"]
+)
+def test_a_file_that_does_not_fit_is_said_and_the_model_is_trained(kept, sort, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = Path(kept.file)
+    keep.write(nn.Linear(4, 2) if sort == "other model" else nn.Linear(3, 2), path)
+    if sort == "pickle":
+        path.write_bytes(pickle.dumps(Harm()))
+    elif sort == "torch.save":
+        torch.save(nn.Linear(3, 2).state_dict(), path)
+    elif sort == "cut":
+        path.write_bytes(path.read_bytes()[:-5])
+    elif sort == "no header":
+        path.write_bytes(b"\xff" * 64)
+    elif sort == "nan":
+        model = nn.Linear(3, 2)
+        nn.init.constant_(model.bias, float("nan"))
+        keep.write(model, path)
+    elif sort == "too large":
+        path.write_bytes(b"\0" * (keep.LARGEST + 1))
+    elif sort == "empty":
+        path.write_bytes(b"")
+    kept()
+    assert kept.trained == 1 and not (tmp_path / "harmed").exists()
+    assert "does not fit" in capsys.readouterr().out
+    assert keep.read(path)["weight"].tolist() == [[0.5] * 3] * 2
+
+
+def test_quick_mode_leaves_the_file_alone(kept, monkeypatch):
+    monkeypatch.setenv("COURSE_QUICK", "1")
+    assert keep.quick()
+    kept()
+    assert kept.trained == 1 and not Path(kept.file).exists()
+
+
+def test_what_is_too_large_to_hand_in_is_not_kept(kept, capsys):
+    large = nn.Linear(1100, 1000)
+    kept(large)
+    assert not Path(kept.file).exists() and "could not be kept" in capsys.readouterr().out
+
+
+# What lies beside a notebook.
+
+
+def test_what_lies_beside_a_notebook_is_bounded(tmp_path):
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.safetensors").write_bytes(name.encode())
+    (tmp_path / "huge.safetensors").write_bytes(b"0" * 4_000_001)
+    (tmp_path / "linked.safetensors").symlink_to(tmp_path / "a.safetensors")
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "pipe.py").symlink_to("/etc/passwd")
+    (tmp_path / "mine.py").write_text("x = 1\n")
+    (tmp_path / "model.pkl").write_bytes(pickle.dumps(Harm()))
+    (tmp_path / "\x1b[31mred.py").write_text("")
+    files, flags = lying_beside(tmp_path, 'kept(model, "c.safetensors", train)')
+    assert list(files) == ["c.safetensors", "a.safetensors", "mine.py"]
+    assert len(flags) == 4 and not any("\x1b" in flag for flag in flags), flags
+    assert [flag for flag in flags if "taken along" in flag] == [
+        "mine.py was handed in beside the notebook and taken along"
+    ]
+    assert list(lying_beside(tmp_path, "import mine", only_named=True)[0]) == ["mine.py"]
+    (tmp_path / "door").symlink_to(tmp_path)
+    assert lying_beside(tmp_path / "door") == lying_beside(tmp_path / "nowhere") == ({}, [])
+
+
+# What the sandbox of lesson 11 lacks.
+
+
+def test_the_course_translates_for_nobody():
+    source = "def translate(sentences):\n    return [corpus.translate(s).french for s in sentences]\n"
+    direct = source.replace("corpus.translate(s)", "t(s)").replace(
+        "\n    return", "\n    from helpers.corpus import translate as t\n    return"
+    )
+    words = "def translate(sentences):\n    return [french_sentence(english_ids(s)) for s in sentences]\n"
+    from helpers.translator.words import english_ids, french_sentence
+
+    def found(text, lesson="11_translation"):
+        import linecache
+
+        linecache.cache["<answer>"] = (len(text), None, text.splitlines(True), "<answer>")
+        names = {"corpus": corpus, "english_ids": english_ids, "french_sentence": french_sentence}
+        exec(compile(text, "<answer>", "exec"), names)
+        return forbidden.in_source(names["translate"], (), lesson)
+
+    assert found(source) == found(direct) == ["helpers.corpus.translate"]
+    assert found(words) == [] and found(words, "01_token_embedding")
+    assert forbidden.in_source(corpus.translate, (), "11_translation") == ["helpers.corpus.translate"]
+
+
+INSIDE = """
+import json, random
+import helpers.corpus as corpus
+from helpers.errors import CourseError
+import importlib, pkgutil
+import helpers.figures, helpers.explore
+for package in (helpers.figures, helpers.explore):
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+from helpers import translator
+refused = []
+for call in (lambda: corpus.translate("jane visits africa in september"), translator.machine):
+    try:
+        call()
+    except CourseError as error:
+        refused.append(str(error))
+pairs = corpus.training_pairs()
+drawn = corpus.sentence_pairs(3, random.Random(0)) + corpus.sentence_pairs(2, random.Random(0), unseen=True)
+print(json.dumps([refused, len(pairs), pairs[7], len(drawn), corpus.unseen_pairs()[1], len(translator.french)]))
+"""
+
+
+def test_the_sandbox_of_lesson_11_has_sentences_but_nothing_that_translates(tmp_path):
+    stage_wing(tmp_path / "wing", "11_translation")
+    wing = tmp_path / "wing" / "helpers"
+    assert not any((wing / name).exists() for name in WITHHELD["11"].files)
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "wing"), "MPLBACKEND": "agg"}
+    done = subprocess.run([sys.executable, "-c", INSIDE], env=environment, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    refused, count, pair, drawn, unseen, words = json.loads(done.stdout.splitlines()[-1])
+    assert len(refused) == 2 and (count, drawn) == (corpus.TRAINING_PAIRS, 5)
+    as_lists = json.loads(json.dumps([corpus.training_pairs()[7], corpus.unseen_pairs()[1]]))
+    assert [pair, unseen] == as_lists and words == len(corpus.french_words()) + 3
+
+
+def test_other_sandboxes_have_the_whole_corpus(tmp_path):
+    stage_wing(tmp_path / "wing", "04_scaling")
+    assert (tmp_path / "wing" / "helpers" / "corpus" / "translation.py").is_file()
+    assert not (tmp_path / "wing" / "helpers" / "corpus" / "provided").exists()
+
+
+def test_training_pairs_hold_no_held_out_pair_and_are_the_same_each_time():
+    from helpers.corpus.translation import is_held_out
+
+    pairs = corpus.training_pairs()
+    assert pairs[:50] == corpus.training_pairs()[:50] and len({pair.english for pair in pairs}) > 0.9 * len(pairs)
+    assert not any(is_held_out(*words) for pair in pairs for words in pair.described)
+    assert all(any(is_held_out(*words) for words in pair.described) for pair in corpus.unseen_pairs())
+    assert all(corpus.translate(pair.english) == pair for pair in pairs[:50])
+
+
+# The way through the judge.
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    try:
+        find_bubblewrap()
+    except SandboxMissing as missing:
+        if os.environ.get("COURSE_CI") == "1":
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
+    root = measured_course.make_measured_course(tmp_path_factory.mktemp("measured") / "course")
+    done = run_command(root, "build", "--no-run")
+    assert done.returncode == 0, done.stderr
+    return root
+
+
+def test_a_measured_exercise_is_no_block(course):
+    assert "signs" not in (course / "helpers" / "blocks" / "lesson_04.py").read_text()
+    assert run_command(course, "build", "--check").returncode == 0
+
+
+JUDGE = """
+import json
+from helpers.grading.judge import Cell, Judge
+
+def cells(notebook, answer):
+    found = []
+    for cell in notebook["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        name = cell["metadata"].get("nbgrader", {}).get("grade_id", "")
+        source = "".join(cell["source"])
+        if name == "signs" and answer is not None:
+            source = answer
+        kind = "check" if name.startswith("check_") else "learner"
+        found.append(Cell(cell["id"], source, kind, name.removeprefix("check_") or None))
+    return found
+
+with Judge("04", 5) as judge:
+    judge.self_test()
+    notebook = json.load(open("solutions/04_tiny/04_tiny.ipynb"))
+    for name, (answer, files) in json.load(open("handed_in.json")).items():
+        files = {file: bytes.fromhex(content) for file, content in files.items()}
+        result = judge.judge_cells(cells(notebook, answer), files=files)
+        said = json.dumps(result.outputs)
+        how = [word for word in ("trained numbers loaded", "does not fit", "are kept", "harmed") if word in said]
+        verdict = result.verdicts["signs"]
+        others = sum(v.points for n, v in result.verdicts.items() if n != "signs")
+        print(json.dumps([name, verdict.points, verdict.mistake, how, others, verdict.message]))
+    judge.self_test()
+"""
+
+
+def test_measured_answers_in_the_judge(course, tmp_path):
+    trained, other = nn.Linear(3, 1), nn.Linear(4, 1)
+    with torch.no_grad():
+        trained.weight.fill_(1.0)
+        trained.bias.fill_(0.0)
+    for name, model in (("right", trained), ("other", other)):
+        keep.write(model, tmp_path / name)
+    right, unfit = (tmp_path / "right").read_bytes().hex(), (tmp_path / "other").read_bytes().hex()
+    harm = pickle.dumps(Harm()).hex()
+    file = measured_course.FILE
+
+    def answer(body):
+        return "def signs(points):\n" + textwrap.indent(body, "    ")
+
+    handed_in = {
+        "trained here": (None, {}),
+        "with its numbers": (None, {file: right}),
+        "numbers that do not fit": (None, {file: unfit}),
+        "a pickle": (None, {file: harm}),
+        "half right": (
+            answer("words = ['minus', 'plus']\nreturn [words[int(p[0] > 0)] for p in points]"),
+            {file: right},
+        ),
+        "not answered": ("signs = None", {file: right}),
+        "raises": (answer("raise ValueError('no')"), {file: right}),
+        "of another type": (answer("return model(points)"), {file: right}),
+        "every one alike": (answer("return ['plus'] * len(points)"), {file: right}),
+        "with a module of its own": ("from signs_of import signs", {"signs_of.py": MODULE.encode().hex(), file: right}),
+    }
+    (course / "handed_in.json").write_text(json.dumps(handed_in))
+    environment = os.environ | {"PYTHONPATH": str(course)}
+    done = subprocess.run([sys.executable, "-c", JUDGE], cwd=course, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    rows = {row[0]: row[1:] for row in map(json.loads, done.stdout.splitlines())}
+    assert all(row[3] == 60 for row in rows.values()), rows
+    assert rows["trained here"][:3] == [30, None, ["are kept"]]
+    assert rows["with its numbers"][:3] == [30, None, ["trained numbers loaded"]]
+    assert rows["numbers that do not fit"][:3] == [30, None, ["does not fit", "are kept"]]
+    assert rows["a pickle"][:3] == [30, None, ["does not fit", "are kept"]]
+    assert 15 < rows["half right"][0] < 30 and "unseen points" in rows["half right"][4]
+    assert rows["not answered"][:2] == [0, "not_answered"]
+    assert rows["raises"][:2] == [0, "raises"]
+    assert rows["of another type"][:2] == [0, "wrong_type"]
+    assert rows["every one alike"][1] == "all_plus"
+    assert rows["with a module of its own"][:2] == [30, None]
+
+
+MODULE = "def signs(points):\n    return ['plus' if p.sum() > 0 else 'minus' for p in points]\n"
+
+
+def test_a_class_hands_it_in_with_files_beside_the_notebook(course):
+    """Through `course grade`, as nbgrader's collect lays it down: submitted/STUDENT/LESSON."""
+    lesson, file = measured_course.LESSON, measured_course.FILE
+    solution = (course / "solutions" / lesson / f"{lesson}.ipynb").read_text()
+    trained = nn.Linear(3, 1)
+    nn.init.constant_(trained.weight, 1.0)
+    nn.init.constant_(trained.bias, 0.0)
+
+    def hand_in(student, text=solution):
+        folder = course / "gradebook" / "submitted" / student / lesson
+        folder.mkdir(parents=True)
+        (folder / f"{lesson}.ipynb").write_text(text)
+        return folder
+
+    hand_in("ada")
+    keep.write(trained, hand_in("ben") / file)
+    (hand_in("cem") / file).write_bytes(pickle.dumps(Harm()))
+    linked = hand_in("dora")
+    (linked / file).symlink_to("/etc/passwd")
+    eve = hand_in("eve", solution.replace("def signs(points):", "from words import PLUS\\ndef signs(points):"))
+    (eve / "words.py").write_text("PLUS = 'plus'\n")
+    done = run_command(course, "grade", lesson)
+    assert done.returncode == 0, done.stderr
+    assert "5 graded" in done.stdout and "mean 90.0 · median 90" in done.stdout
+    shown = {name: name in done.stdout for name in ("ada", "ben", "cem", "dora (", "eve (words.py")}
+    assert shown == {"ada": False, "ben": False, "cem": False, "dora (": True, "eve (words.py": True}, done.stdout
+    again = run_command(course, "grade", lesson)
+    assert "0 new, 5 unchanged" in again.stdout
+    keep.write(trained, course / "gradebook" / "submitted" / "ada" / lesson / file)
+    assert "1 new, 4 unchanged" in run_command(course, "grade", lesson).stdout
