@@ -1,9 +1,10 @@
 """The ladder of lesson 12, and its loss against compute: `python -m bench.ladder [--seeds 3] [--write]`.
 
-Five models on the lesson's language, from a bigram to the GPT's block, each trained with three seeds: the same windows, the
-same number of steps, one layer each. All are tested on the same unseen passages, over the exact entropy line of these. A
-rung counts if in every seed it is at least 0.05 nats better than the one below. Then three widths of the whole GPT, looked
-at while they train. --write puts the figures into helpers/figures/measured_language_model.py, which the lesson draws.
+Five models on the lesson's language, from a bigram to the GPT's block, each trained with three seeds: the same windows,
+the same number of steps, one layer each. All are tested on the same unseen passages, over the exact entropy line of
+these. A rung counts if in every seed it is at least 0.05 nats better than the one below. Then three widths of the whole
+GPT, looked at while they train. --write puts the figures into helpers/figures/measured_language_model.py, which the
+lesson draws.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def induction_targets(passage: str) -> list[tuple[int, int]]:
 
 @contextlib.contextmanager
 def attention_weights(model):
-    """Inside: a list of the attention weights (B, H, T, T) of every module that returns some, in the order of the calls."""
+    """Inside: a list of the attention weights (B, H, T, T) of every module that returns some, in the order of calls."""
     seen, hooks = [], []
 
     def keep(_module, _args, output):
@@ -137,8 +137,8 @@ class Watch:
 def write_with_cache(model, ids, max_new_tokens: int, attend):
     """Greedy generation in which each step computes one new row: (B, T) -> (B, T + max_new_tokens).
 
-    attend: `attend_with_cache` of lesson 10. For a model with `tokens`, `positions` (or None), `blocks` of EncoderBlock,
-    `norm` and `unembed`; all tokens together at most model.block_size.
+    attend: `attend_with_cache` of lesson 10. For a model with `tokens`, `positions` (or None), `blocks` of
+    EncoderBlock, `norm` and `unembed`; all tokens together at most model.block_size.
     """
     from helpers.blocks import merge_heads, rotate, split_heads
 

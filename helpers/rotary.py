@@ -8,7 +8,7 @@ from helpers.blocks import MultiHeadAttention, attention, merge_heads, rotate, s
 
 
 class RotaryAttention(MultiHeadAttention):
-    """Self-attention whose queries and keys are rotated by their places, so that only distances count (Su et al., 2021).
+    """Self-attention whose queries and keys are rotated by their places, so that distances count (Su et al., 2021).
 
     Made and called as MultiHeadAttention, with one input: query (B, T, D) -> (out (B, T, D), weights (B, H, T, T)).
     """

@@ -4,15 +4,15 @@ A text is a row of sentences, drawn one after the other, each of one of three ki
 
     Bqrzqb.          agreement: the small letter that ends it agrees with the capital, 2 to 30 tokens earlier
     ([]{()}).        brackets: nested up to four deep, each closed by its own kind
-    |kqtm|kqtm.      repetition: a segment of letters, all different, and once more the same
+    |rwty|rwty.      repetition: a segment of letters, all different, and once more the same
 
 Everything that the next token depends on stands in the sentence so far. So the probability of each next token is
 known exactly (`Source.chances`), and with it the loss that nobody can beat: `Source.nats` on a given text,
 `Source.entropy_rate` on average over all texts. A sentence begins anew after each full stop, whatever came before.
 
->>> language = Source()
->>> language.decode(language.text(40, seed=0))
->>> language.entropy_rate()
+    language = Source()
+    language.decode(language.text(40, seed=0))
+    language.entropy_rate()
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Source:
         return self.encode("".join(pieces)[:length])
 
     def passages(self, count: int, length: int, seed: int) -> torch.Tensor:
-        """Texts for a test, LongTensor (count, length): each begins with a full stop, so that nothing before it counts."""
+        """Texts for a test, LongTensor (count, length): each begins with a full stop, and nothing before it counts."""
         rng = random.Random(seed)
         rows = [STOP + self.decode(self.text(length - 1, rng.getrandbits(32))) for _ in range(count)]
         return torch.stack([self.encode(row) for row in rows])
@@ -247,7 +247,7 @@ class Source:
 
 
 def _mix(*shares: dict[str, float]) -> dict[str, float]:
-    """Alternatives whose values are the shares of a whole group, each shared among its tokens; what cannot be is left out."""
+    """Groups of tokens, each with the group's share as its value, in one table: a share is split among its tokens."""
     return {token: share / len(group) for group in shares for token, share in group.items() if share > 0}
 
 

@@ -17,7 +17,6 @@ from helpers.figures.style import (
     BLUE,
     GRAY_INK,
     GREEN,
-    GREEN_INK,
     INK,
     K_COLOR,
     ORANGE,
@@ -51,7 +50,7 @@ def one_text() -> Picture:
     from helpers.corpus.source import Source
 
     source = Source()
-    nats = source.nats(source.encode(SHOWN)).tolist()
+    nats = source.nats(source.encode(SHOWN)).abs().tolist()
     figure, ax = new_figure(8.4, 2.6)
     ax.bar(range(len(SHOWN)), nats, color=BLUE, width=0.7)
     ax.set_xticks(range(len(SHOWN)), list(SHOWN), fontsize=12)
@@ -144,7 +143,8 @@ def ladder() -> Picture:
     )
     return Picture(
         figure,
-        f"The ladder, mean loss of three trainings in nats a token: {said}. The entropy line of that text is {line:.3f}.",
+        f"The ladder, mean loss of three trainings in nats a token: {said}. The entropy line of that text is "
+        f"{line:.3f}.",
         "Figure 12.3. Five models, three trainings each (dots). What is left of the bars is left to learn.",
     )
 
@@ -184,10 +184,10 @@ def training(watch) -> Picture:
     fall = _fall(watch.steps, watch.losses["a repeated letter"])
     return Picture(
         figure,
-        f"Loss over {watch.steps[-1]} steps: from {watch.whole[0]:.2f} to {watch.whole[-1]:.3f} nats a token, the line of these "
-        f"passages is {watch.line:.3f}. At the end: {last}. The loss of repeated letters is halved between steps "
-        f"{fall[0]} and {fall[1]}; the strongest head then has {watch.induction[-1]:.2f} of its weight on the token behind "
-        "the last occurrence.",
+        f"Loss over {watch.steps[-1]} steps: from {watch.whole[0]:.2f} to {watch.whole[-1]:.3f} nats a token, the line "
+        f"of these passages is {watch.line:.3f}. At the end: {last}. The loss of repeated letters falls between steps "
+        f"{fall[0]} and {fall[1]}; the strongest head then has {watch.induction[-1]:.2f} of its weight on the token "
+        "behind the last occurrence.",
         "Figure 12.4. A training, as a whole and by kind of token. Dotted: attention behind the last occurrence.",
     )
 
@@ -236,9 +236,10 @@ def induction_by_hand() -> Picture:
     said = ", ".join(f"{EXAMPLE[t]} at place {t} looks at {EXAMPLE[t - 4]} at place {t - 4}" for t in range(5, 9))
     return Picture(
         figure,
-        f"Attention of two heads over {EXAMPLE}. In the first each token looks at the one before it. In the second, {said}: "
-        "each time the token that came next the first time.",
-        "Figure 12.5. An induction head by hand: two layers, each with one simple question.",
+        f"Attention of two heads over {EXAMPLE}. In the first each token looks at the one before it. In the second, "
+        f"{said}"
+        ": each time the token that came next the first time.",
+        "Figure 12.6. An induction head by hand: two layers, each with one simple question.",
     )
 
 
@@ -261,7 +262,7 @@ def grown_induction_head(model, watch) -> Picture:
         ax.axis("off")
         words = "No attention to show: no part of this model returns its weights."
         ax.text(0, 0.5, words, wrap=True)
-        return Picture(figure, words, "Figure 12.6. The strongest induction head of the trained model.")
+        return Picture(figure, words, "Figure 12.7. The strongest induction head of the trained model.")
     layer, head = watch.best_head(model)
     own = weights[layer][0, head].cpu()  # (T, T)
     heatmap(ax, own, list(text), list(text), mask=torch.ones(T, T).tril().bool(), vmin=0, vmax=1, numbers=False)
@@ -274,10 +275,10 @@ def grown_induction_head(model, watch) -> Picture:
     mean = sum(float(own[t, j]) for t, j in places) / len(places)
     return Picture(
         figure,
-        f"Attention of layer {layer + 1}, head {head}, over {text}. Framed: the token behind the last occurrence, which gets "
+        f"Attention of layer {layer + 1}, head {head}, over {text}. Framed, the token behind the last occurrence: "
         + ", ".join(f"{text[t]} to {text[j]} {float(own[t, j]):.2f}" for t, j in places)
         + f"; {mean:.2f} in the mean.",
-        "Figure 12.6. A head that grew in training. Framed: the token that came after the last occurrence.",
+        "Figure 12.7. A head that grew in training. Framed: the token that came after the last occurrence.",
     )
 
 
@@ -313,7 +314,7 @@ def compute() -> Picture:
     return Picture(
         figure,
         f"Loss against multiply-adds for three widths. {'; '.join(ends)}. The entropy line is {line:.2f}.",
-        "Figure 12.7. Three sizes of the same GPT: which is best hangs on how much compute there is.",
+        "Figure 12.8. Three sizes of the same GPT: which is best hangs on how much compute there is.",
     )
 
 
@@ -369,9 +370,10 @@ def two_losses(published, steps: int = 120) -> Picture:
     ends = {name: sum(curve[-10:]) / 10 for name, curve in curves.items()}
     return Picture(
         figure,
-        f"Two trainings of {steps} steps. With the right loss {ends['right']:.2f} nats a token at the end, with the published one "
-        f"{ends['published']:.2f}; guessing has {math.log(V):.2f}.",
-        "Figure 12.8. The same small model, trained with each loss; both are measured with the right one.",
+        f"Two trainings of {steps} steps. With the right loss {ends['right']:.2f} nats a token at the end, with the "
+        "published "
+        f"one {ends['published']:.2f}; guessing has {math.log(V):.2f}.",
+        "Figure 12.9. The same small model, trained with each loss; both are measured with the right one.",
     )
 
 
@@ -381,7 +383,7 @@ def two_losses(published, steps: int = 120) -> Picture:
 class NextToken:
     """The model's probabilities for the next token beside the source's own, after each place of a passage."""
 
-    def __init__(self, model, text: str = ".Aqr{}"):
+    def __init__(self, model):
         from helpers.corpus.source import Source
 
         source = Source()
@@ -417,21 +419,5 @@ class NextToken:
         return Picture(
             self.figure,
             f"What comes after {read}: the source's probability and the model's. {said}.",
-            "Figure 12.9. Gray: the source's own probabilities. Blue: the model's." if False else "",
+            "Figure 12.5. Gray: the source's own probabilities. Blue: the model's.",
         )
-
-
-__all__ = [
-    "one_text",
-    "ngram_losses",
-    "ladder",
-    "training",
-    "induction_by_hand",
-    "grown_induction_head",
-    "compute",
-    "two_losses",
-    "NextToken",
-    "count_loss",
-    "counted",
-]
-_ = GREEN_INK

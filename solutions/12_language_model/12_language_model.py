@@ -528,6 +528,13 @@ check(language_model_logits)
 #
 # </details>
 #
+# Here is what the model says beside what the source knows, place by place. Move the slider into the second half of a
+# repetition, and to the places where a bracket may open or close.
+
+# %%
+explore.next_token(model)
+
+# %% [markdown]
 # Why may we call a loss below the line a leak, and not luck? Suppose a model $q$ gave the text a probability $e^{20}$ times that
 # of the source $p$. The mean of $q/p$ over all texts of the source is at most 1. So at most one text in $e^{20}$, one in 485
 # million, lets an honest model win by 20 nats. Lucky texts exist. They do not come to class.
