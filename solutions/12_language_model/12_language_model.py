@@ -79,11 +79,9 @@ transformer_map("12_language_model")
 # of the text is chance. So this lesson has a language of its own. Its tokens are single characters, and its sentences
 # are of three kinds, each closed by a full stop:
 #
-# | kind | a sentence | what has to be remembered |
-# |---|---|---|
-# | agreement | `Bqrzq...b.` | the verb, a small `a` to `f`, agrees with the capital; 2 to 30 tokens lie between |
-# | brackets | `([]{()}).` | which brackets are open, up to four deep |
-# | repetition | `&#124;rwty&#124;rwty.` | a segment of three to eight different letters, which is said twice |
+# - **agreement**, `Bqrzqb.`: the verb, a small letter from `a` to `f`, agrees with the capital, 2 to 30 tokens back;
+# - **brackets**, `([]{()}).`: each is closed by its own kind, and they stand in one another up to four deep;
+# - **repetition**, `|rwty|rwty.`: a segment of three to eight different letters, said twice.
 
 # %%
 text = corpus.language_text()  # (300000,)
