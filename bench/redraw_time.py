@@ -20,7 +20,7 @@ from unittest import mock
 import ipywidgets as widgets
 import torch
 
-from helpers import corpus, word2vec
+from helpers import corpus, translator, word2vec
 from helpers.explore import panel as panels
 from helpers.figures.style import Picture, new_figure
 
@@ -44,6 +44,7 @@ def arguments(topic: str, name: str) -> tuple:
         ("query_key", "graph"): (weights, words),
         ("scaling", "temperature"): (weights[0] * 10, words),
         ("softmax", "temperature"): (weights[0] * 10, words),
+        ("translation", "looks"): (translator.machine(),),
     }.get((topic, name), ())
 
 

@@ -31,7 +31,7 @@ def _text(label: str, done: int, total: int) -> str:
 
 def _line():
     """A function (text, finished) that shows the text where the last one stood."""
-    if _in_notebook():
+    if in_notebook():
         from IPython.display import display
 
         handle = display({"text/plain": ""}, raw=True, display_id=True)
@@ -46,7 +46,8 @@ def _line():
     return write
 
 
-def _in_notebook() -> bool:
+def in_notebook() -> bool:
+    """Whether this runs in a kernel, whose outputs can be redrawn in place."""
     try:
         from IPython import get_ipython
     except ImportError:

@@ -17,9 +17,25 @@ def _file() -> Path:
 def _read() -> dict:
     try:
         stored = json.loads(_file().read_text("utf-8"))
-    except (OSError, ValueError):
+        if all(isinstance(entry, dict) for own in stored.values() for entry in own.values()):
+            return stored
+    except OSError:
         return {}
-    return stored if isinstance(stored, dict) else {}
+    except (ValueError, AttributeError):
+        pass
+    _set_aside()
+    return {}
+
+
+def _set_aside() -> None:
+    """Say that the file is damaged, and keep it under another name, so that the next verdict does not overwrite it."""
+    path = _file()
+    kept = path.with_name(f"{path.name}.damaged")
+    try:
+        path.replace(kept)
+    except OSError:
+        kept = path
+    print(f"What was done so far cannot be read: {kept} is damaged. The list starts anew; what you check counts again.")
 
 
 def remember(lesson: str, exercise: str, points: float, max_points: float, passed: bool) -> None:

@@ -35,7 +35,7 @@ def executed_folder(tmp_path_factory) -> Path:
 def executed_solution(executed_folder):
     """executed_solution(lesson) -> the solution notebook, run from top to bottom; an error in it fails the test.
 
-    The seconds that each took are kept beside it, in LESSON.json.
+    The seconds that each took are kept beside it, in LESSON.json, and what its trainings kept, in LESSON.kept.
     """
     from helpers.authoring.execute import run_notebook
     from helpers.authoring.text import read_lesson
@@ -46,7 +46,9 @@ def executed_solution(executed_folder):
             if not path.exists():
                 text = read_lesson(course(), course().lesson(lesson))
                 start = time.perf_counter()
-                notebook = run_notebook(course(), text.notebook, ROOT / "solutions" / lesson, lesson)
+                keep = path.with_suffix(".kept")
+                keep.mkdir(exist_ok=True)
+                notebook = run_notebook(course(), text.notebook, ROOT / "solutions" / lesson, lesson, keep=keep)
                 seconds = time.perf_counter() - start
                 path.with_suffix(".json").write_text(json.dumps({"lesson": lesson, "seconds": round(seconds, 1)}))
                 nbformat.write(notebook, path)

@@ -51,7 +51,8 @@ def lessons() -> list[str]:
 
 
 def exercises(lesson: str):
-    return load_answer_key(course(), course().lesson(lesson)).exercises
+    """The exercises of a lesson that have a reference; what is measured has none."""
+    return [item for item in load_answer_key(course(), course().lesson(lesson)).exercises if not item.measure]
 
 
 def right_forms(lesson: str) -> dict[str, tuple]:
@@ -63,7 +64,7 @@ def right_forms(lesson: str) -> dict[str, tuple]:
 def tally(lesson: str, exercise, number: int = SEEDS) -> Tally:
     """Judge every mistake and right form of one exercise on the inputs of every seed."""
     reference = getattr(load_blocks(course(), course().lesson(lesson)), exercise.name)
-    forms = (reference, *exercise.alternatives, *right_forms(lesson).get(exercise.name, ()))
+    forms = (reference, *right_forms(lesson).get(exercise.name, ()))
     result = Tally(lesson, exercise.name, len(exercise.mistakes), right=len(forms))
     verdicts = {}
     for seed in seeds(number):

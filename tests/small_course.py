@@ -114,7 +114,7 @@ check(quiz_1=quiz_1)
 '''
 
 KEY = """\
-from helpers.checking.vocabulary import Exercise, Mistake, Quiz, tensor_cases
+from helpers.checking.vocabulary import Exercise, Mistake, listed_quizzes, tensor_cases
 
 
 def cases_scaled_scores(draw):
@@ -132,11 +132,17 @@ def divided_by_width(Q, K):
 
 
 exercises = [
-    Exercise("scaled_scores", cases_scaled_scores, axes=("query", "key"), mistakes=[
-        Mistake("divided_by_width", "divided by the width", "What is its standard deviation?", divided_by_width)]),
+    Exercise("scaled_scores", cases_scaled_scores, axes=("query", "key")).with_mistakes('''
+        divided_by_width: divided by the width
+            What is its standard deviation?
+    ''', divided_by_width=divided_by_width),
     Exercise("halved", cases_halved, mistakes=[Mistake("doubled", "doubled", "Which way?", lambda x: x * 2)]),
 ]
-quizzes = [Quiz("quiz_1", "b", {"a": "That is the variance.", "b": "Yes."})]
+quizzes = listed_quizzes('''
+    quiz_1: b
+        a: That is the variance.
+        b: Yes.
+''')
 """
 
 

@@ -89,6 +89,14 @@ def test_nan(said):
     assert "NaN" in said(scaled_scores=lambda Q, K: scaled_scores(Q, K) * float("nan"))
 
 
+def test_where_all_is_nan_no_empty_picture_is_drawn(said):
+    shown = said(softmax=lambda x, dim=-1: x * float("nan"))
+    assert "no curve to draw" in shown and "[figure" not in shown
+    shown = said(dot_scores=lambda Q, K: Q @ K.mT * float("nan"))
+    assert "no map to draw" in shown and "[figure" not in shown
+    assert "[figure" not in said(weighted_values=lambda weights, V: weights @ V * float("nan"))
+
+
 def test_raising(said):
     def broken(Q, K):
         raise RuntimeError("oh <b>no</b>")

@@ -732,10 +732,15 @@ def test_a_lesson_without_its_files_is_refused_in_words(own):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("quizzes = [", "quizzes = [[", "answer_key.py line "),
+        ("exercises = [", "exercises = [[", "answer_key.py line "),
+        (
+            "divided_by_width: divided",
+            "divided_by_width, divided",
+            "answer_key.py, scaled_scores: 'divided_by_width, d",
+        ),
         ("import Exercise, Mistake", "import Exercises, Mistake", "answer_key.py line 1 does not run: ImportError"),
         ("draw.normal(*lead, 5, 4, dtype=dtype), draw", "draw.norm(*lead, 5), draw", "line 6, scaled_scores: Attr"),
-        ('Quiz("quiz_1"', 'Quiz("quiz_7"', "describes quiz_7, which has no answer cell"),
+        ("quiz_1: b", "quiz_7: b", "describes quiz_7, which has no answer cell"),
         ('Exercise("halved"', 'Exercise("scaled_scores"', "does not describe halved"),
         ("draw.normal(*lead, 5, dtype=dtype),)", "draw.word(),)", "the reference raised TypeError"),
     ],

@@ -18,7 +18,9 @@ from tests import colab
 pytestmark = [pytest.mark.colab, pytest.mark.timeout(600)]
 
 LESSONS = colab.built_lessons()
-GRADED = "04_scaling"
+ONE = "04_scaling"
+GRADED = [name for name in ("01_token_embedding", ONE, "08_multi_head", "10_decoder_block") if name in LESSONS]
+QUICK = {"COURSE_QUICK": "1"}  # trainings take a few steps
 # Runs last in each lesson: what the kernel is, and whether every slider moves its picture under these widgets.
 PROBE = """\
 import json, os, sys, IPython, ipykernel, ipywidgets, numpy, matplotlib, helpers
@@ -76,7 +78,7 @@ def kernel(overlaid, packages, tmp_path):
     (content / "sample_data").mkdir(parents=True)  # Colab's own
 
     def run(notebook, git=None):
-        return colab.run_in_colab(notebook, content, colab.environment(overlaid, packages, tmp_path, git))
+        return colab.run_in_colab(notebook, content, colab.environment(overlaid, packages, tmp_path, git) | QUICK)
 
     run.content = content
     return run
@@ -144,6 +146,19 @@ def test_a_lesson_runs_solved_from_the_zip_beside_it(name, edition, kernel, solv
     solved[name] = notebook
 
 
+@pytest.mark.parametrize("name", LESSONS)
+def test_an_untouched_notebook_runs_to_its_end(name, edition, kernel):
+    """With the whole course beside it: nothing raises but what is not answered yet."""
+    pack(edition, None, kernel.content / "attention-course.zip")
+    notebook = kernel(colab.handed_out(colab.addressed(LESSONS), edition.lesson(name)))
+    meant = {"NotAnswered", "NotImplementedError"} | ({"CheckFailed"} if name.startswith("00") else set())
+    assert {kind for _, kind, _ in errors(notebook)} <= meant
+    shown = outputs(notebook)
+    assert f"Ready: {name}\n" in [text for _, text in shown]
+    checks = [text for cell, text in shown if (colab.grade_id(cell) or "").startswith("check_")]
+    assert checks and all("not answered yet" in text for text in checks)
+
+
 def first_cells(name, edition):
     """The notebook up to its set-up cell, which comes twice."""
     source = colab.addressed(LESSONS)
@@ -153,39 +168,59 @@ def first_cells(name, edition):
     return notebook
 
 
+def test_a_newer_zip_takes_the_place_of_the_course_that_is_there(edition, kernel):
+    """The zip of lesson 3 was unpacked a week ago; now that of lesson 4 is beside it. Done again, nothing changes."""
+    home, week = kernel.content / "attention-course", 7 * 24 * 3600
+    earlier = edition.lesson("03_query_key")
+    pack(edition, earlier, kernel.content / "attention-course-03_query_key.zip")
+    first = outputs(kernel(first_cells(earlier.name, edition)))
+    assert [text for _, text in first[:2]] == ["Ready: 03_query_key\n"] * 2
+    blocks = home / "attention-course" / "helpers" / "blocks"
+    assert not (blocks / "lesson_03.py").exists()
+    for path in (kernel.content / "attention-course-03_query_key.zip", home):
+        os.utime(path, (time.time() - week,) * 2)
+    pack(edition, edition.lesson(ONE), kernel.content / f"attention-course-{ONE}.zip")
+    print_time = "import helpers, pathlib; print(pathlib.Path(helpers.__file__).stat().st_mtime_ns)"
+    shown = [text for _, text in outputs(kernel(colab.with_cells(first_cells(ONE, edition), after=[print_time])))]
+    assert shown[:2] == [f"Ready: {ONE}\n"] * 2 and (blocks / "lesson_03.py").exists()
+    again = [text for _, text in outputs(kernel(colab.with_cells(first_cells(ONE, edition), after=[print_time])))]
+    assert again == shown  # not unpacked once more
+
+
 def test_without_a_zip_the_set_up_cell_clones_the_course(edition, kernel, tmp_path):
     git = colab.make_origin(edition, tmp_path / "origin")
     after = ["from helpers import check\ncheck(quiz_1=None)", "import helpers; print(helpers.__file__)"]
-    shown = outputs(kernel(colab.with_cells(first_cells(GRADED, edition), after=after), git=git))
-    assert [text for _, text in shown[:2]] == [f"Ready: {GRADED}\n"] * 2
+    shown = outputs(kernel(colab.with_cells(first_cells(ONE, edition), after=after), git=git))
+    assert [text for _, text in shown[:2]] == [f"Ready: {ONE}\n"] * 2
     assert "not answered yet" in shown[2][1]
     assert shown[3][1].strip() == str(kernel.content / "attention-course" / "helpers" / "__init__.py")
 
 
 def test_offline_without_a_zip_it_says_what_to_do_in_one_sentence(edition, kernel):
-    notebook = first_cells(GRADED, edition)
+    notebook = first_cells(ONE, edition)
     for cell in kernel(notebook).cells[-2:]:
         (output,) = cell.outputs
         assert output.output_type == "error" and output.traceback == [output.evalue]
         assert output.evalue.count(".") <= 2 and "put attention-course.zip beside it" in output.evalue
 
 
-def test_what_colab_saves_is_graded_with_full_points(edition, kernel, solved, tmp_path):
+@pytest.mark.parametrize("lesson", GRADED)
+def test_what_colab_saves_is_graded_with_full_points(lesson, edition, kernel, solved, tmp_path):
     """Two hand-ins: one with new ids, one whose cells are known by their ids alone."""
     if shutil.which("bwrap") is None and not os.environ.get("COURSE_CI"):
         pytest.skip("needs bubblewrap")
-    notebook = solved[GRADED] if GRADED in solved else run_solved(GRADED, edition, kernel)
+    notebook = solved[lesson] if lesson in solved else run_solved(lesson, edition, kernel)
     notebook.cells = notebook.cells[2:-1]  # without what was added here
-    name = f"Copy of {GRADED}.ipynb"
+    name = f"Copy of {lesson}.ipynb"
     for student, keep in (("new_ids", "nbgrader"), ("old_ids", "id")):
-        folder = tmp_path / "class" / "submitted" / student / GRADED
+        folder = tmp_path / "class" / "submitted" / student / lesson
         folder.mkdir(parents=True)
         (folder / name).write_text(json.dumps(colab.as_colab_saves(notebook, name, keep)), encoding="utf-8")
-    command = [sys.executable, "-m", "helpers", "grade", GRADED, "--gradebook", str(tmp_path / "class")]
+    command = [sys.executable, "-m", "helpers", "grade", lesson, "--gradebook", str(tmp_path / "class")]
     result = subprocess.run(command, cwd=course().root, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    points = {name: x for name, x in course().lesson(GRADED).points.items() if not name.startswith("written")}
+    points = {name: x for name, x in course().lesson(lesson).points.items() if not name.startswith("written")}
     for student in ("new_ids", "old_ids"):
-        graded = json.loads((tmp_path / "class" / "batches" / GRADED / f"{student}.json").read_text())
+        graded = json.loads((tmp_path / "class" / "batches" / lesson / f"{student}.json").read_text())
         assert graded["points"] == points, student
-        assert graded["flags"] == [f"the notebook is called {name}, not {GRADED}.ipynb"], student
+        assert graded["flags"] == [f"the notebook is called {name}, not {lesson}.ipynb"], student

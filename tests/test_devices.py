@@ -21,18 +21,6 @@ from tests.elsewhere import Elsewhere, elsewhere, moved, tensors_in
 BUILT = [x.name for x in course().lessons if (course().root / "helpers" / "answer_keys" / f"{x.name}.npz").is_file()]
 
 
-# Their texts still make a tensor on the processor; what is taken out of this list stays out.
-LEFT = {
-    "one_hot",
-    "find_position",
-    "rotate",
-    "padding_mask",
-    "fixed_causal_attention",
-    "two_channel_graph",
-    "pull_and_push",
-}
-
-
 def kept(answer, case) -> str | None:
     """What is wrong with the device of the answer's output on a case; None where nothing is, or nothing can be."""
     args, kwargs = case.args, case.kwargs
@@ -78,7 +66,7 @@ def told(lesson: str, answers) -> tuple[list[str], int]:
 @pytest.mark.parametrize("lesson", BUILT)
 def test_blocks_stay_on_the_device_of_their_inputs(lesson):
     blocks = load_blocks(course(), course().lesson(lesson))
-    found, calls = told(lesson, lambda name: getattr(blocks, name, None) if name not in LEFT else None)
+    found, calls = told(lesson, lambda name: getattr(blocks, name, None))
     assert calls and not found, "\n".join(found)
 
 

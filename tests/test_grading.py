@@ -483,11 +483,13 @@ def test_outputs_of_learners_are_text_pictures_and_harmless_html():
     page = clean_html(
         '<script>alert(1)</script><img src="https://x/y.png" onerror="a()">'
         '<img alt="a" src="data:image/png;base64,AA=="><a href="javascript:a()">x</a>'
+        '<img src="data:image/svg+xml,%3Csvg width=\'2\'/%3E"><img src="data:text/html,%3Cb%3E">'
         '<form><input name="score"></form><div class="modal" style="position:fixed">y</div>'
     )
-    for bad in ("<script", "onerror", "https://x", "javascript:", "<input", "modal", "fixed"):
+    for bad in ("<script", "onerror", "https://x", "javascript:", "<input", "modal", "fixed", "text/html"):
         assert bad not in page
     assert '<img alt="a" src="data:image/png;base64,AA==">' in page
+    assert "data:image/svg+xml,%3Csvg width=&#x27;2&#x27;/%3E" in page
     kept = safe_output(
         {
             "output_type": "execute_result",

@@ -29,17 +29,19 @@ class ThisPython(AsyncKernelManager):
         return KernelSpec(**get_kernel_dict(extra_arguments=["--log-level=ERROR"]))
 
 
-def run_notebook(course: Course, notebook, folder: Path, lesson: str, allow_errors: bool = False):
+def run_notebook(
+    course: Course, notebook, folder: Path, lesson: str, allow_errors: bool = False, keep: Path | None = None
+):
     """A copy of `notebook`, executed in `folder`, with normalized outputs.
 
     Unless `allow_errors`, BuildError names the first cell that raised; only a plain cell that the author tagged
-    `raises-exception` may.
+    `raises-exception` may. keep: a folder for the numbers that its trainings keep; else they are thrown away.
     """
     executed = copy.deepcopy(notebook)
     with tempfile.TemporaryDirectory() as scratch:
         environment = os.environ | {
             "COURSE_STATIC_PAGE": "1",
-            "COURSE_KEEP_FOLDER": scratch,
+            "COURSE_KEEP_FOLDER": str(keep or scratch),
             "COURSE_PROGRESS_FILE": str(Path(scratch) / "progress.json"),
             "PYTHONPATH": str(course.root),
             "PYTHONHASHSEED": "0",

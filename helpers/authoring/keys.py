@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import traceback
 from types import ModuleType
 
@@ -10,7 +11,8 @@ import torch
 
 from helpers.authoring.blocks import load_blocks
 from helpers.authoring.text import BuildError, LessonText
-from helpers.checking.key import ExerciseKey, key_to_tree, load_keys, save_keys
+from helpers.checking.key import SKETCH, ExerciseKey, key_to_tree, load_keys, save_keys
+from helpers.checking.listing import UnreadableList
 from helpers.checking.making import UnsoundKey, lesson_keys
 from helpers.checking.vocabulary import Fixture
 from helpers.course import Course, Lesson, load_source
@@ -78,6 +80,8 @@ def load_answer_key(course: Course, lesson: Lesson) -> ModuleType:
         module = load_source(path, f"answer_key_{lesson.name}")
     except SyntaxError as error:
         raise BuildError(f"{where} line {error.lineno}: {error.msg}.") from None
+    except UnreadableList as error:
+        raise BuildError(f"{where}, {error}.") from None
     except Exception as error:
         line = _line_in(error, str(path))
         raise BuildError(f"{where}{line} does not run: {type(error).__name__}: {error}.") from None
@@ -116,8 +120,16 @@ def same(a, b, tolerances: dict) -> bool:
     if isinstance(a, float):
         return a == b or bool(_close(torch.tensor(a).double(), torch.tensor(b).double(), tolerances[float]))
     if isinstance(a, Fixture):
+        if a.name == b.name == SKETCH:
+            return a.args[:-1] == b.args[:-1] and _same_sums(a.args, b.args[-1], tolerances)
         return a.name == b.name and same(a.args, b.args, tolerances)
     return a == b
+
+
+def _same_sums(sketched: tuple, sums: torch.Tensor, tolerances: dict) -> bool:
+    """Whether a sketch's sums tell the same mistake: they are of many numbers, and move further than each of them."""
+    dtype, shape, _, own = sketched
+    return bool(((own - sums).abs() <= 100 * tolerances[getattr(torch, dtype)] * math.sqrt(math.prod(shape))).all())
 
 
 def _close(a: torch.Tensor, b: torch.Tensor, tolerance: float) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from helpers.course import Course, CourseError, Lesson, course
 
 NAME = "attention-course"
-LARGEST = 10_000_000  # bytes: what is uploaded to Colab next to a notebook stays small
+LARGEST = 5_000_000  # bytes: what is uploaded to Colab next to a notebook stays small
 DATE = (2020, 1, 1, 0, 0, 0)  # of every file, so that the same course gives the same bytes
 OTHER_WINGS = ("authoring", "grading")
 NOT_PACKED = ("__pycache__", "answer_keys", "blocks", "course.toml", *OTHER_WINGS)

@@ -11,10 +11,11 @@ def set_up(lesson, version, clone, tag):
     SetUpError = type("SetUpError", (Exception,), {"_render_traceback_": lambda self: [str(self)]})  # one sentence
     here, home = pathlib.Path.cwd(), pathlib.Path.cwd() / "attention-course"
     found = version in [d.version for d in importlib.metadata.distributions(name="attention-course")]
-    def places():
-        return [p for p in (here, *here.parents, home, *home.glob("*")) if (p / "helpers" / "blocks").is_dir()]
-    for packed in [] if found or places() else sorted(here.glob("attention-course*.zip"))[-1:]:
-        zipfile.ZipFile(packed).extractall(home)
+    def places(): return [p for p in (here, *here.parents, *home.glob("*"), home) if (p / "helpers/blocks").is_dir()]
+    for packed in sorted(here.glob("attention-course*.zip"), key=lambda p: (p.stat().st_mtime, p.name))[-1:]:
+        if not found and (not places() or home.is_dir() and packed.stat().st_mtime > home.stat().st_mtime):
+            zipfile.ZipFile(packed).extractall(home)
+            home.touch()  # newer now than what it was made of
     if clone and shutil.which("git") and not found and not places():
         subprocess.run(["git", "clone", "--quiet", "--depth=1", "--branch", tag, clone, home], capture_output=True)
     sys.path[:0] = [str(p) for p in places()[:1] if not found and str(p) not in sys.path]
@@ -27,8 +28,7 @@ def set_up(lesson, version, clone, tag):
         other = getattr(helpers, "__file__", None) or list(helpers.__path__)[0]
         raise SetUpError(f"Another package named helpers hides the course's own: {other}. "
                          "Remove it (pip uninstall helpers), restart the kernel and run this cell again.")
-    from helpers import setup
-    setup.start(lesson, version)
+    importlib.import_module("helpers.setup").start(lesson, version)
 """
 
 

@@ -27,7 +27,7 @@ def encode(sentence, vocab):
 
 def one_hot(ids, vocab_size):
     """One-hot vectors: ids (...) int64 -> (..., V) float32, with 1 at each id and 0 elsewhere."""
-    return (ids[..., None] == torch.arange(vocab_size)).float()  # (..., V)
+    return (ids[..., None] == torch.arange(vocab_size, device=ids.device)).float()  # (..., V)
 
 
 def embed(ids, table):

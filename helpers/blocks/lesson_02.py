@@ -34,7 +34,7 @@ def find_position(row, length):
 
     row (D,) float32, each entry off by at most 0.01; D even, at least 4; length at most 512. Returns a Python int.
     """
-    table = sinusoidal_positions(length, len(row))  # (length, D)
+    table = sinusoidal_positions(length, len(row)).to(row.device)  # (length, D)
     return (table @ row).argmax().item()
 
 
@@ -80,7 +80,7 @@ def rotate(x, positions, base=10000.0):
     turned by the angle position * base^(-2i/D), from the first axis towards the second.
     """
     D = x.shape[-1]
-    even = torch.arange(0, D, 2, dtype=torch.float64)  # (D/2,)
+    even = torch.arange(0, D, 2, dtype=torch.float64, device=x.device)  # (D/2,)
     angles = positions[:, None] / base ** (even / D)  # (T, D/2)
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     a, b = x[..., 0::2], x[..., 1::2]  # (..., T, D/2)

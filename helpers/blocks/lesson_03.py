@@ -55,7 +55,7 @@ def two_channel_graph(looks_at):
 
     looks_at LongTensor (T,), 2 <= T <= 50 -> (W_q, W_k), float32, each (2, T), finite.
     """
-    angle = 2 * torch.pi * torch.arange(len(looks_at)) / len(looks_at)  # (T,)
+    angle = 2 * torch.pi * torch.arange(len(looks_at), device=looks_at.device) / len(looks_at)  # (T,)
     W_k = torch.stack((angle.cos(), angle.sin()))  # (2, T): keys on a circle
     return W_k[:, looks_at], W_k
 

@@ -20,7 +20,7 @@ def padding_mask(lengths, T):
 
     lengths LongTensor (B,) with 0 <= lengths <= T; T: int -> bool (B, T).
     """
-    return torch.arange(T) < lengths[:, None]  # (T,) < (B, 1) -> (B, T)
+    return torch.arange(T, device=lengths.device) < lengths[:, None]  # (T,) < (B, 1) -> (B, T)
 
 
 def combine_masks(causal, padding):
@@ -68,5 +68,5 @@ def fixed_causal_attention(Q, K, V):
     Q, K (..., T, d_k), V (..., T, d_v), float32 or float64 -> (..., T, d_v), same dtype.
     """
     scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5  # (..., T, T)
-    weights = masked_softmax(scores, causal_mask(Q.shape[-2]))  # (..., T, T)
+    weights = masked_softmax(scores, causal_mask(Q.shape[-2]).to(Q.device))  # (..., T, T)
     return weights @ V  # (..., T, d_v)

@@ -8,6 +8,8 @@ for each dtype, so that a key of many small tensors loads as a handful of arrays
 from __future__ import annotations
 
 import json
+import math
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +21,8 @@ MAX_ELEMENTS = 20_000_000
 MAX_DEPTH = 40
 MAX_ITEMS = 200_000
 MAX_TEXT = 100_000
+MAX_RANK = 16  # of a tensor that is read
+MAX_NODES = 1_000_000  # values, lists and commas of a tree that is read
 STORED = {torch.float32: "float32", torch.float64: "float64", torch.int64: "int64", torch.bool: "bool"}
 BY_NAME = {name: dtype for dtype, name in STORED.items()}
 # Other dtypes travel as a stored one and keep their own name.
@@ -84,19 +88,21 @@ def _plain_tensor(tensor: torch.Tensor):
     return tensor.detach().as_subclass(torch.Tensor).cpu().clone()
 
 
-def pack(tree) -> tuple[object, dict[str, np.ndarray]]:
-    """A tree as JSON-ready values and one flat array for each stored dtype."""
+def pack(tree, shared: bool = False) -> tuple[object, dict[str, np.ndarray]]:
+    """A tree as JSON-ready values and one flat array for each stored dtype. shared: equal tensors are kept once."""
     chunks: dict[str, list[np.ndarray]] = {name: [] for name in BY_NAME}
     sizes = dict.fromkeys(BY_NAME, 0)
+    places: dict[tuple[str, bytes], int] = {}
 
     def walk(node):
         if isinstance(node, torch.Tensor):
             own = str(node.dtype).removeprefix("torch.")
             stored = STORED[CARRIER.get(node.dtype, node.dtype)]
             array = node.detach().to(BY_NAME[stored]).contiguous().numpy().reshape(-1)
-            start = sizes[stored]
-            sizes[stored] += array.size
-            chunks[stored].append(array)
+            start = places.setdefault((stored, array.tobytes()), sizes[stored]) if shared else sizes[stored]
+            if start == sizes[stored]:
+                sizes[stored] += array.size
+                chunks[stored].append(array)
             return {"t": [own, start, list(node.shape)]}
         if node is None or isinstance(node, (bool, int, float, str)):
             return node
@@ -117,15 +123,17 @@ def pack(tree) -> tuple[object, dict[str, np.ndarray]]:
     return packed, arrays
 
 
-def unpack(packed, arrays: dict[str, np.ndarray]):
-    """The tree that `pack` took apart. Raises BadTree where it is none."""
+def unpack(packed, arrays: dict[str, np.ndarray], shared: bool = False):
+    """The tree that `pack` took apart. Raises BadTree where it is none. No number is in two, unless `shared`."""
     flat = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
-    left = {name: array.numel() for name, array in flat.items()}  # no number is in two tensors
+    left = {name: math.inf if shared else array.numel() for name, array in flat.items()}
 
     def tensor(own, start, shape):
         dtype = ALL_NAMES[own]
         stored = STORED[CARRIER.get(dtype, dtype)]
         size = 1
+        if not isinstance(shape, list) or len(shape) > MAX_RANK:
+            raise BadTree("a shape of too many dimensions")
         for n in shape:
             if not isinstance(n, int) or n < 0:
                 raise BadTree("a shape that is none")
@@ -140,8 +148,10 @@ def unpack(packed, arrays: dict[str, np.ndarray]):
     def walk(node, depth=0):
         if depth > 2 * MAX_DEPTH + 20:
             raise BadTree("too deep")
-        if node is None or isinstance(node, (bool, int, float, str)):
+        if node is None or isinstance(node, (bool, int, float)):
             return node
+        if isinstance(node, str):
+            return _writable(node)
         if isinstance(node, list):
             return [walk(item, depth + 1) for item in node]
         if not isinstance(node, dict) or len(node) != 1:
@@ -156,13 +166,21 @@ def unpack(packed, arrays: dict[str, np.ndarray]):
         if kind == "f":
             return Fixture(body[0], tuple(walk(body[1], depth + 1)))
         if kind == "o":
-            return Odd(str(body[0]), str(body[1]))
+            return Odd(_writable(str(body[0])), _writable(str(body[1])))
         raise BadTree("an unknown node")
 
     try:
         return walk(packed)
     except (KeyError, TypeError, IndexError, AttributeError, RuntimeError) as error:
         raise BadTree(str(error)) from None
+
+
+TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+
+
+def _writable(text: str) -> str:
+    """Text that can be written as UTF-8: a lone surrogate becomes a question mark."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def dumps(tree) -> bytes:
@@ -176,6 +194,9 @@ def loads(data: bytes):
     """The tree in `data`. Raises BadTree where the bytes hold none."""
     try:
         end = 8 + int.from_bytes(data[:8], "little")
+        bare = TEXTS.sub(b"", data[8:end])  # what a text holds is one value
+        if bare.count(b",") + bare.count(b"[") + bare.count(b"{") > MAX_NODES:
+            raise BadTree("too many values")
         packed, sizes = json.loads(data[8:end])
         arrays = {}
         for name in BY_NAME:

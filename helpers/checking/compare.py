@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from helpers.checking.codec import Odd
+from helpers.checking.sketch import Sketch, rounded, sketch
 from helpers.checking.vocabulary import DTYPE, Case
 
 # Relative plus absolute, by the dtype of the expected value.
@@ -63,7 +64,7 @@ def _is_single(x: float) -> bool:
 
 def difference(expected, actual, tolerance: float | None = None, path: tuple = ()) -> Difference | None:
     """The most serious difference between two trees, or None when they are equal."""
-    if isinstance(expected, torch.Tensor):
+    if isinstance(expected, (torch.Tensor, Sketch)):
         return _tensor_difference(expected, actual, tolerance, path)
     if isinstance(expected, (list, tuple)):
         same_type = isinstance(actual, type(expected))
@@ -113,29 +114,32 @@ def _float_difference(expected, actual, tolerance, path) -> Difference | None:
 
 
 def _tensor_difference(expected, actual, tolerance, path) -> Difference | None:
-    if not isinstance(actual, torch.Tensor):
+    if not isinstance(actual, (torch.Tensor, Sketch)):
         return _no("type", path, expected, actual)
     if expected.shape != actual.shape:
         return _no("shape", path, expected, actual)
-    if expected.is_floating_point() and actual.isnan().any() and not expected.isnan().any():
+    if isinstance(expected, Sketch) or isinstance(actual, Sketch):
+        wrong = not sketch(expected).is_near(sketch(actual), _limit(expected, tolerance))
+    elif expected.is_floating_point() and actual.isnan().any() and not expected.isnan().any():
         return _no("nan", path, expected, actual)
-    if wrong_entries(expected, actual, tolerance).any():
+    else:
+        wrong = bool(wrong_entries(expected, actual, tolerance).any())
+    if wrong:
         return _no("value", path, expected, actual)
     if expected.dtype != actual.dtype or (rounded(actual) and not rounded(expected)):
         return _no("dtype", path, expected, actual)
     return None
 
 
-def rounded(x: torch.Tensor) -> bool:
-    """Whether a float64 tensor holds float32 numbers only, as if it had been rounded on the way."""
-    return x.dtype == torch.float64 and x.numel() >= 4 and bool((x.float().double() == x).all())
-
-
 def wrong_entries(expected: torch.Tensor, actual: torch.Tensor, tolerance: float | None = None) -> torch.Tensor:
     """Boolean tensor: True where `actual` is further from `expected` than the tolerance. Shapes must agree."""
     if not expected.is_floating_point():
         return expected.to(torch.float64) != actual.to(torch.float64)
-    limit = TOLERANCE.get(expected.dtype, 1e-5) if tolerance is None else tolerance
+    limit = _limit(expected, tolerance)
     a, b = expected.to(torch.float64), actual.to(torch.float64)
     close = ((a - b).abs() <= limit + limit * a.abs()) & a.isfinite()
     return ~(close | (a == b) | (a.isnan() & b.isnan()))
+
+
+def _limit(expected: torch.Tensor | Sketch, tolerance: float | None) -> float:
+    return TOLERANCE.get(expected.dtype, 1e-5) if tolerance is None else tolerance

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from helpers.checking.compare import difference, gradient_tolerance, output_difference, rounded
+from helpers.checking.compare import difference, gradient_tolerance, output_difference
 from helpers.checking.observe import Observation, keeps_promise
+from helpers.checking.sketch import Sketch, rounded
 from helpers.checking.vocabulary import Case
 
 FACETS = ("output", "dtype", "changed", "gradient")
@@ -48,7 +49,7 @@ def _same_output(case: Case, one: Observation, other: Observation) -> bool:
 
 def _same_dtypes(one, other) -> bool | None:
     """None where the two trees are not alike, so that no tensor of one has a partner in the other."""
-    if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
+    if isinstance(one, (torch.Tensor, Sketch)) and isinstance(other, (torch.Tensor, Sketch)):
         return one.dtype == other.dtype and (rounded(one) or not rounded(other))
     if isinstance(one, dict) and isinstance(other, dict):
         if one.keys() != other.keys():
@@ -75,6 +76,10 @@ def _same_gradient(case: Case, a: torch.Tensor | None, b: torch.Tensor | None) -
     """A gradient that does not arrive is as good as one of zeros."""
     if a is None and b is None:
         return True
-    a, b = (torch.zeros_like(b) if a is None else a), (torch.zeros_like(a) if b is None else b)
+    a, b = (_zeros(b) if a is None else a), (_zeros(a) if b is None else b)
     diff = difference(a, b, gradient_tolerance(case, a))
     return diff is None or diff.kind == "dtype"
+
+
+def _zeros(x: torch.Tensor | Sketch) -> torch.Tensor:
+    return torch.zeros(x.shape, dtype=x.dtype)

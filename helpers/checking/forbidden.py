@@ -2,11 +2,13 @@
 
 Four looks, as one alone is easy to miss: by name (TorchFunctionMode), by operator (TorchDispatchMode, which also
 sees scripted and module forms), by the autograd engine, and a walk over the names that the answer's source uses
-(scripted functions, SciPy and its like, torch.autograd, blocks of this or a later lesson).
+(scripted functions, SciPy and its like, torch.autograd, blocks of this or a later lesson). The grader has a fifth,
+Python's profiler, as torch's modes can be switched off by what they look at.
 """
 
 from __future__ import annotations
 
+import _thread
 import ast
 import contextlib
 import functools
@@ -14,6 +16,7 @@ import inspect
 import re
 import sys
 import textwrap
+import threading
 import types
 from collections.abc import Callable
 
@@ -64,6 +67,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "nll_loss_forward",
         "nll_loss2d_forward",
     ),
+    "cross_entropy_alone": ("cross_entropy", "crossentropyloss", "cross_entropy_loss"),  # nll_loss is welcome
     "attention": (
         "scaled_dot_product_attention",
         "multi_head_attention_forward",
@@ -94,6 +98,17 @@ NOT_BY_OPERATOR = {"cat", "stack", "normalize"}
 FOREIGN = ("scipy", "sklearn", "jax", "tensorflow", "keras", "torchmetrics", "transformers", "sentence_transformers")
 # Everything here is differentiation, but for the switches, and for vmap, which runs a function on many inputs.
 AUTOGRAD_HOMES = ("torch.autograd", "torch.func", "torch._functorch", "functorch", "torch.utils.checkpoint")
+ENGINE = {"run_backward", "_engine_run_backward"}
+STARTERS = ("start_new_thread", "start_new", "_start_new_thread", "start_joinable_thread", "_start_joinable_thread")
+# What an honest answer never calls, and who wants to be unheard does.
+HIDING = {
+    "setprofile": ("sys", "threading"),
+    "start_new_thread": ("_thread",),
+    "start_joinable_thread": ("_thread",),
+    "fork": ("posix",),
+    "fork_exec": ("_posixsubprocess",),
+}
+MOST_TOLD = 10
 NO_AUTOGRAD = {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "vmap"}
 
 
@@ -114,6 +129,7 @@ def warm_up():
         torch.zeros(1).sum()
 
 
+tell = None  # the grader's: called with each forbidden name as soon as it is seen
 _paused = 0  # how many finished pieces are running, whose calls are not the learner's
 
 
@@ -153,6 +169,8 @@ class Watch(contextlib.AbstractContextManager):
     def note(self, name: str):
         if name not in self.found and not _paused:
             self.found.append(name)
+            if tell is not None and len(self.found) < MOST_TOLD:
+                tell(name)
 
     def __enter__(self):
         if self.autograd:
@@ -161,6 +179,7 @@ class Watch(contextlib.AbstractContextManager):
             warm_up()
             self.stack.enter_context(_ByOperator(self))
             self.stack.enter_context(_ByName(self))
+            self.stack.enter_context(_in_threads_too(self))
         return self
 
     def __exit__(self, *details):
@@ -190,6 +209,98 @@ class _ByOperator(OperatorMode):
         if not self.watch.found and name not in NOT_BY_OPERATOR and {name, stem} & self.watch.names:
             self.watch.note(f"torch's {name}")
         return func(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def _in_threads_too(watch: Watch):
+    """Torch's modes hold for one thread: let every thread that is started meanwhile have them too."""
+
+    def watched(start):
+        def started(function, *args, **kwargs):
+            def run(*own, **named):
+                with _ByOperator(watch), _ByName(watch):
+                    return function(*own, **named)
+
+            return start(run, *args, **kwargs)
+
+        return started
+
+    places = [(home, name) for home in (_thread, threading) for name in STARTERS if hasattr(home, name)]
+    before = [getattr(home, name) for home, name in places]
+    for (home, name), start in zip(places, before, strict=True):
+        setattr(home, name, watched(start))
+    try:
+        yield
+    finally:
+        for (home, name), start in zip(places, before, strict=True):
+            setattr(home, name, start)
+
+
+class Listener:
+    """While active, Python's profiler tells of forbidden calls, and of what would hide them, in every thread.
+
+    Slower than the looks of Watch, and blind to what C code calls; but no switch of torch's turns it off.
+    """
+
+    def __init__(self, forbidden: tuple[str, ...]):
+        self.names = banned_names(forbidden)
+        self.autograd = "autograd" in forbidden
+        self.heard: set[str] = set()
+
+    def __enter__(self):
+        self.before = sys.getprofile()
+        threading.setprofile(self.hear)
+        sys.setprofile(self.hear)
+        return self
+
+    def __exit__(self, *details):
+        sys.setprofile(self.before)
+        threading.setprofile(None)
+
+    def hear(self, frame, event, arg):
+        if event == "c_call":
+            name, home = getattr(arg, "__name__", ""), _home_of_builtin(arg)
+        elif event == "call":
+            name, home = frame.f_code.co_name, str(frame.f_globals.get("__name__", ""))
+            frame = frame.f_back
+        else:
+            return
+        if name in HIDING and home in HIDING[name] and _is_own_doing(frame):
+            self._tell(f"{home}.{name}")
+        elif not _lies_in(home, ("torch", *FOREIGN)):
+            return
+        elif self.autograd and name in ENGINE and _lies_in(home, ("torch",)):
+            self._tell("torch.autograd")
+        elif _plain(name) in self.names and (name not in NOT_BY_OPERATOR or not _lies_in(_caller(frame), ("torch",))):
+            self._tell(f"torch.{name}" if _lies_in(home, ("torch",)) else f"{home}.{name}")
+
+    def _tell(self, name: str):
+        if name not in self.heard and tell is not None and len(self.heard) < MOST_TOLD and not _paused:
+            self.heard.add(name)
+            tell(name)
+
+
+def _is_own_doing(frame) -> bool:
+    """Whether an answer asked for a call, itself or through Python's library, and not torch or an import."""
+    while frame is not None and _caller(frame) != "helpers.checking.observe":
+        if _lies_in(_caller(frame), ("torch", "helpers", "importlib", "threading")):
+            return False
+        frame = frame.f_back
+    return True
+
+
+def _caller(frame) -> str:
+    return "" if frame is None else str(frame.f_globals.get("__name__", ""))
+
+
+def _home_of_builtin(function) -> str:
+    """The module of a built-in function; for a method, that of the class."""
+    home = getattr(function, "__module__", None)
+    if isinstance(home, str):
+        return home
+    owner = getattr(function, "__self__", None)
+    owner = owner if isinstance(owner, type) else type(owner)
+    return next((kind.__module__ for kind in owner.__mro__ if kind.__module__.startswith("torch")), owner.__module__)
 
 
 def _readable(func, name: str) -> str:
@@ -234,9 +345,10 @@ def block_lesson(thing) -> int | None:
     return int(match.group(1)) if match else None
 
 
-# The course's own code that does what answers do: the translator, what draws, moves and trains in the lessons.
+# The course's own code that does what answers do: the translator and the real network, what draws, moves and trains.
 COURSE_HOMES = tuple(
-    f"helpers.{home}" for home in ("translator", "or_given", "at_work", "figures", "explore", "word2vec")
+    f"helpers.{home}"
+    for home in ("translator", "or_given", "at_work", "figures", "explore", "word2vec", "pretrained", "real_network")
 )
 
 
@@ -250,6 +362,9 @@ def course_part(thing) -> str:
     network = sys.modules.get("helpers.translator.network")
     if network is not None and thing is network.GIVEN:
         return "helpers.translator.GIVEN"
+    real = sys.modules.get("helpers.real_network")
+    if real is not None and thing is real.GIVEN:
+        return "helpers.real_network.GIVEN"
     home = str(getattr(thing, "__module__", "") or "") if callable(thing) else ""
     name = str(getattr(thing, "__name__", type(thing).__name__))
     if f"{home}.{name}" in COURSE_FUNCTIONS:

@@ -11,13 +11,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from helpers.checking.codec import pack, unpack
+from helpers.checking.facets import differs
 from helpers.checking.observe import Facts, Observation, case_from_tree, case_to_tree, keeps_promise
-from helpers.checking.vocabulary import Case
+from helpers.checking.sketch import Sketch, can_be_sketched, sketch
+from helpers.checking.vocabulary import Case, Fixture
+from helpers.errors import CourseError
 
-FORMAT = 2
+FORMAT = 3
+SKETCH = "sketch"  # how a Sketch stands in a file
+SKETCHED = ("output", "gradients")
+USUAL = Observation().to_tree()
 FOLDER = Path(__file__).parents[1] / "answer_keys"
+
+
+class DamagedKey(CourseError, ValueError):
+    """The stored key of a lesson cannot be read."""
 
 
 @dataclass
@@ -63,7 +74,7 @@ def key_to_tree(key: ExerciseKey):
             "name": m.name,
             "label": m.label,
             "hint": m.hint,
-            "observations": _steady(key.cases, m.observations) if m.observations else [],
+            "observations": _told_apart(key, m.observations) if m.observations else [],
         }
         for m in key.mistakes
     ]
@@ -87,9 +98,60 @@ def _steady(cases: list[Case], observations: list[Observation]) -> list:
     return trees
 
 
+def _told_apart(key: ExerciseKey, observations: list[Observation]) -> list:
+    """What a mistake shows, as far as it is ever looked at: None on a case where it shows what the reference does, and
+    sketches of its tensors. Where a sketch would hide a difference, the numbers stay."""
+    trees = []
+    for case, expected, seen in zip(key.cases, key.expected, observations, strict=True):
+        apart = differs(case, expected, seen)
+        small = Observation(**vars(seen) | {name: _mapped(getattr(seen, name), _small) for name in SKETCHED})
+        (tree,) = _steady([case], [small if differs(case, expected, small) == apart else seen])
+        tree |= {name: _mapped(tree[name], _written) for name in SKETCHED}
+        trees.append({name: item for name, item in tree.items() if not _usual(name, item)} if apart else None)
+    return trees
+
+
+def _told_back(tree, expected: Observation) -> Observation:
+    """The observation that `_told_apart` wrote."""
+    if tree is None:
+        return expected
+    seen = Observation.from_tree(USUAL | tree | {"gradients": None})
+    seen.output, seen.gradients = (_mapped(tree.get(name), _read) for name in SKETCHED)
+    return seen
+
+
+def _usual(name: str, item) -> bool:
+    return type(item) is type(USUAL[name]) and item in (None, "", [], 0)
+
+
+def _mapped(tree, change):
+    """A tree with every leaf changed."""
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(_mapped(item, change) for item in tree)
+    return {name: _mapped(item, change) for name, item in tree.items()} if isinstance(tree, dict) else change(tree)
+
+
+def _small(leaf):
+    return sketch(leaf) if can_be_sketched(leaf) else leaf
+
+
+def _written(leaf):
+    if not isinstance(leaf, Sketch):
+        return leaf
+    return Fixture(SKETCH, (str(leaf.dtype).removeprefix("torch."), list(leaf.shape), leaf.rounded, leaf.sums))
+
+
+def _read(leaf):
+    if not isinstance(leaf, Fixture):
+        return leaf
+    dtype, shape, was_rounded, sums = leaf.args
+    return Sketch(getattr(torch, dtype), tuple(shape), was_rounded, sums)
+
+
 def key_from_tree(tree) -> ExerciseKey:
     """The key that `key_to_tree` wrote."""
     lesson, name = tree["lesson"], tree["name"]
+    expected = [Observation.from_tree(seen) for seen in tree["expected"]]
     return ExerciseKey(
         lesson,
         name,
@@ -98,9 +160,9 @@ def key_from_tree(tree) -> ExerciseKey:
         tree["kind"],
         Facts(name, lesson, tuple(tree["forbidden"]), tree["time_limit"]),
         [case_from_tree(case) for case in tree["cases"]],
-        [Observation.from_tree(seen) for seen in tree["expected"]],
+        expected,
         [
-            KnownMistake(m["name"], m["label"], m["hint"], [Observation.from_tree(o) for o in m["observations"]])
+            KnownMistake(m["name"], m["label"], m["hint"], list(map(_told_back, m["observations"], expected)))
             for m in tree["mistakes"]
         ],
         tree["arguments"],
@@ -114,11 +176,12 @@ def key_from_tree(tree) -> ExerciseKey:
 
 
 def save_keys(path: Path, keys: list[ExerciseKey]):
-    """Write keys as an .npz of numbers and text: a JSON manifest and one flat array a dtype. The same keys give the
-    same bytes."""
-    packed, arrays = pack([key_to_tree(key) for key in keys])
+    """Write keys as an .npz of numbers and text: a JSON manifest and the bytes of one flat array a dtype, first bytes
+    first, as they shrink so. The same keys give the same bytes."""
+    packed, arrays = pack([key_to_tree(key) for key in keys], shared=True)
     manifest = json.dumps({"format": FORMAT, "keys": packed}, ensure_ascii=True, separators=(",", ":"))
-    np.savez_compressed(path, manifest=np.frombuffer(manifest.encode(), np.uint8), **arrays)
+    planes = {name: array.view(np.uint8).reshape(-1, array.itemsize).T for name, array in arrays.items()}
+    np.savez_compressed(path, manifest=np.frombuffer(manifest.encode(), np.uint8), **planes)
 
 
 def load_keys(lesson: str, path: Path | None = None) -> dict[str, ExerciseKey]:
@@ -129,12 +192,25 @@ def load_keys(lesson: str, path: Path | None = None) -> dict[str, ExerciseKey]:
 
 @functools.lru_cache(maxsize=32)
 def _load(path: str, _changed_at: int) -> dict[str, ExerciseKey]:
+    try:
+        return _loaded(path)
+    except DamagedKey:
+        raise
+    except Exception as error:  # a file that is cut off or overwritten fails in many ways
+        raise DamagedKey(
+            f"The answer key {Path(path).name} is damaged ({type(error).__name__}): get the course's files again, or "
+            "build it with course build."
+        ) from None
+
+
+def _loaded(path: str) -> dict[str, ExerciseKey]:
     with np.load(path, allow_pickle=False) as stored:
         manifest = json.loads(stored["manifest"].tobytes())
-        arrays = {name: stored[name] for name in stored.files if name != "manifest"}
+        planes = {name: stored[name] for name in stored.files if name != "manifest"}
     if manifest["format"] != FORMAT:
-        raise ValueError(f"{path} is of another version of the course: build it again with course build")
-    keys = [key_from_tree(tree) for tree in unpack(manifest["keys"], arrays)]
+        raise DamagedKey(f"{path} is of another version of the course: build it again with course build")
+    arrays = {name: np.ascontiguousarray(item.T).view(name).reshape(-1) for name, item in planes.items()}
+    keys = [key_from_tree(tree) for tree in unpack(manifest["keys"], arrays, shared=True)]
     return {key.name: key for key in keys}
 
 

@@ -22,6 +22,7 @@ from torch import nn
 from helpers.checking.codec import Odd
 from helpers.checking.facets import differs
 from helpers.checking.key import ExerciseKey, KnownMistake
+from helpers.checking.listing import ARROW
 from helpers.checking.observe import Facts, Observation, observe_all
 from helpers.checking.verdict import Verdict, decide
 from helpers.checking.views import viewed
@@ -29,7 +30,6 @@ from helpers.checking.vocabulary import Case, Draw, Exercise, Mistake, Quiz
 from helpers.course import Lesson
 
 MISTAKE_TIME_LIMIT = 5.0
-ARROW = " -> "
 TOOLS = {"torch": torch, "nn": nn, "F": F, "math": math}  # names that an edit may use though the solution does not
 # A reference is a block of its own lesson, which the check refuses as an answer: it is observed as a stranger.
 STRANGER = "99_reference"

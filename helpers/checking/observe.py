@@ -20,7 +20,7 @@ import torch
 from helpers.checking.codec import plain
 from helpers.checking.compare import difference
 from helpers.checking.fixtures import resolve
-from helpers.checking.forbidden import Watch, in_source, warm_up
+from helpers.checking.forbidden import Listener, Watch, in_source, warm_up
 from helpers.checking.scenarios import SCENARIOS
 from helpers.checking.vocabulary import Case, Raises
 
@@ -35,7 +35,9 @@ LIBRARIES = (
     "<frozen",
     "<string>",
 )
+MUTABLE = (torch.Tensor, list, dict, tuple)
 MAX_MESSAGE = 400
+MOST_NAMED = 50  # inputs, forbidden calls or base classes of one observation
 SAID_LINES, SAID_CHARACTERS = 20, 2000  # of what an answer prints
 
 
@@ -72,7 +74,8 @@ class Observation:
     output: the returned tree (None where it raised). gradients: one tensor for each float input, then for each
     parameter; None in it where no gradient arrived; None as a whole where gradients were not asked for.
     changed: positions or names of inputs that the call changed. forbidden: readable names of forbidden calls.
-    said: the beginning of what the call for the output printed.
+    said: the beginning of what the call for the output printed. left: for the grader, what the call left of its
+    mutable inputs, by position or name.
     """
 
     output: object = None
@@ -84,9 +87,11 @@ class Observation:
     printed: int = 0
     seconds: float = 0.0
     said: str = ""
+    left: dict | None = None
 
     def to_tree(self):
-        return {
+        left = {} if self.left is None else {"left": self.left}
+        return left | {
             "output": self.output,
             "error": _error_tree(self.error),
             "gradients": self.gradients,
@@ -107,11 +112,12 @@ class Observation:
                 error=_error_from(tree["error"]),
                 gradients=None if tree["gradients"] is None else [_tensor_or_none(g) for g in tree["gradients"]],
                 gradient_error=_error_from(tree["gradient_error"]),
-                changed=[item if isinstance(item, int) else str(item)[:80] for item in tree["changed"]],
-                forbidden=[str(item)[:80] for item in tree["forbidden"]],
+                changed=[item if isinstance(item, int) else str(item)[:80] for item in tree["changed"][:MOST_NAMED]],
+                forbidden=[str(item)[:80] for item in tree["forbidden"][:MOST_NAMED]],
                 printed=int(tree["printed"]),
                 seconds=float(tree["seconds"]),
                 said=shortened(str(tree.get("said", ""))),
+                left=tree.get("left"),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"no observation: {error}") from None
@@ -125,7 +131,7 @@ def _error_from(tree) -> Error | None:
     if tree is None:
         return None
     kind, message, lineno, line, bases, *function = tree
-    names = tuple(str(name)[:80] for name in bases)
+    names = tuple(str(name)[:80] for name in bases[:MOST_NAMED])
     function = str(function[0])[:80] if function else ""
     return Error(str(kind)[:80], str(message)[:MAX_MESSAGE], int(lineno), str(line)[:200], names, function)
 
@@ -162,19 +168,36 @@ def case_from_tree(tree) -> Case:
     return Case(**parts)
 
 
-def observe_all(answer: Callable, cases: list[Case], facts: Facts, scan: bool = True) -> list[Observation]:
+def observe_all(
+    answer: Callable, cases: list[Case], facts: Facts, scan: bool = True, leave: bool = False
+) -> list[Observation]:
     """`observe` for each case; the source is looked through once (not at all without `scan`), and after a call that
-    took too long none is made."""
+    took too long none is made. leave: keep what the calls leave of their inputs."""
     seen: list[Observation] = []
     for number, case in enumerate(cases):
         if seen and seen[-1].error is not None and seen[-1].error.type == TOO_SLOW:
             seen.append(Observation(error=seen[-1].error))
         else:
-            seen.append(observe(answer, case, facts, scan=scan and number == 0))
+            seen.append(observe(answer, case, facts, scan=scan and number == 0, leave=leave))
     return seen
 
 
-def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True) -> Observation:
+def listened(answer: Callable, case: Case, facts: Facts) -> None:
+    """One more call, in which Python's profiler listens for what is forbidden, in every thread: torch's own looks can
+    be switched off. What it hears is told at once (see forbidden.tell)."""
+    with _switches_set(), torch.random.fork_rng(devices=[]), _quiet(_Sink()):
+        torch.default_generator.manual_seed(0)
+        args, kwargs = resolve(_copy(case.args)), resolve(_copy(case.kwargs))
+        try:
+            with Watch(facts.forbidden), _time_limit(facts.time_limit), torch.enable_grad(), Listener(facts.forbidden):
+                _call(answer, case, args, kwargs)
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # the call was judged already
+            pass
+
+
+def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True, leave: bool = False) -> Observation:
     """Call `answer` on copies of the case's inputs, once for its output and once more for gradients if asked.
 
     Never raises (but for the learner's own interrupt). Prints are swallowed and counted; a call that outlasts
@@ -199,6 +222,8 @@ def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True) -> Ob
             seen.error = describe(error, facts.time_limit, answer)
         seen.said, seen.printed = shortened(sink.text), sink.lines
         seen.changed = _changed(case, args, kwargs)
+        if leave:
+            seen.left = _left(case, args, kwargs)
         seen.forbidden = list(dict.fromkeys(watch.found + (_scan(answer, facts) if scan else [])))
         if case.gradient and seen.error is None:
             _observe_gradients(answer, case, facts, seen)
@@ -324,8 +349,27 @@ def _changed(case: Case, args, kwargs) -> list:
     return changed + [name for name, old in named_before.items() if _differs(old, named_after.get(name))]
 
 
+def _left(case: Case, args, kwargs) -> dict:
+    """What a call left of its inputs that can be changed, as trees, by position or name."""
+    after, named_after = _learners_inputs(case, args, kwargs)
+    inputs = [*enumerate(after), *named_after.items()]
+    return {place: plain(item) for place, item in inputs if isinstance(item, MUTABLE)}
+
+
+def changed_of(case: Case, left) -> list:
+    """Positions and names of the inputs of which `left` holds something else than was given: `_changed`, elsewhere.
+
+    Nothing where nothing was left. May raise anything for a `left` that no observer made.
+    """
+    if left is None:
+        return []
+    before, named_before = _learners_inputs(case, case.args, case.kwargs)
+    inputs = [*enumerate(before), *named_before.items()]
+    return [place for place, old in inputs if isinstance(old, MUTABLE) and _differs(old, left.get(place))]
+
+
 def _differs(old, new) -> bool:
-    if not isinstance(old, (torch.Tensor, list, dict, tuple)):
+    if not isinstance(old, MUTABLE):
         return False
     try:
         return difference(_without_fixtures(old), plain(new), 0.0) is not None

@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
+
+from helpers.checking.listing import Mistake as Mistake
+from helpers.checking.listing import Quiz as Quiz
+from helpers.checking.listing import UnreadableList, mistakes
+from helpers.checking.listing import listed_quizzes as listed_quizzes
 
 VALUES = "values"
 LEADING = "any leading dimensions"
@@ -67,26 +72,6 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Mistake:
-    """A wrong answer that people really give, with a hint: a nudge, never the fix.
-
-    `label` is what the learner reads after "This looks like:". `wrong` is an edit of the solution, "d_k**0.5 -> d_k",
-    or several of them in a tuple; or, only where an edit cannot say it, a function (or class) of its own. The text
-    left of the arrow must stand exactly once in the solution. None only in a measured exercise: its measure names it.
-    """
-
-    name: str
-    label: str
-    hint: str
-    wrong: str | tuple[str, ...] | Callable | None = None
-
-    @property
-    def edits(self) -> tuple[str, ...]:
-        """The edits as a tuple; empty where the mistake is a function."""
-        return (self.wrong,) if isinstance(self.wrong, str) else self.wrong if isinstance(self.wrong, tuple) else ()
-
-
-@dataclass(frozen=True)
 class Exercise:
     """One exercise. `cases` makes fresh inputs from a Draw.
 
@@ -102,7 +87,6 @@ class Exercise:
     name: str
     cases: Callable[[Draw], list[Case]]
     mistakes: Sequence[Mistake] = ()
-    alternatives: Sequence[Callable] = ()
     axes: tuple[str, ...] = ()
     forbidden: tuple[str, ...] = ()
     instead: str = "build it from smaller pieces."
@@ -111,14 +95,15 @@ class Exercise:
     measure: str = ""
     best: Callable[[Case], object] | None = None
 
-
-@dataclass(frozen=True)
-class Quiz:
-    """A multiple-choice question. Every option, right or wrong, has its own explanation."""
-
-    name: str
-    correct: str
-    explanations: dict[str, str]
+    def with_mistakes(self, text: str, **functions: Callable) -> Exercise:
+        """The exercise with the mistakes that a text lists (helpers/checking/listing.py). UnreadableList."""
+        try:
+            listed = mistakes(text, **functions)
+            if not self.measure and (bare := [item.name for item in listed if item.wrong is None]):
+                raise UnreadableList(f"{bare[0]} needs an edit, or a function given under its name")
+            return replace(self, mistakes=listed)
+        except UnreadableList as error:
+            raise UnreadableList(f"{self.name}: {error}") from None
 
 
 class Draw:

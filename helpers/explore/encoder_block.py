@@ -36,6 +36,7 @@ class Stack:
             for kind, (color, line) in KINDS.items():
                 (self.lines[kind, title],) = ax.plot([], [], color=color, ls=line, lw=1.8, label=kind)
             ax.set(yscale="log", xlim=(-0.3, DEPTH + 0.3), ylim=(1e-5, 1e6), xlabel="after block", title=title)
+            ax.minorticks_off()
         axes[0].legend(frameon=False, fontsize=9, loc="lower left")
 
     def __call__(self, start: float) -> Picture:

@@ -58,17 +58,15 @@ def panel(draw: Callable[..., object], **controls: widgets.Widget) -> None:
         display(HTML(_html(draw(**values))))
         return
     show = Shown(draw)
-    page = widgets.HTML(_live(show(values)))
-    tallest = 0
+    shown = show(values)
+    page, tallest = widgets.HTML(_live(shown)), _height(shown)
 
     def redraw(change):
         nonlocal tallest
         values[_name_of(change["owner"])] = change["new"]
         shown = show(values)
-        # A lower picture leaves its room, so that the page below stays where it is.
-        tallest = max([tallest, *map(int, re.findall(r'<img [^>]*?height="(\d+)"', page.value + shown))])
-        page.layout.min_height = f"{tallest + 8}px"
-        page.value = _live(shown)
+        tallest = max(tallest, _height(shown))
+        page.value = _live(shown, tallest)
 
     def _name_of(owner):
         return next(name for name, control in controls.items() if control is owner)
@@ -118,8 +116,17 @@ def _html(picture: object) -> str:
     return picture if isinstance(picture, str) else picture._repr_html_()
 
 
-def _live(picture: str) -> str:
-    return f'<div role="group" aria-label="picture" aria-live="polite">{picture}</div>'
+def _live(picture: str, tallest: int = 0) -> str:
+    """The picture where a screen reader hears it change. One that is lower than `tallest` leaves its room, narrow pages
+    included, so that the page below stays where it is."""
+    room, width = "", re.search(r'<img [^>]*?width="(\d+)"', picture)
+    if width and tallest > _height(picture):
+        room = f' style="max-width:{width[1]}px;aspect-ratio:{width[1]}/{tallest}"'
+    return f'<div role="group" aria-label="picture" aria-live="polite"{room}>{picture}</div>'
+
+
+def _height(picture: str) -> int:
+    return max(map(int, re.findall(r'<img [^>]*?height="(\d+)"', picture)), default=0)
 
 
 def _spoken(controls: dict) -> str:

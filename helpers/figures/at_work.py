@@ -14,13 +14,13 @@ from helpers.translator.words import BOS, french_ids
 def attention_map(trial, sentence: str) -> Picture | None:
     """Left: the encoder's most telling head over the sentence. Right: where each French word looks.
 
-    None where the learner's modules show neither.
+    None where the learner's modules show neither, or only NaN.
     """
     words, written = sentence.split(), trial.french.split()[:14]
     target = torch.tensor([[BOS, *french_ids(" ".join(written))]])
     seen = measures.look(trial.network, source_batch([sentence]), target)
     layer, head, relation = measures.telling_encoder_head(sentence)
-    inside, across = seen.encoder[layer], seen.cross
+    inside, across = (w if w is not None and w.isfinite().any() else None for w in (seen.encoder[layer], seen.cross))
     shown = [item for item in (inside, across) if item is not None]
     if not shown:
         return None

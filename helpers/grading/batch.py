@@ -11,15 +11,18 @@ import json
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from helpers.grading.folders import ROOT, Folders, shown
-from helpers.grading.intake import Release, find_submissions, read_release, read_submission
+from helpers.grading.intake import Release, find_submissions, name_problem, read_release, read_submission
 from helpers.grading.judges import GradingStopped, Judges
-from helpers.grading.record import Recorder, Result, read_result, write_atomically
+from helpers.grading.record import Recorder, Result, read_result, unrecorded, write_atomically
+from helpers.grading.words import one_line
 
 PORTION = 50  # submissions a judge takes between two self tests
+ROOM = 2 << 20  # bytes that must be free on the disk of the gradebook
 WORTH_A_JUDGE = 8  # submissions for which it pays to start one more judge
 
 
@@ -60,7 +63,10 @@ def grade_lesson(
     release = _release(folders, lesson)
     names = _names(folders, lesson, students)
     outcome = Outcome(lesson)
-    with Recorder(folders, release, fingerprint(folders, lesson), unsafe, config) as recorder:
+    odd = {name: unrecorded(name, problem) for name in names if (problem := name_problem(name))}
+    names = [name for name in names if name not in odd]
+    mark = fingerprint(folders, lesson)
+    with OneWriter(folders, lesson), Recorder(folders, release, mark, unsafe, config) as recorder:
         todo = []
         for student in names:
             submission = read_submission(folders.submitted, student, release, folders.release)
@@ -74,7 +80,7 @@ def grade_lesson(
                 _require_bubblewrap()
             seed = batch_seed(folders, lesson)
             jobs = max(1, min(jobs or default_jobs(), -(-len(todo) // WORTH_A_JUDGE)))
-            with Judges(lesson, seed, unsafe, jobs, cell_seconds) as judges:
+            with Judges(lesson, seed, unsafe, jobs, cell_seconds, folders.drawn(lesson)) as judges:
                 judges.self_test("before the batch")
                 size = PORTION * jobs
                 for start in range(0, len(todo), size):
@@ -85,11 +91,53 @@ def grade_lesson(
                     judged = judges.judge(portion, release, on_judged)
                     judges.self_test("after the batch")
                     for submission in portion:
-                        recorder.record(submission, judged[submission.student])
+                        result = recorder.record(submission, judged[submission.student])
                         outcome.new += 1
-    results = (read_result(folders, lesson, student) for student in names)
-    outcome.results = [result for result in results if result is not None]
+                        if not result.sha:
+                            odd[submission.student] = result
+    results = (read_result(folders, lesson, student) for student in names if student not in odd)
+    outcome.results = [result for result in results if result is not None] + list(odd.values())
     return outcome
+
+
+class OneWriter:
+    """The right to write into one gradebook for one lesson; it ends with this process. Use as a context manager.
+
+    Raises GradingStopped where another process has it, or where there is no room to write at all.
+    """
+
+    def __init__(self, folders: Folders, lesson: str):
+        self.folders, self.lesson = folders, lesson
+        self.path = folders.batch(lesson).with_suffix(".lock")
+
+    def __enter__(self) -> OneWriter:
+        from filelock import FileLock, Timeout
+
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.lock = FileLock(self.path, timeout=0)
+            self.lock.acquire()
+            self._try_room()
+        except Timeout:
+            raise GradingStopped(
+                f"{self.lesson} is being graded in this gradebook already, by another process. Grade again when it is "
+                "done."
+            ) from None
+        except OSError as error:
+            self.__exit__()
+            place, reason = shown(self.folders.gradebook), error.strerror or error
+            raise GradingStopped(f"Nothing can be written to {place} ({reason}), so nothing was graded.") from None
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self.lock.release()
+
+    def _try_room(self) -> None:
+        """Write as much as some submissions need, and take it away again. OSError."""
+        with tempfile.TemporaryFile(dir=self.path.parent) as file:
+            file.write(bytes(ROOM))
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def _require_bubblewrap() -> None:
@@ -123,7 +171,7 @@ def _names(folders: Folders, lesson: str, students: Iterable[str] | None) -> lis
     if students is None:
         return names
     wanted = list(dict.fromkeys(students))
-    if missing := [student for student in wanted if student not in names]:
+    if missing := [one_line(student) for student in wanted if student not in names]:
         raise GradingStopped(f"No submission of {lesson} by {', '.join(missing)}. It is expected as {place}.")
     return wanted
 

@@ -36,6 +36,10 @@ class Folders:
         """Facts about the batch: its seed, so that a regrade draws the same inputs."""
         return self.gradebook / "batches" / f"{lesson}.json"
 
+    def drawn(self, lesson: str) -> Path:
+        """The inputs of the batch and what is right for them, drawn once for all judges."""
+        return self.gradebook / "batches" / f"{lesson}.drawn.npz"
+
     def result(self, lesson: str, student: str) -> Path:
         """What the grader found in one submission; written last, so it says that the submission is finished."""
         return self.gradebook / "batches" / lesson / f"{student}.json"

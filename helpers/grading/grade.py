@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 import time
@@ -11,6 +12,7 @@ from collections import Counter
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.judges import GradingStopped
 from helpers.grading.record import Result
+from helpers.grading.words import one_line
 
 SHOWN_FLAGS = 6
 
@@ -33,10 +35,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Grade and print a summary. Exit code 2, with a sentence on stderr, where grading could not be done."""
     try:
+        if args.gradebook is not None and not os.path.isdir(args.gradebook):
+            raise GradingStopped(
+                f"There is no folder {one_line(args.gradebook)}; --gradebook names the folder of a class, which holds "
+                "submitted/."
+            )
         folders, config = load(args.gradebook)
         grade_and_tell(folders, config, args)
     except GradingStopped as stopped:
         print(stopped, file=sys.stderr)
+        return 2
+    except OSError as error:
+        where = f" ({one_line(str(error.filename))})" if error.filename else ""
+        print(f"Grading stopped: {error.strerror or error}{where}. What was recorded so far stays.", file=sys.stderr)
         return 2
     return 0
 

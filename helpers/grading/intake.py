@@ -7,6 +7,7 @@ raises because of what a learner handed in, so one odd file never stops a class.
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import json
 import os
@@ -16,10 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from helpers.grading.beside import lying_beside
+from helpers.grading.words import one_line
 
 LARGEST = 20 * 2**20  # bytes of a submitted notebook
 LARGEST_TEXT = "20 MB"
 MOST_CELLS = 5000
+MOST_NAME = 128  # bytes of a student's name: a folder, a file and a row of the gradebook are called so
+MOST_ATTACHMENTS = 50  # of one cell
 
 
 @dataclass
@@ -34,6 +38,8 @@ class Release:
     sources: set[str]  # source of every cell: what is ours needs neither sanitizing nor a flag
     shown: dict[str, list] = field(default_factory=dict)  # source of a cell that only draws -> its outputs, made once
     ids: dict[str, str] = field(default_factory=dict)  # cell id -> grade_id
+    texts: set[str] = field(default_factory=set)  # sources of all cells, whatever the white space
+    above: dict[str, str] = field(default_factory=dict)  # grade_id -> that of the cell above it
 
 
 @dataclass
@@ -48,6 +54,8 @@ class IntakeCell:
     metadata: dict = field(default_factory=dict)
     attachments: dict = field(default_factory=dict)
     trusted: bool = False  # the source is the release's own
+    gone: bool = False  # the learner had deleted it
+    waits: bool = False  # a written answer that looks untouched, though there is other text: a person must look
 
 
 @dataclass
@@ -61,6 +69,7 @@ class Submission:
     flags: list[str] = field(default_factory=list)
     problem: str | None = None
     timestamp: str | None = None
+    again: bool = False  # the problem is the grader's: grade it again next time
     folder: Path | None = None  # where it lies, with what belongs to it (helpers/grading/beside.py)
 
     def code(self) -> str:
@@ -79,14 +88,18 @@ def read_release(path: Path, executed: Path | None = None) -> Release:
     """
     notebook = json.loads(path.read_text(encoding="utf-8"))
     release = Release(path.stem, notebook.get("metadata", {}), {}, {}, {}, set())
+    before = ""
     for cell in notebook["cells"]:
         source = _text(cell.get("source", ""))
         facts = cell.get("metadata", {}).get("nbgrader")
         release.sources.add(source)
+        release.texts.add(_squeezed(source))
+        above, before = before, _squeezed(source)
         if not facts or not facts.get("grade_id"):
             continue
         grade_id = facts["grade_id"]
         release.graded[grade_id] = {**cell, "source": source}
+        release.above[grade_id] = above
         if cell.get("id"):
             release.ids[cell["id"]] = grade_id
         if facts.get("grade") and facts.get("solution"):
@@ -117,38 +130,54 @@ def find_submissions(submitted: Path, lesson: str) -> list[str]:
     """The students who handed in something for this lesson, sorted."""
     if not submitted.is_dir():
         return []
-    return sorted(
-        folder.name
-        for folder in submitted.iterdir()
-        if not folder.name.startswith(".") and folder.is_dir() and os.path.lexists(folder / lesson)
-    )
+    found = []
+    for folder in submitted.iterdir():
+        with contextlib.suppress(OSError):  # a folder that nobody may look into holds no hand-in
+            if not folder.name.startswith(".") and folder.is_dir() and os.path.lexists(folder / lesson):
+                found.append(folder.name)
+    return sorted(found)
+
+
+def name_problem(student: str) -> str | None:
+    """Why a folder's name cannot be a student's, as neither gradebook nor terminal could show it; else None."""
+    if student == one_line(student) and len(student.encode("utf-8", "replace")) <= MOST_NAME:
+        return None
+    return f"The folder {one_line(student, 60)!r} has a name that is too long or cannot be written; rename it."
 
 
 def read_submission(submitted: Path, student: str, release: Release, notebooks: Path) -> Submission:
     """Read what `student` handed in. notebooks: the folder of all released lessons, to name a wrong lesson."""
     folder = submitted / student / release.lesson
     submission = Submission(student, release.lesson, [], sha="")
-    content = b""
+    content, beside = b"", b""
     try:
         path = _choose(folder, release, submission.flags)
         content = _read_bytes(path)
         cells = _cells(content, path.name)
         _refuse_other_lesson(cells, release, notebooks, path.name)
         submission.cells = _merge(cells, release, submission.flags)
-    except Unreadable as problem:
-        submission.problem = _clean(str(problem))
-        submission.cells = _merge([], release, [])
-    digest = hashlib.sha256(content + (submission.problem or "").encode())
-    if not submission.problem:
+        submission.timestamp = _timestamp(folder, submission.flags)
         submission.folder = folder
         files, flags = lying_beside(folder, submission.code())
         submission.flags += flags
         for name, data in files.items():
-            digest.update(f"{name} {len(data)} ".encode() + data)
-    submission.sha = digest.hexdigest()
-    submission.flags = [_clean(flag) for flag in submission.flags]
-    submission.timestamp = _timestamp(folder, submission.flags)
+            beside += f"{name} {len(data)} ".encode() + data
+    except Unreadable as problem:
+        submission.problem = one_line(str(problem))
+    except Exception as error:  # whatever is odd about one hand-in, the others are graded
+        submission.problem = one_line(
+            f"This hand-in cannot be read ({type(error).__name__}: {error}). Ask for it again."
+        )
+    if submission.problem:
+        submission.cells, submission.folder = blank_cells(release), None
+    submission.sha = hashlib.sha256(content + (submission.problem or "").encode() + beside).hexdigest()
+    submission.flags = [one_line(flag) for flag in submission.flags]
     return submission
+
+
+def blank_cells(release: Release) -> list[IntakeCell]:
+    """The cells of a hand-in of which nothing can be used."""
+    return _merge([], release, [])
 
 
 def _choose(folder: Path, release: Release, flags: list[str]) -> Path:
@@ -185,15 +214,19 @@ def _read_bytes(path: Path) -> bytes:
         if path.is_symlink():
             raise Unreadable(f"{path.name} is a link, not a file; it was not followed. Ask for the notebook.") from None
         raise Unreadable(f"{path.name} cannot be opened ({error.strerror}). Ask for the notebook again.") from None
-    with os.fdopen(handle, "rb") as file:
-        facts = os.fstat(file.fileno())
+    try:
+        facts = os.fstat(handle)
         if not stat.S_ISREG(facts.st_mode):
-            raise Unreadable(f"{path.name} is not a regular file; it was not read. Ask for the notebook.")
+            what = "a folder" if stat.S_ISDIR(facts.st_mode) else "not a regular file"
+            raise Unreadable(f"{path.name} is {what}; it was not read. Ask for the notebook.")
+        file = os.fdopen(handle, "rb", closefd=False)
         if facts.st_size > LARGEST:
             raise Unreadable(
                 f"{path.name} is larger than {LARGEST_TEXT}; it was not read. Ask for it with its outputs cleared."
             )
         return file.read(LARGEST + 1)
+    finally:
+        os.close(handle)
 
 
 def _decode(content: bytes) -> str:
@@ -231,9 +264,16 @@ def _plain(cell: dict) -> dict:
         "cell_type": {"heading": "markdown"}.get(kind, kind) if kind in ("code", "markdown", "heading") else "raw",
         "source": _text(cell.get("source", cell.get("input", ""))),
         "metadata": metadata,
-        "attachments": cell.get("attachments") if isinstance(cell.get("attachments"), dict) else {},
+        "attachments": _attachments(cell.get("attachments")),
         "id": own if isinstance(own, str) else None,
     }
+
+
+def _attachments(found) -> dict:
+    """Attachments whose names can be written, at most MOST_ATTACHMENTS."""
+    if not isinstance(found, dict):
+        return {}
+    return {_clean(name)[:200]: bundle for name, bundle in list(found.items())[:MOST_ATTACHMENTS]}
 
 
 def _text(source) -> str:
@@ -308,7 +348,63 @@ def _merge(cells: list[dict], release: Release, flags: list[str]) -> list[Intake
                 flags.append(f"edited {_sort(pristine)} cell: {grade_id} (the original was used)")
             merged.append(_named(grade_id, release, pristine["source"]))
     _restore(merged, release, flags)
+    _find_written(merged, release, flags)
     return merged
+
+
+def _find_written(merged: list[IntakeCell], release: Release, flags: list[str]) -> None:
+    """Where the cell of a written answer is untouched or gone, look for the answer in a cell of the learner's own.
+
+    Text right below it, or where it stood, is the answer. Any other text of the learner's lets it wait for a person.
+    """
+    for cell in list(merged):
+        if cell.kind != "written" or cell.source.strip() not in ("", release.graded[cell.grade_id]["source"].strip()):
+            continue
+        if cell.gone:
+            above = [other for other in merged if _squeezed(other.source) == release.above.get(cell.grade_id)]
+            if above:
+                merged.remove(cell)
+                merged.insert(merged.index(above[0]) + 1, cell)
+        place = merged.index(cell)
+        near = []
+        for step in (1, -1):
+            index = place + step
+            while 0 <= index < len(merged) and _own_text(merged[index], release):
+                near.insert(0 if step < 0 else len(near), merged[index])
+                index += step
+            if near:
+                break
+        if near:
+            cell.source = "\n\n".join(found.source.strip() for found in near)
+            for found in near:
+                cell.attachments |= found.attachments
+                merged.remove(found)
+            flags.append(f"written answer {cell.grade_id} was found in a cell of its own")
+        elif any(_own_text(other, release) or _prose(other) for other in merged):
+            cell.waits = True
+            flags.append(f"written answer {cell.grade_id} is empty, but there is other text; is the answer among it?")
+
+
+def _own_text(cell: IntakeCell, release: Release) -> bool:
+    """Whether a cell holds text that is not the release's."""
+    if cell.kind not in ("markdown", "raw") or cell.grade_id or not cell.source.strip():
+        return False
+    return _squeezed(cell.source) not in release.texts
+
+
+def _prose(cell: IntakeCell) -> bool:
+    """Whether an added code cell holds a text instead of code: comments, a string, or what is no Python."""
+    if cell.kind != "code" or cell.trusted or len(cell.source.split()) < 8:
+        return False
+    try:
+        body = ast.parse(cell.source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return not re.search(r"(?m)^\s*[%!]|[=(\[]", cell.source)
+    return all(isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) for node in body)
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _name(cell: dict, release: Release) -> str | None:
@@ -381,6 +477,7 @@ def _restore(merged: list[IntakeCell], release: Release, flags: list[str]) -> No
             blank = _learners(pristine) and pristine["cell_type"] == "code"
             place = 0 if previous is None else places[previous] + 1
             merged.insert(place, _named(grade_id, release, "" if blank else pristine["source"]))
+            merged[place].gone = True
             deleted.append(grade_id)
         previous = grade_id
     if deleted:

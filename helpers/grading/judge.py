@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -23,18 +24,23 @@ import torch
 from helpers.checking.codec import dumps
 from helpers.checking.diagnose import forbidden_text
 from helpers.checking.earlier import charged_once
-from helpers.checking.key import ExerciseKey, load_keys
+from helpers.checking.forbidden import banned_names
+from helpers.checking.key import DamagedKey, ExerciseKey, load_keys
 from helpers.checking.making import MissingPiece, UnsoundKey, best_outputs, lesson_keys
-from helpers.checking.observe import Observation, case_to_tree
+from helpers.checking.observe import Observation, case_to_tree, changed_of
 from helpers.checking.session import wrong_kind_text
 from helpers.checking.verdict import RESERVED, Verdict, decide, decide_quiz, not_answered, refused
 from helpers.checking.vocabulary import VALUES, Draw
 from helpers.course import course, load_source
 from helpers.errors import CourseError
 from helpers.grading.sandbox import HELPERS, Limits, Lost, Sandbox, SandboxFailed, Submission
+from helpers.grading.words import one_line
+from helpers.grading.worker import ERROR_BYTES, RICH_BYTES, TEXT_BYTES
 
 RESTARTS = 6  # how often the other cells run again without one that ended the process
 OUTPUT_CHARACTERS = 20_000_000  # of all cells together
+MOST_OUTPUTS, MOST_ERROR = 200, 1000  # outputs of one cell; characters of its error
+TOO_LONG = "It took longer than a submission may, so that not all of it could be judged; grade it by hand."
 GRACE = 3.0  # seconds between a soft limit, which learner code can ignore, and the hard one
 NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
 # What a loose file may lack: a lesson's import cell.
@@ -91,14 +97,14 @@ class GraderBroken(CourseError):
 class Cell:
     """One code cell of a submission, in the order in which it stands.
 
-    kind: "learner" cells run (locked cells of the release too); "check" cells are not run: the verdict of
-    their `exercise` stands in their place. trusted: the source is the release's own, so it is not searched for
-    what learners should not write.
+    kind: "learner" cells run (locked cells of the release too); "check" cells are not run: there their `exercise` is
+    judged; one that is "gone" was put back by the intake, so that its exercise counts as it stands at the end.
+    trusted: the source is the release's own, so it is not searched for what learners should not write.
     """
 
     id: str
     source: str
-    kind: Literal["learner", "check"] = "learner"
+    kind: Literal["learner", "check", "gone"] = "learner"
     exercise: str | None = None
     trusted: bool = False
 
@@ -111,12 +117,14 @@ class SubmissionResult:
     verdicts: one for each exercise and quiz of the lesson, in the order of the answer key.
     flags: sentences about what a person should look at.
     errors: for each cell that raised or ended the process, what happened, in one line.
+    problem: a sentence where the points are not to be trusted, so that a person must grade it.
     """
 
     outputs: dict[str, list[dict]] = field(default_factory=dict)
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     flags: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
+    problem: str | None = None
 
 
 class Judge:
@@ -161,13 +169,14 @@ class Judge:
     def judge_cells(
         self, cells: list[Cell], exercises: list[str] | None = None, files: dict[str, bytes] | None = None
     ) -> SubmissionResult:
-        """Run the learner's cells in order, then judge each exercise (all of the lesson, or those named).
+        """Run the learner's cells in order and judge each exercise (all of the lesson, or those named) at its check
+        cell; one that is not answered there, or has none, at the end.
 
         files: what lies beside the notebook (helpers/grading/beside.py).
         """
         self.sandbox.files = files or {}
         wanted = list(self.keys) if exercises is None else exercises
-        with Trial(self, [cell for cell in cells if cell.kind == "learner"]) as trial:
+        with Trial(self, cells, wanted) as trial:
             for name in self.keys:
                 if name in wanted:
                     trial.verdict(name)
@@ -242,26 +251,38 @@ class Judge:
 
 
 class Trial:
-    """One submission before the judge: its process, restarted where it dies, and the verdicts so far."""
+    """One submission before the judge: its process, restarted where it dies, and the verdicts so far.
 
-    def __init__(self, judge: Judge, cells: list[Cell]):
+    wanted: the exercises that are judged at their check cells, while the cells run.
+    """
+
+    def __init__(self, judge: Judge, cells: list[Cell], wanted: Iterable[str] = ()):
         self.judge = judge
         self.cells = cells
-        self.pieces = Pieces([cell.source for cell in cells])
+        self.wanted = set(wanted) & set(judge.keys)
+        self.pieces = Pieces([cell.source for cell in cells if cell.kind == "learner"])
+        self.place = 0  # of the cell that is next
         self.left_out: dict[str, str] = {}
         self.outputs: dict[str, list[dict]] = {}
+        self.output_left = OUTPUT_CHARACTERS
         self.errors: dict[str, str] = {}
         self.flags: list[str] = []
         self.verdicts: dict[str, Verdict] = {}
+        self.not_there: dict[str, Verdict] = {}  # of those that were not answered at their check cell
+        self.standing: dict[tuple[int, str], Verdict] = {}
+        self.raised: dict[str, set[str]] = {}
         self.submission: Submission | None = None
         self.found: dict[str, tuple[str, str | None]] = {}
+        self.changed: set[str] = set()  # exercises whose names were bound anew below their check cells
         self.restarts = 0
+        self.late = False
         self.end = time.monotonic() + judge.lesson.seconds
 
     def __enter__(self) -> Trial:
         try:
             self._flag_sources()
             self._run()
+            self._find()
         except BaseException:
             self._close()
             raise
@@ -276,29 +297,68 @@ class Trial:
             self.submission = None
 
     def result(self, wanted: list[str]) -> SubmissionResult:
+        for name in wanted:
+            if name in self.changed and name in self.verdicts:
+                self._flag_mended(name)
         verdicts = {name: self.verdicts[name] for name in self.judge.keys if name in wanted and name in self.verdicts}
-        return SubmissionResult(self.outputs, verdicts, list(dict.fromkeys(self.flags)), self.errors)
+        flags = [one_line(flag) for flag in dict.fromkeys(self.flags)]
+        return SubmissionResult(self.outputs, verdicts, flags, self.errors, TOO_LONG if self.late else None)
 
     # The learner's cells.
 
     def _run(self) -> None:
-        """Run the cells; one that ends the process is left out and the rest run again."""
-        while True:
-            if self._run_once() and self._look():
+        """Run the cells in order and judge at the check cells; one that ends the process is left out."""
+        self.submission = self.judge.sandbox.submission()
+        for place, cell in enumerate(self.cells):
+            self.place = place
+            if cell.kind == "check":
+                self._judge_here(cell.exercise)
+            elif cell.kind == "learner" and not self._run_cell(cell) and not (self._again() and self._run_cell(cell)):
                 return
+        self.place = len(self.cells)
+
+    def _again(self) -> bool:
+        """A fresh process in which the cells so far have run, without those that are left out."""
+        while True:
             self._close()
             self.restarts += 1
             if self.restarts > RESTARTS:
-                self.flags.append("Its cells ended the process again and again; nothing of it could be judged.")
+                self.flags.append("Its cells ended the process again and again; the rest of it could not be judged.")
+                return False
+            if self._is_late():
+                return False
+            self.submission = self.judge.sandbox.submission()
+            self.outputs, self.errors, self.output_left = {}, dict(self.left_out), OUTPUT_CHARACTERS
+            if all(self._repeat(cell) for cell in self.cells[: self.place]):
+                return True
+
+    def _repeat(self, cell: Cell) -> bool:
+        if cell.kind == "learner":
+            return self._run_cell(cell)
+        return cell.kind != "check" or self._look(keep=cell.exercise)
+
+    def _is_late(self) -> bool:
+        """Whether this submission's time is over; from then on nothing of it is run or judged."""
+        self.late = self.late or time.monotonic() > self.end
+        return self.late
+
+    def _find(self, keep: str | None = None) -> None:
+        """Ask what the exercises' names are bound to now, in a fresh process where there is none."""
+        self.found = {}
+        while self.submission is None or not self._look(keep):
+            if self.restarts >= RESTARTS or self._is_late() or not self._again():
                 return
 
-    def _look(self) -> bool:
-        """Ask what the exercises' names are bound to. False where there is no answer."""
+    def _look(self, keep: str | None = None) -> bool:
+        """What the exercises' names are bound to. keep: a name of which the worker remembers what it stands for now.
+        False where there is no answer."""
         try:
-            reply = self.submission.ask({"do": "names", "names": [*self.judge.keys, "harm"]}, 10)
-            for name, (kind, text) in reply["found"].items():
-                self.found[str(name)] = str(kind), None if text is None else str(text)
+            request = {"do": "names", "names": [*self.judge.keys, "harm"], "keep": keep}
+            reply = self.submission.ask(request, 10)
+            found = {str(name): (str(kind), text and str(text)) for name, (kind, text) in reply["found"].items()}
+            self.changed = {str(name) for name in reply["changed"]} & set(self.judge.keys)
             self._flag_patches(reply["patched"])
+            self.found = found
         except (Lost, TypeError, KeyError, ValueError, AttributeError):
             self.flags.append("Its process ended after its cells had run.")
             return False
@@ -308,33 +368,29 @@ class Trial:
         if patched:
             self.flags.append(f"Its code replaced {', '.join(str(name)[:80] for name in list(patched)[:5])}.")
 
-    def _run_once(self) -> bool:
-        """Run all cells that are not left out. False where one of them ended the process: it is left out now."""
-        self.submission = self.judge.sandbox.submission()
-        self.outputs, self.errors, self.output_left = {}, dict(self.left_out), OUTPUT_CHARACTERS
-        for cell in self.cells:
-            if cell.id in self.left_out:
-                self.outputs[cell.id] = [error_output("CellLeftOut", self.left_out[cell.id])]
-                continue
-            seconds = min(self.judge.limits.cell_seconds, self.end - time.monotonic())
-            if seconds <= 0:
-                self.flags.append(f"Cell {cell.id} and those after it were not run: the submission took too long.")
-                break
-            try:
-                request = {"do": "cell", "id": cell.id, "source": cell.source, "seconds": seconds}
-                reply = self.submission.ask(request, seconds + GRACE)
-                self.outputs[cell.id] = self._afford([clean_output(output) for output in reply["outputs"]])
-                error = str(reply["error"])
-            except Lost as lost:
-                self._leave_out(cell, lost.reason)
-                return False
-            except (TypeError, KeyError, ValueError, AttributeError):
-                self._leave_out(cell, "garbage")
-                return False
-            if error:
-                self.errors[cell.id] = error
-            if error.startswith("CellTimeout"):
-                self.flags.append(f"Cell {cell.id} was stopped after {seconds:g} s.")
+    def _run_cell(self, cell: Cell) -> bool:
+        """Run one cell, unless it is left out. False where it ended the process: it is left out from now on."""
+        if cell.id in self.left_out:
+            self.outputs[cell.id] = [error_output("CellLeftOut", self.left_out[cell.id])]
+            return True
+        if self._is_late():
+            return True
+        seconds = min(self.judge.limits.cell_seconds, max(self.end - time.monotonic(), 1.0))
+        try:
+            request = {"do": "cell", "id": cell.id, "source": cell.source, "seconds": seconds}
+            reply = self.submission.ask(request, seconds + GRACE)
+            self.outputs[cell.id] = self._afford([clean_output(output) for output in reply["outputs"][:MOST_OUTPUTS]])
+            error = str(reply["error"])[:MOST_ERROR]
+        except Lost as lost:
+            self._leave_out(cell, lost.reason)
+            return False
+        except (TypeError, KeyError, ValueError, AttributeError):
+            self._leave_out(cell, "garbage")
+            return False
+        if error:
+            self.errors[cell.id] = error
+        if error.startswith("CellTimeout"):
+            self.flags.append(f"Cell {cell.id} was stopped after {seconds:g} s.")
         return True
 
     def _afford(self, outputs: list[dict]) -> list[dict]:
@@ -355,7 +411,7 @@ class Trial:
 
     def _flag_sources(self) -> None:
         for cell in self.cells:
-            if cell.trusted:
+            if cell.trusted or cell.kind != "learner":
                 continue
             for pattern, words in SUSPICIOUS.items():
                 if re.search(pattern, cell.source) and cell.id != "prelude":
@@ -363,15 +419,7 @@ class Trial:
 
     def _alive(self) -> bool:
         """Whether there is a process to ask; one that died in an exercise is started again."""
-        if self.submission is None:
-            return False
-        if not self.submission.alive():
-            self._close()
-            self.restarts += 1
-            if self.restarts > RESTARTS or time.monotonic() > self.end:
-                return False
-            self._run()
-        return self.submission is not None
+        return self.submission is not None and (self.submission.alive() or self._again())
 
     # The verdicts.
 
@@ -379,14 +427,58 @@ class Trial:
         """Whether the learner's code names this exercise at its top level."""
         return name in self.pieces.uses
 
+    def _judge_here(self, name: str) -> None:
+        """Judge an exercise at its check cell, unless there is nothing to judge yet."""
+        if name not in self.wanted or name in self.verdicts:
+            return
+        self._find(keep=name)
+        self.raised.clear()
+        verdict = self._verdict(self.judge.keys[name])
+        unknown_name = verdict.mistake == "raises" and self.raised.get(name) == {"NameError"}
+        if not verdict.answered or self.found.get(name, ("missing",))[0] in ("missing", "none") or unknown_name:
+            self.not_there[name] = verdict
+        else:
+            self.verdicts[name] = verdict
+        self._alive()  # else the next cell would pay for what an answer did to the process
+
     def verdict(self, name: str) -> Verdict:
+        """The verdict at the check cell, else as the answer stands at the end."""
         if name not in self.verdicts:
-            self.verdicts[name] = self._verdict(self.judge.keys[name])
+            verdict = self._verdict(self.judge.keys[name])
+            there = self.not_there.get(name)
+            if there is not None and verdict.points > there.points:
+                self.flags.append(f"{name} could not be judged at its check cell; it counts as it stands at the end.")
+            if there is None and verdict.answered and any(c.kind == "gone" and c.exercise == name for c in self.cells):
+                self.flags.append(f"The check cell of {name} is gone; it counts as it stands at the end.")
+            self.verdicts[name] = verdict if there is None or verdict.points >= there.points else there
         return self.verdicts[name]
+
+    def _flag_mended(self, name: str) -> None:
+        """Say so where an answer that is wrong at its check cell is better at the end: a person may want to know."""
+        counted = self.verdicts[name]
+        if counted.passed or self.judge.keys[name].kind != "exercise" or self.submission is None:
+            return
+        later = self._verdict(self.judge.keys[name])
+        if later.points > counted.points:
+            self.flags.append(
+                f"{name} was changed below its check cell, where it earned {counted.points:g} of "
+                f"{counted.max_points:g} points; as it stands at the end it would earn {later.points:g}."
+            )
+
+    def _stands(self, name: str) -> Verdict:
+        """The verdict on an earlier answer; as it stands here, where it has none yet."""
+        if name in self.verdicts:
+            return self.verdicts[name]
+        here = self.place, name
+        if here not in self.standing:
+            self.standing[here] = self._verdict(self.judge.keys[name])
+        return self.standing[here]
 
     def _verdict(self, key: ExerciseKey) -> Verdict:
         if key.kind == "quiz":
             return self._quiz(key)
+        for way in self.pieces.detours(key.name, banned_names(key.facts.forbidden)):
+            self.flags.append(f"{key.name} reaches {way}.")
         verdict = self._observe(key)
         if verdict.passed:
             return verdict
@@ -422,7 +514,7 @@ class Trial:
 
     def _observations(self, key: ExerciseKey, replace: list[str] | None) -> list[Observation]:
         """What a fork of the submission saw, one observation for each case. Raises Lost."""
-        if time.monotonic() > self.end:
+        if self._is_late():
             raise Lost("too slow")
         if not self._alive():
             raise Lost("died")
@@ -435,18 +527,25 @@ class Trial:
         }
         started = time.monotonic()
         try:
-            reply = self.submission.observe(request, max(30.0, 8 * key.facts.time_limit) + GRACE)
+            patience = max(30.0, 8 * key.facts.time_limit) + GRACE
+            reply, told = self.submission.observe(request, min(patience, max(self.end - started, 1.0)))
         except Lost as lost:
+            self._is_late()
             if lost.reason == "died" and time.monotonic() - started > request["cpu_seconds"]:
                 raise Lost("too slow") from None
             raise
         try:
             observations = [Observation.from_tree(tree) for tree in reply["observations"]]
             self._flag_patches(reply["patched"])
+            if len(observations) != len(key.cases):
+                raise Lost("garbage")
+            for case, seen in zip(key.cases, observations, strict=True):
+                seen.changed = [*seen.changed, *changed_of(case, seen.left)]
         except Exception:
             raise Lost("garbage") from None
-        if len(observations) != len(key.cases):
-            raise Lost("garbage")
+        observations[0].forbidden = list(dict.fromkeys([*observations[0].forbidden, *told]))
+        if not replace:
+            self.raised.setdefault(key.name, {seen.error.type for seen in observations if seen.error is not None})
         return observations
 
     def _missing(self, key: ExerciseKey) -> Verdict:
@@ -477,11 +576,18 @@ class Trial:
             for name in order[: order.index(key.name)]
             if self.judge.keys[name].kind == "exercise" and name in self.pieces.closure(key.name)
         ]
-        wrong = [name for name in earlier if name in self.judge.blocks.uses and not self.verdict(name).passed]
-        if not wrong:
+        finished = [name for name in earlier if name in self.judge.blocks.uses]
+        wrong = [name for name in finished if not self._stands(name).passed]
+        reused = [name for name in finished if name not in wrong and name in self.changed]
+        if not wrong and not reused:
             return None
-        again = self._observe(key, wrong)
-        return charged_once(verdict, again, wrong, missing=not any(self.verdict(name).answered for name in wrong))
+        again = self._observe(key, [*wrong, *reused])
+        if wrong:
+            return charged_once(verdict, again, wrong, missing=not any(self._stands(name).answered for name in wrong))
+        if again.points <= verdict.points:
+            return None
+        note = f"Judged with a finished {' and '.join(reused)}: by here the name stands for something else."
+        return dataclasses.replace(again, message=f"{again.message}\n{note}" if again.message else note)
 
     def _hard_coded(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
         known = verdict.mistake is not None and verdict.mistake not in RESERVED
@@ -503,6 +609,7 @@ class Pieces:
         self.uses: dict[str, set[str]] = {}
         self.blocks: dict[str, set[tuple[str, int | None]]] = {}
         self.statements: list[tuple[set[str], str]] = []
+        self.nodes: list[tuple[set[str], ast.stmt]] = []
         for source in sources:
             try:
                 tree = ast.parse(without_magics(source))
@@ -531,6 +638,7 @@ class Pieces:
         for name in bound:
             self.uses.setdefault(name, set()).update(used - {name})
             self.blocks.setdefault(name, set()).update(blocks)
+        self.nodes.append((bound, node))
         self.statements.append((bound, ast.unparse(node) if inner else ast.get_source_segment(source, node) or ""))
 
     def closure(self, name: str) -> set[str]:
@@ -546,10 +654,57 @@ class Pieces:
     def blocks_used(self, name: str) -> set[tuple[str, int | None]]:
         return {item for used in {name, *self.closure(name)} for item in self.blocks.get(used, ())}
 
+    def detours(self, name: str, banned: set[str]) -> list[str]:
+        """How `name`, or what it uses, may call what is banned without naming it."""
+        if not banned:
+            return []
+        used = {name, *self.closure(name)}
+        found = []
+        for bound, node in self.nodes:
+            if bound & used or not bound and any(isinstance(n, ast.Name) and n.id in RUNNING for n in ast.walk(node)):
+                found += detours_in(node, banned)
+        return list(dict.fromkeys(found))
+
     def source_of(self, names: list[str]) -> str:
         """The statements that bind `names` and all that they use, in their order."""
         wanted = set(names).union(*(self.closure(name) for name in names))
         return "\n".join(text for bound, text in self.statements if bound & wanted)
+
+
+REACHING = {"getattr", "exec", "eval", "__import__", "import_module", "attrgetter", "methodcaller", "__getattribute__"}
+RUNNING = {"exec", "eval"}
+SWITCHES = {"DisableTorchFunction", "DisableTorchFunctionSubclass", "_disable_current_modes", "_getframe", "setprofile"}
+
+
+def detours_in(node: ast.AST, banned: set[str]) -> Iterator[str]:
+    """Calls by a text that holds a banned name or is only made when they run, and switches of the looks."""
+    for item in ast.walk(node):
+        name = item.id if isinstance(item, ast.Name) else item.attr if isinstance(item, ast.Attribute) else ""
+        if name in SWITCHES or name.startswith("_pop_"):
+            yield f"for {name}"
+        if isinstance(item, ast.Subscript) and _says(item.slice, banned) and _is_namespace(item.value):
+            yield f"a banned name through {ast.unparse(item)[:60]}"
+        if not isinstance(item, ast.Call):
+            continue
+        name = item.func.id if isinstance(item.func, ast.Name) else getattr(item.func, "attr", "")
+        if name in REACHING:
+            texts = item.args[1:2] if name == "getattr" else item.args[:1]
+            if not texts or any(_says(text, banned) or not isinstance(text, ast.Constant) for text in texts):
+                yield f"what it calls through {name}"
+
+
+def _is_namespace(node: ast.AST) -> bool:
+    """Whether this is vars(...), globals() and the like, or a __dict__."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in ("vars", "globals", "locals")
+    return isinstance(node, ast.Attribute) and node.attr == "__dict__"
+
+
+def _says(node: ast.AST, banned: set[str]) -> bool:
+    """Whether a literal text holds a banned name as a word of its own."""
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        return False
+    return any(word.strip("_").lower() in banned for word in re.findall(r"\w+", node.value))
 
 
 def blocks_imported(node: ast.Import | ast.ImportFrom) -> set[tuple[str, int | None]]:
@@ -584,22 +739,27 @@ def error_output(name: str, text: str) -> dict:
 
 
 def clean_output(output: dict) -> dict:
-    """An output as nbformat wants it, whatever the learner's process made of it. KeyError where it is none."""
+    """An output as nbformat wants it, whatever the learner's process made of it, and no longer than the worker makes
+    one. KeyError where it is none."""
     kind = output["output_type"]
     if kind == "stream":
         name = "stderr" if output["name"] == "stderr" else "stdout"
-        return {"output_type": "stream", "name": name, "text": str(output["text"])}
+        return {"output_type": "stream", "name": name, "text": str(output["text"])[: 2 * TEXT_BYTES]}
     if kind == "error":
-        lines = [str(line) for line in output["traceback"]]
+        lines = [str(line)[:ERROR_BYTES] for line in output["traceback"][:200]]
+        while sum(map(len, lines)) > 2 * ERROR_BYTES:
+            del lines[: max(1, len(lines) // 2)]
         return {
             "output_type": "error",
-            "ename": str(output["ename"]),
-            "evalue": str(output["evalue"]),
+            "ename": str(output["ename"])[:100],
+            "evalue": str(output["evalue"])[:ERROR_BYTES],
             "traceback": lines,
         }
     if kind not in ("display_data", "execute_result"):
         raise KeyError(kind)
-    data = {str(mime): body for mime, body in output["data"].items() if isinstance(body, str)}
+    data = {str(mime)[:80]: body for mime, body in output["data"].items() if isinstance(body, str)}
+    if sum(map(len, data.values())) > 2 * RICH_BYTES:
+        data = {"text/plain": "This output is too large; left out."}
     cleaned = {"output_type": kind, "data": data, "metadata": {}}
     return cleaned | {"execution_count": None} if kind == "execute_result" else cleaned
 
@@ -648,8 +808,10 @@ def visible_keys(lesson: str) -> dict[str, ExerciseKey]:
     """The keys that travel with the notebooks; none where the lesson is not built."""
     try:
         return load_keys(lesson)
-    except (OSError, ValueError, KeyError):
+    except FileNotFoundError:
         return {}
+    except (OSError, DamagedKey) as error:
+        raise GraderBroken(str(error)) from None
 
 
 def released_sources(lesson) -> set[str]:

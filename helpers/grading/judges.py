@@ -9,15 +9,20 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 
 from helpers.course import course
 from helpers.errors import CourseError
 from helpers.grading.beside import lying_beside
+from helpers.grading.folders import ROOT
 from helpers.grading.intake import IntakeCell, Release, Submission
+from helpers.grading.words import one_line
 
 PATIENCE = 900  # seconds at least, after which a judge that says nothing about a submission is given up
 
@@ -62,6 +67,7 @@ class Graded:
     scores: dict[str, Score] = field(default_factory=dict)
     outputs: dict[str, list[dict]] = field(default_factory=dict)
     flags: list[str] = field(default_factory=list)
+    problem: str | None = None
 
 
 def judge_input(submission: Submission, release: Release) -> list[IntakeCell]:
@@ -76,15 +82,26 @@ def judge_input(submission: Submission, release: Release) -> list[IntakeCell]:
 class Judges:
     """Several judges, each in a process of its own that ends with this one. Use as a context manager."""
 
-    def __init__(self, lesson: str, seed: int, unsafe: bool, jobs: int, cell_seconds: float | None = None):
-        self.arguments = (lesson, seed, unsafe, cell_seconds)
+    def __init__(
+        self,
+        lesson: str,
+        seed: int,
+        unsafe: bool,
+        jobs: int,
+        cell_seconds: float | None = None,
+        drawn: Path | None = None,
+    ):
+        self.arguments = (lesson, seed, unsafe, cell_seconds, drawn)
         self.patience = max(PATIENCE, 1.5 * course().lesson(lesson).seconds)
         self.jobs = jobs
         self.judges: list[_Judge] = []
 
     def __enter__(self) -> Judges:
-        self.judges = [_Judge(*self.arguments) for _ in range(self.jobs)]
+        self.judges = [self._new_judge() for _ in range(self.jobs)]
         return self
+
+    def _new_judge(self) -> _Judge:
+        return _Judge(*self.arguments)
 
     def __exit__(self, *exc) -> None:
         for judge in self.judges:
@@ -116,6 +133,7 @@ class Judges:
                 judged[submission.student] = None
                 on_judged(submission.student)
         busy: dict[Connection, tuple[int, Submission]] = {}
+        tried: set[str] = set()
 
         def give(index: int) -> None:
             submission = waiting.popleft()
@@ -137,26 +155,40 @@ class Judges:
                     )
                 if kind == "judged":
                     judged[submission.student] = answer
-                else:  # the judge itself died or is stuck: a fresh one, and a person for this submission
-                    judged[submission.student] = None
-                    submission.problem = f"The grader could not judge this notebook ({answer}); grade it by hand."
+                    submission.problem = answer.problem
+                else:  # the judge itself died or is stuck: a fresh one, and a second try
                     self.judges[index].stop()
-                    self.judges[index] = _Judge(*self.arguments)
-                on_judged(submission.student)
+                    self.judges[index] = self._new_judge()
+                    if submission.student not in tried:
+                        tried.add(submission.student)
+                        waiting.append(submission)
+                    else:  # twice: a person for this submission
+                        judged[submission.student] = None
+                        submission.again = True
+                        words = one_line(str(answer), 200)
+                        submission.problem = f"The grader could not judge this notebook ({words}); grade it by hand."
+                if submission.student in judged:
+                    on_judged(submission.student)
                 if waiting:
                     give(index)
         return judged
+
+
+# Not multiprocessing's own start of a process, which imports the caller's main module first: Jupyter's takes seconds.
+PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from helpers.grading.judges import serve; serve(int(sys.argv[2]))"
+)
 
 
 class _Judge:
     """One judge in its own process, spoken to through a pipe; when this process dies the pipe ends, and so does it."""
 
     def __init__(self, *arguments):
-        context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, *arguments), daemon=True)
-        self.process.start()
+        self.pipe, theirs = multiprocessing.Pipe()
+        program = [sys.executable, "-c", PROGRAM, str(ROOT), str(theirs.fileno())]
+        self.process = subprocess.Popen(program, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         theirs.close()
+        self.ask(arguments)
 
     def ask(self, message) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionError):
@@ -169,22 +201,33 @@ class _Judge:
                 return "died", "no answer in the time that it may take"
             return self.pipe.recv()
         except (EOFError, ConnectionError):
-            self.process.join(5)
-            return "died", f"its process ended with code {self.process.exitcode}"
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(5)
+            return "died", f"its process ended with code {self.process.returncode}"
 
     def stop(self) -> None:
         self.pipe.close()
-        self.process.join(10)
-        if self.process.is_alive():
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.join()
+            self.process.wait()
 
 
-def _serve(pipe: Connection, lesson: str, seed: int, unsafe: bool, cell_seconds: float | None) -> None:
-    """The judge's process: answers tests and submissions until the pipe ends."""
+def serve(handle: int) -> None:
+    """The whole program of a judge's process: `handle` is its end of the pipe."""
+    pipe = Connection(handle)
+    _serve(pipe, *pipe.recv())
+
+
+def _serve(
+    pipe: Connection, lesson: str, seed: int, unsafe: bool, cell_seconds: float | None, drawn: Path | None
+) -> None:
+    """The judge's process: answers tests and submissions until the pipe ends. drawn: where keys are kept for others."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which then closes the pipe
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionError):
         try:
+            from helpers.grading.drawn import drawn_keys
             from helpers.grading.judge import Judge
             from helpers.grading.sandbox import Limits, SandboxMissing
         except Exception as error:  # a broken installation
@@ -193,7 +236,8 @@ def _serve(pipe: Connection, lesson: str, seed: int, unsafe: bool, cell_seconds:
             os._exit(0)
         try:
             limits = None if cell_seconds is None else Limits(cell_seconds=cell_seconds)
-            with Judge(lesson, seed, unsafe, limits=limits) as judge:
+            keys = None if drawn is None else drawn_keys(lesson, seed, drawn)
+            with Judge(lesson, seed, unsafe, limits=limits, keys=keys) as judge:
                 while True:
                     pipe.send(_reply(judge, pipe.recv(), lesson))
         except SandboxMissing as error:
@@ -213,10 +257,7 @@ def _reply(judge, message, lesson: str) -> tuple[str, object]:
             return "tested", ""
         message, files = message
         checks = {cell.name for cell in message if cell.kind == "check"}
-        cells = [
-            Cell(cell.id, cell.source, "check" if cell.kind == "check" else "learner", cell.name, cell.trusted)
-            for cell in message
-        ]
+        cells = [Cell(cell.id, cell.source, _kind(cell), cell.name, cell.trusted) for cell in message]
         graded = as_graded(judge.judge_cells(cells, files=files))
         if missing := checks - set(graded.scores):
             return "broken", f"the answer key of {lesson} has no exercise {', '.join(sorted(missing))}; build it again"
@@ -227,6 +268,10 @@ def _reply(judge, message, lesson: str) -> tuple[str, object]:
         return "refused", str(error)
     except Exception as error:  # one submission's trouble is not the class's: the self test tells them apart
         return "odd", f"{type(error).__name__}: {str(error)[:200]}"
+
+
+def _kind(cell: IntakeCell) -> str:
+    return "learner" if cell.kind != "check" else "gone" if cell.gone else "check"
 
 
 def as_graded(result) -> Graded:
@@ -247,4 +292,4 @@ def as_graded(result) -> Graded:
             as_text(verdict),
             as_html(verdict),
         )
-    return Graded(scores, result.outputs, list(result.flags))
+    return Graded(scores, result.outputs, list(result.flags), result.problem)

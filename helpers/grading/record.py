@@ -7,6 +7,7 @@ grader that is killed anywhere in between grades this submission again, with the
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import os
 import re
@@ -18,11 +19,14 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
 
 from helpers.grading.folders import Folders
-from helpers.grading.intake import IntakeCell, Release, Submission
+from helpers.grading.intake import IntakeCell, Release, Submission, blank_cells
 from helpers.grading.judges import Graded, GradingStopped
+from helpers.grading.sanitize import PICTURES, as_code, clean_html, no_tex_links, safe_markdown
+from helpers.grading.words import one_line
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+LARGEST_SOURCE = 100_000  # characters of a learner's cell that pages show; all of it stays in what was handed in
 LARGEST_OUTPUT = 400_000  # characters of one text or picture kept from a learner's output
-PICTURES = ("image/png", "image/jpeg", "image/gif")
 
 
 @dataclass
@@ -38,6 +42,7 @@ class Result:
     flags: list[str]
     problem: str | None
     unsafe: bool
+    again: bool = False  # the problem is the grader's: grade it again next time
 
 
 def read_result(folders: Folders, lesson: str, student: str) -> Result | None:
@@ -63,6 +68,11 @@ def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
         raise
 
 
+def unrecorded(student: str, problem: str) -> Result:
+    """The result of a hand-in that left no record at all."""
+    return Result(one_line(student, 60), "", "", {}, {}, {}, [], problem, False, True)
+
+
 class Recorder:
     """The one writer of a batch. Use as a context manager."""
 
@@ -72,15 +82,27 @@ class Recorder:
 
     def __enter__(self) -> Recorder:
         from nbgrader.api import Gradebook
+        from sqlalchemy.exc import SQLAlchemyError
 
         self.folders.gradebook.mkdir(parents=True, exist_ok=True)
-        self.gradebook = Gradebook(self.folders.db_url, self.folders.course_id)
+        try:
+            self.gradebook = Gradebook(self.folders.db_url, self.folders.course_id)
+        except SQLAlchemyError as error:
+            raise GradingStopped(self._not_open(error)) from None
         try:
             self._announce()
+        except SQLAlchemyError as error:
+            self.gradebook.close()
+            raise GradingStopped(self._not_open(error)) from None
         except BaseException:
             self.gradebook.close()
             raise
         return self
+
+    def _not_open(self, error: Exception) -> str:
+        reason = one_line(str(getattr(error, "orig", None) or error), 150)
+        place = one_line(self.folders.db_url.removeprefix("sqlite:///").split("@")[-1])
+        return f"The gradebook {place} cannot be used ({reason}). Nothing was graded."
 
     def __exit__(self, *exc) -> None:
         self.gradebook.close()
@@ -90,7 +112,7 @@ class Recorder:
         from nbgrader.api import MissingEntry
 
         result = read_result(self.folders, self.lesson, submission.student)
-        if result is None or (result.sha, result.fingerprint) != (submission.sha, self.fingerprint):
+        if result is None or result.again or (result.sha, result.fingerprint) != (submission.sha, self.fingerprint):
             return False
         if not self.folders.autograded_notebook(self.lesson, submission.student).is_file():
             return False
@@ -101,7 +123,30 @@ class Recorder:
         return True
 
     def record(self, submission: Submission, graded: Graded | None) -> Result:
-        """Write one submission. graded: None where the submission has a `problem`."""
+        """Write one submission. graded: None where it could not be judged. One that cannot be written waits for a
+        person; GradingStopped where nothing can be written any more."""
+        from sqlalchemy.exc import OperationalError
+
+        try:
+            return self._record(submission, graded)
+        except Exception as error:
+            self.gradebook.db.rollback()
+            if isinstance(error, OperationalError) or getattr(error, "errno", None) in NO_ROOM:
+                raise GradingStopped(
+                    f"Stopped: nothing more can be written ({one_line(str(getattr(error, 'orig', error)), 150)}). "
+                    "What was recorded so far stays; grade again when there is room."
+                ) from None
+            what = f"{type(error).__name__}: {one_line(str(error), 100)}"
+        submission.problem = f"This hand-in could not be recorded ({what}); grade it by hand."
+        submission.cells, submission.flags = blank_cells(self.release), []
+        submission.timestamp = None
+        try:
+            return self._record(submission, None)
+        except Exception:
+            self.gradebook.db.rollback()
+            return unrecorded(submission.student, submission.problem)
+
+    def _record(self, submission: Submission, graded: Graded | None) -> Result:
         notebook = finished_notebook(submission, graded, self.release)
         before = read_result(self.folders, self.lesson, submission.student)
         self._write_notebook(submission, notebook)
@@ -122,6 +167,7 @@ class Recorder:
             [*submission.flags, *(graded.flags if graded else [])],
             submission.problem,
             self.unsafe,
+            submission.again,
         )
         text = json.dumps(asdict(result), ensure_ascii=False, indent=1)
         write_atomically(self.folders.result(self.lesson, submission.student), text)
@@ -159,11 +205,14 @@ class Recorder:
         recorded = next(n for n in handed_in.notebooks if n.name == self.lesson)
         grades = {grade.name: grade for grade in recorded.grades}
         comments = {comment.name: comment for comment in recorded.comments}
+        waiting = {cell.grade_id for cell in submission.cells if cell.waits}
         for cell in notebook.cells:
             grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
             if utils.is_grade(cell):
                 grade = grades[grade_id]
                 grade.auto_score, _ = utils.determine_grade(cell)
+                if grade_id in waiting:
+                    grade.auto_score = None
                 # as nbgrader's SaveAutoGrades: a person's score stays, and is looked at again
                 grade.needs_manual_grade = (
                     grade.manual_score is not None or grade.auto_score is None or submission.problem is not None
@@ -173,6 +222,7 @@ class Recorder:
                     grade.extra_credit = bonus[exercise] or None
             if utils.is_solution(cell) and grade_id in comments:
                 blank = cell.metadata.nbgrader.get("checksum") == utils.compute_checksum(cell)
+                blank = blank and grade_id not in waiting
                 comments[grade_id].auto_comment = "No response." if blank else None
         self.gradebook.db.commit()
         recorded.late_submission_penalty = None
@@ -204,7 +254,7 @@ def finished_notebook(submission: Submission, graded: Graded | None, release: Re
     """
     cells = []
     if submission.problem:
-        note = f"**This submission needs a person.** {_no_tags(submission.problem)}"
+        note = f"**This submission needs a person.** {safe_markdown(submission.problem)}"
         cells.append(new_markdown_cell(note, id="problem"))
     for cell in submission.cells:
         cells.append(_notebook_cell(cell, graded, release))
@@ -223,20 +273,29 @@ def _notebook_cell(cell: IntakeCell, graded: Graded | None, release: Release):
         made = new_code_cell(cell.source, metadata=metadata, id=cell.id)
         made.outputs = _check_outputs(cell, graded)
     elif cell.kind in ("code", "answer"):
-        made = new_code_cell(cell.source, metadata=metadata, id=cell.id)
+        made = new_code_cell(_shown(cell.source), metadata=metadata, id=cell.id)
         if cell.kind == "code" and cell.source in release.shown:
             made.outputs = [nbformat.from_dict(output) for output in release.shown[cell.source]]
         else:
             outputs = graded.outputs.get(cell.id, []) if graded else []
             made.outputs = [safe for output in outputs if (safe := safe_output(output))]
-    elif cell.kind == "raw":
+    elif cell.kind == "raw" and cell.trusted:
         made = new_raw_cell(cell.source, metadata=metadata, id=cell.id)
+    elif cell.kind == "raw":  # pages show a raw cell as it is
+        made = new_markdown_cell(as_code(cell.source), metadata=metadata, id=cell.id)
     else:
-        source = cell.source if cell.trusted else _no_tags(cell.source)
+        attachments = _pictures_only(cell.attachments)
+        source = cell.source if cell.trusted else safe_markdown(cell.source, attachments)
         made = new_markdown_cell(source, metadata=metadata, id=cell.id)
-        if attachments := _pictures_only(cell.attachments):
+        if attachments:
             made.attachments = attachments
     return made
+
+
+def _shown(source: str) -> str:
+    if len(source) <= LARGEST_SOURCE:
+        return source
+    return source[:LARGEST_SOURCE] + "\n# ... (cut: all of it is in what was handed in)"
 
 
 def _check_outputs(cell: IntakeCell, graded: Graded | None) -> list:
@@ -246,7 +305,7 @@ def _check_outputs(cell: IntakeCell, graded: Graded | None) -> list:
     else:
         score = graded.scores[cell.name]
         points = min(max(score.points, 0.0), worth)  # a bonus exercise is worth 0 here and earns extra credit
-        data = {"text/plain": score.text, "text/html": score.html}
+        data = {"text/plain": score.text, "text/html": no_tex_links(score.html)}
     return [
         new_output("display_data", data=data),
         new_output("execute_result", data={"text/plain": plain_number(points)}, execution_count=None),
@@ -316,87 +375,5 @@ def _pictures_only(attachments: dict) -> dict:
         if isinstance(bundle, dict):
             pictures = {mime: p for mime, value in bundle.items() if mime in PICTURES and (p := _picture(value))}
             if pictures:
-                kept[str(name)] = pictures
+                kept[_joined(name)] = pictures
     return kept
-
-
-def _no_tags(markdown: str) -> str:
-    """Markdown in which no HTML tag can begin: `<` is followed by a space, which reads the same in text and in math."""
-    return re.sub(r"<(?=[A-Za-z/!?])", "< ", markdown)
-
-
-TAGS = {
-    "a",
-    "abbr",
-    "b",
-    "blockquote",
-    "br",
-    "caption",
-    "code",
-    "details",
-    "div",
-    "em",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "hr",
-    "i",
-    "img",
-    "li",
-    "ol",
-    "p",
-    "pre",
-    "s",
-    "small",
-    "span",
-    "strong",
-    "sub",
-    "summary",
-    "sup",
-    "table",
-    "tbody",
-    "td",
-    "tfoot",
-    "th",
-    "thead",
-    "tr",
-    "u",
-    "ul",
-}
-STYLES = {
-    "background-color",
-    "border-collapse",
-    "color",
-    "font-family",
-    "font-size",
-    "font-weight",
-    "max-width",
-    "padding",
-    "text-align",
-    "white-space",
-}
-
-
-def clean_html(html: str) -> str:
-    """A learner's HTML without anything that runs, loads or poses as part of the page around it."""
-    import bleach
-    from bleach.css_sanitizer import CSSSanitizer
-
-    def allowed(tag: str, name: str, value: str) -> bool:
-        if tag == "img" and name == "src":
-            return value.startswith(tuple(f"data:{mime};base64," for mime in PICTURES))
-        if tag == "a" and name == "href":
-            return value.startswith(("https://", "http://", "#"))
-        return name in ("alt", "title", "colspan", "rowspan", "width", "height", "style")
-
-    return bleach.clean(
-        html,
-        tags=TAGS,
-        attributes=allowed,
-        protocols={"http", "https", "data"},
-        strip=True,
-        css_sanitizer=CSSSanitizer(allowed_css_properties=STYLES),
-    )

@@ -63,10 +63,13 @@ class Lesson:
         blocks = blocks_module(course().lesson(name))
         for exercise in answer_key(course().lesson(name)).values():
             self.mistakes[exercise.name] = {}
+            reference = getattr(blocks, exercise.name, None)  # None: it is measured
             for mistake in getattr(exercise, "mistakes", ()):
-                if source := mistake_source(mistake, getattr(blocks, exercise.name)):
+                if mistake.wrong is None:
+                    continue
+                if source := mistake_source(mistake, reference):
                     self.mistakes[exercise.name][mistake.name] = source
-                    self.functions[exercise.name, mistake.name] = wrong_answer(mistake, getattr(blocks, exercise.name))
+                    self.functions[exercise.name, mistake.name] = wrong_answer(mistake, reference)
 
     def deserved(self, exercise: str, mistake: str) -> float:
         """The points of a known mistake: what it returns here, on the inputs that the batch will draw."""

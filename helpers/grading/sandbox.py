@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import importlib.util
 import os
 import secrets
 import shutil
@@ -28,6 +29,7 @@ from helpers.checking.codec import loads
 from helpers.corpus.provided import lay_down
 from helpers.errors import CourseError
 from helpers.grading import worker
+from helpers.grading.words import one_line
 
 HELPERS = Path(__file__).resolve().parents[1]
 PROJECT = HELPERS.parent
@@ -36,6 +38,7 @@ ORDINARY_USER = 65534  # nobody: who learner code runs as when root starts the g
 OTHER_WINGS = ("authoring", "grading")
 START_SECONDS = 180
 MOST_WORDS = 12 << 20  # bytes of a reply that are no numbers: each may become an object a hundred times its size
+MOST_NOTES = 60  # of one exercise
 
 
 class Withheld(NamedTuple):
@@ -270,8 +273,9 @@ class Submission:
         self._send(token, request)
         return receive(self.channel, token, seconds, self.sandbox.limits.reply_bytes, self.sandbox.overfull)
 
-    def observe(self, request: dict, seconds: float):
-        """The reply of a fork of the submission, over a socket of its own. Raises Lost."""
+    def observe(self, request: dict, seconds: float) -> tuple[object, list[str]]:
+        """The reply of a fork of the submission, over a socket of its own, and the notes that came before it: what was
+        told at once, so that no code after it could take it back. Raises Lost."""
         token = secrets.token_bytes(worker.TOKEN_BYTES)
         self._send(token, {"do": "observe", **request})
         ours, theirs = socket.socketpair()
@@ -282,7 +286,14 @@ class Submission:
                 raise Lost("gone") from None
             finally:
                 theirs.close()
-            return receive(ours, token, seconds, self.sandbox.limits.reply_bytes, self.sandbox.overfull)
+            end, notes = time.monotonic() + seconds, []
+            while len(notes) <= MOST_NOTES:
+                left = end - time.monotonic()
+                reply = receive(ours, token, left, self.sandbox.limits.reply_bytes, self.sandbox.overfull)
+                if not isinstance(reply, dict) or set(reply) != {"note"}:
+                    return reply, notes
+                notes.append(one_line(str(reply["note"]), 80))
+            raise Lost("garbage")
 
     def alive(self) -> bool:
         """Whether the submission still answers; an exercise's fork, if one still runs, is killed."""
@@ -364,6 +375,7 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
         return hidden
 
     shutil.copytree(HELPERS, target / "helpers", ignore=left_out, copy_function=shutil.copyfile)
+    _lend_compiled(target / "helpers")
     for name in withheld.data:
         lay_down(name, getattr(corpus, name)(), target / "helpers" / "corpus" / "provided")
     shutil.copyfile(worker.__file__, target / "worker.py")
@@ -381,6 +393,20 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
     os.chmod(target, 0o755)
     for path in target.rglob("*"):
         os.chmod(path, 0o755 if path.is_dir() else 0o644)
+
+
+def _lend_compiled(staged: Path) -> None:
+    """Give the staged modules, and no others, what Python has compiled of them: the worker then need not."""
+    for path in staged.rglob("*.py"):
+        source = HELPERS / path.relative_to(staged)
+        compiled = Path(importlib.util.cache_from_source(str(source)))
+        with contextlib.suppress(OSError):
+            facts = source.stat()
+            os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+            if compiled.stat().st_mtime_ns >= facts.st_mtime_ns:
+                place = path.parent / compiled.parent.name
+                place.mkdir(exist_ok=True)
+                shutil.copyfile(compiled, place / compiled.name)
 
 
 def environment_inside(home: str = worker.HOME) -> dict[str, str]:

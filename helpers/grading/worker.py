@@ -25,6 +25,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 import traceback
 import types
 
@@ -337,6 +338,7 @@ def _become_submission(fd: int, folder: str, shell, limits: dict, boxed: bool) -
 
 def serve(channel: socket.socket, namespace: Namespace) -> None:
     exercise = None
+    kept: dict[str, object] = {}  # what the names of exercises stood for when they were judged
     while True:
         token, request = receive(channel)
         if exercise is not None:
@@ -351,7 +353,10 @@ def serve(channel: socket.socket, namespace: Namespace) -> None:
             send(channel, token, {"outputs": outputs, "error": error})
         elif request["do"] == "names":
             found = {name: describe(namespace.names, name) for name in request["names"]}
-            send(channel, token, {"found": found, "patched": patched_names()})
+            if request["keep"]:
+                kept[request["keep"]] = namespace.names.get(request["keep"])
+            changed = [name for name, thing in kept.items() if namespace.names.get(name) is not thing]
+            send(channel, token, {"found": found, "changed": changed, "patched": patched_names()})
         elif request["do"] == "file":
             put_file(request["name"], base64.b64decode(request["content"]))
             send(channel, token, {})
@@ -364,7 +369,7 @@ def serve(channel: socket.socket, namespace: Namespace) -> None:
                     os.setsid()
                     own = socket.socket(fileno=fds[0])
                     own.set_inheritable(False)
-                    send(own, token, observe_answer(namespace.names, request))
+                    send(own, token, observe_answer(namespace.names, request, own, token))
                 finally:
                     os._exit(0)
             os.close(fds[0])
@@ -380,26 +385,38 @@ def put_file(name: str, content: bytes) -> None:
         sys.path.append(os.getcwd())
 
 
-def observe_answer(names: dict, request: dict) -> dict:
+def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes) -> dict:
     """Call the answer on every case: {"observations", "patched"}.
 
     request: name, facts, cases, cpu_seconds (for all of them), and replace: the source of finished blocks that
-    stand in for earlier answers, in this fork alone.
+    stand in for earlier answers, in this fork alone. A forbidden call is told on `own` as soon as it is seen: no code
+    that runs later can take that back.
     """
     import resource
 
     import torch
 
-    from helpers.checking.observe import Facts, case_from_tree, observe_all
+    from helpers.checking import forbidden
+    from helpers.checking.observe import Facts, case_from_tree, listened, observe_all
 
     resource.setrlimit(resource.RLIMIT_CPU, (request["cpu_seconds"], request["cpu_seconds"]))
     patched = patched_names()
     torch.set_num_threads(1)
+    telling = threading.Lock()
+
+    def tell(name: str) -> None:
+        with telling:
+            send(own, token, {"note": name})
+
+    forbidden.tell = tell
     if request["replace"]:
         put_in_place(names, request["replace"])
     facts = Facts(**request["facts"])
     cases = [case_from_tree(case) for case in request["cases"]]
-    seen = observe_all(names.get(request["name"]), cases, facts)
+    answer = names.get(request["name"])
+    seen = observe_all(answer, cases, facts, leave=True)
+    if facts.forbidden and not request["replace"] and seen[0].error is None:
+        listened(answer, cases[0], facts)
     return {"observations": [observation.to_tree() for observation in seen], "patched": patched}
 
 
@@ -415,19 +432,39 @@ WATCHED = (
     ("time", "perf_counter monotonic"),
     ("signal", "signal setitimer"),
 )
+OBSERVERS = ("observe", "forbidden", "operators", "codec", "compare", "scenarios")  # of these, all functions
 _originals: dict[tuple[str, str], object] = {}
+_codes: dict[tuple[str, str], object] = {}
 
 
 def remember_originals() -> None:
-    """Keep what WATCHED names, before any learner code runs."""
+    """Keep what WATCHED names and what observes, before any learner code runs."""
     for home, names in WATCHED:
         for name in names.split():
             _originals[home, name] = _current(home, name)
+    _codes.update(_observers_code())
 
 
 def patched_names() -> list[str]:
-    """What the learner's code replaced of WATCHED: for a person to look at, no proof of anything."""
-    return [f"{home}.{name}" for (home, name), before in _originals.items() if _current(home, name) is not before]
+    """What the learner's code replaced of these: for a person to look at, no proof of anything."""
+    names = [f"{home}.{name}" for (home, name), before in _originals.items() if _current(home, name) is not before]
+    now = _observers_code()
+    names += [f"{home}.{name}" for (home, name), code in _codes.items() if now.get((home, name)) is not code]
+    return list(dict.fromkeys(names))
+
+
+def _observers_code() -> dict[tuple[str, str], object]:
+    """The code of every function and method in the modules that observe."""
+    found = {}
+    for short in OBSERVERS:
+        home = f"helpers.checking.{short}"
+        for name, thing in list(vars(sys.modules[home]).items()):
+            if isinstance(thing, types.FunctionType):
+                found[home, name] = thing.__code__
+            elif isinstance(thing, type) and thing.__module__ == home:
+                methods = [(n, m) for n, m in vars(thing).items() if isinstance(m, types.FunctionType)]
+                found.update({(home, f"{name}.{inner}"): method.__code__ for inner, method in methods})
+    return found
 
 
 def _current(home: str, name: str):

@@ -228,6 +228,39 @@ def beam_search(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
     return ids, score((ids, total))
 
 
+# Lesson 11
+def make_batch(pairs, pad_id, bos_id, eos_id):
+    def columns(rows):
+        return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], True, pad_id)  # (B, T)
+
+    sources, targets = zip(*pairs, strict=True)
+    said = columns([[bos_id, *row, eos_id] for row in targets])  # (B, T_t + 1)
+    return {
+        "src": columns(sources).long(),
+        "tgt_in": said[:, :-1].masked_fill(said[:, 1:] == pad_id, pad_id),
+        "tgt_out": said[:, 1:],
+    }
+
+
+def label_smoothed_loss(logits, targets, smoothing, pad_id):
+    return F.cross_entropy(
+        logits.flatten(0, -2), targets.flatten(), ignore_index=pad_id, label_smoothing=float(smoothing)
+    )
+
+
+def noam_rate(step, d_model, warmup):
+    return min(1.0, step / warmup) * max(step, warmup) ** -0.5 / d_model**0.5
+
+
+def token_accuracy(logits, targets, pad_id):
+    asked = targets.ne(pad_id)
+    return (logits.max(dim=-1).indices.eq(targets) & asked).sum().div(asked.sum()).item()
+
+
+def alignment(cross_weights):
+    return torch.einsum("hts->ts", cross_weights).topk(1).indices.squeeze(-1)
+
+
 FUNCTIONS = (
     encode, embed, one_hot, cosine_similarity, fixed_neighbors, pull_and_push,
     sinusoidal_positions, add_positions,
@@ -239,4 +272,5 @@ FUNCTIONS = (
     split_heads, merge_heads, head_importance,
     layer_norm,
     shift_right, greedy_decode, attend_with_cache, filter_logits, beam_search,
+    make_batch, label_smoothed_loss, noam_rate, token_accuracy, alignment,
 )  # fmt: skip

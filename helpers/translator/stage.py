@@ -31,7 +31,7 @@ EXACT_SENTENCES, FEW_SENTENCES = 100, 10
 BESIDE = {
     "encode", "cosine_similarity", "fixed_neighbors", "pull_and_push", "softmax_jacobian", "weights_jacobian",
     "leaks_future", "context_shift", "head_importance", "shift_right", "greedy_decode", "attend_with_cache",
-    "filter_logits", "beam_search",
+    "filter_logits", "beam_search", "make_batch", "label_smoothed_loss", "noam_rate", "token_accuracy", "alignment",
 }  # fmt: skip
 NO_LOSS = BESIDE - {"shift_right", "greedy_decode", "attend_with_cache"}
 

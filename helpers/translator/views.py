@@ -5,6 +5,8 @@ A view is (trial, sentence, parts) -> (lines of text, pictures). `parts` holds t
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from helpers.figures import at_work as figures
@@ -80,6 +82,8 @@ def scores_view(trial, sentence, parts):
     layer, head, _ = measures.telling_encoder_head(sentence)
     Q, K = (_heads_of(trial, sentence, layer, letter, parts)[head] for letter in "qk")  # (T, d_k)
     scores = parts.get("dot_scores", GIVEN["dot_scores"])(Q, K)  # (T, T)
+    if not scores.isfinite().any():
+        return ["none of these scores is a number: there is no map to draw"], []
     return [], [figures.scores_and_edges(scores, sentence.split(), layer, head)]
 
 
@@ -160,6 +164,8 @@ def temperature_view(trial, sentence, parts):
         else:
             heated = {"softmax": lambda x, dim=-1, t=temperature: softmax(x / t, dim)}
         points.append((temperature, measures.nats_a_word(machine(**heated), batch)))
+    if not any(math.isfinite(loss) for _, loss in points):
+        return ["the loss is NaN at every temperature: there is no curve to draw"], []
     said = ["temperature of attention and loss: " + "  ".join(f"{t:g}: {measures.in_nats(loss)}" for t, loss in points)]
     return said, [figures.temperature_curve(points)]
 
@@ -190,7 +196,7 @@ def heads_view(trial, sentence, parts):
         f"importance of the heads in block {i + 1}: " + "  ".join(f"{value:.2f}" for value in row)
         for i, row in enumerate(found)
     ]
-    if any(item is None for item in seen):
+    if any(item is None or not item.isfinite().any() for item in seen):
         return said, _map(trial, sentence)
     return said, [figures.all_heads(torch.stack([item[0] for item in seen]), found, sentence.split())]
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.checking.vocabulary import Case, Exercise, Mistake, Quiz, tensor_cases
+from helpers.checking.vocabulary import Case, Exercise, listed_quizzes, tensor_cases
 
 # ---- twice
 
@@ -123,407 +123,214 @@ def cases_gradient_by_hand(draw):
 
 
 exercises = [
-    Exercise(
-        "twice",
-        cases_twice,
-        mistakes=[
-            Mistake(
-                "squared",
-                "each number multiplied by itself",
-                "Squaring and doubling agree at 0 and at 2 only. Which factor stays the same for every entry?",
-                "2 * x -> x * x",
-            ),
-            Mistake(
-                "added_two",
-                "2 was added",
-                "Twice 10 is 20, and your answer gives 12. What should happen to 10?",
-                "2 * x -> x + 2",
-            ),
-            Mistake(
-                "unchanged", "x came back as it was", "Nothing has happened to the numbers yet.", "2 * x -> x.clone()"
-            ),
-            Mistake("halved", "half of x", "You went the other way.", "2 * x -> x / 2"),
-        ],
-    ),
-    Exercise(
-        "sum_table",
-        cases_sum_table,
-        axes=("entry of a", "entry of b"),
-        mistakes=[
-            Mistake(
-                "table_turned",
-                "the table stands on its side: a runs along the columns",
-                "The output has one row for each entry of a. Which of the two should be the tall one, before you add?",
-                ("a.unsqueeze(-1) -> a.unsqueeze(-2)", "b.unsqueeze(-2) -> b.unsqueeze(-1)"),
-            ),
-            Mistake(
-                "table_of_products",
-                "a table of products",
-                "Multiplication tables are filled by the same stretching. Which operation fills this one?",
-                ") + b -> ) * b",
-            ),
-            Mistake(
-                "table_of_differences",
-                "a table of differences",
-                "Look at the sign in the formula once more.",
-                ") + b -> ) - b",
-            ),
-            Mistake(
-                "without_leading_dimensions",
-                "new axes counted from the front, which is right only without leading dimensions",
-                "With a batch in front, axis 0 is the batch. From which end does an axis keep its number?",
-                ("a.unsqueeze(-1) -> a[:, None]", "b.unsqueeze(-2) -> b[None, :]"),
-            ),
-            Mistake(
-                "flattened",
-                "all sums in one line",
-                "The sums are right. They should form a table: keep two axes instead of one.",
-                "a.unsqueeze(-1) + b.unsqueeze(-2) -> (a.unsqueeze(-1) + b.unsqueeze(-2)).flatten(-2)",
-            ),
-            Mistake(
-                "added_by_position",
-                "a and b added position by position",
-                "A plain sum pairs entry 0 with entry 0. Here every entry of a meets every entry of b.",
-                "a.unsqueeze(-1) + b.unsqueeze(-2) -> a + b",
-            ),
-        ],
-    ),
-    Exercise(
-        "center_rows",
-        cases_center_rows,
-        axes=("row", "column"),
-        mistakes=[
-            Mistake(
-                "axis_lost",
-                "the mean lost its axis, so row means lie along the columns (or do not fit at all)",
-                "The means have shape (T,). Set (T, D) and (T,) flush right: what does T meet?",
-                ", keepdim=True -> ",
-            ),
-            Mistake(
-                "down_the_columns",
-                "the mean was taken down each column",
-                "The mean over an axis makes that axis disappear. Which axis runs along a row?",
-                "dim=-1 -> dim=-2",
-            ),
-            Mistake(
-                "over_the_first_axis",
-                "the mean was taken over the first axis",
-                "Axis 0 changes its meaning with every leading dimension. From which end should you count?",
-                "dim=-1 -> dim=0",
-            ),
-            Mistake(
-                "over_axis_one",
-                "the mean was taken over axis 1, which is the last one only in a table",
-                "In a batch of tables, what does axis 1 count? From which end should you count?",
-                "dim=-1 -> dim=1",
-            ),
-            Mistake(
-                "one_mean_for_all",
-                "one mean of all the numbers",
-                "Every row has a mean of its own. Which argument of mean says along what to average?",
-                "dim=-1, keepdim=True -> ",
-            ),
-            Mistake(
-                "mean_alone", "the means, without the rows", "What is left to do with the mean?", "x - x.mean -> x.mean"
-            ),
-            Mistake(
-                "standardized",
-                "centered, then divided by the spread",
-                "That is most of layer norm, and comes in lesson 9. Here the spread stays as it is.",
-                "x - x.mean(dim=-1, keepdim=True) -> (x - x.mean(dim=-1, keepdim=True)) / x.std(dim=-1, keepdim=True, correction=0)",
-            ),
-            Mistake(
-                "sum_subtracted",
-                "the sum was subtracted",
-                "A row of 5, 5, 5 should become 0, 0, 0. What does yours make of it?",
-                "x.mean( -> x.sum(",
-            ),
-            Mistake(
-                "sign_flipped",
-                "mean minus row",
-                "A number above its row's mean should come out positive.",
-                "x - x.mean(dim=-1, keepdim=True) -> x.mean(dim=-1, keepdim=True) - x",
-            ),
-        ],
-    ),
-    Exercise(
-        "swap_last_two",
-        cases_swap_last_two,
-        axes=("column of x", "row of x"),
-        mistakes=[
-            Mistake(
-                "recut",
-                "the line of memory was cut anew (view or reshape)",
-                "The shape is right and the numbers are mixed. Which call turns a table, instead of cutting it anew?",
-                "x.transpose(-2, -1) -> x.reshape(*x.shape[:-2], x.shape[-1], x.shape[-2])",
-            ),
-            Mistake(
-                "all_axes_reversed",
-                "all axes reversed",
-                "In a table that is the same thing. In a batch, the batch axis should stay in front.",
-                "x.transpose(-2, -1) -> x.permute(*reversed(range(x.dim())))",
-            ),
-            Mistake(
-                "first_two_axes",
-                "the first two axes swapped",
-                "Axes 0 and 1 are the last two only in a table. From which end should you count?",
-                "(-2, -1) -> (0, 1)",
-            ),
-            Mistake(
-                "unturned",
-                "x came back as it was",
-                "Rows should have become columns.",
-                "x.transpose(-2, -1) -> x.clone()",
-            ),
-            Mistake(
-                "turned_and_flipped",
-                "a quarter turn: the order of the rows is reversed as well",
-                "The first row of x should become the first column.",
-                "(-2, -1) -> (-2, -1).flip(-1)",
-            ),
-        ],
-    ),
-    Exercise(
-        "blank_first_token",
-        cases_blank_first_token,
-        axes=("token", "column"),
-        mistakes=[
-            Mistake(
-                "written_into_the_input",
-                "the zeros were written into x itself",
-                "A second name is not a second tensor: y = x copies nothing. How do you get numbers of your own?",
-                "x.clone() -> x",
-            ),
-            Mistake(
-                "first_column",
-                "the first column became zero",
-                "After ..., one index meets the last axis, and that is the width. Where is the token axis?",
-                "y[..., 0, :] -> y[..., 0]",
-            ),
-            Mistake(
-                "first_of_first_axis",
-                "index 0 of the first axis became zero",
-                "With a batch in front, [0] is a whole sentence. Which notation skips any leading dimensions?",
-                "y[..., 0, :] -> y[0]",
-            ),
-            Mistake(
-                "first_of_axis_one",
-                "index 0 of axis 1 became zero",
-                "Axis 1 counts tokens only when there is exactly one leading dimension. Count from the other end.",
-                "y[..., 0, :] -> y[:, 0]",
-            ),
-            Mistake(
-                "last_token", "the last token became zero", "Positions count from 0.", "y[..., 0, :] -> y[..., -1, :]"
-            ),
-            Mistake(
-                "dropped",
-                "the first token is gone",
-                "The output has as many tokens as x. The first one is still there; it is all zeros.",
-                "return y -> return x[..., 1:, :]",
-            ),
-            Mistake(
-                "pushed_along",
-                "a zero token in front, and all others moved by one",
-                "Token 1 of the output should be token 1 of x.",
-                "return y -> return torch.cat([0 * x[..., :1, :], x[..., :-1, :]], dim=-2)",
-            ),
-            Mistake(
-                "all_the_others",
-                "everything but the first token became zero",
-                "The right cut, the wrong side of it.",
-                "return y -> return x - y",
-            ),
-        ],
-    ),
-    Exercise(
-        "share_above",
-        cases_share_above,
-        axes=("row",),
-        mistakes=[
-            Mistake(
-                "counted",
-                "a count, not a share",
-                "Two of four is a share of one half. What is missing after the count?",
-                ".mean( -> .sum(",
-            ),
-            Mistake(
-                "at_or_above",
-                "entries equal to the threshold were counted too",
-                "Above means strictly above.",
-                "x > threshold -> x >= threshold",
-            ),
-            Mistake(
-                "below",
-                "the share below the threshold",
-                "Which way should the comparison open?",
-                "x > threshold -> x < threshold",
-            ),
-            Mistake(
-                "over_everything",
-                "one share over all rows",
-                "Every row has a share of its own. Along which axis do you average?",
-                "mean(dim=-1) -> mean()",
-            ),
-            Mistake(
-                "over_the_first_axis",
-                "the share was taken down the first axis",
-                "A share belongs to a row. Which axis runs along a row, however many come before it?",
-                "dim=-1 -> dim=0",
-            ),
-            Mistake(
-                "axis_kept",
-                "an axis of size 1 is left at the end",
-                "Here the last axis should go. (In center_rows it had to stay.)",
-                "dim=-1 -> dim=-1, keepdim=True",
-            ),
-            Mistake(
-                "mean_of_what_is_above",
-                "the entries above the threshold were averaged, not counted",
-                "What should an entry above the threshold count for: its value, or one?",
-                "(x > threshold).to(x.dtype) -> (x * (x > threshold))",
-            ),
-            Mistake(
-                "mean_compared",
-                "the row's mean was compared with the threshold",
-                "Compare first, entry by entry. Average after that.",
-                "(x > threshold).to(x.dtype).mean(dim=-1) -> (x.mean(dim=-1) > threshold).to(x.dtype)",
-            ),
-            Mistake(
-                "always_float32",
-                "the answer is float32 whatever x is",
-                "The numbers are right. True and False have no float dtype of their own: whose should they take?",
-                ".to(x.dtype) -> .float()",
-            ),
-        ],
-    ),
-    Exercise(
-        "pick_per_row",
-        cases_pick_per_row,
-        axes=("row",),
-        mistakes=[
-            Mistake(
-                "every_index_for_every_row",
-                "every row gave an entry for every index",
-                "Plain indexing of one axis repeats the whole list of indices in every row. You want them paired.",
-                "x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x[..., index]",
-            ),
-            Mistake(
-                "axis_kept",
-                "an axis of size 1 is left at the end",
-                "The numbers are right; the last axis should be gone.",
-                ")).squeeze(-1) -> ))",
-            ),
-            Mistake(
-                "squeezed_too_much",
-                "every axis of size 1 is gone, not only the last",
-                "A batch of one sentence is still a batch. Which axis did you want to take away?",
-                ").squeeze(-1) -> ).squeeze()",
-            ),
-            Mistake(
-                "off_by_one",
-                "the entry before the right one",
-                "Index 0 is the first entry.",
-                "index.unsqueeze(-1) -> ((index - 1) % x.shape[-1]).unsqueeze(-1)",
-            ),
-            Mistake(
-                "rows_picked",
-                "whole rows were picked",
-                "An index in first place chooses along axis 0. Along which axis do the indices of this puzzle run?",
-                "x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x[index]",
-            ),
-            Mistake(
-                "largest",
-                "the largest entry of each row",
-                "The index says which entry is meant. It need not be the largest.",
-                "x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x.max(dim=-1).values",
-            ),
-            Mistake(
-                "one_leading_dimension_only",
-                "right only for a table: rows were numbered along axis 0",
-                "With none or two leading dimensions there is no single row number. What chooses along the last axis?",
-                "x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x[torch.arange(x.shape[0]), index]",
-            ),
-            Mistake(
-                "same_entry_everywhere",
-                "every row gave the entry that only the first row should give",
-                "Each row has an index of its own.",
-                "x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x[..., index.reshape(-1)[0]]",
-            ),
-            Mistake(
-                "counted_from_the_end",
-                "the index was counted from the end",
-                "Index 0 is the first entry of a row, not the last.",
-                "index.unsqueeze(-1) -> (x.shape[-1] - 1 - index).unsqueeze(-1)",
-            ),
-        ],
-    ),
+    Exercise("twice", cases_twice).with_mistakes("""
+    squared: each number multiplied by itself
+        2 * x -> x * x
+        Squaring and doubling agree at 0 and at 2 only. Which factor stays the same for every entry?
+    added_two: 2 was added
+        2 * x -> x + 2
+        Twice 10 is 20, and your answer gives 12. What should happen to 10?
+    unchanged: x came back as it was
+        2 * x -> x.clone()
+        Nothing has happened to the numbers yet.
+    halved: half of x
+        2 * x -> x / 2
+        You went the other way.
+"""),
+    Exercise("sum_table", cases_sum_table, axes=("entry of a", "entry of b")).with_mistakes("""
+    table_turned: the table stands on its side: a runs along the columns
+        a.unsqueeze(-1) -> a.unsqueeze(-2)
+        b.unsqueeze(-2) -> b.unsqueeze(-1)
+        The output has one row for each entry of a. Which of the two should be the tall one, before you add?
+    table_of_products: a table of products
+        ) + b -> ) * b
+        Multiplication tables are filled by the same stretching. Which operation fills this one?
+    table_of_differences: a table of differences
+        ) + b -> ) - b
+        Look at the sign in the formula once more.
+    without_leading_dimensions: new axes counted from the front, which is right only without leading dimensions
+        a.unsqueeze(-1) -> a[:, None]
+        b.unsqueeze(-2) -> b[None, :]
+        With a batch in front, axis 0 is the batch. From which end does an axis keep its number?
+    flattened: all sums in one line
+        a.unsqueeze(-1) + b.unsqueeze(-2) -> (a.unsqueeze(-1) + b.unsqueeze(-2)).flatten(-2)
+        The sums are right. They should form a table: keep two axes instead of one.
+    added_by_position: a and b added position by position
+        a.unsqueeze(-1) + b.unsqueeze(-2) -> a + b
+        A plain sum pairs entry 0 with entry 0. Here every entry of a meets every entry of b.
+"""),
+    Exercise("center_rows", cases_center_rows, axes=("row", "column")).with_mistakes("""
+    axis_lost: the mean lost its axis, so row means lie along the columns (or do not fit at all)
+        , keepdim=True ->
+        The means have shape (T,). Set (T, D) and (T,) flush right: what does T meet?
+    down_the_columns: the mean was taken down each column
+        dim=-1 -> dim=-2
+        The mean over an axis makes that axis disappear. Which axis runs along a row?
+    over_the_first_axis: the mean was taken over the first axis
+        dim=-1 -> dim=0
+        Axis 0 changes its meaning with every leading dimension. From which end should you count?
+    over_axis_one: the mean was taken over axis 1, which is the last one only in a table
+        dim=-1 -> dim=1
+        In a batch of tables, what does axis 1 count? From which end should you count?
+    one_mean_for_all: one mean of all the numbers
+        dim=-1, keepdim=True ->
+        Every row has a mean of its own. Which argument of mean says along what to average?
+    mean_alone: the means, without the rows
+        x - x.mean -> x.mean
+        What is left to do with the mean?
+    standardized: centered, then divided by the spread
+        x - x.mean(dim=-1, keepdim=True)
+        -> (x - x.mean(dim=-1, keepdim=True)) / x.std(dim=-1, keepdim=True, correction=0)
+        That is most of layer norm, and comes in lesson 9. Here the spread stays as it is.
+    sum_subtracted: the sum was subtracted
+        x.mean( -> x.sum(
+        A row of 5, 5, 5 should become 0, 0, 0. What does yours make of it?
+    sign_flipped: mean minus row
+        x - x.mean(dim=-1, keepdim=True) -> x.mean(dim=-1, keepdim=True) - x
+        A number above its row's mean should come out positive.
+"""),
+    Exercise("swap_last_two", cases_swap_last_two, axes=("column of x", "row of x")).with_mistakes("""
+    recut: the line of memory was cut anew (view or reshape)
+        x.transpose(-2, -1) -> x.reshape(*x.shape[:-2], x.shape[-1], x.shape[-2])
+        The shape is right and the numbers are mixed. Which call turns a table, instead of cutting it anew?
+    all_axes_reversed: all axes reversed
+        x.transpose(-2, -1) -> x.permute(*reversed(range(x.dim())))
+        In a table that is the same thing. In a batch, the batch axis should stay in front.
+    first_two_axes: the first two axes swapped
+        (-2, -1) -> (0, 1)
+        Axes 0 and 1 are the last two only in a table. From which end should you count?
+    unturned: x came back as it was
+        x.transpose(-2, -1) -> x.clone()
+        Rows should have become columns.
+    turned_and_flipped: a quarter turn: the order of the rows is reversed as well
+        (-2, -1) -> (-2, -1).flip(-1)
+        The first row of x should become the first column.
+"""),
+    Exercise("blank_first_token", cases_blank_first_token, axes=("token", "column")).with_mistakes("""
+    written_into_the_input: the zeros were written into x itself
+        x.clone() -> x
+        A second name is not a second tensor: y = x copies nothing. How do you get numbers of your own?
+    first_column: the first column became zero
+        y[..., 0, :] -> y[..., 0]
+        After ..., one index meets the last axis, and that is the width. Where is the token axis?
+    first_of_first_axis: index 0 of the first axis became zero
+        y[..., 0, :] -> y[0]
+        With a batch in front, [0] is a whole sentence. Which notation skips any leading dimensions?
+    first_of_axis_one: index 0 of axis 1 became zero
+        y[..., 0, :] -> y[:, 0]
+        Axis 1 counts tokens only when there is exactly one leading dimension. Count from the other end.
+    last_token: the last token became zero
+        y[..., 0, :] -> y[..., -1, :]
+        Positions count from 0.
+    dropped: the first token is gone
+        return y -> return x[..., 1:, :]
+        The output has as many tokens as x. The first one is still there; it is all zeros.
+    pushed_along: a zero token in front, and all others moved by one
+        return y -> return torch.cat([0 * x[..., :1, :], x[..., :-1, :]], dim=-2)
+        Token 1 of the output should be token 1 of x.
+    all_the_others: everything but the first token became zero
+        return y -> return x - y
+        The right cut, the wrong side of it.
+"""),
+    Exercise("share_above", cases_share_above, axes=("row",)).with_mistakes("""
+    counted: a count, not a share
+        .mean( -> .sum(
+        Two of four is a share of one half. What is missing after the count?
+    at_or_above: entries equal to the threshold were counted too
+        x > threshold -> x >= threshold
+        Above means strictly above.
+    below: the share below the threshold
+        x > threshold -> x < threshold
+        Which way should the comparison open?
+    over_everything: one share over all rows
+        mean(dim=-1) -> mean()
+        Every row has a share of its own. Along which axis do you average?
+    over_the_first_axis: the share was taken down the first axis
+        dim=-1 -> dim=0
+        A share belongs to a row. Which axis runs along a row, however many come before it?
+    axis_kept: an axis of size 1 is left at the end
+        dim=-1 -> dim=-1, keepdim=True
+        Here the last axis should go. (In center_rows it had to stay.)
+    mean_of_what_is_above: the entries above the threshold were averaged, not counted
+        (x > threshold).to(x.dtype) -> (x * (x > threshold))
+        What should an entry above the threshold count for: its value, or one?
+    mean_compared: the row's mean was compared with the threshold
+        (x > threshold).to(x.dtype).mean(dim=-1) -> (x.mean(dim=-1) > threshold).to(x.dtype)
+        Compare first, entry by entry. Average after that.
+    always_float32: the answer is float32 whatever x is
+        .to(x.dtype) -> .float()
+        The numbers are right. True and False have no float dtype of their own: whose should they take?
+"""),
+    Exercise("pick_per_row", cases_pick_per_row, axes=("row",)).with_mistakes("""
+    every_index_for_every_row: every row gave an entry for every index
+        x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x[..., index]
+        Plain indexing of one axis repeats the whole list of indices in every row. You want them paired.
+    axis_kept: an axis of size 1 is left at the end
+        )).squeeze(-1) -> ))
+        The numbers are right; the last axis should be gone.
+    squeezed_too_much: every axis of size 1 is gone, not only the last
+        ).squeeze(-1) -> ).squeeze()
+        A batch of one sentence is still a batch. Which axis did you want to take away?
+    off_by_one: the entry before the right one
+        index.unsqueeze(-1) -> ((index - 1) % x.shape[-1]).unsqueeze(-1)
+        Index 0 is the first entry.
+    rows_picked: whole rows were picked
+        x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x[index]
+        An index in first place chooses along axis 0. Along which axis do the indices of this puzzle run?
+    largest: the largest entry of each row
+        x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x.max(dim=-1).values
+        The index says which entry is meant. It need not be the largest.
+    one_leading_dimension_only: right only for a table: rows were numbered along axis 0
+        x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x[torch.arange(x.shape[0]), index]
+        With none or two leading dimensions there is no single row number. What chooses along the last axis?
+    same_entry_everywhere: every row gave the entry that only the first row should give
+        x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x[..., index.reshape(-1)[0]]
+        Each row has an index of its own.
+    counted_from_the_end: the index was counted from the end
+        index.unsqueeze(-1) -> (x.shape[-1] - 1 - index).unsqueeze(-1)
+        Index 0 is the first entry of a row, not the last.
+"""),
     Exercise(
         "gradient_by_hand",
         cases_gradient_by_hand,
         axes=("row", "input"),
         forbidden=("autograd",),
         instead="write down the four slopes yourself.",
-        mistakes=[
-            Mistake(
-                "jacobian_times_column",
-                "the Jacobian times g as a column, not g as a row times the Jacobian",
-                "Both fit, as the table is square. What does x1 change? Walk down its column of slopes.",
-                ("g1 * x2 + g2 * 2 * x1 -> g1 * x2 + g2 * x1", "g1 * x1 + g2 -> g1 * 2 * x1 + g2"),
-            ),
-            Mistake(
-                "weights_ignored",
-                "each result counted once: the weights g are missing",
-                "L = g1 f1 + g2 f2. With g = (1, 2), how much does a change of f2 count?",
-                ("g1 * x2 + g2 * 2 * x1 -> x2 + 2 * x1", "g1 * x1 + g2 -> x1 + 1 + 0 * g2"),
-            ),
-            Mistake(
-                "first_result_only",
-                "the way through the first result only",
-                "x1 stands in both results, and so does x2. How many ways lead from x1 to the loss?",
-                ("g1 * x2 + g2 * 2 * x1 -> g1 * x2", "g1 * x1 + g2 -> g1 * x1"),
-            ),
-            Mistake(
-                "slope_of_the_square",
-                "x1 as the slope of x1 squared",
-                "Move x1 from 2 to 2.1. How far does its square move?",
-                "g2 * 2 * x1 -> g2 * x1",
-            ),
-            Mistake(
-                "inputs_exchanged",
-                "the two slopes in each other's place",
-                "The gradient has the shape of x, and its first entry belongs to the first input.",
-                "[g1 * x2 + g2 * 2 * x1, g1 * x1 + g2] -> [g1 * x1 + g2, g1 * x2 + g2 * 2 * x1]",
-            ),
-            Mistake(
-                "weighted_results",
-                "the results times their weights, not their slopes",
-                "Your numbers say how large the loss is. The question is how it changes.",
-                "[g1 * x2 + g2 * 2 * x1, g1 * x1 + g2] -> [g1 * x1 * x2, g2 * (x1**2 + x2)]",
-            ),
-        ],
-    ),
+    ).with_mistakes("""
+    jacobian_times_column: the Jacobian times g as a column, not g as a row times the Jacobian
+        g1 * x2 + g2 * 2 * x1 -> g1 * x2 + g2 * x1
+        g1 * x1 + g2 -> g1 * 2 * x1 + g2
+        Both fit, as the table is square. What does x1 change? Walk down its column of slopes.
+    weights_ignored: each result counted once: the weights g are missing
+        g1 * x2 + g2 * 2 * x1 -> x2 + 2 * x1
+        g1 * x1 + g2 -> x1 + 1 + 0 * g2
+        L = g1 f1 + g2 f2. With g = (1, 2), how much does a change of f2 count?
+    first_result_only: the way through the first result only
+        g1 * x2 + g2 * 2 * x1 -> g1 * x2
+        g1 * x1 + g2 -> g1 * x1
+        x1 stands in both results, and so does x2. How many ways lead from x1 to the loss?
+    slope_of_the_square: x1 as the slope of x1 squared
+        g2 * 2 * x1 -> g2 * x1
+        Move x1 from 2 to 2.1. How far does its square move?
+    inputs_exchanged: the two slopes in each other's place
+        [g1 * x2 + g2 * 2 * x1, g1 * x1 + g2] -> [g1 * x1 + g2, g1 * x2 + g2 * 2 * x1]
+        The gradient has the shape of x, and its first entry belongs to the first input.
+    weighted_results: the results times their weights, not their slopes
+        [g1 * x2 + g2 * 2 * x1, g1 * x1 + g2] -> [g1 * x1 * x2, g2 * (x1**2 + x2)]
+        Your numbers say how large the loss is. The question is how it changes.
+"""),
 ]
 
-quizzes = [
-    Quiz(
-        "quiz_1",
-        "c",
-        {
-            "a": "They do fit. Set flush right, 2 meets 2, 1 meets 4, 1 meets 3 and 5 meets 5; 1 fits any size.",
-            "b": "A size of 1 stretches; it does not shrink its partner. 1 beside 4 gives 4.",
-            "c": "The two ones stretch to 4 heads and 3 queries: one mask of keys for each sentence serves them "
-            "all. Lessons 5 and 8 use this very pair of shapes.",
-            "d": "The axes are paired up, not joined: both shapes have four axes, so the sum has four.",
-        },
-    ),
-    Quiz(
-        "quiz_2",
-        "b",
-        {
-            "a": "That is its transpose. Rows of a Jacobian count outputs, columns count inputs.",
-            "b": "One row for each of the 3 outputs, one column for each of the 5 inputs.",
-            "c": "That is the shape of a gradient: what is left when the 3 outputs are summed with weights.",
-            "d": "Backward needs a single number to start from. A Jacobian exists without it: it holds all 15 slopes.",
-        },
-    ),
-]
+quizzes = listed_quizzes("""
+    quiz_1: c
+        a: They do fit. Set flush right, 2 meets 2, 1 meets 4, 1 meets 3 and 5 meets 5; 1 fits any size.
+        b: A size of 1 stretches; it does not shrink its partner. 1 beside 4 gives 4.
+        c: The two ones stretch to 4 heads and 3 queries: one mask of keys for each sentence serves them all. Lessons
+           5 and 8 use this very pair of shapes.
+        d: The axes are paired up, not joined: both shapes have four axes, so the sum has four.
+    quiz_2: b
+        a: That is its transpose. Rows of a Jacobian count outputs, columns count inputs.
+        b: One row for each of the 3 outputs, one column for each of the 5 inputs.
+        c: That is the shape of a gradient: what is left when the 3 outputs are summed with weights.
+        d: Backward needs a single number to start from. A Jacobian exists without it: it holds all 15 slopes.
+""")

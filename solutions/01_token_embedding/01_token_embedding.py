@@ -265,7 +265,7 @@ print(ids.tolist(), " ".join(token_of[i] for i in ids.tolist()))
 def one_hot(ids, vocab_size):
     """One-hot vectors: ids (...) int64 -> (..., V) float32, with 1 at each id and 0 elsewhere."""
     ### BEGIN SOLUTION
-    return (ids[..., None] == torch.arange(vocab_size)).float()  # (..., V)
+    return (ids[..., None] == torch.arange(vocab_size, device=ids.device)).float()  # (..., V)
     ### END SOLUTION
 
 

@@ -4,7 +4,7 @@ import functools
 
 import torch
 
-from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Fixture, Mistake, Quiz
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Fixture, listed_quizzes
 
 LIFE = "Life is short, eat dessert first"
 MARKS = ",.!?;:"
@@ -28,96 +28,48 @@ def cases_tokenize(draw):
     ]
 
 
-tokenize = Exercise(
-    "tokenize",
-    cases_tokenize,
-    mistakes=[
-        Mistake(
-            "replaced_by_spaces",
-            "marks turned into spaces",
-            "How many tokens should 3.14 give? What happens to the text around a deleted mark?",
-            'replace(mark, "") -> replace(mark, " ")',
-        ),
-        Mistake(
-            "lowered",
-            "everything in lower case",
-            "Life with a capital is a token of its own here. Look at the word case in the spec.",
-            "sentence.split() -> sentence.lower().split()",
-        ),
-        Mistake(
-            "commas_only",
-            "only commas deleted",
-            "The running sentence has only a comma. The spec lists six marks.",
-            '",.!?;:" -> ","',
-        ),
-        Mistake(
-            "split_on_single_spaces",
-            "split at every single space",
-            "What comes between two spaces in a row, or around a tab? Does split need an argument?",
-            '.split() -> .split(" ")',
-        ),
-        Mistake(
-            "all_punctuation",
-            "all of string.punctuation deleted",
-            "Look at don't and at (brackets): are those marks in the spec's list?",
-            "\",.!?;:\" -> '!\"#$%&\\'()*+,-./:;<=>?@[]^_`{|}~\\\\\\\\'",
-        ),
-        Mistake(
-            "stripped_at_the_ends",
-            "marks stripped at the ends of words only",
-            "A mark may stand inside a word, or be the whole of it. What does strip do there?",
-            (
-                'sentence = sentence.replace(mark, "") -> pass',
-                'sentence.split() -> [token.strip(",.!?;:") for token in sentence.split()]',
-            ),
-        ),
-        Mistake(
-            "stripped_and_kept",
-            "marks inside a word left in",
-            "What should become of the dot in 3.14?",
-            (
-                'sentence = sentence.replace(mark, "") -> pass',
-                'sentence.split() -> [t for t in (x.strip(",.!?;:") for x in sentence.split()) if t]',
-            ),
-        ),
-        Mistake(
-            "split_before_deleting",
-            "empty tokens where a mark stood alone",
-            "A lone mark leaves nothing behind. In which order do you delete and split?",
-            (
-                'sentence = sentence.replace(mark, "") -> pass',
-                'sentence.split() -> ["".join(x for x in token if x not in ",.!?;:") for token in sentence.split()]',
-            ),
-        ),
-        Mistake(
-            "marks_as_tokens",
-            "marks kept as tokens",
-            "Many real tokenizers do keep them. This one deletes.",
-            'replace(mark, "") -> replace(mark, f" {mark} ")',
-        ),
-        Mistake(
-            "word_characters",
-            "only runs of letters, digits and _ kept",
-            "What does your pattern do with don't, and with 3.14?",
-            (
-                'sentence = sentence.replace(mark, "") -> pass',
-                'sentence.split() -> "".join(x if x.isalnum() or x == "_" else " " for x in sentence).split()',
-            ),
-        ),
-        Mistake(
-            "not_split",
-            "a list of characters",
-            "Iterating over a string gives characters. Where does white space come in?",
-            "sentence.split() -> list(sentence)",
-        ),
-        Mistake(
-            "first_of_each_mark",
-            "only the first mark of each kind deleted",
-            "Try a sentence with two commas. How many does your replacement reach?",
-            'replace(mark, "") -> replace(mark, "", 1)',
-        ),
-    ],
-)
+tokenize = Exercise("tokenize", cases_tokenize).with_mistakes("""
+    replaced_by_spaces: marks turned into spaces
+        replace(mark, "") -> replace(mark, " ")
+        How many tokens should 3.14 give? What happens to the text around a deleted mark?
+    lowered: everything in lower case
+        sentence.split() -> sentence.lower().split()
+        Life with a capital is a token of its own here. Look at the word case in the spec.
+    commas_only: only commas deleted
+        ",.!?;:" -> ","
+        The running sentence has only a comma. The spec lists six marks.
+    split_on_single_spaces: split at every single space
+        .split() -> .split(" ")
+        What comes between two spaces in a row, or around a tab? Does split need an argument?
+    all_punctuation: all of string.punctuation deleted
+        ",.!?;:" -> '!"#$%&\\'()*+,-./:;<=>?@[]^_`{|}~\\\\\\\\'
+        Look at don't and at (brackets): are those marks in the spec's list?
+    stripped_at_the_ends: marks stripped at the ends of words only
+        sentence = sentence.replace(mark, "") -> pass
+        sentence.split() -> [token.strip(",.!?;:") for token in sentence.split()]
+        A mark may stand inside a word, or be the whole of it. What does strip do there?
+    stripped_and_kept: marks inside a word left in
+        sentence = sentence.replace(mark, "") -> pass
+        sentence.split() -> [t for t in (x.strip(",.!?;:") for x in sentence.split()) if t]
+        What should become of the dot in 3.14?
+    split_before_deleting: empty tokens where a mark stood alone
+        sentence = sentence.replace(mark, "") -> pass
+        sentence.split() -> ["".join(x for x in token if x not in ",.!?;:") for token in sentence.split()]
+        A lone mark leaves nothing behind. In which order do you delete and split?
+    marks_as_tokens: marks kept as tokens
+        replace(mark, "") -> replace(mark, f" {mark} ")
+        Many real tokenizers do keep them. This one deletes.
+    word_characters: only runs of letters, digits and _ kept
+        sentence = sentence.replace(mark, "") -> pass
+        sentence.split() -> "".join(x if x.isalnum() or x == "_" else " " for x in sentence).split()
+        What does your pattern do with don't, and with 3.14?
+    not_split: a list of characters
+        sentence.split() -> list(sentence)
+        Iterating over a string gives characters. Where does white space come in?
+    first_of_each_mark: only the first mark of each kind deleted
+        replace(mark, "") -> replace(mark, "", 1)
+        Try a sentence with two commas. How many does your replacement reach?
+""")
 
 
 def cases_build_vocab(draw):
@@ -132,97 +84,51 @@ def cases_build_vocab(draw):
     ]
 
 
-build_vocab = Exercise(
-    "build_vocab",
-    cases_build_vocab,
-    mistakes=[
-        Mistake(
-            "in_order_of_appearance",
-            "ids in order of appearance",
-            "Then the ids would depend on which sentence comes first. Which order does the spec ask for?",
-            (
-                "{token for sentence in sentences for token in tokenize(sentence)} -> [token for "
-                "sentence in sentences for token in tokenize(sentence)]",
-                "sorted(tokens) -> dict.fromkeys(tokens)",
-            ),
-        ),
-        Mistake(
-            "repeats_counted",
-            "a repeated word takes two numbers, so ids are skipped",
-            'Print your vocabulary of "the cat saw the dog". Is the largest id one less than its size?',
-            "{token for sentence in sentences for token in tokenize(sentence)} -> [token for "
-            "sentence in sentences for token in tokenize(sentence)]",
-        ),
-        Mistake(
-            "counted_from_one",
-            "ids counted from 1",
-            "An id is a row of a table. What is the number of the first row?",
-            "enumerate(sorted(tokens)) -> enumerate(sorted(tokens), 1)",
-        ),
-        Mistake(
-            "alphabetical_without_case",
-            "sorted without regard to case",
-            "Code points put every capital before every small letter. What does plain sorting of strings do?",
-            "sorted(tokens) -> sorted(tokens, key=lambda token: (token.lower(), token))",
-        ),
-        Mistake(
-            "lowered_vocab",
-            "everything in lower case",
-            "Life and life would be two tokens here.",
-            "{token for -> {token.lower() for",
-        ),
-        Mistake(
-            "split_only",
-            "marks left on the words",
-            "You have just written a function that cuts sentences.",
-            "tokenize(sentence) -> sentence.split()",
-        ),
-        Mistake(
-            "ids_to_tokens",
-            "keys and values swapped",
-            "What will you have in hand when you look something up: the token or the id?",
-            "{token: i for -> {i: token for",
-        ),
-        Mistake(
-            "special_tokens_first",
-            "special tokens added",
-            "Real vocabularies start with those. This one holds only what the sentences hold.",
-            'enumerate(sorted(tokens)) -> enumerate(["[PAD]", "[UNK]", *sorted(tokens)])',
-        ),
-        Mistake(
-            "first_sentence_only",
-            "only the first sentence read",
-            "The argument is a list of sentences.",
-            "for sentence in sentences -> for sentence in sentences[:1]",
-        ),
-        Mistake(
-            "sorted_within_sentences",
-            "each sentence sorted by itself",
-            "Collect first, sort once.",
-            (
-                "{token for sentence in sentences for token in tokenize(sentence)} -> [token for "
-                "sentence in sentences for token in sorted(tokenize(sentence))]",
-                "sorted(tokens) -> dict.fromkeys(tokens)",
-            ),
-        ),
-        Mistake(
-            "most_frequent_first",
-            "most frequent words first",
-            "That is word2vec's own order. The spec asks for another one.",
-            (
-                "{token for sentence in sentences for token in tokenize(sentence)} -> [token for "
-                "sentence in sentences for token in tokenize(sentence)]",
-                "sorted(tokens) -> sorted(set(tokens), key=lambda token: (-tokens.count(token), token))",
-            ),
-        ),
-        Mistake(
-            "characters",
-            "one id for each character",
-            "Iterating over a sentence gives characters. What gives tokens?",
-            'tokenize(sentence) -> "".join(tokenize(sentence))',
-        ),
-    ],
-)
+build_vocab = Exercise("build_vocab", cases_build_vocab).with_mistakes("""
+    in_order_of_appearance: ids in order of appearance
+        {token for sentence in sentences for token in tokenize(sentence)}
+        -> [token for sentence in sentences for token in tokenize(sentence)]
+        sorted(tokens) -> dict.fromkeys(tokens)
+        Then the ids would depend on which sentence comes first. Which order does the spec ask for?
+    repeats_counted: a repeated word takes two numbers, so ids are skipped
+        {token for sentence in sentences for token in tokenize(sentence)}
+        -> [token for sentence in sentences for token in tokenize(sentence)]
+        Print your vocabulary of "the cat saw the dog". Is the largest id one less than its size?
+    counted_from_one: ids counted from 1
+        enumerate(sorted(tokens)) -> enumerate(sorted(tokens), 1)
+        An id is a row of a table. What is the number of the first row?
+    alphabetical_without_case: sorted without regard to case
+        sorted(tokens) -> sorted(tokens, key=lambda token: (token.lower(), token))
+        Code points put every capital before every small letter. What does plain sorting of strings do?
+    lowered_vocab: everything in lower case
+        {token for -> {token.lower() for
+        Life and life would be two tokens here.
+    split_only: marks left on the words
+        tokenize(sentence) -> sentence.split()
+        You have just written a function that cuts sentences.
+    ids_to_tokens: keys and values swapped
+        {token: i for -> {i: token for
+        What will you have in hand when you look something up: the token or the id?
+    special_tokens_first: special tokens added
+        enumerate(sorted(tokens)) -> enumerate(["[PAD]", "[UNK]", *sorted(tokens)])
+        Real vocabularies start with those. This one holds only what the sentences hold.
+    first_sentence_only: only the first sentence read
+        for sentence in sentences -> for sentence in sentences[:1]
+        The argument is a list of sentences.
+    sorted_within_sentences: each sentence sorted by itself
+        {token for sentence in sentences for token in tokenize(sentence)}
+        -> [token for sentence in sentences for token in sorted(tokenize(sentence))]
+        sorted(tokens) -> dict.fromkeys(tokens)
+        Collect first, sort once.
+    most_frequent_first: most frequent words first
+        {token for sentence in sentences for token in tokenize(sentence)}
+        -> [token for sentence in sentences for token in tokenize(sentence)]
+        sorted(tokens) -> sorted(set(tokens), key=lambda token: (-tokens.count(token), token))
+        That is word2vec's own order. The spec asks for another one.
+    characters: one id for each character
+        tokenize(sentence) -> "".join(tokenize(sentence))
+        Iterating over a sentence gives characters. What gives tokens?
+""")
 
 
 def cases_encode(draw):
@@ -241,94 +147,51 @@ def cases_encode(draw):
     ]
 
 
-encode = Exercise(
-    "encode",
-    cases_encode,
-    axes=("token",),
-    mistakes=[
-        Mistake(
-            "unknown_is_zero",
-            "unknown words quietly become id 0",
-            "Which word has id 0? A reader could not tell it from pizza.",
-            "vocab[token] -> vocab.get(token, 0)",
-        ),
-        Mistake(
-            "unknown_is_minus_one",
-            "unknown words quietly become id -1",
-            "Row -1 of a table is its last row. What should happen instead of a guess?",
-            "vocab[token] -> vocab.get(token, -1)",
-        ),
-        Mistake(
-            "unknown_left_out",
-            "unknown words left out",
-            "Then the sentence says something else. What should happen instead?",
-            "in tokenize(sentence) -> in tokenize(sentence) if token in vocab",
-        ),
-        Mistake(
-            "unknown_added",
-            "unknown words added to the vocabulary",
-            "The table has no row for them, and the caller's dictionary changes. What should happen instead?",
-            "vocab[token] -> vocab.setdefault(token, len(vocab))",
-        ),
-        Mistake(
-            "sentence_named",
-            "the whole sentence in the error",
-            "Which word was it? The reader of a long sentence should not have to look for it.",
-            "return torch.tensor( -> if not set(tokenize(sentence)) <= set(vocab):\n        raise "
-            "KeyError(sentence)\n    return torch.tensor(",
-        ),
-        Mistake(
-            "own_vocabulary",
-            "a vocabulary made from the sentence itself",
-            "Ids must agree between sentences. What is the second argument for?",
-            "vocab[token] -> sorted(set(tokenize(sentence))).index(token)",
-        ),
-        Mistake(
-            "place_in_vocabulary",
-            "the place in the dictionary instead of the id it holds",
-            "A vocabulary read from a file may list its words in any order.",
-            "vocab[token] -> list(vocab).index(token)",
-        ),
-        Mistake(
-            "marks_left_on",
-            "marks left on the words",
-            "Is short, with its comma a token of the vocabulary? Which of your functions cuts sentences?",
-            "tokenize(sentence) -> sentence.split()",
-        ),
-        Mistake(
-            "a_batch_of_one",
-            "one dimension too many",
-            "The shape is (T,): no batch yet.",
-            "torch.tensor([vocab[token] for token in tokenize(sentence)]) -> "
-            "torch.tensor([[vocab[token] for token in tokenize(sentence)]])",
-        ),
-        Mistake(
-            "a_list",
-            "a Python list",
-            "The spec asks for a tensor of whole numbers.",
-            "torch.tensor([vocab[token] for token in tokenize(sentence)]) -> [vocab[token] for token "
-            "in tokenize(sentence)]",
-        ),
-        Mistake(
-            "floats",
-            "floats instead of whole numbers",
-            "torch.Tensor with a capital makes floats, and a float cannot pick a row.",
-            "torch.tensor( -> torch.Tensor(",
-        ),
-        Mistake(
-            "scalar_for_one_token",
-            "no dimension left for a single token",
-            "One token is a sentence of length 1. Who removed that dimension?",
-            "in tokenize(sentence)]) -> in tokenize(sentence)]).squeeze()",
-        ),
-        Mistake(
-            "sorted_ids",
-            "ids in sorted order",
-            "Order matters from the next lesson on.",
-            "[vocab[token] for token in tokenize(sentence)] -> sorted(vocab[token] for token in tokenize(sentence))",
-        ),
-    ],
-)
+encode = Exercise("encode", cases_encode, axes=("token",)).with_mistakes("""
+    unknown_is_zero: unknown words quietly become id 0
+        vocab[token] -> vocab.get(token, 0)
+        Which word has id 0? A reader could not tell it from pizza.
+    unknown_is_minus_one: unknown words quietly become id -1
+        vocab[token] -> vocab.get(token, -1)
+        Row -1 of a table is its last row. What should happen instead of a guess?
+    unknown_left_out: unknown words left out
+        in tokenize(sentence) -> in tokenize(sentence) if token in vocab
+        Then the sentence says something else. What should happen instead?
+    unknown_added: unknown words added to the vocabulary
+        vocab[token] -> vocab.setdefault(token, len(vocab))
+        The table has no row for them, and the caller's dictionary changes. What should happen instead?
+    sentence_named: the whole sentence in the error
+        return torch.tensor( -> if not set(tokenize(sentence)) <= set(vocab):
+        |        raise KeyError(sentence)
+        |    return torch.tensor(
+        Which word was it? The reader of a long sentence should not have to look for it.
+    own_vocabulary: a vocabulary made from the sentence itself
+        vocab[token] -> sorted(set(tokenize(sentence))).index(token)
+        Ids must agree between sentences. What is the second argument for?
+    place_in_vocabulary: the place in the dictionary instead of the id it holds
+        vocab[token] -> list(vocab).index(token)
+        A vocabulary read from a file may list its words in any order.
+    marks_left_on: marks left on the words
+        tokenize(sentence) -> sentence.split()
+        Is short, with its comma a token of the vocabulary? Which of your functions cuts sentences?
+    a_batch_of_one: one dimension too many
+        torch.tensor([vocab[token] for token in tokenize(sentence)])
+        -> torch.tensor([[vocab[token] for token in tokenize(sentence)]])
+        The shape is (T,): no batch yet.
+    a_list: a Python list
+        torch.tensor([vocab[token] for token in tokenize(sentence)])
+        -> [vocab[token] for token in tokenize(sentence)]
+        The spec asks for a tensor of whole numbers.
+    floats: floats instead of whole numbers
+        torch.tensor( -> torch.Tensor(
+        torch.Tensor with a capital makes floats, and a float cannot pick a row.
+    scalar_for_one_token: no dimension left for a single token
+        in tokenize(sentence)]) -> in tokenize(sentence)]).squeeze()
+        One token is a sentence of length 1. Who removed that dimension?
+    sorted_ids: ids in sorted order
+        [vocab[token] for token in tokenize(sentence)] -> sorted(vocab[token] for token in tokenize(sentence))
+        Order matters from the next lesson on.
+""")
 
 
 def cases_one_hot(draw):
@@ -348,61 +211,33 @@ def cases_one_hot(draw):
 
 
 one_hot = Exercise(
-    "one_hot",
-    cases_one_hot,
-    axes=("token", "word of the vocabulary"),
-    forbidden=("one_hot",),
-    mistakes=[
-        Mistake(
-            "whole_numbers",
-            "whole numbers instead of floats",
-            "The rows are to be multiplied with a matrix of floats. What dtype do they need?",
-            ".float() -> .long()",
-        ),
-        Mistake(
-            "booleans",
-            "True and False instead of floats",
-            "The rows are to be multiplied with a matrix of floats. What dtype do they need?",
-            ".float() -> ",
-        ),
-        Mistake(
-            "size_from_ids",
-            "as many columns as the largest id needs",
-            "The last word of the vocabulary need not be in the sentence. What is the second argument for?",
-            "torch.arange(vocab_size) -> torch.arange(int(ids.max()) + 1)",
-        ),
-        Mistake(
-            "counted_from_one",
-            "ids counted from 1",
-            "Which column belongs to id 0?",
-            "ids[..., None] == -> (ids[..., None] - 1) % vocab_size ==",
-        ),
-        Mistake(
-            "column_before",
-            "a first column that belongs to id 1",
-            "Print the row of id 0. Where is its 1?",
-            "torch.arange(vocab_size) -> torch.arange(1, vocab_size + 1)",
-        ),
-        Mistake(
-            "bag_of_words",
-            "the tokens summed into one row",
-            "Each token keeps a row of its own.",
-            ".float() -> .float().sum(-2)",
-        ),
-        Mistake(
-            "vocabulary_first",
-            "the vocabulary's axis in front",
-            "The new axis comes last: which way does a row lie?",
-            ".float() -> .float().movedim(-1, 0)",
-        ),
-        Mistake(
-            "squeezed",
-            "dimensions of size 1 squeezed away",
-            "A batch of one sentence is still a batch. What does squeeze do to it?",
-            ".float() -> .float().squeeze()",
-        ),
-    ],
-)
+    "one_hot", cases_one_hot, axes=("token", "word of the vocabulary"), forbidden=("one_hot",)
+).with_mistakes("""
+    whole_numbers: whole numbers instead of floats
+        .float() -> .long()
+        The rows are to be multiplied with a matrix of floats. What dtype do they need?
+    booleans: True and False instead of floats
+        .float() ->
+        The rows are to be multiplied with a matrix of floats. What dtype do they need?
+    size_from_ids: as many columns as the largest id needs
+        arange(vocab_size, -> arange(int(ids.max()) + 1,
+        The last word of the vocabulary need not be in the sentence. What is the second argument for?
+    counted_from_one: ids counted from 1
+        ids[..., None] == -> (ids[..., None] - 1) % vocab_size ==
+        Which column belongs to id 0?
+    column_before: a first column that belongs to id 1
+        arange(vocab_size, -> arange(1, vocab_size + 1,
+        Print the row of id 0. Where is its 1?
+    bag_of_words: the tokens summed into one row
+        .float() -> .float().sum(-2)
+        Each token keeps a row of its own.
+    vocabulary_first: the vocabulary's axis in front
+        .float() -> .float().movedim(-1, 0)
+        The new axis comes last: which way does a row lie?
+    squeezed: dimensions of size 1 squeezed away
+        .float() -> .float().squeeze()
+        A batch of one sentence is still a batch. What does squeeze do to it?
+""")
 
 
 def cases_embed(draw):
@@ -422,55 +257,29 @@ def cases_embed(draw):
     ]
 
 
-embed = Exercise(
-    "embed",
-    cases_embed,
-    axes=("token", "coordinate"),
-    mistakes=[
-        Mistake(
-            "row_before",
-            "the row before the right one",
-            "Is the first word's id 0 or 1? And what does row -1 mean?",
-            "table[ids] -> table[ids - 1]",
-        ),
-        Mistake(
-            "bag_of_vectors",
-            "the vectors summed over the tokens",
-            "That is a bag of words. Here each token keeps its vector.",
-            "table[ids] -> table[ids].sum(-2)",
-        ),
-        Mistake(
-            "scaled_by_root_of_width",
-            "vectors multiplied by the square root of the width",
-            "Vaswani et al. do that in their section 3.4. The lookup itself changes nothing.",
-            "table[ids] -> table[ids] * table.shape[-1] ** 0.5",
-        ),
-        Mistake(
-            "rounded_to_float32",
-            "rounded to float32 on the way",
-            "Which dtype do your one-hot rows have, and which has the table?",
-            "table[ids] -> table[ids].float()",
-        ),
-        Mistake(
-            "one_hot_of_float32",
-            "one-hot rows of float32 times a table of float64",
-            "A product needs two equal dtypes. Which one should win, and is a product needed at all?",
-            "table[ids] -> F.one_hot(ids, len(table)).float() @ table",
-        ),
-        Mistake(
-            "transposed_rows",
-            "tokens and coordinates swapped",
-            "One row for each token: which axis is the token's?",
-            "table[ids] -> table[ids].mT",
-        ),
-        Mistake(
-            "squeezed",
-            "dimensions of size 1 squeezed away",
-            "A batch of one sentence is still a batch. What does squeeze do to it?",
-            "table[ids] -> table[ids].squeeze()",
-        ),
-    ],
-)
+embed = Exercise("embed", cases_embed, axes=("token", "coordinate")).with_mistakes("""
+    row_before: the row before the right one
+        table[ids] -> table[ids - 1]
+        Is the first word's id 0 or 1? And what does row -1 mean?
+    bag_of_vectors: the vectors summed over the tokens
+        table[ids] -> table[ids].sum(-2)
+        That is a bag of words. Here each token keeps its vector.
+    scaled_by_root_of_width: vectors multiplied by the square root of the width
+        table[ids] -> table[ids] * table.shape[-1] ** 0.5
+        Vaswani et al. do that in their section 3.4. The lookup itself changes nothing.
+    rounded_to_float32: rounded to float32 on the way
+        table[ids] -> table[ids].float()
+        Which dtype do your one-hot rows have, and which has the table?
+    one_hot_of_float32: one-hot rows of float32 times a table of float64
+        table[ids] -> F.one_hot(ids, len(table)).float() @ table
+        A product needs two equal dtypes. Which one should win, and is a product needed at all?
+    transposed_rows: tokens and coordinates swapped
+        table[ids] -> table[ids].mT
+        One row for each token: which axis is the token's?
+    squeezed: dimensions of size 1 squeezed away
+        table[ids] -> table[ids].squeeze()
+        A batch of one sentence is still a batch. What does squeeze do to it?
+""")
 
 
 def _rows(draw, n, d, low, high, dtype=torch.float32):
@@ -509,125 +318,66 @@ def cases_cosine_similarity(draw):
 
 
 cosine_similarity = Exercise(
-    "cosine_similarity",
-    cases_cosine_similarity,
-    axes=("row of a", "row of b"),
-    forbidden=("cosine_similarity",),
-    mistakes=[
-        Mistake(
-            "dot_product",
-            "plain dot products",
-            "A vector twice as long should give the same number. What is missing?",
-            "unit(a) @ unit(b).T -> a @ b.T",
-        ),
-        Mistake(
-            "divided_by_squares",
-            "divided by squared lengths",
-            "A sum of squares is not yet a length.",
-            "torch.where(length > 0, length, 1) -> torch.where(length > 0, length**2, 1)",
-        ),
-        Mistake(
-            "squared_length_of_one",
-            "divided by the squared length of b",
-            "Double a, and your number doubles; double b, and it halves. How many lengths of each "
-            "belong below the line?",
-            "unit(a) @ unit(b).T -> a @ b.T / (b * b).sum(-1).clamp_min(1e-12)",
-        ),
-        Mistake(
-            "only_a_normalized",
-            "only a's lengths divided out",
-            "Double b: your number doubles too.",
-            "unit(a) @ unit(b).T -> unit(a) @ b.T",
-        ),
-        Mistake(
-            "only_b_normalized",
-            "only b's lengths divided out",
-            "Double a: your number doubles too.",
-            "unit(a) @ unit(b).T -> a @ unit(b).T",
-        ),
-        Mistake(
-            "columns_normalized",
-            "lengths of columns instead of rows",
-            "Which axis is summed when a row's length is measured?",
-            "dim=-1 -> dim=0",
-        ),
-        Mistake(
-            "whole_matrix_normalized",
-            "one length for the whole matrix",
-            "A norm without a dim is a single number. How many lengths does a with N rows have?",
-            "x.norm(dim=-1, keepdim=True) -> x.norm()",
-        ),
-        Mistake(
-            "lengths_side_by_side",
-            "lengths of a and of b multiplied pair by pair",
-            "There are N lengths and M lengths, and N times M cosines. Which shapes make a table when they meet?",
-            "unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1) * b.norm(dim=1))",
-        ),
-        Mistake(
-            "two_columns_of_lengths",
-            "two columns of lengths",
-            "A column and a column do not make a table. Which way should the lengths of b lie?",
-            "unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1, keepdim=True) * b.norm(dim=1, keepdim=True))",
-        ),
-        Mistake(
-            "zero_by_zero",
-            "0 / 0 for a zero row",
-            "A zero row has length 0. What should stand there instead of nan?",
-            "torch.where(length > 0, length, 1) -> length",
-        ),
-        Mistake(
-            "epsilon_on_the_product",
-            "a guard against zero that is felt by short vectors",
-            "Two vectors of length 0.001 have a product of lengths of 0.000001. How large is what you add?",
-            "unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1) + 1e-8)",
-        ),
-        Mistake(
-            "epsilon_too_large",
-            "a guard against zero that is felt by short vectors",
-            "Two vectors of length 0.001 have a product of lengths of 0.000001. How large is what you add?",
-            "unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1) + 1e-6)",
-        ),
-        Mistake(
-            "epsilon_under_the_root",
-            "a guard under the root that is felt by short vectors",
-            "A length of 0.001 has a square of 0.000001. How large is what you add, beside it?",
-            "torch.where(length > 0, length, 1) -> (length**2 + 1e-8) ** 0.5",
-        ),
-        Mistake(
-            "distance_instead",
-            "one minus the cosine",
-            "That is a distance: 0 for equal directions. The spec asks for the similarity.",
-            "return unit(a) -> return 1 - unit(a)",
-        ),
-        Mistake(
-            "rows_and_columns_swapped",
-            "a and b swapped",
-            "Row i belongs to row i of a, column j to row j of b.",
-            "unit(a) @ unit(b).T -> unit(b) @ unit(a).T",
-        ),
-        Mistake(
-            "sums_instead_of_lengths",
-            "rows divided by their sums",
-            "That makes shares that sum to 1. The length is another number: think of Pythagoras.",
-            ("x.norm(dim=-1, keepdim=True) -> x.sum(dim=-1, keepdim=True)", "length > 0 -> length != 0"),
-        ),
-        Mistake(
-            "absolute_values",
-            "the sign lost",
-            "Opposite directions have cosine -1.",
-            "unit(a) @ unit(b).T -> (unit(a) @ unit(b).T).abs()",
-        ),
-    ],
-)
+    "cosine_similarity", cases_cosine_similarity, axes=("row of a", "row of b"), forbidden=("cosine_similarity",)
+).with_mistakes("""
+    dot_product: plain dot products
+        unit(a) @ unit(b).T -> a @ b.T
+        A vector twice as long should give the same number. What is missing?
+    divided_by_squares: divided by squared lengths
+        torch.where(length > 0, length, 1) -> torch.where(length > 0, length**2, 1)
+        A sum of squares is not yet a length.
+    squared_length_of_one: divided by the squared length of b
+        unit(a) @ unit(b).T -> a @ b.T / (b * b).sum(-1).clamp_min(1e-12)
+        Double a, and your number doubles; double b, and it halves. How many lengths of each belong below the line?
+    only_a_normalized: only a's lengths divided out
+        unit(a) @ unit(b).T -> unit(a) @ b.T
+        Double b: your number doubles too.
+    only_b_normalized: only b's lengths divided out
+        unit(a) @ unit(b).T -> a @ unit(b).T
+        Double a: your number doubles too.
+    columns_normalized: lengths of columns instead of rows
+        dim=-1 -> dim=0
+        Which axis is summed when a row's length is measured?
+    whole_matrix_normalized: one length for the whole matrix
+        x.norm(dim=-1, keepdim=True) -> x.norm()
+        A norm without a dim is a single number. How many lengths does a with N rows have?
+    lengths_side_by_side: lengths of a and of b multiplied pair by pair
+        unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1) * b.norm(dim=1))
+        There are N lengths and M lengths, and N times M cosines. Which shapes make a table when they meet?
+    two_columns_of_lengths: two columns of lengths
+        unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1, keepdim=True) * b.norm(dim=1, keepdim=True))
+        A column and a column do not make a table. Which way should the lengths of b lie?
+    zero_by_zero: 0 / 0 for a zero row
+        torch.where(length > 0, length, 1) -> length
+        A zero row has length 0. What should stand there instead of nan?
+    epsilon_on_the_product: a guard against zero that is felt by short vectors
+        unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1) + 1e-8)
+        Two vectors of length 0.001 have a product of lengths of 0.000001. How large is what you add?
+    epsilon_too_large: a guard against zero that is felt by short vectors
+        unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1) + 1e-6)
+        Two vectors of length 0.001 have a product of lengths of 0.000001. How large is what you add?
+    epsilon_under_the_root: a guard under the root that is felt by short vectors
+        torch.where(length > 0, length, 1) -> (length**2 + 1e-8) ** 0.5
+        A length of 0.001 has a square of 0.000001. How large is what you add, beside it?
+    distance_instead: one minus the cosine
+        return unit(a) -> return 1 - unit(a)
+        That is a distance: 0 for equal directions. The spec asks for the similarity.
+    rows_and_columns_swapped: a and b swapped
+        unit(a) @ unit(b).T -> unit(b) @ unit(a).T
+        Row i belongs to row i of a, column j to row j of b.
+    sums_instead_of_lengths: rows divided by their sums
+        x.norm(dim=-1, keepdim=True) -> x.sum(dim=-1, keepdim=True)
+        length > 0 -> length != 0
+        That makes shares that sum to 1. The length is another number: think of Pythagoras.
+    absolute_values: the sign lost
+        unit(a) @ unit(b).T -> (unit(a) @ unit(b).T).abs()
+        Opposite directions have cosine -1.
+""")
 
 
 def cases_pull_and_push(draw):
     def make(dtype, width=5, negatives=4):
-        return (
-            draw.normal(width, dtype=dtype),
-            draw.normal(width, dtype=dtype),
-            draw.normal(negatives, width, dtype=dtype),
-        )
+        return tuple(draw.normal(*n, width, dtype=dtype) for n in ((), (), (negatives,)))
 
     def hundred(dtype, sign):
         """Dot products of exactly +100 and -100."""
@@ -656,106 +406,53 @@ def cases_pull_and_push(draw):
     ]
 
 
-pull_and_push = Exercise(
-    "pull_and_push",
-    cases_pull_and_push,
-    forbidden=("autograd",),
-    mistakes=[
-        Mistake(
-            "forces_themselves",
-            "the forces, which are minus the gradients",
-            "Training walks against what you return. Which way should the center go from the paper's example?",
-            "return d_center, lack * center, excess[:, None] * center -> return -d_center, -lack * "
-            "center, -excess[:, None] * center",
-        ),
-        Mistake(
-            "strangers_pulled",
-            "strangers pulled like true neighbors",
-            "What is the truth about a stranger, and how far is the probability from it?",
-            "torch.sigmoid(negatives @ center) -> torch.sigmoid(negatives @ center) - 1",
-        ),
-        Mistake(
-            "neighbor_pushed",
-            "the true neighbor pushed like a stranger",
-            "What is the truth about the neighbor, and how far is the probability from it?",
-            "torch.sigmoid(center @ context) - 1 -> torch.sigmoid(center @ context)",
-        ),
-        Mistake(
-            "raw_dot_products",
-            "dot products where probabilities should stand",
-            "A pair that already looks true with 0.99 is hardly moved. What turns a dot product into a probability?",
-            (
-                "torch.sigmoid(center @ context) - 1 -> center @ context - 1",
-                "torch.sigmoid(negatives @ center) -> negatives @ center",
-            ),
-        ),
-        Mistake(
-            "slope_of_the_sigmoid",
-            "the slope of the sigmoid, without the logarithm",
-            "The loss is the surprise, a logarithm. At a dot product of -100 a true pair should be "
-            "pulled with full strength.",
-            (
-                "torch.sigmoid(center @ context) - 1 -> -torch.sigmoid(center @ context) * "
-                "torch.sigmoid(-(center @ context))",
-                "torch.sigmoid(negatives @ center) -> torch.sigmoid(negatives @ center) * "
-                "torch.sigmoid(-(negatives @ center))",
-            ),
-        ),
-        Mistake(
-            "exponential_overflows",
-            "an exponential that overflows at 100",
-            "In float32 e to the 100th is infinite, and infinity over infinity is nan. Is there a ready-made function?",
-            (
-                "torch.sigmoid(center @ context) - 1 -> (center @ context).exp() / (1 + (center @ context).exp()) - 1",
-                "torch.sigmoid(negatives @ center) -> (negatives @ center).exp() / (1 + (negatives @ center).exp())",
-            ),
-        ),
-        Mistake(
-            "no_push_on_the_center",
-            "a center that feels only the pull",
-            "In how many of the K + 1 dot products does the center stand?",
-            "lack * context + excess @ negatives -> lack * context",
-        ),
-        Mistake(
-            "mean_of_the_pushes",
-            "the mean of the pushes",
-            "K strangers push K times as hard as one: the loss has a sum there.",
-            "excess @ negatives -> excess @ negatives / len(negatives)",
-        ),
-        Mistake(
-            "along_themselves",
-            "neighbor and strangers moved along themselves",
-            "A dot product moves with one of its vectors. In which direction is it steepest: along "
-            "that vector, or along the other?",
-            ("lack * center, -> lack * context,", "excess[:, None] * center -> excess[:, None] * negatives"),
-        ),
-        Mistake(
-            "center_along_itself",
-            "the center moved along itself",
-            "A dot product moves with one of its vectors. In which direction is it steepest: along "
-            "that vector, or along the other?",
-            "lack * context + excess @ negatives -> lack * center + excess.sum() * center",
-        ),
-        Mistake(
-            "strangers_in_one",
-            "all strangers moved alike",
-            "Each stranger has a dot product of its own. How hard is each one pushed?",
-            "excess[:, None] * center -> excess.sum() * center",
-        ),
-        Mistake(
-            "strangers_against_context",
-            "strangers compared with the neighbor",
-            "Which vector do all terms of the loss share?",
-            "torch.sigmoid(negatives @ center) -> torch.sigmoid(negatives @ context)",
-        ),
-        Mistake(
-            "squeezed",
-            "a dimension of size 1 squeezed away",
-            "One stranger is still a (1, D) matrix. What does squeeze do to it?",
-            "excess[:, None] * center -> (excess[:, None] * center).squeeze()",
-        ),
-    ],
-)
+pull_and_push = Exercise("pull_and_push", cases_pull_and_push, forbidden=("autograd",)).with_mistakes("""
+    forces_themselves: the forces, which are minus the gradients
+        return d_center, lack * center, excess[:, None] * center
+        -> return -d_center, -lack * center, -excess[:, None] * center
+        Training walks against what you return. Which way should the center go from the paper's example?
+    strangers_pulled: strangers pulled like true neighbors
+        torch.sigmoid(negatives @ center) -> torch.sigmoid(negatives @ center) - 1
+        What is the truth about a stranger, and how far is the probability from it?
+    neighbor_pushed: the true neighbor pushed like a stranger
+        torch.sigmoid(center @ context) - 1 -> torch.sigmoid(center @ context)
+        What is the truth about the neighbor, and how far is the probability from it?
+    raw_dot_products: dot products where probabilities should stand
+        torch.sigmoid(center @ context) - 1 -> center @ context - 1
+        torch.sigmoid(negatives @ center) -> negatives @ center
+        A pair that already looks true with 0.99 is hardly moved. What turns a dot product into a probability?
+    slope_of_the_sigmoid: the slope of the sigmoid, without the logarithm
+        torch.sigmoid(center @ context) - 1 -> -torch.sigmoid(center @ context) * torch.sigmoid(-(center @ context))
+        torch.sigmoid(negatives @ center)
+        -> torch.sigmoid(negatives @ center) * torch.sigmoid(-(negatives @ center))
+        The loss is the surprise, a logarithm. At a dot product of -100 a true pair should be pulled with full strength.
+    exponential_overflows: an exponential that overflows at 100
+        torch.sigmoid(center @ context) - 1 -> (center @ context).exp() / (1 + (center @ context).exp()) - 1
+        torch.sigmoid(negatives @ center) -> (negatives @ center).exp() / (1 + (negatives @ center).exp())
+        In float32 e to the 100th is infinite, and infinity over infinity is nan. Is there a ready-made function?
+    no_push_on_the_center: a center that feels only the pull
+        lack * context + excess @ negatives -> lack * context
+        In how many of the K + 1 dot products does the center stand?
+    mean_of_the_pushes: the mean of the pushes
+        excess @ negatives -> excess @ negatives / len(negatives)
+        K strangers push K times as hard as one: the loss has a sum there.
+    along_themselves: neighbor and strangers moved along themselves
+        lack * center, -> lack * context,
+        excess[:, None] * center -> excess[:, None] * negatives
+        A dot product moves with one of its vectors. In which direction is it steepest: along that vector, or along the other?
+    center_along_itself: the center moved along itself
+        lack * context + excess @ negatives -> lack * center + excess.sum() * center
+        A dot product moves with one of its vectors. In which direction is it steepest: along that vector, or along the other?
+    strangers_in_one: all strangers moved alike
+        excess[:, None] * center -> excess.sum() * center
+        Each stranger has a dot product of its own. How hard is each one pushed?
+    strangers_against_context: strangers compared with the neighbor
+        torch.sigmoid(negatives @ center) -> torch.sigmoid(negatives @ context)
+        Which vector do all terms of the loss share?
+    squeezed: a dimension of size 1 squeezed away
+        excess[:, None] * center -> (excess[:, None] * center).squeeze()
+        One stranger is still a (1, D) matrix. What does squeeze do to it?
+""")
 
 
 def _well_apart(draw, size, width, dtype=torch.float32):
@@ -773,6 +470,7 @@ def _well_apart(draw, size, width, dtype=torch.float32):
 def cases_fixed_neighbors(draw):
     opposed = torch.tensor([[3.0, 0.1], [-0.2, 0.5], [-1.0, -2.0]]) * draw.uniform(1, low=1, high=2)
     twins = _well_apart(draw, 3, 4).repeat_interleave(2, dim=0)
+    opposites = torch.cat((twins[:2], -twins[:2]))
     return [
         Case((_well_apart(draw, 7, 5), 3)),
         Case((_well_apart(draw, 9, 4), 2)),
@@ -782,88 +480,47 @@ def cases_fixed_neighbors(draw):
         Case((opposed, 2), part="all the others", note="three vectors that point away from each other"),
         Case((_well_apart(draw, 7, 5, torch.float64), 3), part="float64"),
         Case((twins, 1), part="two words with the same row", note="each row stands in the table twice"),
-        Case(
-            (torch.cat((twins[:2], -twins[:2])), 1),
-            part="two words with the same row",
-            note="twins and their opposites",
-        ),
+        Case((opposites, 1), part="two words with the same row", note="twins and their opposites"),
         Case((_well_apart(draw, 6, 4) * 1e-3, 2), part="short rows", note="rows of length about 0.001"),
     ]
 
 
-fixed_neighbors = Exercise(
-    "fixed_neighbors",
-    cases_fixed_neighbors,
-    axes=("word", "neighbor"),
-    mistakes=[
-        Mistake(
-            "as_published",
-            "the published version's answer",
-            "Print the length of each row of unit. The comment says they are all 1.",
-            "table.norm(dim=-1, keepdim=True) -> table.norm()",
-        ),
-        Mistake(
-            "columns_divided",
-            "columns made of length 1 instead of rows",
-            "dim names the axis that is summed away. Print the lengths of the rows of unit again.",
-            "dim=-1 -> dim=0",
-        ),
-        Mistake(
-            "lengths_in_a_row",
-            "lengths that lie along the columns",
-            "The lengths should stand beside their rows as a column. What did the reduction do to its axis?",
-            ", keepdim=True -> ",
-        ),
-        Mistake(
-            "itself_included",
-            "each word is its own nearest neighbor",
-            "That line of the published version was right.",
-            "similarity.fill_diagonal_(-math.inf) -> pass",
-        ),
-        Mistake(
-            "itself_at_zero",
-            "a word may be its own neighbor when all others point away",
-            "A cosine can be smaller than the number you put on the diagonal.",
-            "-math.inf -> 0",
-        ),
-        Mistake(
-            "first_dropped",
-            "the best match dropped, as if it were always the word itself",
-            "Two words may have the same row. Which of the two comes first?",
-            ("similarity.fill_diagonal_(-math.inf) -> pass", "topk(k).indices -> topk(k + 1).indices[:, 1:]"),
-        ),
-        Mistake(
-            "farthest_first",
-            "the least similar words",
-            "Does your sorting go up or down?",
-            "topk(k) -> topk(k, largest=False)",
-        ),
-        Mistake(
-            "by_distance",
-            "neighbors by distance instead of direction",
-            "Distance feels length as well. The comment in the code says what was meant.",
-            "unit @ unit.T -> -torch.cdist(table, table)",
-        ),
-        Mistake(
-            "sign_ignored",
-            "opposite words counted as similar",
-            "A cosine of -0.9 is far away.",
-            "unit @ unit.T -> (unit @ unit.T).abs()",
-        ),
-        Mistake(
-            "values_returned",
-            "similarities instead of ids",
-            "The caller wants to look words up.",
-            ".indices -> .values",
-        ),
-        Mistake(
-            "squeezed",
-            "a dimension of size 1 squeezed away",
-            "One neighbor is a list of one. What does squeeze do to it?",
-            "topk(k).indices -> topk(k).indices.squeeze()",
-        ),
-    ],
-)
+fixed_neighbors = Exercise("fixed_neighbors", cases_fixed_neighbors, axes=("word", "neighbor")).with_mistakes("""
+    as_published: the published version's answer
+        table.norm(dim=-1, keepdim=True) -> table.norm()
+        Print the length of each row of unit. The comment says they are all 1.
+    columns_divided: columns made of length 1 instead of rows
+        dim=-1 -> dim=0
+        dim names the axis that is summed away. Print the lengths of the rows of unit again.
+    lengths_in_a_row: lengths that lie along the columns
+        , keepdim=True ->
+        The lengths should stand beside their rows as a column. What did the reduction do to its axis?
+    itself_included: each word is its own nearest neighbor
+        similarity.fill_diagonal_(-math.inf) -> pass
+        That line of the published version was right.
+    itself_at_zero: a word may be its own neighbor when all others point away
+        -math.inf -> 0
+        A cosine can be smaller than the number you put on the diagonal.
+    first_dropped: the best match dropped, as if it were always the word itself
+        similarity.fill_diagonal_(-math.inf) -> pass
+        topk(k).indices -> topk(k + 1).indices[:, 1:]
+        Two words may have the same row. Which of the two comes first?
+    farthest_first: the least similar words
+        topk(k) -> topk(k, largest=False)
+        Does your sorting go up or down?
+    by_distance: neighbors by distance instead of direction
+        unit @ unit.T -> -torch.cdist(table, table)
+        Distance feels length as well. The comment in the code says what was meant.
+    sign_ignored: opposite words counted as similar
+        unit @ unit.T -> (unit @ unit.T).abs()
+        A cosine of -0.9 is far away.
+    values_returned: similarities instead of ids
+        .indices -> .values
+        The caller wants to look words up.
+    squeezed: a dimension of size 1 squeezed away
+        topk(k).indices -> topk(k).indices.squeeze()
+        One neighbor is a list of one. What does squeeze do to it?
+""")
 
 
 def cases_skipgram_pairs(draw):
@@ -881,95 +538,51 @@ def cases_skipgram_pairs(draw):
     ]
 
 
-skipgram_pairs = Exercise(
-    "skipgram_pairs",
-    cases_skipgram_pairs,
-    mistakes=[
-        Mistake(
-            "last_neighbor_missing",
-            "the last neighbor on the right is missing",
-            "range leaves out its end. Count the neighbors on both sides.",
-            "t + window + 1 -> t + window",
-        ),
-        Mistake(
-            "equal_words_left_out",
-            "a word that comes twice is never its own neighbor",
-            "The same word at another place is a neighbor. What must differ: the ids or the positions?",
-            "if s != t -> if ids[s] != center",
-        ),
-        Mistake(
-            "itself_paired",
-            "each position paired with itself",
-            "A position is never its own context.",
-            "if s != t -> if True",
-        ),
-        Mistake(
-            "context_first",
-            "context and center swapped",
-            "The center comes first in each pair.",
-            "(center, ids[s]) -> (ids[s], center)",
-        ),
-        Mistake(
-            "only_to_the_right",
-            "only neighbors on the right",
-            "A window reaches to both sides.",
-            "max(0, t - window) -> t",
-        ),
-        Mistake(
-            "first_place_of_the_word",
-            "the window of a word's first place, for every place it has",
-            "index finds the first one only. What do you need to count instead?",
-            "in enumerate(ids) -> in ((ids.index(c), c) for c in ids)",
-        ),
-        Mistake(
-            "negative_places",
-            "left neighbors lost near the start",
-            "What does a slice that starts at a negative number give?",
-            "range(max(0, t - window), min(len(ids), t + window + 1)) -> [*range(len(ids))[t - "
-            "window : t], *range(t, min(len(ids), t + window + 1))]",
-        ),
-        Mistake(
-            "wrapped_around",
-            "neighbors from the other end of the sentence",
-            "What does a negative index point at?",
-            "max(0, t - window) -> t - window",
-        ),
-        Mistake(
-            "full_windows_only",
-            "words near the ends left out",
-            "Near the ends a window is shorter, not gone.",
-            "if s != t -> if s != t and window <= t < len(ids) - window",
-        ),
-        Mistake(
-            "near_to_far",
-            "neighbors by distance instead of by position",
-            "All the right pairs, in another order: left to right is asked for.",
-            "range(max(0, t - window), min(len(ids), t + window + 1)) -> sorted(range(max(0, t - "
-            "window), min(len(ids), t + window + 1)), key=lambda s: (abs(s - t), s))",
-        ),
-        Mistake(
-            "pairs_as_lists",
-            "lists instead of tuples",
-            "A pair is a tuple here.",
-            "(center, ids[s]) -> [center, ids[s]]",
-        ),
-        Mistake(
-            "pairs_as_tensor",
-            "a tensor instead of a list of pairs",
-            "The spec asks for Python: a list of tuples of ints.",
-            "return pairs -> return torch.tensor(pairs).reshape(-1, 2)",
-        ),
-    ],
-)
+skipgram_pairs = Exercise("skipgram_pairs", cases_skipgram_pairs).with_mistakes("""
+    last_neighbor_missing: the last neighbor on the right is missing
+        t + window + 1 -> t + window
+        range leaves out its end. Count the neighbors on both sides.
+    equal_words_left_out: a word that comes twice is never its own neighbor
+        if s != t -> if ids[s] != center
+        The same word at another place is a neighbor. What must differ: the ids or the positions?
+    itself_paired: each position paired with itself
+        if s != t -> if True
+        A position is never its own context.
+    context_first: context and center swapped
+        (center, ids[s]) -> (ids[s], center)
+        The center comes first in each pair.
+    only_to_the_right: only neighbors on the right
+        max(0, t - window) -> t
+        A window reaches to both sides.
+    first_place_of_the_word: the window of a word's first place, for every place it has
+        in enumerate(ids) -> in ((ids.index(c), c) for c in ids)
+        index finds the first one only. What do you need to count instead?
+    negative_places: left neighbors lost near the start
+        range(max(0, t - window), min(len(ids), t + window + 1))
+        -> [*range(len(ids))[t - window : t], *range(t, min(len(ids), t + window + 1))]
+        What does a slice that starts at a negative number give?
+    wrapped_around: neighbors from the other end of the sentence
+        max(0, t - window) -> t - window
+        What does a negative index point at?
+    full_windows_only: words near the ends left out
+        if s != t -> if s != t and window <= t < len(ids) - window
+        Near the ends a window is shorter, not gone.
+    near_to_far: neighbors by distance instead of by position
+        range(max(0, t - window), min(len(ids), t + window + 1))
+        -> sorted(range(max(0, t - window), min(len(ids), t + window + 1)), key=lambda s: (abs(s - t), s))
+        All the right pairs, in another order: left to right is asked for.
+    pairs_as_lists: lists instead of tuples
+        (center, ids[s]) -> [center, ids[s]]
+        A pair is a tuple here.
+    pairs_as_tensor: a tensor instead of a list of pairs
+        return pairs -> return torch.tensor(pairs).reshape(-1, 2)
+        The spec asks for Python: a list of tuples of ints.
+""")
 
 
 def cases_negative_sampling_loss(draw):
     def make(dtype, batch=3, width=5, negatives=4):
-        return (
-            draw.normal(batch, width, dtype=dtype),
-            draw.normal(batch, width, dtype=dtype),
-            draw.normal(batch, negatives, width, dtype=dtype),
-        )
+        return tuple(draw.normal(batch, *n, width, dtype=dtype) for n in ((), (), (negatives,)))
 
     def hundred(dtype):
         """Dot products of exactly +100 and -100, of true and of false pairs."""
@@ -991,84 +604,48 @@ def cases_negative_sampling_loss(draw):
     ]
 
 
-negative_sampling_loss = Exercise(
-    "negative_sampling_loss",
-    cases_negative_sampling_loss,
-    mistakes=[
-        Mistake(
-            "negatives_not_negated",
-            "negatives pulled closer like true neighbors",
-            "Which sign does the dot product with a stranger have inside the sigmoid?",
-            "-bad -> bad",
-        ),
-        Mistake(
-            "mean_over_negatives",
-            "the mean over the negatives",
-            "K strangers push K times as hard as one: the formula has a sum there.",
-            "F.logsigmoid(-bad).sum(-1) -> F.logsigmoid(-bad).mean(-1)",
-        ),
-        Mistake(
-            "summed_over_batch",
-            "the sum over the batch",
-            "A batch twice as large should not cost twice as much.",
-            ".mean() -> .sum()",
-        ),
-        Mistake("not_averaged", "one loss for each pair", "A loss to be minimized is one number.", ".mean() -> "),
-        Mistake(
-            "log_of_sigmoid",
-            "the logarithm and what stands in it taken in two steps",
-            "At 100 the step inside comes out as 0 or as infinity, and the logarithm cannot mend "
-            "that. Is there a function that takes both steps at once?",
-            ("F.logsigmoid(good) -> torch.sigmoid(good).log()", "F.logsigmoid(-bad) -> torch.sigmoid(-bad).log()"),
-        ),
-        Mistake(
-            "log_of_one_minus",
-            "the log of one minus a sigmoid",
-            "The sigmoid of 100 is 1 to the last digit, so 1 minus it is 0. Can the sign go somewhere else?",
-            ("F.logsigmoid(good) -> torch.sigmoid(good).log()", "F.logsigmoid(-bad) -> (1 - torch.sigmoid(bad)).log()"),
-        ),
-        Mistake(
-            "epsilon_in_the_log",
-            "a small number added inside the log",
-            "At -100 the loss should be 100. What does the log of your small number give?",
-            (
-                "F.logsigmoid(good) -> (torch.sigmoid(good) + 1e-10).log()",
-                "F.logsigmoid(-bad) -> (torch.sigmoid(-bad) + 1e-10).log()",
-            ),
-        ),
-        Mistake(
-            "sign_forgotten",
-            "the sign of the whole turned around",
-            "Minimizing this pushes true neighbors apart.",
-            "return -( -> return (",
-        ),
-        Mistake(
-            "only_the_pull",
-            "only the true pairs counted",
-            "Without a push all vectors end up in one place.",
-            " + F.logsigmoid(-bad).sum(-1) -> ",
-        ),
-        Mistake(
-            "negatives_against_context",
-            "negatives compared with the neighbor",
-            "Which vector do both terms of the formula share?",
-            "center[:, None] -> context[:, None]",
-        ),
-        Mistake(
-            "softmax_over_candidates",
-            "a softmax over the neighbor and the negatives",
-            "That is another loss, used in contrastive learning and in GE2E. Here each pair is judged alone.",
-            "return -(F.logsigmoid(good) + F.logsigmoid(-bad).sum(-1)).mean() -> return "
-            "-torch.cat((good[:, None], bad), 1).log_softmax(-1)[:, 0].mean()",
-        ),
-        Mistake(
-            "squeezed_away",
-            "a dimension of size 1 squeezed away",
-            "What does squeeze without a number do when K or B is 1?",
-            "(negatives * center[:, None]).sum(-1) -> (negatives @ center[:, :, None]).squeeze()",
-        ),
-    ],
-)
+negative_sampling_loss = Exercise("negative_sampling_loss", cases_negative_sampling_loss).with_mistakes("""
+    negatives_not_negated: negatives pulled closer like true neighbors
+        -bad -> bad
+        Which sign does the dot product with a stranger have inside the sigmoid?
+    mean_over_negatives: the mean over the negatives
+        F.logsigmoid(-bad).sum(-1) -> F.logsigmoid(-bad).mean(-1)
+        K strangers push K times as hard as one: the formula has a sum there.
+    summed_over_batch: the sum over the batch
+        .mean() -> .sum()
+        A batch twice as large should not cost twice as much.
+    not_averaged: one loss for each pair
+        .mean() ->
+        A loss to be minimized is one number.
+    log_of_sigmoid: the logarithm and what stands in it taken in two steps
+        F.logsigmoid(good) -> torch.sigmoid(good).log()
+        F.logsigmoid(-bad) -> torch.sigmoid(-bad).log()
+        At 100 the step inside comes out as 0 or as infinity, and the logarithm cannot mend that. Is there a function that takes both steps at once?
+    log_of_one_minus: the log of one minus a sigmoid
+        F.logsigmoid(good) -> torch.sigmoid(good).log()
+        F.logsigmoid(-bad) -> (1 - torch.sigmoid(bad)).log()
+        The sigmoid of 100 is 1 to the last digit, so 1 minus it is 0. Can the sign go somewhere else?
+    epsilon_in_the_log: a small number added inside the log
+        F.logsigmoid(good) -> (torch.sigmoid(good) + 1e-10).log()
+        F.logsigmoid(-bad) -> (torch.sigmoid(-bad) + 1e-10).log()
+        At -100 the loss should be 100. What does the log of your small number give?
+    sign_forgotten: the sign of the whole turned around
+        return -( -> return (
+        Minimizing this pushes true neighbors apart.
+    only_the_pull: only the true pairs counted
+        + F.logsigmoid(-bad).sum(-1) ->
+        Without a push all vectors end up in one place.
+    negatives_against_context: negatives compared with the neighbor
+        center[:, None] -> context[:, None]
+        Which vector do both terms of the formula share?
+    softmax_over_candidates: a softmax over the neighbor and the negatives
+        return -(F.logsigmoid(good) + F.logsigmoid(-bad).sum(-1)).mean()
+        -> return -torch.cat((good[:, None], bad), 1).log_softmax(-1)[:, 0].mean()
+        That is another loss, used in contrastive learning and in GE2E. Here each pair is judged alone.
+    squeezed_away: a dimension of size 1 squeezed away
+        (negatives * center[:, None]).sum(-1) -> (negatives @ center[:, :, None]).squeeze()
+        What does squeeze without a number do when K or B is 1?
+""")
 
 
 def cases_wordpiece(draw):
@@ -1110,89 +687,52 @@ def goes_back(word, vocab, unk="[UNK]"):
     return cut(0) or [unk]
 
 
-wordpiece = Exercise(
-    "wordpiece",
-    cases_wordpiece,
-    mistakes=[
-        Mistake(
-            "shortest_first",
-            "the shortest piece taken first",
-            "Greedy means: try the whole rest of the word first.",
-            "range(len(word), start, -1) -> range(start + 1, len(word) + 1)",
-        ),
-        Mistake(
-            "without_marks",
-            "continuations looked up without ##",
-            "table and ##table are two entries of the vocabulary. Which one may follow un?",
-            '("##" if start else "") + -> ',
-        ),
-        Mistake(
-            "marks_everywhere",
-            "the first piece looked up with ## too",
-            "Only a continuation is marked. Does the first piece continue anything?",
-            '("##" if start else "") -> "##"',
-        ),
-        Mistake(
-            "marks_taken_off",
-            "the ## taken off the pieces",
-            "Each piece must be an entry of the vocabulary, to have an id.",
-            'pieces.append(piece) -> pieces.append(piece.removeprefix("##"))',
-        ),
-        Mistake(
-            "rest_is_unknown",
-            "the pieces so far, then unknown",
-            "When the cut gets stuck the whole word is unknown.",
-            "return [unk] -> return [*pieces, unk]",
-        ),
-        Mistake(
-            "pieces_before_it_got_stuck",
-            "the pieces so far",
-            "When the cut gets stuck the whole word is unknown.",
-            "return [unk] -> return pieces",
-        ),
-        Mistake(
-            "one_unknown_per_letter",
-            "an unknown for each letter that did not fit",
-            "When the cut gets stuck the whole word is unknown, once.",
-            "return [unk] -> pieces.append(unk)\n            start += 1\n            continue",
-        ),
-        Mistake(
-            "goes_back",
-            "another cut tried after the greedy one got stuck",
-            "Cleverer than the original. BERT's own tokenizer never takes back a piece.",
-            goes_back,
-        ),
-        Mistake(
-            "at_most_100_letters",
-            "long words given up",
-            "BERT's own tokenizer has such a limit; this one has none.",
-            "pieces, start = [], 0 -> pieces, start = [], 0\n    if len(word) > 100:\n        return [unk]",
-        ),
-        Mistake(
-            "unk_written_out",
-            "[UNK] whatever the caller asked for",
-            "What is the third argument for?",
-            'return [unk] -> return ["[UNK]"]',
-        ),
-        Mistake(
-            "unk_without_a_list",
-            "unknown returned without its list",
-            "A list of one piece is still a list.",
-            "return [unk] -> return unk",
-        ),
-        Mistake(
-            "lowered_word",
-            "the word turned to lower case",
-            "That is a step of its own, done before the cut or not at all.",
-            "word[start:end] -> word[start:end].lower()",
-        ),
-        Mistake(
-            "whole_words_only",
-            "only whole words known",
-            "The point of subwords: a word that is no entry can still be made of entries.",
-            "range(len(word), start, -1) -> [len(word)]",
-        ),
-    ],
+wordpiece = Exercise("wordpiece", cases_wordpiece).with_mistakes(
+    """
+    shortest_first: the shortest piece taken first
+        range(len(word), start, -1) -> range(start + 1, len(word) + 1)
+        Greedy means: try the whole rest of the word first.
+    without_marks: continuations looked up without ##
+        ("##" if start else "") + ->
+        table and ##table are two entries of the vocabulary. Which one may follow un?
+    marks_everywhere: the first piece looked up with ## too
+        ("##" if start else "") -> "##"
+        Only a continuation is marked. Does the first piece continue anything?
+    marks_taken_off: the ## taken off the pieces
+        pieces.append(piece) -> pieces.append(piece.removeprefix("##"))
+        Each piece must be an entry of the vocabulary, to have an id.
+    rest_is_unknown: the pieces so far, then unknown
+        return [unk] -> return [*pieces, unk]
+        When the cut gets stuck the whole word is unknown.
+    pieces_before_it_got_stuck: the pieces so far
+        return [unk] -> return pieces
+        When the cut gets stuck the whole word is unknown.
+    one_unknown_per_letter: an unknown for each letter that did not fit
+        return [unk] -> pieces.append(unk)
+        |            start += 1
+        |            continue
+        When the cut gets stuck the whole word is unknown, once.
+    goes_back: another cut tried after the greedy one got stuck
+        Cleverer than the original. BERT's own tokenizer never takes back a piece.
+    at_most_100_letters: long words given up
+        pieces, start = [], 0 -> pieces, start = [], 0
+        |    if len(word) > 100:
+        |        return [unk]
+        BERT's own tokenizer has such a limit; this one has none.
+    unk_written_out: [UNK] whatever the caller asked for
+        return [unk] -> return ["[UNK]"]
+        What is the third argument for?
+    unk_without_a_list: unknown returned without its list
+        return [unk] -> return unk
+        A list of one piece is still a list.
+    lowered_word: the word turned to lower case
+        word[start:end] -> word[start:end].lower()
+        That is a step of its own, done before the cut or not at all.
+    whole_words_only: only whole words known
+        range(len(word), start, -1) -> [len(word)]
+        The point of subwords: a word that is no entry can still be made of entries.
+""",
+    goes_back=goes_back,
 )
 
 exercises = [
@@ -1209,38 +749,22 @@ exercises = [
     wordpiece,
 ]
 
-quizzes = [
-    Quiz(
-        "quiz_1",
-        "c",
-        {
-            "a": "(5, 7) is the shape for one sentence of five ids, without the batch of two.",
-            "b": "(2, 5) is the shape of the ids themselves. Each id becomes a whole row of numbers.",
-            "c": "Each of the 2 x 5 ids becomes a row with one place for each of the 7 words. Times a table with 7 "
-            "rows of 3 that gives (2, 5, 3): the 7 is summed away.",
-            "d": "(2, 5, 3) is what comes after the multiplication with the table: 7 places have become 3 coordinates.",
-        },
-    ),
-    Quiz(
-        "quiz_2",
-        "b",
-        {
-            "a": "They never meet: each of our sentences holds one animal. What pulls on cat is feeds, the, in, barn.",
-            "b": "The same neighbors pull on both, so both are pulled the same way. Company makes the vector, not "
-            "meeting.",
-            "c": "No meaning went in. A word spelled cat that keeps company with bread would land among the foods.",
-            "d": "The order of the ids says nothing: the table's rows start as random numbers.",
-        },
-    ),
-    Quiz(
-        "quiz_3",
-        "a",
-        {
-            "a": "The longest first piece is una; from there ##ffa and ##ble fit. That un, ##affable would be kinder "
-            "to the meaning is no concern of a greedy cut.",
-            "b": "This is where a reader would cut. The greedy cut takes the longest first piece that is in the "
-            "vocabulary, and una is longer than un.",
-            "c": "It is only unknown if the greedy cut gets stuck. Here it comes to the end of the word.",
-        },
-    ),
-]
+quizzes = listed_quizzes("""
+    quiz_1: c
+        a: (5, 7) is the shape for one sentence of five ids, without the batch of two.
+        b: (2, 5) is the shape of the ids themselves. Each id becomes a whole row of numbers.
+        c: Each of the 2 x 5 ids becomes a row with one place for each of the 7 words. Times a table with 7 rows of 3
+           that gives (2, 5, 3): the 7 is summed away.
+        d: (2, 5, 3) is what comes after the multiplication with the table: 7 places have become 3 coordinates.
+    quiz_2: b
+        a: They never meet: each of our sentences holds one animal. What pulls on cat is feeds, the, in, barn.
+        b: The same neighbors pull on both, so both are pulled the same way. Company makes the vector, not meeting.
+        c: No meaning went in. A word spelled cat that keeps company with bread would land among the foods.
+        d: The order of the ids says nothing: the table's rows start as random numbers.
+    quiz_3: a
+        a: The longest first piece is una; from there ##ffa and ##ble fit. That un, ##affable would be kinder to the
+           meaning is no concern of a greedy cut.
+        b: This is where a reader would cut. The greedy cut takes the longest first piece that is in the vocabulary,
+           and una is longer than un.
+        c: It is only unknown if the greedy cut gets stuck. Here it comes to the end of the word.
+""")

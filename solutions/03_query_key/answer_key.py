@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.checking.vocabulary import DTYPE, GRADIENT, VALUES, Case, Exercise, Mistake, Quiz, tensor_cases
+from helpers.checking.vocabulary import DTYPE, GRADIENT, VALUES, Case, Exercise, listed_quizzes, tensor_cases
 
 RESHAPED = "K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])"
 COSINES = "Q / Q.norm(dim=-1, keepdim=True) @ (K / K.norm(dim=-1, keepdim=True)).transpose(-2, -1)"
@@ -201,727 +201,364 @@ def cases_fixed_self_scores(draw):
 
 SHAPE_CUT = "dimensions of size 1 dropped"
 exercises = [
-    Exercise(
-        "select",
-        cases_select,
-        axes=("value",),
-        mistakes=[
-            Mistake(
-                "by_cosine",
-                "the key with the best direction",
-                "The dot product also rewards a long key. Did you normalize something?",
-                "keys @ query -> keys @ query / keys.norm(dim=-1)",
-            ),
-            Mistake(
-                "nearest_key",
-                "the key at the smallest distance",
-                "Near and large dot product are two things. What does the formula maximize?",
-                "keys @ query -> -(keys - query).norm(dim=-1)",
-            ),
-            Mistake(
-                "soft_average",
-                "a weighted average of all values",
-                "That is attention as later lessons build it. A SELECT returns one row.",
-                "values[matches.argmax()] -> torch.softmax(matches, dim=0) @ values",
-            ),
-            Mistake(
-                "last_on_ties",
-                "the last key wins a tie",
-                "When a later key is only as good as the best so far, should it replace it?",
-                "matches.argmax() -> len(matches) - 1 - matches.flip(0).argmax()",
-            ),
-            Mistake(
-                "starts_from_zero",
-                "a search that starts with a best match of 0",
-                "What happens when every dot product is negative?",
-                "matches.argmax() -> matches.clamp(min=0).argmax()",
-            ),
-            Mistake(
-                "absolute_match",
-                "the largest match without its sign",
-                "A strongly negative dot product is the worst match, not a good one.",
-                "keys @ query -> (keys @ query).abs()",
-            ),
-            Mistake(
-                "smallest_match",
-                "the worst match",
-                "Is a large dot product a good match or a bad one?",
-                "argmax -> argmin",
-            ),
-            Mistake(
-                "longest_key",
-                "the longest key",
-                "Your answer does not depend on the query. Should it?",
-                "keys @ query -> keys.norm(dim=-1)",
-            ),
-            Mistake(
-                "returns_the_key",
-                "a key instead of a value",
-                "You search in the keys. From which table do you return a row?",
-                "return values[ -> return keys[",
-            ),
-            Mistake(
-                "returns_the_place",
-                "the place of the winner",
-                "You have found where. Now fetch what stands there.",
-                "values[matches.argmax()] -> matches.argmax()",
-            ),
-            Mistake(
-                "squeezed",
-                SHAPE_CUT,
-                "With values of width 1 the result still has one dimension. Who removed it?",
-                "values[matches.argmax()] -> values[matches.argmax()].squeeze()",
-            ),
-            Mistake(
-                "kept_a_dimension",
-                "a row that is still a table",
-                "The result has one dimension, (E,). Where does the extra one come from?",
-                "argmax() -> argmax(dim=0, keepdim=True)",
-            ),
-            Mistake(
-                "adds_up_ties",
-                "the values of all tied keys added up",
-                "Comparing with the maximum marks every tied key. How many may win?",
-                "values[matches.argmax()] -> (matches == matches.max()).to(values.dtype) @ values",
-            ),
-            Mistake(
-                "no_gradient",
-                "cut off from the values",
-                "The values must learn from the result. What did you put the lookup under?",
-                "values[matches.argmax()] -> values[matches.argmax()].detach()",
-            ),
-        ],
-    ),
-    Exercise(
-        "project",
-        cases_project,
-        axes=("token", "channel"),
-        mistakes=[
-            Mistake(
-                "not_transposed",
-                "the matrix used as (in, out)",
-                "W is stored as (out, in). Which of its dimensions meets the tokens' width?",
-                "x @ W.T -> x @ W",
-            ),
-            Mistake(
-                "reshaped_weights",
-                "a reshape where a transpose is meant",
-                "A reshape keeps the numbers in reading order. Do rows become columns?",
-                "W.T -> W.reshape(W.shape[1], W.shape[0])",
-            ),
-            Mistake(
-                "tokens_as_columns",
-                "tokens in columns",
-                "Each token should stay a row. What would bring the columns back to rows?",
-                "x @ W.T -> W @ x.transpose(-2, -1)",
-            ),
-            Mistake(
-                "all_axes_reversed",
-                "right for one sentence; in a batch all dimensions are turned around",
-                "What does .T do to a tensor of three dimensions? Which two should trade places?",
-                "x @ W.T -> (W @ x.T).T",
-            ),
-            Mistake(
-                "cosines",
-                "cosines with the rows of W",
-                "A linear map keeps lengths in play. What did you normalize?",
-                "x @ W.T -> x / x.norm(dim=-1, keepdim=True) @ (W / W.norm(dim=-1, keepdim=True)).T",
-            ),
-            Mistake(
-                "scaled",
-                "divided by a root of the width",
-                "Nothing is divided here; scaling is the next lesson.",
-                "x @ W.T -> x @ W.T / W.shape[-1] ** 0.5",
-            ),
-            Mistake(
-                "squeezed", SHAPE_CUT, "A batch of one sentence is still a batch.", "x @ W.T -> (x @ W.T).squeeze()"
-            ),
-        ],
-    ),
-    Exercise(
-        "scores_for_one",
-        cases_scores_for_one,
-        axes=("key",),
-        mistakes=[
-            Mistake(
-                "cosines",
-                "cosines",
-                "The lengths of query and keys count here.",
-                "K @ q -> K @ q / K.norm(dim=-1) / q.norm()",
-            ),
-            Mistake(
-                "scaled",
-                "divided by the root of the width",
-                "These are plain dot products. Scaling is the next lesson.",
-                "K @ q -> K @ q / q.shape[-1] ** 0.5",
-            ),
-            Mistake(
-                "mean_of_products",
-                "the mean of the products",
-                "A dot product adds the products up. Does it divide by how many there are?",
-                "K @ q -> (K * q).mean(-1)",
-            ),
-            Mistake(
-                "softmaxed",
-                "shares that add up to 1",
-                "The scores themselves are asked for, before any softmax.",
-                "K @ q -> torch.softmax(K @ q, dim=-1)",
-            ),
-            Mistake(
-                "keys_not_turned",
-                "the query against the columns of K",
-                "A key is a row of K. With a square K the shape alone does not tell.",
-                "K @ q -> q @ K",
-            ),
-            Mistake(
-                "products_not_added",
-                "products that are not added up",
-                "One number for each key: which dimension must go?",
-                "K @ q -> K * q",
-            ),
-            Mistake(
-                "squeezed",
-                SHAPE_CUT,
-                "With a single key the result still has shape (1,).",
-                "K @ q -> (K @ q).squeeze()",
-            ),
-            Mistake(
-                "still_a_row",
-                "a table with one row",
-                "One query, no batch: the result has one dimension.",
-                "K @ q -> q[None] @ K.T",
-            ),
-            Mistake(
-                "still_a_column",
-                "a table with one column",
-                "One query, no batch: the result has one dimension.",
-                "K @ q -> K @ q[:, None]",
-            ),
-            Mistake(
-                "negative_distance",
-                "minus the squared distance",
-                "Distance and dot product differ by the lengths. Which one is asked for?",
-                "K @ q -> -((K - q) ** 2).sum(-1)",
-            ),
-        ],
-    ),
-    Exercise(
-        "dot_scores",
-        cases_dot_scores,
-        axes=("query", "key"),
-        mistakes=[
-            Mistake(
-                "queries_and_keys_swapped",
-                "keys and queries swapped",
-                "A row belongs to a query, a column to a key.",
-                "Q @ K.transpose -> K @ Q.transpose",
-            ),
-            Mistake(
-                "reshaped_keys",
-                "a reshape where a transpose is meant",
-                "The shape fits, but a reshape keeps the reading order. Do rows become columns?",
-                f"K.transpose(-2, -1) -> {RESHAPED}",
-            ),
-            Mistake(
-                "first_two_axes",
-                "the first two dimensions swapped",
-                "Right for one sentence. Which dimensions are the first two in a batch?",
-                "transpose(-2, -1) -> transpose(0, 1)",
-            ),
-            Mistake(
-                "only_for_batches",
-                "made for a batch only",
-                "Without a batch there is no third dimension. Count the dimensions from the end.",
-                "transpose(-2, -1) -> transpose(1, 2)",
-            ),
-            Mistake(
-                "all_axes_reversed",
-                "all dimensions reversed",
-                "Right for one sentence. What happens to the batch when every dimension is turned around?",
-                "K.transpose(-2, -1) -> K.permute(*range(K.dim() - 1, -1, -1))",
-            ),
-            Mistake(
-                "scaled",
-                "divided by the root of the width",
-                "Scaling is the next lesson. Here the plain dot products are asked for.",
-                "K.transpose(-2, -1) -> K.transpose(-2, -1) / K.shape[-1] ** 0.5",
-            ),
-            Mistake(
-                "divided_by_the_width",
-                "divided by the width",
-                "Does a dot product divide by how many products it adds up?",
-                "K.transpose(-2, -1) -> K.transpose(-2, -1) / K.shape[-1]",
-            ),
-            Mistake(
-                "cosines",
-                "cosines",
-                "The lengths of queries and keys count here.",
-                f"Q @ K.transpose(-2, -1) -> {COSINES}",
-            ),
-            Mistake(
-                "softmaxed",
-                "shares that add up to 1",
-                "The scores themselves are asked for, before any softmax.",
-                "Q @ K.transpose(-2, -1) -> torch.softmax(Q @ K.transpose(-2, -1), dim=-1)",
-            ),
-            Mistake(
-                "negative_distance",
-                "minus the squared distance",
-                "Distance and dot product differ by the lengths. Which one is asked for?",
-                "Q @ K.transpose(-2, -1) -> -((Q[..., :, None, :] - K[..., None, :, :]) ** 2).sum(-1)",
-            ),
-            Mistake(
-                "squeezed",
-                SHAPE_CUT,
-                "One query or a batch of one: the table keeps its dimensions.",
-                "Q @ K.transpose(-2, -1) -> (Q @ K.transpose(-2, -1)).squeeze()",
-            ),
-        ],
-    ),
-    Exercise(
-        "previous_token_weights",
-        cases_previous_token_weights,
-        time_limit=10.0,
-        mistakes=[
-            Mistake(
-                "looks_at_itself",
-                "every token looks at itself",
-                "Key t is now the best match of query t. Whose key should it be?",
-                "W_q[steps - 1, steps] -> W_q[steps, steps]",
-            ),
-            Mistake(
-                "looks_ahead",
-                "every token looks at the next one: shifted the wrong way, or W_q and W_k exchanged",
-                "Column t of W_q is what token t seeks. In which direction did you shift?",
-                "W_q[steps - 1, steps] -> W_q[steps, steps - 1]",
-            ),
-            Mistake(
-                "always_the_first",
-                "every token looks at the first one",
-                "Query 2 wants key 1, query 3 wants key 2. Do your queries differ?",
-                "W_q[steps - 1, steps] -> W_q[steps * 0, steps]",
-            ),
-            Mistake(
-                "two_before",
-                "every token looks two back",
-                "One step too far.",
-                ("arange(1, -> arange(2,", "steps - 1, -> steps - 2,"),
-            ),
-            Mistake(
-                "all_before_tie",
-                "all earlier tokens tie",
-                "Every earlier token gets the same score. One of them must be strictly higher.",
-                "W_q[steps - 1, steps] = 1.0 -> W_q += torch.triu(torch.ones(max_len, max_len), 1)",
-            ),
-            Mistake(
-                "last_query_forgotten",
-                "the last query is forgotten",
-                "Where does your range end?",
-                "torch.arange(1, max_len) -> torch.arange(1, max_len - 1)",
-            ),
-            Mistake(
-                "weights_turned",
-                "weights of shape (max_len, d)",
-                "W is (out, in), and what comes in has width max_len.",
-                "return W_q, W_k -> return torch.cat((W_q, W_q)).T, torch.cat((W_k, W_k)).T",
-            ),
-            Mistake(
-                "one_size_only",
-                "weights of one fixed size",
-                "Your weights do not depend on max_len. Should they?",
-                "W_k = torch.eye -> max_len = 5\n    W_k = torch.eye",
-            ),
-            Mistake(
-                "float64_weights",
-                "float64 weights",
-                "The weights shall be float32, like torch's own layers.",
-                "return W_q, W_k -> return W_q.double(), W_k.double()",
-            ),
-        ],
-    ),
-    Exercise(
-        "two_channel_graph",
-        cases_two_channel_graph,
-        mistakes=[
-            Mistake(
-                "keys_on_a_line",
-                "keys on a line: only its two ends can win",
-                "Turn a ruler as you like: which of its marks can be farthest ahead? What shape has no ends?",
-                "(angle.cos(), angle.sin()) -> (angle, torch.ones_like(angle))",
-            ),
-            Mistake(
-                "circle_closed_twice",
-                "the first key and the last one at the same place",
-                "Where does the last angle end up after a full turn?",
-                "/ len(looks_at) -> / (len(looks_at) - 1)",
-            ),
-            Mistake(
-                "longer_and_longer_keys",
-                "keys of different lengths: the long ones shout",
-                "A dot product rewards direction and length. Which of the two should tell your keys apart?",
-                "(angle.cos(), angle.sin()) -> (angle * angle.cos(), angle * angle.sin())",
-            ),
-            Mistake(
-                "looks_at_itself",
-                "every token looks at itself",
-                "Where does looks_at come in?",
-                "W_k[:, looks_at] -> W_k",
-            ),
-            Mistake(
-                "looks_one_back",
-                "every token looks one back, whatever the graph",
-                "That was the last exercise. Where does looks_at come in?",
-                "W_k[:, looks_at] -> W_k.roll(1, dims=1)",
-            ),
-            Mistake(
-                "exchanged",
-                "the graph read backwards, or W_q and W_k exchanged",
-                "looks_at[t] says where token t looks. Does it choose among your keys, or among your queries?",
-                "return W_k[:, looks_at], W_k -> return W_k, W_k[:, looks_at]",
-            ),
-            Mistake(
-                "a_channel_for_each_token",
-                "as many channels as tokens",
-                "That draws the graph. Now with two numbers for each key: how many different directions has a plane?",
-                "return W_k[:, looks_at], W_k -> return torch.eye(len(looks_at))[:, looks_at], torch.eye(len(looks_at))",
-            ),
-            Mistake(
-                "weights_turned",
-                "weights of shape (T, 2)",
-                "W is (out, in). Two channels come out.",
-                "return W_k[:, looks_at], W_k -> return W_k[:, looks_at].T, W_k.T",
-            ),
-            Mistake(
-                "float64_weights",
-                "float64 weights",
-                "The weights shall be float32, like torch's own layers.",
-                "return W_k[:, looks_at], W_k -> return W_k[:, looks_at].double(), W_k.double()",
-            ),
-        ],
-    ),
-    Exercise(
-        "bigram_probabilities",
-        cases_bigram_probabilities,
-        axes=("current", "next"),
-        mistakes=[
-            Mistake(
-                "transposed",
-                "columns are the current token",
-                "A row belongs to the current token, so each row adds up to 1.",
-                "1 / vocab_size) -> 1 / vocab_size).T.contiguous()",
-            ),
-            Mistake(
-                "given_the_next",
-                "the current token given the next",
-                "Rows add up to 1, but which word of a pair do they belong to?",
-                "ids[:-1] * vocab_size + ids[1:] -> ids[1:] * vocab_size + ids[:-1]",
-            ),
-            Mistake(
-                "zero_rows",
-                "rows of zeros for tokens without a follower",
-                "A row of zeros is no distribution. What says nothing about the next word?",
-                "counts / followed, 1 / vocab_size -> counts / followed, 0.0",
-            ),
-            Mistake(
-                "nan_rows",
-                "0 divided by 0",
-                "A token that is never followed has a sum of 0. Treat it apart.",
-                "torch.where(followed > 0, counts / followed, 1 / vocab_size) -> counts / followed",
-            ),
-            Mistake(
-                "columns_divided",
-                "columns divided by the sums of the rows",
-                "The sums have shape (V,), and are laid along a row. Which shape lies along a column?",
-                "sum(dim=1, keepdim=True) -> sum(dim=1)",
-            ),
-            Mistake(
-                "joint_probabilities",
-                "divided by the number of all pairs",
-                "That is P(current and next). Given the current one, what does each row add up to?",
-                "sum(dim=1, keepdim=True) -> sum()",
-            ),
-            Mistake(
-                "divided_by_occurrences",
-                "divided by how often the token occurs",
-                "The last token of the text occurs once more than it is followed.",
-                "counts.sum(dim=1, keepdim=True) -> torch.bincount(ids, minlength=vocab_size)[:, None]",
-            ),
-            Mistake(
-                "smoothed",
-                "one added to every count",
-                "Pairs that never occur have probability 0 here. Did you smooth?",
-                "vocab_size**2).view -> vocab_size**2).add(1).view",
-            ),
-            Mistake(
-                "text_closed_to_a_ring",
-                "the last token followed by the first",
-                "Nothing comes after the last token.",
-                ("ids[:-1] * -> ids *", "ids[1:] -> ids.roll(-1)"),
-            ),
-            Mistake(
-                "both_directions",
-                "neighbors counted in both directions",
-                "Order matters: the pair (a, b) is not the pair (b, a).",
-                "followed = -> counts = counts + counts.T\n    followed =",
-            ),
-            Mistake(
-                "repeated_pairs_lost",
-                "a pair counted once however often it comes",
-                "Adding at tensor indices writes repeated places only once. Try a text with a pair twice.",
-                "vocab_size**2).view -> vocab_size**2).clamp(max=1).view",
-            ),
-            Mistake(
-                "softmax_of_counts",
-                "a softmax of the counts",
-                "Counts become probabilities by plain division.",
-                "torch.where(followed > 0, counts / followed, 1 / vocab_size) -> torch.softmax(counts.float(), dim=-1)",
-            ),
-            Mistake(
-                "only_counts",
-                "counts",
-                "Each row should add up to 1.",
-                "torch.where(followed > 0, counts / followed, 1 / vocab_size) -> counts.float()",
-            ),
-            Mistake(
-                "stays_where_it_is",
-                "a token without a follower followed by itself",
-                "Nothing was seen after it, not itself either.",
-                "followed, 1 / vocab_size -> followed, torch.eye(vocab_size)",
-            ),
-            Mistake(
-                "last_token_forgotten",
-                "a row of zeros for a token that is only last",
-                "A token may occur and still never be followed. Where?",
-                "followed, 1 / vocab_size -> followed, "
-                "(torch.bincount(ids, minlength=vocab_size)[:, None] == 0) / vocab_size",
-            ),
-            Mistake(
-                "two_apart",
-                "tokens two apart",
-                "Neighbors are one apart.",
-                "ids[:-1] * vocab_size + ids[1:] -> ids[:-2] * vocab_size + ids[2:]",
-            ),
-            Mistake(
-                "float64",
-                "float64 probabilities",
-                "The table should be float32.",
-                "counts / followed, -> counts.double() / followed,",
-            ),
-        ],
-    ),
-    Exercise(
-        "attention_edges",
-        cases_attention_edges,
-        mistakes=[
-            Mistake(
-                "query_and_key_swapped",
-                "key before query",
-                "Rows of the table are queries, and a tuple starts with the query.",
-                "(tokens[i], tokens[j], weight) -> (tokens[j], tokens[i], weight)",
-            ),
-            Mistake(
-                "self_edges_left_out",
-                "no edges from a token to itself",
-                "A token may look at itself. Keep such edges.",
-                "enumerate(row)] -> enumerate(row) if i != j]",
-            ),
-            Mistake(
-                "strictly_above",
-                "edges equal to the threshold left out",
-                "At least the threshold: does that include equality?",
-                ">= threshold -> > threshold",
-            ),
-            Mistake(
-                "lightest_first",
-                "lightest first",
-                "In which direction does sorting go by default?",
-                "-edge[2] -> edge[2]",
-            ),
-            Mistake(
-                "unsorted",
-                "in reading order",
-                "The heaviest edge should come first.",
-                "sorted(edges, key=lambda edge: -edge[2]) -> edges",
-            ),
-            Mistake(
-                "sorted_as_tuples",
-                "sorted by the words, from the end of the alphabet",
-                "What does Python compare first when it sorts tuples? What should it compare?",
-                "key=lambda edge: -edge[2] -> reverse=True",
-            ),
-            Mistake(
-                "positions_for_tokens",
-                "positions instead of tokens",
-                "The list should hold the words, not their places.",
-                "(tokens[i], tokens[j], weight) -> (i, j, weight)",
-            ),
-            Mistake(
-                "tensors_for_floats",
-                "tensors instead of Python floats",
-                "A tensor of one element is no Python float yet.",
-                "weight) for -> weights[i, j]) for",
-            ),
-            Mistake(
-                "rounded",
-                "rounded weights",
-                "Return the weights as they are; rounding is for printing.",
-                "sorted(edges, key=lambda edge: -edge[2]) -> "
-                "[(q, k, round(w, 2)) for q, k, w in sorted(edges, key=lambda edge: -edge[2])]",
-            ),
-            Mistake(
-                "ties_by_alphabet",
-                "ties in alphabetical order",
-                "Equal weights go by position. Are strings part of your sorting key?",
-                "edge: -edge[2] -> edge: (-edge[2], edge[0], edge[1])",
-            ),
-            Mistake(
-                "ties_by_alphabet_backwards",
-                "ties from the end of the alphabet",
-                "Equal weights go by position. What else does your sorting compare, and in which direction?",
-                "edge: -edge[2] -> edge: (edge[2], edge[0], edge[1]), reverse=True",
-            ),
-            Mistake(
-                "ties_by_key_first",
-                "ties by the key's position first",
-                "For equal weights the query's position comes first.",
-                "(tokens[i], tokens[j], weight) for j, weight in enumerate(row) -> "
-                "(tokens[j], tokens[i], float(weights[j, i])) for j in range(len(tokens))",
-            ),
-            Mistake(
-                "ties_backwards",
-                "ties from the end",
-                "Reversing the whole order reverses the ties as well.",
-                "sorted(edges, key=lambda edge: -edge[2]) -> sorted(edges, key=lambda edge: edge[2])[::-1]",
-            ),
-            Mistake(
-                "repeated_words_merged",
-                "one edge for each pair of words",
-                "A dict holds one value for a pair of words, but a word may occur twice.",
-                "return sorted(edges, -> edges = [(*pair, w) for pair, w in {edge[:2]: edge[2] for edge in edges}.items()]\n"
-                "    return sorted(edges,",
-            ),
-            Mistake(
-                "first_place_of_a_word",
-                "every word taken at its first place",
-                "Looking a word up gives its first place only. Count positions instead.",
-                "tokens[j], weight) -> tokens[j], float(weights[tokens.index(tokens[i]), tokens.index(tokens[j])]))",
-            ),
-            Mistake(
-                "zeros_left_out",
-                "edges of weight zero left out",
-                "A threshold of 0 lets a weight of 0 in.",
-                ">= threshold -> >= threshold and edge[2] > 0",
-            ),
-            Mistake(
-                "best_key_only",
-                "one edge for each query",
-                "A query may have several edges that reach the threshold.",
-                "enumerate(row)] -> enumerate(row) if j == row.index(max(row))]",
-            ),
-            Mistake(
-                "one_direction_only",
-                "only edges to later tokens",
-                "An edge may go backwards in the sentence. Where does your inner loop start?",
-                "enumerate(row)] -> enumerate(row) if i <= j]",
-            ),
-        ],
-    ),
-    Exercise(
-        "fixed_self_scores",
-        cases_fixed_self_scores,
-        axes=("query", "key"),
-        mistakes=[
-            Mistake(
-                "published_version",
-                "the published version",
-                "Follow one key through the suspicious line. Do its numbers stay together?",
-                f"K.transpose(-2, -1) -> {RESHAPED}",
-            ),
-            Mistake(
-                "queries_twice",
-                "the queries' weights used twice",
-                "Your table is symmetric. Where do the keys' weights come in?",
-                "x @ W_k.T -> x @ W_q.T",
-            ),
-            Mistake(
-                "keys_twice",
-                "the keys' weights used twice",
-                "Your table is symmetric. Where do the queries' weights come in?",
-                "x @ W_q.T -> x @ W_k.T",
-            ),
-            Mistake(
-                "no_weights",
-                "tokens compared with no weights",
-                "Neither of the two matrices is used.",
-                "Q @ K.transpose(-2, -1) -> x @ x.transpose(-2, -1)",
-            ),
-            Mistake(
-                "keys_and_queries_swapped",
-                "keys and queries swapped",
-                "Rows belong to queries.",
-                "Q @ K.transpose -> K @ Q.transpose",
-            ),
-            Mistake(
-                "first_two_axes",
-                "the first two dimensions swapped",
-                "Right for one sentence. Which dimensions are the first two in a batch?",
-                "transpose(-2, -1) -> transpose(0, 1)",
-            ),
-            Mistake(
-                "only_for_batches",
-                "made for a batch only",
-                "Without a batch there is no third dimension. Count the dimensions from the end.",
-                "transpose(-2, -1) -> transpose(1, 2)",
-            ),
-            Mistake(
-                "reshaped_weights",
-                "the weights reshaped",
-                "The suspicious line was further down; the projections were right.",
-                ("W_q.T -> W_q.reshape(W_q.shape[1], -1)", "W_k.T -> W_k.reshape(W_k.shape[1], -1)"),
-            ),
-            Mistake(
-                "scaled",
-                "divided by the root of the width",
-                "Only the bug is to be mended; scaling is the next lesson.",
-                "K.transpose(-2, -1) -> K.transpose(-2, -1) / W_q.shape[0] ** 0.5",
-            ),
-        ],
-    ),
+    Exercise("select", cases_select, axes=("value",)).with_mistakes(f"""
+    by_cosine: the key with the best direction
+        keys @ query -> keys @ query / keys.norm(dim=-1)
+        The dot product also rewards a long key. Did you normalize something?
+    nearest_key: the key at the smallest distance
+        keys @ query -> -(keys - query).norm(dim=-1)
+        Near and large dot product are two things. What does the formula maximize?
+    soft_average: a weighted average of all values
+        values[matches.argmax()] -> torch.softmax(matches, dim=0) @ values
+        That is attention as later lessons build it. A SELECT returns one row.
+    last_on_ties: the last key wins a tie
+        matches.argmax() -> len(matches) - 1 - matches.flip(0).argmax()
+        When a later key is only as good as the best so far, should it replace it?
+    starts_from_zero: a search that starts with a best match of 0
+        matches.argmax() -> matches.clamp(min=0).argmax()
+        What happens when every dot product is negative?
+    absolute_match: the largest match without its sign
+        keys @ query -> (keys @ query).abs()
+        A strongly negative dot product is the worst match, not a good one.
+    smallest_match: the worst match
+        argmax -> argmin
+        Is a large dot product a good match or a bad one?
+    longest_key: the longest key
+        keys @ query -> keys.norm(dim=-1)
+        Your answer does not depend on the query. Should it?
+    returns_the_key: a key instead of a value
+        return values[ -> return keys[
+        You search in the keys. From which table do you return a row?
+    returns_the_place: the place of the winner
+        values[matches.argmax()] -> matches.argmax()
+        You have found where. Now fetch what stands there.
+    squeezed: {SHAPE_CUT}
+        values[matches.argmax()] -> values[matches.argmax()].squeeze()
+        With values of width 1 the result still has one dimension. Who removed it?
+    kept_a_dimension: a row that is still a table
+        argmax() -> argmax(dim=0, keepdim=True)
+        The result has one dimension, (E,). Where does the extra one come from?
+    adds_up_ties: the values of all tied keys added up
+        values[matches.argmax()] -> (matches == matches.max()).to(values.dtype) @ values
+        Comparing with the maximum marks every tied key. How many may win?
+    no_gradient: cut off from the values
+        values[matches.argmax()] -> values[matches.argmax()].detach()
+        The values must learn from the result. What did you put the lookup under?
+"""),
+    Exercise("project", cases_project, axes=("token", "channel")).with_mistakes(f"""
+    not_transposed: the matrix used as (in, out)
+        x @ W.T -> x @ W
+        W is stored as (out, in). Which of its dimensions meets the tokens' width?
+    reshaped_weights: a reshape where a transpose is meant
+        W.T -> W.reshape(W.shape[1], W.shape[0])
+        A reshape keeps the numbers in reading order. Do rows become columns?
+    tokens_as_columns: tokens in columns
+        x @ W.T -> W @ x.transpose(-2, -1)
+        Each token should stay a row. What would bring the columns back to rows?
+    all_axes_reversed: right for one sentence; in a batch all dimensions are turned around
+        x @ W.T -> (W @ x.T).T
+        What does .T do to a tensor of three dimensions? Which two should trade places?
+    cosines: cosines with the rows of W
+        x @ W.T -> x / x.norm(dim=-1, keepdim=True) @ (W / W.norm(dim=-1, keepdim=True)).T
+        A linear map keeps lengths in play. What did you normalize?
+    scaled: divided by a root of the width
+        x @ W.T -> x @ W.T / W.shape[-1] ** 0.5
+        Nothing is divided here; scaling is the next lesson.
+    squeezed: {SHAPE_CUT}
+        x @ W.T -> (x @ W.T).squeeze()
+        A batch of one sentence is still a batch.
+"""),
+    Exercise("scores_for_one", cases_scores_for_one, axes=("key",)).with_mistakes(f"""
+    cosines: cosines
+        K @ q -> K @ q / K.norm(dim=-1) / q.norm()
+        The lengths of query and keys count here.
+    scaled: divided by the root of the width
+        K @ q -> K @ q / q.shape[-1] ** 0.5
+        These are plain dot products. Scaling is the next lesson.
+    mean_of_products: the mean of the products
+        K @ q -> (K * q).mean(-1)
+        A dot product adds the products up. Does it divide by how many there are?
+    softmaxed: shares that add up to 1
+        K @ q -> torch.softmax(K @ q, dim=-1)
+        The scores themselves are asked for, before any softmax.
+    keys_not_turned: the query against the columns of K
+        K @ q -> q @ K
+        A key is a row of K. With a square K the shape alone does not tell.
+    products_not_added: products that are not added up
+        K @ q -> K * q
+        One number for each key: which dimension must go?
+    squeezed: {SHAPE_CUT}
+        K @ q -> (K @ q).squeeze()
+        With a single key the result still has shape (1,).
+    still_a_row: a table with one row
+        K @ q -> q[None] @ K.T
+        One query, no batch: the result has one dimension.
+    still_a_column: a table with one column
+        K @ q -> K @ q[:, None]
+        One query, no batch: the result has one dimension.
+    negative_distance: minus the squared distance
+        K @ q -> -((K - q) ** 2).sum(-1)
+        Distance and dot product differ by the lengths. Which one is asked for?
+"""),
+    Exercise("dot_scores", cases_dot_scores, axes=("query", "key")).with_mistakes(f"""
+    queries_and_keys_swapped: keys and queries swapped
+        Q @ K.transpose -> K @ Q.transpose
+        A row belongs to a query, a column to a key.
+    reshaped_keys: a reshape where a transpose is meant
+        K.transpose(-2, -1) -> {RESHAPED}
+        The shape fits, but a reshape keeps the reading order. Do rows become columns?
+    first_two_axes: the first two dimensions swapped
+        transpose(-2, -1) -> transpose(0, 1)
+        Right for one sentence. Which dimensions are the first two in a batch?
+    only_for_batches: made for a batch only
+        transpose(-2, -1) -> transpose(1, 2)
+        Without a batch there is no third dimension. Count the dimensions from the end.
+    all_axes_reversed: all dimensions reversed
+        K.transpose(-2, -1) -> K.permute(*range(K.dim() - 1, -1, -1))
+        Right for one sentence. What happens to the batch when every dimension is turned around?
+    scaled: divided by the root of the width
+        K.transpose(-2, -1) -> K.transpose(-2, -1) / K.shape[-1] ** 0.5
+        Scaling is the next lesson. Here the plain dot products are asked for.
+    divided_by_the_width: divided by the width
+        K.transpose(-2, -1) -> K.transpose(-2, -1) / K.shape[-1]
+        Does a dot product divide by how many products it adds up?
+    cosines: cosines
+        Q @ K.transpose(-2, -1) -> {COSINES}
+        The lengths of queries and keys count here.
+    softmaxed: shares that add up to 1
+        Q @ K.transpose(-2, -1) -> torch.softmax(Q @ K.transpose(-2, -1), dim=-1)
+        The scores themselves are asked for, before any softmax.
+    negative_distance: minus the squared distance
+        Q @ K.transpose(-2, -1) -> -((Q[..., :, None, :] - K[..., None, :, :]) ** 2).sum(-1)
+        Distance and dot product differ by the lengths. Which one is asked for?
+    squeezed: {SHAPE_CUT}
+        Q @ K.transpose(-2, -1) -> (Q @ K.transpose(-2, -1)).squeeze()
+        One query or a batch of one: the table keeps its dimensions.
+"""),
+    Exercise("previous_token_weights", cases_previous_token_weights, time_limit=10.0).with_mistakes("""
+    looks_at_itself: every token looks at itself
+        W_q[steps - 1, steps] -> W_q[steps, steps]
+        Key t is now the best match of query t. Whose key should it be?
+    looks_ahead: every token looks at the next one: shifted the wrong way, or W_q and W_k exchanged
+        W_q[steps - 1, steps] -> W_q[steps, steps - 1]
+        Column t of W_q is what token t seeks. In which direction did you shift?
+    always_the_first: every token looks at the first one
+        W_q[steps - 1, steps] -> W_q[steps * 0, steps]
+        Query 2 wants key 1, query 3 wants key 2. Do your queries differ?
+    two_before: every token looks two back
+        arange(1, -> arange(2,
+        steps - 1, -> steps - 2,
+        One step too far.
+    all_before_tie: all earlier tokens tie
+        W_q[steps - 1, steps] = 1.0 -> W_q += torch.triu(torch.ones(max_len, max_len), 1)
+        Every earlier token gets the same score. One of them must be strictly higher.
+    last_query_forgotten: the last query is forgotten
+        torch.arange(1, max_len) -> torch.arange(1, max_len - 1)
+        Where does your range end?
+    weights_turned: weights of shape (max_len, d)
+        return W_q, W_k -> return torch.cat((W_q, W_q)).T, torch.cat((W_k, W_k)).T
+        W is (out, in), and what comes in has width max_len.
+    one_size_only: weights of one fixed size
+        W_k = torch.eye -> max_len = 5
+        |    W_k = torch.eye
+        Your weights do not depend on max_len. Should they?
+    float64_weights: float64 weights
+        return W_q, W_k -> return W_q.double(), W_k.double()
+        The weights shall be float32, like torch's own layers.
+"""),
+    Exercise("two_channel_graph", cases_two_channel_graph).with_mistakes("""
+    keys_on_a_line: keys on a line: only its two ends can win
+        (angle.cos(), angle.sin()) -> (angle, torch.ones_like(angle))
+        Turn a ruler as you like: which of its marks can be farthest ahead? What shape has no ends?
+    circle_closed_twice: the first key and the last one at the same place
+        / len(looks_at) -> / (len(looks_at) - 1)
+        Where does the last angle end up after a full turn?
+    longer_and_longer_keys: keys of different lengths: the long ones shout
+        (angle.cos(), angle.sin()) -> (angle * angle.cos(), angle * angle.sin())
+        A dot product rewards direction and length. Which of the two should tell your keys apart?
+    looks_at_itself: every token looks at itself
+        W_k[:, looks_at] -> W_k
+        Where does looks_at come in?
+    looks_one_back: every token looks one back, whatever the graph
+        W_k[:, looks_at] -> W_k.roll(1, dims=1)
+        That was the last exercise. Where does looks_at come in?
+    exchanged: the graph read backwards, or W_q and W_k exchanged
+        return W_k[:, looks_at], W_k -> return W_k, W_k[:, looks_at]
+        looks_at[t] says where token t looks. Does it choose among your keys, or among your queries?
+    a_channel_for_each_token: as many channels as tokens
+        return W_k[:, looks_at], W_k -> return torch.eye(len(looks_at))[:, looks_at], torch.eye(len(looks_at))
+        That draws the graph. Now with two numbers for each key: how many different directions has a plane?
+    weights_turned: weights of shape (T, 2)
+        return W_k[:, looks_at], W_k -> return W_k[:, looks_at].T, W_k.T
+        W is (out, in). Two channels come out.
+    float64_weights: float64 weights
+        return W_k[:, looks_at], W_k -> return W_k[:, looks_at].double(), W_k.double()
+        The weights shall be float32, like torch's own layers.
+"""),
+    Exercise("bigram_probabilities", cases_bigram_probabilities, axes=("current", "next")).with_mistakes("""
+    transposed: columns are the current token
+        1 / vocab_size) -> 1 / vocab_size).T.contiguous()
+        A row belongs to the current token, so each row adds up to 1.
+    given_the_next: the current token given the next
+        ids[:-1] * vocab_size + ids[1:] -> ids[1:] * vocab_size + ids[:-1]
+        Rows add up to 1, but which word of a pair do they belong to?
+    zero_rows: rows of zeros for tokens without a follower
+        counts / followed, 1 / vocab_size -> counts / followed, 0.0
+        A row of zeros is no distribution. What says nothing about the next word?
+    nan_rows: 0 divided by 0
+        torch.where(followed > 0, counts / followed, 1 / vocab_size) -> counts / followed
+        A token that is never followed has a sum of 0. Treat it apart.
+    columns_divided: columns divided by the sums of the rows
+        sum(dim=1, keepdim=True) -> sum(dim=1)
+        The sums have shape (V,), and are laid along a row. Which shape lies along a column?
+    joint_probabilities: divided by the number of all pairs
+        sum(dim=1, keepdim=True) -> sum()
+        That is P(current and next). Given the current one, what does each row add up to?
+    divided_by_occurrences: divided by how often the token occurs
+        counts.sum(dim=1, keepdim=True) -> torch.bincount(ids, minlength=vocab_size)[:, None]
+        The last token of the text occurs once more than it is followed.
+    smoothed: one added to every count
+        vocab_size**2).view -> vocab_size**2).add(1).view
+        Pairs that never occur have probability 0 here. Did you smooth?
+    text_closed_to_a_ring: the last token followed by the first
+        ids[:-1] * -> ids *
+        ids[1:] -> ids.roll(-1)
+        Nothing comes after the last token.
+    both_directions: neighbors counted in both directions
+        followed = -> counts = counts + counts.T
+        |    followed =
+        Order matters: the pair (a, b) is not the pair (b, a).
+    repeated_pairs_lost: a pair counted once however often it comes
+        vocab_size**2).view -> vocab_size**2).clamp(max=1).view
+        Adding at tensor indices writes repeated places only once. Try a text with a pair twice.
+    softmax_of_counts: a softmax of the counts
+        torch.where(followed > 0, counts / followed, 1 / vocab_size) -> torch.softmax(counts.float(), dim=-1)
+        Counts become probabilities by plain division.
+    only_counts: counts
+        torch.where(followed > 0, counts / followed, 1 / vocab_size) -> counts.float()
+        Each row should add up to 1.
+    stays_where_it_is: a token without a follower followed by itself
+        followed, 1 / vocab_size -> followed, torch.eye(vocab_size)
+        Nothing was seen after it, not itself either.
+    last_token_forgotten: a row of zeros for a token that is only last
+        followed, 1 / vocab_size -> followed, (torch.bincount(ids, minlength=vocab_size)[:, None] == 0) / vocab_size
+        A token may occur and still never be followed. Where?
+    two_apart: tokens two apart
+        ids[:-1] * vocab_size + ids[1:] -> ids[:-2] * vocab_size + ids[2:]
+        Neighbors are one apart.
+    float64: float64 probabilities
+        counts / followed, -> counts.double() / followed,
+        The table should be float32.
+"""),
+    Exercise("attention_edges", cases_attention_edges).with_mistakes("""
+    query_and_key_swapped: key before query
+        (tokens[i], tokens[j], weight) -> (tokens[j], tokens[i], weight)
+        Rows of the table are queries, and a tuple starts with the query.
+    self_edges_left_out: no edges from a token to itself
+        enumerate(row)] -> enumerate(row) if i != j]
+        A token may look at itself. Keep such edges.
+    strictly_above: edges equal to the threshold left out
+        >= threshold -> > threshold
+        At least the threshold: does that include equality?
+    lightest_first: lightest first
+        -edge[2] -> edge[2]
+        In which direction does sorting go by default?
+    unsorted: in reading order
+        sorted(edges, key=lambda edge: -edge[2]) -> edges
+        The heaviest edge should come first.
+    sorted_as_tuples: sorted by the words, from the end of the alphabet
+        key=lambda edge: -edge[2] -> reverse=True
+        What does Python compare first when it sorts tuples? What should it compare?
+    positions_for_tokens: positions instead of tokens
+        (tokens[i], tokens[j], weight) -> (i, j, weight)
+        The list should hold the words, not their places.
+    tensors_for_floats: tensors instead of Python floats
+        weight) for -> weights[i, j]) for
+        A tensor of one element is no Python float yet.
+    rounded: rounded weights
+        sorted(edges, key=lambda edge: -edge[2])
+        -> [(q, k, round(w, 2)) for q, k, w in sorted(edges, key=lambda edge: -edge[2])]
+        Return the weights as they are; rounding is for printing.
+    ties_by_alphabet: ties in alphabetical order
+        edge: -edge[2] -> edge: (-edge[2], edge[0], edge[1])
+        Equal weights go by position. Are strings part of your sorting key?
+    ties_by_alphabet_backwards: ties from the end of the alphabet
+        edge: -edge[2] -> edge: (edge[2], edge[0], edge[1]), reverse=True
+        Equal weights go by position. What else does your sorting compare, and in which direction?
+    ties_by_key_first: ties by the key's position first
+        (tokens[i], tokens[j], weight) for j, weight in enumerate(row)
+        -> (tokens[j], tokens[i], float(weights[j, i])) for j in range(len(tokens))
+        For equal weights the query's position comes first.
+    ties_backwards: ties from the end
+        sorted(edges, key=lambda edge: -edge[2]) -> sorted(edges, key=lambda edge: edge[2])[::-1]
+        Reversing the whole order reverses the ties as well.
+    repeated_words_merged: one edge for each pair of words
+        return sorted(edges, -> edges = [(*pair, w) for pair, w in {edge[:2]: edge[2] for edge in edges}.items()]
+        |    return sorted(edges,
+        A dict holds one value for a pair of words, but a word may occur twice.
+    first_place_of_a_word: every word taken at its first place
+        tokens[j], weight) -> tokens[j], float(weights[tokens.index(tokens[i]), tokens.index(tokens[j])]))
+        Looking a word up gives its first place only. Count positions instead.
+    zeros_left_out: edges of weight zero left out
+        >= threshold -> >= threshold and edge[2] > 0
+        A threshold of 0 lets a weight of 0 in.
+    best_key_only: one edge for each query
+        enumerate(row)] -> enumerate(row) if j == row.index(max(row))]
+        A query may have several edges that reach the threshold.
+    one_direction_only: only edges to later tokens
+        enumerate(row)] -> enumerate(row) if i <= j]
+        An edge may go backwards in the sentence. Where does your inner loop start?
+"""),
+    Exercise("fixed_self_scores", cases_fixed_self_scores, axes=("query", "key")).with_mistakes(f"""
+    published_version: the published version
+        K.transpose(-2, -1) -> {RESHAPED}
+        Follow one key through the suspicious line. Do its numbers stay together?
+    queries_twice: the queries' weights used twice
+        x @ W_k.T -> x @ W_q.T
+        Your table is symmetric. Where do the keys' weights come in?
+    keys_twice: the keys' weights used twice
+        x @ W_q.T -> x @ W_k.T
+        Your table is symmetric. Where do the queries' weights come in?
+    no_weights: tokens compared with no weights
+        Q @ K.transpose(-2, -1) -> x @ x.transpose(-2, -1)
+        Neither of the two matrices is used.
+    keys_and_queries_swapped: keys and queries swapped
+        Q @ K.transpose -> K @ Q.transpose
+        Rows belong to queries.
+    first_two_axes: the first two dimensions swapped
+        transpose(-2, -1) -> transpose(0, 1)
+        Right for one sentence. Which dimensions are the first two in a batch?
+    only_for_batches: made for a batch only
+        transpose(-2, -1) -> transpose(1, 2)
+        Without a batch there is no third dimension. Count the dimensions from the end.
+    reshaped_weights: the weights reshaped
+        W_q.T -> W_q.reshape(W_q.shape[1], -1)
+        W_k.T -> W_k.reshape(W_k.shape[1], -1)
+        The suspicious line was further down; the projections were right.
+    scaled: divided by the root of the width
+        K.transpose(-2, -1) -> K.transpose(-2, -1) / W_q.shape[0] ** 0.5
+        Only the bug is to be mended; scaling is the next lesson.
+"""),
 ]
 
-quizzes = [
-    Quiz(
-        "quiz_1",
-        "c",
-        {
-            "a": "(6, 16) times (24, 16): 16 does not meet 24, so this raises an error. W is stored as (out, in).",
-            "b": "(24, 16) times (6, 16): 16 does not meet 6. The tokens would have to stand in columns first.",
-            "c": "The third notation, with tokens as columns, turned back at the end: (24, 16) times (16, 6) is (24, 6), "
-            "and its transpose (6, 24). It is the same map as the course's.",
-            "d": "A square W would hide the question: no error, but the wrong map. The widths of queries and tokens may "
-            "differ, and here they do.",
-        },
-    ),
-    Quiz(
-        "quiz_2",
-        "b",
-        {
-            "a": "A score is made of two vectors only, and in the first layer both are rows of the embedding table. "
-            "Context comes in by competition, and in higher layers by blended vectors.",
-            "b": "Neither jane's query nor the key of visits knows the third word. But shares are made from all "
-            "scores of the row, so another third word may take more or less of them.",
-            "c": "The score stays, yes. But a share depends on all scores of the row, and one of them has changed.",
-        },
-    ),
-    Quiz(
-        "quiz_3",
-        "a",
-        {
-            "a": "A product through a width of 64 has at most that rank. So many independent patterns one head can hold, "
-            "however many words there are.",
-            "b": "Its size is 512 by 512, but it is a product through a width of 64, and a product's rank is at most the "
-            "smallest width on the way.",
-            "c": "8 is 512 / 64, the number of heads that share the width. It limits no single head's rank.",
-        },
-    ),
-]
+quizzes = listed_quizzes("""
+    quiz_1: c
+        a: (6, 16) times (24, 16): 16 does not meet 24, so this raises an error. W is stored as (out, in).
+        b: (24, 16) times (6, 16): 16 does not meet 6. The tokens would have to stand in columns first.
+        c: The third notation, with tokens as columns, turned back at the end: (24, 16) times (16, 6) is (24, 6), and
+           its transpose (6, 24). It is the same map as the course's.
+        d: A square W would hide the question: no error, but the wrong map. The widths of queries and tokens may
+           differ, and here they do.
+    quiz_2: b
+        a: A score is made of two vectors only, and in the first layer both are rows of the embedding table. Context
+           comes in by competition, and in higher layers by blended vectors.
+        b: Neither jane's query nor the key of visits knows the third word. But shares are made from all scores of the
+           row, so another third word may take more or less of them.
+        c: The score stays, yes. But a share depends on all scores of the row, and one of them has changed.
+    quiz_3: a
+        a: A product through a width of 64 has at most that rank. So many independent patterns one head can hold,
+           however many words there are.
+        b: Its size is 512 by 512, but it is a product through a width of 64, and a product's rank is at most the
+           smallest width on the way.
+        c: 8 is 512 / 64, the number of heads that share the width. It limits no single head's rank.
+""")

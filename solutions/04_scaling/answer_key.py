@@ -4,7 +4,7 @@ import dataclasses
 
 import torch
 
-from helpers.checking.vocabulary import GRADIENT, LEADING, Case, Exercise, Mistake, Quiz, tensor_cases
+from helpers.checking.vocabulary import GRADIENT, LEADING, Case, Exercise, listed_quizzes, tensor_cases
 
 BATCH_OF_ONE = "leading dimensions of size 1"
 
@@ -31,61 +31,32 @@ def cases_score_variance(draw):
     ]
 
 
-score_variance = Exercise(
-    "score_variance",
-    cases_score_variance,
-    mistakes=[
-        Mistake(
-            "sample_variance",
-            "divided by the number of scores minus one",
-            "That estimates the spread of a population you have not seen. Here the scores are the population. "
-            "Which argument of the library call decides this?",
-            "var(correction=0) -> var()",
-        ),
-        Mistake(
-            "standard_deviation",
-            "the standard deviation, not the variance",
-            "In which unit is your number: that of a score, or that of a score times a score?",
-            "scores.var( -> scores.std(",
-        ),
-        Mistake(
-            "mean_of_squares",
-            "the mean of the squares, measured from 0",
-            "Spread is measured from where the scores lie on average. Is that 0 here?",
-            "scores.var(correction=0) -> scores.pow(2).mean()",
-        ),
-        Mistake(
-            "variance_of_each_row",
-            "a variance for each query, averaged",
-            "Two queries whose rows lie at different heights: does your number notice?",
-            "scores.var(correction=0) -> scores.var(dim=-1, correction=0).mean()",
-        ),
-        Mistake(
-            "variance_of_each_matrix",
-            "a variance for each member of the batch, averaged",
-            "All scores of the batch are one heap. How many means are subtracted in yours?",
-            "scores.var(correction=0) -> scores.var(dim=(-2, -1), correction=0).mean()",
-        ),
-        Mistake(
-            "variance_after_scaling",
-            "the scores were scaled before they were measured",
-            "This exercise measures the illness. The cure comes in the next one.",
-            "K.transpose(-2, -1) -> K.transpose(-2, -1) / Q.shape[-1] ** 0.5",
-        ),
-        Mistake(
-            "matching_pairs_only",
-            "only query i with key i",
-            "How many scores does a matrix of 5 queries and 7 keys hold, and how many did you use?",
-            "Q @ K.transpose(-2, -1) -> (Q[..., : K.shape[-2], :] * K[..., : Q.shape[-2], :]).sum(dim=-1)",
-        ),
-        Mistake(
-            "width_itself",
-            "the width d_k, which theory promises for other numbers",
-            "Theory speaks of independent entries of variance 1. Measure these scores.",
-            "scores.var(correction=0) -> torch.tensor(float(Q.shape[-1]), dtype=Q.dtype)",
-        ),
-    ],
-)
+score_variance = Exercise("score_variance", cases_score_variance).with_mistakes("""
+    sample_variance: divided by the number of scores minus one
+        var(correction=0) -> var()
+        That estimates the spread of a population you have not seen. Here the scores are the population. Which argument of the library call decides this?
+    standard_deviation: the standard deviation, not the variance
+        scores.var( -> scores.std(
+        In which unit is your number: that of a score, or that of a score times a score?
+    mean_of_squares: the mean of the squares, measured from 0
+        scores.var(correction=0) -> scores.pow(2).mean()
+        Spread is measured from where the scores lie on average. Is that 0 here?
+    variance_of_each_row: a variance for each query, averaged
+        scores.var(correction=0) -> scores.var(dim=-1, correction=0).mean()
+        Two queries whose rows lie at different heights: does your number notice?
+    variance_of_each_matrix: a variance for each member of the batch, averaged
+        scores.var(correction=0) -> scores.var(dim=(-2, -1), correction=0).mean()
+        All scores of the batch are one heap. How many means are subtracted in yours?
+    variance_after_scaling: the scores were scaled before they were measured
+        K.transpose(-2, -1) -> K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        This exercise measures the illness. The cure comes in the next one.
+    matching_pairs_only: only query i with key i
+        Q @ K.transpose(-2, -1) -> (Q[..., : K.shape[-2], :] * K[..., : Q.shape[-2], :]).sum(dim=-1)
+        How many scores does a matrix of 5 queries and 7 keys hold, and how many did you use?
+    width_itself: the width d_k, which theory promises for other numbers
+        scores.var(correction=0) -> torch.tensor(float(Q.shape[-1]), dtype=Q.dtype)
+        Theory speaks of independent entries of variance 1. Measure these scores.
+""")
 
 
 def cases_scaled_scores(draw):
@@ -108,91 +79,47 @@ def cases_scaled_scores(draw):
     return with_rounded_constants(cases)
 
 
-scaled_scores = Exercise(
-    "scaled_scores",
-    cases_scaled_scores,
-    axes=("query", "key"),
-    mistakes=[
-        Mistake(
-            "divided_by_d_k",
-            "divided by the width instead of its square root",
-            "The dot product's variance is d_k. What is its standard deviation?",
-            "/ d_k**0.5 -> / d_k",
-        ),
-        Mistake(
-            "half_by_precedence",
-            "divided by the width, and then by 2",
-            "Which of ** and / does Python do first? Try 9 ** 1 / 2 in a cell of its own.",
-            "d_k**0.5 -> d_k ** 1 / 2",
-        ),
-        Mistake(
-            "not_scaled",
-            "the plain dot products",
-            "Their spread still grows with the width. What brings it back to 1?",
-            " / d_k**0.5 -> ",
-        ),
-        Mistake(
-            "multiplied_by_root",
-            "multiplied where it should be divided",
-            "Do wider heads need their scores made larger, or smaller?",
-            "/ d_k**0.5 -> * d_k**0.5",
-        ),
-        Mistake(
-            "divided_by_root_of_keys",
-            "divided by the root of the number of keys",
-            "A score is a sum over something. Over keys, or over the entries of two vectors?",
-            "d_k = Q.shape[-1] -> d_k = K.shape[-2]",
-        ),
-        Mistake(
-            "divided_by_root_of_queries",
-            "divided by the root of the number of queries",
-            "How many products are added up in one score? Which axis of Q holds them?",
-            "d_k = Q.shape[-1] -> d_k = Q.shape[-2]",
-        ),
-        Mistake(
-            "width_read_from_axis_1",
-            "right for a single matrix; with leading dimensions the width is read from the wrong axis",
-            "Which axis is the width in (2, 3, 5, 6), and how does one count from the end?",
-            "d_k = Q.shape[-1] -> d_k = Q.shape[1]",
-        ),
-        Mistake(
-            "root_cut_to_an_integer",
-            "the square root was cut to an integer",
-            "What is the square root of 6 in your code?",
-            "d_k**0.5 -> int(d_k**0.5)",
-        ),
-        Mistake(
-            "keys_reshaped",
-            "the keys poured into the right shape instead of transposed",
-            "The shapes fit, but read one column of your turned-over keys: is it still one key?",
-            "K.transpose(-2, -1) -> K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])",
-        ),
-        Mistake(
-            "softmax_applied",
-            "weights, not scores: softmax was applied as well",
-            "This exercise ends one step earlier. Masks (lesson 5) go in between.",
-            "Q @ K.transpose(-2, -1) / d_k**0.5 -> torch.softmax(Q @ K.transpose(-2, -1) / d_k**0.5, dim=-1)",
-        ),
-        Mistake(
-            "keys_and_queries_swapped",
-            "keys and queries swapped",
-            "Each query should own a row. Who owns the rows in yours?",
-            "Q @ K.transpose -> K @ Q.transpose",
-        ),
-        Mistake(
-            "divided_by_lengths",
-            "cosine similarity: every vector was divided by its own length",
-            "One divisor serves all pairs, and it knows nothing of the numbers in Q and K.",
-            "/ d_k**0.5 -> / (Q.norm(dim=-1)[..., :, None] * K.norm(dim=-1)[..., None, :])",
-        ),
-        Mistake(
-            "divided_by_measured_spread",
-            "divided by the spread measured on these scores",
-            "Then the score of one pair depends on all others. The divisor should depend on the shape alone.",
-            "/ d_k**0.5 -> / (Q @ K.transpose(-2, -1)).std()",
-        ),
-    ],
-)
+scaled_scores = Exercise("scaled_scores", cases_scaled_scores, axes=("query", "key")).with_mistakes("""
+    divided_by_d_k: divided by the width instead of its square root
+        / d_k**0.5 -> / d_k
+        The dot product's variance is d_k. What is its standard deviation?
+    half_by_precedence: divided by the width, and then by 2
+        d_k**0.5 -> d_k ** 1 / 2
+        Which of ** and / does Python do first? Try 9 ** 1 / 2 in a cell of its own.
+    not_scaled: the plain dot products
+        / d_k**0.5 ->
+        Their spread still grows with the width. What brings it back to 1?
+    multiplied_by_root: multiplied where it should be divided
+        / d_k**0.5 -> * d_k**0.5
+        Do wider heads need their scores made larger, or smaller?
+    divided_by_root_of_keys: divided by the root of the number of keys
+        d_k = Q.shape[-1] -> d_k = K.shape[-2]
+        A score is a sum over something. Over keys, or over the entries of two vectors?
+    divided_by_root_of_queries: divided by the root of the number of queries
+        d_k = Q.shape[-1] -> d_k = Q.shape[-2]
+        How many products are added up in one score? Which axis of Q holds them?
+    width_read_from_axis_1: right for a single matrix; with leading dimensions the width is read from the wrong axis
+        d_k = Q.shape[-1] -> d_k = Q.shape[1]
+        Which axis is the width in (2, 3, 5, 6), and how does one count from the end?
+    root_cut_to_an_integer: the square root was cut to an integer
+        d_k**0.5 -> int(d_k**0.5)
+        What is the square root of 6 in your code?
+    keys_reshaped: the keys poured into the right shape instead of transposed
+        K.transpose(-2, -1) -> K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
+        The shapes fit, but read one column of your turned-over keys: is it still one key?
+    softmax_applied: weights, not scores: softmax was applied as well
+        Q @ K.transpose(-2, -1) / d_k**0.5 -> torch.softmax(Q @ K.transpose(-2, -1) / d_k**0.5, dim=-1)
+        This exercise ends one step earlier. Masks (lesson 5) go in between.
+    keys_and_queries_swapped: keys and queries swapped
+        Q @ K.transpose -> K @ Q.transpose
+        Each query should own a row. Who owns the rows in yours?
+    divided_by_lengths: cosine similarity: every vector was divided by its own length
+        / d_k**0.5 -> / (Q.norm(dim=-1)[..., :, None] * K.norm(dim=-1)[..., None, :])
+        One divisor serves all pairs, and it knows nothing of the numbers in Q and K.
+    divided_by_measured_spread: divided by the spread measured on these scores
+        / d_k**0.5 -> / (Q @ K.transpose(-2, -1)).std()
+        Then the score of one pair depends on all others. The divisor should depend on the shape alone.
+""")
 
 
 def cases_softmax_jacobian(draw):
@@ -215,72 +142,40 @@ def cases_softmax_jacobian(draw):
 
 
 softmax_jacobian = Exercise(
-    "softmax_jacobian",
-    cases_softmax_jacobian,
-    axes=("probability i", "score j"),
-    mistakes=[
-        Mistake(
-            "diagonal_only",
-            "each probability answers only to its own score",
-            "The probabilities add up to 1. When one score rises, what must the other probabilities do?",
-            "diag_embed(p) - outer -> diag_embed(p * (1 - p))",
-        ),
-        Mistake(
-            "square_taken_twice",
-            "the diagonal's rule, and then p pᵀ taken away once more",
-            "Write out one diagonal entry of yours. How often was p_i · p_i subtracted there?",
-            "diag_embed(p) -> diag_embed(p * (1 - p))",
-        ),
-        Mistake(
-            "without_delta",
-            "the rule for the diagonal, used everywhere",
-            "Can p_i grow when another token's score grows? Look at the sign beside the diagonal.",
-            "torch.diag_embed(p) -> p.unsqueeze(-1)",
-        ),
-        Mistake(
-            "sign_flipped",
-            "the right numbers with the opposite sign",
-            "If score i rises, does p_i rise or fall?",
-            "torch.diag_embed(p) - outer -> outer - torch.diag_embed(p)",
-        ),
-        Mistake(
-            "plus_outer",
-            "added where it should be subtracted",
-            "Add up a row of yours. Shifting all scores by one changes nothing: what should the sum be?",
-            "- outer -> + outer",
-        ),
-        Mistake(
-            "inner_product",
-            "one number (p times p, summed) subtracted from every entry",
-            "A column times a row is a table; a row times a column is a number. Which one is p pᵀ?",
-            "p.unsqueeze(-1) * p.unsqueeze(-2) -> (p * p).sum(-1, keepdim=True).unsqueeze(-1)",
-        ),
-        Mistake(
-            "of_log_softmax",
-            "the Jacobian of log-softmax",
-            "If p_i is almost 0, it can hardly move. Which factor of yours would say that?",
-            "torch.diag_embed(p) - outer -> torch.eye(p.shape[-1], dtype=p.dtype) - p.unsqueeze(-2)",
-        ),
-        Mistake(
-            "softmax_again",
-            "softmax applied to p, which is a probability vector already",
-            "The argument is what softmax returned, not what went into it.",
-            "outer = p -> p = torch.softmax(p, dim=-1)\n    outer = p",
-        ),
-        Mistake(
-            "slopes_in_a_row",
-            "the diagonal as a vector",
-            "N probabilities, each with a slope for each of N scores: how many numbers is that?",
-            "torch.diag_embed(p) - outer -> p * (1 - p)",
-        ),
-        Mistake(
-            "identity_minus_outer",
-            "the identity in place of diag(p)",
-            "If p_i is 0.01, can its own slope be close to 1?",
-            "diag_embed(p) -> eye(p.shape[-1], dtype=p.dtype)",
-        ),
-    ],
-)
+    "softmax_jacobian", cases_softmax_jacobian, axes=("probability i", "score j")
+).with_mistakes("""
+    diagonal_only: each probability answers only to its own score
+        diag_embed(p) - outer -> diag_embed(p * (1 - p))
+        The probabilities add up to 1. When one score rises, what must the other probabilities do?
+    square_taken_twice: the diagonal's rule, and then p pᵀ taken away once more
+        diag_embed(p) -> diag_embed(p * (1 - p))
+        Write out one diagonal entry of yours. How often was p_i · p_i subtracted there?
+    without_delta: the rule for the diagonal, used everywhere
+        torch.diag_embed(p) -> p.unsqueeze(-1)
+        Can p_i grow when another token's score grows? Look at the sign beside the diagonal.
+    sign_flipped: the right numbers with the opposite sign
+        torch.diag_embed(p) - outer -> outer - torch.diag_embed(p)
+        If score i rises, does p_i rise or fall?
+    plus_outer: added where it should be subtracted
+        - outer -> + outer
+        Add up a row of yours. Shifting all scores by one changes nothing: what should the sum be?
+    inner_product: one number (p times p, summed) subtracted from every entry
+        p.unsqueeze(-1) * p.unsqueeze(-2) -> (p * p).sum(-1, keepdim=True).unsqueeze(-1)
+        A column times a row is a table; a row times a column is a number. Which one is p pᵀ?
+    of_log_softmax: the Jacobian of log-softmax
+        torch.diag_embed(p) - outer -> torch.eye(p.shape[-1], dtype=p.dtype) - p.unsqueeze(-2)
+        If p_i is almost 0, it can hardly move. Which factor of yours would say that?
+    softmax_again: softmax applied to p, which is a probability vector already
+        outer = p -> p = torch.softmax(p, dim=-1)
+        |    outer = p
+        The argument is what softmax returned, not what went into it.
+    slopes_in_a_row: the diagonal as a vector
+        torch.diag_embed(p) - outer -> p * (1 - p)
+        N probabilities, each with a slope for each of N scores: how many numbers is that?
+    identity_minus_outer: the identity in place of diag(p)
+        diag_embed(p) -> eye(p.shape[-1], dtype=p.dtype)
+        If p_i is 0.01, can its own slope be close to 1?
+""")
 
 LARGE = "scores up to ±1e4"
 
@@ -310,79 +205,44 @@ def cases_max_gradient(draw):
 
 SLOPES = "(p * (1 - p)).amax(dim=-1)"
 SOFTMAX = "torch.softmax(scores, dim=-1)"
-max_gradient = Exercise(
-    "max_gradient",
-    cases_max_gradient,
-    mistakes=[
-        Mistake(
-            "largest_over_the_batch",
-            "one number for the whole batch",
-            "Each vector of scores has its own Jacobian. How many answers does a (2, 3, 6) input ask for?",
-            "amax(dim=-1) -> max()",
-        ),
-        Mistake(
-            "exponentials_overflow",
-            "exponentials of the scores as they are",
-            "What is exp(10000) in float32, and what is inf / inf? Shifting all scores changes nothing.",
-            f"{SOFTMAX} -> scores.exp() / scores.exp().sum(dim=-1, keepdim=True)",
-        ),
-        Mistake(
-            "scores_clamped",
-            "scores cut to a range that exp can bear",
-            "After your cut, 9999 and 9997 are the same score. Should they be?",
-            f"{SOFTMAX} -> torch.softmax(scores.clamp(-80, 80), dim=-1)",
-        ),
-        Mistake(
-            "largest_probability",
-            "the largest probability, not the largest slope",
-            "A token with probability 1: how much does its probability still move?",
-            "(p * (1 - p)) -> p",
-        ),
-        Mistake(
-            "mean_slope",
-            "the mean of the diagonal",
-            "The exercise asks for the entry that stands out.",
-            "amax(dim=-1) -> mean(dim=-1)",
-        ),
-        Mistake(
-            "summed_slopes",
-            "the sum of the diagonal",
-            "No entry of a softmax Jacobian is above 1/4. Is yours?",
-            "amax(dim=-1) -> sum(dim=-1)",
-        ),
-        Mistake("smallest_slope", "the smallest entry of the diagonal", "Which end did you take?", "amax( -> amin("),
-        Mistake(
-            "largest_of_each_row",
-            "the largest entry of each row of the Jacobian",
-            "A Jacobian has two axes. Over how many of them did you take the maximum?",
-            f"{SLOPES} -> softmax_jacobian(p).abs().amax(dim=-1)",
-        ),
-        Mistake(
-            "smallest_signed_entry",
-            "the most negative entry",
-            "Largest in absolute value: which entries of the Jacobian are positive?",
-            f"{SLOPES} -> softmax_jacobian(p).amin(dim=(-2, -1))",
-        ),
-        Mistake(
-            "scores_taken_for_probabilities",
-            "the Jacobian's formula with scores in place of probabilities",
-            "The formula wants what softmax returns. What did you put into it?",
-            f"{SLOPES} -> softmax_jacobian(scores).abs().amax(dim=(-2, -1))",
-        ),
-        Mistake(
-            "softmax_over_first_axis",
-            "right for one vector; with leading dimensions softmax runs over the first axis",
-            "Which axis holds the scores that compete with each other?",
-            "softmax(scores, dim=-1) -> softmax(scores, dim=0)",
-        ),
-        Mistake(
-            "sigmoid_slope",
-            "the slope of a sigmoid",
-            "A sigmoid looks at one score. Softmax lets all of them compete.",
-            "softmax(scores, dim=-1) -> sigmoid(scores)",
-        ),
-    ],
-)
+max_gradient = Exercise("max_gradient", cases_max_gradient).with_mistakes(f"""
+    largest_over_the_batch: one number for the whole batch
+        amax(dim=-1) -> max()
+        Each vector of scores has its own Jacobian. How many answers does a (2, 3, 6) input ask for?
+    exponentials_overflow: exponentials of the scores as they are
+        {SOFTMAX} -> scores.exp() / scores.exp().sum(dim=-1, keepdim=True)
+        What is exp(10000) in float32, and what is inf / inf? Shifting all scores changes nothing.
+    scores_clamped: scores cut to a range that exp can bear
+        {SOFTMAX} -> torch.softmax(scores.clamp(-80, 80), dim=-1)
+        After your cut, 9999 and 9997 are the same score. Should they be?
+    largest_probability: the largest probability, not the largest slope
+        (p * (1 - p)) -> p
+        A token with probability 1: how much does its probability still move?
+    mean_slope: the mean of the diagonal
+        amax(dim=-1) -> mean(dim=-1)
+        The exercise asks for the entry that stands out.
+    summed_slopes: the sum of the diagonal
+        amax(dim=-1) -> sum(dim=-1)
+        No entry of a softmax Jacobian is above 1/4. Is yours?
+    smallest_slope: the smallest entry of the diagonal
+        amax( -> amin(
+        Which end did you take?
+    largest_of_each_row: the largest entry of each row of the Jacobian
+        {SLOPES} -> softmax_jacobian(p).abs().amax(dim=-1)
+        A Jacobian has two axes. Over how many of them did you take the maximum?
+    smallest_signed_entry: the most negative entry
+        {SLOPES} -> softmax_jacobian(p).amin(dim=(-2, -1))
+        Largest in absolute value: which entries of the Jacobian are positive?
+    scores_taken_for_probabilities: the Jacobian's formula with scores in place of probabilities
+        {SLOPES} -> softmax_jacobian(scores).abs().amax(dim=(-2, -1))
+        The formula wants what softmax returns. What did you put into it?
+    softmax_over_first_axis: right for one vector; with leading dimensions softmax runs over the first axis
+        softmax(scores, dim=-1) -> softmax(scores, dim=0)
+        Which axis holds the scores that compete with each other?
+    sigmoid_slope: the slope of a sigmoid
+        softmax(scores, dim=-1) -> sigmoid(scores)
+        A sigmoid looks at one score. Softmax lets all of them compete.
+""")
 
 
 def cases_weights_jacobian(draw):
@@ -421,81 +281,47 @@ weights_jacobian = Exercise(
     axes=("weight", "entry of q"),
     forbidden=("autograd",),
     instead="write it with softmax_jacobian, the keys and the divisor.",
-    mistakes=[
-        Mistake(
-            "keys_left_out",
-            "how the weights move with the scores, and not yet with the query",
-            "The query reaches the weights through the scores. How does score j move with q? Which shape is asked for?",
-            "softmax_jacobian(p) @ K / divisor -> softmax_jacobian(p) / divisor",
-        ),
-        Mistake(
-            "divisor_left_out",
-            "the divisor used in the scores, but not in their slopes",
-            "Double the divisor and leave p as it is: does a step of q move a score as far as before?",
-            "@ K / divisor -> @ K",
-        ),
-        Mistake(
-            "weights_of_undivided_scores",
-            "the weights taken from scores that were not divided",
-            "At which weights do you take the slopes? They should be those that the head really uses.",
-            "K @ q / divisor -> K @ q",
-        ),
-        Mistake(
-            "nothing_divided",
-            "a divisor that is never used",
-            "One of your three arguments does not matter. Where does it come in: once, or twice?",
-            f"p = {WEIGHTS} -> divisor = 1\n    p = {WEIGHTS}",
-        ),
-        Mistake(
-            "multiplied_in_the_slope",
-            "multiplied by the divisor where it should be divided",
-            "A larger divisor makes scores smaller. Can it make them move more?",
-            "@ K / divisor -> @ K * divisor",
-        ),
-        Mistake(
-            "root_of_the_divisor",
-            "divided by the square root of the divisor",
-            "The caller has taken the root already, where a root was wanted. What is divisor by itself?",
-            f"p = {WEIGHTS} -> divisor = divisor**0.5\n    p = {WEIGHTS}",
-        ),
-        Mistake(
-            "width_for_the_divisor",
-            "divided by the square root of the width instead of by the divisor",
-            "This function compares divisors. Which one was it handed?",
-            f"p = {WEIGHTS} -> divisor = len(q) ** 0.5\n    p = {WEIGHTS}",
-        ),
-        Mistake(
-            "transposed",
-            "weights and entries of the query swapped",
-            "A row for each weight, a column for each entry of q.",
-            f"{MOVED} -> ({MOVED}).T",
-        ),
-        Mistake(
-            "others_forgotten",
-            "each weight answers to its own score alone",
-            "When q leans towards one key, the scores of the other keys move too, and all share one sum.",
-            "softmax_jacobian(p) @ K -> (p * (1 - p))[:, None] * K",
-        ),
-        Mistake(
-            "plain_mean_of_keys",
-            "keys measured from their plain mean",
-            "From where is a key measured: from the middle of all keys, or from what the head sees now?",
-            "softmax_jacobian(p) @ K -> p[:, None] * (K - K.mean(dim=0))",
-        ),
-        Mistake(
-            "of_log_weights",
-            "how the logarithms of the weights move",
-            "A weight that is almost 0 can hardly move. Which factor of yours says so?",
-            "softmax_jacobian(p) @ K -> (K - p @ K)",
-        ),
-        Mistake(
-            "exponentials_overflow",
-            "exponentials of the scores as they are",
-            "What is exp(9000) in float32, and what is inf / inf?",
-            f"{WEIGHTS} -> (K @ q / divisor).exp() / (K @ q / divisor).exp().sum()",
-        ),
-    ],
-)
+).with_mistakes(f"""
+    keys_left_out: how the weights move with the scores, and not yet with the query
+        softmax_jacobian(p) @ K / divisor -> softmax_jacobian(p) / divisor
+        The query reaches the weights through the scores. How does score j move with q? Which shape is asked for?
+    divisor_left_out: the divisor used in the scores, but not in their slopes
+        @ K / divisor -> @ K
+        Double the divisor and leave p as it is: does a step of q move a score as far as before?
+    weights_of_undivided_scores: the weights taken from scores that were not divided
+        K @ q / divisor -> K @ q
+        At which weights do you take the slopes? They should be those that the head really uses.
+    nothing_divided: a divisor that is never used
+        p = {WEIGHTS} -> divisor = 1
+        |    p = {WEIGHTS}
+        One of your three arguments does not matter. Where does it come in: once, or twice?
+    multiplied_in_the_slope: multiplied by the divisor where it should be divided
+        @ K / divisor -> @ K * divisor
+        A larger divisor makes scores smaller. Can it make them move more?
+    root_of_the_divisor: divided by the square root of the divisor
+        p = {WEIGHTS} -> divisor = divisor**0.5
+        |    p = {WEIGHTS}
+        The caller has taken the root already, where a root was wanted. What is divisor by itself?
+    width_for_the_divisor: divided by the square root of the width instead of by the divisor
+        p = {WEIGHTS} -> divisor = len(q) ** 0.5
+        |    p = {WEIGHTS}
+        This function compares divisors. Which one was it handed?
+    transposed: weights and entries of the query swapped
+        {MOVED} -> ({MOVED}).T
+        A row for each weight, a column for each entry of q.
+    others_forgotten: each weight answers to its own score alone
+        softmax_jacobian(p) @ K -> (p * (1 - p))[:, None] * K
+        When q leans towards one key, the scores of the other keys move too, and all share one sum.
+    plain_mean_of_keys: keys measured from their plain mean
+        softmax_jacobian(p) @ K -> p[:, None] * (K - K.mean(dim=0))
+        From where is a key measured: from the middle of all keys, or from what the head sees now?
+    of_log_weights: how the logarithms of the weights move
+        softmax_jacobian(p) @ K -> (K - p @ K)
+        A weight that is almost 0 can hardly move. Which factor of yours says so?
+    exponentials_overflow: exponentials of the scores as they are
+        {WEIGHTS} -> (K @ q / divisor).exp() / (K @ q / divisor).exp().sum()
+        What is exp(9000) in float32, and what is inf / inf?
+""")
 
 
 def cases_head_scores(draw):
@@ -518,109 +344,59 @@ def cases_head_scores(draw):
 
 SCALED = "return scaled_scores(q, k)"
 RAW = "return q @ k.transpose(-2, -1)"
-head_scores = Exercise(
-    "head_scores",
-    cases_head_scores,
-    axes=("query", "key"),
-    mistakes=[
-        Mistake(
-            "scaled_by_model_width",
-            "the published bug: scaled by the width of the model",
-            "Count the products that are added up in one score. Are there as many as entries in a row of x?",
-            f"{SCALED} -> {RAW} * x.shape[-1] ** -0.5",
-        ),
-        Mistake(
-            "not_scaled",
-            "no scaling at all",
-            "The published line does scale, by the wrong number. Keep the habit, change the number.",
-            f"{SCALED} -> {RAW}",
-        ),
-        Mistake(
-            "divided_by_head_width",
-            "the head's width without its square root",
-            "The right number, but is it the variance that is divided out, or the standard deviation?",
-            f"{SCALED} -> {RAW} / len(W_q)",
-        ),
-        Mistake(
-            "scaled_by_number_of_tokens",
-            "scaled by the number of tokens",
-            "Would one score change if the sentence were longer? Should it?",
-            f"{SCALED} -> {RAW} / x.shape[-2] ** 0.5",
-        ),
-        Mistake(
-            "scaled_by_number_of_heads",
-            "scaled by the number of heads, model width over head width",
-            "How many entries do q and k have? That is the only count that matters here.",
-            f"{SCALED} -> {RAW} / (x.shape[-1] / len(W_q)) ** 0.5",
-        ),
-        Mistake(
-            "softmax_applied",
-            "weights, not scores: softmax was applied as well",
-            "The name says scores, so stop one step earlier.",
-            f"{SCALED} -> return torch.softmax(scaled_scores(q, k), dim=-1)",
-        ),
-        Mistake(
-            "keys_ask",
-            "queries made with the key's weights, and the other way round",
-            "Who owns the rows of the result, and which matrix made them?",
-            "scaled_scores(q, k) -> scaled_scores(k, q)",
-        ),
-        Mistake(
-            "one_projection",
-            "queries and keys from the same matrix",
-            "Your scores are symmetric. Is one of the two weights never used?",
-            "x @ W_k.T -> x @ W_q.T",
-        ),
-        Mistake(
-            "multiplied_by_root",
-            "multiplied where it should be divided",
-            "Look at the sign of the exponent in the published line.",
-            f"{SCALED} -> {RAW} * len(W_q) ** 0.5",
-        ),
-        Mistake(
-            "future_hidden",
-            "a causal mask was added",
-            "Masks come in lesson 5. Here every token may see every other.",
-            f"{SCALED} -> later = torch.ones(x.shape[-2], x.shape[-2]).triu(1).bool()\n"
-            '    return scaled_scores(q, k).masked_fill(later, float("-inf"))',
-        ),
-    ],
-)
+head_scores = Exercise("head_scores", cases_head_scores, axes=("query", "key")).with_mistakes(f"""
+    scaled_by_model_width: the published bug: scaled by the width of the model
+        {SCALED} -> {RAW} * x.shape[-1] ** -0.5
+        Count the products that are added up in one score. Are there as many as entries in a row of x?
+    not_scaled: no scaling at all
+        {SCALED} -> {RAW}
+        The published line does scale, by the wrong number. Keep the habit, change the number.
+    divided_by_head_width: the head's width without its square root
+        {SCALED} -> {RAW} / len(W_q)
+        The right number, but is it the variance that is divided out, or the standard deviation?
+    scaled_by_number_of_tokens: scaled by the number of tokens
+        {SCALED} -> {RAW} / x.shape[-2] ** 0.5
+        Would one score change if the sentence were longer? Should it?
+    scaled_by_number_of_heads: scaled by the number of heads, model width over head width
+        {SCALED} -> {RAW} / (x.shape[-1] / len(W_q)) ** 0.5
+        How many entries do q and k have? That is the only count that matters here.
+    softmax_applied: weights, not scores: softmax was applied as well
+        {SCALED} -> return torch.softmax(scaled_scores(q, k), dim=-1)
+        The name says scores, so stop one step earlier.
+    keys_ask: queries made with the key's weights, and the other way round
+        scaled_scores(q, k) -> scaled_scores(k, q)
+        Who owns the rows of the result, and which matrix made them?
+    one_projection: queries and keys from the same matrix
+        x @ W_k.T -> x @ W_q.T
+        Your scores are symmetric. Is one of the two weights never used?
+    multiplied_by_root: multiplied where it should be divided
+        {SCALED} -> {RAW} * len(W_q) ** 0.5
+        Look at the sign of the exponent in the published line.
+    future_hidden: a causal mask was added
+        {SCALED} -> later = torch.ones(x.shape[-2], x.shape[-2]).triu(1).bool()
+        |    return scaled_scores(q, k).masked_fill(later, float("-inf"))
+        Masks come in lesson 5. Here every token may see every other.
+""")
 
 exercises = [score_variance, scaled_scores, softmax_jacobian, max_gradient, weights_jacobian, head_scores]
 
-quizzes = [
-    Quiz(
-        "quiz_1",
-        "c",
-        {
-            "a": "64 is the variance: 64 products, each of variance 1. A standard deviation is the root of it.",
-            "b": "32 would be half the width. Spread does not grow like that: take the root of the variance.",
-            "c": "64 variances of 1 add up to 64, and the standard deviation is its root, 8. "
-            "So a score of 8 or -8 is nothing unusual before scaling.",
-            "d": "1 is the spread of a single product, or of the score after scaling.",
-        },
-    ),
-    Quiz(
-        "quiz_2",
-        "b",
-        {
-            "a": "Softmax divides by the sum of the exponentials, so weights add up to 1 whatever the divisor is.",
-            "b": "The spread after the division is 1/√d_k, so all weights are nearly 1/T; and each step of the query "
-            "reaches the scores divided by d_k. The mean of all tokens is all the head can say for a long time.",
-            "c": "That is the illness of scores that are too large. Divided by d_k they are too small: their spread "
-            "is 1/√d_k.",
-        },
-    ),
-    Quiz(
-        "quiz_3",
-        "d",
-        {
-            "a": "4 is √16. It is right when entries have variance 1. These have standard deviation 2.",
-            "b": "2 is the standard deviation of one entry. A score is a sum of 16 products of two such entries.",
-            "c": "8 accounts for one of the two vectors. Both q and k have entries of standard deviation 2.",
-            "d": "One product has variance 4 · 4 = 16, sixteen of them have 256, and its root is 16. "
-            "√d_k is right for entries of variance 1: the formula assumes them, initialization should supply them.",
-        },
-    ),
-]
+quizzes = listed_quizzes("""
+    quiz_1: c
+        a: 64 is the variance: 64 products, each of variance 1. A standard deviation is the root of it.
+        b: 32 would be half the width. Spread does not grow like that: take the root of the variance.
+        c: 64 variances of 1 add up to 64, and the standard deviation is its root, 8. So a score of 8 or -8 is nothing
+           unusual before scaling.
+        d: 1 is the spread of a single product, or of the score after scaling.
+    quiz_2: b
+        a: Softmax divides by the sum of the exponentials, so weights add up to 1 whatever the divisor is.
+        b: The spread after the division is 1/√d_k, so all weights are nearly 1/T; and each step of the query reaches
+           the scores divided by d_k. The mean of all tokens is all the head can say for a long time.
+        c: That is the illness of scores that are too large. Divided by d_k they are too small: their spread is
+           1/√d_k.
+    quiz_3: d
+        a: 4 is √16. It is right when entries have variance 1. These have standard deviation 2.
+        b: 2 is the standard deviation of one entry. A score is a sum of 16 products of two such entries.
+        c: 8 accounts for one of the two vectors. Both q and k have entries of standard deviation 2.
+        d: One product has variance 4 · 4 = 16, sixteen of them have 256, and its root is 16. √d_k is right for
+           entries of variance 1: the formula assumes them, initialization should supply them.
+""")

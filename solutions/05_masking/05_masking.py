@@ -171,7 +171,7 @@ def padding_mask(lengths, T):
     lengths LongTensor (B,) with 0 <= lengths <= T; T: int -> bool (B, T).
     """
     ### BEGIN SOLUTION
-    return torch.arange(T) < lengths[:, None]  # (T,) < (B, 1) -> (B, T)
+    return torch.arange(T, device=lengths.device) < lengths[:, None]  # (T,) < (B, 1) -> (B, T)
     ### END SOLUTION
 
 
@@ -620,7 +620,7 @@ def fixed_causal_attention(Q, K, V):
     """
     ### BEGIN SOLUTION
     scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5  # (..., T, T)
-    weights = masked_softmax(scores, causal_mask(Q.shape[-2]))  # (..., T, T)
+    weights = masked_softmax(scores, causal_mask(Q.shape[-2]).to(Q.device))  # (..., T, T)
     return weights @ V  # (..., T, d_v)
     ### END SOLUTION
 

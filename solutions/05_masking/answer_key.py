@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.checking.vocabulary import GRADIENT, LEADING, Case, Exercise, Fixture, Mistake, Quiz, tensor_cases
+from helpers.checking.vocabulary import GRADIENT, LEADING, Case, Exercise, Fixture, listed_quizzes, tensor_cases
 
 NOTHING = "rows with nothing to see"
 LARGE = "scores up to ±10⁴"
@@ -43,73 +43,38 @@ def cases_causal_mask(draw):
 
 
 TRIANGLE = "tril(T_k - T_q)"
-causal_mask = Exercise(
-    "causal_mask",
-    cases_causal_mask,
-    axes=("query", "key"),
-    mistakes=[
-        Mistake(
-            "aligned_at_start",
-            "the triangle aligned at the first key instead of the last",
-            "With a cache the newest query should see everything. How many keys does your last row see?",
-            f"{TRIANGLE} -> tril()",
-        ),
-        Mistake(
-            "inverted",
-            "True where it should be False",
-            "Here True means: may attend. May word 0 attend to itself?",
-            "return torch.ones -> return ~torch.ones",
-        ),
-        Mistake(
-            "self_excluded",
-            "a word that cannot see itself",
-            "The present is not the future. What is left for query 0 to see?",
-            f"{TRIANGLE} -> tril(T_k - T_q - 1)",
-        ),
-        Mistake(
-            "next_one_seen",
-            "one key of the future left open",
-            "Query 0 of three should see exactly one key.",
-            f"{TRIANGLE} -> tril(T_k - T_q + 1)",
-        ),
-        Mistake(
-            "sees_the_future",
-            "the future open and the past closed",
-            "Rows are queries. Which side of the diagonal came before?",
-            f"{TRIANGLE} -> triu()",
-        ),
-        Mistake(
-            "sees_the_future_at_the_end",
-            "the future open and the past closed, aligned at the last key",
-            "The alignment is right. Which half of the square did the triangle keep?",
-            f"{TRIANGLE} -> triu(T_k - T_q)",
-        ),
-        Mistake(
-            "only_the_future",
-            "True where the future is, counted from the first key",
-            "You have marked what is to be hidden. What does True mean here, and where does the future of the last query begin?",
-            f"{TRIANGLE} -> triu(1)",
-        ),
-        Mistake(
-            "transposed",
-            "queries and keys swapped",
-            "Rows are queries, columns are keys.",
-            f"{TRIANGLE} -> {TRIANGLE}.T",
-        ),
-        Mistake(
-            "cache_hidden",
-            "the cached keys blocked",
-            "The cache holds what came before all new words. Who may see it?",
-            f"{TRIANGLE} -> {TRIANGLE} & (torch.arange(T_k) >= T_k - T_q)",
-        ),
-        Mistake(
-            "numbers_not_booleans",
-            "ones and zeros instead of True and False",
-            f"{BOOLEAN} A float mask is added by some libraries.",
-            ", dtype=torch.bool -> ",
-        ),
-    ],
-)
+causal_mask = Exercise("causal_mask", cases_causal_mask, axes=("query", "key")).with_mistakes(f"""
+    aligned_at_start: the triangle aligned at the first key instead of the last
+        {TRIANGLE} -> tril()
+        With a cache the newest query should see everything. How many keys does your last row see?
+    inverted: True where it should be False
+        return torch.ones -> return ~torch.ones
+        Here True means: may attend. May word 0 attend to itself?
+    self_excluded: a word that cannot see itself
+        {TRIANGLE} -> tril(T_k - T_q - 1)
+        The present is not the future. What is left for query 0 to see?
+    next_one_seen: one key of the future left open
+        {TRIANGLE} -> tril(T_k - T_q + 1)
+        Query 0 of three should see exactly one key.
+    sees_the_future: the future open and the past closed
+        {TRIANGLE} -> triu()
+        Rows are queries. Which side of the diagonal came before?
+    sees_the_future_at_the_end: the future open and the past closed, aligned at the last key
+        {TRIANGLE} -> triu(T_k - T_q)
+        The alignment is right. Which half of the square did the triangle keep?
+    only_the_future: True where the future is, counted from the first key
+        {TRIANGLE} -> triu(1)
+        You have marked what is to be hidden. What does True mean here, and where does the future of the last query begin?
+    transposed: queries and keys swapped
+        {TRIANGLE} -> {TRIANGLE}.T
+        Rows are queries, columns are keys.
+    cache_hidden: the cached keys blocked
+        {TRIANGLE} -> {TRIANGLE} & (torch.arange(T_k) >= T_k - T_q)
+        The cache holds what came before all new words. Who may see it?
+    numbers_not_booleans: ones and zeros instead of True and False
+        , dtype=torch.bool ->
+        {BOOLEAN} A float mask is added by some libraries.
+""")
 
 
 def cases_padding_mask(draw):
@@ -125,53 +90,31 @@ def cases_padding_mask(draw):
     ]
 
 
-REAL = "torch.arange(T) < lengths[:, None]"
-padding_mask = Exercise(
-    "padding_mask",
-    cases_padding_mask,
-    axes=("sentence", "token"),
-    mistakes=[
-        Mistake(
-            "inverted",
-            "True on the padding",
-            "True means: may attend. May a word attend to padding?",
-            "torch.arange(T) < -> torch.arange(T) >=",
-        ),
-        Mistake(
-            "one_too_many",
-            "one pad left open",
-            "A sentence of length 2 has its words at places 0 and 1.",
-            "torch.arange(T) < -> torch.arange(T) <=",
-        ),
-        Mistake(
-            "padding_first",
-            "the padding in front",
-            "The real words come first.",
-            f"{REAL} -> torch.arange(T) >= T - lengths[:, None]",
-        ),
-        Mistake(
-            "cut_to_longest",
-            "T taken from the longest sentence",
-            "The caller says how wide the mask is. Which of your arguments is not used?",
-            "arange(T) -> arange(int(lengths.max()))",
-        ),
-        Mistake(
-            "transposed",
-            "sentences and tokens swapped",
-            "One row for each sentence.",
-            f"{REAL} -> torch.arange(T)[:, None] < lengths",
-        ),
-        Mistake(
-            "numbers_not_booleans", "ones and zeros instead of True and False", BOOLEAN, f"{REAL} -> ({REAL}).long()"
-        ),
-        Mistake(
-            "square_mask",
-            "a table of pairs of tokens",
-            "Only the keys are asked here: one entry for each token of each sentence.",
-            f"return {REAL} -> real = {REAL}\n    return real[:, :, None] & real[:, None, :]",
-        ),
-    ],
-)
+REAL = "torch.arange(T, device=lengths.device) < lengths[:, None]"
+padding_mask = Exercise("padding_mask", cases_padding_mask, axes=("sentence", "token")).with_mistakes(f"""
+    inverted: True on the padding
+        device) < -> device) >=
+        True means: may attend. May a word attend to padding?
+    one_too_many: one pad left open
+        device) < -> device) <=
+        A sentence of length 2 has its words at places 0 and 1.
+    padding_first: the padding in front
+        {REAL} -> torch.arange(T) >= T - lengths[:, None]
+        The real words come first.
+    cut_to_longest: T taken from the longest sentence
+        arange(T, -> arange(int(lengths.max()),
+        The caller says how wide the mask is. Which of your arguments is not used?
+    transposed: sentences and tokens swapped
+        {REAL} -> torch.arange(T)[:, None] < lengths
+        One row for each sentence.
+    numbers_not_booleans: ones and zeros instead of True and False
+        {REAL} -> ({REAL}).long()
+        {BOOLEAN}
+    square_mask: a table of pairs of tokens
+        return {REAL} -> real = {REAL}
+        |    return real[:, :, None] & real[:, None, :]
+        Only the keys are asked here: one entry for each token of each sentence.
+""")
 
 
 def cases_combine_masks(draw):
@@ -191,64 +134,35 @@ def cases_combine_masks(draw):
 
 PADDED = "padding[:, None, None, :]"
 BOTH = f"causal & {PADDED}"
-combine_masks = Exercise(
-    "combine_masks",
-    cases_combine_masks,
-    axes=("sentence", "head", "query", "key"),
-    mistakes=[
-        Mistake(
-            "either_is_enough", "a key seen if one of the masks says yes", "Both must say yes.", "causal & -> causal |"
-        ),
-        Mistake(
-            "queries_blocked_too",
-            "padded queries blocked as well as padded keys",
-            "Padding blocks keys only. What would softmax make of a row with nothing to see?",
-            f"{PADDED} -> {PADDED} & padding[:, None, -causal.shape[0] :, None]",
-        ),
-        Mistake(
-            "every_query_blocked_too",
-            "padding laid along keys and queries, as if they were equally many",
-            "Padding blocks keys only, and there may be fewer queries than keys.",
-            f"{PADDED} -> {PADDED} & padding[:, None, :, None]",
-        ),
-        Mistake(
-            "queries_instead_of_keys",
-            "padding laid along the queries",
-            "Which axis of the result holds the keys, counted from the right?",
-            f"{PADDED} -> padding[:, None, -causal.shape[0] :, None]",
-        ),
-        Mistake(
-            "no_axis_for_heads",
-            "no axis for the heads",
-            "Scores will be (B, H, T_q, T_k). Against which axis would your B be lined up?",
-            f"{PADDED} -> padding[:, None, :]",
-        ),
-        Mistake(
-            "heads_axis_misplaced",
-            "the axis for the heads in another place",
-            "Heads come right after the batch.",
-            f"{BOTH} -> (causal & padding[:, None, :])[:, :, None, :]",
-        ),
-        Mistake(
-            "causal_forgotten",
-            "only the padding",
-            "What became of the first argument?",
-            f"{BOTH} -> {PADDED}.expand(-1, 1, causal.shape[0], -1)",
-        ),
-        Mistake(
-            "numbers_not_booleans",
-            "ones and zeros instead of True and False",
-            BOOLEAN,
-            f"{BOTH} -> causal.float() * {PADDED}.float()",
-        ),
-        Mistake(
-            "one_mask_for_all",
-            "one padding for all sentences",
-            "Each sentence has a length of its own.",
-            f"{PADDED} -> padding.all(0).expand(len(padding), 1, 1, -1)",
-        ),
-    ],
-)
+combine_masks = Exercise("combine_masks", cases_combine_masks, axes=("sentence", "head", "query", "key")).with_mistakes(f"""
+    either_is_enough: a key seen if one of the masks says yes
+        causal & -> causal |
+        Both must say yes.
+    queries_blocked_too: padded queries blocked as well as padded keys
+        {PADDED} -> {PADDED} & padding[:, None, -causal.shape[0] :, None]
+        Padding blocks keys only. What would softmax make of a row with nothing to see?
+    every_query_blocked_too: padding laid along keys and queries, as if they were equally many
+        {PADDED} -> {PADDED} & padding[:, None, :, None]
+        Padding blocks keys only, and there may be fewer queries than keys.
+    queries_instead_of_keys: padding laid along the queries
+        {PADDED} -> padding[:, None, -causal.shape[0] :, None]
+        Which axis of the result holds the keys, counted from the right?
+    no_axis_for_heads: no axis for the heads
+        {PADDED} -> padding[:, None, :]
+        Scores will be (B, H, T_q, T_k). Against which axis would your B be lined up?
+    heads_axis_misplaced: the axis for the heads in another place
+        {BOTH} -> (causal & padding[:, None, :])[:, :, None, :]
+        Heads come right after the batch.
+    causal_forgotten: only the padding
+        {BOTH} -> {PADDED}.expand(-1, 1, causal.shape[0], -1)
+        What became of the first argument?
+    numbers_not_booleans: ones and zeros instead of True and False
+        {BOTH} -> causal.float() * {PADDED}.float()
+        {BOOLEAN}
+    one_mask_for_all: one padding for all sentences
+        {PADDED} -> padding.all(0).expand(len(padding), 1, 1, -1)
+        Each sentence has a length of its own.
+""")
 
 
 def cases_mask_scores(draw):
@@ -275,60 +189,38 @@ def cases_mask_scores(draw):
 
 
 FILL = "scores.masked_fill(~mask, -math.inf)"
-mask_scores = Exercise(
-    "mask_scores",
-    cases_mask_scores,
-    axes=("query", "key"),
-    mistakes=[
-        Mistake(
-            "inverted",
-            "the visible scores blocked and the blocked ones kept",
-            "True means: may attend. Where does your fill go?",
-            "~mask -> mask",
-        ),
-        Mistake(
-            "set_to_zero",
-            "blocked scores set to 0",
-            "e to the power of 0 is 1. What weight does a score of 0 get beside scores of -1?",
-            f"{FILL} -> scores * mask",
-        ),
-        Mistake(
-            "large_number_added",
-            "a large number added instead of a constant filled in",
-            "What is left of the old score after you added your number? Replace, do not shift.",
-            f"{FILL} -> scores + (~mask) * -1e9",
-        ),
-        Mistake(
-            "minus_10000_added",
-            "-10000 added, as BERT did",
-            "A score of +9000 becomes -1000. Is that low enough beside visible scores of -5000?",
-            f"{FILL} -> scores + (~mask) * -10000.0",
-        ),
-        Mistake(
-            "minus_10000_filled",
-            "a fill of -10000",
-            "Think of a row whose visible scores are all -10000.",
-            "-math.inf -> -10000.0",
-        ),
-        Mistake(
-            "minus_1000_filled", "a fill of -1000", "Visible scores may be as low as -10000.", "-math.inf -> -1000.0"
-        ),
-        Mistake("minus_100_filled", "a fill of -100", "Visible scores may be as low as -10000.", "-math.inf -> -100.0"),
-        Mistake("plus_infinity", "the wrong infinity", "Which exponent makes the power 0?", "-math.inf -> math.inf"),
-        Mistake(
-            "zero_times_infinity",
-            "0 times infinity, which is NaN",
-            "What is 0 · (-inf)? Choose between two values; do not multiply them.",
-            f"{FILL} -> scores + (1 - mask.to(scores.dtype)) * -math.inf",
-        ),
-        Mistake(
-            "lowest_of_row",
-            "the row's lowest score as fill",
-            "The lowest score still gets some weight. Which number gets none?",
-            f"{FILL} -> torch.where(mask, scores, scores.detach().amin(-1, keepdim=True))",
-        ),
-    ],
-)
+mask_scores = Exercise("mask_scores", cases_mask_scores, axes=("query", "key")).with_mistakes(f"""
+    inverted: the visible scores blocked and the blocked ones kept
+        ~mask -> mask
+        True means: may attend. Where does your fill go?
+    set_to_zero: blocked scores set to 0
+        {FILL} -> scores * mask
+        e to the power of 0 is 1. What weight does a score of 0 get beside scores of -1?
+    large_number_added: a large number added instead of a constant filled in
+        {FILL} -> scores + (~mask) * -1e9
+        What is left of the old score after you added your number? Replace, do not shift.
+    minus_10000_added: -10000 added, as BERT did
+        {FILL} -> scores + (~mask) * -10000.0
+        A score of +9000 becomes -1000. Is that low enough beside visible scores of -5000?
+    minus_10000_filled: a fill of -10000
+        -math.inf -> -10000.0
+        Think of a row whose visible scores are all -10000.
+    minus_1000_filled: a fill of -1000
+        -math.inf -> -1000.0
+        Visible scores may be as low as -10000.
+    minus_100_filled: a fill of -100
+        -math.inf -> -100.0
+        Visible scores may be as low as -10000.
+    plus_infinity: the wrong infinity
+        -math.inf -> math.inf
+        Which exponent makes the power 0?
+    zero_times_infinity: 0 times infinity, which is NaN
+        {FILL} -> scores + (1 - mask.to(scores.dtype)) * -math.inf
+        What is 0 · (-inf)? Choose between two values; do not multiply them.
+    lowest_of_row: the row's lowest score as fill
+        {FILL} -> torch.where(mask, scores, scores.detach().amin(-1, keepdim=True))
+        The lowest score still gets some weight. Which number gets none?
+""")
 
 
 def cases_masked_softmax(draw):
@@ -381,123 +273,74 @@ def cases_masked_softmax(draw):
 MASKED = "mask_scores(scores, mask)"
 CUT = "torch.where(mask, weights, 0.0)"
 UNCUT = f"{CUT} -> weights"
-masked_softmax = Exercise(
-    "masked_softmax",
-    cases_masked_softmax,
-    axes=("query", "key"),
-    mistakes=[
-        Mistake(
-            "nan_rows_left",
-            "NaN left in rows with nothing to see",
-            "A softmax over only -inf divides 0 by 0. Where could you step in?",
-            UNCUT,
-        ),
-        Mistake(
-            "masked_after_softmax",
-            "the mask applied after the softmax",
-            "Add up a row. Who got the rest of the 1?",
-            f"{MASKED} -> scores",
-        ),
-        Mistake(
-            "divided_again",
-            "softmax, then the mask, then the rows divided by their sums",
-            "On paper that is right. What does softmax leave for the visible keys when a blocked one is far above?",
-            (
-                f"{MASKED} -> scores",
-                f"return {CUT} -> weights = weights * mask\n"
-                "    return weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)",
-            ),
-        ),
-        Mistake(
-            "inverted",
-            "the blocked keys kept and the visible ones blocked",
-            "True means: may attend.",
-            (f"{MASKED} -> mask_scores(scores, ~mask)", f"{CUT} -> torch.where(mask, 0.0, weights)"),
-        ),
-        Mistake(
-            "scores_set_to_zero",
-            "blocked scores set to 0",
-            "e to the power of 0 is 1, not 0.",
-            (f"{MASKED} -> scores * mask", UNCUT),
-        ),
-        Mistake(
-            "zero_scores_then_mask",
-            "blocked scores set to 0, and their weights taken out later",
-            "The blocked keys still have their share in the denominator.",
-            f"{MASKED} -> scores * mask",
-        ),
-        Mistake(
-            "gradient_is_nan",
-            "an added -inf, with NaN hidden in the gradient",
-            "The values look fine. Which operation passes a NaN gradient on, and which one cuts it?",
-            (
-                f"{MASKED} -> scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)",
-                f"{CUT} -> weights.nan_to_num()",
-            ),
-        ),
-        Mistake(
-            "uniform_rows",
-            "equal weights in rows with nothing to see",
-            "All entries of such a row have the same low score. What does softmax make of equal scores?",
-            (f"{MASKED} -> scores.masked_fill(~mask, -1e9)", UNCUT),
-        ),
-        Mistake(
-            "softmax_over_queries",
-            "softmax over the queries instead of the keys",
-            "The weights of one query sum to 1. Along which axis is that?",
-            "dim=-1 -> dim=-2",
-        ),
-        Mistake(
-            "minus_10000_added",
-            "-10000 added to the blocked scores, as BERT did",
-            "What if a blocked score is 9000 and the visible ones are at -5000?",
-            f"{MASKED} -> scores + (~mask) * -10000.0",
-        ),
-        Mistake(
-            "minus_10000_filled",
-            "a fill of -10000, and blocked weights set to 0",
-            "Visible scores may be -10000 as well. How much of the 1 do the blocked keys take then?",
-            f"{MASKED} -> scores.masked_fill(~mask, -10000.0)",
-        ),
-        Mistake(
-            "minus_10000_left",
-            "a fill of -10000 and nothing else",
-            "What comes out of a row with nothing to see, and of one whose visible scores are all -10000?",
-            (f"{MASKED} -> scores.masked_fill(~mask, -10000.0)", UNCUT),
-        ),
-        Mistake(
-            "minus_1000_filled",
-            "a fill of -1000, and blocked weights set to 0",
-            "Visible scores may be as low as -10000. Who wins such a row?",
-            f"{MASKED} -> scores.masked_fill(~mask, -1000.0)",
-        ),
-        Mistake(
-            "minus_1000_left",
-            "a fill of -1000 and nothing else",
-            "Visible scores may be as low as -10000. And what comes out of a row with nothing to see?",
-            (f"{MASKED} -> scores.masked_fill(~mask, -1000.0)", UNCUT),
-        ),
-        Mistake(
-            "powers_overflow",
-            "exponentials taken of the raw scores",
-            "e to the 10000 is infinite in every float. What may be subtracted from a row first?",
-            f"torch.softmax({MASKED}, dim=-1) -> scores.exp() * mask / "
-            "(scores.exp() * mask).sum(-1, keepdim=True).clamp(min=1e-30)",
-        ),
-    ],
-)
+masked_softmax = Exercise("masked_softmax", cases_masked_softmax, axes=("query", "key")).with_mistakes(f"""
+    nan_rows_left: NaN left in rows with nothing to see
+        {UNCUT}
+        A softmax over only -inf divides 0 by 0. Where could you step in?
+    masked_after_softmax: the mask applied after the softmax
+        {MASKED} -> scores
+        Add up a row. Who got the rest of the 1?
+    divided_again: softmax, then the mask, then the rows divided by their sums
+        {MASKED} -> scores
+        return {CUT} -> weights = weights * mask
+        |    return weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
+        On paper that is right. What does softmax leave for the visible keys when a blocked one is far above?
+    inverted: the blocked keys kept and the visible ones blocked
+        {MASKED} -> mask_scores(scores, ~mask)
+        {CUT} -> torch.where(mask, 0.0, weights)
+        True means: may attend.
+    scores_set_to_zero: blocked scores set to 0
+        {MASKED} -> scores * mask
+        {UNCUT}
+        e to the power of 0 is 1, not 0.
+    zero_scores_then_mask: blocked scores set to 0, and their weights taken out later
+        {MASKED} -> scores * mask
+        The blocked keys still have their share in the denominator.
+    gradient_is_nan: an added -inf, with NaN hidden in the gradient
+        {MASKED} -> scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)
+        {CUT} -> weights.nan_to_num()
+        The values look fine. Which operation passes a NaN gradient on, and which one cuts it?
+    uniform_rows: equal weights in rows with nothing to see
+        {MASKED} -> scores.masked_fill(~mask, -1e9)
+        {UNCUT}
+        All entries of such a row have the same low score. What does softmax make of equal scores?
+    softmax_over_queries: softmax over the queries instead of the keys
+        dim=-1 -> dim=-2
+        The weights of one query sum to 1. Along which axis is that?
+    minus_10000_added: -10000 added to the blocked scores, as BERT did
+        {MASKED} -> scores + (~mask) * -10000.0
+        What if a blocked score is 9000 and the visible ones are at -5000?
+    minus_10000_filled: a fill of -10000, and blocked weights set to 0
+        {MASKED} -> scores.masked_fill(~mask, -10000.0)
+        Visible scores may be -10000 as well. How much of the 1 do the blocked keys take then?
+    minus_10000_left: a fill of -10000 and nothing else
+        {MASKED} -> scores.masked_fill(~mask, -10000.0)
+        {UNCUT}
+        What comes out of a row with nothing to see, and of one whose visible scores are all -10000?
+    minus_1000_filled: a fill of -1000, and blocked weights set to 0
+        {MASKED} -> scores.masked_fill(~mask, -1000.0)
+        Visible scores may be as low as -10000. Who wins such a row?
+    minus_1000_left: a fill of -1000 and nothing else
+        {MASKED} -> scores.masked_fill(~mask, -1000.0)
+        {UNCUT}
+        Visible scores may be as low as -10000. And what comes out of a row with nothing to see?
+    powers_overflow: exponentials taken of the raw scores
+        torch.softmax({MASKED}, dim=-1)
+        -> scores.exp() * mask / (scores.exp() * mask).sum(-1, keepdim=True).clamp(min=1e-30)
+        e to the 10000 is infinite in every float. What may be subtracted from a row first?
+""")
 
 
 def cases_leaks_future(draw):
     clean, pairs, norms = "functions that do not leak", "a leak from any place", "layer norms before and behind"
-    small, one_spot = "a weak leak", "one sentence or one feature"
+    small, one_spot, f64 = "a weak leak", "one sentence or one feature", torch.float64
 
     def one(name, *args, T=6, B=2, dtype=torch.float32):
         # Not plain normal numbers: with an unlucky seed an answer would draw the very same ones as its noise.
         return Fixture(name, args), draw.normal(B, T, 4, dtype=dtype, scale=1.5)
 
     def between(before, behind, place, source):
-        return one("peeking_between", before, behind, place, source, 5, dtype=torch.float64)
+        return one("peeking_between", before, behind, place, source, 5, dtype=f64)
 
     def peeking(place, source, T=6, part=pairs):
         return Case(one("peeking", place, source, 1.0, 4, T=T), part=part, note=f"token {place} sees token {source}")
@@ -522,11 +365,7 @@ def cases_leaks_future(draw):
         Case(one("peeking_in_one", 0, 2, 0, 3, 4), part=one_spot, note="in sentence 0, feature 3 alone"),
         Case(one("peeking_in_one", 2, 3, 2, 0, 4, B=3), part=one_spot, note="in sentence 2, feature 0 alone"),
         Case(one("peeking", 1, 4, 1e-3, 4), part=small, note="token 1 sees a thousandth of token 4"),
-        Case(
-            one("peeking", 1, 4, 1e-11, 4, dtype=torch.float64),
-            part="changes below 1e-6",
-            note="a change far below 1e-6",
-        ),
+        Case(one("peeking", 1, 4, 1e-11, 4, dtype=f64), part="changes below 1e-6", note="a change far below 1e-6"),
         Case(one("whole_average", 4, T=1), part="T = 1", note="one token"),
     ]
 
@@ -535,124 +374,67 @@ COMPARED = "after[:, :start], before[:, :start]"
 SAME = f"torch.allclose({COMPARED}, rtol=0, atol=1e-6)"
 PLACES = "range(1, x.shape[1])"
 FUTURE = "x[:, :start], other[:, start:]"
-ENDS = "return True\n    return False"
-leaks_future = Exercise(
-    "leaks_future",
-    cases_leaks_future,
-    mistakes=[
-        Mistake(
-            "only_last_token_changed",
-            "only the last token changed",
-            "A leak from token 1 to token 0 of six: does your change touch token 1?",
-            f"{PLACES} -> range(x.shape[1] - 1, x.shape[1])",
-        ),
-        Mistake(
-            "only_next_token_changed",
-            "only the next token changed, and only the one before it watched",
-            "A leak may skip tokens.",
-            (
-                "other[:, start:] -> other[:, start : start + 1], x[:, start + 1 :]",
-                f"{COMPARED} -> after[:, start - 1 : start], before[:, start - 1 : start]",
-            ),
-        ),
-        Mistake(
-            "middle_only",
-            "one place in the middle tried instead of all",
-            "For which t does your change lie after t, and the leak's target at or before t?",
-            f"{PLACES} -> range(x.shape[1] // 2, x.shape[1] // 2 + 1)",
-        ),
-        Mistake(
-            "first_place_only",
-            "only the first place tried",
-            "Does your loop end in its first round? Where does its `return False` stand?",
-            f"{PLACES} -> range(1, min(2, x.shape[1]))",
-        ),
-        Mistake(
-            "every_second_place",
-            "every second place tried",
-            "A leak from token 2 to token 1: at which t does it show?",
-            f"{PLACES} -> range(1, x.shape[1], 2)",
-        ),
-        Mistake(
-            "later_outputs_compared",
-            "the outputs after t compared as well",
-            "Outputs after t may change: they see what you changed.",
-            f"{COMPARED} -> after, before",
-        ),
-        Mistake(
-            "present_changed",
-            "the token at t changed as well",
-            "A word may see itself. From which place on may x change?",
-            f"{FUTURE} -> x[:, : start - 1], other[:, start - 1 :]",
-        ),
-        Mistake(
-            "present_not_compared",
-            "the output at t left out",
-            "Changes begin at t + 1. Which is the last output that must stand still?",
-            f"{COMPARED} -> after[:, : start - 1], before[:, : start - 1]",
-        ),
-        Mistake(
-            "exact_equality",
-            "exact equality asked for",
-            "Rounding may move the last digit. From which size on is a change a leak?",
-            f"{SAME} -> torch.equal({COMPARED})",
-        ),
-        Mistake(
-            "changes_summed",
-            "changes added up with their signs, or averaged, before their size is asked",
-            "Behind a layer norm the features of a row always sum to 0. What can a sum of changes tell there?",
-            f"not {SAME} -> (after - before)[:, :start].sum().abs() > 1e-6",
-        ),
-        Mistake(
-            "lengths_compared",
-            "the lengths of the outputs compared instead of the outputs",
-            "A vector may turn and keep its length. Behind a layer norm it always does.",
-            f"{COMPARED} -> after[:, :start].norm(dim=-1), before[:, :start].norm(dim=-1)",
-        ),
-        Mistake(
-            "shifted_by_a_constant",
-            "the future moved by a constant instead of replaced",
-            "What does a layer norm make of a row to which 1 was added?",
-            "other[:, start:] -> x[:, start:] + 1",
-        ),
-        Mistake(
-            "first_sentence_only",
-            "only the first sentence watched",
-            "Every sentence of the batch counts.",
-            f"{COMPARED} -> after[0, :start], before[0, :start]",
-        ),
-        Mistake(
-            "first_feature_only",
-            "only the first feature watched",
-            "Every feature of an output counts.",
-            f"{COMPARED} -> after[:, :start, 0], before[:, :start, 0]",
-        ),
-        Mistake(
-            "past_changed",
-            "the past changed and the future watched",
-            "That a word sees the past is what we want.",
-            (f"{FUTURE} -> other[:, :start], x[:, start:]", f"{COMPARED} -> after[:, start:], before[:, start:]"),
-        ),
-        Mistake(
-            "inverted",
-            "True for functions that do not leak",
-            "The name asks: does it leak?",
-            f"{ENDS} -> return False\n    return True",
-        ),
-        Mistake(
-            "too_tolerant",
-            "weak leaks let through",
-            "A change of 1e-6 counts. What is your threshold?",
-            "atol=1e-6 -> atol=0.05",
-        ),
-        Mistake(
-            "left_as_tensor",
-            "a tensor instead of a Python bool",
-            "The spec asks for a Python bool.",
-            f"{ENDS} -> return torch.tensor(True)\n    return torch.tensor(False)",
-        ),
-    ],
-)
+ENDS = "return True\n|    return False"
+leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
+    only_last_token_changed: only the last token changed
+        {PLACES} -> range(x.shape[1] - 1, x.shape[1])
+        A leak from token 1 to token 0 of six: does your change touch token 1?
+    only_next_token_changed: only the next token changed, and only the one before it watched
+        other[:, start:] -> other[:, start : start + 1], x[:, start + 1 :]
+        {COMPARED} -> after[:, start - 1 : start], before[:, start - 1 : start]
+        A leak may skip tokens.
+    middle_only: one place in the middle tried instead of all
+        {PLACES} -> range(x.shape[1] // 2, x.shape[1] // 2 + 1)
+        For which t does your change lie after t, and the leak's target at or before t?
+    first_place_only: only the first place tried
+        {PLACES} -> range(1, min(2, x.shape[1]))
+        Does your loop end in its first round? Where does its `return False` stand?
+    every_second_place: every second place tried
+        {PLACES} -> range(1, x.shape[1], 2)
+        A leak from token 2 to token 1: at which t does it show?
+    later_outputs_compared: the outputs after t compared as well
+        {COMPARED} -> after, before
+        Outputs after t may change: they see what you changed.
+    present_changed: the token at t changed as well
+        {FUTURE} -> x[:, : start - 1], other[:, start - 1 :]
+        A word may see itself. From which place on may x change?
+    present_not_compared: the output at t left out
+        {COMPARED} -> after[:, : start - 1], before[:, : start - 1]
+        Changes begin at t + 1. Which is the last output that must stand still?
+    exact_equality: exact equality asked for
+        {SAME} -> torch.equal({COMPARED})
+        Rounding may move the last digit. From which size on is a change a leak?
+    changes_summed: changes added up with their signs, or averaged, before their size is asked
+        not {SAME} -> (after - before)[:, :start].sum().abs() > 1e-6
+        Behind a layer norm the features of a row always sum to 0. What can a sum of changes tell there?
+    lengths_compared: the lengths of the outputs compared instead of the outputs
+        {COMPARED} -> after[:, :start].norm(dim=-1), before[:, :start].norm(dim=-1)
+        A vector may turn and keep its length. Behind a layer norm it always does.
+    shifted_by_a_constant: the future moved by a constant instead of replaced
+        other[:, start:] -> x[:, start:] + 1
+        What does a layer norm make of a row to which 1 was added?
+    first_sentence_only: only the first sentence watched
+        {COMPARED} -> after[0, :start], before[0, :start]
+        Every sentence of the batch counts.
+    first_feature_only: only the first feature watched
+        {COMPARED} -> after[:, :start, 0], before[:, :start, 0]
+        Every feature of an output counts.
+    past_changed: the past changed and the future watched
+        {FUTURE} -> other[:, :start], x[:, start:]
+        {COMPARED} -> after[:, start:], before[:, start:]
+        That a word sees the past is what we want.
+    inverted: True for functions that do not leak
+        {ENDS} -> return False
+        |    return True
+        The name asks: does it leak?
+    too_tolerant: weak leaks let through
+        atol=1e-6 -> atol=0.05
+        A change of 1e-6 counts. What is your threshold?
+    left_as_tensor: a tensor instead of a Python bool
+        {ENDS} -> return torch.tensor(True)
+        |    return torch.tensor(False)
+        The spec asks for a Python bool.
+""")
 
 
 def cases_fixed_causal_attention(draw):
@@ -677,7 +459,7 @@ def cases_fixed_causal_attention(draw):
     ]
 
 
-SEEN = "causal_mask(Q.shape[-2])"
+SEEN = "causal_mask(Q.shape[-2]).to(Q.device)"
 WEIGHTS = f"masked_softmax(scores, {SEEN})"
 PLAIN = "torch.softmax(scores, dim=-1)"
 fixed_causal_attention = Exercise(
@@ -686,88 +468,51 @@ fixed_causal_attention = Exercise(
     axes=("token", "column"),
     forbidden=("attention",),
     instead="build it from scores, a mask, softmax and V.",
-    mistakes=[
-        Mistake(
-            "bug_not_fixed",
-            "the published version: the mask after the softmax",
-            "Add up the weights of row 0. Who got the rest?",
-            f"{WEIGHTS} -> {PLAIN} * {SEEN}",
-        ),
-        Mistake(
-            "divided_again",
-            "softmax, then the mask, then the rows divided by their sums",
-            "Put the future at +9000 and the past at -9000. What has softmax left of the past?",
-            (f"{WEIGHTS} -> {PLAIN} * {SEEN}", "return weights -> return weights / weights.sum(-1, keepdim=True)"),
-        ),
-        Mistake(
-            "softmax_twice",
-            "softmax before and after the mask",
-            "One softmax is enough. Which one comes too early?",
-            f"{WEIGHTS} -> masked_softmax({PLAIN}, {SEEN})",
-        ),
-        Mistake(
-            "future_set_to_zero",
-            "the future's scores set to 0",
-            "e to the power of 0 is 1, not 0.",
-            f"{WEIGHTS} -> torch.softmax(scores.tril(), dim=-1)",
-        ),
-        Mistake(
-            "sees_the_future",
-            "the past masked and the future left open",
-            "What may token 0 see? What is your row 0?",
-            f"{SEEN} -> {SEEN}.T",
-        ),
-        Mistake(
-            "self_excluded",
-            "a strict triangle: no token sees itself",
-            "What is left for token 0 to see?",
-            f"{WEIGHTS} -> torch.softmax(mask_scores(scores, {SEEN}.tril(-1)), dim=-1)",
-        ),
-        Mistake(
-            "self_excluded_zeros",
-            "a strict triangle: no token sees itself, and token 0 gets zeros",
-            "The present is not the future. What may token 0 see?",
-            f"{SEEN} -> {SEEN}.tril(-1)",
-        ),
-        Mistake("not_masked", "no mask at all", "Who looks ahead?", f"{WEIGHTS} -> {PLAIN}"),
-        Mistake(
-            "not_scaled",
-            "scores that are not scaled",
-            "Lesson 4: what are the scores divided by?",
-            " / Q.shape[-1] ** 0.5 -> ",
-        ),
-        Mistake(
-            "softmax_over_queries",
-            "softmax over the queries instead of the keys",
-            "The weights of one query sum to 1.",
-            f"{WEIGHTS} -> torch.softmax(mask_scores(scores, {SEEN}), dim=-2)",
-        ),
-        Mistake(
-            "scaled_by_value_width",
-            "scores divided by the root of the values' width",
-            "The products that are summed in a score: how many are they?",
-            "Q.shape[-1] ** 0.5 -> V.shape[-1] ** 0.5",
-        ),
-        Mistake(
-            "minus_10000_added",
-            "-10000 added to the future's scores",
-            "Put the future at +9000 and the past at -9000.",
-            f"{WEIGHTS} -> torch.softmax(scores - 10000.0 * ~{SEEN}, dim=-1)",
-        ),
-        Mistake(
-            "minus_10000_filled",
-            "a fill of -10000",
-            "Put the past at -10000: who shares the 1 with it?",
-            f"{WEIGHTS} -> torch.softmax(scores.masked_fill(~{SEEN}, -10000.0), dim=-1)",
-        ),
-        Mistake(
-            "minus_1000_filled",
-            "a fill of -1000",
-            "Put the past at -9000: who wins the row?",
-            f"{WEIGHTS} -> torch.softmax(scores.masked_fill(~{SEEN}, -1000.0), dim=-1)",
-        ),
-    ],
-)
+).with_mistakes(f"""
+    bug_not_fixed: the published version: the mask after the softmax
+        {WEIGHTS} -> {PLAIN} * {SEEN}
+        Add up the weights of row 0. Who got the rest?
+    divided_again: softmax, then the mask, then the rows divided by their sums
+        {WEIGHTS} -> {PLAIN} * {SEEN}
+        return weights -> return weights / weights.sum(-1, keepdim=True)
+        Put the future at +9000 and the past at -9000. What has softmax left of the past?
+    softmax_twice: softmax before and after the mask
+        {WEIGHTS} -> masked_softmax({PLAIN}, {SEEN})
+        One softmax is enough. Which one comes too early?
+    future_set_to_zero: the future's scores set to 0
+        {WEIGHTS} -> torch.softmax(scores.tril(), dim=-1)
+        e to the power of 0 is 1, not 0.
+    sees_the_future: the past masked and the future left open
+        {SEEN} -> {SEEN}.T
+        What may token 0 see? What is your row 0?
+    self_excluded: a strict triangle: no token sees itself
+        {WEIGHTS} -> torch.softmax(mask_scores(scores, {SEEN}.tril(-1)), dim=-1)
+        What is left for token 0 to see?
+    self_excluded_zeros: a strict triangle: no token sees itself, and token 0 gets zeros
+        {SEEN} -> {SEEN}.tril(-1)
+        The present is not the future. What may token 0 see?
+    not_masked: no mask at all
+        {WEIGHTS} -> {PLAIN}
+        Who looks ahead?
+    not_scaled: scores that are not scaled
+        / Q.shape[-1] ** 0.5 ->
+        Lesson 4: what are the scores divided by?
+    softmax_over_queries: softmax over the queries instead of the keys
+        {WEIGHTS} -> torch.softmax(mask_scores(scores, {SEEN}), dim=-2)
+        The weights of one query sum to 1.
+    scaled_by_value_width: scores divided by the root of the values' width
+        Q.shape[-1] ** 0.5 -> V.shape[-1] ** 0.5
+        The products that are summed in a score: how many are they?
+    minus_10000_added: -10000 added to the future's scores
+        {WEIGHTS} -> torch.softmax(scores - 10000.0 * ~{SEEN}, dim=-1)
+        Put the future at +9000 and the past at -9000.
+    minus_10000_filled: a fill of -10000
+        {WEIGHTS} -> torch.softmax(scores.masked_fill(~{SEEN}, -10000.0), dim=-1)
+        Put the past at -10000: who shares the 1 with it?
+    minus_1000_filled: a fill of -1000
+        {WEIGHTS} -> torch.softmax(scores.masked_fill(~{SEEN}, -1000.0), dim=-1)
+        Put the past at -9000: who wins the row?
+""")
 
 
 exercises = [
@@ -781,32 +526,17 @@ exercises = [
 ]
 
 
-quizzes = [
-    Quiz(
-        "quiz_1",
-        "c",
-        {
-            "a": "Both are turned round: this lets every word see the future, and the padding of the sentence.",
-            "b": "The first is right. The second blocks all real words and leaves the padding.",
-            "c": "nn.MultiheadAttention blocks where a mask is True, so both of ours must be inverted.",
-        },
-    ),
-    Quiz(
-        "quiz_2",
-        "b",
-        {
-            "a": "That mask does not fit: each query scores all 8 keys, the cached ones included.",
-            "b": "The new words stand at places 6 and 7. Each sees the six cached keys, and the new ones up to itself.",
-            "c": "That is a triangle aligned at the first key: the newest word would see the two oldest, and not itself.",
-        },
-    ),
-    Quiz(
-        "quiz_3",
-        "b",
-        {
-            "a": "The blocked weights are 0, but the others were divided by a sum that contains the future.",
-            "b": "The smaller the sum that is left, the larger the future's scores were: a channel that training finds.",
-            "c": "Nothing is infinite here, so there is no NaN; that is why the bug lives so long.",
-        },
-    ),
-]
+quizzes = listed_quizzes("""
+    quiz_1: c
+        a: Both are turned round: this lets every word see the future, and the padding of the sentence.
+        b: The first is right. The second blocks all real words and leaves the padding.
+        c: nn.MultiheadAttention blocks where a mask is True, so both of ours must be inverted.
+    quiz_2: b
+        a: That mask does not fit: each query scores all 8 keys, the cached ones included.
+        b: The new words stand at places 6 and 7. Each sees the six cached keys, and the new ones up to itself.
+        c: That is a triangle aligned at the first key: the newest word would see the two oldest, and not itself.
+    quiz_3: b
+        a: The blocked weights are 0, but the others were divided by a sum that contains the future.
+        b: The smaller the sum that is left, the larger the future's scores were: a channel that training finds.
+        c: Nothing is infinite here, so there is no NaN; that is why the bug lives so long.
+""")

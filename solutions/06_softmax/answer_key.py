@@ -4,7 +4,17 @@ import math
 
 import torch
 
-from helpers.checking.vocabulary import GRADIENT, LEADING, VALUES, Case, Exercise, Mistake, Quiz, Raises, tensor_cases
+from helpers.checking.vocabulary import (
+    GRADIENT,
+    LEADING,
+    VALUES,
+    Case,
+    Exercise,
+    Mistake,
+    Raises,
+    listed_quizzes,
+    tensor_cases,
+)
 
 LARGE = "scores up to ±10,000"
 BLOCKED = "entries of −inf"
@@ -75,9 +85,6 @@ def patched(edit: str, hint: str, *epsilons: str, kind="added") -> list[Mistake]
     return [Mistake(f"{kind}_{eps}", label, hint, edit.replace("EPS", eps)) for eps in epsilons]
 
 
-# ---------------------------------------------------------------- softmax
-
-
 def cases_softmax(draw):
     lonely = torch.tensor([[-math.inf, 3.0, -math.inf], [0.5, -math.inf, 1.5]])
     return [
@@ -97,136 +104,78 @@ softmax = Exercise(
     cases_softmax,
     forbidden=("softmax", "log_softmax"),
     instead="build it from a maximum, exponentials and a sum.",
-    mistakes=[
-        Mistake("not_shifted", "the exponentials of the raw scores", NOT_SHIFTED_HINT, f"{SHIFT} -> x"),
-        Mistake(
-            "small_number_in_the_sum",
-            "raw exponentials, and a small number so that the sum is not 0",
-            "Then a vector of very low scores gets no weight at all. Make its largest exponential 1 instead.",
-            (f"{SHIFT} -> x", f"{SUM} -> ({SUM} + 1e-9)"),
-        ),
-        *(
-            Mistake(
-                f"small_number_on_each_exponential_{eps}",
-                "a small number added to every exponential",
-                "A blocked score then has a little weight. Its weight is exactly 0.",
-                f"torch.exp({SHIFT}) -> torch.exp({SHIFT}) + {eps}",
-            )
-            for eps in ("1e-8", "1e-9")
-        ),
-        Mistake(
-            "dim_ignored",
-            "always along the last dimension",
-            "The caller may ask for another dimension. Where does `dim` appear in your code?",
-            ("x.amax(dim=dim -> x.amax(dim=-1", "e.sum(dim=dim -> e.sum(dim=-1"),
-        ),
-        Mistake(
-            "first_dimension",
-            "along the first dimension",
-            "Without further notice the last dimension is meant. Add up a row of yours.",
-            ("x.amax(dim=dim -> x.amax(dim=0", "e.sum(dim=dim -> e.sum(dim=0"),
-        ),
-        Mistake(
-            "whole_tensor",
-            "all entries of the tensor share one unit",
-            "Add up one vector of yours. Each should have a unit of its own.",
-            ("x.amax(dim=dim, keepdim=True) -> x.max()", f"{SUM} -> e.sum()"),
-        ),
-        Mistake(
-            "one_maximum_for_all",
-            "one maximum for the whole tensor",
-            "A row of -9990s beside a row of 9990s: what is left of it after your shift?",
-            "x.amax(dim=dim, keepdim=True) -> x.max()",
-        ),
-        Mistake(
-            "maximum_of_another_dimension",
-            "the maximum along the last dimension, the sum along another",
-            "Two numbers belong to each vector, and both go along the same dimension.",
-            "x.amax(dim=dim -> x.amax(dim=-1",
-        ),
-        Mistake(
-            "keepdim_forgotten",
-            "the sums lost their dimension",
-            "Shapes (4, 5) and (4,): which entries does broadcasting bring together?",
-            f"{SUM} -> e.sum(dim=dim)",
-        ),
-        Mistake(
-            "shifted_by_the_mean",
-            "shifted by the mean",
-            "How far above the mean can the largest score lie? Choose a shift that it cannot pass.",
-            "x.amax( -> x.mean(",
-        ),
-        Mistake(
-            "shifted_by_the_minimum",
-            "shifted by the minimum",
-            "After your shift all exponents are positive. Which sign should they have?",
-            "x.amax( -> x.amin(",
-        ),
-        Mistake(
-            "scores_clamped",
-            "scores cut off at a bound",
-            "9000 and 9001 are cut to the same number. Their difference should survive.",
-            f"{SHIFT} -> x.clamp(-80, 80)",
-        ),
-        Mistake(
-            "far_scores_lifted",
-            "scores far behind the best kept from falling below a bound",
-            "A blocked score then has a little weight. Its weight is exactly 0.",
-            f"{SHIFT} -> ({SHIFT}).clamp_min(-20)",
-        ),
-        Mistake(
-            "nan_made_zero",
-            "NaN replaced by 0",
-            "Then a vector of large scores gets no weight at all. Keep the overflow from happening.",
-            (f"{SHIFT} -> x", f"e / {SUM} -> torch.nan_to_num(e / {SUM})"),
-        ),
-        Mistake(
-            "blocked_scores_count_as_zero",
-            "a score of −inf treated like a score of 0",
-            "A score of 0 has the exponential 1. What is the exponential of −inf?",
-            "e = torch.exp( -> x = torch.where(x.isinf(), torch.zeros_like(x), x)\n    e = torch.exp(",
-        ),
-        Mistake(
-            "no_exponential",
-            "scores divided by their sum",
-            "Negative scores give negative shares. What made them positive?",
-            f"torch.exp({SHIFT}) -> x",
-        ),
-        Mistake(
-            "not_divided",
-            "exponentials that do not add up to 1",
-            "One step is missing: shares of a whole.",
-            f"e / {SUM} -> e",
-        ),
-        Mistake(
-            "logarithm_returned",
-            "the logarithm of the shares",
-            "That is a later exercise. Here the shares themselves are asked for.",
-            f"e / {SUM} -> x - x.amax(dim=dim, keepdim=True) - {SUM}.log()",
-        ),
-        Mistake(
-            "sigmoid",
-            "each score squashed by itself",
-            "A sigmoid knows nothing of the other scores. What do yours add up to?",
-            f"e / {SUM} -> torch.sigmoid(x)",
-        ),
-        Mistake(
-            "changed_in_place",
-            "the scores are shifted in place",
-            "The caller still needs x. Which operator writes into it?",
-            "e = torch.exp(x - x.amax(dim=dim, keepdim=True)) -> x -= x.amax(dim=dim, keepdim=True)\n"
-            "    e = torch.exp(x)",
-        ),
-        Mistake(
-            "squeezed",
-            "dimensions of size 1 dropped",
-            "The result has the shape of x, also where a dimension has size 1.",
-            f"e / {SUM} -> (e / {SUM}).squeeze()",
-        ),
-    ],
-)
-
-# ---------------------------------------------------------------- log_softmax
+).with_mistakes(f"""
+    not_shifted: the exponentials of the raw scores
+        {SHIFT} -> x
+        {NOT_SHIFTED_HINT}
+    small_number_in_the_sum: raw exponentials, and a small number so that the sum is not 0
+        {SHIFT} -> x
+        {SUM} -> ({SUM} + 1e-9)
+        Then a vector of very low scores gets no weight at all. Make its largest exponential 1 instead.
+    small_number_on_each_exponential_EPS for EPS in 1e-8, 1e-9: a small number added to every exponential
+        torch.exp({SHIFT}) -> torch.exp({SHIFT}) + EPS
+        A blocked score then has a little weight. Its weight is exactly 0.
+    dim_ignored: always along the last dimension
+        x.amax(dim=dim -> x.amax(dim=-1
+        e.sum(dim=dim -> e.sum(dim=-1
+        The caller may ask for another dimension. Where does `dim` appear in your code?
+    first_dimension: along the first dimension
+        x.amax(dim=dim -> x.amax(dim=0
+        e.sum(dim=dim -> e.sum(dim=0
+        Without further notice the last dimension is meant. Add up a row of yours.
+    whole_tensor: all entries of the tensor share one unit
+        x.amax(dim=dim, keepdim=True) -> x.max()
+        {SUM} -> e.sum()
+        Add up one vector of yours. Each should have a unit of its own.
+    one_maximum_for_all: one maximum for the whole tensor
+        x.amax(dim=dim, keepdim=True) -> x.max()
+        A row of -9990s beside a row of 9990s: what is left of it after your shift?
+    maximum_of_another_dimension: the maximum along the last dimension, the sum along another
+        x.amax(dim=dim -> x.amax(dim=-1
+        Two numbers belong to each vector, and both go along the same dimension.
+    keepdim_forgotten: the sums lost their dimension
+        {SUM} -> e.sum(dim=dim)
+        Shapes (4, 5) and (4,): which entries does broadcasting bring together?
+    shifted_by_the_mean: shifted by the mean
+        x.amax( -> x.mean(
+        How far above the mean can the largest score lie? Choose a shift that it cannot pass.
+    shifted_by_the_minimum: shifted by the minimum
+        x.amax( -> x.amin(
+        After your shift all exponents are positive. Which sign should they have?
+    scores_clamped: scores cut off at a bound
+        {SHIFT} -> x.clamp(-80, 80)
+        9000 and 9001 are cut to the same number. Their difference should survive.
+    far_scores_lifted: scores far behind the best kept from falling below a bound
+        {SHIFT} -> ({SHIFT}).clamp_min(-20)
+        A blocked score then has a little weight. Its weight is exactly 0.
+    nan_made_zero: NaN replaced by 0
+        {SHIFT} -> x
+        e / {SUM} -> torch.nan_to_num(e / {SUM})
+        Then a vector of large scores gets no weight at all. Keep the overflow from happening.
+    blocked_scores_count_as_zero: a score of −inf treated like a score of 0
+        e = torch.exp( -> x = torch.where(x.isinf(), torch.zeros_like(x), x)
+        |    e = torch.exp(
+        A score of 0 has the exponential 1. What is the exponential of −inf?
+    no_exponential: scores divided by their sum
+        torch.exp({SHIFT}) -> x
+        Negative scores give negative shares. What made them positive?
+    not_divided: exponentials that do not add up to 1
+        e / {SUM} -> e
+        One step is missing: shares of a whole.
+    logarithm_returned: the logarithm of the shares
+        e / {SUM} -> x - x.amax(dim=dim, keepdim=True) - {SUM}.log()
+        That is a later exercise. Here the shares themselves are asked for.
+    sigmoid: each score squashed by itself
+        e / {SUM} -> torch.sigmoid(x)
+        A sigmoid knows nothing of the other scores. What do yours add up to?
+    changed_in_place: the scores are shifted in place
+        e = torch.exp(x - x.amax(dim=dim, keepdim=True)) -> x -= x.amax(dim=dim, keepdim=True)
+        |    e = torch.exp(x)
+        The caller still needs x. Which operator writes into it?
+    squeezed: dimensions of size 1 dropped
+        e / {SUM} -> (e / {SUM}).squeeze()
+        The result has the shape of x, also where a dimension has size 1.
+""")
 
 
 def cases_log_softmax(draw):
@@ -257,115 +206,67 @@ log_softmax = Exercise(
     cases_log_softmax,
     forbidden=("softmax", "log_softmax"),
     instead="build it from a maximum, exponentials, a sum and a logarithm.",
-    mistakes=[
-        Mistake(
-            "log_of_a_share",
-            "the logarithm of a share that was computed first",
-            "A share far behind the winner becomes 0, and its logarithm −inf. Never form the share.",
-            f"return shifted - {LOG_SUM} -> return {SHARE}).log()",
-        ),
-        Mistake(
-            "log_of_a_raw_share",
-            "exponentials of raw scores, divided, and then the logarithm",
-            "Two repairs are needed: a shift, and no share. What does the formula above do in place of a division?",
-            ("x - x.amax(dim=dim, keepdim=True) -> x", f"return shifted - {LOG_SUM} -> return {SHARE}).log()"),
-        ),
-        *patched(f"return shifted - {LOG_SUM} -> return {SHARE} + EPS).log()", FAR_HINT, *EPSILONS),
-        *patched(
-            f"return shifted - {LOG_SUM} -> return {SHARE}).clamp_min(EPS).log()",
-            FAR_HINT,
-            "1e-8",
-            "1e-9",
-            kind="bound",
-        ),
-        Mistake(
-            "not_shifted",
-            "the exponentials of the raw scores",
-            "Try the scores 1000 and 1001, then -1000 and -1001.",
-            "x - x.amax(dim=dim, keepdim=True) -> x",
-        ),
-        Mistake(
-            "shifted_only_inside",
-            "the maximum taken off inside the sum only",
-            "The sum was made smaller by a factor. Where else must the same shift appear?",
-            "return shifted - -> return x -",
-        ),
-        Mistake(
-            "maximum_added",
-            "the maximum added to the scores",
-            "A logarithm of a share is never above 0. Look at the sign of the maximum.",
-            "return shifted - -> return x + (x - shifted) -",
-        ),
-        Mistake(
-            "one_maximum_for_all",
-            "one maximum for the whole tensor",
-            "A row of -9990s beside a row of 9990s: what is the sum of its exponentials?",
-            "x.amax(dim=dim, keepdim=True) -> x.max()",
-        ),
-        Mistake(
-            "maximum_of_another_dimension",
-            "the maximum along the last dimension, the sum along another",
-            "Both numbers that are subtracted go along the same dimension.",
-            "return shifted - -> return x - x.amax(dim=-1, keepdim=True) -",
-        ),
-        Mistake(
-            "dim_ignored",
-            "always along the last dimension",
-            "The caller may ask for another dimension. Where does `dim` appear in your code?",
-            ("x.amax(dim=dim -> x.amax(dim=-1", "sum(dim=dim -> sum(dim=-1"),
-        ),
-        Mistake(
-            "first_dimension",
-            "along the first dimension",
-            "Without further notice the last dimension is meant.",
-            ("x.amax(dim=dim -> x.amax(dim=0", "sum(dim=dim -> sum(dim=0"),
-        ),
-        Mistake(
-            "whole_tensor",
-            "all entries of the tensor share one unit",
-            "The exponentials of each vector should add up to 1.",
-            ("x.amax(dim=dim, keepdim=True) -> x.max()", "sum(dim=dim, keepdim=True) -> sum()"),
-        ),
-        Mistake(
-            "sign_flipped",
-            "the surprise: minus the logarithm",
-            "The logarithm of a number below 1 has which sign?",
-            f"return shifted - {LOG_SUM} -> return {LOG_SUM} - shifted",
-        ),
-        Mistake(
-            "base_two",
-            "a logarithm to base 2",
-            "The natural logarithm is meant.",
-            f"return shifted - {LOG_SUM} -> return (shifted - {LOG_SUM}) / math.log(2)",
-        ),
-        Mistake(
-            "keepdim_forgotten",
-            "the sums lost their dimension",
-            "Shapes (4, 5) and (4,): which entries does broadcasting bring together?",
-            "sum(dim=dim, keepdim=True) -> sum(dim=dim)",
-        ),
-        Mistake(
-            "shares_returned",
-            "the shares, without a logarithm",
-            "One step is missing. But do not take it after the division.",
-            f"return shifted - {LOG_SUM} -> return {SHARE})",
-        ),
-        Mistake(
-            "blocked_made_finite",
-            "a large negative number where −inf belongs",
-            "A blocked score has probability exactly 0. What is the logarithm of 0?",
-            "shifted = x - x.amax -> x = x.clamp_min(-1e9)\n    shifted = x - x.amax",
-        ),
-        Mistake(
-            "sum_of_logarithms",
-            "the sum and the logarithm in the wrong order",
-            "The logarithm of a sum is not the sum of logarithms.",
-            f"return shifted - {LOG_SUM} -> return x - x.exp().log().sum(dim=dim, keepdim=True)",
-        ),
-    ],
-)
-
-# ---------------------------------------------------------------- cross_entropy
+).with_mistakes(f"""
+    log_of_a_share: the logarithm of a share that was computed first
+        return shifted - {LOG_SUM} -> return {SHARE}).log()
+        A share far behind the winner becomes 0, and its logarithm −inf. Never form the share.
+    log_of_a_raw_share: exponentials of raw scores, divided, and then the logarithm
+        x - x.amax(dim=dim, keepdim=True) -> x
+        return shifted - {LOG_SUM} -> return {SHARE}).log()
+        Two repairs are needed: a shift, and no share. What does the formula above do in place of a division?
+    added_EPS for EPS in 1e-8, 1e-9, 1e-10, 1e-12: a small number inside the logarithm, added to the share or as a bound below it
+        return shifted - {LOG_SUM} -> return {SHARE} + EPS).log()
+        {FAR_HINT}
+    bound_EPS for EPS in 1e-8, 1e-9: a small number inside the logarithm, added to the share or as a bound below it
+        return shifted - {LOG_SUM} -> return {SHARE}).clamp_min(EPS).log()
+        {FAR_HINT}
+    not_shifted: the exponentials of the raw scores
+        x - x.amax(dim=dim, keepdim=True) -> x
+        Try the scores 1000 and 1001, then -1000 and -1001.
+    shifted_only_inside: the maximum taken off inside the sum only
+        return shifted - -> return x -
+        The sum was made smaller by a factor. Where else must the same shift appear?
+    maximum_added: the maximum added to the scores
+        return shifted - -> return x + (x - shifted) -
+        A logarithm of a share is never above 0. Look at the sign of the maximum.
+    one_maximum_for_all: one maximum for the whole tensor
+        x.amax(dim=dim, keepdim=True) -> x.max()
+        A row of -9990s beside a row of 9990s: what is the sum of its exponentials?
+    maximum_of_another_dimension: the maximum along the last dimension, the sum along another
+        return shifted - -> return x - x.amax(dim=-1, keepdim=True) -
+        Both numbers that are subtracted go along the same dimension.
+    dim_ignored: always along the last dimension
+        x.amax(dim=dim -> x.amax(dim=-1
+        sum(dim=dim -> sum(dim=-1
+        The caller may ask for another dimension. Where does `dim` appear in your code?
+    first_dimension: along the first dimension
+        x.amax(dim=dim -> x.amax(dim=0
+        sum(dim=dim -> sum(dim=0
+        Without further notice the last dimension is meant.
+    whole_tensor: all entries of the tensor share one unit
+        x.amax(dim=dim, keepdim=True) -> x.max()
+        sum(dim=dim, keepdim=True) -> sum()
+        The exponentials of each vector should add up to 1.
+    sign_flipped: the surprise: minus the logarithm
+        return shifted - {LOG_SUM} -> return {LOG_SUM} - shifted
+        The logarithm of a number below 1 has which sign?
+    base_two: a logarithm to base 2
+        return shifted - {LOG_SUM} -> return (shifted - {LOG_SUM}) / math.log(2)
+        The natural logarithm is meant.
+    keepdim_forgotten: the sums lost their dimension
+        sum(dim=dim, keepdim=True) -> sum(dim=dim)
+        Shapes (4, 5) and (4,): which entries does broadcasting bring together?
+    shares_returned: the shares, without a logarithm
+        return shifted - {LOG_SUM} -> return {SHARE})
+        One step is missing. But do not take it after the division.
+    blocked_made_finite: a large negative number where −inf belongs
+        shifted = x - x.amax -> x = x.clamp_min(-1e9)
+        |    shifted = x - x.amax
+        A blocked score has probability exactly 0. What is the logarithm of 0?
+    sum_of_logarithms: the sum and the logarithm in the wrong order
+        return shifted - {LOG_SUM} -> return x - x.exp().log().sum(dim=dim, keepdim=True)
+        The logarithm of a sum is not the sum of logarithms.
+""")
 
 IGNORED = "ignored targets"
 OTHER_INDEX = "another ignore_index"
@@ -420,7 +321,7 @@ def cases_cross_entropy(draw):
 
 
 LOG_P, FLAT = "log_softmax(logits[kept])", "logits.reshape(-1, logits.shape[-1])"
-LOSSES = "loss = torch.zeros(targets.shape, dtype=logits.dtype).masked_scatter(kept, -picked)\n    return "
+LOSSES = "loss = torch.zeros(targets.shape, dtype=logits.dtype).masked_scatter(kept, -picked)\n|    return "
 STUCK_HINT = "The loss of a hopeless target gets stuck, and its gradient is lost."
 
 cross_entropy = Exercise(
@@ -428,110 +329,67 @@ cross_entropy = Exercise(
     cases_cross_entropy,
     forbidden=("cross_entropy",),
     instead="take the logarithms of the shares and pick one in each row.",
-    mistakes=[
-        Mistake(
-            "mean_over_all_places",
-            "ignored places counted in the mean",
-            "They add nothing to the sum. Do they belong in the count?",
-            "picked.mean() -> picked.sum() / targets.numel()",
-        ),
-        Mistake(
-            "summed",
-            "a sum in place of a mean",
-            "A batch twice as large would have twice the loss.",
-            "picked.mean() -> picked.sum()",
-        ),
-        Mistake(
-            "one_loss_for_each_place",
-            "a loss for each place, not yet averaged",
-            "A single number is asked for.",
-            f"return -picked.mean() -> {LOSSES}loss",
-        ),
-        Mistake(
-            "ignored_as_class_zero",
-            "ignored places trained towards class 0",
-            "You replaced them by a valid class so that indexing works. What of their losses?",
-            (f"logits[kept] -> {FLAT}", "targets[kept] -> targets.masked_fill(~kept, 0).reshape(-1)"),
-        ),
-        Mistake(
-            "nothing_ignored",
-            "ignored targets used as classes",
-            "A target that should be ignored is no class. Take it out before you index.",
-            (f"logits[kept] -> {FLAT}", "targets[kept] -> targets.reshape(-1)"),
-        ),
-        Mistake(
-            "ignore_index_fixed",
-            "always −100, whatever the caller says",
-            "The third argument is not used.",
-            "targets != ignore_index -> targets != -100",
-        ),
-        Mistake(
-            "mean_of_sentence_means",
-            "a mean for each sentence, then the mean of those",
-            "A sentence with one kept word would weigh as much as one with ten, and one with none is 0 / 0.",
-            f"return -picked.mean() -> {LOSSES}(loss.sum(-1) / kept.sum(-1)).mean()",
-        ),
-        Mistake(
-            "log_of_a_share",
-            "the logarithm of a share that was computed first",
-            "A share far behind the winner is 0 to the computer. You have a tool that never forms it.",
-            f"{LOG_P} -> torch.softmax(logits[kept], -1).log()",
-        ),
-        *patched(f"{LOG_P} -> (torch.softmax(logits[kept], -1) + EPS).log()", STUCK_HINT, *EPSILONS),
-        *patched(f"{LOG_P} -> torch.softmax(logits[kept], -1).clamp_min(EPS).log()", STUCK_HINT, "1e-8", kind="bound"),
-        Mistake(
-            "not_shifted",
-            "the exponentials of the raw logits",
-            "Try the logits 1000 and 1001.",
-            f"{LOG_P} -> logits[kept] - logits[kept].exp().sum(-1, keepdim=True).log()",
-        ),
-        Mistake(
-            "softmax_twice",
-            "shares treated as logits",
-            "The logarithm of a softmax is taken of scores. What did you hand to it?",
-            f"{LOG_P} -> log_softmax(torch.softmax(logits[kept], -1))",
-        ),
-        Mistake("sign_flipped", "a negative loss", "Surprise is never below 0.", "-picked -> picked"),
-        Mistake(
-            "no_softmax",
-            "the logit itself, without its rivals",
-            "Raise all logits alike and your loss falls. Nothing was learned.",
-            f"{LOG_P} -> logits[kept]",
-        ),
-        Mistake(
-            "bits",
-            "measured in bits",
-            "The natural logarithm is meant.",
-            "picked.mean() -> picked.mean() / math.log(2)",
-        ),
-        Mistake(
-            "perplexity",
-            "the perplexity",
-            "Its logarithm is asked for: the mean of the losses.",
-            "-picked.mean() -> (-picked.mean()).exp()",
-        ),
-        Mistake(
-            "softmax_over_places",
-            "the softmax along the places",
-            "Words compete with words, at each place by itself.",
-            f"{LOG_P} -> log_softmax(logits[kept], 0)",
-        ),
-        Mistake(
-            "divided_by_the_vocabulary",
-            "divided by the size of the vocabulary as well",
-            "The mean goes over places. How many numbers did you average?",
-            "picked.mean() -> picked.mean() / logits.shape[-1]",
-        ),
-        Mistake(
-            "one_leading_dimension_only",
-            "made for exactly one leading dimension",
-            "Which dimension holds the vocabulary in (2, 3, 6), and in (6,)?",
-            f"{LOG_P} -> log_softmax(logits, 1)[kept]",
-        ),
-    ],
-)
-
-# ---------------------------------------------------------------- softmax_with_temperature
+).with_mistakes(f"""
+    mean_over_all_places: ignored places counted in the mean
+        picked.mean() -> picked.sum() / targets.numel()
+        They add nothing to the sum. Do they belong in the count?
+    summed: a sum in place of a mean
+        picked.mean() -> picked.sum()
+        A batch twice as large would have twice the loss.
+    one_loss_for_each_place: a loss for each place, not yet averaged
+        return -picked.mean() -> {LOSSES}loss
+        A single number is asked for.
+    ignored_as_class_zero: ignored places trained towards class 0
+        logits[kept] -> {FLAT}
+        targets[kept] -> targets.masked_fill(~kept, 0).reshape(-1)
+        You replaced them by a valid class so that indexing works. What of their losses?
+    nothing_ignored: ignored targets used as classes
+        logits[kept] -> {FLAT}
+        targets[kept] -> targets.reshape(-1)
+        A target that should be ignored is no class. Take it out before you index.
+    ignore_index_fixed: always −100, whatever the caller says
+        targets != ignore_index -> targets != -100
+        The third argument is not used.
+    mean_of_sentence_means: a mean for each sentence, then the mean of those
+        return -picked.mean() -> {LOSSES}(loss.sum(-1) / kept.sum(-1)).mean()
+        A sentence with one kept word would weigh as much as one with ten, and one with none is 0 / 0.
+    log_of_a_share: the logarithm of a share that was computed first
+        {LOG_P} -> torch.softmax(logits[kept], -1).log()
+        A share far behind the winner is 0 to the computer. You have a tool that never forms it.
+    added_EPS for EPS in 1e-8, 1e-9, 1e-10, 1e-12: a small number inside the logarithm, added to the share or as a bound below it
+        {LOG_P} -> (torch.softmax(logits[kept], -1) + EPS).log()
+        {STUCK_HINT}
+    bound_EPS for EPS in 1e-8: a small number inside the logarithm, added to the share or as a bound below it
+        {LOG_P} -> torch.softmax(logits[kept], -1).clamp_min(EPS).log()
+        {STUCK_HINT}
+    not_shifted: the exponentials of the raw logits
+        {LOG_P} -> logits[kept] - logits[kept].exp().sum(-1, keepdim=True).log()
+        Try the logits 1000 and 1001.
+    softmax_twice: shares treated as logits
+        {LOG_P} -> log_softmax(torch.softmax(logits[kept], -1))
+        The logarithm of a softmax is taken of scores. What did you hand to it?
+    sign_flipped: a negative loss
+        -picked -> picked
+        Surprise is never below 0.
+    no_softmax: the logit itself, without its rivals
+        {LOG_P} -> logits[kept]
+        Raise all logits alike and your loss falls. Nothing was learned.
+    bits: measured in bits
+        picked.mean() -> picked.mean() / math.log(2)
+        The natural logarithm is meant.
+    perplexity: the perplexity
+        -picked.mean() -> (-picked.mean()).exp()
+        Its logarithm is asked for: the mean of the losses.
+    softmax_over_places: the softmax along the places
+        {LOG_P} -> log_softmax(logits[kept], 0)
+        Words compete with words, at each place by itself.
+    divided_by_the_vocabulary: divided by the size of the vocabulary as well
+        picked.mean() -> picked.mean() / logits.shape[-1]
+        The mean goes over places. How many numbers did you average?
+    one_leading_dimension_only: made for exactly one leading dimension
+        {LOG_P} -> log_softmax(logits, 1)[kept]
+        Which dimension holds the vocabulary in (2, 3, 6), and in (6,)?
+""")
 
 WHOLE = "a whole number as temperature"
 EXTREME = "temperatures from 0.001 to 1000"
@@ -565,123 +423,64 @@ def cases_softmax_with_temperature(draw):
 
 SCALED = "softmax(x / temperature)"
 
-softmax_with_temperature = Exercise(
-    "softmax_with_temperature",
-    cases_softmax_with_temperature,
-    mistakes=[
-        Mistake(
-            "multiplied",
-            "multiplied by the temperature",
-            "Hot means undecided. Do your weights grow more alike as it rises?",
-            f"{SCALED} -> softmax(x * temperature)",
-        ),
-        Mistake(
-            "weights_divided",
-            "the weights divided, not the scores",
-            "Do your weights still add up to 1?",
-            f"{SCALED} -> softmax(x) / temperature",
-        ),
-        Mistake(
-            "ignored", "the temperature ignored", "The second argument changes nothing.", f"{SCALED} -> softmax(x)"
-        ),
-        Mistake(
-            "nothing_refused",
-            "no error for temperatures that make no sense",
-            "What does a division by 0 give, and what does a negative temperature prefer?",
-            "not temperature > 0 -> False",
-        ),
-        Mistake(
-            "zero_is_greedy",
-            "temperature 0 taken as a hard choice",
-            "Many programs do that. This contract asks for an error instead.",
-            (
-                "not temperature > 0 -> temperature < 0",
-                f"return {SCALED} -> return {SCALED} if temperature else (x == x.amax(-1, keepdim=True)).to(x.dtype)",
-            ),
-        ),
-        Mistake(
-            "zero_slips_through",
-            "temperature 0 not refused",
-            "0 is not negative. Is it above 0?",
-            "not temperature > 0 -> temperature < 0",
-        ),
-        Mistake(
-            "negative_slips_through",
-            "negative temperatures not refused",
-            "A temperature of -1 prefers the worst score. You refuse only 0.",
-            "not temperature > 0 -> temperature == 0",
-        ),
-        Mistake(
-            "value_not_named",
-            "an error that does not say which value was refused",
-            "Whoever reads it wants to know what they sent. A string that begins with f can hold a value.",
-            'f"temperature must be above 0, got {temperature}" -> "temperature must be above 0"',
-        ),
-        Mistake(
-            "asserted",
-            "an assertion in place of the error that was asked for",
-            "Which class of error does `assert` raise, and which one does the contract name?",
-            "raise ValueError( -> raise AssertionError(",
-        ),
-        *(
-            Mistake(
-                f"kept_above_{bound}",
-                "low temperatures silently replaced",
-                "The caller asked for another temperature and never hears of it.",
-                ("not temperature > 0 -> False", f"{SCALED} -> softmax(x / max(temperature, {bound}))"),
-            )
-            for bound in ("0.01", "1e-6")
-        ),
-        *(
-            Mistake(
-                f"small_number_added_{eps}",
-                "a small number added to the temperature",
-                "At a temperature of 0.001 it shows. Which temperature is it meant to save, and what should become of "
-                "that one?",
-                ("not temperature > 0 -> False", f"{SCALED} -> softmax(x / (temperature + {eps}))"),
-            )
-            for eps in ("1e-6", "1e-8", "1e-9")
-        ),
-        Mistake(
-            "floats_only",
-            "whole numbers refused",
-            "The temperature 2 is as good as 2.0.",
-            "not temperature > 0 -> not isinstance(temperature, float) or temperature <= 0",
-        ),
-        Mistake(
-            "first_dimension",
-            "along the first dimension",
-            "Right for one vector. Add up a row of a batch.",
-            f"{SCALED} -> softmax(x / temperature, 0)",
-        ),
-        Mistake(
-            "not_shifted",
-            "the exponentials of raw scores",
-            "A low temperature makes scores large. You have a softmax that can bear it.",
-            f"return {SCALED} -> e = torch.exp(x / temperature)\n    return e / e.sum(dim=-1, keepdim=True)",
-        ),
-        Mistake(
-            "powers_of_weights",
-            "powers of weights that were computed first",
-            "The same on paper. But a weight that has become 0 stays 0, or all of them do.",
-            f"return {SCALED} -> e = softmax(x) ** (1 / temperature)\n    return e / e.sum(dim=-1, keepdim=True)",
-        ),
-        Mistake(
-            "whole_part",
-            "division without a remainder",
-            "Two slashes cut to whole numbers.",
-            f"{SCALED} -> softmax(x // temperature)",
-        ),
-        Mistake(
-            "root",
-            "divided by the root of the temperature",
-            "The root belongs to the width of a head. The temperature is the divisor itself.",
-            f"{SCALED} -> softmax(x / temperature**0.5)",
-        ),
-    ],
-)
-
-# ---------------------------------------------------------------- entropy
+softmax_with_temperature = Exercise("softmax_with_temperature", cases_softmax_with_temperature).with_mistakes(f"""
+    multiplied: multiplied by the temperature
+        {SCALED} -> softmax(x * temperature)
+        Hot means undecided. Do your weights grow more alike as it rises?
+    weights_divided: the weights divided, not the scores
+        {SCALED} -> softmax(x) / temperature
+        Do your weights still add up to 1?
+    ignored: the temperature ignored
+        {SCALED} -> softmax(x)
+        The second argument changes nothing.
+    nothing_refused: no error for temperatures that make no sense
+        not temperature > 0 -> False
+        What does a division by 0 give, and what does a negative temperature prefer?
+    zero_is_greedy: temperature 0 taken as a hard choice
+        not temperature > 0 -> temperature < 0
+        return {SCALED} -> return {SCALED} if temperature else (x == x.amax(-1, keepdim=True)).to(x.dtype)
+        Many programs do that. This contract asks for an error instead.
+    zero_slips_through: temperature 0 not refused
+        not temperature > 0 -> temperature < 0
+        0 is not negative. Is it above 0?
+    negative_slips_through: negative temperatures not refused
+        not temperature > 0 -> temperature == 0
+        A temperature of -1 prefers the worst score. You refuse only 0.
+    value_not_named: an error that does not say which value was refused
+        f"temperature must be above 0, got {{temperature}}" -> "temperature must be above 0"
+        Whoever reads it wants to know what they sent. A string that begins with f can hold a value.
+    asserted: an assertion in place of the error that was asked for
+        raise ValueError( -> raise AssertionError(
+        Which class of error does `assert` raise, and which one does the contract name?
+    kept_above_BOUND for BOUND in 0.01, 1e-6: low temperatures silently replaced
+        not temperature > 0 -> False
+        {SCALED} -> softmax(x / max(temperature, BOUND))
+        The caller asked for another temperature and never hears of it.
+    small_number_added_EPS for EPS in 1e-6, 1e-8, 1e-9: a small number added to the temperature
+        not temperature > 0 -> False
+        {SCALED} -> softmax(x / (temperature + EPS))
+        At a temperature of 0.001 it shows. Which temperature is it meant to save, and what should become of that one?
+    floats_only: whole numbers refused
+        not temperature > 0 -> not isinstance(temperature, float) or temperature <= 0
+        The temperature 2 is as good as 2.0.
+    first_dimension: along the first dimension
+        {SCALED} -> softmax(x / temperature, 0)
+        Right for one vector. Add up a row of a batch.
+    not_shifted: the exponentials of raw scores
+        return {SCALED} -> e = torch.exp(x / temperature)
+        |    return e / e.sum(dim=-1, keepdim=True)
+        A low temperature makes scores large. You have a softmax that can bear it.
+    powers_of_weights: powers of weights that were computed first
+        return {SCALED} -> e = softmax(x) ** (1 / temperature)
+        |    return e / e.sum(dim=-1, keepdim=True)
+        The same on paper. But a weight that has become 0 stays 0, or all of them do.
+    whole_part: division without a remainder
+        {SCALED} -> softmax(x // temperature)
+        Two slashes cut to whole numbers.
+    root: divided by the root of the temperature
+        {SCALED} -> softmax(x / temperature**0.5)
+        The root belongs to the width of a head. The temperature is the divisor itself.
+""")
 
 ZEROS = "probabilities of 0 and 1"
 SMALL = "small probabilities"
@@ -720,111 +519,58 @@ def cases_entropy(draw):
 SAFE, TERMS = "p.clamp_min(torch.finfo(p.dtype).tiny)", "(p * -log_p).sum(dim=-1)"
 SEEN_HINT = "Repair the zeros only, and leave all other probabilities exactly as they are."
 
-entropy = Exercise(
-    "entropy",
-    cases_entropy,
-    mistakes=[
-        Mistake(
-            "nan_at_zero",
-            "NaN where a probability is 0",
-            "0 times −inf is NaN to a computer. What should such an outcome add?",
-            f"{SAFE} -> p",
-        ),
-        Mistake(
-            "nan_replaced_at_the_end",
-            "NaN replaced by 0 at the end",
-            "A vector with one 0 in it then has entropy 0, whatever its other weights are.",
-            (f"{SAFE} -> p", f"{TERMS} -> {TERMS}.nan_to_num(0.0)"),
-        ),
-        Mistake("bits", "measured in bits", "Nats are asked for: the natural logarithm.", ".log() -> .log2()"),
-        Mistake(
-            "sign_flipped",
-            "a negative entropy",
-            "Logarithms of probabilities are negative, and surprise is not.",
-            "-log_p -> log_p",
-        ),
-        Mistake(
-            "mean_of_terms",
-            "the mean of the terms, not their sum",
-            "The average is taken with the weights p. They are in your terms already.",
-            ".sum(dim=-1) -> .mean(dim=-1)",
-        ),
-        Mistake(
-            "one_number_for_all",
-            "one number for the whole batch",
-            "Each vector has an entropy of its own. (A boolean mask in square brackets makes one long vector.)",
-            ".sum(dim=-1) -> .sum()",
-        ),
-        Mistake(
-            "first_dimension",
-            "summed along the first dimension",
-            "Right for one vector. Along which dimension do the probabilities add up to 1?",
-            ".sum(dim=-1) -> .sum(dim=0)",
-        ),
-        Mistake(
-            "dimension_kept",
-            "a dimension of size 1 left over",
-            "One number for each vector: the last dimension goes.",
-            ".sum(dim=-1) -> .sum(dim=-1, keepdim=True)",
-        ),
-        Mistake(
-            "softmax_applied",
-            "probabilities taken for scores",
-            "The argument holds probabilities already.",
-            "log_p = p -> p = torch.softmax(p, dim=-1)\n    log_p = p",
-        ),
-        Mistake(
-            "not_weighted",
-            "surprises added up without their weights",
-            "A surprise counts as often as it happens.",
-            "p * -log_p -> -log_p",
-        ),
-        Mistake(
-            "outcomes_in_effect",
-            "the number of outcomes in effect",
-            "Its logarithm is asked for.",
-            f"{TERMS} -> {TERMS}.exp()",
-        ),
-        Mistake(
-            "divided_by_the_most",
-            "divided by the largest possible entropy",
-            "In nats, not as a share of the most there can be.",
-            f"{TERMS} -> {TERMS} / math.log(max(p.shape[-1], 2))",
-        ),
-        *(
-            Mistake(
-                f"small_number_{eps}",
-                "a small number added inside the logarithm, which a long list of small probabilities shows",
-                SEEN_HINT,
-                f"{SAFE} -> (p + {eps})",
-            )
-            for eps in ("1e-4", "1e-5", "1e-6", "1e-7", "1e-8")
-        ),
-        *(
-            Mistake(
-                f"bound_{bound}",
-                "probabilities kept from falling below a bound that is too high",
-                SEEN_HINT,
-                f"torch.finfo(p.dtype).tiny -> {bound}",
-            )
-            for bound in ("1e-3", "1e-4", "1e-5")
-        ),
-        Mistake(
-            "zero_counts_as_one",
-            "an impossible outcome adds 1",
-            "What does p ln p tend to as p goes to 0?",
-            f"{TERMS} -> torch.where(p > 0, p * -log_p, torch.ones_like(p)).sum(dim=-1)",
-        ),
-        Mistake(
-            "logarithm_of_the_sum",
-            "the logarithm of an average, not the average of a logarithm",
-            "First the surprise of each outcome, then the average.",
-            f"{TERMS} -> -torch.log((p * p).sum(dim=-1))",
-        ),
-    ],
-)
-
-# ---------------------------------------------------------------- softmax_backward
+entropy = Exercise("entropy", cases_entropy).with_mistakes(f"""
+    nan_at_zero: NaN where a probability is 0
+        {SAFE} -> p
+        0 times −inf is NaN to a computer. What should such an outcome add?
+    nan_replaced_at_the_end: NaN replaced by 0 at the end
+        {SAFE} -> p
+        {TERMS} -> {TERMS}.nan_to_num(0.0)
+        A vector with one 0 in it then has entropy 0, whatever its other weights are.
+    bits: measured in bits
+        .log() -> .log2()
+        Nats are asked for: the natural logarithm.
+    sign_flipped: a negative entropy
+        -log_p -> log_p
+        Logarithms of probabilities are negative, and surprise is not.
+    mean_of_terms: the mean of the terms, not their sum
+        .sum(dim=-1) -> .mean(dim=-1)
+        The average is taken with the weights p. They are in your terms already.
+    one_number_for_all: one number for the whole batch
+        .sum(dim=-1) -> .sum()
+        Each vector has an entropy of its own. (A boolean mask in square brackets makes one long vector.)
+    first_dimension: summed along the first dimension
+        .sum(dim=-1) -> .sum(dim=0)
+        Right for one vector. Along which dimension do the probabilities add up to 1?
+    dimension_kept: a dimension of size 1 left over
+        .sum(dim=-1) -> .sum(dim=-1, keepdim=True)
+        One number for each vector: the last dimension goes.
+    softmax_applied: probabilities taken for scores
+        log_p = p -> p = torch.softmax(p, dim=-1)
+        |    log_p = p
+        The argument holds probabilities already.
+    not_weighted: surprises added up without their weights
+        p * -log_p -> -log_p
+        A surprise counts as often as it happens.
+    outcomes_in_effect: the number of outcomes in effect
+        {TERMS} -> {TERMS}.exp()
+        Its logarithm is asked for.
+    divided_by_the_most: divided by the largest possible entropy
+        {TERMS} -> {TERMS} / math.log(max(p.shape[-1], 2))
+        In nats, not as a share of the most there can be.
+    small_number_EPS for EPS in 1e-4, 1e-5, 1e-6, 1e-7, 1e-8: a small number added inside the logarithm, which a long list of small probabilities shows
+        {SAFE} -> (p + EPS)
+        {SEEN_HINT}
+    bound_BOUND for BOUND in 1e-3, 1e-4, 1e-5: probabilities kept from falling below a bound that is too high
+        torch.finfo(p.dtype).tiny -> BOUND
+        {SEEN_HINT}
+    zero_counts_as_one: an impossible outcome adds 1
+        {TERMS} -> torch.where(p > 0, p * -log_p, torch.ones_like(p)).sum(dim=-1)
+        What does p ln p tend to as p goes to 0?
+    logarithm_of_the_sum: the logarithm of an average, not the average of a logarithm
+        {TERMS} -> -torch.log((p * p).sum(dim=-1))
+        First the surprise of each outcome, then the average.
+""")
 
 
 def cases_softmax_backward(draw):
@@ -851,95 +597,51 @@ softmax_backward = Exercise(
     cases_softmax_backward,
     forbidden=("autograd", "softmax_backward"),
     instead="write the chain rule out by hand.",
-    mistakes=[
-        Mistake(
-            "elementwise",
-            "each weight times its own gradient, and nothing of the others",
-            "Add up yours. Raising all scores alike changes nothing, so what should the sum be?",
-            "p * (grad - average) -> p * grad",
-        ),
-        Mistake(
-            "diagonal_only",
-            "the diagonal of the table only",
-            "When one score rises, the other weights fall. Where are they in yours?",
-            "p * (grad - average) -> p * (1 - p) * grad",
-        ),
-        Mistake(
-            "plain_mean",
-            "the mean of the gradients, without weights",
-            "The average is taken with the weights p.",
-            f"{AVERAGE} -> grad.mean(dim=-1, keepdim=True)",
-        ),
-        Mistake(
-            "plain_sum",
-            "the sum of the gradients, without weights",
-            "It should be an average of the gradients. With which weights?",
-            f"{AVERAGE} -> grad.sum(dim=-1, keepdim=True)",
-        ),
-        Mistake(
-            "outer_weight_missing",
-            "the difference from the average, not yet weighted",
-            "A token of weight 0 cannot move. Does yours?",
-            f"{MOVED} -> return grad - average",
-        ),
-        Mistake(
-            "average_taken_off_unweighted",
-            "the average taken off after weighting",
-            "Open the brackets of the formula once more: what multiplies the average?",
-            f"{MOVED} -> return p * grad - average",
-        ),
-        Mistake(
-            "one_average_for_all",
-            "one average for the whole batch",
-            "Right for one vector. Each has an average of its own.",
-            f"{AVERAGE} -> (p * grad).sum()",
-        ),
-        Mistake(
-            "keepdim_forgotten",
-            "the averages lost their dimension",
-            "Shapes (4, 5) and (4,): which entries does broadcasting bring together?",
-            f"{AVERAGE} -> (p * grad).sum(dim=-1)",
-        ),
-        Mistake(
-            "sign_flipped",
-            "the right numbers with the opposite sign",
-            "If the loss rises with a weight, it rises with that weight's score.",
-            f"{MOVED} -> return p * (average - grad)",
-        ),
-        Mistake(
-            "average_added",
-            "the average added, not taken off",
-            "With all gradients equal nothing should move.",
-            f"{MOVED} -> return p * (grad + average)",
-        ),
-        Mistake(
-            "of_log_softmax",
-            "the backward pass of the logarithm of softmax",
-            "That one starts from gradients at log p. Here they arrive at p.",
-            f"{MOVED} -> return grad - p * grad.sum(dim=-1, keepdim=True)",
-        ),
-        Mistake(
-            "softmax_applied",
-            "probabilities taken for scores",
-            "The first argument holds probabilities already.",
-            "average = (p -> p = torch.softmax(p, dim=-1)\n    average = (p",
-        ),
-        Mistake(
-            "first_dimension",
-            "the average along the first dimension",
-            "Right for one vector. Along which dimension do the probabilities add up to 1?",
-            f"{AVERAGE} -> (p * grad).sum(dim=0, keepdim=True)",
-        ),
-        Mistake(
-            "table_not_summed",
-            "a table of products that was not added up",
-            "One number for each score: the sum in the chain rule is missing.",
-            f"{MOVED} -> return (torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)) * grad.unsqueeze(-1)",
-        ),
-    ],
-)
-
-# ---------------------------------------------------------------- cross_entropy_backward
+).with_mistakes(f"""
+    elementwise: each weight times its own gradient, and nothing of the others
+        p * (grad - average) -> p * grad
+        Add up yours. Raising all scores alike changes nothing, so what should the sum be?
+    diagonal_only: the diagonal of the table only
+        p * (grad - average) -> p * (1 - p) * grad
+        When one score rises, the other weights fall. Where are they in yours?
+    plain_mean: the mean of the gradients, without weights
+        {AVERAGE} -> grad.mean(dim=-1, keepdim=True)
+        The average is taken with the weights p.
+    plain_sum: the sum of the gradients, without weights
+        {AVERAGE} -> grad.sum(dim=-1, keepdim=True)
+        It should be an average of the gradients. With which weights?
+    outer_weight_missing: the difference from the average, not yet weighted
+        {MOVED} -> return grad - average
+        A token of weight 0 cannot move. Does yours?
+    average_taken_off_unweighted: the average taken off after weighting
+        {MOVED} -> return p * grad - average
+        Open the brackets of the formula once more: what multiplies the average?
+    one_average_for_all: one average for the whole batch
+        {AVERAGE} -> (p * grad).sum()
+        Right for one vector. Each has an average of its own.
+    keepdim_forgotten: the averages lost their dimension
+        {AVERAGE} -> (p * grad).sum(dim=-1)
+        Shapes (4, 5) and (4,): which entries does broadcasting bring together?
+    sign_flipped: the right numbers with the opposite sign
+        {MOVED} -> return p * (average - grad)
+        If the loss rises with a weight, it rises with that weight's score.
+    average_added: the average added, not taken off
+        {MOVED} -> return p * (grad + average)
+        With all gradients equal nothing should move.
+    of_log_softmax: the backward pass of the logarithm of softmax
+        {MOVED} -> return grad - p * grad.sum(dim=-1, keepdim=True)
+        That one starts from gradients at log p. Here they arrive at p.
+    softmax_applied: probabilities taken for scores
+        average = (p -> p = torch.softmax(p, dim=-1)
+        |    average = (p
+        The first argument holds probabilities already.
+    first_dimension: the average along the first dimension
+        {AVERAGE} -> (p * grad).sum(dim=0, keepdim=True)
+        Right for one vector. Along which dimension do the probabilities add up to 1?
+    table_not_summed: a table of products that was not added up
+        {MOVED} -> return (torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)) * grad.unsqueeze(-1)
+        One number for each score: the sum in the chain rule is missing.
+""")
 
 
 def cases_cross_entropy_backward(draw):
@@ -959,19 +661,6 @@ def cases_cross_entropy_backward(draw):
     ]
 
 
-def through_the_share(logits, targets):
-    """The chain rule with a division by a share, which may be 0."""
-    p = torch.softmax(logits, dim=-1)
-    g = torch.zeros_like(p).scatter(-1, targets.unsqueeze(-1), 1.0) * (-1 / p) / targets.numel()
-    return p * (g - (p * g).sum(dim=-1, keepdim=True))
-
-
-def through_a_patched_share(logits, targets):
-    p = torch.softmax(logits, dim=-1)
-    g = torch.zeros_like(p).scatter(-1, targets.unsqueeze(-1), 1.0) * (-1 / (p + 1e-9)) / targets.numel()
-    return p * (g - (p * g).sum(dim=-1, keepdim=True))
-
-
 MINUS, COUNT = "(p - truth)", "/ targets.numel()"
 
 cross_entropy_backward = Exercise(
@@ -979,83 +668,46 @@ cross_entropy_backward = Exercise(
     cases_cross_entropy_backward,
     forbidden=("autograd", "cross_entropy"),
     instead="what is left of the chain rule is one difference.",
-    mistakes=[
-        Mistake(
-            "not_averaged",
-            "the gradient of the sum of losses",
-            "The loss is a mean over all places. What does that do to each place's share in it?",
-            f"{COUNT} -> ",
-        ),
-        Mistake(
-            "divided_by_the_first_size",
-            "divided by the first size only",
-            "With targets of shape (2, 3), over how many places does the mean go?",
-            f"{COUNT} -> / (targets.shape[0] if targets.dim() else 1)",
-        ),
-        Mistake(
-            "divided_by_all_logits",
-            "divided by the number of logits",
-            "The mean goes over places, not over words.",
-            f"{COUNT} -> / logits.numel()",
-        ),
-        Mistake(
-            "sign_flipped",
-            "truth minus prediction",
-            "That is the direction in which a training step goes. The gradient points the other way.",
-            f"{MINUS} -> (truth - p)",
-        ),
-        Mistake(
-            "truth_forgotten",
-            "the prediction alone",
-            "Add up a row of yours. Raising all scores alike changes no loss, so what should the sum be?",
-            f"{MINUS} -> p",
-        ),
-        Mistake(
-            "at_the_target_only",
-            "the target's score alone has a gradient",
-            "The rivals should be pushed down too, each as far as it was believed.",
-            f"{MINUS} -> (p - truth) * truth",
-        ),
-        Mistake(
-            "scores_minus_truth",
-            "scores taken for shares",
-            "What is subtracted from what? One side adds up to 1, so the other should as well.",
-            "softmax(logits) -> logits",
-        ),
-        Mistake(
-            "logarithms_minus_truth",
-            "logarithms of the shares taken for shares",
-            "The loss needs the logarithm; its gradient needs the share itself.",
-            "softmax(logits) -> torch.log_softmax(logits, dim=-1)",
-        ),
-        Mistake(
-            "first_dimension",
-            "the softmax along the first dimension",
-            "Words compete with words, at each place by itself.",
-            "softmax(logits) -> softmax(logits, dim=0)",
-        ),
-        Mistake(
-            "not_shifted",
-            "the exponentials of the raw logits",
-            "Try the logits 1000 and 1001. You have a softmax that can bear them.",
-            "softmax(logits) -> logits.exp() / logits.exp().sum(dim=-1, keepdim=True)",
-        ),
-        Mistake(
-            "through_the_share",
-            "a division by the target's share",
-            "The share may be 0 to the computer. On paper it cancels; cancel it before you compute.",
-            through_the_share,
-        ),
-        Mistake(
-            "through_a_patched_share",
-            "a division by the target's share plus a small number",
-            "Where the model is most wrong, your gradient is nearly 0. On paper the division cancels.",
-            through_a_patched_share,
-        ),
-    ],
-)
-
-# ---------------------------------------------------------------- fixed_head_weights
+).with_mistakes(f"""
+    not_averaged: the gradient of the sum of losses
+        {COUNT} ->
+        The loss is a mean over all places. What does that do to each place's share in it?
+    divided_by_the_first_size: divided by the first size only
+        {COUNT} -> / (targets.shape[0] if targets.dim() else 1)
+        With targets of shape (2, 3), over how many places does the mean go?
+    divided_by_all_logits: divided by the number of logits
+        {COUNT} -> / logits.numel()
+        The mean goes over places, not over words.
+    sign_flipped: truth minus prediction
+        {MINUS} -> (truth - p)
+        That is the direction in which a training step goes. The gradient points the other way.
+    truth_forgotten: the prediction alone
+        {MINUS} -> p
+        Add up a row of yours. Raising all scores alike changes no loss, so what should the sum be?
+    at_the_target_only: the target's score alone has a gradient
+        {MINUS} -> (p - truth) * truth
+        The rivals should be pushed down too, each as far as it was believed.
+    scores_minus_truth: scores taken for shares
+        softmax(logits) -> logits
+        What is subtracted from what? One side adds up to 1, so the other should as well.
+    logarithms_minus_truth: logarithms of the shares taken for shares
+        softmax(logits) -> torch.log_softmax(logits, dim=-1)
+        The loss needs the logarithm; its gradient needs the share itself.
+    first_dimension: the softmax along the first dimension
+        softmax(logits) -> softmax(logits, dim=0)
+        Words compete with words, at each place by itself.
+    not_shifted: the exponentials of the raw logits
+        softmax(logits) -> logits.exp() / logits.exp().sum(dim=-1, keepdim=True)
+        Try the logits 1000 and 1001. You have a softmax that can bear them.
+    through_the_share: a division by the target's share
+        return {MINUS} {COUNT} -> g = truth * (-1 / p)
+        |    return p * (g - (p * g).sum(dim=-1, keepdim=True)) {COUNT}
+        The share may be 0 to the computer. On paper it cancels; cancel it before you compute.
+    through_a_patched_share: a division by the target's share plus a small number
+        return {MINUS} {COUNT} -> g = -truth / (p + 1e-9)
+        |    return p * (g - (p * g).sum(dim=-1, keepdim=True)) {COUNT}
+        Where the model is most wrong, your gradient is nearly 0. On paper the division cancels.
+""")
 
 
 def cases_fixed_head_weights(draw):
@@ -1073,98 +725,53 @@ def cases_fixed_head_weights(draw):
 
 BY_ROOT, PRODUCTS = "scores / q.shape[-1] ** 0.5", '"...ihd,...jhd->...ijh"'
 
-fixed_head_weights = Exercise(
-    "fixed_head_weights",
-    cases_fixed_head_weights,
-    mistakes=[
-        Mistake(
-            "published_version",
-            "the published version",
-            "Sum along the keys, and look. Which dimension is dim=1?",
-            (f'{PRODUCTS} -> "bihd,bjhd->bijh"', "dim=-2 -> dim=1"),
-        ),
-        Mistake(
-            "over_queries",
-            "queries compete for each key",
-            "Add up what one query gives to all keys. Is it 1?",
-            "dim=-2 -> dim=-3",
-        ),
-        Mistake(
-            "over_heads",
-            "heads compete at each pair of tokens",
-            "The last dimension is that of the heads here. Heads should not know of one another.",
-            "dim=-2 -> dim=-1",
-        ),
-        Mistake(
-            "over_all_pairs",
-            "all pairs of tokens share one unit",
-            "Each query has a unit of its own.",
-            f"softmax({BY_ROOT}, dim=-2) -> softmax(({BY_ROOT}).flatten(-3, -2), dim=-2).reshape(scores.shape)",
-        ),
-        Mistake(
-            "not_scaled",
-            "scores that were not divided",
-            "The published version had that right. Compare the two lines.",
-            f"{BY_ROOT} -> scores",
-        ),
-        Mistake(
-            "scaled_by_the_number_of_heads",
-            "divided by the root of the number of heads",
-            "Which dimension of q is as long as one dot product?",
-            "q.shape[-1] -> q.shape[-2]",
-        ),
-        Mistake(
-            "divided_by_d_k",
-            "divided by the width instead of its square root",
-            "Lesson 4: the variance is d_k. What is the standard deviation?",
-            " ** 0.5 -> ",
-        ),
-        Mistake(
-            "heads_moved_forward",
-            "heads before the tokens in the result",
-            "The right weights. But here the heads stay the last dimension.",
-            "dim=-2) -> dim=-2).movedim(-1, -3)",
-        ),
-        Mistake(
-            "keys_before_queries",
-            "keys before queries in the result",
-            "The right weights, turned around. Queries come first.",
-            "dim=-2) -> dim=-2).transpose(-2, -3)",
-        ),
-        Mistake(
-            "one_batch_dimension_only",
-            "made for exactly one batch dimension",
-            "What if there is no batch, or two dimensions of it?",
-            f'{PRODUCTS} -> "bihd,bjhd->bijh"',
-        ),
-        Mistake(
-            "counted_from_the_front",
-            "the dimension counted from the front",
-            "Right with one batch dimension. Where are the keys, counted from the end?",
-            "dim=-2 -> dim=2",
-        ),
-        Mistake(
-            "heads_summed",
-            "the scores of all heads added up",
-            "Each head keeps a table of its own.",
-            (f'{PRODUCTS} -> "...ihd,...jhd->...ij"', "dim=-2 -> dim=-1"),
-        ),
-        Mistake(
-            "not_shifted",
-            "the exponentials of raw scores",
-            "Large scores overflow. There is a safe softmax in this lesson.",
-            f"return softmax({BY_ROOT}, dim=-2) -> e = torch.exp({BY_ROOT})\n    return e / e.sum(dim=-2, keepdim=True)",
-        ),
-        Mistake(
-            "scores_returned",
-            "scores, without a softmax",
-            "Weights are asked for: positive, with sums of 1.",
-            f"softmax({BY_ROOT}, dim=-2) -> {BY_ROOT}",
-        ),
-    ],
-)
-
-# ---------------------------------------------------------------- streaming_softmax
+fixed_head_weights = Exercise("fixed_head_weights", cases_fixed_head_weights).with_mistakes(f"""
+    published_version: the published version
+        {PRODUCTS} -> "bihd,bjhd->bijh"
+        dim=-2 -> dim=1
+        Sum along the keys, and look. Which dimension is dim=1?
+    over_queries: queries compete for each key
+        dim=-2 -> dim=-3
+        Add up what one query gives to all keys. Is it 1?
+    over_heads: heads compete at each pair of tokens
+        dim=-2 -> dim=-1
+        The last dimension is that of the heads here. Heads should not know of one another.
+    over_all_pairs: all pairs of tokens share one unit
+        softmax({BY_ROOT}, dim=-2) -> softmax(({BY_ROOT}).flatten(-3, -2), dim=-2).reshape(scores.shape)
+        Each query has a unit of its own.
+    not_scaled: scores that were not divided
+        {BY_ROOT} -> scores
+        The published version had that right. Compare the two lines.
+    scaled_by_the_number_of_heads: divided by the root of the number of heads
+        q.shape[-1] -> q.shape[-2]
+        Which dimension of q is as long as one dot product?
+    divided_by_d_k: divided by the width instead of its square root
+        ** 0.5 ->
+        Lesson 4: the variance is d_k. What is the standard deviation?
+    heads_moved_forward: heads before the tokens in the result
+        dim=-2) -> dim=-2).movedim(-1, -3)
+        The right weights. But here the heads stay the last dimension.
+    keys_before_queries: keys before queries in the result
+        dim=-2) -> dim=-2).transpose(-2, -3)
+        The right weights, turned around. Queries come first.
+    one_batch_dimension_only: made for exactly one batch dimension
+        {PRODUCTS} -> "bihd,bjhd->bijh"
+        What if there is no batch, or two dimensions of it?
+    counted_from_the_front: the dimension counted from the front
+        dim=-2 -> dim=2
+        Right with one batch dimension. Where are the keys, counted from the end?
+    heads_summed: the scores of all heads added up
+        {PRODUCTS} -> "...ihd,...jhd->...ij"
+        dim=-2 -> dim=-1
+        Each head keeps a table of its own.
+    not_shifted: the exponentials of raw scores
+        return softmax({BY_ROOT}, dim=-2) -> e = torch.exp({BY_ROOT})
+        |    return e / e.sum(dim=-2, keepdim=True)
+        Large scores overflow. There is a safe softmax in this lesson.
+    scores_returned: scores, without a softmax
+        softmax({BY_ROOT}, dim=-2) -> {BY_ROOT}
+        Weights are asked for: positive, with sums of 1.
+""")
 
 HEIGHTS = "blocks at very different heights"
 ONE_PASS = "one pass, and nothing large kept"
@@ -1203,51 +810,6 @@ def cases_streaming_softmax(draw):
     ]
 
 
-def no_maximum(score_blocks, value_blocks):
-    total, out = 0.0, 0.0
-    for scores, values in zip(score_blocks, value_blocks, strict=True):
-        e = torch.exp(scores)
-        total = total + e.sum(dim=-1, keepdim=True)
-        out = out + (e.unsqueeze(-1) * values).sum(dim=-2)
-    return out / total
-
-
-def first_maximum_kept(score_blocks, value_blocks):
-    top = score_blocks[0].amax(dim=-1, keepdim=True)
-    return no_maximum((s - top for s in score_blocks), value_blocks)
-
-
-def block_means(score_blocks, value_blocks):
-    return [
-        (torch.softmax(s, dim=-1).unsqueeze(-1) * v).sum(-2) for s, v in zip(score_blocks, value_blocks, strict=True)
-    ]
-
-
-def mean_of_blocks(score_blocks, value_blocks):
-    return sum(block_means(score_blocks, value_blocks)) / len(score_blocks)
-
-
-def sum_of_blocks(score_blocks, value_blocks):
-    return sum(block_means(score_blocks, value_blocks))
-
-
-def weighted_by_size(score_blocks, value_blocks):
-    sizes = [s.shape[-1] for s in score_blocks]
-    means = block_means(score_blocks, value_blocks)
-    return sum(n * m for n, m in zip(sizes, means, strict=True)) / sum(sizes)
-
-
-def last_block_only(score_blocks, value_blocks):
-    return block_means(score_blocks, value_blocks)[-1]
-
-
-def two_passes(score_blocks, value_blocks):
-    top = score_blocks[0].amax(dim=-1, keepdim=True)
-    for scores in score_blocks[1:]:
-        top = torch.maximum(top, scores.amax(dim=-1, keepdim=True))
-    return no_maximum((s - top for s in score_blocks), value_blocks)
-
-
 def collected(score_blocks, value_blocks):
     n, s, v = sum(block.shape[-1] for block in score_blocks), score_blocks[0], value_blocks[0]
     scores, values, start = s.new_zeros(*s.shape[:-1], n), v.new_zeros(*v.shape[:-2], n, v.shape[-1]), 0
@@ -1258,118 +820,83 @@ def collected(score_blocks, value_blocks):
 
 
 SUM_SHRINK, OUT_SHRINK = "total * shrink", "out * shrink"
+START, RISING = "first, *_ = score_blocks", "torch.maximum(top, scores.amax(dim=-1, keepdim=True))"
+MEANS = "means = [(torch.softmax(s, dim=-1).unsqueeze(-1) * v).sum(-2) for s, v in zip(score_blocks, value_blocks)]"
 
 streaming_softmax = Exercise(
     "streaming_softmax",
     cases_streaming_softmax,
     forbidden=("cat",),
     instead="keep a running maximum and a running sum.",
-    weights={ONE_PASS: 22},  # more than all other parts together
-    mistakes=[
-        Mistake(
-            "never_shrunk",
-            "old results not shrunk when the maximum rises",
-            "They were measured against the old maximum. By which factor are they too large now?",
-            (f"{SUM_SHRINK} -> total", f"{OUT_SHRINK} -> out"),
-        ),
-        Mistake(
-            "sum_not_shrunk",
-            "the values shrunk, the running sum not",
-            "Both were measured against the old maximum.",
-            f"{SUM_SHRINK} -> total",
-        ),
-        Mistake(
-            "values_not_shrunk",
-            "the running sum shrunk, the values not",
-            "Both were measured against the old maximum.",
-            f"{OUT_SHRINK} -> out",
-        ),
-        Mistake(
-            "starts_at_zero",
-            "a running maximum that starts at 0",
-            "A first block of -10,000s: what are its exponentials then?",
-            "-math.inf -> 0.0",
-        ),
-        Mistake(
-            "one_maximum_for_all_rows",
-            "one maximum for all leading dimensions",
-            "Rows may lie 20,000 apart. Each needs a maximum of its own.",
-            "scores.amax(dim=-1, keepdim=True) -> scores.max()",
-        ),
-        Mistake(
-            "shrink_turned_around",
-            "the factor turned around",
-            "A larger maximum makes old results smaller.",
-            "torch.exp(top - new_top) -> torch.exp(new_top - top).nan_to_num(posinf=0.0)",
-        ),
-        Mistake(
-            "short_block_dropped",
-            "a block that is shorter than the first left out",
-            "The last block of a text is seldom full. Its scores count like all others.",
-            "new_top = torch -> if scores.shape[-1] < first.shape[-1]:\n            continue\n        new_top = torch",
-        ),
-        Mistake(
-            "no_maximum",
-            "the exponentials of raw scores",
-            "Scores of 10,000 overflow. What is kept beside the sum?",
-            no_maximum,
-        ),
-        Mistake(
-            "first_maximum_kept",
-            "the maximum of the first block used for all",
-            "A later block may lie 10,000 above it.",
-            first_maximum_kept,
-        ),
-        Mistake(
-            "mean_of_block_means",
-            "a softmax for each block, then the mean",
-            "A block of low scores should hardly count.",
-            mean_of_blocks,
-        ),
-        Mistake(
-            "sum_of_block_means",
-            "a softmax for each block, then the sum",
-            "All weights together should add up to 1. What do yours add up to?",
-            sum_of_blocks,
-        ),
-        Mistake(
-            "weighted_by_block_size",
-            "blocks weighted by their size",
-            "A block counts by its exponentials, not by how many scores it has.",
-            weighted_by_size,
-        ),
-        Mistake("last_block_only", "only the last block", "What is carried from block to block?", last_block_only),
-        Mistake(
-            "not_divided",
-            "not divided by the running sum",
-            "Which division is left for the end?",
-            "return out / total -> return out",
-        ),
-        Mistake(
-            "divided_in_each_step",
-            "divided after each block, and used as if it were not",
-            "What is carried on must stay undivided, or be multiplied back first.",
-            ("top = new_top -> out, top = out / total, new_top", "return out / total -> return out"),
-        ),
-        Mistake(
-            "block_maximum_used",
-            "each block measured against its own maximum",
-            "Old and new are added up. Are they measured against the same maximum?",
-            "torch.exp(scores - new_top) -> torch.exp(scores - scores.amax(dim=-1, keepdim=True))",
-        ),
-        Mistake(
-            "two_passes",
-            "scores are read a second time",
-            "A right result. But when the last block has come, the first one is gone.",
-            two_passes,
-        ),
-        Mistake(
-            "collected_first",
-            "all blocks copied into one tensor first",
-            "A right result. But that tensor is what does not fit into memory.",
-            collected,
-        ),
-    ],
+    weights={ONE_PASS: 22},
+).with_mistakes(
+    f"""
+    never_shrunk: old results not shrunk when the maximum rises
+        {SUM_SHRINK} -> total
+        {OUT_SHRINK} -> out
+        They were measured against the old maximum. By which factor are they too large now?
+    sum_not_shrunk: the values shrunk, the running sum not
+        {SUM_SHRINK} -> total
+        Both were measured against the old maximum.
+    values_not_shrunk: the running sum shrunk, the values not
+        {OUT_SHRINK} -> out
+        Both were measured against the old maximum.
+    starts_at_zero: a running maximum that starts at 0
+        -math.inf -> 0.0
+        A first block of -10,000s: what are its exponentials then?
+    one_maximum_for_all_rows: one maximum for all leading dimensions
+        scores.amax(dim=-1, keepdim=True) -> scores.max()
+        Rows may lie 20,000 apart. Each needs a maximum of its own.
+    shrink_turned_around: the factor turned around
+        torch.exp(top - new_top) -> torch.exp(new_top - top).nan_to_num(posinf=0.0)
+        A larger maximum makes old results smaller.
+    short_block_dropped: a block that is shorter than the first left out
+        new_top = torch -> if scores.shape[-1] < first.shape[-1]:
+        |            continue
+        |        new_top = torch
+        The last block of a text is seldom full. Its scores count like all others.
+    no_maximum: the exponentials of raw scores
+        {RISING} -> torch.zeros_like(top)
+        Scores of 10,000 overflow. What is kept beside the sum?
+    first_maximum_kept: the maximum of the first block used for all
+        {RISING} -> top if total.any() else scores.amax(dim=-1, keepdim=True)
+        A later block may lie 10,000 above it.
+    mean_of_block_means: a softmax for each block, then the mean
+        {START} -> {MEANS}
+        |    return sum(means) / len(means)
+        A block of low scores should hardly count.
+    sum_of_block_means: a softmax for each block, then the sum
+        {START} -> {MEANS}
+        |    return sum(means)
+        All weights together should add up to 1. What do yours add up to?
+    weighted_by_block_size: blocks weighted by their size
+        {START} -> {MEANS}
+        |    sizes = [s.shape[-1] for s in score_blocks]
+        |    return sum(n * mean for n, mean in zip(sizes, means)) / sum(sizes)
+        A block counts by its exponentials, not by how many scores it has.
+    last_block_only: only the last block
+        {START} -> {MEANS}
+        |    return means[-1]
+        What is carried from block to block?
+    not_divided: not divided by the running sum
+        return out / total -> return out
+        Which division is left for the end?
+    divided_in_each_step: divided after each block, and used as if it were not
+        top = new_top -> out, top = out / total, new_top
+        return out / total -> return out
+        What is carried on must stay undivided, or be multiplied back first.
+    block_maximum_used: each block measured against its own maximum
+        torch.exp(scores - new_top) -> torch.exp(scores - scores.amax(dim=-1, keepdim=True))
+        Old and new are added up. Are they measured against the same maximum?
+    two_passes: scores are read a second time
+        for scores, values in zip( -> for s in score_blocks:
+        |        top = torch.maximum(top, s.amax(dim=-1, keepdim=True))
+        |    for scores, values in zip(
+        A right result. But when the last block has come, the first one is gone.
+    collected_first: all blocks copied into one tensor first
+        A right result. But that tensor is what does not fit into memory.
+""",
+    collected_first=collected,
 )
 
 exercises = [
@@ -1384,34 +911,19 @@ exercises = [
     streaming_softmax,
 ]
 
-quizzes = [
-    Quiz(
-        "quiz_1",
-        "b",
-        {
-            "a": "Softmax works along any dimension that exists, and says nothing. That is why this mistake is so common.",
-            "b": "Dimension 1 holds the heads. With one head every weight is 1, with eight they share. Sums over keys "
-            "would show it at once.",
-            "c": "That would be dimension 2, counted from 0: (batch, heads, queries, keys). Dimension 1 is another one.",
-        },
-    ),
-    Quiz(
-        "quiz_2",
-        "a",
-        {
-            "a": "In float32 that happens about 104 points behind the winner. log_softmax never forms the share.",
-            "b": "It is negative, and the loss takes its negative. Nothing is wrong with that.",
-            "c": "They may, by rounding, and it does no harm: an error of 1e-7 in a share is one of 1e-7 in the loss.",
-        },
-    ),
-    Quiz(
-        "quiz_3",
-        "c",
-        {
-            "a": "The old sum was measured against 3. Against the new maximum 5 it is smaller.",
-            "b": "That measures the new score against the old maximum. It is the right number in the wrong units, and "
-            "overflows when the step is large.",
-            "c": "The old sum shrinks by e to the 3 − 5, and the new score is the maximum itself, so it adds 1.",
-        },
-    ),
-]
+quizzes = listed_quizzes("""
+    quiz_1: b
+        a: Softmax works along any dimension that exists, and says nothing. That is why this mistake is so common.
+        b: Dimension 1 holds the heads. With one head every weight is 1, with eight they share. Sums over keys would
+           show it at once.
+        c: That would be dimension 2, counted from 0: (batch, heads, queries, keys). Dimension 1 is another one.
+    quiz_2: a
+        a: In float32 that happens about 104 points behind the winner. log_softmax never forms the share.
+        b: It is negative, and the loss takes its negative. Nothing is wrong with that.
+        c: They may, by rounding, and it does no harm: an error of 1e-7 in a share is one of 1e-7 in the loss.
+    quiz_3: c
+        a: The old sum was measured against 3. Against the new maximum 5 it is smaller.
+        b: That measures the new score against the old maximum. It is the right number in the wrong units, and
+           overflows when the step is large.
+        c: The old sum shrinks by e to the 3 − 5, and the new score is the maximum itself, so it adds 1.
+""")

@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Mistake, Quiz, tensor_cases
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, listed_quizzes, tensor_cases
 
 MASK = "a mask"
 BROADCAST = "masks that broadcast"
@@ -17,88 +17,50 @@ def width(dtype):
     return 6 if dtype == torch.float32 else 4
 
 
-# ---------------------------------------------------------------- weighted_values
-
-
 def cases_weighted_values(draw):
     def make(dtype, *lead):
         return draw.probabilities(*lead, 5, 7, dtype=dtype), draw.normal(*lead, 7, 3, dtype=dtype)
 
-    after_dropout = draw.probabilities(2, 4, 6, dtype=torch.float32) * draw.mask(2, 4, 6) / 0.6
-    blind = draw.probabilities(4, 6, dtype=torch.float32)
+    f32 = torch.float32
+    after_dropout = draw.probabilities(2, 4, 6, dtype=f32) * draw.mask(2, 4, 6) / 0.6
+    blind = draw.probabilities(4, 6, dtype=f32)
     blind[1] = 0.0
     return [
         *tensor_cases(make),
         Case(make(torch.float64, 2, 3), part=LEADING, gradient=True),
         Case((after_dropout, draw.normal(2, 6, 5)), part="weights that do not sum to 1"),
         Case((blind, draw.normal(6, 3)), part=NOTHING),
-        Case(
-            (draw.probabilities(3, 5, 7, dtype=torch.float32), draw.normal(3, 7, 1)),
-            part=LEADING,
-            note="values of width 1",
-        ),
+        Case((draw.probabilities(3, 5, 7, dtype=f32), draw.normal(3, 7, 1)), part=LEADING, note="values of width 1"),
         Case((torch.ones(5, 1), draw.normal(1, 3)), part="a single value"),
     ]
 
 
-weighted_values = Exercise(
-    "weighted_values",
-    cases_weighted_values,
-    axes=("query", "channel"),
-    mistakes=[
-        Mistake(
-            "softmax_once_more",
-            "softmax was applied to the weights once more",
-            "The weights are shares already. What does a second softmax make of a share of 0?",
-            "weights @ V -> torch.softmax(weights, dim=-1) @ V",
-        ),
-        Mistake(
-            "divided_by_number_of_keys",
-            "divided by the number of keys as well",
-            "The weights of a row add up to 1. Who has done the dividing already?",
-            "weights @ V -> weights @ V / V.shape[-2]",
-        ),
-        Mistake(
-            "heaviest_value_only",
-            "the value with the largest weight, alone",
-            "That was select, in lesson 3. What do the other weights do here?",
-            "weights @ V -> torch.take_along_dim(V, weights.argmax(dim=-1).unsqueeze(-1), dim=-2)",
-        ),
-        Mistake(
-            "rows_divided_by_their_sum",
-            "the weights were made to add up to 1 first",
-            "Take the weights as they come: after dropout they may add up to more or less.",
-            "weights @ V -> weights / weights.sum(dim=-1, keepdim=True).clamp_min(1e-12) @ V",
-        ),
-        Mistake(
-            "plain_average",
-            "the plain average of all values",
-            "Every query gets the same from you. Where do its weights come in?",
-            "weights @ V -> V.mean(dim=-2, keepdim=True).expand(*weights.shape[:-1], V.shape[-1])",
-        ),
-        Mistake(
-            "not_summed",
-            "the values were weighted but not added up",
-            "One row for each query: over which axis do the weighted values still have to be added?",
-            "weights @ V -> weights.unsqueeze(-1) * V.unsqueeze(-3)",
-        ),
-        Mistake(
-            "summed_over_queries",
-            "summed over the queries instead of the keys",
-            "Which two things meet in one product: a weight and a value of the same what?",
-            "weights @ V -> (weights.unsqueeze(-1) * V.unsqueeze(-3)).sum(dim=-3)",
-        ),
-        Mistake(
-            "transposed",
-            "rows and columns swapped",
-            "A row for each query, a column for each channel of the values.",
-            "weights @ V -> (weights @ V).transpose(-2, -1)",
-        ),
-    ],
-)
-
-
-# ---------------------------------------------------------------- attention
+weighted_values = Exercise("weighted_values", cases_weighted_values, axes=("query", "channel")).with_mistakes("""
+    softmax_once_more: softmax was applied to the weights once more
+        weights @ V -> torch.softmax(weights, dim=-1) @ V
+        The weights are shares already. What does a second softmax make of a share of 0?
+    divided_by_number_of_keys: divided by the number of keys as well
+        weights @ V -> weights @ V / V.shape[-2]
+        The weights of a row add up to 1. Who has done the dividing already?
+    heaviest_value_only: the value with the largest weight, alone
+        weights @ V -> torch.take_along_dim(V, weights.argmax(dim=-1).unsqueeze(-1), dim=-2)
+        That was select, in lesson 3. What do the other weights do here?
+    rows_divided_by_their_sum: the weights were made to add up to 1 first
+        weights @ V -> weights / weights.sum(dim=-1, keepdim=True).clamp_min(1e-12) @ V
+        Take the weights as they come: after dropout they may add up to more or less.
+    plain_average: the plain average of all values
+        weights @ V -> V.mean(dim=-2, keepdim=True).expand(*weights.shape[:-1], V.shape[-1])
+        Every query gets the same from you. Where do its weights come in?
+    not_summed: the values were weighted but not added up
+        weights @ V -> weights.unsqueeze(-1) * V.unsqueeze(-3)
+        One row for each query: over which axis do the weighted values still have to be added?
+    summed_over_queries: summed over the queries instead of the keys
+        weights @ V -> (weights.unsqueeze(-1) * V.unsqueeze(-3)).sum(dim=-3)
+        Which two things meet in one product: a weight and a value of the same what?
+    transposed: rows and columns swapped
+        weights @ V -> (weights @ V).transpose(-2, -1)
+        A row for each query, a column for each channel of the values.
+""")
 
 
 def one_hot_scores(draw, dtype, queries=5, keys=7):
@@ -183,175 +145,95 @@ attention = Exercise(
     axes=("query", "key"),
     forbidden=("attention",),
     instead="build it from two matrix products and a softmax.",
-    mistakes=[
-        Mistake(
-            "not_scaled",
-            "the scores were not scaled",
-            "Lesson 4: which number keeps the spread of the scores at 1?",
-            " / Q.shape[-1] ** 0.5 -> ",
-        ),
-        Mistake(
-            "divided_by_d_k",
-            "divided by the width instead of its square root",
-            "The dot product's variance is d_k. What is its standard deviation?",
-            " / Q.shape[-1] ** 0.5 -> / Q.shape[-1]",
-        ),
-        Mistake(
-            "half_by_precedence",
-            "divided by the width, and then by 2",
-            "Which of ** and / does Python do first? Try 9 ** 1 / 2 in a cell of its own.",
-            " / Q.shape[-1] ** 0.5 -> / Q.shape[-1] ** 1 / 2",
-        ),
-        Mistake(
-            "scaled_by_value_width",
-            "scaled by the width of the values",
-            "A score is a sum of products of queries and keys. How many products?",
-            " / Q.shape[-1] ** 0.5 -> / V.shape[-1] ** 0.5",
-        ),
-        Mistake(
-            "scaled_after_softmax",
-            "scaled after the softmax instead of before",
-            "Add up one row of your weights. Is it 1?",
-            (
-                " / Q.shape[-1] ** 0.5 -> ",
-                "return weighted_values(weights, V), weights -> weights = weights / Q.shape[-1] ** 0.5\n    return weighted_values(weights, V), weights",
-            ),
-        ),
-        Mistake(
-            "softmax_over_queries",
-            "softmax over the queries instead of the keys",
-            "The weights of one query add up to 1. Along which axis is that?",
-            "softmax(scores, dim=-1) -> softmax(scores, dim=-2)",
-        ),
-        Mistake(
-            "keys_reshaped",
-            "the keys poured into the right shape instead of transposed",
-            "The shapes fit, but read one column of your turned-over keys: is it still one key?",
-            "K.transpose(-2, -1) -> K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])",
-        ),
-        Mistake(
-            "mask_ignored",
-            "the mask is not used",
-            "Your answer takes a mask. What does it do with it?",
-            (
-                'scores = scores.masked_fill(~mask, float("-inf")) -> pass',
-                "weights = weights.masked_fill(~mask, 0.0) -> pass",
-            ),
-        ),
-        Mistake(
-            "mask_inverted",
-            "the visible keys blocked and the blocked ones seen",
-            "True means: may attend.",
-            ('~mask, float("-inf") -> mask, float("-inf")', "~mask, 0.0 -> mask, 0.0"),
-        ),
-        Mistake(
-            "masked_after_softmax",
-            "the mask applied after the softmax",
-            "Who got the share that you took away from the blocked keys? Add up a row.",
-            'scores = scores.masked_fill(~mask, float("-inf")) -> pass',
-        ),
-        Mistake(
-            "divided_again",
-            "softmax, then the mask, then the rows divided by their sums",
-            "What does softmax leave for the visible keys when a blocked one is far above them?",
-            (
-                'scores = scores.masked_fill(~mask, float("-inf")) -> pass',
-                "weights = weights.masked_fill(~mask, 0.0) -> weights = weights * mask / (weights * mask).sum(dim=-1, keepdim=True).clamp_min(1e-12)",
-            ),
-        ),
-        Mistake(
-            "nan_rows_left",
-            "NaN left in rows with nothing to see",
-            "A softmax over only -inf divides 0 by 0. What did you do about it in lesson 5?",
-            "weights = weights.masked_fill(~mask, 0.0) -> pass",
-        ),
-        Mistake(
-            "uniform_rows",
-            "equal weights in rows with nothing to see",
-            "With one low score everywhere softmax has no preference. Who tells it that nobody may be seen?",
-            ('float("-inf") -> -1e9', "weights = weights.masked_fill(~mask, 0.0) -> pass"),
-        ),
-        Mistake(
-            "weights_left_behind",
-            "the output of a row with nothing to see is zero, its weights are not",
-            "You return two things. Mend the row where both come from.",
-            (
-                'float("-inf") -> -1e9',
-                "weights = weights.masked_fill(~mask, 0.0) -> pass",
-                "return weighted_values(weights, V), weights -> return weighted_values(weights if mask is None else weights * mask, V), weights",
-            ),
-        ),
-        Mistake(
-            "gradient_is_nan",
-            "an added -inf, with NaN hidden in the gradient",
-            "The values look fine. Lesson 5: which way of blocking a score also cuts its gradient?",
-            (
-                'scores = scores.masked_fill(~mask, float("-inf")) -> scores = scores + torch.zeros(mask.shape, dtype=Q.dtype).masked_fill(~mask, float("-inf"))',
-                "weights = weights.masked_fill(~mask, 0.0) -> weights = weights.nan_to_num()",
-            ),
-        ),
-        Mistake(
-            "minus_10000_added",
-            "-10000 added to the blocked scores, as BERT did",
-            "What if a blocked score is 9900 and the visible ones are at -9900?",
-            'scores.masked_fill(~mask, float("-inf")) -> scores + (~mask) * -10000.0',
-        ),
-        Mistake(
-            "filled_with_minus_10000",
-            "blocked scores set to -10000",
-            "A visible score may itself be -10000. Is your number still far below it?",
-            'float("-inf") -> -10000.0',
-        ),
-        Mistake(
-            "filled_with_minus_1000",
-            "blocked scores set to -1000",
-            "Scores go down to -10000. Where does -1000 stand among them?",
-            'float("-inf") -> -1000.0',
-        ),
-        Mistake(
-            "scores_set_to_zero",
-            "blocked scores set to 0",
-            "A score of 0 is a score like any other: e⁰ is 1, not 0.",
-            ('float("-inf") -> 0.0', "weights = weights.masked_fill(~mask, 0.0) -> pass"),
-        ),
-        Mistake(
-            "powers_overflow",
-            "exponentials taken of the raw scores",
-            "e to the 10000 is infinite in every float. torch.softmax knows a way round.",
-            "torch.softmax(scores, dim=-1) -> scores.exp() / scores.exp().sum(dim=-1, keepdim=True).clamp_min(1e-30)",
-        ),
-        Mistake(
-            "swapped_pair",
-            "the two results in the other order",
-            "First what the queries get, then where they looked.",
-            "return weighted_values(weights, V), weights -> return weights, weighted_values(weights, V)",
-        ),
-        Mistake(
-            "output_alone",
-            "the output without the weights",
-            "Two results are asked for. Figures and lesson 8 will want the second one.",
-            "return weighted_values(weights, V), weights -> return weighted_values(weights, V)",
-        ),
-        Mistake(
-            "scores_returned",
-            "the scores returned where the weights should be",
-            "The second result tells what share each key gets.",
-            "return weighted_values(weights, V), weights -> return weighted_values(weights, V), scores",
-        ),
-        Mistake(
-            "through_float32",
-            "computed in float32 on the way",
-            "The inputs were float64. Which of your lines loses half of their digits?",
-            (
-                "Q @ K.transpose -> Q.float() @ K.float().transpose",
-                "return weighted_values(weights, V), weights -> return weighted_values(weights, V.float()).to(V.dtype), weights.to(V.dtype)",
-            ),
-        ),
-    ],
-)
-
-
-# ---------------------------------------------------------------- Head
+).with_mistakes("""
+    not_scaled: the scores were not scaled
+        / Q.shape[-1] ** 0.5 ->
+        Lesson 4: which number keeps the spread of the scores at 1?
+    divided_by_d_k: divided by the width instead of its square root
+        / Q.shape[-1] ** 0.5 -> / Q.shape[-1]
+        The dot product's variance is d_k. What is its standard deviation?
+    half_by_precedence: divided by the width, and then by 2
+        / Q.shape[-1] ** 0.5 -> / Q.shape[-1] ** 1 / 2
+        Which of ** and / does Python do first? Try 9 ** 1 / 2 in a cell of its own.
+    scaled_by_value_width: scaled by the width of the values
+        / Q.shape[-1] ** 0.5 -> / V.shape[-1] ** 0.5
+        A score is a sum of products of queries and keys. How many products?
+    scaled_after_softmax: scaled after the softmax instead of before
+        / Q.shape[-1] ** 0.5 ->
+        return weighted_values(weights, V), weights -> weights = weights / Q.shape[-1] ** 0.5
+        |    return weighted_values(weights, V), weights
+        Add up one row of your weights. Is it 1?
+    softmax_over_queries: softmax over the queries instead of the keys
+        softmax(scores, dim=-1) -> softmax(scores, dim=-2)
+        The weights of one query add up to 1. Along which axis is that?
+    keys_reshaped: the keys poured into the right shape instead of transposed
+        K.transpose(-2, -1) -> K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
+        The shapes fit, but read one column of your turned-over keys: is it still one key?
+    mask_ignored: the mask is not used
+        scores = scores.masked_fill(~mask, float("-inf")) -> pass
+        weights = weights.masked_fill(~mask, 0.0) -> pass
+        Your answer takes a mask. What does it do with it?
+    mask_inverted: the visible keys blocked and the blocked ones seen
+        ~mask, float("-inf") -> mask, float("-inf")
+        ~mask, 0.0 -> mask, 0.0
+        True means: may attend.
+    masked_after_softmax: the mask applied after the softmax
+        scores = scores.masked_fill(~mask, float("-inf")) -> pass
+        Who got the share that you took away from the blocked keys? Add up a row.
+    divided_again: softmax, then the mask, then the rows divided by their sums
+        scores = scores.masked_fill(~mask, float("-inf")) -> pass
+        weights = weights.masked_fill(~mask, 0.0)
+        -> weights = weights * mask / (weights * mask).sum(dim=-1, keepdim=True).clamp_min(1e-12)
+        What does softmax leave for the visible keys when a blocked one is far above them?
+    nan_rows_left: NaN left in rows with nothing to see
+        weights = weights.masked_fill(~mask, 0.0) -> pass
+        A softmax over only -inf divides 0 by 0. What did you do about it in lesson 5?
+    uniform_rows: equal weights in rows with nothing to see
+        float("-inf") -> -1e9
+        weights = weights.masked_fill(~mask, 0.0) -> pass
+        With one low score everywhere softmax has no preference. Who tells it that nobody may be seen?
+    weights_left_behind: the output of a row with nothing to see is zero, its weights are not
+        float("-inf") -> -1e9
+        weights = weights.masked_fill(~mask, 0.0) -> pass
+        return weighted_values(weights, V), weights
+        -> return weighted_values(weights if mask is None else weights * mask, V), weights
+        You return two things. Mend the row where both come from.
+    gradient_is_nan: an added -inf, with NaN hidden in the gradient
+        scores = scores.masked_fill(~mask, float("-inf"))
+        -> scores = scores + torch.zeros(mask.shape, dtype=Q.dtype).masked_fill(~mask, float("-inf"))
+        weights = weights.masked_fill(~mask, 0.0) -> weights = weights.nan_to_num()
+        The values look fine. Lesson 5: which way of blocking a score also cuts its gradient?
+    minus_10000_added: -10000 added to the blocked scores, as BERT did
+        scores.masked_fill(~mask, float("-inf")) -> scores + (~mask) * -10000.0
+        What if a blocked score is 9900 and the visible ones are at -9900?
+    filled_with_minus_10000: blocked scores set to -10000
+        float("-inf") -> -10000.0
+        A visible score may itself be -10000. Is your number still far below it?
+    filled_with_minus_1000: blocked scores set to -1000
+        float("-inf") -> -1000.0
+        Scores go down to -10000. Where does -1000 stand among them?
+    scores_set_to_zero: blocked scores set to 0
+        float("-inf") -> 0.0
+        weights = weights.masked_fill(~mask, 0.0) -> pass
+        A score of 0 is a score like any other: e⁰ is 1, not 0.
+    powers_overflow: exponentials taken of the raw scores
+        torch.softmax(scores, dim=-1) -> scores.exp() / scores.exp().sum(dim=-1, keepdim=True).clamp_min(1e-30)
+        e to the 10000 is infinite in every float. torch.softmax knows a way round.
+    swapped_pair: the two results in the other order
+        return weighted_values(weights, V), weights -> return weights, weighted_values(weights, V)
+        First what the queries get, then where they looked.
+    output_alone: the output without the weights
+        return weighted_values(weights, V), weights -> return weighted_values(weights, V)
+        Two results are asked for. Figures and lesson 8 will want the second one.
+    scores_returned: the scores returned where the weights should be
+        return weighted_values(weights, V), weights -> return weighted_values(weights, V), scores
+        The second result tells what share each key gets.
+    through_float32: computed in float32 on the way
+        Q @ K.transpose -> Q.float() @ K.float().transpose
+        return weighted_values(weights, V), weights
+        -> return weighted_values(weights, V.float()).to(V.dtype), weights.to(V.dtype)
+        The inputs were float64. Which of your lines loses half of their digits?
+""")
 
 
 def cases_head(draw):
@@ -400,141 +282,74 @@ def cases_head(draw):
 
 
 CALL = "out, _ = attention(self.W_q(x), self.W_k(x), self.W_v(x), mask)"
-
-
-def own_way(*lines):
-    """An edit: the head's call of attention gives way to lines of its own, which make `out` from the scores S."""
-    start = "S = self.W_q(x) @ self.W_k(x).transpose(-2, -1) / self.W_q.out_features ** 0.5"
-    return f"{CALL} -> " + "\n        ".join((start, *lines))
-
-
+SCORES = "S = self.W_q(x) @ self.W_k(x).transpose(-2, -1) / self.W_q.out_features ** 0.5"
 Head = Exercise(
-    "Head",
-    cases_head,
-    axes=("token", "channel"),
-    forbidden=("attention",),
-    instead="use your own attention.",
-    mistakes=[
-        Mistake(
-            "with_bias",
-            "linear layers with a bias",
-            "nn.Linear adds a vector unless it is told not to. Which argument tells it?",
-            (
-                "self.W_q = nn.Linear(d_model, d_head, bias=False) -> self.W_q = nn.Linear(d_model, d_head)",
-                "self.W_k = nn.Linear(d_model, d_head, bias=False) -> self.W_k = nn.Linear(d_model, d_head)",
-                "self.W_v = nn.Linear(d_model, d_head, bias=False) -> self.W_v = nn.Linear(d_model, d_head)",
-            ),
-        ),
-        Mistake(
-            "not_scaled",
-            "the scores were not scaled",
-            "Lesson 4: which number keeps the spread of the scores at 1?",
-            "attention(self.W_q(x) -> attention(self.W_q(x) * self.W_q.out_features ** 0.5",
-        ),
-        Mistake(
-            "scaled_by_model_width",
-            "scaled by the width of the model",
-            "How many products are added up in one score? Lesson 4 has this bug as its last exercise.",
-            "attention(self.W_q(x) -> attention(self.W_q(x) * (self.W_q.out_features / x.shape[-1]) ** 0.5",
-        ),
-        Mistake(
-            "scaled_after_softmax",
-            "scaled after the softmax instead of before",
-            "Then the weights of a query do not add up to 1.",
-            (
-                "attention(self.W_q(x) -> attention(self.W_q(x) * self.W_q.out_features ** 0.5",
-                "return out -> return out / self.W_q.out_features ** 0.5",
-            ),
-        ),
-        Mistake(
-            "keys_ask",
-            "keys and queries swapped",
-            "Who owns the rows of the scores?",
-            "self.W_q(x), self.W_k(x) -> self.W_k(x), self.W_q(x)",
-        ),
-        Mistake(
-            "softmax_over_queries",
-            "softmax over the queries instead of the keys",
-            "The weights of one query add up to 1. Along which axis is that?",
-            own_way(
-                "S = S if mask is None else S.masked_fill(~mask, float('-inf'))",
-                "W = torch.softmax(S, dim=-2)",
-                "out, _ = (W if mask is None else W.masked_fill(~mask, 0.0)) @ self.W_v(x), W",
-            ),
-        ),
-        Mistake(
-            "mask_ignored",
-            "the mask is not used",
-            "forward takes a mask. Where does it go from there?",
-            "self.W_v(x), mask -> self.W_v(x)",
-        ),
-        Mistake(
-            "mask_inverted",
-            "the visible tokens blocked and the blocked ones seen",
-            "True means: may attend.",
-            "self.W_v(x), mask -> self.W_v(x), None if mask is None else ~mask",
-        ),
-        Mistake(
-            "always_causal",
-            "a causal mask of its own",
-            "Here the caller decides what may be seen. Without a mask everybody sees everybody.",
-            "self.W_v(x), mask -> self.W_v(x), torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool).tril() & (True if mask is None else mask)",
-        ),
-        Mistake(
-            "masked_after_softmax",
-            "the mask applied after the softmax",
-            "Who got the share of the blocked tokens?",
-            own_way("W = torch.softmax(S, dim=-1)", "out, _ = (W if mask is None else W * mask) @ self.W_v(x), W"),
-        ),
-        Mistake(
-            "nan_rows_left",
-            "NaN in rows with nothing to see",
-            "Does your attention mend such rows? Then use it.",
-            own_way(
-                "S = S if mask is None else S.masked_fill(~mask, float('-inf'))",
-                "W = torch.softmax(S, dim=-1)",
-                "out, _ = W @ self.W_v(x), W",
-            ),
-        ),
-        Mistake(
-            "uniform_rows",
-            "the average of all values in rows with nothing to see",
-            "A token that may see nothing should get nothing.",
-            own_way(
-                "S = S if mask is None else S.masked_fill(~mask, -1e9)",
-                "W = torch.softmax(S, dim=-1)",
-                "out, _ = W @ self.W_v(x), W",
-            ),
-        ),
-        Mistake(
-            "weights_returned_too",
-            "the weights returned as well",
-            "A head passes on one tensor. Which of the two?",
-            "return out -> return out, _",
-        ),
-        Mistake(
-            "values_not_projected",
-            "the tokens themselves weighted, not their values",
-            "One of your three layers has nothing to do.",
-            "self.W_v(x), mask -> x, mask",
-        ),
-        Mistake(
-            "values_from_keys",
-            "the keys used as values",
-            "What a word is found by and what it hands over are two vectors.",
-            "self.W_v(x), mask -> self.W_k(x), mask",
-        ),
-        Mistake(
-            "values_added",
-            "a skip connection added",
-            "Those come in lesson 9, and around the head. This one returns the weighted values alone.",
-            "return out -> return out + self.W_v(x)",
-        ),
-    ],
-)
-
-
-# ---------------------------------------------------------------- fixed_head
+    "Head", cases_head, axes=("token", "channel"), forbidden=("attention",), instead="use your own attention."
+).with_mistakes(f"""
+    with_bias: linear layers with a bias
+        self.W_q = nn.Linear(d_model, d_head, bias=False) -> self.W_q = nn.Linear(d_model, d_head)
+        self.W_k = nn.Linear(d_model, d_head, bias=False) -> self.W_k = nn.Linear(d_model, d_head)
+        self.W_v = nn.Linear(d_model, d_head, bias=False) -> self.W_v = nn.Linear(d_model, d_head)
+        nn.Linear adds a vector unless it is told not to. Which argument tells it?
+    not_scaled: the scores were not scaled
+        attention(self.W_q(x) -> attention(self.W_q(x) * self.W_q.out_features ** 0.5
+        Lesson 4: which number keeps the spread of the scores at 1?
+    scaled_by_model_width: scaled by the width of the model
+        attention(self.W_q(x) -> attention(self.W_q(x) * (self.W_q.out_features / x.shape[-1]) ** 0.5
+        How many products are added up in one score? Lesson 4 has this bug as its last exercise.
+    scaled_after_softmax: scaled after the softmax instead of before
+        attention(self.W_q(x) -> attention(self.W_q(x) * self.W_q.out_features ** 0.5
+        return out -> return out / self.W_q.out_features ** 0.5
+        Then the weights of a query do not add up to 1.
+    keys_ask: keys and queries swapped
+        self.W_q(x), self.W_k(x) -> self.W_k(x), self.W_q(x)
+        Who owns the rows of the scores?
+    softmax_over_queries: softmax over the queries instead of the keys
+        {CALL} -> {SCORES}
+        |        S = S if mask is None else S.masked_fill(~mask, float('-inf'))
+        |        W = torch.softmax(S, dim=-2)
+        |        out, _ = (W if mask is None else W.masked_fill(~mask, 0.0)) @ self.W_v(x), W
+        The weights of one query add up to 1. Along which axis is that?
+    mask_ignored: the mask is not used
+        self.W_v(x), mask -> self.W_v(x)
+        forward takes a mask. Where does it go from there?
+    mask_inverted: the visible tokens blocked and the blocked ones seen
+        self.W_v(x), mask -> self.W_v(x), None if mask is None else ~mask
+        True means: may attend.
+    always_causal: a causal mask of its own
+        self.W_v(x), mask
+        -> self.W_v(x), torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool).tril() & (True if mask is None else mask)
+        Here the caller decides what may be seen. Without a mask everybody sees everybody.
+    masked_after_softmax: the mask applied after the softmax
+        {CALL} -> {SCORES}
+        |        W = torch.softmax(S, dim=-1)
+        |        out, _ = (W if mask is None else W * mask) @ self.W_v(x), W
+        Who got the share of the blocked tokens?
+    nan_rows_left: NaN in rows with nothing to see
+        {CALL} -> {SCORES}
+        |        S = S if mask is None else S.masked_fill(~mask, float('-inf'))
+        |        W = torch.softmax(S, dim=-1)
+        |        out, _ = W @ self.W_v(x), W
+        Does your attention mend such rows? Then use it.
+    uniform_rows: the average of all values in rows with nothing to see
+        {CALL} -> {SCORES}
+        |        S = S if mask is None else S.masked_fill(~mask, -1e9)
+        |        W = torch.softmax(S, dim=-1)
+        |        out, _ = W @ self.W_v(x), W
+        A token that may see nothing should get nothing.
+    weights_returned_too: the weights returned as well
+        return out -> return out, _
+        A head passes on one tensor. Which of the two?
+    values_not_projected: the tokens themselves weighted, not their values
+        self.W_v(x), mask -> x, mask
+        One of your three layers has nothing to do.
+    values_from_keys: the keys used as values
+        self.W_v(x), mask -> self.W_k(x), mask
+        What a word is found by and what it hands over are two vectors.
+    values_added: a skip connection added
+        return out -> return out + self.W_v(x)
+        Those come in lesson 9, and around the head. This one returns the weighted values alone.
+""")
 
 
 def cases_fixed_head(draw):
@@ -558,78 +373,41 @@ fixed_head = Exercise(
     axes=("token", "channel"),
     forbidden=("attention",),
     instead="mend the lines instead.",
-    mistakes=[
-        Mistake(
-            "scaled_after_softmax",
-            "the published bug: scaled after the softmax",
-            "Add up a row of the weights. What do you get, and where does that number come from?",
-            (
-                " * W_q.shape[0] ** -0.5 -> ",
-                "torch.softmax(scores, dim=-1) @ v -> torch.softmax(scores, dim=-1) * W_q.shape[0] ** -0.5 @ v",
-            ),
-        ),
-        Mistake(
-            "not_scaled",
-            "the scaling is gone",
-            "The weights add up to 1 again, but the spread of the scores grows with the width.",
-            " * W_q.shape[0] ** -0.5 -> ",
-        ),
-        Mistake(
-            "scaled_twice",
-            "scaled before and after the softmax",
-            "One of the two divisions was the bug.",
-            "torch.softmax(scores, dim=-1) @ v -> torch.softmax(scores, dim=-1) * W_q.shape[0] ** -0.5 @ v",
-        ),
-        Mistake(
-            "divided_by_d_k",
-            "the width without its square root",
-            "Is it the variance that is divided out, or the standard deviation?",
-            " * W_q.shape[0] ** -0.5 -> / W_q.shape[0]",
-        ),
-        Mistake(
-            "multiplied",
-            "multiplied where it should be divided",
-            "The published number is one over a root. What do you do with it?",
-            "** -0.5 -> ** 0.5",
-        ),
-        Mistake(
-            "scaled_by_model_width",
-            "scaled by the width of the model",
-            "How long is one row of q?",
-            " * W_q.shape[0] ** -0.5 -> / x.shape[-1] ** 0.5",
-        ),
-        Mistake(
-            "scaled_by_value_width",
-            "scaled by the width of the values",
-            "The values take no part in the scores.",
-            " * W_q.shape[0] ** -0.5 -> / W_v.shape[0] ** 0.5",
-        ),
-        Mistake(
-            "softmax_over_queries",
-            "softmax over the queries instead of the keys",
-            "The published axis was right.",
-            "dim=-1) @ v -> dim=-2) @ v",
-        ),
-        Mistake(
-            "weights_returned_too",
-            "the weights returned as well",
-            "One tensor is asked for, the output.",
-            "return torch.softmax(scores, dim=-1) @ v -> return torch.softmax(scores, dim=-1) @ v, torch.softmax(scores, dim=-1)",
-        ),
-        Mistake(
-            "output_multiplied",
-            "not scaled, and the output made larger",
-            "A weighted average needs no correction afterwards. What needs one before?",
-            (
-                " * W_q.shape[0] ** -0.5 -> ",
-                "torch.softmax(scores, dim=-1) @ v -> torch.softmax(scores, dim=-1) @ v * W_q.shape[0] ** 0.5",
-            ),
-        ),
-    ],
-)
-
-
-# ---------------------------------------------------------------- context_shift
+).with_mistakes("""
+    scaled_after_softmax: the published bug: scaled after the softmax
+        * W_q.shape[0] ** -0.5 ->
+        torch.softmax(scores, dim=-1) @ v -> torch.softmax(scores, dim=-1) * W_q.shape[0] ** -0.5 @ v
+        Add up a row of the weights. What do you get, and where does that number come from?
+    not_scaled: the scaling is gone
+        * W_q.shape[0] ** -0.5 ->
+        The weights add up to 1 again, but the spread of the scores grows with the width.
+    scaled_twice: scaled before and after the softmax
+        torch.softmax(scores, dim=-1) @ v -> torch.softmax(scores, dim=-1) * W_q.shape[0] ** -0.5 @ v
+        One of the two divisions was the bug.
+    divided_by_d_k: the width without its square root
+        * W_q.shape[0] ** -0.5 -> / W_q.shape[0]
+        Is it the variance that is divided out, or the standard deviation?
+    multiplied: multiplied where it should be divided
+        ** -0.5 -> ** 0.5
+        The published number is one over a root. What do you do with it?
+    scaled_by_model_width: scaled by the width of the model
+        * W_q.shape[0] ** -0.5 -> / x.shape[-1] ** 0.5
+        How long is one row of q?
+    scaled_by_value_width: scaled by the width of the values
+        * W_q.shape[0] ** -0.5 -> / W_v.shape[0] ** 0.5
+        The values take no part in the scores.
+    softmax_over_queries: softmax over the queries instead of the keys
+        dim=-1) @ v -> dim=-2) @ v
+        The published axis was right.
+    weights_returned_too: the weights returned as well
+        return torch.softmax(scores, dim=-1) @ v
+        -> return torch.softmax(scores, dim=-1) @ v, torch.softmax(scores, dim=-1)
+        One tensor is asked for, the output.
+    output_multiplied: not scaled, and the output made larger
+        * W_q.shape[0] ** -0.5 ->
+        torch.softmax(scores, dim=-1) @ v -> torch.softmax(scores, dim=-1) @ v * W_q.shape[0] ** 0.5
+        A weighted average needs no correction afterwards. What needs one before?
+""")
 
 
 def cases_context_shift(draw):
@@ -646,140 +424,76 @@ def cases_context_shift(draw):
     signs = draw.integers(0, 2, (5, 6)).float() * 2 - 1
     tilted = signs * draw.uniform(5, 6, low=0.2, high=1.0)  # far from a right angle
     batch = draw.normal(2, 4, 3, dtype=torch.float64)
-    blind = torch.zeros_like(batch)
+    lengths, zero = "very short and very long vectors", "a zero vector"
     return [
         *tensor_cases(make),
         Case(make(torch.float64, 2, 3), part=LEADING, gradient=True),
         Case((x, 2.5 * x), part="longer or shorter only", note="the same directions, 2.5 times as long"),
         Case((x, x.clone()), part="longer or shorter only", note="nothing moved"),
         Case((x, -0.5 * x), part="opposite directions"),
-        Case(
-            (0.001 * signs, 0.001 * tilted),
-            part="very short and very long vectors",
-            tolerance=1e-4,
-            note="lengths of a thousandth",
-        ),
-        Case(
-            (300 * signs, 0.001 * tilted),
-            part="very short and very long vectors",
-            note="lengths of hundreds and of a thousandth",
-        ),
-        Case((zero_before, zero_after), part="a zero vector"),
-        Case(
-            (zero_before, zero_after),
-            part="a zero vector",
-            via="with_its_gradient",
-            note="gradients beside zero vectors",
-        ),
-        Case((batch, blind), part="a zero vector", note="everything moved to zero"),
+        Case((0.001 * signs, 0.001 * tilted), part=lengths, tolerance=1e-4, note="lengths of a thousandth"),
+        Case((300 * signs, 0.001 * tilted), part=lengths, note="lengths of hundreds and of a thousandth"),
+        Case((zero_before, zero_after), part=zero),
+        Case((zero_before, zero_after), part=zero, via="with_its_gradient", note="gradients beside zero vectors"),
+        Case((batch, torch.zeros_like(batch)), part=zero, note="everything moved to zero"),
     ]
 
 
-context_shift = Exercise(
-    "context_shift",
-    cases_context_shift,
-    mistakes=[
-        Mistake(
-            "cosine_itself",
-            "the cosine, not one minus it",
-            "What should a word get that did not move at all?",
-            "return 1 - dots -> return dots",
-        ),
-        Mistake(
-            "distance",
-            "the distance between the two vectors",
-            "A vector twice as long points the same way. How far did it move here?",
-            "1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> (after - before).norm(dim=-1)",
-        ),
-        Mistake(
-            "relative_distance",
-            "the distance, measured in lengths of the vector before",
-            "A vector twice as long points the same way. How far did it move here?",
-            (
-                "1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> (after - before).norm(dim=-1) / lengths.masked_fill(lengths == 0, 1.0)",
-                "before.norm(dim=-1) * after.norm(dim=-1) -> before.norm(dim=-1)",
-            ),
-        ),
-        Mistake(
-            "dot_products",
-            "dot products where cosines are asked for",
-            "What does a cosine divide out that a dot product leaves in?",
-            "1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> 1 - dots",
-        ),
-        Mistake(
-            "sign_lost",
-            "the sign of the cosine is lost",
-            "A vector turned round has moved as far as it can. What do you say of it?",
-            "1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> 1 - (dots / lengths.masked_fill(lengths == 0, 1.0)).abs()",
-        ),
-        Mistake(
-            "over_tokens",
-            "compared along the tokens, not along the channels",
-            "One number for each token: which axis disappears?",
-            (
-                "(before * after).sum(dim=-1) -> (before * after).sum(dim=-2)",
-                "before.norm(dim=-1) * after.norm(dim=-1) -> before.norm(dim=-2) * after.norm(dim=-2)",
-            ),
-        ),
-        Mistake(
-            "mean_over_tokens",
-            "one number for the whole sentence",
-            "Each word moves its own way. Keep them apart.",
-            "1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> (1 - dots / lengths.masked_fill(lengths == 0, 1.0)).mean(dim=-1)",
-        ),
-        Mistake(
-            "nan_for_zero",
-            "NaN for a zero vector",
-            "0 divided by 0. The spec says which cosine a zero vector has.",
-            "lengths.masked_fill(lengths == 0, 1.0) -> lengths",
-        ),
-        Mistake(
-            "zero_vector_unmoved",
-            "a zero vector counted as not moved",
-            "The cosine of a zero vector is 0. What is its shift, then?",
-            "1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> (1 - dots / lengths).nan_to_num(0.0)",
-        ),
-        Mistake(
-            "epsilon_on_the_product",
-            "1e-8 added to the product of the lengths",
-            "Two vectors of length a thousandth: how large is the product of their lengths, beside your number?",
-            "lengths.masked_fill(lengths == 0, 1.0) -> (lengths + 1e-8)",
-        ),
-        Mistake(
-            "angle",
-            "the angle",
-            "Ask for the cosine of the angle, not for the angle.",
-            "1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> torch.acos((dots / lengths.masked_fill(lengths == 0, 1.0)).clamp(-1, 1)) / torch.pi",
-        ),
-        Mistake(
-            "halved",
-            "half of it, to stay below 1",
-            "Opposite directions have a shift of 2.",
-            "1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> (1 - dots / lengths.masked_fill(lengths == 0, 1.0)) / 2",
-        ),
-        Mistake(
-            "axis_kept",
-            "an axis of size 1 left over",
-            "The result has one number for each token, (..., T).",
-            "1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> (1 - dots / lengths.masked_fill(lengths == 0, 1.0)).unsqueeze(-1)",
-        ),
-        Mistake(
-            "all_pairs",
-            "every word before with every word after",
-            "A word is compared with itself only, before and after.",
-            "1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> 1 - torch.nn.functional.normalize(before, dim=-1) @ torch.nn.functional.normalize(after, dim=-1).transpose(-2, -1)",
-        ),
-        Mistake(
-            "one_length_divided",
-            "only one of the two lengths divided out",
-            "Two vectors, two lengths. Is the second one of yours the right vector's?",
-            "before.norm(dim=-1) * after.norm(dim=-1) -> before.norm(dim=-1) ** 2",
-        ),
-    ],
-)
-
-
-# ---------------------------------------------------------------- soft_lookup
+context_shift = Exercise("context_shift", cases_context_shift).with_mistakes("""
+    cosine_itself: the cosine, not one minus it
+        return 1 - dots -> return dots
+        What should a word get that did not move at all?
+    distance: the distance between the two vectors
+        1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> (after - before).norm(dim=-1)
+        A vector twice as long points the same way. How far did it move here?
+    relative_distance: the distance, measured in lengths of the vector before
+        1 - dots / lengths.masked_fill(lengths == 0, 1.0)
+        -> (after - before).norm(dim=-1) / lengths.masked_fill(lengths == 0, 1.0)
+        before.norm(dim=-1) * after.norm(dim=-1) -> before.norm(dim=-1)
+        A vector twice as long points the same way. How far did it move here?
+    dot_products: dot products where cosines are asked for
+        1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> 1 - dots
+        What does a cosine divide out that a dot product leaves in?
+    sign_lost: the sign of the cosine is lost
+        1 - dots / lengths.masked_fill(lengths == 0, 1.0)
+        -> 1 - (dots / lengths.masked_fill(lengths == 0, 1.0)).abs()
+        A vector turned round has moved as far as it can. What do you say of it?
+    over_tokens: compared along the tokens, not along the channels
+        (before * after).sum(dim=-1) -> (before * after).sum(dim=-2)
+        before.norm(dim=-1) * after.norm(dim=-1) -> before.norm(dim=-2) * after.norm(dim=-2)
+        One number for each token: which axis disappears?
+    mean_over_tokens: one number for the whole sentence
+        1 - dots / lengths.masked_fill(lengths == 0, 1.0)
+        -> (1 - dots / lengths.masked_fill(lengths == 0, 1.0)).mean(dim=-1)
+        Each word moves its own way. Keep them apart.
+    nan_for_zero: NaN for a zero vector
+        lengths.masked_fill(lengths == 0, 1.0) -> lengths
+        0 divided by 0. The spec says which cosine a zero vector has.
+    zero_vector_unmoved: a zero vector counted as not moved
+        1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> (1 - dots / lengths).nan_to_num(0.0)
+        The cosine of a zero vector is 0. What is its shift, then?
+    epsilon_on_the_product: 1e-8 added to the product of the lengths
+        lengths.masked_fill(lengths == 0, 1.0) -> (lengths + 1e-8)
+        Two vectors of length a thousandth: how large is the product of their lengths, beside your number?
+    angle: the angle
+        1 - dots / lengths.masked_fill(lengths == 0, 1.0)
+        -> torch.acos((dots / lengths.masked_fill(lengths == 0, 1.0)).clamp(-1, 1)) / torch.pi
+        Ask for the cosine of the angle, not for the angle.
+    halved: half of it, to stay below 1
+        1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> (1 - dots / lengths.masked_fill(lengths == 0, 1.0)) / 2
+        Opposite directions have a shift of 2.
+    axis_kept: an axis of size 1 left over
+        1 - dots / lengths.masked_fill(lengths == 0, 1.0)
+        -> (1 - dots / lengths.masked_fill(lengths == 0, 1.0)).unsqueeze(-1)
+        The result has one number for each token, (..., T).
+    all_pairs: every word before with every word after
+        1 - dots / lengths.masked_fill(lengths == 0, 1.0)
+        -> 1 - torch.nn.functional.normalize(before, dim=-1) @ torch.nn.functional.normalize(after, dim=-1).transpose(-2, -1)
+        A word is compared with itself only, before and after.
+    one_length_divided: only one of the two lengths divided out
+        before.norm(dim=-1) * after.norm(dim=-1) -> before.norm(dim=-1) ** 2
+        Two vectors, two lengths. Is the second one of yours the right vector's?
+""")
 
 
 def cases_soft_lookup(draw):
@@ -806,96 +520,49 @@ def cases_soft_lookup(draw):
     ]
 
 
-soft_lookup = Exercise(
-    "soft_lookup",
-    cases_soft_lookup,
-    mistakes=[
-        Mistake(
-            "hard",
-            "the best match alone",
-            "That was select, in lesson 3. Here every value has its share.",
-            "weights @ values -> values[weights.argmax()]",
-        ),
-        Mistake(
-            "scaled_by_root",
-            "the scores were divided by √d as well",
-            "Here the temperature is the only divisor.",
-            "keys @ query / temperature -> keys @ query / len(query) ** 0.5 / temperature",
-        ),
-        Mistake(
-            "temperature_multiplied",
-            "multiplied by the temperature",
-            "A cold search should be choosy. What does a small temperature do in yours?",
-            "query / temperature -> query * temperature",
-        ),
-        Mistake(
-            "temperature_ignored",
-            "the temperature is not used",
-            "Your answer takes a temperature. Where does it go?",
-            "query / temperature -> query",
-        ),
-        Mistake(
-            "temperature_after_softmax",
-            "the temperature comes after the softmax",
-            "Your shares add up to 1 at temperature 1 only.",
-            "torch.softmax(keys @ query / temperature, dim=0) -> torch.softmax(keys @ query, dim=0) / temperature",
-        ),
-        Mistake(
-            "scores_as_weights",
-            "the scores used as weights",
-            "Can a share be negative? What turns scores into shares?",
-            "torch.softmax(keys @ query / temperature, dim=0) -> keys @ query / temperature",
-        ),
-        Mistake(
-            "cosine",
-            "cosines where dot products are asked for",
-            "A long key is a loud one. Here its length counts.",
-            "keys @ query -> torch.nn.functional.normalize(keys, dim=-1) @ torch.nn.functional.normalize(query, dim=0)",
-        ),
-        Mistake(
-            "average",
-            "the average of all values",
-            "Your answer does not depend on the query.",
-            "weights @ values -> values.mean(dim=0)",
-        ),
-        Mistake(
-            "weights_returned",
-            "the shares, not what they buy",
-            "One step is missing: what do the shares do with the values?",
-            "weights @ values -> weights",
-        ),
-        Mistake(
-            "shares_of_scores",
-            "scores divided by their sum",
-            "What becomes of a key with a negative score?",
-            (
-                "torch.softmax(keys @ query / temperature, dim=0) -> (keys @ query / temperature).clamp_min(0)",
-                "weights @ values -> weights / weights.sum().clamp_min(1e-12) @ values",
-            ),
-        ),
-        Mistake(
-            "keys_averaged",
-            "the keys averaged, not the values",
-            "A key is what a video is found by. What is it that you want to get?",
-            "weights @ values -> weights @ keys",
-        ),
-        Mistake(
-            "powers_overflow",
-            "exponentials taken of the raw scores",
-            "Divide a score of 3 by a temperature of 1/512 and take the power of it.",
-            "torch.softmax(keys @ query / temperature, dim=0) -> (keys @ query / temperature).exp() / (keys @ query / temperature).exp().sum()",
-        ),
-        Mistake(
-            "batch_axis_added",
-            "an axis of size 1 in front",
-            "One query, one answer: the shape is (E,).",
-            "weights @ values -> weights[None] @ values",
-        ),
-    ],
-)
-
-
-# ---------------------------------------------------------------- attention_backward
+soft_lookup = Exercise("soft_lookup", cases_soft_lookup).with_mistakes("""
+    hard: the best match alone
+        weights @ values -> values[weights.argmax()]
+        That was select, in lesson 3. Here every value has its share.
+    scaled_by_root: the scores were divided by √d as well
+        keys @ query / temperature -> keys @ query / len(query) ** 0.5 / temperature
+        Here the temperature is the only divisor.
+    temperature_multiplied: multiplied by the temperature
+        query / temperature -> query * temperature
+        A cold search should be choosy. What does a small temperature do in yours?
+    temperature_ignored: the temperature is not used
+        query / temperature -> query
+        Your answer takes a temperature. Where does it go?
+    temperature_after_softmax: the temperature comes after the softmax
+        torch.softmax(keys @ query / temperature, dim=0) -> torch.softmax(keys @ query, dim=0) / temperature
+        Your shares add up to 1 at temperature 1 only.
+    scores_as_weights: the scores used as weights
+        torch.softmax(keys @ query / temperature, dim=0) -> keys @ query / temperature
+        Can a share be negative? What turns scores into shares?
+    cosine: cosines where dot products are asked for
+        keys @ query -> torch.nn.functional.normalize(keys, dim=-1) @ torch.nn.functional.normalize(query, dim=0)
+        A long key is a loud one. Here its length counts.
+    average: the average of all values
+        weights @ values -> values.mean(dim=0)
+        Your answer does not depend on the query.
+    weights_returned: the shares, not what they buy
+        weights @ values -> weights
+        One step is missing: what do the shares do with the values?
+    shares_of_scores: scores divided by their sum
+        torch.softmax(keys @ query / temperature, dim=0) -> (keys @ query / temperature).clamp_min(0)
+        weights @ values -> weights / weights.sum().clamp_min(1e-12) @ values
+        What becomes of a key with a negative score?
+    keys_averaged: the keys averaged, not the values
+        weights @ values -> weights @ keys
+        A key is what a video is found by. What is it that you want to get?
+    powers_overflow: exponentials taken of the raw scores
+        torch.softmax(keys @ query / temperature, dim=0)
+        -> (keys @ query / temperature).exp() / (keys @ query / temperature).exp().sum()
+        Divide a score of 3 by a temperature of 1/512 and take the power of it.
+    batch_axis_added: an axis of size 1 in front
+        weights @ values -> weights[None] @ values
+        One query, one answer: the shape is (E,).
+""")
 
 
 def cases_attention_backward(draw):
@@ -915,91 +582,49 @@ def cases_attention_backward(draw):
 
 
 attention_backward = Exercise(
-    "attention_backward",
-    cases_attention_backward,
-    forbidden=("autograd",),
-    instead="follow the chain rule by hand.",
-    mistakes=[
-        Mistake(
-            "scale_forgotten",
-            "√d_k forgotten on the way back",
-            "The scores were divided on the way out. What does a division do to a gradient?",
-            "(dW - mean) * scale -> (dW - mean)",
-        ),
-        Mistake(
-            "scaled_twice",
-            "divided by √d_k twice",
-            "One division on the way out, one on the way back.",
-            "(dW - mean) * scale -> (dW - mean) * scale * scale",
-        ),
-        Mistake(
-            "softmax_skipped",
-            "the softmax was left out on the way back",
-            "From the gradient at the weights to that at the scores there is one more step.",
-            "weights * (dW - mean) -> dW",
-        ),
-        Mistake(
-            "diagonal_only",
-            "only the diagonal of the softmax's Jacobian",
-            "When one weight rises the others of its row must fall. Where is that in your line?",
-            "weights * (dW - mean) -> weights * (1 - weights) * dW",
-        ),
-        Mistake(
-            "mean_not_subtracted",
-            "the mean was not subtracted",
-            "Raise all scores of a row alike and nothing moves. What must a row of dS add up to?",
-            "(dW - mean) -> dW",
-        ),
-        Mistake(
-            "plain_mean",
-            "the plain mean subtracted, not the weighted one",
-            "The mean of a row counts a key as much as the query looks at it.",
-            "(weights * dW).sum( -> dW.mean(",
-        ),
-        Mistake(
-            "summed_over_queries",
-            "summed over the queries instead of the keys",
-            "Softmax ran along a row. So does its Jacobian.",
-            "sum(dim=-1 -> sum(dim=-2",
-        ),
-        Mistake(
-            "added", "added where it should be subtracted", "What must a row of dS add up to?", "dW - mean -> dW + mean"
-        ),
-        Mistake(
-            "sign_flipped",
-            "dQ and dK with the opposite sign",
-            "Which way does the loss go when a key whose gradient g·v lies above the mean gets more weight?",
-            "dS = weights -> dS = -weights",
-        ),
-        Mistake(
-            "forward_not_scaled",
-            "the scores were never scaled",
-            "The weights on the way back are those of the way out, √d_k included.",
-            ("K.transpose(-2, -1) * scale -> K.transpose(-2, -1)", "(dW - mean) * scale -> (dW - mean)"),
-        ),
-        Mistake(
-            "swapped",
-            "dQ and dK in each other's place",
-            "The order is that of the arguments.",
-            "dS @ K, dS.transpose(-2, -1) @ Q -> dS.transpose(-2, -1) @ Q, dS @ K",
-        ),
-        Mistake(
-            "weights_left_out",
-            "dV without the weights",
-            "A value that nobody looked at: how much gradient should it get?",
-            "weights.transpose(-2, -1) @ grad_out -> grad_out.mean(dim=-2, keepdim=True).expand(V.shape)",
-        ),
-        Mistake(
-            "key_scale_forgotten",
-            "√d_k forgotten for the keys",
-            "Queries and keys meet in one product, and it was divided.",
-            "dS.transpose(-2, -1) @ Q -> dS.transpose(-2, -1) @ Q / scale",
-        ),
-    ],
-)
-
-
-# ---------------------------------------------------------------- tiled_attention
+    "attention_backward", cases_attention_backward, forbidden=("autograd",), instead="follow the chain rule by hand."
+).with_mistakes("""
+    scale_forgotten: √d_k forgotten on the way back
+        (dW - mean) * scale -> (dW - mean)
+        The scores were divided on the way out. What does a division do to a gradient?
+    scaled_twice: divided by √d_k twice
+        (dW - mean) * scale -> (dW - mean) * scale * scale
+        One division on the way out, one on the way back.
+    softmax_skipped: the softmax was left out on the way back
+        weights * (dW - mean) -> dW
+        From the gradient at the weights to that at the scores there is one more step.
+    diagonal_only: only the diagonal of the softmax's Jacobian
+        weights * (dW - mean) -> weights * (1 - weights) * dW
+        When one weight rises the others of its row must fall. Where is that in your line?
+    mean_not_subtracted: the mean was not subtracted
+        (dW - mean) -> dW
+        Raise all scores of a row alike and nothing moves. What must a row of dS add up to?
+    plain_mean: the plain mean subtracted, not the weighted one
+        (weights * dW).sum( -> dW.mean(
+        The mean of a row counts a key as much as the query looks at it.
+    summed_over_queries: summed over the queries instead of the keys
+        sum(dim=-1 -> sum(dim=-2
+        Softmax ran along a row. So does its Jacobian.
+    added: added where it should be subtracted
+        dW - mean -> dW + mean
+        What must a row of dS add up to?
+    sign_flipped: dQ and dK with the opposite sign
+        dS = weights -> dS = -weights
+        Which way does the loss go when a key whose gradient g·v lies above the mean gets more weight?
+    forward_not_scaled: the scores were never scaled
+        K.transpose(-2, -1) * scale -> K.transpose(-2, -1)
+        (dW - mean) * scale -> (dW - mean)
+        The weights on the way back are those of the way out, √d_k included.
+    swapped: dQ and dK in each other's place
+        dS @ K, dS.transpose(-2, -1) @ Q -> dS.transpose(-2, -1) @ Q, dS @ K
+        The order is that of the arguments.
+    weights_left_out: dV without the weights
+        weights.transpose(-2, -1) @ grad_out -> grad_out.mean(dim=-2, keepdim=True).expand(V.shape)
+        A value that nobody looked at: how much gradient should it get?
+    key_scale_forgotten: √d_k forgotten for the keys
+        dS.transpose(-2, -1) @ Q -> dS.transpose(-2, -1) @ Q / scale
+        Queries and keys meet in one product, and it was divided.
+""")
 
 
 def cases_tiled_attention(draw):
@@ -1052,27 +677,9 @@ def cases_tiled_attention(draw):
     ]
 
 
-START = "peak = torch.full_like"
-PLAIN = "torch.softmax(Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5, dim=-1) @ V"
-BLOCKS = "zip(K.split(block, dim=-2), V.split(block, dim=-2), strict=True)"
-EACH = f"parts = [torch.softmax(Q @ k.transpose(-2, -1) / Q.shape[-1] ** 0.5, dim=-1) @ v for k, v in {BLOCKS}]"
-KEPT = (
-    "S = [Q @ k.transpose(-2, -1) / Q.shape[-1] ** 0.5 for k in K.split(block, dim=-2)]",
-    "top = torch.stack([s.detach().amax(dim=-1, keepdim=True) for s in S]).amax(dim=0)",
-    "pairs = [((s - top).exp(), v) for s, v in zip(S, V.split(block, dim=-2))]",
-    "return sum(p @ v for p, v in pairs) / sum(p.sum(dim=-1, keepdim=True) for p, _ in pairs)",
-)
-ROWS = (
-    "rows = [torch.softmax(q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5, dim=-1) @ V for q in Q.split(block, dim=-2)]",
-    "return torch.cat(rows, dim=-2)",
-)
-
-
-def instead(*lines):
-    """An edit: these lines stand before the first line of the solution, the last of them returns."""
-    return f"{START} -> " + "\n    ".join((*lines, START))
-
-
+START = 'peak = torch.full_like(Q[..., :1], float("-inf"))'
+EACH = "torch.softmax(Q @ k.transpose(-2, -1) / Q.shape[-1] ** 0.5, dim=-1) @ v"
+PARTS = f"parts = [{EACH} for k, v in zip(K.split(block, dim=-2), V.split(block, dim=-2))]"
 tiled_attention = Exercise(
     "tiled_attention",
     cases_tiled_attention,
@@ -1080,93 +687,57 @@ tiled_attention = Exercise(
     forbidden=("attention",),
     instead="walk over the keys block by block.",
     weights={MEMORY: 100},
-    mistakes=[
-        Mistake(
-            "whole_matrix",
-            "right numbers, but all scores at once",
-            "Where do T_q · T_k numbers come into being? Can a block's values be used before the next block's scores are known?",
-            instead(f"return {PLAIN}"),
-        ),
-        Mistake(
-            "blocks_kept",
-            "right numbers, but the scores of every block are kept until the end",
-            "Small tensors in a list are a large one. What must be remembered of a block when the next one comes?",
-            instead(*KEPT),
-        ),
-        Mistake(
-            "queries_tiled",
-            "the queries in blocks instead of the keys",
-            "With fewer queries than a block holds, all scores stand in memory at once.",
-            instead(*ROWS),
-        ),
-        Mistake(
-            "last_block_dropped",
-            "the last, shorter block is left out",
-            "7 keys in blocks of 3: how many blocks?",
-            "in blocks: -> in list(blocks)[: K.shape[-2] // block]:",
-        ),
-        Mistake(
-            "never_shrunk",
-            "what was summed before is not adjusted when the maximum rises",
-            "Old powers were taken below an old maximum. In which unit are they now?",
-            ("total * repair -> total", "out * repair -> out"),
-        ),
-        Mistake(
-            "sum_not_shrunk",
-            "the running sum is not adjusted when the maximum rises",
-            "Numerator and denominator must be counted in the same unit.",
-            "total * repair -> total",
-        ),
-        Mistake(
-            "output_not_shrunk",
-            "the running output is not adjusted when the maximum rises",
-            "Numerator and denominator must be counted in the same unit.",
-            "out * repair -> out",
-        ),
-        Mistake(
-            "maximum_starts_at_zero",
-            "a running maximum that starts at 0",
-            "And if all scores are at -9600?",
-            'float("-inf") -> 0.0',
-        ),
-        Mistake(
-            "not_divided",
-            "not divided by the sum at the end",
-            "Weights add up to 1. Which number have you summed and not used?",
-            "out / total -> out",
-        ),
-        Mistake(
-            "not_scaled",
-            "the scores were not scaled",
-            "Lesson 4: which number keeps their spread at 1?",
-            " / Q.shape[-1] ** 0.5 -> ",
-        ),
-        Mistake(
-            "divided_by_d_k",
-            "divided by the width instead of its square root",
-            "The dot product's variance is d_k. What is its standard deviation?",
-            " / Q.shape[-1] ** 0.5 -> / Q.shape[-1]",
-        ),
-        Mistake(
-            "average_of_blocks",
-            "a softmax for each block, and the plain average of the results",
-            "A block with high scores should count for more than one with low scores.",
-            instead(EACH, "return sum(parts) / len(parts)"),
-        ),
-        Mistake(
-            "sum_of_blocks",
-            "a softmax for each block, and the sum of the results",
-            "How much weight has a query given away in all?",
-            instead(EACH, "return sum(parts)"),
-        ),
-        Mistake(
-            "powers_overflow",
-            "exponentials taken of the raw scores",
-            "e to the 9600 is infinite. Lesson 6: what may be subtracted, and what if it changes on the way?",
-            "torch.exp(scores - higher), torch.exp(peak - higher) -> torch.exp(scores), torch.ones_like(peak)",
-        ),
-    ],
-)
+).with_mistakes(f"""
+    whole_matrix: right numbers, but all scores at once
+        {START} -> return torch.softmax(Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5, dim=-1) @ V
+        Where do T_q · T_k numbers come into being? Can a block's values be used before the next block's scores are known?
+    blocks_kept: right numbers, but the scores of every block are kept until the end
+        {START} -> S = [Q @ k.transpose(-2, -1) / Q.shape[-1] ** 0.5 for k in K.split(block, dim=-2)]
+        |    top = torch.stack([s.detach().amax(dim=-1, keepdim=True) for s in S]).amax(dim=0)
+        |    pairs = [((s - top).exp(), v) for s, v in zip(S, V.split(block, dim=-2))]
+        |    return sum(p @ v for p, v in pairs) / sum(p.sum(dim=-1, keepdim=True) for p, _ in pairs)
+        Small tensors in a list are a large one. What must be remembered of a block when the next one comes?
+    queries_tiled: the queries in blocks instead of the keys
+        {START} -> S = (q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5 for q in Q.split(block, dim=-2))
+        |    return torch.cat([torch.softmax(s, dim=-1) @ V for s in S], dim=-2)
+        With fewer queries than a block holds, all scores stand in memory at once.
+    last_block_dropped: the last, shorter block is left out
+        in blocks: -> in list(blocks)[: K.shape[-2] // block]:
+        7 keys in blocks of 3: how many blocks?
+    never_shrunk: what was summed before is not adjusted when the maximum rises
+        total * repair -> total
+        out * repair -> out
+        Old powers were taken below an old maximum. In which unit are they now?
+    sum_not_shrunk: the running sum is not adjusted when the maximum rises
+        total * repair -> total
+        Numerator and denominator must be counted in the same unit.
+    output_not_shrunk: the running output is not adjusted when the maximum rises
+        out * repair -> out
+        Numerator and denominator must be counted in the same unit.
+    maximum_starts_at_zero: a running maximum that starts at 0
+        float("-inf") -> 0.0
+        And if all scores are at -9600?
+    not_divided: not divided by the sum at the end
+        out / total -> out
+        Weights add up to 1. Which number have you summed and not used?
+    not_scaled: the scores were not scaled
+        / Q.shape[-1] ** 0.5 ->
+        Lesson 4: which number keeps their spread at 1?
+    divided_by_d_k: divided by the width instead of its square root
+        / Q.shape[-1] ** 0.5 -> / Q.shape[-1]
+        The dot product's variance is d_k. What is its standard deviation?
+    average_of_blocks: a softmax for each block, and the plain average of the results
+        {START} -> {PARTS}
+        |    return sum(parts) / len(parts)
+        A block with high scores should count for more than one with low scores.
+    sum_of_blocks: a softmax for each block, and the sum of the results
+        {START} -> {PARTS}
+        |    return sum(parts)
+        How much weight has a query given away in all?
+    powers_overflow: exponentials taken of the raw scores
+        torch.exp(scores - higher), torch.exp(peak - higher) -> torch.exp(scores), torch.ones_like(peak)
+        e to the 9600 is infinite. Lesson 6: what may be subtracted, and what if it changes on the way?
+""")
 
 exercises = [
     weighted_values,
@@ -1179,38 +750,21 @@ exercises = [
     tiled_attention,
 ]
 
-# ---------------------------------------------------------------- quizzes
-
-quizzes = [
-    Quiz(
-        "quiz_1",
-        "b",
-        {
-            "a": "A larger weight changes shares, not the range: a weighted average never leaves the range of what it "
-            "averages.",
-            "b": "Weights are not negative and add up to 1, so in every channel the output lies between the smallest "
-            "and the largest value. To reach 5, some value must be at least 5.",
-            "c": "Scores decide about shares only. However large they are, the shares add up to 1.",
-            "d": "Widths say how many channels there are, not how large the numbers in a channel can be.",
-        },
-    ),
-    Quiz(
-        "quiz_2",
-        "c",
-        {
-            "a": "The weights are made of queries and keys before any value is read. Values cannot move them, large or small.",
-            "b": "Which keys are looked at is decided by queries and keys. Values have no say in it.",
-            "c": "Where to look comes from Q and K, what to get from V. So the weights stay, and the output doubles.",
-        },
-    ),
-    Quiz(
-        "quiz_3",
-        "a",
-        {
-            "a": "Keys and values move together, so each weight still finds its value, and a sum has no order. The "
-            "order of words must be in the vectors themselves: lesson 2.",
-            "b": "That would be true if only the values were shuffled, and the keys were not.",
-            "c": "The rows of the output belong to queries. Nobody touched those.",
-        },
-    ),
-]
+quizzes = listed_quizzes("""
+    quiz_1: b
+        a: A larger weight changes shares, not the range: a weighted average never leaves the range of what it
+           averages.
+        b: Weights are not negative and add up to 1, so in every channel the output lies between the smallest and the
+           largest value. To reach 5, some value must be at least 5.
+        c: Scores decide about shares only. However large they are, the shares add up to 1.
+        d: Widths say how many channels there are, not how large the numbers in a channel can be.
+    quiz_2: c
+        a: The weights are made of queries and keys before any value is read. Values cannot move them, large or small.
+        b: Which keys are looked at is decided by queries and keys. Values have no say in it.
+        c: Where to look comes from Q and K, what to get from V. So the weights stay, and the output doubles.
+    quiz_3: a
+        a: Keys and values move together, so each weight still finds its value, and a sum has no order. The order of
+           words must be in the vectors themselves: lesson 2.
+        b: That would be true if only the values were shuffled, and the keys were not.
+        c: The rows of the output belong to queries. Nobody touched those.
+""")

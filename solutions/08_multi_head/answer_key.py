@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.checking.vocabulary import DTYPE, GRADIENT, Case, Exercise, Mistake, Quiz, Raises
+from helpers.checking.vocabulary import DTYPE, GRADIENT, Case, Exercise, Raises, listed_quizzes
 
 MASK = "a mask"
 BROADCAST = "masks that broadcast"
@@ -12,9 +12,6 @@ NARROW = "heads of width 1"
 ONE_SENTENCE = "a batch of one, a single token"
 DIVISIBLE = "a number of heads that does not fit"
 FLOAT64 = torch.float64
-
-
-# ---------------------------------------------------------------- split_heads, merge_heads
 
 
 def cases_split_heads(draw):
@@ -37,78 +34,41 @@ def cases_split_heads(draw):
     ]
 
 
-split_heads = Exercise(
-    "split_heads",
-    cases_split_heads,
-    axes=("token", "channel of the head"),
-    mistakes=[
-        Mistake(
-            "cut_without_moving",
-            "the numbers cut up in the order in which they lie in memory, tokens and heads mixed",
-            "Your shape is right, your rows are not. Which token does head 0, row 1 come from?",
-            ".view(B, T, num_heads, D // num_heads).transpose(1, 2) -> .reshape(B, num_heads, T, D // num_heads)",
-        ),
-        Mistake(
-            "dealt_like_cards",
-            "columns dealt out to the heads in turn",
-            "Head 0 owns the first D/H columns, all next to each other.",
-            ".view(B, T, num_heads, D // num_heads).transpose(1, 2)"
-            " -> .reshape(B, T, D // num_heads, num_heads).permute(0, 3, 1, 2)",
-        ),
-        Mistake(
-            "heads_behind_tokens",
-            "the axis of the heads left behind the tokens",
-            "Attention works on the last two axes. Which two should those be?",
-            ".transpose(1, 2) -> ",
-        ),
-        Mistake(
-            "tokens_and_channels_swapped",
-            "tokens and channels in each other's place",
-            "The last axis should hold the D/H channels of one token.",
-            ".transpose(1, 2) -> .permute(0, 2, 3, 1)",
-        ),
-        Mistake(
-            "heads_first",
-            "heads in front of the batch",
-            "The batch stays in front: (B, H, T, D/H).",
-            ".transpose(1, 2) -> .permute(2, 0, 1, 3)",
-        ),
-        Mistake(
-            "folded_into_the_batch",
-            "batch and heads folded into one axis",
-            "Four axes are asked for. The heads get one of their own.",
-            ".transpose(1, 2) -> .transpose(1, 2).reshape(B * num_heads, T, D // num_heads)",
-        ),
-        Mistake(
-            "count_and_width_exchanged",
-            "num_heads taken for the width of a head",
-            "How many heads are there, and how wide is each?",
-            ".view(B, T, num_heads, D // num_heads) -> .reshape(B, T, D // num_heads, num_heads)",
-        ),
-        Mistake(
-            "no_check",
-            "no ValueError where the heads do not fit",
-            "10 channels, 4 heads: whatever happens now, it should be a ValueError from you.",
-            "if D % num_heads: -> if False:",
-        ),
-        Mistake(
-            "asserted",
-            "an assertion instead of a ValueError",
-            "assert raises AssertionError, and vanishes under python -O. Raise what the contract names.",
-            "raise ValueError( -> raise AssertionError(",
-        ),
-        Mistake(
-            "rest_dropped",
-            "channels that do not fit are dropped",
-            "10 channels, 4 heads: two channels would vanish without a word. Say so with a ValueError.",
-            (
-                "if D % num_heads: -> if False:",
-                "return x.view(B, T, num_heads, D // num_heads)"
-                " -> return x[..., : D // num_heads * num_heads].reshape(B, T, num_heads, D // num_heads)",
-            ),
-        ),
-    ],
-)
+split_heads = Exercise("split_heads", cases_split_heads, axes=("token", "channel of the head")).with_mistakes("""
+    cut_without_moving: the numbers cut up in the order in which they lie in memory, tokens and heads mixed
+        .view(B, T, num_heads, D // num_heads).transpose(1, 2) -> .reshape(B, num_heads, T, D // num_heads)
+        Your shape is right, your rows are not. Which token does head 0, row 1 come from?
+    dealt_like_cards: columns dealt out to the heads in turn
+        .view(B, T, num_heads, D // num_heads).transpose(1, 2)
+        -> .reshape(B, T, D // num_heads, num_heads).permute(0, 3, 1, 2)
+        Head 0 owns the first D/H columns, all next to each other.
+    heads_behind_tokens: the axis of the heads left behind the tokens
+        .transpose(1, 2) ->
+        Attention works on the last two axes. Which two should those be?
+    tokens_and_channels_swapped: tokens and channels in each other's place
+        .transpose(1, 2) -> .permute(0, 2, 3, 1)
+        The last axis should hold the D/H channels of one token.
+    heads_first: heads in front of the batch
+        .transpose(1, 2) -> .permute(2, 0, 1, 3)
+        The batch stays in front: (B, H, T, D/H).
+    folded_into_the_batch: batch and heads folded into one axis
+        .transpose(1, 2) -> .transpose(1, 2).reshape(B * num_heads, T, D // num_heads)
+        Four axes are asked for. The heads get one of their own.
+    count_and_width_exchanged: num_heads taken for the width of a head
+        .view(B, T, num_heads, D // num_heads) -> .reshape(B, T, D // num_heads, num_heads)
+        How many heads are there, and how wide is each?
+    no_check: no ValueError where the heads do not fit
+        if D % num_heads: -> if False:
+        10 channels, 4 heads: whatever happens now, it should be a ValueError from you.
+    asserted: an assertion instead of a ValueError
+        raise ValueError( -> raise AssertionError(
+        assert raises AssertionError, and vanishes under python -O. Raise what the contract names.
+    rest_dropped: channels that do not fit are dropped
+        if D % num_heads: -> if False:
+        return x.view(B, T, num_heads, D // num_heads)
+        -> return x[..., : D // num_heads * num_heads].reshape(B, T, num_heads, D // num_heads)
+        10 channels, 4 heads: two channels would vanish without a word. Say so with a ValueError.
+""")
 
 
 def cases_merge_heads(draw):
@@ -126,58 +86,29 @@ def cases_merge_heads(draw):
     ]
 
 
-merge_heads = Exercise(
-    "merge_heads",
-    cases_merge_heads,
-    axes=("token", "channel"),
-    mistakes=[
-        Mistake(
-            "glued_without_moving",
-            "the numbers glued together in the order in which they lie in memory, tokens and heads mixed",
-            "Your shape is right, your rows are not. Which tokens does row 0 hold numbers of?",
-            "x.transpose(1, 2).reshape -> x.reshape",
-        ),
-        Mistake(
-            "shuffled_like_cards",
-            "one column of each head in turn",
-            "All D/H columns of head 0 come first, as split_heads cut them.",
-            "x.transpose(1, 2) -> x.permute(0, 2, 3, 1)",
-        ),
-        Mistake(
-            "heads_added",
-            "the heads added up",
-            "Side by side, not on top of each other: the width is H · D/H.",
-            "x.transpose(1, 2).reshape(B, T, H * d_head) -> x.sum(dim=1)",
-        ),
-        Mistake(
-            "heads_averaged",
-            "the average of the heads",
-            "Side by side, not blended: the width is H · D/H.",
-            "x.transpose(1, 2).reshape(B, T, H * d_head) -> x.mean(dim=1)",
-        ),
-        Mistake(
-            "heads_in_reverse",
-            "the heads in reverse order",
-            "Head 0 owns the first columns.",
-            "x.transpose(1, 2) -> x.flip(1).transpose(1, 2)",
-        ),
-        Mistake(
-            "not_glued",
-            "heads moved, but still an axis of their own",
-            "Three axes are left at the end. Which two become one?",
-            ".reshape(B, T, H * d_head) -> ",
-        ),
-        Mistake(
-            "tokens_last",
-            "tokens in the last axis",
-            "One row for each token: (B, T, D).",
-            ".reshape(B, T, H * d_head) -> .reshape(B, T, H * d_head).transpose(1, 2)",
-        ),
-    ],
-)
-
-
-# ---------------------------------------------------------------- MultiHeadAttention
+merge_heads = Exercise("merge_heads", cases_merge_heads, axes=("token", "channel")).with_mistakes("""
+    glued_without_moving: the numbers glued together in the order in which they lie in memory, tokens and heads mixed
+        x.transpose(1, 2).reshape -> x.reshape
+        Your shape is right, your rows are not. Which tokens does row 0 hold numbers of?
+    shuffled_like_cards: one column of each head in turn
+        x.transpose(1, 2) -> x.permute(0, 2, 3, 1)
+        All D/H columns of head 0 come first, as split_heads cut them.
+    heads_added: the heads added up
+        x.transpose(1, 2).reshape(B, T, H * d_head) -> x.sum(dim=1)
+        Side by side, not on top of each other: the width is H · D/H.
+    heads_averaged: the average of the heads
+        x.transpose(1, 2).reshape(B, T, H * d_head) -> x.mean(dim=1)
+        Side by side, not blended: the width is H · D/H.
+    heads_in_reverse: the heads in reverse order
+        x.transpose(1, 2) -> x.flip(1).transpose(1, 2)
+        Head 0 owns the first columns.
+    not_glued: heads moved, but still an axis of their own
+        .reshape(B, T, H * d_head) ->
+        Three axes are left at the end. Which two become one?
+    tokens_last: tokens in the last axis
+        .reshape(B, T, H * d_head) -> .reshape(B, T, H * d_head).transpose(1, 2)
+        One row for each token: (B, T, D).
+""")
 
 
 def blind(draw, queries=5, keys=5):
@@ -206,7 +137,7 @@ def cases_multi_head_attention(draw):
         return draw.normal(*shape, dtype=dtype)
 
     def y(*shape, dtype=torch.float32):
-        return draw.normal(*shape, 24, dtype=dtype)
+        return draw.normal(*shape, 8, dtype=dtype)
 
     refused = ((10, 4), {}, (draw.normal(2, 5, 10),), {})
     cross, values = "key given: cross-attention", "key and value given"
@@ -254,153 +185,80 @@ MultiHeadAttention = Exercise(
     instead="use your own attention of lesson 7.",
     weights={"layers, and num_heads kept": 1, DIVISIBLE: 1},
     time_limit=8.0,
-    mistakes=[
-        Mistake(
-            "one_head_for_all",
-            "one head of the whole width, never split",
-            "num_heads has to change something: your weights are the same for every head.",
-            (
-                f"{RUN}  # (B, H, T_q, D/H), (B, H, T_q, T_k)"
-                " -> attention(merge_heads(Q)[:, None], merge_heads(K)[:, None], merge_heads(V)[:, None], mask)",
-                "return self.W_o(merge_heads(heads)), weights"
-                " -> return self.W_o(merge_heads(heads)), weights.expand(-1, self.num_heads, -1, -1)",
-            ),
-        ),
-        Mistake(
-            "scaled_by_model_width",
-            "scaled by the width of the model",
-            "How many products are added up in one score of one head?",
-            f"{RUN} -> attention(Q / self.num_heads**0.5, K, V, mask)",
-        ),
-        Mistake(
-            "not_scaled",
-            "the scores were not scaled",
-            "Lesson 4: which number keeps the spread of a head's scores at 1?",
-            f"{RUN} -> attention(Q * Q.shape[-1] ** 0.5, K, V, mask)",
-        ),
-        Mistake(
-            "no_W_o",
-            "W_o is never used",
-            "Four layers, and one has nothing to do. What happens after the heads are merged?",
-            "self.W_o(merge_heads(heads)) -> merge_heads(heads)",
-        ),
-        Mistake(
-            "merged_without_moving",
-            "heads glued together without moving their axis back",
-            "The shape is right, the rows are not: a token gets numbers that belong to other tokens.",
-            "merge_heads(heads) -> heads.reshape(query.shape)",
-        ),
-        Mistake(
-            "split_without_moving",
-            "heads cut without moving the axis of the tokens",
-            "The shape is right, the rows are not: one head sees pieces of other tokens.",
-            (
-                f"{SPLIT_Q} -> self.W_q(query).view(len(query), self.num_heads, query.shape[1], -1)",
-                "split_heads(self.W_k(key), self.num_heads)"
-                " -> self.W_k(key).view(len(key), self.num_heads, key.shape[1], -1)",
-                "split_heads(self.W_v(value), self.num_heads)"
-                " -> self.W_v(value).view(len(value), self.num_heads, value.shape[1], -1)",
-            ),
-        ),
-        Mistake(
-            "mask_ignored",
-            "the mask is not used",
-            "forward takes a mask. Where does it go from there?",
-            f"{RUN} -> attention(Q, K, V)",
-        ),
-        Mistake(
-            "mask_inverted",
-            "the visible tokens blocked and the blocked ones seen",
-            "True means: may attend.",
-            f"{RUN} -> attention(Q, K, V, None if mask is None else ~mask)",
-        ),
-        Mistake(
-            "weights_averaged",
-            "the weights averaged over the heads",
-            "Each head has weights of its own: four axes.",
-            "return self.W_o(merge_heads(heads)), weights -> return self.W_o(merge_heads(heads)), weights.mean(dim=1)",
-        ),
-        Mistake(
-            "output_alone",
-            "the output without the weights",
-            "Two results are asked for: (out, weights).",
-            "return self.W_o(merge_heads(heads)), weights -> return self.W_o(merge_heads(heads))",
-        ),
-        Mistake(
-            "value_is_query",
-            "the value taken from the query where only a key is given",
-            "Keys and values come from the same place unless somebody says otherwise.",
-            "value = key if value is None else value"
-            " -> value = (query if key.shape == query.shape else query.repeat(1, 2, 1)[:, : key.shape[1]])"
-            " if value is None else value",
-        ),
-        Mistake(
-            "key_ignored",
-            "the query used as key and value, whatever is given",
-            "forward has a key and a value of its own, so that one sentence can look at another.",
-            (
-                "key = query if key is None else key -> key = query",
-                "value = key if value is None else value -> value = query",
-            ),
-        ),
-        Mistake(
-            "value_ignored",
-            "the key used as the value, whatever is given",
-            "What a word is found by and what it hands over may come from two places.",
-            "value = key if value is None else value -> value = key",
-        ),
-        Mistake(
-            "keys_and_values_exchanged",
-            "W_k and W_v exchanged",
-            "Which of the two meets the queries?",
-            ("self.W_k(key) -> self.W_v(key)", "self.W_v(value) -> self.W_k(value)"),
-        ),
-        Mistake(
-            "without_biases",
-            "linear layers without a bias",
-            "All four layers have a bias here, other than in Head of lesson 7.",
-            "nn.Linear(d_model, d_model) for -> nn.Linear(d_model, d_model, bias=False) for",
-        ),
-        Mistake(
-            "values_added",
-            "a skip connection added",
-            "Those come in lesson 9, and around this module.",
-            "return self.W_o(merge_heads(heads)), weights -> return query + self.W_o(merge_heads(heads)), weights",
-        ),
-        Mistake(
-            "blind_rows_zero",
-            "the bias of W_o missing in rows with nothing to see",
-            "A query that sees nothing brings zeros to W_o. What does a linear layer make of zeros?",
-            "return self.W_o(merge_heads(heads)), weights"
-            " -> return self.W_o(merge_heads(heads)) * (weights.sum(dim=(1, 3)) > 0)[:, :, None], weights",
-        ),
-        Mistake(
-            "nan_rows_left",
-            "NaN in rows with nothing to see",
-            "Does your attention of lesson 7 mend such rows? Then use it.",
-            f"heads, weights = {RUN}"
-            " -> heads, weights = attention(Q, K, V, mask); "
-            "heads = heads / (weights.sum(dim=-1, keepdim=True) > 0); "
-            "weights = weights / (weights.sum(dim=-1, keepdim=True) > 0)",
-        ),
-        Mistake(
-            "no_check",
-            "no ValueError where the heads do not fit",
-            "10 channels, 4 heads: say so when the module is made.",
-            (
-                "if d_model % num_heads: -> if False:",
-                "def forward(self, query, key=None, value=None, mask=None):"
-                " -> def forward(self, query, key=None, value=None, mask=None):\n"
-                "        split_heads = lambda x, H: x[..., : x.shape[-1] // H * H].unflatten(-1, (H, -1)).transpose(1, 2)",
-                "for _ in range(4)) -> for _ in range(4))\n"
-                "        self.W_o = nn.Linear(d_model // num_heads * num_heads, d_model)",
-            ),
-        ),
-    ],
-)
-
-
-# ---------------------------------------------------------------- load_from_torch
+).with_mistakes(f"""
+    one_head_for_all: one head of the whole width, never split
+        {RUN}  # (B, H, T_q, D/H), (B, H, T_q, T_k)
+        -> attention(merge_heads(Q)[:, None], merge_heads(K)[:, None], merge_heads(V)[:, None], mask)
+        return self.W_o(merge_heads(heads)), weights
+        -> return self.W_o(merge_heads(heads)), weights.expand(-1, self.num_heads, -1, -1)
+        num_heads has to change something: your weights are the same for every head.
+    scaled_by_model_width: scaled by the width of the model
+        {RUN} -> attention(Q / self.num_heads**0.5, K, V, mask)
+        How many products are added up in one score of one head?
+    not_scaled: the scores were not scaled
+        {RUN} -> attention(Q * Q.shape[-1] ** 0.5, K, V, mask)
+        Lesson 4: which number keeps the spread of a head's scores at 1?
+    no_W_o: W_o is never used
+        self.W_o(merge_heads(heads)) -> merge_heads(heads)
+        Four layers, and one has nothing to do. What happens after the heads are merged?
+    merged_without_moving: heads glued together without moving their axis back
+        merge_heads(heads) -> heads.reshape(query.shape)
+        The shape is right, the rows are not: a token gets numbers that belong to other tokens.
+    split_without_moving: heads cut without moving the axis of the tokens
+        {SPLIT_Q} -> self.W_q(query).view(len(query), self.num_heads, query.shape[1], -1)
+        split_heads(self.W_k(key), self.num_heads) -> self.W_k(key).view(len(key), self.num_heads, key.shape[1], -1)
+        split_heads(self.W_v(value), self.num_heads)
+        -> self.W_v(value).view(len(value), self.num_heads, value.shape[1], -1)
+        The shape is right, the rows are not: one head sees pieces of other tokens.
+    mask_ignored: the mask is not used
+        {RUN} -> attention(Q, K, V)
+        forward takes a mask. Where does it go from there?
+    mask_inverted: the visible tokens blocked and the blocked ones seen
+        {RUN} -> attention(Q, K, V, None if mask is None else ~mask)
+        True means: may attend.
+    weights_averaged: the weights averaged over the heads
+        return self.W_o(merge_heads(heads)), weights -> return self.W_o(merge_heads(heads)), weights.mean(dim=1)
+        Each head has weights of its own: four axes.
+    output_alone: the output without the weights
+        return self.W_o(merge_heads(heads)), weights -> return self.W_o(merge_heads(heads))
+        Two results are asked for: (out, weights).
+    value_is_query: the value taken from the query where only a key is given
+        value = key if value is None else value
+        -> value = (query if key.shape == query.shape else query.repeat(1, 2, 1)[:, : key.shape[1]]) if value is None else value
+        Keys and values come from the same place unless somebody says otherwise.
+    key_ignored: the query used as key and value, whatever is given
+        key = query if key is None else key -> key = query
+        value = key if value is None else value -> value = query
+        forward has a key and a value of its own, so that one sentence can look at another.
+    value_ignored: the key used as the value, whatever is given
+        value = key if value is None else value -> value = key
+        What a word is found by and what it hands over may come from two places.
+    keys_and_values_exchanged: W_k and W_v exchanged
+        self.W_k(key) -> self.W_v(key)
+        self.W_v(value) -> self.W_k(value)
+        Which of the two meets the queries?
+    without_biases: linear layers without a bias
+        nn.Linear(d_model, d_model) for -> nn.Linear(d_model, d_model, bias=False) for
+        All four layers have a bias here, other than in Head of lesson 7.
+    values_added: a skip connection added
+        return self.W_o(merge_heads(heads)), weights -> return query + self.W_o(merge_heads(heads)), weights
+        Those come in lesson 9, and around this module.
+    blind_rows_zero: the bias of W_o missing in rows with nothing to see
+        return self.W_o(merge_heads(heads)), weights
+        -> return self.W_o(merge_heads(heads)) * (weights.sum(dim=(1, 3)) > 0)[:, :, None], weights
+        A query that sees nothing brings zeros to W_o. What does a linear layer make of zeros?
+    nan_rows_left: NaN in rows with nothing to see
+        heads, weights = {RUN}
+        -> heads, weights = attention(Q, K, V, mask); heads = heads / (weights.sum(dim=-1, keepdim=True) > 0); weights = weights / (weights.sum(dim=-1, keepdim=True) > 0)
+        Does your attention of lesson 7 mend such rows? Then use it.
+    no_check: no ValueError where the heads do not fit
+        if d_model % num_heads: -> if False:
+        def forward(self, query, key=None, value=None, mask=None): -> def forward(self, query, key=None, value=None, mask=None):
+        |        split_heads = lambda x, H: x[..., : x.shape[-1] // H * H].unflatten(-1, (H, -1)).transpose(1, 2)
+        for _ in range(4)) -> for _ in range(4))
+        |        self.W_o = nn.Linear(d_model // num_heads * num_heads, d_model)
+        10 channels, 4 heads: say so when the module is made.
+""")
 
 
 def cases_load_from_torch(draw):
@@ -429,75 +287,39 @@ load_from_torch = Exercise(
     "load_from_torch",
     cases_load_from_torch,
     weights={"random biases": 4, "shares no memory": 2, "theirs is left as it was": 1},
-    mistakes=[
-        Mistake(
-            "nothing_copied",
-            "your module as it was before",
-            "In place: the numbers of the layers of `mine` have to change.",
-            "zip(layers, weights, biases, strict=True) -> ()",
-        ),
-        Mistake(
-            "queries_and_keys_exchanged",
-            "queries and keys exchanged",
-            "In which order are the three stacked in in_proj_weight?",
-            "(mine.W_q, mine.W_k, mine.W_v, mine.W_o) -> (mine.W_k, mine.W_q, mine.W_v, mine.W_o)",
-        ),
-        Mistake(
-            "keys_and_values_exchanged",
-            "keys and values exchanged",
-            "In which order are the three stacked in in_proj_weight?",
-            "(mine.W_q, mine.W_k, mine.W_v, mine.W_o) -> (mine.W_q, mine.W_v, mine.W_k, mine.W_o)",
-        ),
-        Mistake(
-            "transposed",
-            "matrices transposed",
-            "Both sides are nn.Linear's: (out, in). Nothing has to be turned.",
-            "layer.weight.copy_(weight) -> layer.weight.copy_(weight.T)",
-        ),
-        Mistake(
-            "biases_forgotten",
-            "the weights without their biases",
-            "They start at zero in nn.MultiheadAttention, but they do not stay there.",
-            "layer.bias.copy_(bias) -> pass",
-        ),
-        Mistake(
-            "biases_zeroed",
-            "zero biases",
-            "They start at zero in nn.MultiheadAttention, but they do not stay there.",
-            "layer.bias.copy_(bias) -> layer.bias.zero_()",
-        ),
-        Mistake(
-            "output_forgotten",
-            "everything but the layer behind the heads",
-            "Theirs has an out_proj. What is it called in yours?",
-            "layer.weight.copy_(weight)\n            layer.bias.copy_(bias)"
-            " -> if layer is not mine.W_o: layer.weight.copy_(weight), layer.bias.copy_(bias)",
-        ),
-        Mistake(
-            "by_heads",
-            "the rows of in_proj_weight taken head by head",
-            "First all rows of W_q, then all of W_k, then all of W_v.",
-            (
-                f"*{COPIES} -> *theirs.in_proj_weight.unflatten(0, (mine.num_heads, 3, -1)).transpose(0, 1)"
-                ".flatten(1, 2)",
-                "*theirs.in_proj_bias.chunk(3) -> *theirs.in_proj_bias.unflatten(0, (mine.num_heads, 3, -1))"
-                ".transpose(0, 1).flatten(1)",
-            ),
-        ),
-        Mistake(
-            "shared_memory",
-            "numbers that still belong to the other module",
-            "Train yours one step, and theirs moves too. What copies numbers instead of pointing at them?",
-            (
-                "layer.weight.copy_(weight) -> layer.weight = nn.Parameter(weight)",
-                "layer.bias.copy_(bias) -> layer.bias = nn.Parameter(bias)",
-            ),
-        ),
-    ],
-)
-
-
-# ---------------------------------------------------------------- attention_parameters
+).with_mistakes(f"""
+    nothing_copied: your module as it was before
+        zip(layers, weights, biases, strict=True) -> ()
+        In place: the numbers of the layers of `mine` have to change.
+    queries_and_keys_exchanged: queries and keys exchanged
+        (mine.W_q, mine.W_k, mine.W_v, mine.W_o) -> (mine.W_k, mine.W_q, mine.W_v, mine.W_o)
+        In which order are the three stacked in in_proj_weight?
+    keys_and_values_exchanged: keys and values exchanged
+        (mine.W_q, mine.W_k, mine.W_v, mine.W_o) -> (mine.W_q, mine.W_v, mine.W_k, mine.W_o)
+        In which order are the three stacked in in_proj_weight?
+    transposed: matrices transposed
+        layer.weight.copy_(weight) -> layer.weight.copy_(weight.T)
+        Both sides are nn.Linear's: (out, in). Nothing has to be turned.
+    biases_forgotten: the weights without their biases
+        layer.bias.copy_(bias) -> pass
+        They start at zero in nn.MultiheadAttention, but they do not stay there.
+    biases_zeroed: zero biases
+        layer.bias.copy_(bias) -> layer.bias.zero_()
+        They start at zero in nn.MultiheadAttention, but they do not stay there.
+    output_forgotten: everything but the layer behind the heads
+        layer.weight.copy_(weight)
+        |            layer.bias.copy_(bias) -> if layer is not mine.W_o: layer.weight.copy_(weight), layer.bias.copy_(bias)
+        Theirs has an out_proj. What is it called in yours?
+    by_heads: the rows of in_proj_weight taken head by head
+        *{COPIES} -> *theirs.in_proj_weight.unflatten(0, (mine.num_heads, 3, -1)).transpose(0, 1).flatten(1, 2)
+        *theirs.in_proj_bias.chunk(3)
+        -> *theirs.in_proj_bias.unflatten(0, (mine.num_heads, 3, -1)).transpose(0, 1).flatten(1)
+        First all rows of W_q, then all of W_k, then all of W_v.
+    shared_memory: numbers that still belong to the other module
+        layer.weight.copy_(weight) -> layer.weight = nn.Parameter(weight)
+        layer.bias.copy_(bias) -> layer.bias = nn.Parameter(bias)
+        Train yours one step, and theirs moves too. What copies numbers instead of pointing at them?
+""")
 
 
 def cases_attention_parameters(draw):
@@ -512,46 +334,26 @@ def cases_attention_parameters(draw):
     ]
 
 
-attention_parameters = Exercise(
-    "attention_parameters",
-    cases_attention_parameters,
-    mistakes=[
-        Mistake(
-            "without_biases",
-            "the matrices without their biases",
-            "nn.Linear brings one number more for each output.",
-            "d_model * d_model + d_model -> d_model * d_model",
-        ),
-        Mistake("without_output", "three layers instead of four", "What stands behind the merged heads?", "4 * -> 3 *"),
-        Mistake(
-            "times_heads",
-            "once for each head",
-            "The heads share out the D columns; each is D/H wide.",
-            "4 * -> 4 * num_heads *",
-        ),
-        Mistake(
-            "divided_by_heads",
-            "one head only",
-            "That is what one head owns. There are H of them.",
-            "4 * (d_model * d_model + d_model) -> 4 * (d_model * d_model + d_model) // num_heads",
-        ),
-        Mistake(
-            "one_bias",
-            "one bias for all four layers",
-            "Each layer has a bias of its own.",
-            "4 * (d_model * d_model + d_model) -> 4 * d_model * d_model + d_model",
-        ),
-        Mistake(
-            "a_float",
-            "a float instead of a whole number",
-            "A count is an int. Which operation made a float of it?",
-            "4 * (d_model * d_model + d_model) -> 4.0 * (d_model * d_model + d_model)",
-        ),
-    ],
-)
-
-
-# ---------------------------------------------------------------- fixed_heads
+attention_parameters = Exercise("attention_parameters", cases_attention_parameters).with_mistakes("""
+    without_biases: the matrices without their biases
+        d_model * d_model + d_model -> d_model * d_model
+        nn.Linear brings one number more for each output.
+    without_output: three layers instead of four
+        4 * -> 3 *
+        What stands behind the merged heads?
+    times_heads: once for each head
+        4 * -> 4 * num_heads *
+        The heads share out the D columns; each is D/H wide.
+    divided_by_heads: one head only
+        4 * (d_model * d_model + d_model) -> 4 * (d_model * d_model + d_model) // num_heads
+        That is what one head owns. There are H of them.
+    one_bias: one bias for all four layers
+        4 * (d_model * d_model + d_model) -> 4 * d_model * d_model + d_model
+        Each layer has a bias of its own.
+    a_float: a float instead of a whole number
+        4 * (d_model * d_model + d_model) -> 4.0 * (d_model * d_model + d_model)
+        A count is an int. Which operation made a float of it?
+""")
 
 
 def cases_fixed_heads(draw):
@@ -561,18 +363,18 @@ def cases_fixed_heads(draw):
 
     causal = torch.ones(5, 5, dtype=torch.bool).tril()
     return [
-        Case(make(3, 5, 24, 4)),
+        Case(make(3, 5, 8, 4)),
         Case(make(2, 7, 12, 3)),
         Case(make(2, 5, 12, 3, FLOAT64), part=DTYPE),
         Case(make(2, 5, 12, 3, FLOAT64), part=GRADIENT, gradient=True),
-        Case((*make(3, 5, 24, 4), causal), part=MASK, note="a causal mask"),
+        Case((*make(3, 5, 8, 4), causal), part=MASK, note="a causal mask"),
         Case(make(2, 5, 12, 3), {"mask": draw.mask(2, 1, 1, 5)}, part=MASK, note="a padding mask (B, 1, 1, T_k)"),
         Case(make(2, 5, 12, 3), {"mask": draw.mask(2, 3, 5, 5)}, part=MASK, note="a mask (B, H, T_q, T_k)"),
         Case((*make(2, 5, 12, 3), blind(draw)), part=NOTHING),
         Case(make(3, 5, 10, 1), part=ONE_HEAD),
         Case(make(3, 5, 7, 7), part=NARROW),
-        Case(make(1, 5, 24, 4), part=ONE_SENTENCE),
-        Case(make(3, 1, 24, 4), part=ONE_SENTENCE),
+        Case(make(1, 5, 8, 4), part=ONE_SENTENCE),
+        Case(make(3, 1, 8, 4), part=ONE_SENTENCE),
     ]
 
 
@@ -582,68 +384,36 @@ fixed_heads = Exercise(
     axes=("token", "channel"),
     forbidden=("attention",),
     instead="use your own attention.",
-    mistakes=[
-        Mistake(
-            "published",
-            "the published version, bug and all",
-            "Split moves the axis of the heads to the front. Who moves it back?",
-            "merge_heads(heads) -> heads.reshape(x.shape)",
-        ),
-        Mistake(
-            "merged_last_axes",
-            "the wrong two axes swapped before merging",
-            "Heads and tokens change places, as they did when the heads were split.",
-            "merge_heads(heads) -> heads.transpose(-2, -1).reshape(x.shape)",
-        ),
-        Mistake(
-            "split_spoiled",
-            "the split spoiled as well, so that both agree with the memory",
-            "Merge was wrong, split was right. Now a head sees pieces of several tokens.",
-            (
-                "split_heads(x @ W_q.T, num_heads) -> (x @ W_q.T).reshape(len(x), num_heads, x.shape[1], -1)",
-                "split_heads(x @ W_k.T, num_heads) -> (x @ W_k.T).reshape(len(x), num_heads, x.shape[1], -1)",
-                "split_heads(x @ W_v.T, num_heads) -> (x @ W_v.T).reshape(len(x), num_heads, x.shape[1], -1)",
-                "merge_heads(heads) -> heads.reshape(x.shape)",
-            ),
-        ),
-        Mistake(
-            "mask_ignored",
-            "the mask is not used",
-            "The last argument: where does it go?",
-            "attention(Q, K, V, mask) -> attention(Q, K, V)",
-        ),
-        Mistake(
-            "no_W_o",
-            "W_o is never used",
-            "Five tensors came in. Which of them did you not touch?",
-            "merge_heads(heads) @ W_o.T -> merge_heads(heads)",
-        ),
-        Mistake(
-            "W_o_transposed",
-            "W_o transposed",
-            "Which way round does a W of this course stand? It holds for this one too.",
-            "@ W_o.T -> @ W_o",
-        ),
-        Mistake(
-            "scaled_by_model_width",
-            "scaled by the width of the model",
-            "How many products are added up in one score of one head?",
-            "attention(Q, K, V, mask) -> attention(Q / num_heads**0.5, K, V, mask)",
-        ),
-        Mistake(
-            "weights_returned_too",
-            "the weights returned as well",
-            "Here one tensor is asked for.",
-            (
-                "heads, _ = -> heads, weights =",
-                "return merge_heads(heads) @ W_o.T -> return merge_heads(heads) @ W_o.T, weights",
-            ),
-        ),
-    ],
-)
-
-
-# ---------------------------------------------------------------- grouped_query_attention
+).with_mistakes("""
+    published: the published version, bug and all
+        merge_heads(heads) -> heads.reshape(x.shape)
+        Split moves the axis of the heads to the front. Who moves it back?
+    merged_last_axes: the wrong two axes swapped before merging
+        merge_heads(heads) -> heads.transpose(-2, -1).reshape(x.shape)
+        Heads and tokens change places, as they did when the heads were split.
+    split_spoiled: the split spoiled as well, so that both agree with the memory
+        split_heads(x @ W_q.T, num_heads) -> (x @ W_q.T).reshape(len(x), num_heads, x.shape[1], -1)
+        split_heads(x @ W_k.T, num_heads) -> (x @ W_k.T).reshape(len(x), num_heads, x.shape[1], -1)
+        split_heads(x @ W_v.T, num_heads) -> (x @ W_v.T).reshape(len(x), num_heads, x.shape[1], -1)
+        merge_heads(heads) -> heads.reshape(x.shape)
+        Merge was wrong, split was right. Now a head sees pieces of several tokens.
+    mask_ignored: the mask is not used
+        attention(Q, K, V, mask) -> attention(Q, K, V)
+        The last argument: where does it go?
+    no_W_o: W_o is never used
+        merge_heads(heads) @ W_o.T -> merge_heads(heads)
+        Five tensors came in. Which of them did you not touch?
+    W_o_transposed: W_o transposed
+        @ W_o.T -> @ W_o
+        Which way round does a W of this course stand? It holds for this one too.
+    scaled_by_model_width: scaled by the width of the model
+        attention(Q, K, V, mask) -> attention(Q / num_heads**0.5, K, V, mask)
+        How many products are added up in one score of one head?
+    weights_returned_too: the weights returned as well
+        heads, _ = -> heads, weights =
+        return merge_heads(heads) @ W_o.T -> return merge_heads(heads) @ W_o.T, weights
+        Here one tensor is asked for.
+""")
 
 
 def cases_grouped_query_attention(draw):
@@ -678,70 +448,36 @@ grouped_query_attention = Exercise(
     axes=("query", "channel"),
     forbidden=("attention",),
     instead="use your own attention.",
-    mistakes=[
-        Mistake(
-            "groups_in_turn",
-            "the groups dealt out in turn: head h uses group h % G",
-            "Neighbors share: with 6 heads and 3 groups, heads 0 and 1 use group 0.",
-            (
-                "K = K.repeat_interleave(group, dim=1) -> K = K.repeat(1, group, 1, 1)",
-                "V = V.repeat_interleave(group, dim=1) -> V = V.repeat(1, group, 1, 1)",
-            ),
-        ),
-        Mistake(
-            "values_in_turn",
-            "keys of one group, values of another",
-            "A head finds and gets from the same group.",
-            "V = V.repeat_interleave(group, dim=1) -> V = V.repeat(1, group, 1, 1)",
-        ),
-        Mistake(
-            "first_group_only",
-            "the first group for every head",
-            "There are G groups. What are the others for?",
-            (
-                "K = K.repeat_interleave(group, dim=1) -> K = K[:, :1]",
-                "V = V.repeat_interleave(group, dim=1) -> V = V[:, :1]",
-            ),
-        ),
-        Mistake(
-            "groups_averaged",
-            "the average of the groups for every head",
-            "A head uses one group, not a blend of all.",
-            (
-                "K = K.repeat_interleave(group, dim=1) -> K = K.mean(dim=1, keepdim=True)",
-                "V = V.repeat_interleave(group, dim=1) -> V = V.mean(dim=1, keepdim=True)",
-            ),
-        ),
-        Mistake(
-            "queries_averaged",
-            "the queries of a group averaged",
-            "Each of the H heads keeps a query of its own, and an output of its own.",
-            "attention(Q, K, V, mask)[0] -> attention(Q.unflatten(1, (-1, group)).mean(dim=2)"
-            ".repeat_interleave(group, dim=1), K, V, mask)[0]",
-        ),
-        Mistake(
-            "not_scaled",
-            "the scores were not scaled",
-            "Lesson 4: which number keeps the spread of the scores at 1?",
-            "attention(Q, K, V, mask) -> attention(Q * Q.shape[-1] ** 0.5, K, V, mask)",
-        ),
-        Mistake(
-            "mask_ignored",
-            "the mask is not used",
-            "The fourth argument: where does it go?",
-            "attention(Q, K, V, mask) -> attention(Q, K, V)",
-        ),
-        Mistake(
-            "weights_returned_too",
-            "the weights returned as well",
-            "One tensor is asked for here.",
-            "attention(Q, K, V, mask)[0] -> attention(Q, K, V, mask)",
-        ),
-    ],
-)
-
-
-# ---------------------------------------------------------------- head_importance
+).with_mistakes("""
+    groups_in_turn: the groups dealt out in turn: head h uses group h % G
+        K = K.repeat_interleave(group, dim=1) -> K = K.repeat(1, group, 1, 1)
+        V = V.repeat_interleave(group, dim=1) -> V = V.repeat(1, group, 1, 1)
+        Neighbors share: with 6 heads and 3 groups, heads 0 and 1 use group 0.
+    values_in_turn: keys of one group, values of another
+        V = V.repeat_interleave(group, dim=1) -> V = V.repeat(1, group, 1, 1)
+        A head finds and gets from the same group.
+    first_group_only: the first group for every head
+        K = K.repeat_interleave(group, dim=1) -> K = K[:, :1]
+        V = V.repeat_interleave(group, dim=1) -> V = V[:, :1]
+        There are G groups. What are the others for?
+    groups_averaged: the average of the groups for every head
+        K = K.repeat_interleave(group, dim=1) -> K = K.mean(dim=1, keepdim=True)
+        V = V.repeat_interleave(group, dim=1) -> V = V.mean(dim=1, keepdim=True)
+        A head uses one group, not a blend of all.
+    queries_averaged: the queries of a group averaged
+        attention(Q, K, V, mask)[0]
+        -> attention(Q.unflatten(1, (-1, group)).mean(dim=2).repeat_interleave(group, dim=1), K, V, mask)[0]
+        Each of the H heads keeps a query of its own, and an output of its own.
+    not_scaled: the scores were not scaled
+        attention(Q, K, V, mask) -> attention(Q * Q.shape[-1] ** 0.5, K, V, mask)
+        Lesson 4: which number keeps the spread of the scores at 1?
+    mask_ignored: the mask is not used
+        attention(Q, K, V, mask) -> attention(Q, K, V)
+        The fourth argument: where does it go?
+    weights_returned_too: the weights returned as well
+        attention(Q, K, V, mask)[0] -> attention(Q, K, V, mask)
+        One tensor is asked for here.
+""")
 
 
 def cases_head_importance(draw):
@@ -761,75 +497,40 @@ def cases_head_importance(draw):
 
 
 head_importance = Exercise(
-    "head_importance",
-    cases_head_importance,
-    axes=("head",),
-    weights={"mha is left as it was": 3},
-    mistakes=[
-        Mistake(
-            "rows_zeroed",
-            "rows of W_o zeroed instead of columns",
-            "W_o is (out, in). A head comes in.",
-            "without.W_o.weight[:, own] = 0 -> without.W_o.weight[own] = 0",
-        ),
-        Mistake(
-            "output_slice_zeroed",
-            "the head's slice of the output zeroed, behind W_o",
-            "Behind W_o a head is spread over all columns. Where does it still have columns of its own?",
-            "without.W_o.weight[:, own] = 0 -> without.W_o.weight[own] = 0; without.W_o.bias[own] = 0",
-        ),
-        Mistake(
-            "left_alone",
-            "what is left when only this head works",
-            "Zero one head and leave the others, not the other way round.",
-            "without.W_o.weight[:, own] = 0"
-            " -> kept = without.W_o.weight[:, own].clone(); without.W_o.weight.zero_(); "
-            "without.W_o.weight[:, own] = kept",
-        ),
-        Mistake(
-            "norm_without_head",
-            "the norm of what is left, not of the change",
-            "Compare with the whole output.",
-            "(out - without(x)[0]).norm() -> without(x)[0].norm()",
-        ),
-        Mistake(
-            "difference_of_norms",
-            "the difference of two norms",
-            "Subtract first, then measure.",
-            "(out - without(x)[0]).norm() -> (out.norm() - without(x)[0].norm()).abs()",
-        ),
-        Mistake(
-            "squared",
-            "the square of the norm",
-            "The Frobenius norm ends with a square root.",
-            "(out - without(x)[0]).norm() -> (out - without(x)[0]).pow(2).sum()",
-        ),
-        Mistake(
-            "mean_over_batch",
-            "a norm for each sentence, averaged",
-            "One norm over all B · T · D numbers.",
-            "(out - without(x)[0]).norm() -> (out - without(x)[0]).norm(dim=(1, 2)).mean()",
-        ),
-        Mistake(
-            "mean_over_tokens",
-            "a norm for each token, averaged",
-            "One norm over all B · T · D numbers.",
-            "(out - without(x)[0]).norm() -> (out - without(x)[0]).norm(dim=-1).mean()",
-        ),
-        Mistake(
-            "before_W_o",
-            "the size of the head before W_o",
-            "A head counts by what W_o makes of it.",
-            "(out - without(x)[0]).norm() -> (mha(x)[1] @ split_heads(mha.W_v(x), mha.num_heads))[:, h].norm()",
-        ),
-        Mistake(
-            "heads_stay_dead",
-            "heads that are never brought back",
-            "Put back what you took, or take it from a copy.",
-            "without = copy.deepcopy(mha) -> without = mha",
-        ),
-    ],
-)
+    "head_importance", cases_head_importance, axes=("head",), weights={"mha is left as it was": 3}
+).with_mistakes("""
+    rows_zeroed: rows of W_o zeroed instead of columns
+        without.W_o.weight[:, own] = 0 -> without.W_o.weight[own] = 0
+        W_o is (out, in). A head comes in.
+    output_slice_zeroed: the head's slice of the output zeroed, behind W_o
+        without.W_o.weight[:, own] = 0 -> without.W_o.weight[own] = 0; without.W_o.bias[own] = 0
+        Behind W_o a head is spread over all columns. Where does it still have columns of its own?
+    left_alone: what is left when only this head works
+        without.W_o.weight[:, own] = 0
+        -> kept = without.W_o.weight[:, own].clone(); without.W_o.weight.zero_(); without.W_o.weight[:, own] = kept
+        Zero one head and leave the others, not the other way round.
+    norm_without_head: the norm of what is left, not of the change
+        (out - without(x)[0]).norm() -> without(x)[0].norm()
+        Compare with the whole output.
+    difference_of_norms: the difference of two norms
+        (out - without(x)[0]).norm() -> (out.norm() - without(x)[0].norm()).abs()
+        Subtract first, then measure.
+    squared: the square of the norm
+        (out - without(x)[0]).norm() -> (out - without(x)[0]).pow(2).sum()
+        The Frobenius norm ends with a square root.
+    mean_over_batch: a norm for each sentence, averaged
+        (out - without(x)[0]).norm() -> (out - without(x)[0]).norm(dim=(1, 2)).mean()
+        One norm over all B · T · D numbers.
+    mean_over_tokens: a norm for each token, averaged
+        (out - without(x)[0]).norm() -> (out - without(x)[0]).norm(dim=-1).mean()
+        One norm over all B · T · D numbers.
+    before_W_o: the size of the head before W_o
+        (out - without(x)[0]).norm() -> (mha(x)[1] @ split_heads(mha.W_v(x), mha.num_heads))[:, h].norm()
+        A head counts by what W_o makes of it.
+    heads_stay_dead: heads that are never brought back
+        without = copy.deepcopy(mha) -> without = mha
+        Put back what you took, or take it from a copy.
+""")
 
 exercises = [
     split_heads,
@@ -842,36 +543,19 @@ exercises = [
     head_importance,
 ]
 
-# ---------------------------------------------------------------- quizzes
-
-quizzes = [
-    Quiz(
-        "quiz_1",
-        "c",
-        {
-            "a": "The projections W_q, W_k, W_v and W_o are D × D whatever H is: the heads share out their columns.",
-            "b": "Eight heads of width 64 cost as many products as one head of width 512: 8 · 64 = 512.",
-            "c": "Each head keeps a table of T × T weights. Projections and products cost the same, the tables do not.",
-        },
-    ),
-    Quiz(
-        "quiz_2",
-        "b",
-        {
-            "a": "Heads do not see order: shuffle the words, and every head's output is shuffled in the same way.",
-            "b": "Nothing in the formula knows a place. A head can look one word back only if place vectors, or a "
-            "rotation of queries and keys, tell it where that is.",
-            "c": "W_o works on each token for itself. It cannot know in which row a token stands.",
-        },
-    ),
-    Quiz(
-        "quiz_3",
-        "a",
-        {
-            "a": "Each head then writes its own D/H columns of the output and no others. W_o lets every head write "
-            "everywhere, and heads add to or cancel each other.",
-            "b": "The heads attend as before: W_o comes after the weights are made.",
-            "c": "The merged heads have width D already. W_o keeps it, it does not make it.",
-        },
-    ),
-]
+quizzes = listed_quizzes("""
+    quiz_1: c
+        a: The projections W_q, W_k, W_v and W_o are D × D whatever H is: the heads share out their columns.
+        b: Eight heads of width 64 cost as many products as one head of width 512: 8 · 64 = 512.
+        c: Each head keeps a table of T × T weights. Projections and products cost the same, the tables do not.
+    quiz_2: b
+        a: Heads do not see order: shuffle the words, and every head's output is shuffled in the same way.
+        b: Nothing in the formula knows a place. A head can look one word back only if place vectors, or a rotation of
+           queries and keys, tell it where that is.
+        c: W_o works on each token for itself. It cannot know in which row a token stands.
+    quiz_3: a
+        a: Each head then writes its own D/H columns of the output and no others. W_o lets every head write
+           everywhere, and heads add to or cancel each other.
+        b: The heads attend as before: W_o comes after the weights are made.
+        c: The merged heads have width D already. W_o keeps it, it does not make it.
+""")

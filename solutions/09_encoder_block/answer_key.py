@@ -2,13 +2,11 @@
 
 import torch
 
-from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Fixture, Mistake, Quiz, tensor_cases
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Fixture, listed_quizzes, tensor_cases
 
 MASK = "masks"
 ACTIVATION = "any activation"
 NORMS = ("layer_norm", "rms_norm", "batch_norm", "group_norm", "instance_norm")
-
-# ---------------------------------------------------------------- layer_norm
 
 
 def cases_layer_norm(draw):
@@ -45,90 +43,49 @@ layer_norm = Exercise(
     axes=("token", "channel"),
     forbidden=NORMS,
     instead="build it from means and squares.",
-    mistakes=[
-        Mistake(
-            "sample_variance",
-            "divided by the number of channels minus one",
-            "The formula divides by the number of channels. Which argument of the library call decides this, and what "
-            "happens with a single channel?",
-            "x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, keepdim=True)",
-        ),
-        Mistake(
-            "eps_outside",
-            "eps was added after the square root",
-            "Rows with tiny numbers tell the two apart. Read the formula again: what stands under the root?",
-            "(variance + eps) ** 0.5 -> (variance**0.5 + eps)",
-        ),
-        Mistake(
-            "eps_forgotten",
-            "no eps at all",
-            "What does your answer make of a row of equal numbers?",
-            "(variance + eps) ** 0.5 -> variance**0.5",
-        ),
-        Mistake(
-            "eps_fixed",
-            "eps is always 0.00001",
-            "Somebody calls layer_norm with an eps of their own. Where does it go in your code?",
-            "variance + eps -> variance + 1e-5",
-        ),
-        Mistake(
-            "divided_by_variance",
-            "divided by the variance, not by its square root",
-            "In which unit is a variance when x is in meters?",
-            "(variance + eps) ** 0.5 -> (variance + eps)",
-        ),
-        Mistake(
-            "not_centered",
-            "the mean was not subtracted",
-            "The rows of the middle step should have mean 0. What is the mean of yours?",
-            "(x - mean) / -> x /",
-        ),
-        Mistake(
-            "root_mean_square",
-            "RMS norm: divided by the root of the mean square",
-            "That norm exists, and many models use it. It skips one of the steps asked for here. Which one?",
-            "(x - mean) / (variance + eps) ** 0.5 -> x / (x.pow(2).mean(dim=-1, keepdim=True) + eps) ** 0.5",
-        ),
-        Mistake(
-            "whole_sentence",
-            "one mean and one variance for the whole sentence",
-            "Then every word depends on all the others. How many means does a sentence of 5 words have?",
-            ("x.mean(dim=-1, -> x.mean(dim=(-2, -1),", "x.var(dim=-1, -> x.var(dim=(-2, -1),"),
-        ),
-        Mistake(
-            "over_tokens",
-            "the mean of each channel over the tokens",
-            "Each token is normalized by itself. Along which axis do its own numbers lie?",
-            ("x.mean(dim=-1, -> x.mean(dim=-2,", "x.var(dim=-1, -> x.var(dim=-2,"),
-        ),
-        Mistake(
-            "gamma_forgotten",
-            "gamma is not used",
-            "After the norm every channel has the same spread. Which parameter gives it one of its own?",
-            "gamma * normal + beta -> normal + beta",
-        ),
-        Mistake(
-            "beta_forgotten",
-            "beta is not used",
-            "A row of equal numbers becomes all zeros in yours. What should be left of it?",
-            "gamma * normal + beta -> gamma * normal",
-        ),
-        Mistake(
-            "gamma_times_beta",
-            "beta was added before gamma was multiplied",
-            "Which of the two comes first in the formula?",
-            "gamma * normal + beta -> gamma * (normal + beta)",
-        ),
-        Mistake(
-            "statistics_detached",
-            "no gradient flows through the variance",
-            "The spread depends on x too, and the gradient has to know. Did you detach it, or leave the graph?",
-            "x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, correction=0, keepdim=True).detach()",
-        ),
-    ],
-)
-
-# ---------------------------------------------------------------- FeedForward
+).with_mistakes("""
+    sample_variance: divided by the number of channels minus one
+        x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, keepdim=True)
+        The formula divides by the number of channels. Which argument of the library call decides this, and what happens with a single channel?
+    eps_outside: eps was added after the square root
+        (variance + eps) ** 0.5 -> (variance**0.5 + eps)
+        Rows with tiny numbers tell the two apart. Read the formula again: what stands under the root?
+    eps_forgotten: no eps at all
+        (variance + eps) ** 0.5 -> variance**0.5
+        What does your answer make of a row of equal numbers?
+    eps_fixed: eps is always 0.00001
+        variance + eps -> variance + 1e-5
+        Somebody calls layer_norm with an eps of their own. Where does it go in your code?
+    divided_by_variance: divided by the variance, not by its square root
+        (variance + eps) ** 0.5 -> (variance + eps)
+        In which unit is a variance when x is in meters?
+    not_centered: the mean was not subtracted
+        (x - mean) / -> x /
+        The rows of the middle step should have mean 0. What is the mean of yours?
+    root_mean_square: RMS norm: divided by the root of the mean square
+        (x - mean) / (variance + eps) ** 0.5 -> x / (x.pow(2).mean(dim=-1, keepdim=True) + eps) ** 0.5
+        That norm exists, and many models use it. It skips one of the steps asked for here. Which one?
+    whole_sentence: one mean and one variance for the whole sentence
+        x.mean(dim=-1, -> x.mean(dim=(-2, -1),
+        x.var(dim=-1, -> x.var(dim=(-2, -1),
+        Then every word depends on all the others. How many means does a sentence of 5 words have?
+    over_tokens: the mean of each channel over the tokens
+        x.mean(dim=-1, -> x.mean(dim=-2,
+        x.var(dim=-1, -> x.var(dim=-2,
+        Each token is normalized by itself. Along which axis do its own numbers lie?
+    gamma_forgotten: gamma is not used
+        gamma * normal + beta -> normal + beta
+        After the norm every channel has the same spread. Which parameter gives it one of its own?
+    beta_forgotten: beta is not used
+        gamma * normal + beta -> gamma * normal
+        A row of equal numbers becomes all zeros in yours. What should be left of it?
+    gamma_times_beta: beta was added before gamma was multiplied
+        gamma * normal + beta -> gamma * (normal + beta)
+        Which of the two comes first in the formula?
+    statistics_detached: no gradient flows through the variance
+        x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, correction=0, keepdim=True).detach()
+        The spread depends on x too, and the gradient has to know. Did you detach it, or leave the graph?
+""")
 
 
 def network_state(draw, D, F, dtype, prefix=""):
@@ -173,59 +130,33 @@ FeedForward = Exercise(
     axes=("token", "channel"),
     forbidden=("transformer",),
     instead="use two linear layers.",
-    mistakes=[
-        Mistake(
-            "no_activation",
-            "no activation between the two layers",
-            "Two linear layers in a row are one linear layer. What keeps them apart?",
-            "self.activation(self.up(x)) -> self.up(x)",
-        ),
-        Mistake(
-            "always_relu",
-            "always ReLU, whatever activation was asked for",
-            "Somebody builds the network with another activation. Where does it go in your code?",
-            "self.activation(self.up(x)) -> F.relu(self.up(x))",
-        ),
-        Mistake(
-            "activation_last",
-            "the activation comes after the second layer",
-            "The bend belongs where the vector is widest.",
-            ("self.activation(self.up(x)) -> self.up(x)", "self.down(hidden) -> self.activation(self.down(hidden))"),
-        ),
-        Mistake(
-            "activation_twice",
-            "an activation after the second layer too",
-            "With ReLU at the end nothing negative ever comes out. Should the output be free to go down?",
-            "self.down(hidden) -> self.activation(self.down(hidden))",
-        ),
-        Mistake(
-            "activation_first",
-            "the activation comes before the first layer",
-            "What does ReLU throw away when it meets x itself?",
-            "self.activation(self.up(x)) -> self.up(self.activation(x))",
-        ),
-        Mistake(
-            "with_residual",
-            "the input was added to the output",
-            "That comes in the next exercise. This network knows nothing of a residual.",
-            "self.down(hidden) -> x + self.down(hidden)",
-        ),
-        Mistake(
-            "with_norm",
-            "the input was normalized",
-            "The norms belong to the block. This network takes x as it comes.",
-            "self.up(x) -> self.up(F.layer_norm(x, x.shape[-1:]))",
-        ),
-        Mistake(
-            "gelu_by_default",
-            "GELU where nothing was asked for",
-            "BERT and GPT-2 do that. Which default does the signature promise?",
-            "activation=F.relu -> activation=F.gelu",
-        ),
-    ],
-)
-
-# ---------------------------------------------------------------- EncoderBlock
+).with_mistakes("""
+    no_activation: no activation between the two layers
+        self.activation(self.up(x)) -> self.up(x)
+        Two linear layers in a row are one linear layer. What keeps them apart?
+    always_relu: always ReLU, whatever activation was asked for
+        self.activation(self.up(x)) -> F.relu(self.up(x))
+        Somebody builds the network with another activation. Where does it go in your code?
+    activation_last: the activation comes after the second layer
+        self.activation(self.up(x)) -> self.up(x)
+        self.down(hidden) -> self.activation(self.down(hidden))
+        The bend belongs where the vector is widest.
+    activation_twice: an activation after the second layer too
+        self.down(hidden) -> self.activation(self.down(hidden))
+        With ReLU at the end nothing negative ever comes out. Should the output be free to go down?
+    activation_first: the activation comes before the first layer
+        self.activation(self.up(x)) -> self.up(self.activation(x))
+        What does ReLU throw away when it meets x itself?
+    with_residual: the input was added to the output
+        self.down(hidden) -> x + self.down(hidden)
+        That comes in the next exercise. This network knows nothing of a residual.
+    with_norm: the input was normalized
+        self.up(x) -> self.up(F.layer_norm(x, x.shape[-1:]))
+        The norms belong to the block. This network takes x as it comes.
+    gelu_by_default: GELU where nothing was asked for
+        activation=F.relu -> activation=F.gelu
+        BERT and GPT-2 do that. Which default does the signature promise?
+""")
 
 
 def block_state(draw, D, F, dtype, prefix=""):
@@ -292,92 +223,50 @@ EncoderBlock = Exercise(
     axes=("token", "channel"),
     forbidden=("transformer",),
     instead="build it from your attention, your FeedForward and two norms.",
-    mistakes=[
-        Mistake(
-            "residual_normalized",
-            "with norm_first the residual is taken from the normalized x",
-            "The stream should reach the end as it came in. What is added to the sublayer's output in yours?",
-            "x + sublayer(norm(x)) if -> norm(x) + sublayer(norm(x)) if",
-        ),
-        Mistake(
-            "no_residual",
-            "no residual connections",
-            "If both sublayers gave zeros, what would be left of x?",
-            ("x + sublayer(norm(x)) if -> sublayer(norm(x)) if", "norm(x + sublayer(x)) -> norm(sublayer(x))"),
-        ),
-        Mistake(
-            "norm_inside",
-            "in post-norm the residual was added after the norm",
-            "The box of the paper is called Add & Norm. In which order?",
-            "norm(x + sublayer(x)) -> x + norm(sublayer(x))",
-        ),
-        Mistake(
-            "always_post",
-            "norm_first changes nothing: always post-norm",
-            "Build the block with norm_first=True. Which line of yours notices?",
-            "x + sublayer(norm(x)) if self.norm_first else norm(x + sublayer(x)) -> norm(x + sublayer(x))",
-        ),
-        Mistake(
-            "always_pre",
-            "always pre-norm",
-            "The default is the order of the paper. Where does the norm stand there?",
-            "x + sublayer(norm(x)) if self.norm_first else norm(x + sublayer(x)) -> x + sublayer(norm(x))",
-        ),
-        Mistake(
-            "orders_exchanged",
-            "pre-norm and post-norm exchanged",
-            "With norm_first=True, what does a sublayer get to see: x, or something else?",
-            "if self.norm_first else -> if not self.norm_first else",
-        ),
-        Mistake(
-            "no_norm",
-            "no layer norms",
-            "There are two norms in the block. Where are they used?",
-            ("x + sublayer(norm(x)) if -> x + sublayer(x) if", "norm(x + sublayer(x)) -> x + sublayer(x)"),
-        ),
-        Mistake(
-            "one_norm_twice",
-            "norm1 is used twice",
-            "Each sublayer has a norm with parameters of its own.",
-            "self.norm2, self.feed_forward -> self.norm1, self.feed_forward",
-        ),
-        Mistake(
-            "mask_ignored",
-            "the mask is not used",
-            "Who needs to know which keys are padding? Does it hear of the mask?",
-            "self.attention(x, mask=mask)[0] -> self.attention(x)[0]",
-        ),
-        Mistake(
-            "mask_inverted",
-            "the mask was read the other way round",
-            "In this course True means may attend. nn.TransformerEncoderLayer means the opposite.",
-            "mask=mask)[0] -> mask=None if mask is None else ~mask)[0]",
-        ),
-        Mistake(
-            "activation_ignored",
-            "the activation does not reach the feed-forward network",
-            "The block gets an activation when it is built. Who should be told?",
-            "FeedForward(d_model, d_ff, activation) -> FeedForward(d_model, d_ff)",
-        ),
-        Mistake(
-            "feed_forward_first",
-            "the feed-forward network comes before attention",
-            "First gather, then digest.",
-            (
-                "self.norm1, lambda x: self.attention(x, mask=mask)[0] -> self.norm1, self.feed_forward",
-                "self.norm2, self.feed_forward -> self.norm2, lambda x: self.attention(x, mask=mask)[0]",
-            ),
-        ),
-        Mistake(
-            "no_feed_forward",
-            "the feed-forward network is not used",
-            "A block has two sublayers. What does the second one do in yours?",
-            "return self.add_and_norm(x, self.norm2, self.feed_forward) -> return x",
-        ),
-    ],
-)
-
-# ---------------------------------------------------------------- Encoder
+).with_mistakes("""
+    residual_normalized: with norm_first the residual is taken from the normalized x
+        x + sublayer(norm(x)) if -> norm(x) + sublayer(norm(x)) if
+        The stream should reach the end as it came in. What is added to the sublayer's output in yours?
+    no_residual: no residual connections
+        x + sublayer(norm(x)) if -> sublayer(norm(x)) if
+        norm(x + sublayer(x)) -> norm(sublayer(x))
+        If both sublayers gave zeros, what would be left of x?
+    norm_inside: in post-norm the residual was added after the norm
+        norm(x + sublayer(x)) -> x + norm(sublayer(x))
+        The box of the paper is called Add & Norm. In which order?
+    always_post: norm_first changes nothing: always post-norm
+        x + sublayer(norm(x)) if self.norm_first else norm(x + sublayer(x)) -> norm(x + sublayer(x))
+        Build the block with norm_first=True. Which line of yours notices?
+    always_pre: always pre-norm
+        x + sublayer(norm(x)) if self.norm_first else norm(x + sublayer(x)) -> x + sublayer(norm(x))
+        The default is the order of the paper. Where does the norm stand there?
+    orders_exchanged: pre-norm and post-norm exchanged
+        if self.norm_first else -> if not self.norm_first else
+        With norm_first=True, what does a sublayer get to see: x, or something else?
+    no_norm: no layer norms
+        x + sublayer(norm(x)) if -> x + sublayer(x) if
+        norm(x + sublayer(x)) -> x + sublayer(x)
+        There are two norms in the block. Where are they used?
+    one_norm_twice: norm1 is used twice
+        self.norm2, self.feed_forward -> self.norm1, self.feed_forward
+        Each sublayer has a norm with parameters of its own.
+    mask_ignored: the mask is not used
+        self.attention(x, mask=mask)[0] -> self.attention(x)[0]
+        Who needs to know which keys are padding? Does it hear of the mask?
+    mask_inverted: the mask was read the other way round
+        mask=mask)[0] -> mask=None if mask is None else ~mask)[0]
+        In this course True means may attend. nn.TransformerEncoderLayer means the opposite.
+    activation_ignored: the activation does not reach the feed-forward network
+        FeedForward(d_model, d_ff, activation) -> FeedForward(d_model, d_ff)
+        The block gets an activation when it is built. Who should be told?
+    feed_forward_first: the feed-forward network comes before attention
+        self.norm1, lambda x: self.attention(x, mask=mask)[0] -> self.norm1, self.feed_forward
+        self.norm2, self.feed_forward -> self.norm2, lambda x: self.attention(x, mask=mask)[0]
+        First gather, then digest.
+    no_feed_forward: the feed-forward network is not used
+        return self.add_and_norm(x, self.norm2, self.feed_forward) -> return x
+        A block has two sublayers. What does the second one do in yours?
+""")
 
 V, D, H, F, L, LONGEST = 9, 6, 2, 10, 3, 11
 
@@ -422,76 +311,39 @@ def cases_encoder(draw):
 
 
 Encoder = Exercise(
-    "Encoder",
-    cases_encoder,
-    axes=("token", "channel"),
-    forbidden=("transformer",),
-    instead="stack your own blocks.",
-    mistakes=[
-        Mistake(
-            "no_positions",
-            "no positions: the encoder is blind to order",
-            "Lesson 2: what tells attention who came first?",
-            "self.tokens(ids) + self.positions(places) -> self.tokens(ids)",
-        ),
-        Mistake(
-            "positions_of_ids",
-            "positions were looked up by the word's id",
-            "A position says where a word stands, not which word it is.",
-            "self.positions(places) -> self.positions(ids)",
-        ),
-        Mistake(
-            "positions_from_one",
-            "positions counted from 1",
-            "Which row of the table does the first word get, and what does the longest sentence do?",
-            "torch.arange(ids.shape[1], -> torch.arange(1, 1 + ids.shape[1],",
-        ),
-        Mistake(
-            "words_scaled",
-            "the word vectors were multiplied by the square root of the width",
-            "The paper does that, and its embeddings start smaller. This exercise adds the two vectors as they are.",
-            "self.tokens(ids) + -> self.tokens(ids) * self.tokens.embedding_dim**0.5 +",
-        ),
-        Mistake(
-            "mask_not_passed",
-            "the mask does not reach the blocks",
-            "Every block attends anew. Which of them knows what is padding?",
-            "block(x, mask) -> block(x)",
-        ),
-        Mistake(
-            "mask_first_block_only",
-            "only the first block sees the mask",
-            "Padding is kept out below, and comes in again above. Every block attends anew.",
-            "block(x, mask) -> block(x, mask if block is self.blocks[0] else None)",
-        ),
-        Mistake(
-            "one_block",
-            "only the first block is used",
-            "How many blocks does the list hold, and how many does x pass through?",
-            "for block in self.blocks: -> for block in self.blocks[:1]:",
-        ),
-        Mistake(
-            "blocks_backward",
-            "the last block comes first",
-            "Which block should the word vectors meet first?",
-            "for block in self.blocks: -> for block in reversed(self.blocks):",
-        ),
-        Mistake(
-            "positions_in_every_block",
-            "positions are added again before every block",
-            "The residual stream carries them upward. Once is enough.",
-            "block(x, mask) -> block(x + (block is not self.blocks[0]) * self.positions(places), mask)",
-        ),
-        Mistake(
-            "pre_norm",
-            "pre-norm blocks",
-            "The default of your EncoderBlock is the order of the paper. Which one do you build here?",
-            "d_ff, **options) -> d_ff, True)",
-        ),
-    ],
-)
-
-# ---------------------------------------------------------------- fixed_block
+    "Encoder", cases_encoder, axes=("token", "channel"), forbidden=("transformer",), instead="stack your own blocks."
+).with_mistakes("""
+    no_positions: no positions: the encoder is blind to order
+        self.tokens(ids) + self.positions(places) -> self.tokens(ids)
+        Lesson 2: what tells attention who came first?
+    positions_of_ids: positions were looked up by the word's id
+        self.positions(places) -> self.positions(ids)
+        A position says where a word stands, not which word it is.
+    positions_from_one: positions counted from 1
+        torch.arange(ids.shape[1], -> torch.arange(1, 1 + ids.shape[1],
+        Which row of the table does the first word get, and what does the longest sentence do?
+    words_scaled: the word vectors were multiplied by the square root of the width
+        self.tokens(ids) + -> self.tokens(ids) * self.tokens.embedding_dim**0.5 +
+        The paper does that, and its embeddings start smaller. This exercise adds the two vectors as they are.
+    mask_not_passed: the mask does not reach the blocks
+        block(x, mask) -> block(x)
+        Every block attends anew. Which of them knows what is padding?
+    mask_first_block_only: only the first block sees the mask
+        block(x, mask) -> block(x, mask if block is self.blocks[0] else None)
+        Padding is kept out below, and comes in again above. Every block attends anew.
+    one_block: only the first block is used
+        for block in self.blocks: -> for block in self.blocks[:1]:
+        How many blocks does the list hold, and how many does x pass through?
+    blocks_backward: the last block comes first
+        for block in self.blocks: -> for block in reversed(self.blocks):
+        Which block should the word vectors meet first?
+    positions_in_every_block: positions are added again before every block
+        block(x, mask) -> block(x + (block is not self.blocks[0]) * self.positions(places), mask)
+        The residual stream carries them upward. Once is enough.
+    pre_norm: pre-norm blocks
+        d_ff, **options) -> d_ff, True)
+        The default of your EncoderBlock is the order of the paper. Which one do you build here?
+""")
 
 
 def cases_fixed_block(draw):
@@ -519,82 +371,45 @@ def cases_fixed_block(draw):
     ]
 
 
-fixed_block = Exercise(
-    "fixed_block",
-    cases_fixed_block,
-    axes=("token", "channel"),
-    mistakes=[
-        Mistake(
-            "published",
-            "still the published version: both residuals are taken from the normalized x",
-            "Let both sublayers give zeros. Does x come out as it went in?",
-            (
-                "x = x + out -> x = norm1(x) + out",
-                "return x + feed_forward(norm2(x)) -> return norm2(x) + feed_forward(norm2(x))",
-            ),
-        ),
-        Mistake(
-            "first_half",
-            "the second residual is repaired, the first is still taken from the normalized x",
-            "The bug is in there twice. You found one of them.",
-            "x = x + out -> x = norm1(x) + out",
-        ),
-        Mistake(
-            "second_half",
-            "the first residual is repaired, the second is still taken from the normalized x",
-            "The bug is in there twice. You found one of them.",
-            "return x + feed_forward(norm2(x)) -> return norm2(x) + feed_forward(norm2(x))",
-        ),
-        Mistake(
-            "post_norm",
-            "post-norm: a repair, but into the other order",
-            "In pre-norm a sublayer sees normalized numbers, and nothing is normalized after the addition.",
-            (
-                "attention(norm1(x), mask=mask) -> attention(x, mask=mask)",
-                "x = x + out -> x = norm1(x + out)",
-                "return x + feed_forward(norm2(x)) -> x = x + feed_forward(x)\n    return norm2(x)",
-            ),
-        ),
-        Mistake(
-            "norms_dropped",
-            "the norms are gone",
-            "They were not the mistake. What should a sublayer get to see?",
-            ("attention(norm1(x), mask=mask) -> attention(x, mask=mask)", "feed_forward(norm2(x)) -> feed_forward(x)"),
-        ),
-        Mistake(
-            "second_norm_dropped",
-            "the feed-forward network sees x without its norm",
-            "Both sublayers get normalized numbers. Does the second one?",
-            "feed_forward(norm2(x)) -> feed_forward(x)",
-        ),
-        Mistake(
-            "residuals_dropped",
-            "the residuals are gone",
-            "They were right in one respect: there has to be one around each sublayer.",
-            ("x = x + out -> x = out", "return x + feed_forward(norm2(x)) -> return feed_forward(norm2(x))"),
-        ),
-        Mistake(
-            "second_from_the_start",
-            "the second residual is the block's input",
-            "What attention has added should go on upward. Which x is added at the end in yours?",
-            ("x = x + out -> start, x = x, x + out", "return x + feed -> return start + feed"),
-        ),
-        Mistake(
-            "one_norm_twice",
-            "norm1 is used twice",
-            "The two norms are not the same function. Which one is the second sublayer's?",
-            "feed_forward(norm2(x)) -> feed_forward(norm1(x))",
-        ),
-        Mistake(
-            "mask_ignored",
-            "the mask is not passed on",
-            "The published version passes it. Does yours?",
-            "attention(norm1(x), mask=mask) -> attention(norm1(x))",
-        ),
-    ],
-)
-
-# ---------------------------------------------------------------- block_multiply_adds
+fixed_block = Exercise("fixed_block", cases_fixed_block, axes=("token", "channel")).with_mistakes("""
+    published: still the published version: both residuals are taken from the normalized x
+        x = x + out -> x = norm1(x) + out
+        return x + feed_forward(norm2(x)) -> return norm2(x) + feed_forward(norm2(x))
+        Let both sublayers give zeros. Does x come out as it went in?
+    first_half: the second residual is repaired, the first is still taken from the normalized x
+        x = x + out -> x = norm1(x) + out
+        The bug is in there twice. You found one of them.
+    second_half: the first residual is repaired, the second is still taken from the normalized x
+        return x + feed_forward(norm2(x)) -> return norm2(x) + feed_forward(norm2(x))
+        The bug is in there twice. You found one of them.
+    post_norm: post-norm: a repair, but into the other order
+        attention(norm1(x), mask=mask) -> attention(x, mask=mask)
+        x = x + out -> x = norm1(x + out)
+        return x + feed_forward(norm2(x)) -> x = x + feed_forward(x)
+        |    return norm2(x)
+        In pre-norm a sublayer sees normalized numbers, and nothing is normalized after the addition.
+    norms_dropped: the norms are gone
+        attention(norm1(x), mask=mask) -> attention(x, mask=mask)
+        feed_forward(norm2(x)) -> feed_forward(x)
+        They were not the mistake. What should a sublayer get to see?
+    second_norm_dropped: the feed-forward network sees x without its norm
+        feed_forward(norm2(x)) -> feed_forward(x)
+        Both sublayers get normalized numbers. Does the second one?
+    residuals_dropped: the residuals are gone
+        x = x + out -> x = out
+        return x + feed_forward(norm2(x)) -> return feed_forward(norm2(x))
+        They were right in one respect: there has to be one around each sublayer.
+    second_from_the_start: the second residual is the block's input
+        x = x + out -> start, x = x, x + out
+        return x + feed -> return start + feed
+        What attention has added should go on upward. Which x is added at the end in yours?
+    one_norm_twice: norm1 is used twice
+        feed_forward(norm2(x)) -> feed_forward(norm1(x))
+        The two norms are not the same function. Which one is the second sublayer's?
+    mask_ignored: the mask is not passed on
+        attention(norm1(x), mask=mask) -> attention(norm1(x))
+        The published version passes it. Does yours?
+""")
 
 
 def cases_block_multiply_adds(draw):
@@ -610,63 +425,33 @@ def cases_block_multiply_adds(draw):
     ]
 
 
-block_multiply_adds = Exercise(
-    "block_multiply_adds",
-    cases_block_multiply_adds,
-    mistakes=[
-        Mistake(
-            "three_projections",
-            "three projections instead of four",
-            "Queries, keys, values: and what happens to the heads once they stand side by side?",
-            "4 * T * d_model**2 -> 3 * T * d_model**2",
-        ),
-        Mistake(
-            "scores_only",
-            "one of the two products inside attention is missing",
-            "The scores are one product. What happens to the weights after the softmax?",
-            "2 * T**2 * d_model -> T**2 * d_model",
-        ),
-        Mistake(
-            "one_layer_of_two",
-            "one of the feed-forward network's two layers is missing",
-            "Up, and back down.",
-            "2 * T * d_model * d_ff -> T * d_model * d_ff",
-        ),
-        Mistake(
-            "additions_counted_too",
-            "each multiplication and each addition counted, twice too many",
-            "A multiply-add is one thing here: a product that is added to a sum.",
-            "projections + attention + feed_forward -> 2 * (projections + attention + feed_forward)",
-        ),
-        Mistake(
-            "no_attention",
-            "attention's own two products are missing",
-            "The layers with weights are all there. Which products have no weights in them?",
-            "projections + attention + feed_forward -> projections + feed_forward",
-        ),
-        Mistake(
-            "parameters_counted",
-            "parameters instead of multiply-adds",
-            "Every token passes through these layers. How many times is one weight used?",
-            ("4 * T * d_model**2 -> 4 * d_model**2", "2 * T * d_model * d_ff -> 2 * d_model * d_ff"),
-        ),
-        Mistake(
-            "four_times_d_model",
-            "the feed-forward network is always four times as wide as the model",
-            "That is the usual size, not the only one. Which argument says how wide it is?",
-            "2 * T * d_model * d_ff -> 8 * T * d_model**2",
-        ),
-        Mistake(
-            "biases_counted",
-            "the biases are counted too",
-            "Adding a bias multiplies nothing. Only the matrix products count.",
-            "projections + attention + feed_forward -> "
-            "projections + attention + feed_forward + T * (5 * d_model + d_ff)",
-        ),
-    ],
-)
-
-# ---------------------------------------------------------------- token_influence
+block_multiply_adds = Exercise("block_multiply_adds", cases_block_multiply_adds).with_mistakes("""
+    three_projections: three projections instead of four
+        4 * T * d_model**2 -> 3 * T * d_model**2
+        Queries, keys, values: and what happens to the heads once they stand side by side?
+    scores_only: one of the two products inside attention is missing
+        2 * T**2 * d_model -> T**2 * d_model
+        The scores are one product. What happens to the weights after the softmax?
+    one_layer_of_two: one of the feed-forward network's two layers is missing
+        2 * T * d_model * d_ff -> T * d_model * d_ff
+        Up, and back down.
+    additions_counted_too: each multiplication and each addition counted, twice too many
+        projections + attention + feed_forward -> 2 * (projections + attention + feed_forward)
+        A multiply-add is one thing here: a product that is added to a sum.
+    no_attention: attention's own two products are missing
+        projections + attention + feed_forward -> projections + feed_forward
+        The layers with weights are all there. Which products have no weights in them?
+    parameters_counted: parameters instead of multiply-adds
+        4 * T * d_model**2 -> 4 * d_model**2
+        2 * T * d_model * d_ff -> 2 * d_model * d_ff
+        Every token passes through these layers. How many times is one weight used?
+    four_times_d_model: the feed-forward network is always four times as wide as the model
+        2 * T * d_model * d_ff -> 8 * T * d_model**2
+        That is the usual size, not the only one. Which argument says how wide it is?
+    biases_counted: the biases are counted too
+        projections + attention + feed_forward -> projections + attention + feed_forward + T * (5 * d_model + d_ff)
+        Adding a bias multiplies nothing. Only the matrix products count.
+""")
 
 
 def cases_token_influence(draw):
@@ -692,100 +477,57 @@ def influence(dtype):
 
 
 token_influence = Exercise(
-    "token_influence",
-    cases_token_influence,
-    axes=("output token", "input token"),
-    mistakes=[
-        Mistake(
-            "gradient_of_a_sum",
-            "the gradient of the sum of each row's outputs",
-            "Channels that move in opposite directions cancel in a sum. The norm is over all pairs of channels.",
-            "jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.sum(dim=1).pow(2).sum(dim=-1).sqrt()",
-        ),
-        Mistake(
-            "transposed",
-            "rows and columns exchanged",
-            "Row i belongs to an output. Check with a causal function: which corner should be empty?",
-            "sum(dim=(1, 3)).sqrt() -> sum(dim=(1, 3)).sqrt().T",
-        ),
-        Mistake(
-            "squared",
-            "the squares of the norms",
-            "Double f, and an influence doubles. What does yours do?",
-            "sum(dim=(1, 3)).sqrt() -> sum(dim=(1, 3))",
-        ),
-        Mistake(
-            "sum_of_sizes",
-            "the sum of the absolute entries",
-            "That is a norm too, but not Frobenius'. What does his do to each entry first?",
-            "jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.abs().sum(dim=(1, 3))",
-        ),
-        Mistake(
-            "largest_entry",
-            "the largest entry of each block",
-            "All entries of a block count, not only its largest.",
-            "jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.abs().amax(dim=(1, 3))",
-        ),
-        Mistake(
-            "spectral_norm",
-            "the largest singular value of each block",
-            "That is the norm of the direction that moves most. Frobenius' adds up all entries.",
-            "jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> torch.linalg.matrix_norm(jacobian.transpose(1, 2), ord=2)",
-        ),
-        Mistake(
-            "shares",
-            "each row was divided by its sum",
-            "Shares are good for a picture. The exercise asks for the norms themselves.",
-            "return jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> "
-            "jacobian = jacobian.pow(2).sum(dim=(1, 3)).sqrt()\n    return jacobian / jacobian.sum(dim=1, keepdim=True)",
-        ),
-        Mistake(
-            "averaged",
-            "a mean over the block where a sum belongs",
-            "A block with twice as many entries of the same size has a larger norm.",
-            "sum(dim=(1, 3)).sqrt() -> mean(dim=(1, 3)).sqrt()",
-        ),
-    ],
-)
+    "token_influence", cases_token_influence, axes=("output token", "input token")
+).with_mistakes("""
+    gradient_of_a_sum: the gradient of the sum of each row's outputs
+        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.sum(dim=1).pow(2).sum(dim=-1).sqrt()
+        Channels that move in opposite directions cancel in a sum. The norm is over all pairs of channels.
+    transposed: rows and columns exchanged
+        sum(dim=(1, 3)).sqrt() -> sum(dim=(1, 3)).sqrt().T
+        Row i belongs to an output. Check with a causal function: which corner should be empty?
+    squared: the squares of the norms
+        sum(dim=(1, 3)).sqrt() -> sum(dim=(1, 3))
+        Double f, and an influence doubles. What does yours do?
+    sum_of_sizes: the sum of the absolute entries
+        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.abs().sum(dim=(1, 3))
+        That is a norm too, but not Frobenius'. What does his do to each entry first?
+    largest_entry: the largest entry of each block
+        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.abs().amax(dim=(1, 3))
+        All entries of a block count, not only its largest.
+    spectral_norm: the largest singular value of each block
+        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> torch.linalg.matrix_norm(jacobian.transpose(1, 2), ord=2)
+        That is the norm of the direction that moves most. Frobenius' adds up all entries.
+    shares: each row was divided by its sum
+        return jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian = jacobian.pow(2).sum(dim=(1, 3)).sqrt()
+        |    return jacobian / jacobian.sum(dim=1, keepdim=True)
+        Shares are good for a picture. The exercise asks for the norms themselves.
+    averaged: a mean over the block where a sum belongs
+        sum(dim=(1, 3)).sqrt() -> mean(dim=(1, 3)).sqrt()
+        A block with twice as many entries of the same size has a larger norm.
+""")
 
-# ---------------------------------------------------------------- quizzes
-
-quiz_1 = Quiz(
-    "quiz_1",
-    "c",
-    {
-        "a": "Attention mixes tokens, but it keeps the channels of a value together and is linear in the values: the "
-        "weights may be anything, and still every output is an average of rows. It bends nothing inside a channel.",
-        "b": "The norm shifts and scales all channels of a token by the same two numbers. It cannot treat a positive "
-        "channel differently from a negative one.",
-        "c": "The activation between its two layers is the only place where one channel of one token is bent. Without "
-        "it, values pass through linear maps and averages all the way up.",
-        "d": "A residual adds the input to the output. That is as linear as it gets.",
-    },
-)
-quiz_2 = Quiz(
-    "quiz_2",
-    "b",
-    {
-        "a": "Not without work: the norm at the end of each post-norm block divides what came in, so no clean copy of the "
-        "word vector reaches the top.",
-        "b": "In pre-norm the stream is only ever added to. The output is the input plus 2 L contributions, and the "
-        "gradient at the top reaches the bottom with a 1 in front.",
-        "c": "They do see the same kind of numbers, mean 0 and spread 1. But what they add goes to different streams: one "
-        "is divided again at every step, one never.",
-    },
-)
-quiz_3 = Quiz(
-    "quiz_3",
-    "a",
-    {
-        "a": "Six times the width, from 4TD² + 8TD² = 2T²D. For the width 512 that is 3072 tokens, longer than most "
-        "sentences: for short texts the feed-forward network is where the work is.",
-        "b": "The square is in T, and it starts small: at T = D the two products inside attention are only 2 of 14 parts.",
-        "c": "At T = 2D the products inside attention cost as much as the four projections, 4TD². The feed-forward "
-        "network still stands beside them with 8TD².",
-    },
-)
 
 exercises = [layer_norm, FeedForward, EncoderBlock, fixed_block, Encoder, block_multiply_adds, token_influence]
-quizzes = [quiz_1, quiz_2, quiz_3]
+quizzes = listed_quizzes("""
+    quiz_1: c
+        a: Attention mixes tokens, but it keeps the channels of a value together and is linear in the values: the
+           weights may be anything, and still every output is an average of rows. It bends nothing inside a channel.
+        b: The norm shifts and scales all channels of a token by the same two numbers. It cannot treat a positive
+           channel differently from a negative one.
+        c: The activation between its two layers is the only place where one channel of one token is bent. Without it,
+           values pass through linear maps and averages all the way up.
+        d: A residual adds the input to the output. That is as linear as it gets.
+    quiz_2: b
+        a: Not without work: the norm at the end of each post-norm block divides what came in, so no clean copy of the
+           word vector reaches the top.
+        b: In pre-norm the stream is only ever added to. The output is the input plus 2 L contributions, and the
+           gradient at the top reaches the bottom with a 1 in front.
+        c: They do see the same kind of numbers, mean 0 and spread 1. But what they add goes to different streams: one
+           is divided again at every step, one never.
+    quiz_3: a
+        a: Six times the width, from 4TD² + 8TD² = 2T²D. For the width 512 that is 3072 tokens, longer than most
+           sentences: for short texts the feed-forward network is where the work is.
+        b: The square is in T, and it starts small: at T = D the two products inside attention are only 2 of 14 parts.
+        c: At T = 2D the products inside attention cost as much as the four projections, 4TD². The feed-forward
+           network still stands beside them with 8TD².
+""")

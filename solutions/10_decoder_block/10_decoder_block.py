@@ -928,4 +928,4 @@ progress()
 # - Fan et al. (2018), [Hierarchical neural story generation](https://arxiv.org/abs/1805.04833): top-k.
 # - Pope et al. (2022), [Efficiently scaling Transformer inference](https://arxiv.org/abs/2211.05102): what the cache costs.
 #
-# **Next:** lesson 11 trains the whole machine, in front of you.
+# **Next:** [lesson 11](../11_translation/11_translation.ipynb) trains the whole machine, in front of you.

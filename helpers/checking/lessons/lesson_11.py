@@ -1,0 +1,60 @@
+"""Lesson 11. Only on numbers: the views and the measure. Nothing of it runs beside learner code."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from helpers.checking.measures import Measured, measure
+from helpers.checking.views import view
+
+
+@view
+def batch_without_padding(args, kwargs, output):
+    """A batch as it was returned, but tgt_in is 0 wherever tgt_out is padding: nobody hears what stands there."""
+    pad_id = kwargs["pad_id"] if "pad_id" in kwargs else args[1]
+    if not isinstance(output, dict):
+        return output
+    tgt_in, tgt_out = output.get("tgt_in"), output.get("tgt_out")
+    both = isinstance(tgt_in, torch.Tensor) and isinstance(tgt_out, torch.Tensor)
+    if not both or tgt_in.shape != tgt_out.shape:
+        return output
+    return output | {"tgt_in": tgt_in.masked_fill(tgt_out == pad_id, 0)}
+
+
+@view
+def logarithm(args, kwargs, output):
+    """The logarithm of a rate, so that it is compared by ratio; anything else as it is."""
+    number = isinstance(output, (int, float)) and not isinstance(output, bool)
+    return math.log(output) if number and 0 < output < math.inf else output
+
+
+FULL, ENOUGH, LEAST = 0.99, 0.995, 0.5  # exact sentences: all points, the check's tick, the first point
+MARKS = ("<pad>", "<bos>", "<eos>")
+
+
+@measure
+def exact_translations(truths, outputs):
+    """The share of sentences that come out word for word: all points from 99 %, none below 50 %."""
+    pairs = [(a, b) for truth, output in zip(truths, outputs, strict=True) for a, b in zip(truth, output, strict=True)]
+    right, total = sum(a == b.strip() for a, b in pairs), len(pairs)
+    share = min(1.0, max(0.0, (right / total - LEAST) / (FULL - LEAST)))
+    passed = right / total >= ENOUGH
+    words = f"{right} of {total} unseen sentences exactly right"
+    if not passed:
+        words += f" ({100 * ENOUGH:g} % are asked for)"
+    return Measured(share, passed, words, None if passed else _what_went_wrong(pairs))
+
+
+def _what_went_wrong(pairs) -> str | None:
+    said = [(truth.split(), output.split()) for truth, output in pairs]
+    if sum(any(mark in words for mark in MARKS) for _, words in said) > len(said) / 2:
+        return "marks_left_in"
+    longer = [words[: len(truth)] == truth and len(words) > len(truth) for truth, words in said]
+    if sum(longer) > len(said) / 4:
+        return "goes_on_after_the_end"
+    right = sum(a == b for truth, words in said for a, b in zip(truth, words, strict=False))
+    if right < 0.1 * sum(len(truth) for truth, _ in said):
+        return "not_trained"
+    return None

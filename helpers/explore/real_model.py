@@ -1,0 +1,91 @@
+"""The explorer of lesson 13: any head of the network on a sentence."""
+
+from __future__ import annotations
+
+import ipywidgets as widgets
+
+from helpers import pretrained, real_network
+from helpers.explore.panel import panel
+from helpers.figures.real_model import SENTENCES, TIRED, TITLES, WIDE, Quiet
+from helpers.figures.style import BLUE, ORANGE, SMALLEST, Picture, heatmap, new_figure
+from helpers.real_network import among_words
+
+CHOICES = (*SENTENCES, TIRED, WIDE)
+
+
+def one_head(sentence: str, layer: int, head: int, ends: bool = False) -> Picture:
+    """The weights of one head on a sentence; ends: with [CLS] and [SEP], else among the words alone."""
+    if not pretrained.is_real():
+        return Quiet()
+    read = real_network.reading(sentence)
+    weights, tokens = read.attention[layer, 0, head], read.tokens[0]
+    if not ends:
+        weights, tokens = among_words(weights), tokens[1:-1]
+    figure, ax = new_figure(7.4, 4.2)
+    heatmap(ax, weights, tokens, tokens, vmin=0, vmax=1, numbers=len(tokens) <= 8)
+    ax.tick_params(labelsize=SMALLEST)
+    if len(tokens) > 8:
+        ax.set_xticks(range(len(tokens)), tokens, rotation=45, ha="right")
+    ax.set(xlabel="key: looked at", ylabel="query: looks", title=f"layer {layer}, head {head}")
+    best = [
+        f"{token} looks at {tokens[int(row.argmax())]} {row.max():.2f}"
+        for token, row in zip(tokens, weights, strict=True)
+    ]
+    return Picture(figure, f"Layer {layer}, head {head} on “{sentence}”: {', '.join(best)}.")
+
+
+def heads():
+    """Sliders for sentence, layer and head, and a switch for [CLS] and [SEP]."""
+    # The rows show the words; a whole sentence beside its slider would run into the next one.
+    sentences = [(str(number), sentence) for number, sentence in enumerate(CHOICES, 1)]
+    panel(
+        one_head,
+        sentence=widgets.SelectionSlider(options=sentences, description="sentence"),
+        layer=widgets.IntSlider(value=1, min=0, max=pretrained.LAYERS - 1, description="layer"),
+        head=widgets.IntSlider(value=8, min=0, max=pretrained.HEADS - 1, description="head"),
+        ends=widgets.SelectionSlider(options=[("without", False), ("with", True)], description="[CLS] and [SEP]"),
+    )
+
+
+QUESTIONS = (
+    "my dog chews my fingers",
+    "baking a loaf",
+    "why is there so much scattered light above us",
+    "how do immune shots protect me",
+    "what happened to ancient caesar",
+    "how neural networks read sentences",
+    "a kite in the wind",
+    "jane visits africa",
+)
+
+
+class Search:
+    """Sixteen titles as bars: the cosine of each with the question."""
+
+    def __init__(self):
+        self.keys = pretrained.network().vectors(list(TITLES))
+        self.figure, self.ax = new_figure(8.0, 4.6)
+        self.bars = self.ax.barh(range(len(TITLES)), [0.0] * len(TITLES), color=BLUE)
+        self.ax.set_yticks(range(len(TITLES)), TITLES, fontsize=SMALLEST)
+        self.ax.invert_yaxis()
+        self.ax.axvline(0, color="#8C8C8C", lw=0.8)
+        self.ax.set(xlim=(-0.2, 0.8), xlabel="cosine with the question")
+        self.ax.set_title(max(QUESTIONS, key=len))
+
+    def __call__(self, question: str) -> Picture:
+        query = pretrained.network().vectors([question])[0]
+        found = real_network.search(query, self.keys, TITLES, len(TITLES))
+        scores = dict(found)
+        for bar, title in zip(self.bars, TITLES, strict=True):
+            bar.set_width(scores[title])
+            bar.set_color(ORANGE if title == found[0][0] else BLUE)
+        self.ax.set_title(f"“{question}”")
+        said = ", ".join(f"{title} {score:.2f}" for title, score in found[:3])
+        return Picture(self.figure, f"Cosines of sixteen video titles with “{question}”. The best: {said}.")
+
+
+def titles():
+    """A slider for the question put to sixteen video titles."""
+    options = [(str(number), question) for number, question in enumerate(QUESTIONS, 1)]
+    draw = Search() if pretrained.is_real() else lambda question: Quiet._repr_html_(Quiet())
+    panel(draw, question=widgets.SelectionSlider(options=options, description="question"))

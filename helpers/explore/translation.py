@@ -1,0 +1,28 @@
+"""Explorers of lesson 11: the learning rate, a smoothed target, and where a trained model looks."""
+
+from __future__ import annotations
+
+import ipywidgets as widgets
+
+from helpers.explore.panel import panel
+from helpers.figures.translation import Looks, Rates, Smoothed
+
+
+def rates():
+    """Sliders for the warm-up and the width of the paper's learning rate."""
+    panel(
+        Rates(),
+        warmup=widgets.SelectionSlider(options=[1, 5, 20, 60, 100, 200, 400, 800], value=60, description="warm-up"),
+        d_model=widgets.SelectionSlider(options=[32, 64, 128, 256, 512], value=64, description="width"),
+    )
+
+
+def smoothed_target():
+    """A slider for the smoothing."""
+    panel(Smoothed(), smoothing=widgets.FloatSlider(value=0.1, min=0.0, max=0.5, step=0.01, description="smoothing"))
+
+
+def looks(model):
+    """A slider over sentences that `model` has not seen, with its cross-attention drawn between the words."""
+    shown = Looks(model)
+    panel(shown, sentence=widgets.IntSlider(value=0, min=0, max=len(shown.pairs) - 1, description="sentence"))

@@ -1,0 +1,423 @@
+"""Figures of lesson 11: word by word, batches, rates, smoothing, broken trainings, and what a trained model sees."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import torch
+from matplotlib.patches import FancyBboxPatch, Rectangle
+
+from helpers import corpus, translator
+from helpers.figures.style import (
+    BLUE,
+    GREEN,
+    GREEN_INK,
+    K_COLOR,
+    ORANGE,
+    ORANGE_INK,
+    PINK,
+    Q_COLOR,
+    RED,
+    RED_INK,
+    Picture,
+    heatmap,
+    new_figure,
+)
+from helpers.figures.translation_runs import EVERY, RUNS
+from helpers.translator import measures
+
+SENTENCE = "jane visits africa in september"
+LONG = "the old woman often paints a white house in september"
+
+
+def _chip(ax, x, y, text, ink="black", face="#EAF2F8", edge="#4D86AF"):
+    width = 0.13 * max(3, len(text)) + 0.12
+    box = FancyBboxPatch(
+        (x - width / 2, y - 0.2), width, 0.4, boxstyle="round,pad=0,rounding_size=0.1", fc=face, ec=edge
+    )
+    ax.add_patch(box)
+    ax.text(x, y, text, ha="center", va="center", fontsize=10, color=ink)
+
+
+def _places(words, span):
+    """A middle for each word's chip, left to right, spread over `span`."""
+    widths = [0.13 * max(3, len(word)) + 0.12 for word in words]
+    gap = (span - sum(widths)) / max(1, len(words) - 1)
+    places, x = [], 0.0
+    for width in widths:
+        places.append(x + width / 2)
+        x += width + gap
+    return places
+
+
+# ---------------------------------------------------------------- the language
+
+
+def word_by_word() -> Picture:
+    """Two sentences of the grammar, each French word joined to the English word that it comes from."""
+    figure, axes = new_figure(8.6, 3.9, 2, 1)
+    said = []
+    for ax, sentence in zip(axes, (SENTENCE, LONG), strict=True):
+        pair = corpus.translate(sentence)
+        english, french = pair.english.split(), pair.french.split()
+        span = 10.6
+        top, bottom = _places(english, span), _places(french, span)
+        for t, source in enumerate(pair.alignment):
+            crossed = any((s - source) * (u - t) < 0 for u, s in enumerate(pair.alignment))
+            ax.plot([top[source], bottom[t]], [0.8, -0.8], color=ORANGE if crossed else BLUE, lw=2, zorder=0)
+        for x, word in zip(top, english, strict=True):
+            _chip(ax, x, 1, word)
+        for x, word in zip(bottom, french, strict=True):
+            _chip(ax, x, -1, word, face="#FFF3D6", edge="#7A4B00")
+        ax.set(xlim=(-0.3, span + 0.3), ylim=(-1.3, 1.3))
+        ax.axis("off")
+        joined = ", ".join(f"{word} from {english[s]}" for word, s in zip(french, pair.alignment, strict=True))
+        said.append(f"“{sentence}”: {joined}")
+    return Picture(
+        figure,
+        f"English above, French below, each French word joined to the word that it comes from. {'; '.join(said)}.",
+        "Figure 11.1. Two sentences and where each French word comes from. Orange: words that changed their order.",
+    )
+
+
+BATCH = (("jane sleeps", "jane dort"), ("a red apple", "une pomme rouge"), ("kenya", "le kenya"))
+
+
+def batch_of_three() -> Picture:
+    """Three short pairs as the three tensors of a batch."""
+    sources, targets = [[text.split() for text in column] for column in zip(*BATCH, strict=True)]
+    rows = {"src": sources, "tgt_in": [["bos", *row] for row in targets], "tgt_out": [[*row, "eos"] for row in targets]}
+    figure, axes = new_figure(8.6, 2.3, 1, 3)
+    said = []
+    for ax, (name, words) in zip(axes, rows.items(), strict=True):
+        width = max(map(len, words))
+        for i, row in enumerate(words):
+            for j in range(width):
+                word = row[j] if j < len(row) else "pad"
+                mark = word in ("bos", "eos")
+                face = "#FFC94D" if mark else "#EAF2F8" if name == "src" else "#FFF3D6"
+                look = (
+                    {"fc": face, "ec": "#8C8C8C"}
+                    if word != "pad"
+                    else {"fc": "#F4F4F4", "ec": "#A0A0A0", "hatch": "////"}
+                )
+                ax.add_patch(Rectangle((j, -i), 0.96, 0.9, lw=0.8, **look))
+                if word != "pad":
+                    ax.text(j + 0.48, -i + 0.45, word, ha="center", va="center", fontsize=9.5)
+        ax.set(xlim=(-0.05, width), ylim=(-2.1, 1.05))
+        ax.set_title(f"{name}  (3, {width})", family="monospace", fontsize=10.5)
+        ax.axis("off")
+        said.append(f"{name}: " + " / ".join(" ".join(row + ["pad"] * (width - len(row))) for row in words))
+    return Picture(
+        figure,
+        f"Three sentence pairs as three tensors. {'; '.join(said)}.",
+        "Figure 11.2. A batch of three pairs. Hatched: padding, on the right. Yellow: the marks.",
+    )
+
+
+# ---------------------------------------------------------------- what a trained model looks at
+
+
+@torch.no_grad()
+def cross_weights(model, src, tgt_in):
+    """Weights (B, H, T_t, T_s) of the last cross-attention in a Transformer, whatever its parts are called."""
+    found, T_t, T_s = [], tgt_in.shape[1], src.shape[1]
+
+    def keep(_module, _given, out):
+        weights = out[1] if isinstance(out, tuple) and len(out) == 2 else None
+        if isinstance(weights, torch.Tensor) and weights.dim() == 4 and weights.shape[-2:] == (T_t, T_s):
+            found.append(weights)
+
+    memory = model.encode(src)
+    hooks = [module.register_forward_hook(keep) for module in model.modules()]
+    try:
+        model.decode(tgt_in, memory, src)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found[-1]
+
+
+def turned_round(model, word: str = "machine") -> Picture:
+    """Where a model that reverses words looks for each letter: letters are ids from 3 on."""
+    ids = torch.tensor([[ord(letter) - 94 for letter in word]])  # (1, T)
+    back = ids.flip(1)  # (1, T)
+    tgt_in = torch.cat([torch.full((1, 1), translator.BOS), back], dim=1)  # (1, T + 1)
+    weights = cross_weights(model, ids, tgt_in)[0].mean(dim=0)  # (T + 1, T)
+    says = [*word[::-1], "eos"]
+    figure, ax = new_figure(5.6, 4.0)
+    heatmap(ax, weights, says, list(word), vmin=0, vmax=1)
+    ax.set_xlabel("letters of the source", color=K_COLOR)
+    ax.set_ylabel("letter to be said", color=Q_COLOR)
+    ax.xaxis.set_label_position("top")
+    ax.xaxis.tick_top()
+    looks = ", ".join(
+        f"{say} at place {int(row.argmax()) + 1} ({word[int(row.argmax())]}) {row.max():.2f}"
+        for say, row in zip(says, weights, strict=True)
+    )
+    return Picture(
+        figure,
+        f"Cross-attention while {word} is turned round. Most of each row: {looks}.",
+        "Figure 11.4. Cross-attention of the model that turns words round.",
+    )
+
+
+class Looks:
+    """The model's cross-attention between the words of unseen sentences, beside the true alignment."""
+
+    def __init__(self, model, sentences: int = 8):
+        pairs = sorted(corpus.unseen_pairs()[:60], key=lambda pair: -pair.reorderings)[: sentences - 1]
+        self.pairs = [corpus.translate(SENTENCE), *pairs]
+        self.weights = [self._weights(model, pair) for pair in self.pairs]
+        self.figure, self.ax = new_figure(8.6, 3.0)
+        self.figure.set_layout_engine("none")
+        self.ax.set_position((0.01, 0.02, 0.98, 0.85))
+
+    @staticmethod
+    def _weights(model, pair):
+        src = translator.source_batch([pair.english])
+        tgt_in = torch.tensor([[translator.BOS, *(translator.french[word] for word in pair.french.split())]])
+        return cross_weights(model, src, tgt_in)[0].mean(dim=0)[:-1]  # (T_t, T_s), without eos
+
+    def __call__(self, sentence: int) -> Picture:
+        pair, weights = self.pairs[sentence], self.weights[sentence]
+        english, french = pair.english.split(), pair.french.split()
+        ax, span = self.ax, 10.6
+        ax.clear()
+        top, bottom = _places(english, span), _places(french, span)
+        best = weights.argmax(dim=-1).tolist()
+        for t, row in enumerate(weights.tolist()):
+            for s, weight in enumerate(row):
+                if weight > 0.03:
+                    true = s == pair.alignment[t]
+                    ax.plot([top[s], bottom[t]], [0.8, -0.8], color=BLUE if true else RED, lw=0.6 + 4.5 * weight,
+                            alpha=0.35 + 0.65 * weight, zorder=0, solid_capstyle="butt")  # fmt: skip
+        for x, word in zip(top, english, strict=True):
+            _chip(ax, x, 1, word)
+        for t, (x, word) in enumerate(zip(bottom, french, strict=True)):
+            right = best[t] == pair.alignment[t]
+            _chip(ax, x, -1, word, face="#FFF3D6" if right else "#F8D9CC", edge="#7A4B00" if right else RED_INK)
+        ax.set(xlim=(-0.3, span + 0.3), ylim=(-1.35, 1.3))
+        ax.axis("off")
+        hits = sum(a == b for a, b in zip(best, pair.alignment, strict=True))
+        ax.set_title(f"{hits} of {len(french)} French words look at the word that they come from", fontsize=11)
+        looks = ", ".join(
+            f"{word} at {english[s]} {float(weights[t, s]):.2f}"
+            for t, (word, s) in enumerate(zip(french, best, strict=True))
+        )
+        return Picture(
+            self.figure,
+            f"“{pair.english}”: {looks}. {hits} of {len(french)} look at the word that they come from.",
+            "Figure 11.10. Thickness: the weight, mean of the heads. Blue: the true source word. Red: another word.",
+        )
+
+
+# ---------------------------------------------------------------- the rate
+
+
+def noam(step: float, d_model: int, warmup: int) -> float:
+    """The rate of Vaswani et al. (2017), section 5.3."""
+    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+
+
+STEPS = 1000
+
+
+class Rates:
+    """The learning rate over the steps, for one width and warm-up; gray: other warm-ups."""
+
+    def __init__(self):
+        self.figure, self.ax = new_figure(8.0, 3.3)
+        for warmup in (20, 60, 200, 400):
+            self.ax.plot(range(1, STEPS + 1), [noam(s, 64, warmup) for s in range(1, STEPS + 1)], color="#D0D0D0", lw=1)
+        (self.line,) = self.ax.plot([], [], color=BLUE, lw=2.4)
+        (self.top,) = self.ax.plot([], [], "o", color=BLUE)
+        self.ax.set(xlim=(0, STEPS), ylim=(0, 0.03), xlabel="step", ylabel="learning rate")
+        self.title = self.ax.set_title("width 512, warm-up 4000: largest rate 0.02795 at step 4000")
+
+    def __call__(self, warmup: int, d_model: int) -> Picture:
+        steps = range(1, STEPS + 1)
+        rates = [noam(step, d_model, warmup) for step in steps]
+        self.line.set_data(steps, rates)
+        peak = noam(warmup, d_model, warmup)
+        self.top.set_data([warmup], [peak])
+        said = f"width {d_model}, warm-up {warmup}: largest rate {peak:.5f} at step {warmup}"
+        self.title.set_text(said)
+        alt = f"Learning rate over {STEPS} steps. {said}; {rates[0]:.2g} at step 1, {rates[-1]:.2g} at step {STEPS}."
+        return Picture(self.figure, alt, "Figure 11.5. The paper's learning rate. Gray: width 64, warm-up 20 to 400.")
+
+
+def warm_ups() -> Picture:
+    """Losses of the first 150 steps with and without warm-up, at two largest rates."""
+    runs = RUNS["warmup"]
+    figure, axes = new_figure(8.6, 3.4, 1, 2, sharey=True)
+    said = []
+    for ax, peak in zip(axes, (5e-3, 2e-2), strict=True):
+        for warmup, color, name in ((60, BLUE, "60 steps"), (1, ORANGE, "none")):
+            curves = [run["curve"] for run in runs[peak, warmup]]
+            for curve in curves:
+                ax.plot([EVERY * (i + 1) for i in range(len(curve))], curve, color=color, lw=2)
+            ax.lines[-1].set_label(f"warm-up: {name}")
+            ends = " and ".join(f"{curve[-1]:.2f}" for curve in curves)
+            said.append(f"largest rate {peak:g}, warm-up {name}: loss {ends} at the end")
+        ax.set(title=f"largest rate {peak:g}", xlabel="step", xlim=(0, 150), ylim=(0.1, 7), yscale="log")
+    axes[0].set_ylabel("loss, nats a word")
+    axes[1].legend(frameon=False, loc="lower left")
+    return Picture(
+        figure,
+        f"Loss over 150 steps of the translator, two starts each. {'; '.join(said)}.",
+        "Figure 11.6. The translator's first 150 steps, with and without a warm-up, from two starts each.",
+    )
+
+
+# ---------------------------------------------------------------- smoothing
+
+
+def best_smoothed(smoothing: float, V: int) -> tuple[float, float, float]:
+    """The model that fits a smoothed target best: its p of the true word, its lead in logits, its loss in nats."""
+    rest = smoothing / V
+    p = 1 - smoothing + rest
+    lead = math.log(p / rest) if rest else math.inf
+    loss = -p * math.log(p) - ((V - 1) * rest * math.log(rest) if rest else 0.0)
+    return p, lead, loss
+
+
+class Smoothed:
+    """The target of one place, spread, and what the best model makes of it."""
+
+    WORDS = ("visite", "visitent", "voit", "jane", "eos", "...")
+
+    def __init__(self):
+        self.figure, axes = new_figure(8.4, 3.2, 1, 2, width_ratios=(3, 2))
+        self.ax, self.side = axes
+        self.bars = self.ax.bar(range(6), [0.0] * 6, color=BLUE)
+        self.ax.set_xticks(range(6), self.WORDS)
+        self.ax.set(ylim=(0, 1.05), ylabel="target")
+        self.numbers = [self.ax.text(i, 0.03, "", ha="center", fontsize=9.5) for i in range(6)]
+        grid = [i / 100 for i in range(1, 51)]
+        self.side.plot(grid, [best_smoothed(x, 194)[2] for x in grid], color="#A0A0A0")
+        (self.dot,) = self.side.plot([], [], "o", color=RED)
+        self.side.set(xlim=(0, 0.52), ylim=(0, 4), xlabel="smoothing", title="smallest possible loss, nats")
+        self.title = self.ax.set_title("true word 0.0000, each other 0.00000")
+
+    def __call__(self, smoothing: float) -> Picture:
+        p, lead, loss = best_smoothed(smoothing, 194)
+        heights = [p, *[smoothing / 194] * 5]
+        for bar, number, height in zip(self.bars, self.numbers, heights, strict=True):
+            bar.set_height(height)
+            number.set_y(height + 0.02)
+            number.set_text(f"{height:.4f}")
+        self.dot.set_data([smoothing], [loss])
+        self.title.set_text(f"true word {p:.4f}, each other {smoothing / 194:.5f}")
+        best = f"a lead of {lead:.1f} in logits" if lead < math.inf else "a lead in logits without end"
+        alt = (
+            f"Smoothing {smoothing:.2f} over 194 words: the true word's target is {p:.4f}, each other's "
+            f"{smoothing / 194:.5f}. The best model has {best} and a loss of {loss:.2f} nats."
+        )
+        return Picture(self.figure, alt, "Figure 11.7. One place's target over 194 words, and the loss that stays.")
+
+
+def with_and_without_smoothing() -> Picture:
+    """Certainty and exact sentences of short trainings without and with smoothing."""
+    runs = RUNS["smoothing"]
+    figure, axes = new_figure(8.2, 2.4, 1, 3)
+    names = {"certainty": "mean of the largest p", "exact": "sentences exact", "nats": "nats a word, unseen"}
+    said = []
+    for ax, (name, title) in zip(axes, names.items(), strict=True):
+        for y, (smoothing, color) in enumerate(((0.1, BLUE), (0.0, ORANGE))):
+            values = [run[name] for run in runs[smoothing]]
+            ax.barh([y], [sum(values) / len(values)], color=color, height=0.6, alpha=0.75)
+            ax.plot(values, [y] * len(values), "o", color="black", ms=4)
+            said.append(f"{title}, smoothing {smoothing:g}: {' and '.join(f'{x:g}' for x in values)}")
+        ax.set_yticks([0, 1], ["0.1", "none"] if ax is axes[0] else ["", ""])
+        ax.set_title(title, fontsize=10.5)
+        ax.set_ylim(-0.5, 1.5)
+    axes[0].set_ylabel("smoothing")
+    return Picture(
+        figure,
+        f"Two trainings of 400 steps each, without and with smoothing. {'; '.join(said)}.",
+        "Figure 11.8. After 400 steps, from two starts each (dots), on 200 unseen sentences.",
+    )
+
+
+# ---------------------------------------------------------------- what breaks a training
+
+BROKEN = {
+    "right": (BLUE, BLUE, "as it should be"),
+    "mask leaks": (PINK, RED_INK, "the mask shows one word too many"),
+    "not shifted": (ORANGE, ORANGE_INK, "targets not shifted"),
+    "sorted apart": (GREEN, GREEN_INK, "sources and targets sorted apart"),
+}
+
+
+def broken_trainings() -> Picture:
+    """Loss curves of a right training and of three broken ones, and what each then writes."""
+    figure, ax = new_figure(8.6, 4.0)
+    said, lines = [], []
+    for name, (color, _, words) in BROKEN.items():
+        (run,) = RUNS["broken"][name]
+        curve = run["curve"]
+        ax.plot([EVERY * (i + 1) for i in range(len(curve))], curve, color=color, lw=2.2, label=words)
+        lines.append(f"{words}: {run['writes']}")
+        said.append(
+            f"{words}: loss {curve[-1]:.4f} at the end, {run['nats']:.4f} on unseen sentences, "
+            f"{100 * run['exact']:.0f} % of them exact, writes “{run['writes']}”"
+        )
+    ax.set(xlabel="step", ylabel="loss, nats a word", yscale="log", xlim=(0, 200))
+    ax.legend(frameon=False, fontsize=9.5, loc="lower left")
+    return Picture(
+        figure,
+        f"Loss of four trainings of 200 steps. {'; '.join(said)}.",
+        "Figure 11.11. Four trainings from the same start. Two of the three broken ones have the better loss.",
+    )
+
+
+# ---------------------------------------------------------------- beside the course's own numbers
+
+
+@functools.lru_cache(maxsize=2)
+def _course():
+    return translator.machine()
+
+
+def _cosines(table: torch.Tensor) -> torch.Tensor:
+    """Cosines (pairs,) of all pairs of rows, padding left out."""
+    rows = torch.nn.functional.normalize(table[1:], dim=-1)
+    return (rows @ rows.T)[torch.ones(len(rows), len(rows)).triu(1).bool()]
+
+
+def correlation(a: torch.Tensor, b: torch.Tensor) -> float:
+    return float(torch.corrcoef(torch.stack([a.flatten(), b.flatten()]))[0, 1])
+
+
+def beside(model) -> Picture:
+    """The learner's numbers beside the course's: one matrix, and the cosines between all English words."""
+    ours, yours = _course().state_dict(), model.state_dict()
+    matrix, table = "blocks.1.cross_attention.W_q.weight", "encoder.tokens.weight"
+    if matrix not in yours or table not in yours or yours[matrix].shape != ours[matrix].shape:
+        figure, ax = new_figure(8.2, 1.0)
+        ax.axis("off")
+        text = "Your Transformer has other names than the course's, so single matrices cannot be laid side by side."
+        ax.text(0.5, 0.5, text, ha="center", va="center", fontsize=10)
+        return Picture(figure, text, "Figure 11.12. Two trainings, side by side.")
+    figure, axes = new_figure(8.2, 3.7, 1, 2)
+    said = []
+    for ax, a, b, title in (
+        (axes[0], ours[matrix].flatten(), yours[matrix].flatten(), "numbers of one matrix"),
+        (axes[1], _cosines(ours[table]), _cosines(yours[table]), "cosines of English words"),
+    ):
+        r = correlation(a, b)
+        shown = slice(None, None, max(1, len(a) // 1200))
+        ax.scatter(a[shown], b[shown], s=4, color=BLUE, alpha=0.35, linewidths=0, rasterized=True)
+        ax.set(title=f"{title}: r = {r:.2f}", xlabel="the course's", ylabel="yours")
+        said.append(f"{title}: correlation {r:.2f}")
+    shares = [100 * measures.exact(network, measures.unseen(200)) for network in (_course(), model)]
+    line = "200 unseen sentences, exactly right: the course's {:g} %, yours {:g} %".format(*shares)
+    figure.suptitle(line, fontsize=11)
+    said.append(line)
+    return Picture(
+        figure,
+        f"Two scatter plots, the course's numbers against yours. {'; '.join(said)}.",
+        "Figure 11.12. Two trainings of the same machine. Left: the same matrix in both. Right: which words are alike.",
+    )

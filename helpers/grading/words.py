@@ -1,0 +1,19 @@
+"""Words that came from a learner's machine, as they may stand in a terminal, a table or a sentence."""
+
+from __future__ import annotations
+
+import unicodedata
+
+MOST = 400  # characters of a sentence
+
+
+def one_line(text: str, most: int = MOST) -> str:
+    """Text in one line, without what steers a terminal, turns the direction of writing or has no place in UTF-8."""
+    text = text[: 4 * most].encode("utf-8", "replace").decode("utf-8")
+    text = "".join(" " if char in "\t\n\r" else char for char in text)
+    shown = "".join(char if _is_seen(char) else "\N{REPLACEMENT CHARACTER}" for char in text)
+    return shown if len(shown) <= most else shown[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def _is_seen(char: str) -> bool:
+    return char.isprintable() or unicodedata.category(char) == "Zs"

@@ -1,0 +1,125 @@
+"""A training that one can watch: a bar with the newest numbers, and their curves below it, redrawn as they grow.
+
+    live = Live(600, "training the translator")
+    for step in live:                      # 1, 2, ..., 600
+        ...
+        live(loss=loss.item(), accuracy=accuracy)
+
+In a notebook the picture is redrawn in place, about once in two seconds. In a script one line is printed at the end.
+Where the notebook is executed to a page on disk, only the finished picture is drawn.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import time
+from collections.abc import Iterator
+
+from helpers.bar import WIDTH, in_notebook
+
+PAUSE = 2.0  # seconds between two pictures, at least
+SMOOTH = 15  # steps over which a drawn curve is averaged
+
+
+class Live:
+    """Iterates over steps from 1, and shows what it is told of each of them.
+
+    shares: the names of numbers that run from 0 to 1; they are shown in per cent, beside the others. caption: of the
+    picture. history: after the loop, a list of numbers for every name.
+    """
+
+    def __init__(self, steps: int, label: str = "", caption: str = "", shares: tuple[str, ...] = ("accuracy",)):
+        self.steps, self.label, self.caption, self.shares = steps, label, caption, shares
+        self.history: dict[str, list[float]] = {}
+        self.done, self.seconds = 0, 0.0
+
+    def __call__(self, **numbers: float) -> None:
+        """Tell the numbers of this step."""
+        for name, value in numbers.items():
+            self.history.setdefault(name, []).append(float(value))
+
+    def __len__(self) -> int:
+        return self.steps
+
+    def __iter__(self) -> Iterator[int]:
+        start, drawn = time.perf_counter(), 0.0
+        show = self._place()
+        for step in range(1, self.steps + 1):
+            now = time.perf_counter()
+            if show and now - drawn > PAUSE and not _static_page():
+                self.seconds = now - start
+                show()
+                drawn = time.perf_counter()
+            yield step
+            self.done = step
+        self.seconds = time.perf_counter() - start
+        if show:
+            show()
+        else:
+            print(self.line())
+
+    def line(self) -> str:
+        """The bar, how far it is, and the newest numbers."""
+        full = WIDTH * self.done // max(1, self.steps)
+        said = [f"{self.label} {'█' * full}{'░' * (WIDTH - full)} {self.done} of {self.steps}".lstrip()]
+        for name, values in self.history.items():
+            last = values[-SMOOTH:]
+            mean = sum(last) / len(last)
+            said.append(f"{name} {100 * mean:.1f} %" if name in self.shares else f"{name} {mean:.3f}")
+        if 0 < self.done < self.steps:
+            said.append(f"{self.seconds * (self.steps - self.done) / self.done:.0f} s left")
+        elif self.done:
+            said.append(f"{self.seconds:.0f} s")
+        return "   ".join(said)
+
+    def picture(self):
+        """The curves so far."""
+        from helpers.figures.style import BLUE, GREEN_INK, Picture, new_figure
+
+        names = list(self.history)
+        figure, axes = new_figure(8.2, 2.5, 1, max(1, len(names)), squeeze=False)
+        for ax, name, color in zip(axes[0], names, (BLUE, GREEN_INK) * len(names), strict=False):
+            values, share = self.history[name], name in self.shares
+            scale = 100 if share else 1
+            ax.plot(range(1, len(values) + 1), [scale * x for x in values], color=color, alpha=0.25, lw=0.8)
+            ax.plot(range(1, len(values) + 1), [scale * x for x in smoothed(values)], color=color, lw=2)
+            ax.set(xlim=(0, self.steps), xlabel="step", title=f"{name}, per cent" if share else name)
+            if share:
+                ax.set_ylim(0, 103)
+            elif min(values) > 0:
+                ax.set_yscale("log")
+        ends = []
+        for name in names:
+            first, last = self.history[name][0], smoothed(self.history[name])[-1]
+            shown = (
+                (f"{100 * first:.0f} % to {100 * last:.1f} %") if name in self.shares else f"{first:.2f} to {last:.3f}"
+            )
+            ends.append(f"{name} from {shown}")
+        return Picture(figure, f"Curves over {self.done} of {self.steps} steps: {', '.join(ends)}.", self.caption)
+
+    def _place(self):
+        """A function that shows the state where it stood before; None in a script."""
+        if not in_notebook():
+            return None
+        from IPython.display import display
+
+        handle = display({"text/plain": ""}, raw=True, display_id=True)
+
+        def show():
+            line = self.line()
+            page = f'<pre style="margin:0 0 0.4em">{html.escape(line)}</pre>'
+            if self.history:
+                page += self.picture()._repr_html_()
+            handle.update({"text/html": page, "text/plain": line}, raw=True)
+
+        return show
+
+
+def smoothed(values: list[float], steps: int = SMOOTH) -> list[float]:
+    """Each value averaged with the ones before it, at most `steps` in all."""
+    return [sum(values[max(0, i + 1 - steps) : i + 1]) / min(i + 1, steps) for i in range(len(values))]
+
+
+def _static_page() -> bool:
+    return os.environ.get("COURSE_STATIC_PAGE") == "1"

@@ -1,0 +1,927 @@
+# %% [markdown]
+# # 11. Translation: train the whole machine
+#
+# **Goal:** train the translator that has worked in every lesson, from random numbers, with your own batches, loss and
+# learning rate; then measure it, look inside it, and learn to tell a good training from one that only looks good.
+# **Time:** about 115 minutes. That is long: take a break while the translator trains, after exercise 11.4.
+
+# %% tags=["setup"]
+# (empty: the build puts the set-up cell here)
+
+# %%
+import math
+import random
+from collections import Counter
+
+import torch
+from torch import nn
+
+from helpers import check, or_given, progress, translator
+from helpers.blocks import Transformer, beam_search, cross_entropy, greedy_decode
+from helpers.corpus import training_pairs, unseen_pairs
+from helpers.explore import translation as explore
+from helpers.figures import translation as figures
+from helpers.figures.transformer_map import transformer_map
+from helpers.keep import kept, quick
+from helpers.live import Live
+from helpers.translator import BOS, EOS, PAD, english, french
+
+# %%
+transformer_map("11_translation")
+
+# %% [markdown]
+# Every box is passed. Today's work is the arrow back from the loss: it turns random numbers into a translator.
+
+# %% [markdown]
+# ## You need
+#
+# - cross-entropy of logits: [lesson 6](../06_softmax/06_softmax.ipynb);
+# - the `Transformer`, teacher forcing and greedy decoding: [lesson 10](../10_decoder_block/10_decoder_block.ipynb).
+#
+# Two questions to warm up. Answer before you open them.
+#
+# <details><summary>Lesson 10: what does the decoder read at place 0, and what does it have to say at its last
+# place?</summary>
+#
+# It reads bos and has to say the first word. At its last place it has read the last word and has to say eos.
+#
+# </details>
+#
+# <details><summary>Lesson 6: a model gives every one of 194 words the same probability. What is its loss, in
+# nats?</summary>
+#
+# The logarithm of 194, which is 5.27. An untrained translator begins near there.
+#
+# </details>
+#
+# <details><summary>Conventions (the same in every lesson)</summary>
+#
+# - **Shapes:** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k`, `d_v` head widths,
+#   `V` vocabulary. `...` stands for any leading dimensions, none included.
+# - **Weights** follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`.
+# - **Masks** are boolean, True = may attend.
+# - **Unless an exercise says otherwise an answer** accepts any `...` (Q and K, or all inputs, share the same ones);
+#   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN.
+# - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
+#   inside a float64 answer is no mistake.
+# - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
+# - **Forbidden** lists library calls that would be the whole answer. Using one gets no points and a message that names
+#   it.
+#
+# </details>
+
+# %% [markdown]
+# ## A language that we know everything about
+#
+# The sentences come from a small grammar with 165 English and 191 French words. Articles and adjectives agree with
+# their noun, most adjectives move behind it, adverbs move behind the verb, *africa* becomes *l' afrique*. Because the
+# grammar makes both sides, it also knows which English word each French word comes from. No real corpus tells you that.
+
+# %%
+figures.word_by_word()
+
+# %% [markdown]
+# You have 20,000 pairs to learn from, and 500 to look at that nobody learns from. Each of those 500 holds an adjective
+# and a noun that never stand together in the 20,000: *a white dog* can be translated only by somebody who knows what
+# *white* does in general. A third of them have two or more words that change places.
+
+# %%
+pairs = training_pairs()
+unseen = unseen_pairs()
+print(len(pairs), "pairs; one of them:", pairs[0].english, "→", pairs[0].french)
+print(len(unseen), "unseen; one of them:", unseen[0].english, "→", unseen[0].french)
+
+# %% [markdown]
+# A network reads ids, many sentences at a time. Sentences differ in length and a tensor has no ragged edge, so the
+# short ones are padded. A batch needs three tensors: what the encoder reads, what the decoder reads, and what it has
+# to say.
+
+# %%
+figures.batch_of_three()
+
+# %% [markdown]
+# ## Exercise 11.1 `make_batch`
+#
+# Difficulty ●●○○○ · Importance ●●●●● · 12 minutes · 12 points
+#
+# `make_batch(pairs, pad_id, bos_id, eos_id)`: `pairs` is a list of pairs (source, target), each a list of ids without
+# marks. The result is a dict of three LongTensors:
+#
+# - `"src"` `(B, T_s)`: the sources, without any mark;
+# - `"tgt_in"` `(B, T_t)`: bos, then the target;
+# - `"tgt_out"` `(B, T_t)`: the target, then eos.
+#
+# Row b belongs to pair b. Each tensor is as wide as its own longest row, and shorter rows are filled with `pad_id` on
+# the right. (What stands in `tgt_in` where `tgt_out` is padding is not judged: nobody hears it.)
+
+
+# %% nbgrader={"solution": "make_batch"}
+def make_batch(pairs, pad_id, bos_id, eos_id):
+    """Sentence pairs as the three tensors that a training step needs, padded on the right.
+
+    pairs: list of (source ids, target ids), lists of int without marks; pad_id, bos_id, eos_id: int
+    -> {"src": LongTensor (B, T_s), "tgt_in": LongTensor (B, T_t), "tgt_out": LongTensor (B, T_t)}.
+    """
+    ### BEGIN SOLUTION
+
+    def padded(rows):
+        longest = max(len(row) for row in rows)
+        return torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows])  # (B, T)
+
+    return {
+        "src": padded([src for src, _ in pairs]),
+        "tgt_in": padded([[bos_id, *tgt] for _, tgt in pairs]),
+        "tgt_out": padded([[*tgt, eos_id] for _, tgt in pairs]),
+    }
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "make_batch"}
+check(make_batch)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Padding is the same job three times. Write a small function that takes a list of rows and returns a tensor, and give
+# it three different lists of rows.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# A list times a number repeats it: `[7] * 3` is `[7, 7, 7]`, and `[7] * 0` is empty. eos belongs to the sentence, so it
+# comes before the padding, whatever the row's length.
+#
+# </details>
+
+# %% [markdown]
+# ## One step of training
+#
+# One step is five lines, and they are the same for every network in this course and outside of it: **forward**
+# (logits), **loss**, **backward** (a gradient for each number), **step** (the optimizer moves each number a little
+# against its gradient), and before the next one the old gradients are set to zero. The optimizer here is Adam (Kingma
+# and Ba, 2015): it divides each gradient by its usual size, so that all numbers move at about the same pace, the
+# learning rate.
+
+
+# %%
+def train(model, draw, rate, loss_of, live):
+    """Train `model` in place: draw() -> pairs of ids; rate(step) -> float; loss_of(logits, targets) -> scalar."""
+    batch_of, accuracy_of = or_given(make_batch), or_given(token_accuracy)
+    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
+    for step in live:
+        batch = batch_of(draw(), PAD, BOS, EOS)
+        for group in optimizer.param_groups:
+            group["lr"] = rate(step)
+        logits = model(batch["src"], batch["tgt_in"])  # (B, T_t, V)
+        loss = loss_of(logits, batch["tgt_out"])
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # no step on a gradient that is far too long
+        optimizer.step()
+        live(loss=loss.item(), accuracy=accuracy_of(logits, batch["tgt_out"], PAD))
+
+
+# %% [markdown]
+# `live` is a counter that draws: it shows a bar, and the curves of whatever it is told. It is told the loss, and the
+# share of words that come first among the logits. That share is the next exercise.
+
+# %% [markdown]
+# ## Exercise 11.2 `token_accuracy`
+#
+# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●○ · 8 minutes · 10 points
+#
+# The next function stands, in one form or another, under many published training loops.
+
+
+# %%
+def published_accuracy(logits, targets, pad_id):
+    return (logits.argmax(dim=-1) == targets).float().mean().item()
+
+
+# %% [markdown]
+# **Predict before you look.** Two sentences of 3 and 9 places (eos included) stand in one batch, and the model gets
+# every word right. It was never asked anything about padding, and says eos there. What does this function tell?
+#
+# <details><summary>Answer</summary>
+#
+# The batch has 2 · 9 = 18 places, of which 12 are real and right: 0.67. A perfect model looks poor. And if the loss
+# asks for padding too, the model learns in a few steps to say *pad* there, and one that knows no French starts at
+# 0.33.
+#
+# </details>
+#
+# Write it as it should be: of all places where the target is a word (or eos), the share where the likeliest word is the
+# right one. `logits (..., V)`, `targets` LongTensor `(...)`, `pad_id` an int → a Python float. At least one target is
+# not padding.
+
+
+# %% nbgrader={"solution": "token_accuracy"}
+def token_accuracy(logits, targets, pad_id):
+    """The share of the kept targets that are the likeliest word; where the target is pad_id, nothing is asked.
+
+    logits (..., V), float32 or float64; targets LongTensor (...), at least one is not pad_id -> float, 0 to 1.
+    """
+    ### BEGIN SOLUTION
+    kept = targets != pad_id  # (...)
+    right = logits.argmax(dim=-1) == targets  # (...)
+    return right[kept].float().mean().item()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "token_accuracy"}
+check(token_accuracy)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Two questions about each place: is somebody asked there, and is the answer right? Each is a boolean tensor with the
+# shape of `targets`.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# A boolean tensor picks entries out of another one. Booleans have no mean, floats do, and a 0-dim tensor becomes a
+# number with `.item()`.
+#
+# </details>
+
+# %% [markdown]
+# ## Warm-up: turning words round
+#
+# Before you train something large, train something small whose right answer you can see with your own eyes. Here:
+# *machine* → *enihcam*, letter by letter. If that fails, the bug is in the code, and you know it after five seconds.
+#
+# The model is your Transformer of lesson 10 with width 32 and one block on each side. (It comes from
+# `helpers.blocks`; paste your own class above this cell to train exactly what you wrote.) **Small start:**
+# `nn.Embedding` begins with numbers around 1, so a row of 64 has length 8 and what a block adds to it is hardly
+# heard. Tables that begin at a fiftieth of that learn in far fewer steps.
+
+
+# %%
+def small_start(model):
+    for part in model.modules():
+        if isinstance(part, nn.Embedding):
+            part.weight.data.mul_(0.02)
+    return model
+
+
+dice = random.Random(0)
+
+
+def draw_words(count=64):
+    """Random words of 3 to 8 letters as ids, a is 3; the target is the word turned round."""
+    words = [[dice.randrange(3, 29) for _ in range(dice.randint(3, 8))] for _ in range(count)]
+    return [(word, word[::-1]) for word in words]
+
+
+# %%
+torch.manual_seed(0)
+turner = small_start(Transformer(29, 29, 32, 4, 64, 1, 16))
+live = Live(
+    5 if quick() else 300, "turning words round", "Figure 11.3. Thin: each step. Thick: the mean of the last 15."
+)
+train(
+    turner,
+    draw_words,
+    rate=lambda step: 6e-3 * (1 - step / (live.steps + 1)),  # falls in a line
+    loss_of=lambda logits, targets: cross_entropy(logits, targets, PAD),
+    live=live,
+)
+
+# %%
+words = draw_words(1000)
+src = or_given(make_batch)(words, PAD, BOS, EOS)["src"]  # (1000, T_s)
+written = translator.greedy(turner.eval(), src, 10).tolist()  # lists that begin with bos
+right = sum(row[1 : len(word) + 2] == [*word[::-1], EOS] for row, (word, _) in zip(written, words, strict=True))
+print(f"{right} of 1000 new words come out right")
+
+# %% [markdown]
+# All of them. There are more than 200 billion words of eight letters, and it has seen 19,200 words: it has not
+# learned words by heart, it has learned *turning round*. **Predict before you run:** what does its cross-attention
+# look like for *machine*?
+
+# %%
+figures.turned_round(turner)
+
+# %% [markdown]
+# A line from the upper right to the lower left: to say the first letter it looks at the last one. Nobody told it where
+# to look. The loss asked only for the right letter, and looking there was the way to get it.
+
+# %% [markdown]
+# ## How fast to learn
+#
+# At the start all numbers are random, and so is the direction in which the first gradients point. Large steps now
+# lead somewhere from which it may take long to come back. Later the direction is good and large steps save time; at
+# the end small ones are needed to settle. The paper's rate (Vaswani et al., 2017, section 5.3; often called *Noam*,
+# after one of its authors) rises in a line during the **warm-up** and then falls with the square root of the step:
+#
+# $$\text{rate}(s) = D^{-1/2} \cdot \min\left(s^{-1/2},\; s \cdot w^{-3/2}\right)$$
+#
+# *On paper:* width $D = 64$, warm-up $w = 100$. What is the rate at steps 1, 100 and 400?
+#
+# <details><summary>Answer</summary>
+#
+# $D^{-1/2} = 1/8$. Step 1: $1/8 \cdot 1/1000 = 0.000125$. Step 100: both arms are 1/10, so 0.0125, the largest of all.
+# Step 400: $1/8 \cdot 1/20 = 0.00625$.
+#
+# </details>
+
+# %%
+explore.rates()
+
+# %% [markdown]
+# A longer warm-up does two things at once: it starts more gently, *and* it lowers the largest rate, $1/\sqrt{D\,w}$.
+# If you want only one of the two, multiply the whole by a factor.
+
+# %% [markdown]
+# ## Exercise 11.3 `noam_rate`
+#
+# Difficulty ●○○○○ · Importance ●●●○○ · 6 minutes · 10 points
+#
+# The formula above: `noam_rate(step, d_model, warmup)` → float. `step` counts from 1; all three are ints of at least 1.
+
+
+# %% nbgrader={"solution": "noam_rate"}
+def noam_rate(step, d_model, warmup):
+    """The learning rate of Vaswani et al. (2017), section 5.3: up in a line, then down with the square root of the step.
+
+    step (from 1), d_model, warmup: int -> float.
+    """
+    ### BEGIN SOLUTION
+    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "noam_rate"}
+check(noam_rate)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# At step = warmup both arms of the minimum have to agree. Check your powers with the numbers of the question on paper.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# A power binds more tightly than a minus sign in front of a name, but `x**-0.5` reads as one expects. For the product
+# in the second arm no division is needed.
+#
+# </details>
+
+# %% [markdown]
+# Does the warm-up matter? Here the translator was trained for 150 steps, with and without one. All else is the same:
+# the same peak, and the same fall from step 60 on. (Eighteen short trainings, with
+# batches of 32, stand behind figures 11.6, 11.8 and 11.11. They take some minutes, so they were made once, by
+# `bench/translation_recipes.py`.)
+
+# %%
+figures.warm_ups()
+
+# %% [markdown]
+# At a largest rate of 0.005 the warm-up hardly matters: the losses end at 0.15 and 0.20 with it, at 0.13 and 0.20
+# without. At 0.02 it decides everything: 0.7 and 0.8 with it, and 4.5 twice without, from where these trainings do
+# not come back. So a warm-up buys the freedom to use a large rate. It does not make the large rate the better one:
+# here 0.005 wins.
+#
+# The *small start* matters too: with tables of the usual size the loss at step 150 is 0.49 instead of 0.15.
+
+# %% [markdown]
+# ## Not too sure of yourself
+#
+# Cross-entropy is never satisfied. A word with probability 0.999 still costs a thousandth of a nat, so the logit of the
+# right word is pushed up and up. Szegedy et al. (2016) put a stop to it: **label smoothing** gives the right word a
+# little less than all. With smoothing $\varepsilon$ and $V$ words the target of a place is
+#
+# $$q_v = (1 - \varepsilon)\,[v = \text{target}] + \frac{\varepsilon}{V}, \qquad
+# \text{loss} = -\sum_v q_v \log p_v .$$
+#
+# All $V$ words share in $\varepsilon$, the right one too.
+#
+# *On paper:* $\varepsilon = 0.1$, $V = 5$. What does $q$ hold? And can this loss reach 0?
+#
+# <details><summary>Answer</summary>
+#
+# 0.92 for the right word, 0.02 for each of the four others. The best a model can do is $p = q$, and then the loss is
+# the entropy of $q$: 0.39 nats. It never reaches 0.
+#
+# </details>
+
+# %%
+explore.smoothed_target()
+
+# %% [markdown]
+# With 194 words and 0.1 the smallest possible loss is 0.85. Remember this number when your training seems to get stuck.
+
+# %% [markdown]
+# ## Exercise 11.4 `label_smoothed_loss`
+#
+# Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · 16 points
+#
+# `label_smoothed_loss(logits, targets, smoothing, pad_id)`: `logits (..., V)`, `targets` LongTensor `(...)`,
+# `smoothing` from 0 to 1 → a scalar: the mean of the loss above over all targets that are not `pad_id` (at least one
+# is not). With smoothing 0 it is the plain cross-entropy. Forbidden: `F.cross_entropy`, `nn.CrossEntropyLoss`.
+
+
+# %% nbgrader={"solution": "label_smoothed_loss"}
+def label_smoothed_loss(logits, targets, smoothing, pad_id):
+    """Cross-entropy against targets that share `smoothing` among all V words, mean over the targets that are kept.
+
+    logits (..., V), float32 or float64; targets LongTensor (...), padding where they are pad_id; smoothing: 0 to 1
+    -> scalar, same dtype.
+    """
+    ### BEGIN SOLUTION
+    log_p = torch.log_softmax(logits, dim=-1)  # (..., V)
+    true = log_p.gather(-1, targets.unsqueeze(-1)).squeeze(-1)  # (...), of the right word
+    even = log_p.mean(dim=-1)  # (...), of all words alike
+    losses = -(1 - smoothing) * true - smoothing * even  # (...)
+    return losses[targets != pad_id].mean()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "label_smoothed_loss"}
+check(label_smoothed_loss)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# You need no tensor $q$. Sort the sum into a part with $1 - \varepsilon$ and a part with $\varepsilon / V$: the first
+# asks for one log-probability at each place, the second for a mean over words.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# `gather` picks one entry of the last dimension; its index needs as many dimensions as the tensor it picks from.
+# Compute a loss for every place first, padding included, and choose afterwards over which ones the mean runs.
+#
+# </details>
+
+# %%
+figures.with_and_without_smoothing()
+
+# %% [markdown]
+# In this language smoothing buys nothing that one could be sure of: 98.5 and 98.5 % of the sentences are exact
+# without it, 99 and 98 % with it. What it promises, it does: the model is less certain, 0.88 instead of 0.99 in the
+# mean. And the plain loss on unseen sentences is ten times as high, though the choices are as good. Vaswani et al.
+# saw both sides too: worse perplexity, better BLEU. In a grammar with one right translation for each sentence there
+# is little to be unsure of. We train with it all the same, so that you meet a loss that stops above 0.
+
+# %% [markdown]
+# ## Training the translator
+#
+# Everything is yours now: the network, the batches, the loss, the rate, and what is shown. Two things in the recipe
+# come from trying. The factor 0.3 brings the largest rate to 0.005. And over the last 200 steps the rate is led to 0:
+# while it is large, the numbers keep jumping around the best place and never settle. Such a *cooldown* ends most
+# trainings today.
+#
+# `kept` trains at the first run and writes the 0.8 MB of numbers into `translator.safetensors` beside this notebook.
+# At the next run it loads them. **Hand the file in together with the notebook**; without it the grader trains once
+# more.
+
+# %%
+STEPS = 10 if quick() else 700
+data = [
+    ([english[word] for word in pair.english.split()], [french[word] for word in pair.french.split()]) for pair in pairs
+]
+rate_of, smoothed_loss = or_given(noam_rate), or_given(label_smoothed_loss)
+
+
+def rate(step):
+    return 0.3 * rate_of(step, translator.D_MODEL, 60) * min(1, (STEPS + 1 - step) / 200)
+
+
+def loss_of(logits, targets):
+    return smoothed_loss(logits, targets, 0.1, PAD)
+
+
+# %%
+torch.manual_seed(0)
+model = small_start(Transformer(*translator.SIZES))  # 206,146 random numbers
+live = Live(STEPS, "training the translator", "Figure 11.9. The translator learns.")
+model = kept(model, "translator.safetensors", lambda: train(model, lambda: dice.sample(data, 64), rate, loss_of, live))
+model = model.eval()
+
+# %% [markdown]
+# The loss stops a little above 0.85, the number that you remember: it is the entropy of the smoothed target, and no
+# fault. The accuracy tells you what the loss cannot. **Take a break here, or while it runs.**
+
+# %% [markdown]
+# ## Exercise 11.5 `translate`
+#
+# Difficulty ●●●○○ · Importance ●●●●● · 20 minutes · 22 points
+#
+# `translate(sentences)`: a list of English sentences, words separated by blanks → the list of French sentences that
+# your `model` writes, words separated by one blank, without bos, eos and padding. Write greedily, the likeliest word
+# each time, until eos.
+#
+# The check reads 300 sentences that nobody has trained on, and asks for 99.5 % that are right word for word. (In the
+# grader 99 % of other such sentences are worth all points, and points begin above 50 %.) `english` and `french` map
+# words to ids. A sentence at a time is fine and takes a while; all rows of a batch at once is quicker.
+
+# %% nbgrader={"solution": "translate"}
+words_of = {index: word for word, index in french.items()}
+
+
+def translate(sentences):
+    """English sentences in, the French that `model` writes for them out.
+
+    sentences: list of str, of words in `english` -> list of str, without marks.
+    """
+    ### BEGIN SOLUTION
+    ids = [([english[word] for word in sentence.split()], []) for sentence in sentences]
+    src = make_batch(ids, PAD, BOS, EOS)["src"]  # (B, T_s)
+    tgt = torch.full((len(src), 1), BOS)  # (B, 1)
+    with torch.no_grad():
+        memory = model.encode(src)  # (B, T_s, D)
+        while tgt.shape[1] < translator.MAX_LEN and not (tgt == EOS).any(dim=1).all():
+            following = model.decode(tgt, memory, src)[:, -1].argmax(dim=-1)  # (B,)
+            tgt = torch.cat([tgt, following[:, None]], dim=1)  # (B, T + 1)
+    rows = [[*row[1:], EOS] for row in tgt.tolist()]
+    return [" ".join(words_of[i] for i in row[: row.index(EOS)]) for row in rows]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "translate"}
+check(translate)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# For one sentence you have everything from lesson 10: `model.encode` once, then `greedy_decode` with a `step` that asks
+# `model.decode` for the logits of the last place. Then a loop over sentences, and words for ids.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# For a batch keep one tensor of ids, `(B, t)`, that grows by a column at each turn. Rows end at different times: let
+# them go on, and cut each row at its first eos when all are done. Gradients are not needed, and `torch.no_grad()` saves
+# half of the time.
+#
+# </details>
+
+# %%
+src = translator.source_batch([pair.english for pair in unseen])  # (500, T_s)
+rows = translator.greedy(model, src).tolist()
+written = [" ".join(word for word in map(words_of.get, row) if word[0] != "<") for row in rows]
+exact = sum(text == pair.french for text, pair in zip(written, unseen, strict=True))
+print(f"{exact} of {len(unseen)} unseen sentences exactly right")
+for pair, text in list(zip(unseen, written, strict=True))[:3]:
+    print(f"  {pair.english} → {text}")
+
+# %% [markdown]
+# ## Where it looks
+#
+# The cross-attention of the last block has a row for each French word and a column for each English one. The loss never
+# mentions it. Does it point at the word that the grammar had in mind?
+#
+# One thing to be careful about: the row that *says* a word is the one that has read the word before it. `tgt_in` is
+# shifted, so row t of the weights already belongs to word t of the target.
+
+# %% [markdown]
+# ## Exercise 11.6 `alignment`
+#
+# Difficulty ●○○○○ · Importance ●●●○○ · 6 minutes · 10 points
+#
+# `alignment(cross_weights)`: weights `(H, T_t, T_s)` of one sentence → LongTensor `(T_t,)`: for each target place the
+# source place with the largest weight, in the mean over the heads.
+
+
+# %% nbgrader={"solution": "alignment"}
+def alignment(cross_weights):
+    """For each target place the source place that the heads look at most, in their mean.
+
+    cross_weights (H, T_t, T_s), float32 or float64 -> LongTensor (T_t,).
+    """
+    ### BEGIN SOLUTION
+    return cross_weights.mean(dim=0).argmax(dim=-1)  # (T_t,)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "alignment"}
+check(alignment)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Two steps: one dimension goes away by averaging, another by choosing. Which of the three goes first?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# What is left has one number for each target place. Let that tell you along which dimension the choice is made.
+#
+# </details>
+
+# %%
+ids = [([english[w] for w in pair.english.split()], [french[w] for w in pair.french.split()]) for pair in unseen]
+batch = or_given(make_batch)(ids, PAD, BOS, EOS)
+weights = figures.cross_weights(model, batch["src"], batch["tgt_in"])  # (500, H, T_t, T_s)
+hits = places = 0
+for pair, one in zip(unseen, weights, strict=True):
+    T_t, T_s = len(pair.french.split()), len(pair.english.split())
+    found = or_given(alignment)(one[:, :T_t, :T_s]).tolist()
+    hits += sum(a == b for a, b in zip(found, pair.alignment, strict=True))
+    places += T_t
+print(f"{hits} of {places} French words look at the word that they come from: {100 * hits / places:.1f} %")
+
+# %% [markdown]
+# Move the slider through sentences that nobody trained on. Where a line is red, the model looks at another word than
+# the grammar did.
+
+# %%
+explore.looks(model)
+
+# %% [markdown]
+# It found the dictionary and the word order by itself. But be careful with the conclusion. *Une pomme rouge*: to
+# choose *une* the model must know that *pomme* is feminine, and the thick line leads to *a*, not to *apple*. That
+# knowledge came another way: through the encoder, where *a* can look at its noun, or through the first block, which
+# is not drawn here. The picture shows one road out of several.
+
+# %% [markdown]
+# ## How good is good?
+#
+# Exact or not is a harsh measure. In a real language most sentences have many good translations, and none of them
+# comes out word for word. **BLEU** (Papineni et al., 2002) counts how many n-grams of the candidate stand in a
+# reference, for n = 1 to 4, over all sentences together:
+#
+# $$p_n = \frac{\text{n-grams that the reference has too}}{\text{n-grams of the candidates}}, \qquad
+# \text{BLEU} = 100 \cdot \min\left(1, e^{\,1 - r/c}\right) \cdot (p_1 p_2 p_3 p_4)^{1/4}$$
+#
+# with $c$ and $r$ the words of all candidates and of all references. An n-gram counts at most as often as it stands in
+# its reference: the authors' example is a candidate *the the the the the the the*.
+#
+# *On paper:* the reference is *une pomme rouge est belle*, the candidate *une pomme rouge est beau*. What are the four
+# precisions, and the BLEU?
+#
+# <details><summary>Answer</summary>
+#
+# 4 of 5 words, 3 of 4 pairs, 2 of 3 triples, 1 of 2 fours: the product is 0.2, its fourth root 0.669. Lengths are
+# equal, so BLEU is 66.9. One wrong ending in five words costs a third.
+#
+# </details>
+
+# %% [markdown]
+# ## Exercise 11.7 `corpus_bleu`
+#
+# **Extra** · Difficulty ●●●○○ · Importance ●●●○○ · 18 minutes · 10 bonus points
+#
+# `corpus_bleu(candidates, references)`: two lists of equal length; each sentence is a list of words, or a string that
+# is split at white space → float from 0 to 100. No smoothing: where one of the four precisions is 0 (or there is no
+# n-gram at all), the result is 0.0. A sentence of fewer than n words adds no n-grams.
+
+
+# %% nbgrader={"solution": "corpus_bleu"}
+def corpus_bleu(candidates, references):
+    """BLEU-4 of Papineni et al. (2002), one reference each: counts over all sentences, brevity penalty, no smoothing.
+
+    candidates, references: lists of sentences, each a list of str, or a str that is split at white space
+    -> float, 0 to 100.
+    """
+    ### BEGIN SOLUTION
+    found, made = [0] * 4, [0] * 4
+    length = wanted = 0
+    for pair in zip(candidates, references, strict=True):
+        candidate, reference = (text.split() if isinstance(text, str) else list(text) for text in pair)
+        length, wanted = length + len(candidate), wanted + len(reference)
+        for n in range(4):
+            mine = Counter(zip(*(candidate[i:] for i in range(n + 1)), strict=False))
+            theirs = Counter(zip(*(reference[i:] for i in range(n + 1)), strict=False))
+            found[n] += sum((mine & theirs).values())
+            made[n] += sum(mine.values())
+    if min(found) == 0:
+        return 0.0
+    precision = math.exp(sum(math.log(f / m) for f, m in zip(found, made, strict=True)) / 4)
+    return 100 * min(1.0, math.exp(1 - wanted / length)) * precision
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "corpus_bleu"}
+check(corpus_bleu)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# A `Counter` of tuples holds the n-grams of a sentence, and `&` of two Counters keeps the smaller count of each. Add
+# up four pairs of numbers over all sentences and divide at the very end.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# `zip(words, words[1:], words[2:])` gives the triples. For the penalty you need two sums of lengths; it acts only
+# where the candidates are shorter. Think of the zeros before you take a logarithm.
+#
+# </details>
+
+# %% [markdown]
+# ## Greedy or beam
+#
+# Lesson 10 built a search that looks wider than one word. Does your translator need it?
+
+# %%
+src = translator.source_batch(["this famous king follows this strange letter with the tired king"])  # (1, 11)
+with torch.no_grad():
+    memory = model.encode(src)
+
+    def step(prefix):
+        return model.decode(prefix, memory, src)[:, -1]  # (1, V)
+
+    for width in (1, 4):
+        ids, score = beam_search(step, BOS, EOS, 20, width)
+        print(f"beam of {width}: {' '.join(words_of[i] for i in ids[1:-1])}   log-probability {score:.2f}")
+    print("greedy equals a beam of 1:", greedy_decode(step, BOS, EOS, 20) == beam_search(step, BOS, EOS, 20, 1)[0])
+
+# %% [markdown]
+# A model that is sure of each word needs no wider search. One that is not gains a little: after 150 steps greedy
+# writing gets 62.5 % of 40 unseen sentences exactly right, and beams of 2, 4 and 8 get 65 %, one sentence more. Wider
+# is not better for ever: in large systems very wide beams make translations worse (Koehn and Knowles, 2017).
+
+# %% [markdown]
+# ## What goes wrong
+#
+# Four trainings of 200 steps, from the same start and with the same batches. Three of them have one mistake each, of
+# the kind that fills the forums:
+#
+# - **targets not shifted:** the decoder reads the word that it has to say (exercise 10.2);
+# - **the mask shows one word too many:** `tril(1)` for `tril()`, so that each place sees its answer;
+# - **sorted apart:** to save padding, somebody sorts the sources by length, and the targets too, each for itself. Now
+#   a sentence stands beside another's translation.
+#
+# **Predict before you look:** which of the three have a better loss than the right training? What will each of them
+# write for *jane visits africa in september*?
+
+# %%
+figures.broken_trainings()
+
+# %% [markdown]
+# - *Not shifted* has learned to copy after seventy steps. Alone it repeats one word.
+# - *The leaking mask* is the dangerous one: on 200 unseen sentences 0.016 nats a word and 99.9 % of the words, six
+#   times better than the right training. When it writes, no sentence is right, because the word that it used to peek
+#   at is not there yet.
+# - *Sorted apart* stops near 2.4. It writes good French about something else (*un cheval noir est toujours vieux en
+#   octobre*): the English sentence tells it nothing, so it has become a language model.
+#
+# The right training has 0.10 nats at this point, and 88 % of the sentences are exact. **No number that is measured
+# with the true words given can find a leak.** Let the model write, or change a later word and see whether an earlier
+# logit moves.
+
+# %% [markdown]
+# ## At work
+#
+# Your numbers beside the course's, which were trained before lesson 1, by another recipe and from another start. Both
+# write the same French. **Predict:** are the numbers alike?
+
+# %%
+figures.beside(model)
+
+# %% [markdown]
+# Number by number they have nothing in common: the correlation of the two matrices is about 0. Exchange two heads of
+# a block, with all their rows, and the machine computes the same; turn all its vectors in the same way, and little
+# changes. So two trainings end in different places that do the same. What they share stands in the relations: which
+# English words have similar vectors agrees between the two, if only in part: the correlation is about 0.4.
+
+# %% [markdown]
+# ## Quiz 11.1
+#
+# A training with smoothing 0.1 over 194 words stands at a loss of 0.86 and an accuracy of 99.9 %. What now?
+#
+# - **a** train longer, the loss should go to 0
+# - **b** nothing: it is nearly as low as it can get
+# - **c** the learning rate is too large, the loss is stuck
+
+# %% nbgrader={"solution": "quiz_1"}
+quiz_1 = None  # "a", "b" or "c"
+### BEGIN SOLUTION
+quiz_1 = "b"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_1"}
+check(quiz_1=quiz_1)
+
+# %% [markdown]
+# ## Quiz 11.2
+#
+# On unseen sentences, with the true words given, a model has a loss of 0.01 nats a word. When it writes alone, no
+# sentence is right. Which of these fits?
+#
+# - **a** it has learned the training sentences by heart
+# - **b** sources and targets do not belong together
+# - **c** each place sees the word that it has to say
+# - **d** the beam is too narrow
+
+# %% nbgrader={"solution": "quiz_2"}
+quiz_2 = None  # "a", "b", "c" or "d"
+### BEGIN SOLUTION
+quiz_2 = "c"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_2"}
+check(quiz_2=quiz_2)
+
+# %% [markdown]
+# ## Quiz 11.3
+#
+# Every sentence of a system has one wrong word among eight, none is exactly right. Its BLEU is
+#
+# - **a** 0
+# - **b** 12.5
+# - **c** somewhere between 50 and 85
+# - **d** 87.5
+
+# %% nbgrader={"solution": "quiz_3"}
+quiz_3 = None  # "a", "b", "c" or "d"
+### BEGIN SOLUTION
+quiz_3 = "c"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_3"}
+check(quiz_3=quiz_3)
+
+# %% [markdown]
+# ## Written question
+#
+# *15 points, graded by hand, 10 minutes, six to ten sentences.*
+#
+# A colleague shows you two trained translators. Model A has the lower loss on unseen sentences, model B gets more of
+# them exactly right. A was trained without smoothing, B with smoothing 0.1. Explain how both facts can be true at
+# once, say which number you would report and why, and name two checks that you would make before you believe either
+# of them.
+#
+# <details><summary>For those who learn alone: what a good answer has</summary>
+#
+# - what the two numbers measure: probabilities with the true words given, and whole sentences written alone;
+# - why smoothing raises the plain loss without changing which word comes first;
+# - two checks that could really show something wrong: that no place sees its answer, that no test sentence was in
+#   training, that padding is left out, that there is more than one start.
+#
+# </details>
+
+# %% [markdown] nbgrader={"written": "written_1"}
+# **Model answer.** The loss asks how probable the true words are, each with the true words before it. Exactness asks
+# whether the likeliest words, each behind the model's own, make the whole sentence. Smoothing teaches B to keep a
+# tenth of its certainty back, so the plain loss of B cannot fall much below 0.1 nats even where its first choice is
+# always right. So A may have the better probabilities and B the better choices. I would report exactness (or BLEU,
+# where many translations are good), because a translator is there to write, and name the loss only among models with
+# the same smoothing. Before that I would change a later target word and see that no earlier logit moves, and look for
+# the test sentences among the training pairs. And I would train each from three starts: a difference smaller than
+# that between two starts says nothing.
+#
+# **Marking scheme, 15 points.** What the loss measures, teacher forcing included (3). What exactness measures, own
+# words included (3). Why smoothing moves one and not the other (4). A number to report, with a reason (1). Two checks
+# that could find a real fault, 2 each (4).
+
+# %% [markdown]
+# ## From the notes this course grew from
+#
+# <details><summary>Three claims about translation, and what this lesson found</summary>
+#
+# The notes on the Transformer's parts end with the encoder and decoder trained together.
+#
+# - *"This is essentially where the mapping between English and French is happening"* (of cross-attention). Measured
+#   here: the last block's mean cross-attention points at the word that a French word comes from nearly always. That
+#   does not make it the only place where anything is mapped: the gender of an article comes through the encoder.
+# - *"We capture the relation between words."* The adjective of an unseen pair takes the right form, so something
+#   general was learned. But all sentences come from one grammar; outside of it the machine of lesson 10 invented
+#   Spain.
+# - The notes show the loss as the measure of success. In this lesson two broken trainings have a better loss than the
+#   right one.
+#
+# </details>
+
+# %% [markdown]
+# ## Recap
+#
+# - A batch is three tensors; target in and target out differ by one place, and padding stands on the right.
+# - Loss and accuracy count words, not padding. A smoothed loss has a floor that is not 0.
+# - Warm-up, a largest rate, a cooldown: the rate is half of a recipe.
+# - Train something tiny first whose answer you can see.
+# - Teacher-forced numbers cannot see a leak. Let the model write before you believe a loss.
+# - Cross-attention pointed at the right word without ever being asked to. It is one road of several.
+
+# %%
+progress()
+
+# %% [markdown]
+# ## Further reading
+#
+# - Vaswani et al. (2017), [Attention is all you need](https://arxiv.org/abs/1706.03762), sections 5 and 6.
+# - Kingma and Ba (2015), [Adam: a method for stochastic optimization](https://arxiv.org/abs/1412.6980).
+# - Szegedy et al. (2016), [Rethinking the Inception architecture for computer
+#   vision](https://arxiv.org/abs/1512.00567), section 7: label smoothing.
+# - Müller, Kornblith and Hinton (2019), [When does label smoothing help?](https://arxiv.org/abs/1906.02629)
+# - Xiong et al. (2020), [On layer normalization in the Transformer architecture](https://arxiv.org/abs/2002.04745):
+#   why post-norm needs a warm-up.
+# - Papineni et al. (2002), [BLEU: a method for automatic evaluation of machine
+#   translation](https://aclanthology.org/P02-1040/).
+# - Post (2018), [A call for clarity in reporting BLEU scores](https://arxiv.org/abs/1804.08771).
+# - Bahdanau, Cho and Bengio (2015), [Neural machine translation by jointly learning to align and
+#   translate](https://arxiv.org/abs/1409.0473): the first such alignment.
+# - Koehn and Knowles (2017), [Six challenges for neural machine translation](https://arxiv.org/abs/1706.03872):
+#   alignments that do not align, beams that are too wide.
+#
+# **Next:** lesson 12 trains a GPT.

@@ -1,0 +1,493 @@
+"""Cases and known mistakes of lesson 11: batches, the smoothed loss, the rate, what is counted, and the translator."""
+
+import torch
+
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, listed_quizzes
+from helpers.corpus import sentence_pairs
+
+# ---------------------------------------------------------------- make_batch
+
+LENGTHS = "sentences of different lengths"
+
+
+def cases_make_batch(draw):
+    def row(length):
+        return draw.integers(5, 40, (length,)).tolist()
+
+    def case(sizes, pad_id=0, bos_id=1, eos_id=2, **options):
+        pairs = [(row(source), row(target)) for source, target in sizes]
+        return Case((pairs, pad_id, bos_id, eos_id), view="batch_without_padding", **options)
+
+    by_name = case([(2, 3), (4, 2)])
+    names = ("pairs", "pad_id", "bos_id", "eos_id")
+    return [
+        case([(3, 4), (3, 4)]),
+        case([(4, 2), (2, 6), (5, 3)], part=LENGTHS),
+        case([(6, 3), (1, 1), (3, 5), (2, 4)], part=LENGTHS),
+        case([(3, 5), (5, 2)], pad_id=3, bos_id=0, eos_id=1, part="other marks"),
+        case([(2, 4), (4, 3)], pad_id=2, bos_id=3, eos_id=4, part="other marks"),
+        case([(4, 6)], part="one sentence"),
+        case([(3, 0), (2, 2)], part="a target without words"),
+        Case((), dict(zip(names, by_name.args, strict=True)), view=by_name.view, part="arguments by name"),
+    ]
+
+
+make_batch = Exercise("make_batch", cases_make_batch, axes=("sentence", "place"), weights={LENGTHS: 3}).with_mistakes("""
+    not_shifted: the decoder reads the very words that it has to say
+        [bos_id, *tgt] for -> [*tgt, eos_id] for
+        Lay tgt_in and tgt_out under each other. At which place is the decoder asked for the first word?
+    padded_with_zero: rows are padded with 0, whatever pad_id is
+        [*row, *[pad_id] * -> [*row, *[0] *
+        The last numbers of your short rows have to be the id that means padding.
+    padded_on_the_left: padding stands in front of the words
+        [*row, *[pad_id] * (longest - len(row))] -> [*[pad_id] * (longest - len(row)), *row]
+        Where does the first word of a short sentence stand in your tensor? Its position counts.
+    eos_behind_the_padding: eos stands at the end of the row, behind the padding
+        "tgt_out": padded([[*tgt, eos_id] for _, tgt in pairs])
+        -> "tgt_out": torch.cat([padded([tgt for _, tgt in pairs]), torch.full((len(pairs), 1), eos_id)], dim=1)
+        A sentence ends after its last word. Which comes first, eos or padding?
+    eos_in_the_source: the source ends with eos
+        padded([src for -> padded([[*src, eos_id] for
+        Which of the three rows have marks? Count the columns of src.
+    bos_in_the_source: the source begins with bos
+        padded([src for -> padded([[bos_id, *src] for
+        Which of the three rows have marks? Count the columns of src.
+    no_eos: the target never says eos
+        [bos_id, *tgt] for -> [bos_id, *tgt[:-1]] for
+        [*tgt, eos_id] for -> tgt for
+        How would the decoder learn to stop? tgt_in and tgt_out are equally wide.
+    both_marks_in_both: both targets hold bos and eos
+        [bos_id, *tgt] for -> [bos_id, *tgt, eos_id] for
+        [*tgt, eos_id] for -> [bos_id, *tgt, eos_id] for
+        Nobody has to say bos, and after eos nothing is read. Each row has one mark.
+    cut_to_the_shortest: long sentences were cut to the length of the shortest
+        longest = max(len(row) for row in rows) -> longest = min(len(row) for row in rows)
+        [*row, *[pad_id] * (longest - len(row))] -> row[:longest]
+        No word may get lost. Who sets the width, the shortest row or the longest?
+    sorted_by_length: the sentences were sorted by length
+        def padded(rows): -> pairs = sorted(pairs, key=lambda pair: len(pair[0]))
+        |    def padded(rows):
+        The order of the pairs is kept: whoever calls you may want to lay your rows beside other data.
+    source_and_target_exchanged: source and target are exchanged
+        [src for src, _ in pairs] -> [tgt for _, tgt in pairs]
+        [bos_id, *tgt] for _, tgt -> [bos_id, *tgt] for tgt, _
+        [*tgt, eos_id] for _, tgt -> [*tgt, eos_id] for tgt, _
+        A pair is source first, target second.
+    one_width_for_all: source and target were padded to one common width
+        longest = max(len(row) for row in rows) -> longest = max(max(len(s), len(t) + 1) for s, t in pairs)
+        Source and target are tensors of their own, each as wide as its own longest row.
+""")
+
+# ---------------------------------------------------------------- token_accuracy
+
+PADDING = "padding left out"
+
+
+def scores(draw, *shape, dtype=torch.float32, gap=0.05):
+    """Logits (..., V) whose largest entry of each row leads by at least `gap`."""
+    logits = draw.normal(*shape, dtype=dtype)
+    best = logits.argmax(dim=-1, keepdim=True)
+    return logits.scatter_add(-1, best, torch.full_like(logits, gap))
+
+
+def lined_up(draw, B, T, V, pad_id=0, lengths=None, share=0.6):
+    """Targets (B, T) with padding behind `lengths`, and logits that name about `share` of them first."""
+    targets = draw.integers(0, V, (B, T))
+    targets = torch.where(targets == pad_id, (targets + 1) % V, targets)
+    for row, length in zip(targets, lengths or [T] * B, strict=True):
+        row[length:] = pad_id
+    logits = scores(draw, B, T, V)
+    right = draw.uniform(B, T) < share
+    lift = torch.where(right, 6.0, 0.0)[..., None]
+    return logits.scatter_add(-1, targets[..., None], lift), targets
+
+
+def cases_token_accuracy(draw):
+    def case(B, T, V, pad_id=0, lengths=None, dtype=torch.float32, **options):
+        logits, targets = lined_up(draw, B, T, V, pad_id, lengths)
+        if lengths:  # some padded places name padding first, some do not; a real place may name it too
+            padded = targets == pad_id
+            lift = torch.where(padded & (draw.uniform(B, T) < 0.5), 12.0, 0.0)
+            logits[..., pad_id] += lift
+            logits[0, 0, pad_id] += 20.0
+        return Case((logits.to(dtype), targets, pad_id), **options)
+
+    flat, targets = lined_up(draw, 1, 8, 6, lengths=[6])
+    return [
+        case(3, 5, 7),
+        case(3, 6, 8, lengths=[6, 2, 4], part=PADDING),
+        case(4, 7, 9, lengths=[3, 7, 1, 5], part=PADDING),
+        case(2, 5, 6, pad_id=4, lengths=[5, 3], part="pad_id other than 0"),
+        case(1, 6, 5, lengths=[4], part="one sentence"),
+        Case((flat[0], targets[0], 0), part="no batch"),
+        case(3, 6, 8, lengths=[6, 2, 4], dtype=torch.float64, part="float64"),
+    ]
+
+
+token_accuracy = Exercise("token_accuracy", cases_token_accuracy, weights={PADDING: 5}).with_mistakes("""
+    padding_counted: the published version: padding counts as if it were words
+        right[kept].float() -> right.float()
+        At a padded place nobody is asked for anything. In how many places of a batch is somebody asked?
+    divided_by_all_places: right words were counted among words, but divided by all places
+        right[kept].float().mean().item() -> (right & kept).float().mean().item()
+        Numerator and denominator have to speak of the same places.
+    kept_by_the_guess: places were left out where the model says padding
+        kept = targets != pad_id -> kept = logits.argmax(dim=-1) != pad_id
+        Who decides whether a place is padding, the model or the target?
+    mean_of_sentence_means: each sentence counts the same, however long
+        return right[kept].float().mean().item()
+        -> return ((right & kept).float().sum(-1) / kept.sum(-1)).mean().item()
+        One long sentence has more words to say than a short one. Count words.
+    whole_sentences: whole sentences were counted
+        return right[kept].float().mean().item() -> return (right | ~kept).all(dim=-1).float().mean().item()
+        A sentence with one wrong word still has right words in it.
+    in_percent: the share was multiplied by 100
+        .mean().item() -> .mean().item() * 100
+        A share runs from 0 to 1.
+    count_returned: the number of right words, not their share
+        .float().mean().item() -> .float().sum().item()
+        Out of how many?
+    tensor_returned: a tensor instead of a Python float
+        .mean().item() -> .mean()
+        For a curve or a print a plain number is wanted.
+    probability_of_the_truth: the mean probability of the true words
+        right = logits.argmax(dim=-1) == targets
+        -> right = torch.softmax(logits, dim=-1).gather(-1, targets[..., None])[..., 0]
+        Accuracy asks only which word is the likeliest, not how likely.
+""")
+
+# ---------------------------------------------------------------- noam_rate
+
+
+def cases_noam_rate(draw):
+    def case(step, d_model, warmup, **options):
+        return Case((step, d_model, warmup), view="logarithm", tolerance=1e-6, **options)
+
+    warmup = draw.integer(300, 500)
+    return [
+        case(draw.integer(60, 120), 64, warmup, note="a step of the warm-up"),
+        case(draw.integer(900, 2000), 64, warmup, note="a step after the warm-up"),
+        case(1, 512, 4000, part="step 1"),
+        case(1, 36, draw.integer(5, 9), part="step 1"),
+        case(warmup, 48, warmup, part="the last step of the warm-up"),
+        case(draw.integer(5, 9), 512, 4000, part="another width"),
+        case(draw.integer(90_000, 100_000), 512, 4000, part="another width"),
+        case(draw.integer(3, 9), 64, 1, part="no warm-up"),
+        Case((), {"step": 7, "d_model": 30, "warmup": 20}, view="logarithm", tolerance=1e-6, part="arguments by name"),
+    ]
+
+
+noam_rate = Exercise("noam_rate", cases_noam_rate).with_mistakes("""
+    larger_of_the_two: the larger of the two was taken
+        min( -> max(
+        At step 1 the rate should be small. Which of the two arms is small there?
+    no_warm_up: the rate falls from the first step
+        min(step**-0.5, step * warmup**-1.5) -> step**-0.5
+        One of the two arms grows with the step. Yours never uses it.
+    never_falls: after the warm-up the rate goes on growing
+        min(step**-0.5, step * warmup**-1.5) -> step * warmup**-1.5
+        One of the two arms falls with the step. Yours never uses it.
+    flat_after_warm_up: after the warm-up the rate stays where it is
+        min(step**-0.5, -> min(warmup**-0.5,
+        The paper's rate falls with the square root of the step.
+    counted_from_zero: the step was counted one too far
+        return -> step = step + 1
+        |    return
+        The first step is step 1, and it is told as 1.
+    arms_do_not_meet: the two arms do not meet where the warm-up ends
+        warmup**-1.5 -> warmup**-0.5
+        At step = warmup both arms must give the same. Which power of warmup does that?
+    width_not_used: the width plays no part
+        d_model**-0.5 *  ->
+        Wider models get a smaller rate.
+    grows_with_the_width: wider models get a larger rate
+        d_model**-0.5 -> d_model**0.5
+        In which direction does the width act?
+    divided_by_the_width: the width acts without its square root
+        d_model**-0.5 -> d_model**-1.0
+        It is the square root again, as in lesson 4.
+""")
+
+# ---------------------------------------------------------------- label_smoothed_loss
+
+NO_SMOOTHING = "smoothing of 0"
+
+
+def cases_label_smoothed_loss(draw):
+    def case(*lead, V=7, smoothing=0.1, pad_id=0, lengths=None, dtype=torch.float32, scale=2.0, **options):
+        logits = draw.normal(*lead, V, dtype=dtype, scale=scale)
+        targets = draw.integers(0, V, lead)
+        targets = torch.where(targets == pad_id, (targets + 1) % V, targets)
+        for row, length in zip(targets.reshape(-1, lead[-1]), lengths or [], strict=False):
+            row[length:] = pad_id
+        return Case((logits, targets, smoothing, pad_id), **options)
+
+    f64 = torch.float64
+    return [
+        case(3, 5, note="no padding"),
+        case(3, 6, V=9, lengths=[6, 2, 4], part=PADDING),
+        case(4, 5, V=8, smoothing=0.3, lengths=[1, 5, 3, 2], part=PADDING),
+        case(2, 5, V=6, pad_id=4, lengths=[5, 3], part="pad_id other than 0"),
+        case(3, 4, V=8, smoothing=0.0, lengths=[4, 2, 3], part=NO_SMOOTHING),
+        case(2, 4, V=8, smoothing=1.0, part="smoothing of 1"),
+        case(6, V=5, part="no batch"),
+        case(2, 1, 4, V=5, part=LEADING),
+        case(1, 1, V=5, part="one word"),
+        case(2, 4, V=6, scale=200.0, dtype=f64, part="large logits"),
+        case(3, 6, V=9, lengths=[6, 2, 4], dtype=f64, part=DTYPE),
+        case(3, 6, V=9, lengths=[6, 2, 4], dtype=f64, part=GRADIENT, gradient=True),
+        case(3, 5, V=7, smoothing=0.3, dtype=f64, part=GRADIENT, gradient=True),
+    ]
+
+
+label_smoothed_loss = Exercise(
+    "label_smoothed_loss",
+    cases_label_smoothed_loss,
+    forbidden=("cross_entropy_alone",),
+    instead="build it from log-probabilities.",
+    weights={PADDING: 3},
+).with_mistakes("""
+    padding_counted: padding counts in the mean
+        losses[targets != pad_id].mean() -> losses.mean()
+        A padded place asks for nothing. Over which places does the mean run?
+    divided_by_all_places: the losses of the words were divided by the number of all places
+        losses[targets != pad_id].mean() -> losses.masked_fill(targets == pad_id, 0.0).mean()
+        Numerator and denominator have to speak of the same places.
+    mean_of_sentence_means: each sentence counts the same, however long
+        losses[targets != pad_id].mean()
+        -> (losses * (targets != pad_id)).sum(-1).div((targets != pad_id).sum(-1)).mean()
+        The mean runs over all words of the batch at once.
+    summed: the sum over the words, not their mean
+        losses[targets != pad_id].mean() -> losses[targets != pad_id].sum()
+        The number should not grow with the number of words.
+    not_smoothed: smoothing plays no part
+        losses = -(1 - smoothing) * true - smoothing * even -> losses = -true
+        This is the plain cross-entropy. Which share of the target belongs to the other words?
+    shares_exchanged: the true word got the small share
+        -(1 - smoothing) * true - smoothing * even -> -smoothing * true - (1 - smoothing) * even
+        With smoothing 0 the plain cross-entropy has to come out.
+    spread_over_the_others: the smoothing is spread over the other words only
+        log_p.mean(dim=-1) -> (log_p.sum(dim=-1) - true) / (log_p.shape[-1] - 1)
+        Here all V words get their share of it, the true one too. How much does the true one have in all?
+    spread_without_padding: padding got no share of the smoothing
+        log_p.mean(dim=-1) -> (log_p.sum(dim=-1) - log_p[..., pad_id]) / (log_p.shape[-1] - 1)
+        The share is spread over all V classes, padding among them.
+    each_word_the_whole: every word got the whole smoothing instead of a share
+        log_p.mean(dim=-1) -> log_p.sum(dim=-1)
+        The target is a distribution. What do its V numbers add up to?
+    total_above_one: the true word kept all of its share
+        -(1 - smoothing) * true -> -true
+        The target is a distribution. What do its V numbers add up to?
+    divergence: the divergence from the target, not the cross-entropy
+        even  # (...)
+        -> even - sum(-q * math.log(q) * k for q, k in ((1 - smoothing + smoothing / log_p.shape[-1], 1), (smoothing / log_p.shape[-1], log_p.shape[-1] - 1)) if q > 0)  # (...)
+        Yours is smaller by the same number everywhere: the entropy of the smoothed target. Gradients would not
+        notice, but the contract asks for the cross-entropy.
+    softmax_twice: softmax was taken twice
+        torch.log_softmax(logits, -> torch.log_softmax(torch.softmax(logits, dim=-1),
+        Logits go in. log_softmax takes their softmax itself.
+    no_logarithm: probabilities without their logarithm
+        torch.log_softmax( -> torch.softmax(
+        A cross-entropy is made of log-probabilities.
+    plain_number: a plain number, from which nothing can be learned
+        losses[targets != pad_id].mean() -> losses[targets != pad_id].mean().item()
+        A loss is a 0-dim tensor, so that gradients can start from it.
+""")
+
+# ---------------------------------------------------------------- alignment
+
+
+def cases_alignment(draw):
+    def weights(H, T_t, T_s, dtype=torch.float32):
+        """Rows that add up to 1, whose mean over the heads has one clearly best place."""
+        while True:
+            rows = torch.softmax(draw.normal(H, T_t, T_s, dtype=torch.float64, scale=1.5), dim=-1)
+            best = rows.mean(dim=0).sort(dim=-1, descending=True).values
+            if T_s == 1 or bool((best[:, 0] - best[:, 1] > 1e-3).all()):
+                return rows.to(dtype)
+
+    return [
+        Case((weights(3, 6, 5),)),
+        Case((weights(4, 7, 5),)),
+        Case((weights(1, 4, 6),), part="one head"),
+        Case((weights(2, 1, 5),), part="one target word"),
+        Case((weights(3, 4, 1),), part="one source word"),
+        Case((weights(5, 3, 8),), part="more words in the source"),
+        Case((weights(4, 7, 5, torch.float64),), part="float64"),
+    ]
+
+
+alignment = Exercise("alignment", cases_alignment, axes=("target word",)).with_mistakes("""
+    one_head_only: only the first head was asked
+        cross_weights.mean(dim=0) -> cross_weights[0]
+        Each head has its say. What stands in the first dimension?
+    largest_of_any_head: the largest weight of any head was taken
+        cross_weights.mean(dim=0) -> cross_weights.amax(dim=0)
+        One sure head should not outvote all others: first the mean over the heads, then the best place.
+    best_target_word: for each source word the best target word
+        argmax(dim=-1) -> argmax(dim=0)
+        Each target word asks where it comes from. Which dimension holds the places among which you choose?
+    each_head_for_itself: one answer for each head
+        cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.argmax(dim=-1)
+        One place for each target word is wanted. What happens to the heads first?
+    heads_vote: each head has one vote
+        cross_weights.mean(dim=0).argmax(dim=-1)
+        -> F.one_hot(cross_weights.argmax(dim=-1), cross_weights.shape[-1]).sum(dim=0).argmax(dim=-1)
+        A head that hesitates should count less than one that is sure: take the mean of the weights first.
+    heads_multiplied: the heads' weights were multiplied
+        cross_weights.mean(dim=0) -> cross_weights.prod(dim=0)
+        One head that looks away would silence all the others. The contract asks for the mean.
+    smallest: the place with the smallest weight
+        argmax -> argmin
+        A large weight means: here I look.
+    weight_returned: the weight itself, not its place
+        .argmax(dim=-1) -> .amax(dim=-1)
+        Which one is wanted: how much, or where?
+    list_returned: a list instead of a LongTensor
+        .argmax(dim=-1) -> .argmax(dim=-1).tolist()
+        You have the right places, as Python numbers.
+""")
+
+# ---------------------------------------------------------------- corpus_bleu
+
+STRINGS = "sentences as strings"
+SHORT = "sentences of fewer than four words"
+NONE_RIGHT = "no four words in a row are right"
+
+
+def cases_corpus_bleu(draw):
+    words = "la le chat chien pomme rouge mange une un belle fille petit garçon voit donne".split()
+
+    def pairs(lengths, changes):
+        """Candidates that are references with some words changed, dropped or said twice."""
+        candidates, references = [], []
+        for length, change in zip(lengths, changes, strict=True):
+            reference = [draw.choice(words) for _ in range(length)]
+            candidate = list(reference)
+            for kind in change:
+                place = draw.integer(0, len(candidate))
+                if kind == "other":
+                    candidate[place] = "zut"
+                elif kind == "less":
+                    candidate.pop()
+                elif kind == "more":
+                    candidate.append(candidate[-1])
+                elif kind == "twice":
+                    candidate += candidate[:4]
+            candidates.append(candidate)
+            references.append(reference)
+        return candidates, references
+
+    def joined(rows):
+        return [" ".join(row) for row in rows]
+
+    usual = pairs([7, 9, 6, 8], [("other",), (), ("less", "less"), ("other", "more")])
+    other = pairs([8, 10, 7], [("other", "less"), (), ("less",)])
+    long = pairs([6, 8, 7], [("more",), ("twice",), ("more", "more")])
+    same = pairs([5, 7, 6], [(), (), ()])
+    short = pairs([2, 9, 3, 8], [("less",), ("other",), (), ()])
+    poor = pairs([3, 3, 2], [(), ("other",), ()])
+    lone = pairs([9], [("other",)])
+    mixed = ([usual[0][0], [], usual[0][1]], [usual[1][0], usual[1][2], usual[1][1]])
+    repeated = ([["le"] * 7, other[0][1]], [["le", "chat", "voit", "le", "chien"], other[1][1]])
+    return [
+        Case(usual),
+        Case(other, part="candidates that are too short"),
+        Case(long, part="candidates that are too long"),
+        Case(repeated, part="one word again and again"),
+        Case(same, part="everything right"),
+        Case(short, part=SHORT),
+        Case(poor, part=NONE_RIGHT),
+        Case(mixed, part="an empty candidate"),
+        Case(([[], []], [["le", "chat"], ["la"]]), part="an empty candidate"),
+        Case(lone, part="one sentence"),
+        Case((joined(usual[0]), joined(usual[1])), part=STRINGS),
+        Case((joined(short[0]), joined(short[1])), part=STRINGS),
+    ]
+
+
+def mean_of_sentences(candidates, references):
+    from helpers.blocks.lesson_11 import corpus_bleu as one
+
+    return sum(one([c], [r]) for c, r in zip(candidates, references, strict=True)) / len(candidates)
+
+
+corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
+    """
+    not_clipped: a word said twice is counted twice, though the reference has it once
+        (mine & theirs).values() -> (count for gram, count in mine.items() if gram in theirs)
+        Seven times the same word, and each time it is in the reference. How often may it count?
+    no_brevity_penalty: short candidates are not punished
+        min(1.0, math.exp(1 - wanted / length)) * ->
+        Whoever writes one safe word has a precision of 1. What keeps him from it?
+    brevity_the_wrong_way: long candidates are punished and short ones are not
+        1 - wanted / length -> 1 - length / wanted
+        Precision already punishes words too many. Which ones does the penalty have to catch?
+    length_always_punished: the factor for the length can exceed 1
+        min(1.0, math.exp(1 - wanted / length)) -> math.exp(1 - wanted / length)
+        A long candidate shall not be rewarded for its length.
+    mean_of_sentences: the mean over sentences, each with a score of its own
+        Counts are added over all sentences first, and divided once.
+    arithmetic_mean: the four precisions were averaged, not multiplied
+        math.exp(sum(math.log(f / m) for f, m in zip(found, made, strict=True)) / 4)
+        -> sum(f / m for f, m in zip(found, made, strict=True)) / 4
+        The mean is geometric: a precision of 0 makes the whole 0.
+    no_root: the four precisions were multiplied without the root
+        zip(found, made, strict=True)) / 4) -> zip(found, made, strict=True)))
+        A geometric mean of four numbers ends with a root.
+    recall: divided by the n-grams of the reference
+        made[n] += sum(mine.values()) -> made[n] += sum(theirs.values())
+        Of all n-grams that the *candidate* has: how many are right?
+    between_0_and_1: a number from 0 to 1
+        return 100 * -> return 1.0 *
+        BLEU is told on a scale to 100.
+    up_to_trigrams: the longest n-grams are missing
+        found, made = [0] * 4, [0] * 4 -> found, made = [0] * 3, [0] * 3
+        for n in range(4) -> for n in range(3)
+        zip(found, made, strict=True)) / 4) -> zip(found, made, strict=True)) / 3)
+        BLEU-4 counts n-grams of one, two, three and four words.
+""",
+    mean_of_sentences=mean_of_sentences,
+)
+
+
+# ---------------------------------------------------------------- translate
+
+SENTENCES = 300
+
+
+def cases_translate(draw):
+    pairs = sentence_pairs(SENTENCES, draw.python, unseen=True)
+    return [Case(([pair.english for pair in pairs],), truth=[pair.french for pair in pairs])]
+
+
+translate = Exercise("translate", cases_translate, measure="exact_translations", time_limit=90.0).with_mistakes("""
+    marks_left_in: the marks for beginning, end or padding are among the words
+        What stands between the marks is the sentence. What should become of the marks themselves?
+    goes_on_after_the_end: the sentence goes on after its end
+        Rows of a batch end at different times. What is said after a row's first eos belongs to nobody.
+    not_trained: a model that has not been trained
+        Nearly no word is right. Which model does the function ask, and has the cell that trains it run?
+""")
+
+exercises = [make_batch, token_accuracy, noam_rate, label_smoothed_loss, translate, alignment, corpus_bleu]
+
+quizzes = listed_quizzes("""
+    quiz_1: b
+        a: The entropy of the smoothed target is 0.85 nats. No model gets below it.
+        b: 0.86 is a hundredth above the floor of 0.85. What is left to gain shows in the accuracy.
+        c: A rate that is too large leaves the accuracy low as well. Compute the floor before you look for a
+           fault.
+    quiz_2: c
+        a: Then the loss on unseen sentences would be high.
+        b: Then the loss could not fall so low: the source would say nothing about the target.
+        c: With the true words given the answer stands in the input, on new sentences too. When it writes, it is
+           not there.
+        d: A model with 0.01 nats a word has a likeliest next word nearly everywhere. Greedy writing would do.
+    quiz_3: c
+        a: BLEU is 0 only where no four words in a row are right. Beside one wrong word there are such rows.
+        b: That is the share of wrong words. More is right than wrong.
+        c: Seven of eight words are right, but the wrong one spoils up to two pairs, three triples and four
+           fours.
+        d: That is the precision of single words. Longer n-grams suffer more, and the mean is geometric.
+""")

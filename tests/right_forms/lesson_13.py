@@ -1,0 +1,336 @@
+"""Other right forms of lesson 13's exercises. They serve only the tests."""
+
+import math
+import re
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from helpers.blocks import cosine_similarity, layer_norm, one_hot
+
+# ---------------------------------------------------------------- rename_weights
+
+PAIRS = [  # longer names first
+    ("attention.self.query", "attention.W_q"),
+    ("attention.self.key", "attention.W_k"),
+    ("attention.self.value", "attention.W_v"),
+    ("attention.output.dense", "attention.W_o"),
+    ("attention.output.LayerNorm", "norm1"),
+    ("intermediate.dense", "feed_forward.up"),
+    ("output.dense", "feed_forward.down"),
+    ("output.LayerNorm", "norm2"),
+]
+
+
+def renamed_by_replacing(state_dict):
+    mine = {}
+    for name, tensor in state_dict.items():
+        new = name.replace("encoder.layer.", "blocks.")
+        for theirs, ours in PAIRS:
+            new = new.replace(theirs, ours)
+        mine[new] = tensor  # embeddings and pooler keep their names
+    return mine
+
+
+def renamed_by_pattern(state_dict):
+    pattern = re.compile(r"encoder\.layer\.(\d+)\.(.+)\.(weight|bias)$")
+    found = ((pattern.match(name), tensor) for name, tensor in state_dict.items())
+    return {f"blocks.{m[1]}.{dict(PAIRS)[m[2]]}.{m[3]}": tensor for m, tensor in found if m}
+
+
+def renamed_by_counting(state_dict):
+    mine, i = {}, 0
+    while f"encoder.layer.{i}.output.dense.weight" in state_dict:
+        for theirs, ours in PAIRS:
+            for kind in ("weight", "bias"):
+                mine[f"blocks.{i}.{ours}.{kind}"] = state_dict[f"encoder.layer.{i}.{theirs}.{kind}"]
+        i += 1
+    return mine
+
+
+def renamed_with_embeddings(state_dict):
+    mine = renamed_by_pattern(state_dict)
+    if "embeddings.word_embeddings.weight" in state_dict:
+        mine["tokens.weight"] = state_dict["embeddings.word_embeddings.weight"]
+    return mine
+
+
+def renamed_copies(state_dict):
+    """Copies, in another order, so that the result shares no memory with the file."""
+    return {name: tensor.clone() for name, tensor in reversed(renamed_by_pattern(state_dict).items())}
+
+
+# ---------------------------------------------------------------- bert_embeddings
+
+WORDS, PLACES, TYPES, GAMMA, BETA = (
+    f"embeddings.{name}"
+    for name in (
+        "word_embeddings.weight",
+        "position_embeddings.weight",
+        "token_type_embeddings.weight",
+        "LayerNorm.weight",
+        "LayerNorm.bias",
+    )
+)
+
+
+def embedded_by_lookups(ids, weights):
+    places, types = torch.arange(ids.shape[1]), torch.zeros_like(ids)
+    x = F.embedding(ids, weights[WORDS]) + F.embedding(places, weights[PLACES]) + F.embedding(types, weights[TYPES])
+    return F.layer_norm(x, (x.shape[-1],), weights[GAMMA], weights[BETA], eps=1e-12)
+
+
+def embedded_by_hand(ids, weights):
+    x = weights[WORDS][ids] + weights[PLACES][: ids.size(1)].unsqueeze(0) + weights[TYPES][:1]
+    centered = x - x.mean(-1, keepdim=True)
+    variance = (centered * centered).mean(-1, keepdim=True)
+    return weights[GAMMA] * centered / torch.sqrt(variance + 1e-12) + weights[BETA]
+
+
+def embedded_with_own_norm(ids, weights):
+    x = torch.stack([weights[WORDS][row] for row in ids]) + weights[PLACES][torch.arange(ids.shape[-1])]
+    return layer_norm(x + weights[TYPES][0], weights[GAMMA], weights[BETA], 1e-12)
+
+
+def embedded_by_products(ids, weights):
+    table = weights[WORDS]
+    x = one_hot(ids, len(table)).to(table.dtype) @ table + weights[PLACES][: ids.shape[1]]
+    return F.layer_norm(x + weights[TYPES].select(0, 0), x.shape[-1:], weights[GAMMA], weights[BETA], 1e-12)
+
+
+def embedded_by_modules(ids, weights):
+    norm = torch.nn.LayerNorm(weights[GAMMA].shape[0], eps=1e-12, dtype=weights[GAMMA].dtype)
+    x = weights[WORDS].index_select(0, ids.reshape(-1)).reshape(*ids.shape, -1)
+    x = x + weights[PLACES].narrow(0, 0, ids.shape[1]) + weights[TYPES][0]
+    return torch.func.functional_call(norm, {"weight": weights[GAMMA], "bias": weights[BETA]}, (x,))
+
+
+# ---------------------------------------------------------------- find_head
+
+
+def head_by_loops(attention, query, key):
+    best = (0, 0, -math.inf)
+    for layer in range(attention.shape[0]):
+        for head in range(attention.shape[1]):
+            weight = float(attention[layer, head, query, key])
+            if weight > best[2]:
+                best = (layer, head, weight)
+    return best
+
+
+def head_by_unravel(attention, query, key):
+    table = attention[..., query, key].detach().numpy()
+    layer, head = np.unravel_index(table.argmax(), table.shape)
+    return int(layer), int(head), float(table[layer, head])
+
+
+def head_by_two_maxima(attention, query, key):
+    best, heads = attention[:, :, query, key].max(dim=1)
+    layer = int(best.argmax())
+    return layer, int(heads[layer]), float(best[layer])
+
+
+def head_by_nonzero(attention, query, key):
+    table = attention.select(3, key).select(2, query)
+    layer, head = (table == table.max()).nonzero()[0].tolist()
+    return layer, head, table.max().item()
+
+
+def head_by_python(attention, query, key):
+    rows = attention[:, :, query, key].tolist()
+    weight, layer, head = max((weight, i, j) for i, row in enumerate(rows) for j, weight in enumerate(row))
+    return layer, head, weight
+
+
+# ---------------------------------------------------------------- mean_pool
+
+
+def pooled_by_einsum(x, mask):
+    total = torch.einsum("btd,bt->bd", x, mask.to(x.dtype))
+    return total / mask.sum(1, keepdim=True).clamp_min(1)
+
+
+def pooled_by_loops(x, mask):
+    rows = [
+        one[kept].mean(dim=0) if kept.any() else torch.zeros_like(one[0]) for one, kept in zip(x, mask, strict=True)
+    ]
+    return torch.stack(rows)
+
+
+def pooled_by_products(x, mask):
+    counts = mask.sum(dim=1, keepdim=True)
+    shares = mask.to(x.dtype) / torch.where(counts == 0, 1, counts)  # (B, T)
+    return (shares.unsqueeze(1) @ x).squeeze(1)
+
+
+def pooled_with_where(x, mask):
+    kept = torch.where(mask[..., None], x, 0.0)
+    return kept.sum(dim=-2) / mask.sum(-1)[:, None].clamp(min=1e-9)
+
+
+def pooled_by_filling(x, mask):
+    return x.masked_fill(~mask.unsqueeze(-1), 0).sum(1) / torch.maximum(mask.sum(1), torch.ones(())).unsqueeze(-1).to(x)
+
+
+# ---------------------------------------------------------------- search
+
+
+def searched_by_sorting(query, keys, values, k):
+    scores = []
+    for key in keys:
+        length = key.norm() * query.norm()
+        scores.append(((key @ query) / length).item() if length > 0 else 0.0)
+    order = sorted(range(len(values)), key=lambda i: -scores[i])
+    return [(values[i], scores[i]) for i in order[:k]]
+
+
+def searched_by_library(query, keys, values, k):
+    scores = F.cosine_similarity(keys, query.expand_as(keys), dim=-1, eps=1e-12)
+    order = scores.argsort(descending=True)[:k]
+    return [(values[int(i)], float(scores[i])) for i in order]
+
+
+def searched_with_lesson_1(query, keys, values, k):
+    scores = cosine_similarity(query[None], keys)[0]
+    return [(values[i], scores[i].item()) for i in scores.topk(k).indices]
+
+
+def searched_by_normalizing(query, keys, values, k):
+    scores = (F.normalize(keys, dim=1) * F.normalize(query, dim=0)).sum(dim=1).tolist()
+    pairs = sorted(zip(values, scores, strict=True), key=lambda pair: pair[1], reverse=True)
+    return pairs[:k]
+
+
+def searched_in_numpy(query, keys, values, k):
+    q, K = query.detach().numpy(), keys.detach().numpy()
+    lengths = np.linalg.norm(K, axis=1) * np.linalg.norm(q)
+    scores = np.divide(K @ q, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    return [(values[i], float(scores[i])) for i in np.argsort(-scores)[:k]]
+
+
+# ---------------------------------------------------------------- fixed_sentence_vectors
+
+
+def vectors_with_table(encode, ids, pad_id):
+    kept = ids.ne(pad_id)
+    both = kept[:, None, :, None] & kept[:, None, None, :]  # padding looks at nothing, too
+    x = encode(ids, mask=both)
+    return x.masked_fill(~kept[..., None], 0).sum(1) / kept.sum(1, keepdim=True)
+
+
+def vectors_one_by_one(encode, ids, pad_id):
+    rows = []
+    for row in ids:
+        own = row[row != pad_id]
+        rows.append(encode(own[None])[0].mean(dim=0))
+    return torch.stack(rows)
+
+
+def vectors_with_lengths(encode, ids, pad_id):
+    lengths = (ids != pad_id).sum(dim=1)
+    mask = torch.arange(ids.shape[1])[None] < lengths[:, None]
+    x = encode(ids, mask.view(len(ids), 1, 1, -1))
+    return torch.stack([one[:n].mean(0) for one, n in zip(x, lengths.tolist(), strict=True)])
+
+
+def vectors_by_einsum(encode, ids, pad_id):
+    real = ids != pad_id
+    mask = real.unsqueeze(1).unsqueeze(1).expand(-1, 1, ids.shape[1], -1)
+    x = encode(ids, mask)
+    return torch.einsum("btd,bt->bd", x, real.to(x.dtype)) / real.sum(-1, keepdim=True).to(x.dtype)
+
+
+# ---------------------------------------------------------------- rename_gpt2
+
+LAYERS = {"attn.c_proj": "attention.W_o", "mlp.c_fc": "feed_forward.up", "mlp.c_proj": "feed_forward.down"}
+
+
+def gpt2_by_pattern(state_dict):
+    mine = {}
+    for name, tensor in state_dict.items():
+        match = re.match(r"(?:transformer\.)?h\.(\d+)\.(\w+)(?:\.(\w+))?\.(weight|bias)$", name)
+        if not match:
+            continue
+        i, group, part, kind = match.groups()
+        at = f"blocks.{i}."
+        if part is None:
+            if group.startswith("ln_"):
+                mine[f"{at}norm{group[-1]}.{kind}"] = tensor
+        elif part == "c_attn":
+            width = tensor.shape[-1] // 3
+            for j, letter in enumerate("qkv"):
+                cut = tensor[..., j * width : (j + 1) * width]
+                mine[f"{at}attention.W_{letter}.{kind}"] = cut.transpose(0, -1).contiguous()
+        else:
+            mine[f"{at}{LAYERS[f'{group}.{part}']}.{kind}"] = tensor.t()
+    return mine
+
+
+def gpt2_by_counting(state_dict):
+    names = {name.removeprefix("transformer."): tensor for name, tensor in state_dict.items()}
+    mine, i = {}, 0
+    while f"h.{i}.ln_1.weight" in names:
+        for kind in ("weight", "bias"):
+            old, new = f"h.{i}.", f"blocks.{i}."
+            mine[f"{new}norm1.{kind}"], mine[f"{new}norm2.{kind}"] = (
+                names[f"{old}ln_1.{kind}"],
+                names[f"{old}ln_2.{kind}"],
+            )
+            fused = names[f"{old}attn.c_attn.{kind}"].t()  # (3D, D) or (3D,)
+            for letter, cut in zip("qkv", fused.chunk(3), strict=True):
+                mine[f"{new}attention.W_{letter}.{kind}"] = cut
+            for theirs, ours in LAYERS.items():
+                mine[f"{new}{ours}.{kind}"] = names[f"{old}{theirs}.{kind}"].t()
+        i += 1
+    return mine
+
+
+def gpt2_transposed_first(state_dict):
+    mine = {}
+    for name, tensor in state_dict.items():
+        parts = name.removeprefix("transformer.").split(".")
+        if parts[0] != "h" or parts[2:] == ["attn", "bias"]:
+            mine[name] = tensor
+            continue
+        tensor, part, at = tensor.permute(*reversed(range(tensor.dim()))), ".".join(parts[2:-1]), f"blocks.{parts[1]}."
+        if part == "attn.c_attn":
+            for letter, cut in zip("qkv", tensor.split(len(tensor) // 3), strict=True):
+                mine[f"{at}attention.W_{letter}.{parts[-1]}"] = cut
+        else:
+            new = LAYERS.get(part) or {"ln_1": "norm1", "ln_2": "norm2"}[part]
+            mine[f"{at}{new}.{parts[-1]}"] = tensor
+    return mine
+
+
+def gpt2_with_numpy(state_dict):
+    return {name: torch.from_numpy(t.numpy().copy()) for name, t in gpt2_by_counting(state_dict).items()}
+
+
+FORMS = {
+    "rename_weights": (
+        renamed_by_replacing,
+        renamed_by_pattern,
+        renamed_by_counting,
+        renamed_with_embeddings,
+        renamed_copies,
+    ),
+    "bert_embeddings": (
+        embedded_by_lookups,
+        embedded_by_hand,
+        embedded_with_own_norm,
+        embedded_by_products,
+        embedded_by_modules,
+    ),
+    "find_head": (head_by_loops, head_by_unravel, head_by_two_maxima, head_by_nonzero, head_by_python),
+    "mean_pool": (pooled_by_einsum, pooled_by_loops, pooled_by_products, pooled_with_where, pooled_by_filling),
+    "search": (
+        searched_by_sorting,
+        searched_by_library,
+        searched_with_lesson_1,
+        searched_by_normalizing,
+        searched_in_numpy,
+    ),
+    "fixed_sentence_vectors": (vectors_with_table, vectors_one_by_one, vectors_with_lengths, vectors_by_einsum),
+    "rename_gpt2": (gpt2_by_pattern, gpt2_by_counting, gpt2_transposed_first, gpt2_with_numpy),
+}

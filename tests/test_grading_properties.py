@@ -1,0 +1,200 @@
+"""Whatever is handed in, and whatever comes back from a sandbox: it is read, or refused with the words for that."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import nbformat
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from helpers.checking.codec import BadTree, Odd, dumps, loads
+from helpers.checking.observe import Observation
+from helpers.grading.intake import read_release, read_submission
+from helpers.grading.judge import clean_output
+from helpers.grading.record import finished_notebook, safe_output
+from tests.test_intake import LESSON, WHOLE, answered, as_notebook, lesson_cells
+
+MANY = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+TEXTS = st.text(max_size=12) | st.sampled_from(
+    ["\ud800", "\x1b[31m", "def first(): return 1", "check(first)", "<script>"]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+KEYS = st.sampled_from(["cell_type", "source", "metadata", "id", "attachments", "outputs", "input", "surprise"])
+
+
+@st.composite
+def notebooks(draw):
+    """The lesson with cells deleted, copied, moved and overwritten by anything."""
+    cells = copy.deepcopy(answered(first="def first(): return 1"))
+    for _ in range(draw(st.integers(0, 6))):
+        if not cells:
+            break
+        place = draw(st.integers(0, len(cells) - 1))
+        what = draw(st.sampled_from(["delete", "copy", "move", "change", "change", "odd", "facts"]))
+        if what == "delete":
+            del cells[place]
+        elif what == "copy":
+            cells.insert(draw(st.integers(0, len(cells))), copy.deepcopy(cells[place]))
+        elif what == "move":
+            cells.append(cells.pop(place))
+        elif what == "odd":
+            cells[place] = draw(JSON)
+        elif isinstance(cells[place], dict):
+            if what == "change":
+                cells[place][draw(KEYS)] = draw(JSON)
+            else:
+                cells[place]["metadata"] = {"nbgrader": draw(JSON), "id": draw(JSON)}
+    whole = as_notebook(cells)
+    if draw(st.integers(0, 9)) == 0:
+        whole[draw(st.sampled_from(["cells", "metadata", "nbformat", "worksheets"]))] = draw(JSON)
+    return whole
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    place = tmp_path_factory.mktemp("course")
+    folder = place / "notebooks" / LESSON
+    folder.mkdir(parents=True)
+    (folder / f"{LESSON}.ipynb").write_text(json.dumps(as_notebook(lesson_cells("first", "second"))))
+    (place / "submitted" / "ada" / LESSON).mkdir(parents=True)
+    return place, read_release(folder / f"{LESSON}.ipynb")
+
+
+def handed_in(course, content: bytes):
+    place, release = course
+    (place / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb").write_bytes(content)
+    submission = read_submission(place / "submitted", "ada", release, place / "notebooks")
+    assert sorted(cell.grade_id for cell in submission.cells if cell.grade_id) == sorted(WHOLE)
+    assert all(note.isprintable() for note in [*submission.flags, submission.problem or ""])
+    notebook = finished_notebook(submission, None, release)
+    nbformat.validate(notebook)
+    nbformat.writes(notebook).encode("utf-8")
+    assert len({cell.id for cell in submission.cells}) == len(submission.cells)
+    return submission
+
+
+@MANY
+@given(notebooks())
+def test_any_notebook_is_read_with_all_its_graded_cells(course, notebook):
+    handed_in(course, json.dumps(notebook).encode())
+
+
+@MANY
+@given(st.binary(max_size=200) | JSON.map(lambda tree: json.dumps(tree).encode()))
+def test_any_bytes_are_a_hand_in_that_waits(course, content):
+    handed_in(course, content)
+
+
+@MANY
+@given(st.data())
+def test_a_notebook_with_bytes_lost_or_changed_is_read_or_waits(course, data):
+    content = bytearray(json.dumps(as_notebook(answered(first="def first(): return 1"))).encode())
+    for _ in range(data.draw(st.integers(1, 5))):
+        place = data.draw(st.integers(0, len(content) - 1))
+        if data.draw(st.booleans()):
+            content[place] = data.draw(st.integers(0, 255))
+        else:
+            del content[place : place + data.draw(st.integers(0, 300))]
+            content = content or bytearray(b" ")
+    handed_in(course, bytes(content))
+
+
+TENSORS = st.builds(
+    lambda shape, dtype: torch.ones(shape).to(dtype),
+    st.lists(st.integers(0, 3), max_size=4),
+    st.sampled_from([torch.float32, torch.float64, torch.int64, torch.bool, torch.bfloat16, torch.uint8]),
+)
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text(max_size=8) | TENSORS,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.dictionaries(st.text(max_size=4) | st.integers(0, 9), inner, max_size=4)
+    ),
+    max_leaves=15,
+)
+
+
+def same(one, other) -> bool:
+    if isinstance(one, torch.Tensor):
+        return isinstance(other, torch.Tensor) and one.dtype == other.dtype and torch.equal(one, other)
+    if isinstance(one, (list, tuple)):
+        return type(one) is type(other) and len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict):
+        return isinstance(other, dict) and list(one) == list(other) and all(same(one[key], other[key]) for key in one)
+    return type(one) is type(other) and (one == other or one != one)
+
+
+@MANY
+@given(TREES)
+def test_a_tree_comes_back_as_it_was(tree):
+    assert same(loads(dumps(tree)), tree)
+
+
+@MANY
+@given(TREES, st.data())
+def test_changed_bytes_are_a_tree_or_none(tree, data):
+    content = bytearray(dumps({"observations": [tree]}))
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        loads(bytes(content[: data.draw(st.integers(0, len(content)))]))
+    except BadTree:
+        pass
+
+
+@MANY
+@given(JSON)
+def test_any_reply_is_unpacked_or_refused(packed):
+    header = json.dumps([packed, dict.fromkeys(("float32", "float64", "int64", "bool"), 0)]).encode()
+    try:
+        loads(len(header).to_bytes(8, "little") + header)
+    except BadTree:
+        pass
+
+
+FIELDS = [
+    "output",
+    "error",
+    "gradients",
+    "gradient_error",
+    "changed",
+    "forbidden",
+    "printed",
+    "seconds",
+    "said",
+    "left",
+]
+
+
+@MANY
+@given(st.dictionaries(st.sampled_from(FIELDS), JSON | TREES, min_size=7) | JSON)
+def test_any_tree_is_an_observation_or_none(tree):
+    try:
+        seen = Observation.from_tree(tree)
+    except ValueError:
+        return
+    assert len(seen.changed) <= 50 and len(seen.forbidden) <= 50 and not isinstance(seen.error, Odd)
+
+
+@MANY
+@given(
+    st.dictionaries(st.sampled_from(["output_type", "name", "text", "ename", "evalue", "traceback", "data"]), JSON)
+    | st.builds(lambda kind, data: {"output_type": kind, "data": data}, st.sampled_from(["display_data"]), JSON)
+)
+def test_any_output_is_clean_or_none(output):
+    try:
+        cleaned = clean_output(output)
+    except (TypeError, KeyError, ValueError, AttributeError):
+        return
+    made = safe_output(cleaned)
+    if made is not None:
+        json.dumps(made, ensure_ascii=False).encode("utf-8")

@@ -1,0 +1,322 @@
+"""Whatever goes wrong with one hand-in, that one waits for a person with a sentence and all others are graded."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import time
+
+import pytest
+
+from helpers.__main__ import main
+from helpers.checking.codec import BadTree, dumps, loads
+from helpers.checking.key import DamagedKey, load_keys
+from helpers.grading import sample_class
+from helpers.grading.batch import OneWriter, grade_lesson
+from helpers.grading.folders import load
+from helpers.grading.intake import MOST_NAME, name_problem
+from helpers.grading.judges import Graded, GradingStopped, Score
+from helpers.grading.record import Recorder
+from helpers.grading.sample_class import grade_id, hand_in
+from tests.test_grading import LESSON, full_answers, nbgrader, points, recorded, scores
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("bwrap") is None and os.environ.get("COURSE_CI") != "1", reason="needs bubblewrap"
+)
+
+
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory):
+    folders, _ = load(tmp_path_factory.mktemp("unused"))
+    return sample_class.Lesson(folders, LESSON)
+
+
+def added(kind, source, **more):
+    cell = {"cell_type": kind, "id": "added", "metadata": {}, "source": source} | more
+    return cell | ({"outputs": [], "execution_count": None} if kind == "code" else {})
+
+
+def at_the_end(*cells):
+    return lambda old: [*old, *cells]
+
+
+def below(name, *cells):
+    def edit(old):
+        place = next(i for i, cell in enumerate(old) if grade_id(cell) == name) + 1
+        return [*old[:place], *cells, *old[place:]]
+
+    return edit
+
+
+def in_a_new_cell_below(old):
+    return below("written_1", added("markdown", "Because the variance of a sum of d_k products is d_k."))(old)
+
+
+def without_metadata(old):
+    text = "Because the variance of a sum of d_k products is d_k."
+    return [added("markdown", text) if grade_id(c) == "written_1" else c for c in old]
+
+
+def elsewhere(old):
+    return [*old[:3], added("markdown", "My answer: because the variance grows with the width."), *old[3:]]
+
+
+SURROGATE = "raise type('\\ud800', (ValueError,), {})('\\ud800 \\x1b[31m')"
+HUGE = "raise type('X' * 3_000_000, (ValueError,), {})('y' * 3_000_000)"
+PATCHED = (
+    "import torch\ntorch.Tensor.clone = type('\\ud800', (), {'__call__': lambda s, *a: 1})()\ndel torch.Tensor.clone"
+)
+SHOWN = "from IPython.display import HTML, display\ndisplay(HTML({!r}))"
+DEEP = "<ul><li>" * 20_000
+STYLED = "<div style='width:" + "(" * 5000 + "'>x</div>"
+LINKS = "[x](javascript:alert(1)) [y][z] $\\href{javascript:alert(2)}{x}$\n\n[z]: data:text/html;base64,AAAA"
+# name -> an edit of honest cells; None: all that is handed in is odd. All are paid in full, but for what is named.
+ODD = {
+    "surrogates": at_the_end(added("code", SURROGATE), added("markdown", "x", attachments={"\ud800.png": {"a": 1}})),
+    "huge error": at_the_end(added("code", HUGE)),
+    "deep lists": at_the_end(added("code", SHOWN.format(DEEP))),
+    "brackets": at_the_end(added("code", SHOWN.format(STYLED)), added("markdown", "[" * 5000)),
+    "links": at_the_end(added("markdown", LINKS), added("raw", "<script>alert(3)</script>")),
+    "written below": in_a_new_cell_below,
+    "written without metadata": without_metadata,
+    "written elsewhere": elsewhere,
+}
+
+
+@pytest.fixture(scope="module")
+def batch(lesson, tmp_path_factory):
+    """Odd hand-ins with an honest one before and after, graded at once: the folders and the outcome."""
+    folders, config = load(tmp_path_factory.mktemp("odd"))
+    hand_in(folders, lesson, "00 honest", full_answers(lesson, {}))
+    for name, edit in ODD.items():
+        answers = full_answers(lesson, {})
+        if name.startswith("written"):
+            del answers["written_1"]
+        hand_in(folders, lesson, name, answers, edit)
+    (folders.submitted / "a folder" / LESSON / f"{LESSON}.ipynb").mkdir(parents=True)
+    for name in ("esc\x1b[31mape", "new\nline", os.fsdecode(b"latin-\xe9"), "n" * (MOST_NAME + 1)):
+        hand_in(folders, lesson, name, full_answers(lesson, {}))
+    hand_in(folders, lesson, "zz honest", full_answers(lesson, {}))
+    return folders, config, grade_lesson(folders, LESSON, config=config)
+
+
+def test_all_others_are_graded_as_ever(batch, lesson):
+    found = scores(batch[0])
+    for name in ("00 honest", *ODD, "zz honest"):
+        assert found[name] == points(lesson), name
+    assert all(points == 0 for points in found["a folder"].values())
+
+
+def test_each_odd_one_has_a_sentence(batch):
+    problems = {result.student: result.problem for result in batch[2].results if result.problem}
+    assert len(problems) == 5
+    assert "is a folder; it was not read" in problems["a folder"]
+    for student, problem in problems.items():
+        assert student.isprintable() and problem.isprintable() and len(problem) < 300
+        assert student == "a folder" or "rename it" in problem
+    for result in batch[2].results:
+        assert all(flag.isprintable() and len(flag) <= 400 for flag in result.flags), result.flags
+
+
+def test_written_answers_are_found_or_wait(batch):
+    found = recorded(batch[0])
+    flags = {result.student: " ".join(result.flags) for result in batch[2].results}
+    for name in ODD:
+        assert found[name]["written_1"] == (None, None, True), name
+    for name in ("written below", "written without metadata"):
+        assert "was found in a cell of its own" in flags[name]
+        notebook = json.loads(batch[0].autograded_notebook(LESSON, name).read_text())
+        cell = next(cell for cell in notebook["cells"] if grade_id(cell) == "written_1")
+        assert "variance of a sum" in "".join(cell["source"])
+    assert "is empty, but there is other text" in flags["written elsewhere"]
+    assert flags["00 honest"] == "" == flags["zz honest"]
+
+
+def test_no_link_of_theirs_is_live_in_their_feedback(batch):
+    folders = batch[0]
+    assert nbgrader("generate_feedback", LESSON, "--student", "links", gradebook=folders.gradebook).returncode == 0
+    page = (folders.feedback / "links" / LESSON / f"{LESSON}.html").read_text()
+    assert 'href="javascript' not in page and "data:text/html" not in page and "\\href{" not in page
+    assert "<script>alert" not in page and "alert(3)" in page
+
+
+def test_the_pages_stay_small(batch):
+    for name in ODD:
+        assert batch[0].autograded_notebook(LESSON, name).stat().st_size < 1_500_000, name
+
+
+def test_names_that_can_be_students(monkeypatch):
+    assert [name_problem(name) for name in ("ada", "Zoë O'Neill", "学生 1", "a@b.example")] == [None] * 4
+
+
+# The record and the disk.
+
+
+@pytest.fixture
+def one(lesson, tmp_path):
+    folders, config = load(tmp_path)
+    for student in ("a", "b", "c"):
+        hand_in(folders, lesson, student, full_answers(lesson, {}))
+    return folders, config
+
+
+class Judges:
+    """In place of batch.Judges: everybody is right."""
+
+    def __init__(self, *arguments, **named):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        pass
+
+    def self_test(self, when):
+        pass
+
+    def judge(self, portion, release, on_judged):
+        score = {
+            name: Score(name, worth, worth, True, True, None, "", "", "") for name, worth in release.checks.items()
+        }
+        return {submission.student: Graded(score) for submission in portion}
+
+
+def test_what_cannot_be_recorded_waits_and_the_others_are_graded(one, lesson, monkeypatch):
+    folders, config = one
+    monkeypatch.setattr("helpers.grading.batch.Judges", Judges)
+    write = Recorder._write_gradebook
+
+    def failing(self, submission, *rest):
+        if submission.student == "b" and not submission.problem:
+            raise ValueError("no \ud800 place \x1b[31m")
+        write(self, submission, *rest)
+
+    monkeypatch.setattr(Recorder, "_write_gradebook", failing)
+    outcome = grade_lesson(folders, LESSON, config=config)
+    problems = {result.student: result.problem for result in outcome.results}
+    assert problems["a"] is problems["c"] is None and "could not be recorded (ValueError" in problems["b"]
+    assert set(scores(folders)) == {"a", "b", "c"} and recorded(folders)["b"]["written_1"][2]
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
+def test_a_full_or_read_only_disk_is_one_sentence_before_anything_is_judged(one, monkeypatch, capsys, code):
+    def full(*arguments, **named):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("helpers.grading.batch.tempfile.TemporaryFile", full)
+    monkeypatch.setattr("helpers.grading.batch.Judges", None)
+    assert main(["grade", LESSON, "--gradebook", str(one[0].gradebook)]) == 2
+    told = capsys.readouterr().err
+    assert os.strerror(code) in told and "nothing was graded" in told and len(told.splitlines()) == 1
+
+
+def test_a_disk_that_fills_up_meanwhile_stops_with_a_sentence(one, monkeypatch):
+    folders, config = one
+    monkeypatch.setattr("helpers.grading.batch.Judges", Judges)
+    write, calls = Recorder._write_notebook, []
+
+    def full(self, *rest):
+        calls.append(1)
+        if len(calls) > 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(self, *rest)
+
+    monkeypatch.setattr(Recorder, "_write_notebook", full)
+    with pytest.raises(GradingStopped, match="No space left.*recorded so far stays"):
+        grade_lesson(folders, LESSON, config=config)
+    assert folders.result(LESSON, "a").is_file() and not folders.result(LESSON, "b").is_file()
+
+
+def test_a_mistyped_gradebook_is_one_sentence_and_is_not_made(tmp_path, capsys):
+    assert main(["grade", LESSON, "--gradebook", str(tmp_path / "gradbook")]) == 2
+    told = capsys.readouterr().err
+    assert "There is no folder" in told and len(told.splitlines()) == 1 and not (tmp_path / "gradbook").exists()
+
+
+def test_a_damaged_gradebook_is_one_sentence(one, capsys):
+    folders = one[0]
+    (folders.gradebook / "gradebook.db").write_bytes(b"no database at all" * 100)
+    assert main(["grade", LESSON, "--gradebook", str(folders.gradebook)]) == 2
+    told = capsys.readouterr().err
+    assert "cannot be used" in told and len(told.splitlines()) == 1
+
+
+def test_one_writer_for_each_gradebook_and_lesson(one):
+    folders, config = one
+    with OneWriter(folders, LESSON):
+        with pytest.raises(GradingStopped, match="is being graded in this gradebook already"):
+            grade_lesson(folders, LESSON, config=config)
+        with OneWriter(folders, "03_query_key"):
+            pass
+    with OneWriter(folders, LESSON):
+        pass
+
+
+def test_what_the_grader_could_not_judge_is_graded_again_next_time(one, lesson, monkeypatch):
+    folders, config = one
+
+    class Dying(Judges):
+        def judge(self, portion, release, on_judged):
+            judged = super().judge(portion, release, on_judged)
+            portion[1].problem, portion[1].again = "The grader could not judge this notebook.", True
+            return judged | {portion[1].student: None}
+
+    monkeypatch.setattr("helpers.grading.batch.Judges", Dying)
+    grade_lesson(folders, LESSON, config=config)
+    assert scores(folders)["b"]["scaled_scores"] == 0
+    monkeypatch.setattr("helpers.grading.batch.Judges", Judges)
+    outcome = grade_lesson(folders, LESSON, config=config)
+    assert (outcome.new, outcome.unchanged) == (1, 2)
+    assert scores(folders)["b"] == points(lesson) and not any(result.problem for result in outcome.results)
+
+
+# Replies and files.
+
+
+def message(packed, **sizes):
+    header = json.dumps(
+        [packed, {name: sizes.get(name, 0) for name in ("float32", "float64", "int64", "bool")}]
+    ).encode()
+    return len(header).to_bytes(8, "little") + header
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        {"t": ["float32", 0, [1] * 500_000]},
+        [{"t": ["float32", 0, [0] * 60]}] * 9000,
+        [[]] * 2_000_000,
+        [0] * 3_000_000,
+        {"d": [["a", 1]] * 600_000},
+    ],
+)
+def test_a_reply_is_bounded_before_it_is_unpacked(packed):
+    data = message(packed)
+    began = time.process_time()
+    with pytest.raises(BadTree):
+        loads(data)
+    assert time.process_time() - began < 2
+
+
+def test_what_is_in_a_text_is_one_value():
+    text = '[{,"\\' * 15_000
+    assert loads(dumps({"text": text})) == {"text": text}
+
+
+def test_texts_of_a_reply_can_be_written():
+    assert loads(dumps(["a\ud800b", {"\ud800": 1}])) == ["a?b", {"?": 1}]
+
+
+def test_a_damaged_key_says_so(tmp_path):
+    from helpers.checking.key import FOLDER
+
+    whole = (FOLDER / f"{LESSON}.npz").read_bytes()
+    for damaged in (b"", whole[:1000], whole[:-2000], whole[:500] + bytes(2000) + whole[2500:]):
+        path = tmp_path / f"{LESSON}.npz"
+        path.write_bytes(damaged)
+        os.utime(path, ns=(time.time_ns(), time.time_ns()))
+        with pytest.raises(DamagedKey, match=f"answer key {LESSON}.npz is damaged"):
+            load_keys(LESSON, path)

@@ -1,0 +1,159 @@
+"""Cheats that only the learner's process can see: made hard, noticed, and told before they can be taken back."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from helpers.grading.judge import Cell, Judge
+from tests.sandboxes import SEED, SMALL, full_scores, honest_cells, need_sandbox, scores
+
+LESSON = "06_softmax"
+TOP = "import sys, time, threading, functools, operator, torch\nimport torch.nn.functional as F\n"
+# Each is the body of softmax(x, dim).
+CHEATS = {
+    "plainly": "return F.softmax(x, dim=dim)",
+    "in another thread": """
+        box = []
+        thread = threading.Thread(target=lambda: box.append(F.softmax(x, dim=dim)))
+        thread.start(); thread.join()
+        return box[0]""",
+    "in a pool of threads": """
+        from concurrent.futures import ThreadPoolExecutor
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(torch.softmax, x, dim).result()""",
+    "in a thread below threading": """
+        box = []
+        early(lambda: box.append(torch.softmax(x, dim)), ())
+        while not box: time.sleep(0.001)
+        return box[0]""",
+    "with torch's modes off": """
+        from torch.utils._python_dispatch import _disable_current_modes
+        with torch._C.DisableTorchFunction(), _disable_current_modes():
+            return torch.softmax(x, dim)""",
+    "with the modes popped": """
+        from torch.overrides import _pop_mode, _push_mode
+        from torch.utils._python_dispatch import _disable_current_modes
+        mode = _pop_mode()
+        with _disable_current_modes():
+            y = x.softmax(dim)
+        _push_mode(mode)
+        return y""",
+    "with the list emptied": """
+        y = F.softmax(x, dim=dim)
+        frame = sys._getframe()
+        while frame is not None:
+            for thing in list(frame.f_locals.values()):
+                if type(thing).__name__ == "Watch":
+                    thing.found.clear()
+            frame = frame.f_back
+        return y""",
+    "with the watch blinded": """
+        sys.modules["helpers.checking.forbidden"].Watch.note = lambda self, name: None
+        return F.softmax(x, dim=dim)""",
+    "in a fork": """
+        import os, pickle
+        reading, writing = os.pipe()
+        if os.fork() == 0:
+            os.write(writing, pickle.dumps(torch.softmax(x, dim).detach()))
+            os._exit(0)
+        os.wait()
+        return pickle.loads(os.read(reading, 1 << 16))""",
+    "through getattr": "return getattr(torch, 'soft' + 'max')(x, dim)",
+    "through exec": """
+        space = dict(x=x, dim=dim, torch=torch)
+        exec('y = torch.softmax(x, dim)', space)
+        return space['y']""",
+}
+
+
+@pytest.fixture(scope="module")
+def judge():
+    need_sandbox()
+    with Judge(LESSON, SEED, limits=SMALL) as judge:
+        honest = judge.judge_cells(honest_cells(judge))
+        assert (scores(honest), honest.flags) == (full_scores(judge), [])
+        yield judge
+        honest = judge.judge_cells(honest_cells(judge))
+        assert (scores(honest), honest.flags) == (full_scores(judge), [])
+
+
+def with_softmax(judge, source):
+    return [dataclasses.replace(c, source=source) if c.id == "softmax" else c for c in honest_cells(judge)]
+
+
+def as_softmax(body):
+    lines = [
+        "    " + line[8:] if line.startswith("        ") else "    " + line for line in body.strip("\n").split("\n")
+    ]
+    return "from _thread import start_new_thread as early\n" + TOP + "def softmax(x, dim=-1):\n" + "\n".join(lines)
+
+
+@pytest.mark.parametrize("how", CHEATS)
+def test_the_function_itself_is_no_answer_however_it_is_called(judge, how):
+    verdict = judge.judge_cells(with_softmax(judge, as_softmax(CHEATS[how])), ["softmax"]).verdicts["softmax"]
+    assert (verdict.points, verdict.mistake) == (0, "forbidden_call"), verdict
+
+
+HONEST = {
+    "loops": """
+        rows = [torch.exp(row - row.max()) for row in x.movedim(dim, -1).reshape(-1, x.shape[dim])]
+        rows = torch.stack([row / row.sum() for row in rows])
+        return rows.reshape(x.movedim(dim, -1).shape).movedim(-1, dim)""",
+    "functools": """
+        e = functools.reduce(lambda a, f: f(a), [torch.exp], x - x.amax(dim, keepdim=True))
+        return e / e.sum(dim, keepdim=True)""",
+    "a thread of one's own": """
+        box = []
+        thread = threading.Thread(target=lambda: box.append((x - x.amax(dim, keepdim=True)).exp()))
+        thread.start(); thread.join()
+        return box[0] / box[0].sum(dim, keepdim=True)""",
+    "a helper called softmax": """
+        def softmax(y):
+            e = (y - y.amax(dim, keepdim=True)).exp()
+            return e / e.sum(dim, keepdim=True)
+        return softmax(x)""",
+}
+
+
+@pytest.mark.parametrize("how", HONEST)
+def test_honest_ways_are_not_taken_for_it(judge, how):
+    found = judge.judge_cells(with_softmax(judge, as_softmax(HONEST[how])), ["softmax"])
+    assert found.verdicts["softmax"].passed, found.verdicts["softmax"]
+
+
+BLIND = """
+import sys
+observe = sys.modules["helpers.checking.observe"]
+observe._changed = lambda *a, **k: []
+observe._differs = lambda *a, **k: False
+"""
+
+
+def test_inputs_are_compared_outside_too(judge):
+    answer = (
+        TOP + "def softmax(x, dim=-1):\n    e = (x - x.amax(dim, keepdim=True)).exp()\n"
+        "    if not x.requires_grad:\n        x.zero_()\n    return e / e.sum(dim, keepdim=True)"
+    )
+    open_eyes = judge.judge_cells(with_softmax(judge, answer), ["softmax"]).verdicts["softmax"]
+    found = judge.judge_cells([Cell("blind", BLIND), *with_softmax(judge, answer)], ["softmax"])
+    assert open_eyes.mistake == found.verdicts["softmax"].mistake == "input_changed"
+    assert found.verdicts["softmax"].points == open_eyes.points
+    assert "helpers.checking.observe._changed" in " ".join(found.flags)
+
+
+REACHES = {
+    "getattr": "def softmax(x, dim=-1):\n    return getattr(torch, 'softmax')(x, dim)",
+    "getattr of a made-up name": "def softmax(x, dim=-1):\n    return getattr(torch, p)(x, dim)\np = 'soft' + 'max'",
+    "exec": "exec('import torch\\ndef softmax(x, dim=-1): return torch.softmax(x, dim)')",
+    "attrgetter": "import operator\ndef softmax(x, dim=-1):\n    return operator.methodcaller('softmax', dim)(x)",
+    "dictionary": "def softmax(x, dim=-1):\n    return vars(torch)['softmax'](x, dim)",
+}
+
+
+@pytest.mark.parametrize("how", REACHES)
+def test_names_that_are_reached_around_the_source_are_flagged(judge, how):
+    found = judge.judge_cells(with_softmax(judge, TOP + REACHES[how]), ["softmax"])
+    assert "softmax reaches" in " ".join(found.flags), found.flags
+    assert not found.verdicts["softmax"].passed

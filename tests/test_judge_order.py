@@ -1,0 +1,117 @@
+"""When an answer counts: as it stands at its check cell, in the learner's order; what is tried below costs nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from helpers.grading.judge import Cell, Judge
+from tests.sandboxes import LESSON, SEED, SMALL, full_scores, honest_cells, need_sandbox, scores
+
+RIGHT = "def dot_scores(Q, K):\n    return Q @ K.mT"
+WRONG = "def dot_scores(Q, K):\n    return 2 * Q @ K.mT"
+
+
+@pytest.fixture(scope="module")
+def judge():
+    need_sandbox()
+    with Judge(LESSON, SEED, limits=SMALL) as judge:
+        honest = judge.judge_cells(honest_cells(judge))
+        assert (scores(honest), honest.flags) == (full_scores(judge), [])
+        yield judge
+        honest = judge.judge_cells(honest_cells(judge))
+        assert (scores(honest), honest.flags) == (full_scores(judge), [])
+
+
+def cells(judge, answer=RIGHT, below="", above="", last="", drop=()):
+    """An honest submission with another `dot_scores`, and cells around it: above its answer, below its check, last."""
+    made = []
+    for cell in honest_cells(judge):
+        if cell.id == "dot_scores":
+            made += [Cell("above", above), dataclasses.replace(cell, source=answer)]
+        elif cell.id == "check_dot_scores":
+            made += [cell, Cell("below", below)]
+        else:
+            made.append(cell)
+    return [cell for cell in [*made, Cell("last", last)] if cell.id not in drop]
+
+
+BELOW = {
+    "the name becomes a result": "dot_scores = dot_scores(torch.ones(3, 4), torch.ones(5, 4))",
+    "a worse variant": WRONG,
+    "a worse variant that prints": WRONG + "\nprint(dot_scores(torch.ones(3, 4), torch.ones(5, 4)))",
+    "the name is deleted": "del dot_scores",
+    "an exit": "import os\nos._exit(0)",
+    "an endless loop": "while True: pass",
+    "everything of torch": "from torch import *\nfrom math import *",
+    "gradients off": "torch.set_grad_enabled(False)",
+    "deterministic": "torch.use_deterministic_algorithms(True)\ntorch.autograd.set_detect_anomaly(True)",
+}
+
+
+@pytest.mark.parametrize("what", BELOW)
+def test_what_is_tried_below_a_passed_check_costs_nothing(judge, what):
+    found = judge.judge_cells(cells(judge, below=BELOW[what]))
+    assert scores(found) == full_scores(judge)
+
+
+def test_a_global_that_changes_below_changes_nothing(judge):
+    answer = "scale = 1.0\ndef dot_scores(Q, K):\n    return scaled(Q @ K.mT)\ndef scaled(x):\n    return scale * x"
+    found = judge.judge_cells(cells(judge, answer, below="scale = 7.0", last="def scaled(x):\n    return None"))
+    assert scores(found) == full_scores(judge) and found.flags == []
+
+
+def test_a_wrong_answer_that_is_mended_below_is_told_to_a_person(judge):
+    found = judge.judge_cells(cells(judge, WRONG, last=RIGHT))
+    assert scores(found) == full_scores(judge) | {"dot_scores": 0}
+    worth = full_scores(judge)["dot_scores"]
+    assert f"it earned 0 of {worth:g} points; as it stands at the end it would earn {worth:g}" in " ".join(found.flags)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        {"answer": "", "last": RIGHT},
+        {"answer": "def dot_scores(Q, K):\n    raise NotImplementedError", "last": RIGHT},
+        {"answer": "def dot_scores(Q, K) return Q", "last": RIGHT},
+        {"answer": "dot_scores = None", "below": RIGHT},
+        {"answer": "def dot_scores(Q, K):\n    return dots(Q, K)", "last": "def dots(Q, K):\n    return Q @ K.mT"},
+    ],
+)
+def test_what_is_not_answered_there_counts_at_the_end(judge, made):
+    found = judge.judge_cells(cells(judge, **made))
+    assert scores(found) == full_scores(judge)
+    assert "dot_scores could not be judged at its check cell; it counts as it stands at the end." in found.flags
+
+
+def test_without_its_check_cell_an_answer_counts_as_it_stands_at_the_end(judge):
+    gone = [
+        dataclasses.replace(cell, kind="gone") if cell.id == "check_dot_scores" else cell
+        for cell in cells(judge, last=WRONG)
+    ]
+    found = judge.judge_cells(gone)
+    assert scores(found) == full_scores(judge) | {"dot_scores": 0}
+    assert "The check cell of dot_scores is gone; it counts as it stands at the end." in found.flags
+
+
+def test_nothing_is_said_of_an_answer_that_is_nowhere(judge):
+    found = judge.judge_cells(cells(judge, ""))
+    assert found.verdicts["dot_scores"].mistake == "not_answered" and found.flags == []
+
+
+def test_an_answer_that_kills_its_parent_costs_itself_alone(judge):
+    killer = "import os, signal\ndef dot_scores(Q, K):\n    os.kill(os.getppid(), signal.SIGKILL)\n    return Q"
+    assert scores(judge.judge_cells(cells(judge, killer))) == full_scores(judge) | {"dot_scores": 0}
+
+
+def test_a_quiz_counts_as_it_stands_at_its_check(judge):
+    quiz = next(name for name, key in judge.keys.items() if key.kind == "quiz")
+    found = judge.judge_cells([*honest_cells(judge), Cell("spoiled", f"{quiz} = 7")])
+    assert scores(found) == full_scores(judge)
+
+
+def test_no_more_than_one_deadline(judge, monkeypatch):
+    monkeypatch.setattr(judge, "lesson", dataclasses.replace(judge.lesson, seconds=3.0))
+    found = judge.judge_cells(cells(judge, above="import time\ntime.sleep(3.5)"))
+    assert "longer than a submission may" in found.problem

@@ -1,0 +1,58 @@
+"""A grader that is killed at any moment and started again gives the same scores. COURSE_KILLS=10: at ten moments."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from helpers.grading import sample_class
+from helpers.grading.batch import batch_seed, grade_lesson
+from helpers.grading.folders import ROOT, load
+from helpers.grading.sample_class import hand_in
+from tests.test_grading import LESSON, WRONG, full_answers, points, scores
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("bwrap") is None and os.environ.get("COURSE_CI") != "1", reason="needs bubblewrap"
+)
+MOMENTS = int(os.environ.get("COURSE_KILLS", "2"))
+
+
+def graded(folders):
+    folder = folders.result(LESSON, "x").parent
+    return len(list(folder.glob("*.json"))) if folder.is_dir() else 0
+
+
+@pytest.mark.timeout(3000)
+def test_killed_at_random_moments_the_scores_are_the_same(tmp_path):
+    folders, config = load(tmp_path)
+    lesson = sample_class.Lesson(folders, LESSON)
+    seed, deserved = batch_seed(folders, LESSON), {}
+    for number in range(12):
+        wrong = {"scaled_scores": WRONG} if number % 3 == 1 else {}
+        deserved[f"s{number:02d}"] = points(lesson, **({"scaled_scores": 0.0} if wrong else {}))
+        hand_in(folders, lesson, f"s{number:02d}", full_answers(lesson, wrong))
+    dice = random.Random(seed)
+    command = [sys.executable, "-m", "helpers", "grade", LESSON, "--gradebook", str(tmp_path), "--jobs", "1"]
+    whole = None
+    for moment in range(MOMENTS):
+        began = time.monotonic()
+        grader = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if whole is None or moment % 2 == 0:  # while it records, which is the shortest part
+            while grader.poll() is None and graded(folders) == 0 and not (tmp_path / "autograded").is_dir():
+                time.sleep(0.005)
+            time.sleep(dice.uniform(0, 0.6))
+        else:
+            time.sleep(dice.uniform(0, whole))
+        grader.send_signal(signal.SIGKILL)
+        grader.wait()
+        whole = max(whole or 0.0, time.monotonic() - began)
+    outcome = grade_lesson(folders, LESSON, config=config)
+    assert outcome.new + outcome.unchanged == 12 and not any(result.problem for result in outcome.results)
+    assert scores(folders) == deserved and batch_seed(folders, LESSON) == seed

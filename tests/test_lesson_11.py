@@ -1,0 +1,416 @@
+"""Lesson 11: its functions against brute force, the trained translator on sentences that it has not seen, the numbers
+that its text says, and a small class that hands it in."""
+
+import json
+import math
+import random
+import re
+import shutil
+import time
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers import corpus, translator
+from helpers.authoring.keys import load_answer_key
+from helpers.blocks import Transformer, lesson_11
+from helpers.checking.lessons import lesson_11 as check_11
+from helpers.checking.making import make_key
+from helpers.checking.observe import observe_all
+from helpers.checking.verdict import decide
+from helpers.course import course
+from helpers.explore import translation as explore
+from helpers.figures import translation as figures
+from helpers.figures.translation_runs import RUNS
+from helpers.keep import load_into
+from helpers.live import Live, smoothed
+from helpers.translator import BOS, EOS, PAD, measures
+
+torch.set_num_threads(1)
+LESSON = "11_translation"
+SEEDS = st.integers(0, 10_000)
+ROWS = st.lists(st.integers(3, 30), min_size=1, max_size=7)
+
+
+def random_tensor(seed, *shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def said(name=f"{LESSON}.py"):
+    """The lesson's text in one line."""
+    text = (course().root / "solutions" / LESSON / name).read_text(encoding="utf-8")
+    return " ".join(line.removeprefix("#").strip() for line in text.split("\n"))
+
+
+# ---------------------------------------------------------------- the functions
+
+
+@given(st.lists(st.tuples(ROWS, ROWS), min_size=1, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_a_batch_holds_every_word_and_nothing_else(pairs):
+    batch = lesson_11.make_batch(pairs, PAD, BOS, EOS)
+    assert list(batch) == ["src", "tgt_in", "tgt_out"] and all(x.dtype == torch.int64 for x in batch.values())
+    for b, (src, tgt) in enumerate(pairs):
+        for name, row in (("src", src), ("tgt_in", [BOS, *tgt]), ("tgt_out", [*tgt, EOS])):
+            assert batch[name][b, : len(row)].tolist() == row
+            assert not batch[name][b, len(row) :].any()
+    assert batch["src"].shape[1] == max(len(src) for src, _ in pairs)
+    assert batch["tgt_in"].shape == batch["tgt_out"].shape == (len(pairs), 1 + max(len(tgt) for _, tgt in pairs))
+
+
+def test_a_batch_is_the_one_that_the_courses_own_training_uses():
+    pairs = corpus.unseen_pairs()[:20]
+    theirs = measures.as_batch(pairs)
+    ids = [
+        ([translator.english[w] for w in p.english.split()], [translator.french[w] for w in p.french.split()])
+        for p in pairs
+    ]
+    mine = lesson_11.make_batch(ids, PAD, BOS, EOS)
+    assert all(torch.equal(mine[name], getattr(theirs, name)) for name in mine)
+
+
+@given(SEEDS, st.integers(1, 4), st.integers(1, 6), st.integers(2, 9), st.floats(0, 1))
+@settings(max_examples=60, deadline=None)
+def test_the_smoothed_loss_is_torchs(seed, B, T, V, smoothing):
+    logits = (random_tensor(seed, B, T, V) * 3).requires_grad_()
+    targets = (random_tensor(seed + 1, B, T).abs() * 100).long() % V
+    targets[0, 0] = V - 1  # one is kept
+    mine = lesson_11.label_smoothed_loss(logits, targets, smoothing, 0)
+    theirs = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=0, label_smoothing=smoothing)
+    torch.testing.assert_close(mine, theirs, atol=1e-10, rtol=1e-10)
+    mine, theirs = (torch.autograd.grad(x, logits, retain_graph=True)[0] for x in (mine, theirs))
+    torch.testing.assert_close(mine, theirs, atol=1e-10, rtol=1e-10)
+
+
+def test_the_smoothed_loss_on_paper():
+    q = torch.tensor([0.92, 0.02, 0.02, 0.02, 0.02], dtype=torch.float64)
+    least = lesson_11.label_smoothed_loss(q.log()[None], torch.tensor([0]), 0.1, 4)
+    assert least.item() == pytest.approx(0.39, abs=0.005)
+    assert figures.best_smoothed(0.1, 194)[2] == pytest.approx(0.85, abs=0.005)
+    _, lead, _ = figures.best_smoothed(0.1, 194)
+    logits = torch.zeros(1, 194, dtype=torch.float64)
+    logits[0, 7] = lead
+    at_best = lesson_11.label_smoothed_loss(logits.requires_grad_(), torch.tensor([7]), 0.1, 0)
+    assert at_best.item() == pytest.approx(figures.best_smoothed(0.1, 194)[2])
+    assert torch.autograd.grad(at_best, logits)[0].abs().max() < 1e-9  # nothing left to gain
+
+
+def test_the_rate_on_paper():
+    assert lesson_11.noam_rate(1, 64, 100) == pytest.approx(0.000125)
+    assert lesson_11.noam_rate(100, 64, 100) == pytest.approx(0.0125)
+    assert lesson_11.noam_rate(400, 64, 100) == pytest.approx(0.00625)
+    assert 0.3 * lesson_11.noam_rate(60, 64, 60) == pytest.approx(0.005, rel=0.05)
+    for width, warmup in ((64, 60), (512, 4000)):
+        rates = [lesson_11.noam_rate(step, width, warmup) for step in range(1, 3 * warmup)]
+        assert rates.index(max(rates)) == warmup - 1
+        assert max(rates) == pytest.approx((width * warmup) ** -0.5)
+
+
+def test_the_accuracy_on_paper():
+    targets = torch.tensor([[5, 6, EOS, *[PAD] * 6], [3, 4, 5, 6, 7, 3, 4, 5, EOS]])
+    guesses = torch.where(targets == PAD, EOS, targets)
+    logits = F.one_hot(guesses, 8).double()
+    assert lesson_11.token_accuracy(logits, targets, PAD) == 1.0
+    published = (logits.argmax(dim=-1) == targets).float().mean().item()
+    assert published == pytest.approx(0.67, abs=0.005)
+    always_pad = F.one_hot(torch.zeros_like(targets), 8).double()
+    assert (always_pad.argmax(dim=-1) == targets).float().mean().item() == pytest.approx(0.33, abs=0.005)
+
+
+@given(SEEDS, st.integers(1, 4), st.integers(1, 6), st.integers(1, 7))
+@settings(max_examples=40, deadline=None)
+def test_an_alignment_is_the_best_place_of_the_mean(seed, H, T_t, T_s):
+    weights = torch.softmax(random_tensor(seed, H, T_t, T_s), dim=-1)
+    found = lesson_11.alignment(weights)
+    assert found.shape == (T_t,) and found.dtype == torch.int64
+    for t, place in enumerate(found.tolist()):
+        means = [sum(weights[h, t, s].item() for h in range(H)) / H for s in range(T_s)]
+        assert means[place] == pytest.approx(max(means))
+
+
+def test_bleu_is_sacrebleus():
+    """Numbers of sacrebleu 2.6.0 with tokenize="none", smooth_method="none"; 1,500 random corpora agreed to 1e-13."""
+    candidates = ["le chat mange une pomme rouge", "la belle pomme", "un chien mange le chat"]
+    references = ["le chat mange une belle pomme rouge", "la belle pomme rouge", "un chien mange le chien"]
+    assert lesson_11.corpus_bleu(candidates, references) == pytest.approx(57.228085661390764)
+    candidates = ["le le le le le le le", "un chien mange le chat rouge la pomme la"]
+    references = ["le chat mange le chien", "un chien mange le chat"]
+    assert lesson_11.corpus_bleu(candidates, references) == pytest.approx(28.117066259517443)
+    split = [[text.split() for text in texts] for texts in (candidates, references)]
+    assert lesson_11.corpus_bleu(*split) == lesson_11.corpus_bleu(candidates, references)
+
+
+def test_bleu_on_paper_and_at_its_ends():
+    bleu = lesson_11.corpus_bleu
+    assert bleu(["une pomme rouge est beau"], ["une pomme rouge est belle"]) == pytest.approx(66.9, abs=0.05)
+    assert bleu(["a b c d e"], ["a b c d e"]) == 100.0
+    assert bleu(["a b c"], ["a b c"]) == 0.0 and bleu([""], ["a b c d"]) == 0.0
+    assert bleu(["a b c d"], ["a b c d e f"]) == pytest.approx(100 * math.exp(1 - 6 / 4))
+    eight = [[f"w{i}" for i in range(8)]]
+    scores = [bleu([[*eight[0][:i], "x", *eight[0][i + 1 :]]], eight) for i in range(8)]
+    assert 49.9 < min(scores) < max(scores) < 85  # quiz 11.3
+
+
+# ---------------------------------------------------------------- the measure
+
+
+def exercise(name):
+    return next(item for item in load_answer_key(course(), course().lesson(LESSON)).exercises if item.name == name)
+
+
+def judged(answer, seed=3):
+    key = make_key(LESSON, exercise("translate"), 22, False, None, seed)
+    truth = dict(zip(key.cases[0].args[0], key.expected[0].output, strict=True))
+    return decide(
+        key, observe_all(lambda sentences: [answer(truth[s], i) for i, s in enumerate(sentences)], key.cases, key.facts)
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "points", "passed", "mistake"),
+    [
+        (lambda french, i: french, 22, True, None),
+        (lambda french, i: "non" if i < 3 else french, 22, False, None),  # 99 %: all points, no tick yet
+        (lambda french, i: "non" if i < 75 else french, 11, False, None),
+        (lambda french, i: "non" if i < 151 else french, 0, False, None),
+        (lambda french, i: f"<bos> {french} <eos>", 0, False, "marks_left_in"),
+        (lambda french, i: f"{french} le le le", 0, False, "goes_on_after_the_end"),
+        (lambda french, i: "reine reine", 0, False, "not_trained"),
+        (lambda french, i: "", 0, False, "not_trained"),
+    ],
+)
+def test_translations_are_paid_by_how_many_are_exact(answer, points, passed, mistake):
+    verdict = judged(answer)
+    assert (verdict.points, verdict.passed, verdict.mistake) == (points, passed, mistake)
+    assert "of 300 unseen sentences exactly right" in verdict.parts[0].name
+
+
+def test_the_judges_sentences_hold_what_training_never_says():
+    (case,) = exercise("translate").cases(make_draw(5))
+    described = {pair for p in corpus.training_pairs() for pair in p.described}
+    for english, french in zip(case.args[0], case.truth, strict=True):
+        pair = corpus.translate(english)
+        assert pair.french == french and not set(pair.described) <= described
+
+
+def make_draw(seed):
+    from helpers.checking.vocabulary import Draw
+
+    return Draw(seed)
+
+
+def test_views_leave_other_answers_as_they_are():
+    batch = check_11.batch_without_padding
+    assert batch(([], 0, 1, 2), {}, None) is None and batch(([], 0, 1, 2), {}, {"src": 1}) == {"src": 1}
+    assert check_11.logarithm((), {}, -1.0) == -1.0 and check_11.logarithm((), {}, "x") == "x"
+    assert check_11.logarithm((), {}, True) is True and check_11.logarithm((), {}, math.e) == pytest.approx(1)
+
+
+# ---------------------------------------------------------------- the trained translator
+
+
+@pytest.fixture(scope="module")
+def trained(executed_solution, executed_folder):
+    """The solution notebook, run, and the model that it trained."""
+    notebook = executed_solution(LESSON)
+    model = Transformer(*translator.SIZES)
+    load_into(model, executed_folder / f"{LESSON}.kept" / "translator.safetensors")
+    return notebook, model.eval()
+
+
+def outputs(notebook):
+    return [str(output) for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+
+
+def test_the_translator_is_exact_on_2000_unseen_sentences_and_looks_at_the_right_words(trained):
+    _, model = trained
+    pairs = corpus.sentence_pairs(2000, random.Random(411), unseen=True)
+    batch = measures.as_batch(pairs)
+    assert measures.exact(model, batch) >= 0.99
+    hits = places = 0
+    for pair, weights in zip(pairs, figures.cross_weights(model, batch.src, batch.tgt_in), strict=True):
+        T_t, T_s = len(pair.alignment), len(pair.english.split())
+        found = lesson_11.alignment(weights[:, :T_t, :T_s]).tolist()
+        hits += sum(a == b for a, b in zip(found, pair.alignment, strict=True))
+        places += T_t
+    assert hits / places >= 0.9
+
+
+def test_the_notebook_says_what_it_promises(trained):
+    notebook, _ = trained
+    text = " ".join(outputs(notebook))
+    assert "1000 of 1000 new words come out right" in text
+    exact, total = map(int, re.search(r"(\d+) of (\d+) unseen sentences exactly right", text).groups())
+    assert exact >= 0.99 * total
+    share = float(re.search(r"look at the word that they come from: ([\d.]+) %", text)[1])
+    assert share >= 90
+    loss = float(re.search(r"training the translator .*?loss ([\d.]+)", text)[1])
+    assert 0.85 < loss < 0.90  # a little above the entropy of the smoothed target
+    assert "greedy equals a beam of 1: True" in text
+    numbers, words = map(
+        float, re.search(r"correlation (-?[\d.]+); cosines of English words: correlation ([\d.]+)", text).groups()
+    )
+    assert abs(numbers) < 0.1 and 0.25 < words < 0.6
+
+
+def test_training_fits_into_a_minute():
+    """Processor time of 60 steps of the lesson's size, scaled to all of them."""
+    torch.manual_seed(0)
+    model, dice, pairs = Transformer(*translator.SIZES), random.Random(0), corpus.training_pairs()[:2000]
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    steps = int(re.search(r"STEPS = \d+ if quick\(\) else (\d+)", said())[1])
+
+    def one():
+        batch = measures.as_batch(dice.sample(pairs, 64))
+        loss = lesson_11.label_smoothed_loss(model(batch.src, batch.tgt_in), batch.tgt_out, 0.1, PAD)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    one()
+    start = time.process_time()
+    for _ in range(30):
+        one()
+    assert (time.process_time() - start) / 30 * steps < 60
+
+
+def test_where_the_translator_looks_is_drawn(trained):
+    _, model = trained
+    looks = figures.Looks(model)
+    for i, pair in enumerate(looks.pairs):
+        alt = looks(i).alt
+        assert pair.english in alt and f"of {len(pair.alignment)} look at the word" in alt
+    assert "visite at visits" in looks(0).alt
+    named = Transformer(*translator.SIZES)
+    named.words = named.unembed  # other names: nothing can be laid side by side, and nothing breaks
+    del named.blocks
+    assert "other names" in figures.beside(named).alt
+
+
+def test_a_model_with_other_names_shows_its_weights_too(trained):
+    _, model = trained
+
+    class Own(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = model
+
+        def encode(self, src):
+            return self.inner.encode(src)
+
+        def decode(self, tgt, memory, src):
+            return self.inner.decode(tgt, memory, src)
+
+    batch = measures.as_batch(corpus.unseen_pairs()[:3])
+    mine = figures.cross_weights(Own(), batch.src, batch.tgt_in)
+    assert torch.equal(mine, figures.cross_weights(model, batch.src, batch.tgt_in))
+    same_width = measures.as_batch([corpus.translate("jane visits africa in september")])
+    src = torch.cat([same_width.src, torch.zeros(1, 2, dtype=torch.long)], dim=1)  # as wide as the target
+    weights = figures.cross_weights(model, src, same_width.tgt_in)
+    assert weights.shape[-2:] == (7, 7) and not weights[..., 5:].any()
+
+
+# ---------------------------------------------------------------- what the text says of measured runs
+
+
+def ends(kind, name):
+    return [run["curve"][-1] for run in RUNS[kind][name]]
+
+
+def test_what_is_said_of_the_warm_up():
+    text = said()
+    assert (
+        sum(len(runs) for kind in RUNS.values() for runs in kind.values()) == 18 and "Eighteen short trainings" in text
+    )
+    assert [round(x, 2) for x in ends("warmup", (0.005, 60))] == [0.15, 0.20]
+    assert [round(x, 2) for x in ends("warmup", (0.005, 1))] == [0.13, 0.20]
+    assert "the losses end at 0.15 and 0.20 with it, at 0.13 and 0.20 without" in text
+    assert [round(x, 1) for x in ends("warmup", (0.02, 60))] == [0.7, 0.8] and "0.7 and 0.8 with it" in text
+    assert [round(x, 1) for x in ends("warmup", (0.02, 1))] == [4.5, 4.5] and "4.5 twice without" in text
+    assert round(ends("start", 1.0)[0], 2) == 0.49 and "the loss at step 150 is 0.49 instead of 0.15" in text
+
+
+def test_what_is_said_of_smoothing():
+    runs, text = RUNS["smoothing"], said()
+    assert [run["exact"] for run in runs[0.0]] == [0.985, 0.985] and [run["exact"] for run in runs[0.1]] == [0.99, 0.98]
+    assert "98.5 and 98.5 % of the sentences are exact without it, 99 and 98 % with it" in text
+    mean = lambda name, key: sum(run[key] for run in runs[name]) / 2  # noqa: E731
+    assert round(mean(0.0, "certainty"), 2) == 0.99 and round(mean(0.1, "certainty"), 2) == 0.88
+    assert 9 < mean(0.1, "nats") / mean(0.0, "nats") < 15  # "ten times as high"
+
+
+def test_what_is_said_of_broken_trainings_and_of_beams():
+    text, broken = said(), {name: runs[0] for name, runs in RUNS["broken"].items()}
+    leak, right = broken["mask leaks"], broken["right"]
+    assert round(leak["nats"], 3) == 0.016 and round(leak["accuracy"], 3) == 0.999 and leak["exact"] == 0
+    assert round(right["nats"], 2) == 0.10 and right["exact"] == 0.88
+    assert 5 < right["nats"] / leak["nats"] < 7.5 and "six times better" in text
+    assert broken["not shifted"]["curve"][6] < 0.05  # after seventy steps
+    assert len(set(broken["not shifted"]["writes"].split())) == 1 and broken["not shifted"]["exact"] == 0
+    assert round(broken["sorted apart"]["curve"][-1], 1) == 2.4
+    assert broken["sorted apart"]["writes"] in text
+    better = [name for name, run in broken.items() if run["curve"][-1] < right["curve"][-1]]
+    assert sorted(better) == ["mask leaks", "not shifted"]
+    widths = RUNS["beams"]["150 steps"][0]["exact by width"]
+    assert widths == {1: 0.625, 2: 0.65, 4: 0.65, 8: 0.65} and "62.5 % of 40 unseen sentences" in text
+
+
+def test_what_is_said_of_the_language():
+    assert len(corpus.english_words()) == 165 and len(corpus.french_words()) == 191 and "165 English and 191" in said()
+    assert len(corpus.training_pairs()) == 20_000 and len(corpus.unseen_pairs()) == 500
+    assert sum(p.reorderings >= 2 for p in corpus.unseen_pairs()) >= 500 // 3
+    assert math.log(194) == pytest.approx(5.27, abs=0.005) and 26**8 > 200e9
+    assert sum(p.numel() for p in Transformer(*translator.SIZES).parameters()) == 206_146
+
+
+def test_pictures_say_their_numbers():
+    assert "l' from africa" in figures.word_by_word().alt and "blanche from white" in figures.word_by_word().alt
+    assert "tgt_out: jane dort eos pad" in figures.batch_of_three().alt
+    assert "largest rate 0.01614 at step 60" in figures.Rates()(60, 64).alt
+    assert "a loss of 0.85 nats" in figures.Smoothed()(0.1).alt and "without end" in figures.Smoothed()(0.0).alt
+    for picture in (figures.warm_ups(), figures.with_and_without_smoothing(), figures.broken_trainings()):
+        assert picture.html()
+    assert {"rates", "smoothed_target", "looks"} <= set(dir(explore))
+
+
+def test_live_counts_and_prints_one_line(capsys):
+    live = Live(4, "counting")
+    seen = []
+    for step in live:
+        seen.append(step)
+        live(loss=1 / step, accuracy=step / 4)
+    assert seen == [1, 2, 3, 4] and live.history["accuracy"] == [0.25, 0.5, 0.75, 1.0]
+    line = capsys.readouterr().out
+    assert line.count("\n") == 1 and "4 of 4" in line and "loss 0.521" in line and "accuracy 62.5 %" in line
+    assert "loss from 1.00 to 0.521" in live.picture().alt and "25 % to 62.5 %" in live.picture().alt
+    assert smoothed([1.0, 3.0, 5.0], 2) == [1.0, 2.0, 4.0]
+
+
+# ---------------------------------------------------------------- handed in
+
+
+@pytest.mark.slow
+def test_three_hand_ins_get_what_they_deserve(trained, executed_folder, tmp_path):
+    """Finished with its trained numbers, finished without them, and unanswered: graded in the sandbox."""
+    from helpers.grading import sample_class
+    from helpers.grading.batch import grade_lesson
+    from helpers.grading.folders import load
+    from helpers.grading.sandbox import find_bubblewrap
+
+    find_bubblewrap()
+    folders, config = load(tmp_path / "gradebook")
+    lesson = sample_class.Lesson(folders, LESSON)
+    answers = {name: lesson.solutions[name] for name in [*lesson.exercises, *lesson.quizzes]}
+    for student, given_answers in (("with", answers), ("without", answers), ("blank", {})):
+        sample_class.hand_in(folders, lesson, student, given_answers)
+    numbers = executed_folder / f"{LESSON}.kept" / "translator.safetensors"
+    shutil.copy(numbers, folders.submitted / "with" / LESSON)
+    outcome = grade_lesson(folders, LESSON, config=config)
+    results = {result.student: {**result.points, **result.bonus} for result in outcome.results}
+    full = {name: float(key.points) for name, key in lesson.keys.items()}
+    for student in ("with", "without"):
+        assert {name: results[student].get(name) for name in full} == full, json.dumps(results[student])
+    assert not any(results["blank"].get(name) for name in full)

@@ -1,0 +1,209 @@
+"""What learners wrote, in pages that others open: nothing runs, nothing leads astray, nothing takes its time."""
+
+from __future__ import annotations
+
+import re
+import time
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nbconvert.filters.markdown_mistune import markdown2html_mistune as as_page
+
+from helpers.grading.sanitize import ATTRIBUTES, TAGS, clean_html, safe_markdown
+from helpers.grading.words import one_line
+
+LIVE = [
+    "[a](javascript:alert(1))",
+    "[a](JaVaScRiPt:alert(1))",
+    "[a]( javascript:alert(1) )",
+    "[a](< javascript:alert(1)>)",
+    "[a](<javascript:alert(1)>)",
+    "[a](java&#115;cript:alert(1))",
+    "[a](javascript&colon;alert(1))",
+    "[a](\\javascript:alert(1))",
+    "[a](data:text/html;base64,PHNjcmlwdD4=)",
+    "[a](vbscript:x)",
+    "[a](//evil.example/x)",
+    "[a][b]\n\n[b]: javascript:alert(1)",
+    "[b]\n\n> [b]: <javascript:alert(1)>",
+    "[b]\n\n- [b]:\n  javascript:alert(1)",
+    "![x](javascript:alert(1))",
+    "![x](data:image/svg+xml;base64,AAAA)",
+    '![x](https://a.example/" onerror="alert(1))',
+    "<javascript:alert(1)>",
+    "<a href='javascript:alert(1)'>x</a>",
+    "<img src=x onerror=alert(1)>",
+    "`<b>`<script>alert(1)</script>",
+    "[![x](javascript:a)](javascript:b)",
+    '[a](https://a.example "x" onclick=alert(1))',
+]
+
+
+class Links(HTMLParser):
+    def __init__(self, page):
+        super().__init__()
+        self.targets, self.tags, self.names = [], set(), set()
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.names |= {name for name, _ in attrs}
+        self.targets += [value or "" for name, value in attrs if name in ("href", "src")]
+
+
+def is_harmless(target):
+    return target.startswith(("https://", "http://", "#", "data:image/png;", "data:image/jpeg;", "data:image/gif;"))
+
+
+@pytest.mark.parametrize("text", LIVE)
+def test_no_link_of_markdown_runs_anything(text):
+    for whole in (text, f"so $a<b$ {text} and\n\n{text}"):
+        seen = Links(as_page(safe_markdown(whole)))
+        assert all(map(is_harmless, seen.targets)), seen.targets
+        assert not {name for name in seen.names if name.startswith("on")} and "script" not in seen.tags
+
+
+@pytest.mark.parametrize("word", ["href", "url", "style", "class", "cssId", "require", "def", "unicode"])
+def test_no_formula_links_or_loads(word):
+    for made in (
+        safe_markdown(f"$\\{word}{{javascript:x}}{{y}}$"),
+        clean_html(f"<b>$\\{word}{{javascript:x}}{{y}}$</b>"),
+    ):
+        assert f"\\{word}" not in made and word in made
+    assert safe_markdown("$\\hrefs \\defeat \\frac{1}{2}$") == "$\\hrefs \\defeat \\frac{1}{2}$"
+
+
+def test_honest_markdown_stays_as_it_is():
+    text = (
+        "The *width* grows: $\\sqrt{d_k}$, see [the paper](https://arxiv.org/abs/1706.03762) and [above](#scaling).\n\n"
+        "1. `scores[i](x)` is no link\n2. **bold**\n\n> quoted\n\n```python\nx = a[0]\n```\n"
+    )
+    assert safe_markdown(text) == text.replace("[i](x)", "[i] (x)")
+    assert '<a href="https://arxiv.org/abs/1706.03762">' in as_page(safe_markdown(text))
+
+
+def test_attached_pictures_stay_and_missing_ones_stop_no_converter():
+    text = "![mine](attachment:a.png)"
+    assert safe_markdown(text, {"a.png"}) == text
+    assert "attachment" in as_page(safe_markdown(text))
+
+
+SLOW = {
+    "brackets": "[" * 5000,
+    "stars": "*a " * 5000,
+    "quotes": "> " * 5000 + "x",
+    "nested lists": "\n".join("  " * depth + "- x" for depth in range(500)),
+    "nested once": "- " * 5000,
+    "headings": "x\n===\n" * 9000,
+    "references": "\n".join(f"[a{n}]: https://a.example/{n}" for n in range(3000)),
+    "ticks": "".join("`" * n + "a" for n in range(300)),
+    "long": "word " * 100_000,
+    "pipes": "|a" * 5000 + "\n" + "|-" * 5000,
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_markdown_that_takes_long_is_shown_as_it_was_typed(name):
+    began = time.process_time()
+    page = as_page(safe_markdown(SLOW[name]))
+    assert time.process_time() - began < 4
+    assert "<pre>" in page
+
+
+SLOW_HTML = {
+    "nested": "<ul><li>" * 50_000,
+    "formatting": "<b><i>" * 50_000,
+    "brackets in a style": "<div style='width:" + "(" * 50_000 + "'>x</div>",
+    "open tags": "<a " * 100_000,
+    "comments": "<!--" * 100_000,
+    "scripts": "<script>" * 50_000,
+    "ends": "</b>" * 100_000,
+    "quotes": '<a href="' * 50_000,
+    "entities": "&lt" * 100_000,
+    "attributes": "<p " + "a=b " * 100_000 + ">",
+}
+
+
+@pytest.mark.parametrize("name", SLOW_HTML)
+def test_html_is_cleaned_in_time_that_grows_with_its_length(name):
+    began = time.process_time()
+    made = clean_html(SLOW_HTML[name])
+    assert time.process_time() - began < 2
+    assert made.count("<") <= 200_000
+
+
+def test_tables_and_pictures_of_learners_stay():
+    page = '<table style="color: red; position: fixed"><tr><td colspan=2>a &amp; b &lt; c<br></td></tr></table>'
+    kept = '<table style="color: red;"><tr><td colspan="2">a &amp; b &lt; c<br></td></tr></table>'
+    assert clean_html(page) == kept
+    picture = '<img alt="a &lt; b" src="data:image/png;base64,AAAA">'
+    assert clean_html(picture) == picture
+    assert clean_html("<style>.x{}</style><p>a") == "<p>a</p>"
+    assert clean_html("1 < 2 & 3 > 2") == "1 &lt; 2 &amp; 3 &gt; 2"
+
+
+PIECES = st.sampled_from(
+    [
+        "<",
+        ">",
+        "/",
+        "<b>",
+        "</b>",
+        "<script>",
+        "</script>",
+        "<a href=",
+        "javascript:",
+        "'",
+        '"',
+        "<img src=",
+        "onerror=",
+    ]
+    + [
+        "<!--",
+        "-->",
+        "<style>",
+        "style=",
+        "expression(",
+        "url(",
+        "&lt;",
+        "&#60;",
+        " ",
+        "=",
+        "x",
+        "\n",
+        "\x00",
+        "<svg/onload=a>",
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PIECES | st.text(max_size=5), max_size=30).map("".join))
+def test_cleaned_html_holds_nothing_but_what_is_allowed(page):
+    made = clean_html(page)
+    seen = Links(made)
+    assert seen.tags <= TAGS and seen.names <= ATTRIBUTES | {"href", "src", "style"}
+    assert all(map(is_harmless, seen.targets))
+    assert clean_html(made) == made
+    assert not re.search(r"<(?!/?[a-z0-9]+( [a-z]+=\"[^\"<>]*\")*>)", made)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(LIVE + ["[", "](", "]:", "(", ")", "\n", "> ", "- ", "`", "\\", "$", "<", "&#"]), max_size=12
+    )
+)
+def test_markdown_in_any_mixture_runs_nothing(parts):
+    seen = Links(as_page(safe_markdown("".join(parts))))
+    assert all(map(is_harmless, seen.targets)), seen.targets
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=300) | st.text(st.characters(categories=["Cs", "Cc", "Cf", "Zl"]), max_size=40))
+def test_a_sentence_is_one_line_that_can_be_written(text):
+    made = one_line(text)
+    made.encode("utf-8")
+    assert "\n" not in made and "\x1b" not in made and len(made) <= 400

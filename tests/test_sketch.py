@@ -1,0 +1,117 @@
+"""Sketches stand in for what known mistakes give: they say the same as the numbers, and take little room."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from helpers.authoring.blocks import load_blocks
+from helpers.checking.compare import difference
+from helpers.checking.facets import agree
+from helpers.checking.key import key_from_tree, key_to_tree
+from helpers.checking.making import make_key
+from helpers.checking.observe import Observation
+from helpers.checking.sketch import SMALL, SUMS, Sketch, can_be_sketched, sketch
+from helpers.checking.verdict import decide
+from helpers.checking.vocabulary import Case
+from helpers.course import course
+from tests.kill_rate import exercises, lessons
+
+torch.set_num_threads(1)
+CASES = [(lesson, exercise) for lesson in lessons() for exercise in exercises(lesson)]
+STORED = [5.355485, 5.462098, -0.968764, -1.810915]
+SHAPES = [(9,), (3, 5, 7), (40, 50)]
+BOTH = [torch.float32, torch.float64]
+
+
+def drawn(shape, dtype, scale=1.0, seed=0):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype) * scale
+
+
+@pytest.mark.parametrize("dtype", BOTH)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+def test_numbers_within_the_tolerance_have_equal_sketches(shape, dtype, scale):
+    x, limit = drawn(shape, dtype, scale), 1e-5 if dtype == torch.float32 else 1e-7
+    for seed in range(1, 20):
+        near = x + (0.5 * limit * (1 + x.abs()) * drawn(shape, dtype, seed=seed).clamp(-1, 1)).to(dtype)
+        assert difference(sketch(x), near) is None and difference(x, sketch(near)) is None
+        assert difference(sketch(x), sketch(near)) is None
+
+
+@pytest.mark.parametrize("dtype", BOTH)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_one_entry_that_is_off_shows_wherever_it_stands(shape, dtype):
+    x, limit = drawn(shape, dtype), 1e-5 if dtype == torch.float32 else 1e-7
+    off = 40 * limit * math.sqrt(x.numel())
+    for place in range(x.numel()):
+        other = x.clone()
+        other.view(-1)[place] += off * 2
+        assert difference(sketch(x), other).kind == "value", place
+
+
+def test_exchanged_entries_and_large_ones_beside_small_ones_show():
+    x = drawn((4, 6), torch.float64)
+    x[0] = 1e9
+    other = x.clone()
+    other[1, 0], other[1, 1] = x[1, 1], x[1, 0]
+    assert difference(sketch(x), other).kind == "value"
+    assert difference(sketch(x), x * (1 + 1e-9)) is None
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_shows_by_its_place(odd):
+    x = drawn((4, 6), torch.float32)
+    x[1, 2] = odd
+    moved = drawn((4, 6), torch.float32)
+    moved[1, 3] = odd
+    assert difference(sketch(x), x.clone()) is None
+    assert difference(sketch(x), moved).kind == "value"
+    assert difference(sketch(x), drawn((4, 6), torch.float32)).kind == "value"
+    assert difference(sketch(x), torch.where(x == x.abs().max(), 0.0, x).nan_to_num(1.0, -5.0, 5.0)).kind == "value"
+
+
+def test_the_other_kinds_of_difference():
+    x = drawn((3, 4), torch.float64)
+    assert difference(sketch(x), x.tolist()).kind == "type" and difference([1], [sketch(x)]).kind == "type"
+    assert difference(sketch(x), x.reshape(4, 3)).kind == "shape"
+    single = x.float().double()
+    assert difference(sketch(x), single).kind == "dtype" and difference(sketch(single), x) is None
+    assert difference(x, sketch(single)).kind == "dtype"
+    assert difference(sketch(x.float()), x.float().double()).kind == "dtype"
+    assert difference(sketch(x), x + 1e-3, tolerance=1e-2) is None
+    assert difference(sketch(x), x + 1e-3, tolerance=1e-5).kind == "value"
+    case = Case((), gradient=True)
+    none, zeros = Observation(gradients=[None]), Observation(gradients=[sketch(torch.zeros(3, 4))])
+    assert agree(case, none, zeros, "gradient") and agree(case, zeros, none, "gradient")
+    assert agree(case, none, Observation(gradients=[sketch(x)]), "gradient") is False
+
+
+def test_what_can_be_sketched():
+    assert can_be_sketched(torch.zeros(SMALL + 1)) and not can_be_sketched(torch.zeros(SMALL))
+    assert not can_be_sketched(torch.zeros(20, dtype=torch.int64)) and not can_be_sketched([0.0] * 20)
+    made = sketch(drawn((3, 4), torch.float32))
+    assert isinstance(made, Sketch) and made.sums.shape == (SUMS,) and sketch(made) is made
+    # These numbers stand in the keys: a machine that gave others would name no mistake.
+    assert made.shape == (3, 4) and torch.allclose(
+        sketch(torch.arange(12.0)).sums, torch.tensor(STORED, dtype=torch.float64), rtol=0, atol=2e-6
+    )
+
+
+@pytest.mark.parametrize(("lesson", "exercise"), CASES, ids=[f"{lesson}-{x.name}" for lesson, x in CASES])
+def test_a_stored_key_names_what_the_full_one_names(lesson, exercise):
+    reference = getattr(load_blocks(course(), course().lesson(lesson)), exercise.name)
+    key = make_key(lesson, exercise, 100, False, reference, 0)
+    stored = key_from_tree(key_to_tree(key))
+    kept = sum(item is not None for m in key_to_tree(key)["mistakes"] for item in m["observations"])
+    assert kept
+    for known in key.mistakes:
+        full, small = _decided(key, known.observations), _decided(stored, known.observations)
+        assert (small.mistake, small.points, small.message) == (full.mistake, full.points, full.message)
+
+
+def _decided(key, observations):
+    """The verdict on observations that have passed through the views already."""
+    plain = replace(key, cases=[replace(case, view=None) for case in key.cases])
+    return decide(plain, observations)
