@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import argparse
 import pprint
-import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import torch
@@ -95,6 +96,7 @@ def bigram(seed: int) -> float:
 
 
 def rung(name: str, seed: int, steps: int = STEPS) -> float:
+    torch.set_num_threads(1)
     if name == "bigram":
         return bigram(seed)
     torch.manual_seed(seed)
@@ -103,9 +105,10 @@ def rung(name: str, seed: int, steps: int = STEPS) -> float:
 
 
 def compute(width: int, steps: int = 600) -> dict:
+    torch.set_num_threads(1)
     ids, _ = unseen()
     torch.manual_seed(0)
-    model = GPT(len(corpus.language_symbols()), CONTEXT, width, 4, 2)
+    model = GPT(len(corpus.language_symbols()), CONTEXT, width, 2, 2)
     found = {"parameters": sum(p.numel() for p in model.parameters()), "tokens": [], "losses": []}
 
     def look(step):
@@ -123,21 +126,21 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="keep the figures for the lesson's pictures")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    ids, line = unseen()
-    rungs, below = {}, None
-    for name in ("bigram", *RUNGS):
-        start = time.process_time()
-        losses = [round(rung(name, seed), 4) for seed in range(options.seeds)]
-        gain = min(b - a for a, b in zip(losses, below, strict=True)) if below else 0.0
-        verdict = "" if below is None else f"least gain {gain:.3f}{'' if gain >= LEAST else '  TOO LITTLE'}"
-        print(f"{name:22} {losses}  {verdict}  {time.process_time() - start:.0f} s", flush=True)
-        rungs[name], below = losses, losses
-    widths = {}
-    for width in (16, 32, 64):
-        widths[width] = compute(width)
-        print(
-            f"width {width}: {widths[width]['parameters']:,} parameters, {widths[width]['losses'][-1]:.3f}", flush=True
-        )
+    _, line = unseen()
+    rungs, widths, below = {}, {}, None
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:  # a core each
+        runs = {name: [pool.submit(rung, name, seed) for seed in range(options.seeds)] for name in ("bigram", *RUNGS)}
+        sizes = {width: pool.submit(compute, width) for width in (16, 32, 64)}
+        for name, futures in runs.items():
+            losses = [round(future.result(), 4) for future in futures]
+            gain = min(b - a for a, b in zip(losses, below, strict=True)) if below else 0.0
+            verdict = "" if below is None else f"least gain {gain:.3f}{'' if gain >= LEAST else '  TOO LITTLE'}"
+            print(f"{name:22} {losses}  {verdict}", flush=True)
+            rungs[name], below = losses, losses
+        for width, future in sizes.items():
+            widths[width] = future.result()
+            last = widths[width]["losses"][-1]
+            print(f"width {width}: {widths[width]['parameters']:,} parameters, {last:.3f}", flush=True)
     if options.write:
         some = corpus.language_unseen()["nats"][:60, 1:].mean().item()
         ladder = {"line": round(line, 4), "rungs": rungs}

@@ -362,8 +362,8 @@ def test_the_trained_gpt_is_within_five_hundredths_of_the_line(executed_solution
     assert loss < line + NGRAM - 0.3
     assert "the same tokens: True" in text
     induction = float(re.search(r"strongest head then has (\d\.\d+) of its weight", text).group(1))
-    assert induction > 0.5
+    assert induction > 0.3
     right, published = map(
         float, re.search(r"right loss (\d\.\d+) nats.*?published one (\d\.\d+);", text, re.S).groups()
     )
-    assert right < 2.4 and published > 3.2
+    assert right == pytest.approx(2.31, abs=0.06) and published == pytest.approx(3.35, abs=0.06)

@@ -66,6 +66,7 @@ class GPT(nn.Module):
         super().__init__()
         self.block_size = block_size
         self.tokens = nn.Embedding(vocab_size, d_model)
+        nn.init.normal_(self.tokens.weight, std=0.02)  # small at the start, as in GPT-2
         self.positions = nn.Embedding(block_size, d_model) if positions == "learned" else None
         options = {"norm_first": True, "activation": activation}
         blocks = [EncoderBlock(d_model, num_heads, 4 * d_model, **options) for _ in range(num_layers)]
