@@ -1,10 +1,9 @@
-"""The ladder of lesson 12, and its loss against compute: `python -m bench.ladder [--seeds 3] [--write]`.
+"""The ladder of lesson 12: `python -m bench.ladder [--seeds 3] [--write]`.
 
 Five models on the lesson's language, from a bigram to the GPT's block, each trained with three seeds: the same windows,
 the same number of steps, one layer each. All are tested on the same unseen passages, over the exact entropy line of
-these. A rung counts if in every seed it is at least 0.05 nats better than the one below. Then three widths of the whole
-GPT, looked at while they train. --write puts the figures into helpers/figures/measured_language_model.py, which the
-lesson draws.
+these. A rung counts if in every seed it is at least 0.05 nats better than the one below. --write puts the figures into
+helpers/figures/measured_language_model.py, which the lesson draws; until then it holds single trainings of width 64.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import corpus
-from helpers.blocks import GPT, FeedForward, causal_mask
+from helpers.blocks import FeedForward, causal_mask
 from helpers.figures.language_model import count_loss
 from helpers.rotary import RotaryAttention
 
@@ -104,22 +103,6 @@ def rung(name: str, seed: int, steps: int = STEPS) -> float:
     return loss_on(train(model, seed, steps), unseen()[0])
 
 
-def compute(width: int, steps: int = 600) -> dict:
-    torch.set_num_threads(1)
-    ids, _ = unseen()
-    torch.manual_seed(0)
-    model = GPT(len(corpus.language_symbols()), CONTEXT, width, 2, 2)
-    found = {"parameters": sum(p.numel() for p in model.parameters()), "tokens": [], "losses": []}
-
-    def look(step):
-        if step in (10, 20, 40, 60, 80) or step % 50 == 0:
-            found["tokens"].append(step * BATCH * CONTEXT)
-            found["losses"].append(round(loss_on(model, ids[:60]), 4))
-
-    train(model, 0, steps, 4e-3, look)
-    return found
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
@@ -127,26 +110,19 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     _, line = unseen()
-    rungs, widths, below = {}, {}, None
+    rungs, below = {}, None
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:  # a core each
         runs = {name: [pool.submit(rung, name, seed) for seed in range(options.seeds)] for name in ("bigram", *RUNGS)}
-        sizes = {width: pool.submit(compute, width) for width in (16, 32, 64)}
         for name, futures in runs.items():
             losses = [round(future.result(), 4) for future in futures]
             gain = min(b - a for a, b in zip(losses, below, strict=True)) if below else 0.0
             verdict = "" if below is None else f"least gain {gain:.3f}{'' if gain >= LEAST else '  TOO LITTLE'}"
             print(f"{name:22} {losses}  {verdict}", flush=True)
             rungs[name], below = losses, losses
-        for width, future in sizes.items():
-            widths[width] = future.result()
-            last = widths[width]["losses"][-1]
-            print(f"width {width}: {widths[width]['parameters']:,} parameters, {last:.3f}", flush=True)
     if options.write:
-        some = corpus.language_unseen()["nats"][:60, 1:].mean().item()
         ladder = {"line": round(line, 4), "rungs": rungs}
         text = '"""What bench/ladder.py measured; made by `python -m bench.ladder --write`."""\n\n'
-        text += f"LADDER = {pprint.pformat(ladder, width=110, sort_dicts=False)}\n\n"
-        text += f"COMPUTE = {pprint.pformat({'line': round(some, 4), 'widths': widths}, width=110, sort_dicts=False)}\n"
+        text += f"LADDER = {pprint.pformat(ladder, width=110, sort_dicts=False)}\n"
         TARGET.write_text(text, encoding="utf-8")
         print(f"written to {TARGET}")
 

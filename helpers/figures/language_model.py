@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import corpus
-from helpers.figures.measured_language_model import COMPUTE, LADDER
+from helpers.figures.measured_language_model import LADDER
 from helpers.figures.style import (
     BLACK,
     BLUE,
@@ -31,6 +31,7 @@ from helpers.figures.style import (
 )
 
 LINE = "#333333"
+TOKENS = 16 * 64  # of one step of the lesson's training
 
 
 def _entropy_line(ax, value: float, text: str = "entropy line") -> None:
@@ -123,14 +124,22 @@ def ngram_losses() -> Picture:
 
 
 def ladder() -> Picture:
-    """The rungs from a bigram to a GPT, three trainings each, as bench/ladder.py measured them."""
+    """The rungs from a bigram to a GPT, as they were measured (helpers/figures/measured_language_model.py)."""
     line = LADDER["line"]
     rungs = LADDER["rungs"]
     means = {name: sum(values) / len(values) for name, values in rungs.items()}
     figure, ax = new_figure(8.2, 3.2)
     for i, (name, values) in enumerate(rungs.items()):
         ax.barh(i, means[name] - line, left=line, color=BLUE if i else "#9BB7CB", height=0.62)
-        ax.plot(values, [i - 0.12, i, i + 0.12], "o", ms=4.5, color="white", mec=BLACK, mew=0.9)
+        ax.plot(
+            values,
+            [i + 0.12 * (j - (len(values) - 1) / 2) for j in range(len(values))],
+            "o",
+            ms=4.5,
+            color="white",
+            mec=BLACK,
+            mew=0.9,
+        )
         ax.text(max(values) + 0.015, i, f"{means[name]:.2f}", va="center", fontsize=10.5)
     ax.axvline(line, color=LINE, lw=1.4, ls=(0, (5, 3)))
     ax.text(line + 0.01, len(rungs) - 0.42, f"entropy line {line:.2f}", fontsize=10, va="top")
@@ -143,9 +152,9 @@ def ladder() -> Picture:
     )
     return Picture(
         figure,
-        f"The ladder, mean loss of three trainings in nats a token: {said}. The entropy line of that text is "
-        f"{line:.3f}.",
-        "Figure 12.3. Five models, three trainings each (dots). What is left of the bars is left to learn.",
+        f"The ladder, loss in nats a token, as a mean where there is more than one training (dots): {said}. "
+        f"The entropy line of that text is {line:.3f}.",
+        "Figure 12.3. From a bigram to the GPT's blocks; a dot is a training. The bars show what is left to learn.",
     )
 
 
@@ -291,30 +300,30 @@ def _frame(x, y):
 # ---------------------------------------------------------------- compute
 
 
-def compute() -> Picture:
-    """Loss against multiply-adds for three widths, as bench/ladder.py measured them."""
-    line = COMPUTE["line"]
-    figure, ax = new_figure(7.8, 3.6)
-    ends = []
-    for (width, entry), color in zip(COMPUTE["widths"].items(), (SKY, GREEN, BLUE), strict=True):
-        x = [entry["parameters"] * 3 * tokens / 1e9 for tokens in entry["tokens"]]
-        ax.plot(x, entry["losses"], color=color, lw=2.2)
-        ink = INK.get(color, color)
-        ax.text(x[-1] * 1.06, entry["losses"][-1], f"width {width}", color=ink, va="center", fontsize=10.5)
-        ends.append(
-            f"width {width}, {entry['parameters']:,} parameters: {entry['losses'][-1]:.2f} after {x[-1]:,.0f} billion"
-        )
-    ax.axhline(line, color=LINE, lw=1.4, ls=(0, (5, 3)))
-    ax.text(0.01, line, f"entropy line {line:.2f}", transform=ax.get_yaxis_transform(), va="bottom", fontsize=10)
+def compute(model, watch) -> Picture:
+    """The loss of a training against the multiply-adds that it took: 3 for each parameter and token."""
+    caption = "Figure 12.8. Loss against compute: what the training above has spent, beside what counting reaches."
+    figure, ax = new_figure(7.8, 3.4)
+    if not watch.steps:
+        ax.axis("off")
+        words = "No training to show: the trained numbers came from a file. Delete it to watch one."
+        ax.text(0, 0.5, words)
+        return Picture(figure, words, caption)
+    parameters = sum(p.numel() for p in model.parameters())
+    spent = [3 * parameters * step * TOKENS / 1e9 for step in watch.steps]
+    ax.plot(spent, watch.whole, color=BLUE, lw=2.2)
+    best = min(counted().values())
+    for value, words in ((watch.line, "entropy line"), (best, "best n-gram")):
+        ax.axhline(value, color=LINE, lw=1.2, ls=(0, (5, 3)))
+        ax.text(0.01, value, f"{words} {value:.2f}", transform=ax.get_yaxis_transform(), va="bottom", fontsize=10)
     ax.set_xscale("log")
-    low, high = ax.get_xlim()
-    ax.set(
-        xlabel="billion multiply-adds", ylabel="nats a token, unseen passages", xlim=(low, high * 2.2), ylim=(1.3, None)
-    )
+    ax.set(xlabel="billion multiply-adds", ylabel="nats a token, unseen passages", ylim=(1.25, None))
+    passed = next((x for x, y in zip(spent, watch.whole, strict=True) if y < best), spent[-1])
     return Picture(
         figure,
-        f"Loss against multiply-adds for three widths. {'; '.join(ends)}. The entropy line is {line:.2f}.",
-        "Figure 12.8. Three sizes of the same GPT: which is best hangs on how much compute there is.",
+        f"The loss of a GPT of {parameters:,} parameters against its compute: {watch.whole[-1]:.2f} nats a token after "
+        f"{spent[-1]:,.0f} billion multiply-adds. It passes the best n-gram, {best:.2f}, after {passed:,.0f} billion.",
+        caption,
     )
 
 

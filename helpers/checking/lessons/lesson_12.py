@@ -227,13 +227,18 @@ def generation_behavior(args, kwargs, output):
     found["the prompt stands in front"] = torch.equal(text[:, : ids.shape[1]], ids)
     found["the same seed gives the same text"] = torch.equal(text, output["same seed"])
     found["another seed gives another text"] = not torch.equal(text, output["another seed"])
-    logits = _TableModel(table, block_size)(ids[:1, -block_size:])[0, -1].double() / kwargs.get("temperature", 1.0)
+    raw = _TableModel(table, block_size)(ids[:1, -block_size:])[0, -1].double()
+    logits, given = raw / kwargs.get("temperature", 1.0), kwargs.get("temperature")
     if kwargs.get("top_k"):
         logits = logits.masked_fill(logits < logits.topk(kwargs["top_k"]).values[-1], -math.inf)
     p, n = torch.softmax(logits, dim=0), ids.shape[0]
     counts = torch.bincount(text[:, ids.shape[1]].clamp(0, len(p) - 1), minlength=len(p)).double()
     far = (counts - n * p).abs() > 5 * (n * p * (1 - p)).sqrt() + 1
     found["tokens are drawn as often as the softmax says"] = not bool(far.any())
+    if given and not kwargs.get("top_k"):
+        fits = {"the given one": given, "1": 1.0, "one over the given one": 1 / given}
+        likely = {name: float((counts * torch.log_softmax(raw / t, dim=0)).sum()) for name, t in fits.items()}
+        found["the temperature that fits the draws best"] = max(likely, key=likely.get)
     found["nothing is drawn that was cut"] = not bool((counts[p == 0] > 0).any())
     return found
 
