@@ -83,7 +83,7 @@ def _allowed_imports(source: str) -> dict[str, str]:
 
 def _may_import(module: str) -> bool:
     top = module.split(".")[0]
-    return module == "helpers.blocks" or top == "torch" or top in sys.stdlib_module_names
+    return module in ("helpers.blocks", "helpers.rotary") or top == "torch" or top in sys.stdlib_module_names
 
 
 def _rank(line: str) -> int:

@@ -4,17 +4,21 @@ company      lesson 1: words that share company
 lexicon      the words of the course's translator, English and French
 translation  sentence pairs of those words, with the true alignment of every French word
 provided     the same as data, in the grader's sandbox
+source       lesson 12: a language whose entropy rate is known exactly
+real_text    the standard library's sources, or any file, as characters
 
 `training_pairs()` and `unseen_pairs()` are the sentences that lesson 11 learns from and looks at: the same ones
-everywhere.
+everywhere. `language_text()` and its kin are what lesson 12 learns from and is shown.
 """
 
 from __future__ import annotations
 
+import functools
 import random
 
 from helpers.corpus.company import COMPANY, company_sentences, index_words
 from helpers.corpus.provided import as_lines, from_lines, provided
+from helpers.corpus.real_text import library_text, real_text
 
 try:
     from helpers.corpus.translation import Pair, english_words, french_words, sentence_pairs, translate
@@ -45,6 +49,45 @@ def unseen_lines() -> str:
     return provided("unseen_lines", lambda: as_lines(sentence_pairs(UNSEEN_PAIRS, random.Random(12), unseen=True)))
 
 
+LANGUAGE_TEXT, LANGUAGE_PASSAGES, PASSAGE = 300_000, 200, 64
+
+
+def language_text():
+    """300,000 tokens of lesson 12's language to learn from, LongTensor (300000,): the same everywhere."""
+    return provided("language_text", lambda: _source().text(LANGUAGE_TEXT, seed=12))
+
+
+def language_symbols() -> str:
+    """The tokens of lesson 12's language, in the order of their ids: one character each."""
+    return provided("language_symbols", lambda: _source().symbols)
+
+
+def language_unseen() -> dict:
+    """200 passages of 64 tokens that are not in the text to learn from, "ids" (200, 64); each begins with a full stop.
+
+    "nats": -log of the source's own probability of each of these tokens, (200, 64), 0 for the full stop in front.
+    Answers are judged by others of this kind.
+    """
+
+    def make():
+        ids = _source().passages(LANGUAGE_PASSAGES, PASSAGE, seed=13)
+        return {"ids": ids, "nats": _source().nats(ids)}
+
+    return provided("language_unseen", make)
+
+
+def entropy_rate() -> float:
+    """Nats a token that nobody can beat in the long run, exactly."""
+    return provided("entropy_rate", lambda: _source().entropy_rate())
+
+
+@functools.lru_cache(maxsize=1)
+def _source():
+    from helpers.corpus.source import Source
+
+    return Source()
+
+
 __all__ = [
     "COMPANY",
     "company_sentences",
@@ -56,4 +99,10 @@ __all__ = [
     "training_pairs",
     "translate",
     "unseen_pairs",
+    "language_text",
+    "language_symbols",
+    "language_unseen",
+    "entropy_rate",
+    "real_text",
+    "library_text",
 ]

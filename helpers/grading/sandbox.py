@@ -52,7 +52,10 @@ WITHHELD = {
     "11": Withheld(
         files=("corpus/translation.py", "corpus/lexicon.py", "translator/weights.safetensors"),
         data=("training_lines", "unseen_lines", "english_words", "french_words"),
-    )
+    ),
+    "12": Withheld(
+        files=("corpus/source.py",), data=("language_text", "language_symbols", "language_unseen", "entropy_rate")
+    ),
 }
 TICK = 0.25  # seconds between two looks at memory and processes while waiting
 

@@ -1,0 +1,338 @@
+"""Lesson 12. Beside learner code: the scenarios. Only on numbers: the views and the measure."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from helpers.checking.lessons.lesson_10 import MOVED, SAME, _gap, _numbers, _row, _shape, _with_random_parameters
+from helpers.checking.measures import Measured, measure
+from helpers.checking.scenarios import scenario
+from helpers.checking.views import view
+
+# ---------------------------------------------------------------- beside learner code
+
+
+@scenario
+def drawn_batches(answer, args, kwargs):
+    """args = (data, block_size, batch_size, seed): one batch, one more from the same seed, one from another seed."""
+    data, block_size, batch_size, seed = args
+    made = {}
+    for name, start in (("batch", seed), ("same seed", seed), ("another seed", seed + 1)):
+        torch.manual_seed(len(made))  # whoever draws without the generator draws differently each time
+        x, y = answer(data, block_size, batch_size, torch.Generator().manual_seed(start))
+        made[name] = {"x": x, "y": y}
+    return made, []
+
+
+@scenario
+def random_gpts(answer, args, kwargs):
+    """args = (init, seed, runs, layers): build the model, make all its parameters random, and make each of the runs.
+
+    init: dict of the constructor's arguments. runs: name -> ids. With `layers` also how many numbers one layer more
+    brings, and how many of the large parameters have no say in the logits.
+    """
+    init, seed, runs, layers = args
+    model = _with_random_parameters(answer, init, seed)
+    seen = {
+        "logits": {name: model(ids) for name, ids in runs.items()},
+        "block_size": getattr(model, "block_size", None),
+    }
+    if layers:
+        ids = next(iter(runs.values()))
+        deeper = answer(*(init | {"num_layers": init["num_layers"] + 1}).values())
+        large = [p for p in model.parameters() if p.dim() > 1]
+        gradients = torch.autograd.grad(model(ids).tanh().square().sum(), large, allow_unused=True)
+        heads = {m.num_heads for m in model.modules() if isinstance(getattr(m, "num_heads", None), int)}
+        seen["one layer more"] = _numbers(deeper) - _numbers(model)
+        seen["without a say"] = sum(g is None or not bool(g.any()) for g in gradients)
+        seen["heads"] = sorted(heads)
+    return seen, []
+
+
+class _TableModel:
+    """ids (B, T) -> logits (B, T, V), T <= block_size: rows of a table, each chosen by the ids up to its place."""
+
+    def __init__(self, table, block_size: int):
+        self.table, self.block_size = table, block_size
+
+    def __call__(self, ids):
+        fits = isinstance(ids, torch.Tensor) and ids.dim() == 2 and ids.dtype == torch.int64
+        if not fits:
+            raise ValueError("the model wants ids as a LongTensor of shape (B, T)")
+        if not 1 <= ids.shape[1] <= self.block_size:
+            raise ValueError(f"the model reads 1 to {self.block_size} ids (its block_size); it got {ids.shape[1]}")
+        places = torch.arange(1, ids.shape[1] + 1)  # (T,)
+        heard = (ids * places).cumsum(-1)  # (B, T)
+        return self.table[_row(heard[..., None], self.table)]  # (B, T, V)
+
+
+@scenario
+def with_table_model(answer, args, kwargs):
+    """args = (table, block_size, ids, max_new_tokens): what the answer writes with a causal model that reads its
+    logits off a table; the options of the answer in kwargs, `seed` for its generator."""
+    table, block_size, ids, more = args
+    options = {name: value for name, value in kwargs.items() if name != "seed"}
+    if "seed" in kwargs:
+        options["generator"] = torch.Generator().manual_seed(kwargs["seed"])
+    return answer(_TableModel(table, block_size), ids, more, **options), []
+
+
+@scenario
+def drawn_texts(answer, args, kwargs):
+    """As with_table_model, three times: from a seed, from the same one and from another one."""
+    table, block_size, ids, more = args
+    made = {}
+    options = {name: value for name, value in kwargs.items() if name != "seed"}
+    for name, start in (("text", kwargs["seed"]), ("same seed", kwargs["seed"]), ("another seed", kwargs["seed"] + 1)):
+        torch.manual_seed(len(made))
+        generator = torch.Generator().manual_seed(start)
+        made[name] = answer(_TableModel(table, block_size), ids, more, generator=generator, **options)
+    return made, []
+
+
+# ---------------------------------------------------------------- only on numbers
+
+
+@view
+def batch_behavior(args, kwargs, output):
+    """What three batches say of get_batch. The data are different numbers, so that a window tells where it is from."""
+    data, block_size, batch_size, _ = args
+    batch, places = output["batch"], {int(value): i for i, value in enumerate(data)}
+    x, y = batch["x"], batch["y"]
+    shape = (batch_size, block_size)
+    found = {
+        f"x and y are LongTensors of shape {shape}": all(
+            isinstance(z, torch.Tensor) and z.dtype == torch.int64 and tuple(z.shape) == shape for z in (x, y)
+        )
+    }
+    if not all(found.values()):
+        return found
+    rows = [[places.get(int(value), -1) for value in row] for row in x]
+    starts = [row[0] for row in rows]
+    found["every row of x is a window of the text"] = all(
+        row == list(range(row[0], row[0] + block_size)) and row[0] >= 0 for row in rows
+    )
+    found["y is x one place further on"] = all(
+        [places.get(int(value), -1) for value in row] == [i + 1 for i in own] for row, own in zip(y, rows, strict=True)
+    )
+    possible = len(data) - block_size
+    if batch_size >= 40 * possible:
+        found["the first place is a start"] = 0 in starts
+        found["the last place that leaves room is a start"] = possible - 1 in starts
+        found["a place in the middle is a start"] = 1 in starts
+        drawn = [starts.count(place) * len(set(starts)) / batch_size for place in set(starts)]
+        found["starts are drawn about equally often"] = all(0.4 < share < 1.9 for share in drawn)
+    elif possible >= 50 * batch_size:
+        found["rows begin at different places"] = len(set(starts)) > batch_size / 2
+        found["the generator alone decides"] = torch.equal(x, output["same seed"]["x"])
+        found["another seed, another batch"] = not torch.equal(x, output["another seed"]["x"])
+    return found
+
+
+@view
+def whole_contexts_only(args, kwargs, output):
+    """An n-gram loss; one that also counts the first few tokens of the test, with shorter contexts, as without them."""
+    names = ("train", "test", "order", "vocab_size", "alpha")
+    train, test, order, V, alpha = (kwargs[name] if name in kwargs else args[i] for i, name in enumerate(names))
+    if not isinstance(output, float) or not math.isfinite(output):
+        return output
+    train, test = [int(i) for i in train], [int(i) for i in test]
+    n, rest = len(test), len(test) - order + 1
+
+    def cost(windows, t):  # of token t, its whole past as the context, counted in some windows of the training text
+        context, pair = tuple(test[:t]), tuple(test[: t + 1])
+        seen = sum(w == pair for w in windows(t + 1))
+        return -math.log((seen + alpha) / (sum(w[:t] == context for w in windows(t + 1)) + alpha * V))
+
+    everywhere = lambda k: [tuple(train[i : i + k]) for i in range(len(train) - k + 1)]  # noqa: E731
+    at_the_start = lambda k: [tuple(train[:k])]  # noqa: E731
+    for windows in (everywhere, at_the_start):
+        extra = sum(cost(windows, t) for t in range(order - 1))
+        without = (output * n - extra) / rest
+        if order > 1 and abs(without - _whole(train, test, order, V, alpha)) < 1e-6:
+            return without
+    return output
+
+
+def _whole(train, test, order, V, alpha):
+    windows = [tuple(train[i : i + order]) for i in range(len(train) - order + 1)]
+    total = 0.0
+    for t in range(order - 1, len(test)):
+        own = tuple(test[t - order + 1 : t + 1])
+        total -= math.log((windows.count(own) + alpha) / (sum(w[:-1] == own[:-1] for w in windows) + alpha * V))
+    return total / (len(test) - order + 1)
+
+
+# run, what is then said, places that are compared with the first run's, whether they have to move
+COMPARISONS = (
+    ("another last token", "no place hears a later token", slice(0, -1), False),
+    ("other later tokens", "the first places hear no later token", slice(0, 2), False),
+    ("another last token", "the last place hears its own token", slice(-1, None), True),
+    ("another first token", "the first token is heard at the end", slice(-1, None), True),
+    ("exchanged", "order counts", slice(-1, None), True),
+)
+
+
+@view
+def gpt_behavior(args, kwargs, output):
+    """What the logits of several runs say of a GPT. Names of runs: COMPARISONS, "shorter" (the first ids alone) and
+    "alone" (the last row alone)."""
+    init, _, runs, layers = args
+    if not isinstance(output, dict):
+        raise ValueError("expected a model's logits")
+    logits, (first, ids), V = output["logits"], next(iter(runs.items())), init["vocab_size"]
+    found = {f"logits have the shape {(*ids.shape, V)}": _shape(logits[first]) == (*ids.shape, V)}
+    if not all(_shape(x) == (*runs[name].shape, V) for name, x in logits.items()):
+        return found | {"every run has logits (B, T, V)": False}
+    base = logits[first]
+    found["logits are finite"] = all(bool(x.isfinite().all()) for x in logits.values())
+    found["logits are no probabilities"] = not (
+        bool((base >= 0).all()) and _gap(base.sum(-1), torch.ones(base.shape[:-1])) <= SAME
+    )
+    found["block_size is kept"] = output["block_size"] == init["block_size"]
+    for name, words, places, moves in COMPARISONS:
+        if name in logits:
+            gap = _gap(logits[name][:, places], base[:, places])
+            found[words] = gap >= MOVED if moves else gap <= SAME
+    if "shorter" in logits:
+        found["a shorter text has the same logits"] = (
+            _gap(logits["shorter"], base[:, : runs["shorter"].shape[1]]) <= SAME
+        )
+    if "alone" in logits:
+        found["rows of a batch do not hear each other"] = _gap(logits["alone"], base[-1:]) <= SAME
+    return found | (_layers(init, output) if layers else {})
+
+
+def _layers(init, output):
+    """A block costs 4 D² numbers for attention and 8 D² for the feed-forward network, and some vectors."""
+    D, more = init["d_model"], output["one layer more"]
+    return {
+        "one layer more brings": "a block" if 12 * D * D <= more <= 12 * D * D + 24 * D else "something else",
+        "every large parameter has a say in the logits": output["without a say"] == 0,
+        "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
+    }
+
+
+@view
+def generation_behavior(args, kwargs, output):
+    """What texts drawn from a table say: all prompts are alike, so each new first token is a draw from one row."""
+    table, block_size, ids, more = args
+    text = output["text"]
+    shape = (ids.shape[0], ids.shape[1] + more)
+    found = {f"the shape is {shape}": _shape(text) == shape and text.dtype == torch.int64}
+    if not all(found.values()):
+        return found
+    found["the prompt stands in front"] = torch.equal(text[:, : ids.shape[1]], ids)
+    found["the same seed gives the same text"] = torch.equal(text, output["same seed"])
+    found["another seed gives another text"] = not torch.equal(text, output["another seed"])
+    raw = _TableModel(table, block_size)(ids[:1, -block_size:])[0, -1].double()
+    logits, given = raw / kwargs.get("temperature", 1.0), kwargs.get("temperature")
+    if kwargs.get("top_k"):
+        logits = logits.masked_fill(logits < logits.topk(kwargs["top_k"]).values[-1], -math.inf)
+    p, n = torch.softmax(logits, dim=0), ids.shape[0]
+    counts = torch.bincount(text[:, ids.shape[1]].clamp(0, len(p) - 1), minlength=len(p)).double()
+    far = (counts - n * p).abs() > 5 * (n * p * (1 - p)).sqrt() + 1
+    found["tokens are drawn as often as the softmax says"] = not bool(far.any())
+    if given and not kwargs.get("top_k"):
+        fits = {"the given one": given, "1": 1.0, "one over the given one": 1 / given}
+        likely = {name: float((counts * torch.log_softmax(raw / t, dim=0)).sum()) for name, t in fits.items()}
+        found["the temperature that fits the draws best"] = max(likely, key=likely.get)
+    found["nothing is drawn that was cut"] = not bool((counts[p == 0] > 0).any())
+    return found
+
+
+@view
+def continues_segments(args, kwargs, output):
+    """How a model of two hand-made layers continues texts in which a segment comes twice."""
+    V, M = (kwargs.get(name, args[i] if i < len(args) else None) for i, name in enumerate(("vocab_size", "max_len")))
+    C = 3 * V + M
+    layers = list(output) if isinstance(output, (list, tuple)) else []
+    found = {"two layers": len(layers) == 2}
+    if not found["two layers"]:
+        return found
+    for i, layer in enumerate(layers, start=1):
+        fits = isinstance(layer, (list, tuple)) and len(layer) == 3 and all(isinstance(w, torch.Tensor) for w in layer)
+        fits = fits and all(w.dtype == torch.float32 and w.dim() == 2 and w.shape[1] == C for w in layer)
+        fits = fits and layer[0].shape[0] == layer[1].shape[0] and layer[2].shape[0] == C
+        found[f"layer {i} is three float32 matrices: (d, {C}), (d, {C}), ({C}, {C})"] = fits
+    if not all(found.values()):
+        return found
+    found["weights are finite"] = all(bool(w.isfinite().all()) for layer in layers for w in layer)
+    asked = {"a segment at the start of the text": [0, 0], "a segment further on": [0, 0]}
+    for ids, places, name in _texts(V, M):
+        logits = _two_layers(ids, V, M, layers)
+        for t in places:
+            asked[name][1] += 1
+            asked[name][0] += bool(logits[t].argmax() == ids[t + 1])
+    for name, (right, total) in asked.items():
+        found[f"{name}: places that are continued rightly, of {total}"] = right
+    return found
+
+
+def _texts(V, M):
+    """Texts of at most M tokens with a segment of different tokens twice, and the places whose next token is known."""
+    draw = torch.Generator().manual_seed(1000 * V + M)
+
+    def number(low, high):
+        return int(torch.randint(low, high + 1, (1,), generator=draw))
+
+    for i in range(40):
+        order = torch.randperm(V, generator=draw)
+        length = number(2, min(V // 2, (M - 1) // 2, 6))
+        segment, others = order[:length], order[length:]
+        room = M - 2 * length
+        front = 0 if i % 2 else number(1, max(1, room // 2)) if room > 1 else 0
+        between = number(0, room - front)
+        fill = others[torch.randint(len(others), (front + between,), generator=draw)]
+        ids = torch.cat([fill[:front], segment, fill[front:], segment])  # (T,), T <= M
+        again = front + length + between
+        name = "a segment further on" if front else "a segment at the start of the text"
+        yield ids, range(again, again + length - 1), name
+
+
+def _two_layers(ids, V, M, layers):
+    T = len(ids)
+    x = torch.zeros(T, 3 * V + M, dtype=torch.float64)
+    x[torch.arange(T), ids] = 1.0
+    x[torch.arange(T), V + torch.arange(T)] = 1.0
+    for W_q, W_k, W_v in layers:
+        q, k, v = (x @ W.double().T for W in (W_q, W_k, W_v))
+        scores = (q @ k.T / W_q.shape[0] ** 0.5).masked_fill(torch.ones(T, T).triu(1).bool(), -math.inf)
+        x = x + torch.softmax(scores, dim=-1) @ v
+    return x[:, -V:]
+
+
+# ---------------------------------------------------------------- the trained model
+
+FULL, ENOUGH = 0.10, 0.10  # nats above the line: all points, the check's tick
+NGRAM = 0.86  # nats that the best n-gram is above the line (tested): the first point
+LUCK = 20.0  # nats below the line over a whole text: one honest text in 485 million
+STILL = 1e-3  # logits that move by more when later ids change are a leak
+
+
+@measure
+def loss_above_the_line(truths, outputs):
+    """The loss of the passages over the source's own; the second case has the same ids with other later ones."""
+    (first, changed), (logits, moved) = truths, outputs
+    same = int((first["ids"] == changed["ids"]).all(0).int().cumprod(0).sum())  # ids that both share, in front
+    gap = _gap(logits[:, :same], moved[:, :same])
+    scale = 1 + float(logits[:, :same].abs().max())
+    if gap > STILL * scale:
+        words = f"logits at places 0 to {same - 1} moved by {gap:.3g} when only ids from place {same} on were changed"
+        return Measured(0.0, False, words, "sees_later_ids")
+    ids, nats = first["ids"], first["nats"]
+    own = torch.log_softmax(logits.double(), dim=-1)[:, :-1].gather(-1, ids[:, 1:, None])[..., 0]  # (B, T - 1)
+    loss, line = -own.mean().item(), nats[:, 1:].mean().item()
+    said = f"{loss:.3f} nats a token; the entropy line of these passages is {line:.3f}"
+    if not math.isfinite(loss):
+        return Measured(0.0, False, "a token that came has probability 0: the loss is infinite", "infinite_loss")
+    if (line - loss) * own.numel() > LUCK:
+        return Measured(0.0, False, f"{said}: nobody can be below it", "below_the_line")
+    above = loss - line
+    share = min(1.0, max(0.0, (NGRAM - above) / (NGRAM - FULL)))
+    passed = above <= ENOUGH
+    if not passed:
+        said += f", and {line + ENOUGH:.3f} is asked for"
+    return Measured(share, passed, said, None if passed or share else "not_trained")

@@ -1,0 +1,51 @@
+"""Explorers of lesson 12: what comes next, by the source and by the model; a model that writes at any temperature."""
+
+from __future__ import annotations
+
+import html
+
+import ipywidgets as widgets
+import torch
+
+from helpers.explore.panel import panel
+from helpers.figures.language_model import NextToken
+
+TEMPERATURES = (0.3, 0.5, 0.8, 1.0, 1.3, 1.6, 2.0)
+
+
+def next_token(model):
+    """A slider for the place: the source's own probabilities beside the model's."""
+    draw = NextToken(model)
+    panel(draw, place=widgets.IntSlider(value=21, min=0, max=len(draw.text) - 2, description="place"))
+
+
+@torch.no_grad()
+def written(model, symbols: str, length: int = 150) -> dict[float, str]:
+    """A text of the model for each temperature, all in one batch."""
+    place = next(model.parameters()).device
+    ids = torch.full((len(TEMPERATURES), 1), symbols.index("."), device=place)
+    heat = torch.tensor(TEMPERATURES, device=place)[:, None]
+    generator = torch.Generator(place).manual_seed(5)
+    for _ in range(length):
+        logits = model(ids[:, -model.block_size :])[:, -1] / heat  # (temperatures, V)
+        drawn = torch.multinomial(torch.softmax(logits, dim=-1), 1, generator=generator)
+        ids = torch.cat([ids, drawn], dim=1)
+    rows = ["".join(symbols[i] for i in row[1:]) for row in ids.tolist()]
+    return dict(zip(TEMPERATURES, rows, strict=True))
+
+
+def writing(model, symbols: str):
+    """A slider for the temperature over a text that the model writes."""
+    texts = written(model, symbols)
+
+    def draw(temperature):
+        text = html.escape(texts[temperature])
+        return (
+            '<div style="min-height:6em;font:15px/1.6 monospace;overflow-wrap:anywhere">'
+            f"temperature {temperature:.1f}:<br>{text}</div>"
+        )
+
+    slider = widgets.SelectionSlider(
+        options=[(f"{t:.1f}", t) for t in TEMPERATURES], value=1.0, description="temperature"
+    )
+    panel(draw, temperature=slider)

@@ -1,0 +1,432 @@
+"""Figures of lesson 12: a text and its chances, n-grams, the ladder, a training, induction heads, loss and compute."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers import corpus
+from helpers.figures.measured_language_model import LADDER
+from helpers.figures.style import (
+    BLACK,
+    BLUE,
+    GRAY_INK,
+    GREEN,
+    INK,
+    K_COLOR,
+    ORANGE,
+    PINK,
+    Q_COLOR,
+    RED,
+    RED_INK,
+    SKY,
+    Picture,
+    heatmap,
+    new_figure,
+)
+
+LINE = "#333333"
+TOKENS = 16 * 64  # of one step of the lesson's training
+
+
+def _entropy_line(ax, value: float, text: str = "entropy line") -> None:
+    ax.axhline(value, color=LINE, lw=1.4, ls=(0, (5, 3)), zorder=1)
+    ax.text(
+        0.995, value, f"{text} {value:.2f}", transform=ax.get_yaxis_transform(), ha="right", va="bottom", fontsize=10
+    )
+
+
+# ---------------------------------------------------------------- the source
+
+SHOWN = "Bqrzqb.([]{()}).|rwty|rwty."
+
+
+def one_text() -> Picture:
+    """What each token of a short text costs somebody who knows the rules, in nats."""
+    from helpers.corpus.source import Source
+
+    source = Source()
+    nats = source.nats(source.encode(SHOWN)).abs().tolist()
+    figure, ax = new_figure(8.4, 2.6)
+    ax.bar(range(len(SHOWN)), nats, color=BLUE, width=0.7)
+    ax.set_xticks(range(len(SHOWN)), list(SHOWN), fontsize=12)
+    ax.tick_params(axis="x", length=0)
+    ax.set(ylabel="−log p, nats", ylim=(0, 4.2), xlim=(-0.7, len(SHOWN) - 0.3))
+    for t, value in enumerate(nats):
+        if value:
+            ax.text(t, value + 0.06, f"{value:.1f}", ha="center", fontsize=9, color=GRAY_INK)
+    said = ", ".join(f"{token} {value:.2f}" for token, value in zip(SHOWN, nats, strict=True))
+    return Picture(
+        figure,
+        f"Bars over the tokens of three sentences: what each costs in nats. {said}. The mean is {np.mean(nats):.2f}.",
+        "Figure 12.1. What each token costs a reader who knows the rules. No bar: the token was certain.",
+    )
+
+
+# ---------------------------------------------------------------- n-grams
+
+ORDERS = (1, 2, 3, 4, 5, 6)
+ALPHAS = (1.0, 0.1, 0.01)
+
+
+def count_loss(train: torch.Tensor, test: torch.Tensor, order: int, vocab_size: int, alpha: float) -> float:
+    """The n-gram loss of exercise 12.2 by sorting instead of dictionaries, for order up to 12."""
+
+    def codes(ids, length):  # a number for every window of `length` tokens that ends before the last token, or at it
+        ids = np.asarray(ids, dtype=np.int64)
+        count = len(ids) - order + 1
+        return sum((ids[i : i + count] * vocab_size**i for i in range(length)), np.zeros(count, dtype=np.int64))
+
+    def counts(train_codes, test_codes):
+        values, number = np.unique(train_codes, return_counts=True)
+        at = np.searchsorted(values, test_codes).clip(0, len(values) - 1)
+        return np.where(values[at] == test_codes, number[at], 0)
+
+    seen = counts(codes(train, order), codes(test, order))
+    context = counts(codes(train, order - 1), codes(test, order - 1))
+    return float(-np.log((seen + alpha) / (context + alpha * vocab_size)).mean())
+
+
+@functools.lru_cache(maxsize=1)
+def counted() -> dict[int, float]:
+    """The loss of each order, with the best of three alphas: counted in 280,000 tokens, tested on 20,000."""
+    text, V = corpus.language_text(), len(corpus.language_symbols())
+    train, test = text[:280_000], text[280_000:]
+    return {order: min(count_loss(train, test, order, V, alpha) for alpha in ALPHAS) for order in ORDERS}
+
+
+def ngram_losses() -> Picture:
+    """The losses of n-gram models by order, over the entropy line."""
+    losses, line = counted(), corpus.entropy_rate()
+    figure, ax = new_figure(7.4, 3.4)
+    ax.plot(list(losses), list(losses.values()), "o-", color=BLUE, lw=2)
+    for order, loss in losses.items():
+        ax.text(order, loss + 0.07, f"{loss:.2f}", ha="center", fontsize=10)
+    _entropy_line(ax, line)
+    ax.set_xticks(ORDERS, ["1\nunigram", "2\nbigram", *map(str, ORDERS[2:])])
+    ax.set(xlabel="order: tokens in each count", ylabel="nats a token", ylim=(1.2, max(losses.values()) + 0.3))
+    best = min(losses, key=losses.get)
+    said = ", ".join(f"order {order} {loss:.2f}" for order, loss in losses.items())
+    return Picture(
+        figure,
+        f"Losses of n-gram models in nats a token: {said}. The best, order {best}, is {losses[best] - line:.2f} above "
+        f"the entropy line of {line:.2f}.",
+        "Figure 12.2. n-gram models on the language of this lesson: a longer table soon hurts.",
+    )
+
+
+# ---------------------------------------------------------------- the ladder
+
+
+def ladder() -> Picture:
+    """The rungs from a bigram to a GPT, as they were measured (helpers/figures/measured_language_model.py)."""
+    line = LADDER["line"]
+    rungs = LADDER["rungs"]
+    means = {name: sum(values) / len(values) for name, values in rungs.items()}
+    figure, ax = new_figure(8.2, 3.2)
+    for i, (name, values) in enumerate(rungs.items()):
+        ax.barh(i, means[name] - line, left=line, color=BLUE if i else "#9BB7CB", height=0.62)
+        ax.plot(
+            values,
+            [i + 0.12 * (j - (len(values) - 1) / 2) for j in range(len(values))],
+            "o",
+            ms=4.5,
+            color="white",
+            mec=BLACK,
+            mew=0.9,
+        )
+        ax.text(max(values) + 0.015, i, f"{means[name]:.2f}", va="center", fontsize=10.5)
+    ax.axvline(line, color=LINE, lw=1.4, ls=(0, (5, 3)))
+    ax.text(line + 0.01, len(rungs) - 0.42, f"entropy line {line:.2f}", fontsize=10, va="top")
+    ax.set_yticks(range(len(rungs)), list(rungs))
+    ax.invert_yaxis()
+    ax.set_ylim(len(rungs) - 0.35, -0.6)
+    ax.set(xlabel="nats a token on unseen text", xlim=(line - 0.03, max(means.values()) + 0.15))
+    said = "; ".join(
+        f"{name} {means[name]:.3f} (from {min(values):.3f} to {max(values):.3f})" for name, values in rungs.items()
+    )
+    return Picture(
+        figure,
+        f"The ladder, loss in nats a token, as a mean where there is more than one training (dots): {said}. "
+        f"The entropy line of that text is {line:.3f}.",
+        "Figure 12.3. From a bigram to the GPT's blocks; a dot is a training. The bars show what is left to learn.",
+    )
+
+
+# ---------------------------------------------------------------- a training
+
+KIND_COLORS = {
+    "a new letter": SKY,
+    "a repeated letter": RED,
+    "a verb": GREEN,
+    "a closing bracket": PINK,
+    "the rest": "#8C8C8C",
+}
+
+
+def training(watch) -> Picture:
+    """The loss of a training on unseen passages, by kind of token, and the strongest induction head."""
+    figure, axes = new_figure(8.4, 3.7, columns=2)
+    if not watch.steps:
+        for ax in axes:
+            ax.axis("off")
+        words = "No training to show: the trained numbers came from a file. Delete it to watch one."
+        axes[0].text(0, 0.5, words, wrap=True, fontsize=11)
+        return Picture(figure, words, "Figure 12.4. A training, by kind of token.")
+    left, right = axes
+    left.plot(watch.steps, watch.whole, color=BLUE, lw=2.2)
+    _entropy_line(left, watch.line)
+    left.set(xlabel="steps", ylabel="nats a token, unseen passages", title="all tokens", ylim=(1.25, None))
+    for kind, losses in watch.losses.items():
+        color = KIND_COLORS[kind]
+        right.plot(watch.steps, losses, color=color, lw=2, label=kind)
+    if max(watch.induction) > 0:
+        right.plot(watch.steps, watch.induction, color=BLACK, lw=1.6, ls=":", label="weight of the induction head")
+    right.set(xlabel="steps", title="by kind of token", ylim=(0, 3.6))
+    right.legend(frameon=False, fontsize=9, loc="upper right")
+    last = ", ".join(f"{kind} {losses[-1]:.2f}" for kind, losses in watch.losses.items())
+    fall = _fall(watch.steps, watch.losses["a repeated letter"])
+    return Picture(
+        figure,
+        f"Loss over {watch.steps[-1]} steps: from {watch.whole[0]:.2f} to {watch.whole[-1]:.3f} nats a token, the line "
+        f"of these passages is {watch.line:.3f}. At the end: {last}. The loss of repeated letters falls between steps "
+        f"{fall[0]} and {fall[1]}; the strongest head then has {watch.induction[-1]:.2f} of its weight on the token "
+        "behind the last occurrence.",
+        "Figure 12.4. A training, as a whole and by kind of token. Dotted: attention behind the last occurrence.",
+    )
+
+
+def _fall(steps: list[int], losses: list[float]) -> tuple[int, int]:
+    """Where a loss falls from three quarters of its start to a quarter of it."""
+    high = next((s for s, x in zip(steps, losses, strict=True) if x < 0.75 * losses[0]), steps[-1])
+    low = next((s for s, x in zip(steps, losses, strict=True) if x < 0.25 * losses[0]), steps[-1])
+    return high, low
+
+
+# ---------------------------------------------------------------- induction heads
+
+EXAMPLE = "|qtwz|qtwz."
+
+
+def induction_by_hand() -> Picture:
+    """Two heads over a short text: the token before, and the place whose token before is this token."""
+    T = len(EXAMPLE)
+    first, second = np.full((T, T), np.nan), np.full((T, T), np.nan)
+    for t in range(T):
+        first[t, : t + 1] = 0
+        first[t, max(t - 1, 0)] = 1
+        matches = [j for j in range(1, t + 1) if EXAMPLE[j - 1] == EXAMPLE[t]]
+        second[t, : t + 1] = 0 if matches else 1 / (t + 1)
+        for j in matches:
+            second[t, j] = 1 / len(matches)
+    figure, axes = new_figure(8.4, 4.2, columns=2)
+    for ax, weights, title in zip(
+        axes, (first, second), ("layer 1: the token before", "layer 2: behind the last one"), strict=True
+    ):
+        seen = torch.ones(T, T).tril().bool()
+        heatmap(
+            ax,
+            torch.tensor(np.nan_to_num(weights)),
+            list(EXAMPLE),
+            list(EXAMPLE),
+            mask=seen,
+            vmin=0,
+            vmax=1,
+            numbers=False,
+        )
+        ax.set_title(title)
+        ax.set_xlabel("keys", color=K_COLOR)
+        ax.set_ylabel("queries", color=Q_COLOR)
+    said = ", ".join(f"{EXAMPLE[t]} at place {t} looks at {EXAMPLE[t - 4]} at place {t - 4}" for t in range(5, 9))
+    return Picture(
+        figure,
+        f"Attention of two heads over {EXAMPLE}. In the first each token looks at the one before it. In the second, "
+        f"{said}"
+        ": each time the token that came next the first time.",
+        "Figure 12.6. An induction head by hand: two layers, each with one simple question.",
+    )
+
+
+def grown_induction_head(model, watch) -> Picture:
+    """The head of a trained model that attends most to the token behind the last occurrence, on a passage."""
+    from helpers.language_model import attention_weights
+
+    symbols = corpus.language_symbols()
+    text = ".|zqvtsx|zqvtsx."
+    ids = torch.tensor([[symbols.index(token) for token in text]])
+    was = model.training
+    model.eval()
+    place = next(model.parameters()).device
+    with torch.no_grad(), attention_weights(model) as weights:
+        model(ids.to(place))
+    model.train(was)
+    figure, ax = new_figure(5.4, 5.0)
+    T = len(text)
+    if not weights:
+        ax.axis("off")
+        words = "No attention to show: no part of this model returns its weights."
+        ax.text(0, 0.5, words, wrap=True)
+        return Picture(figure, words, "Figure 12.7. The strongest induction head of the trained model.")
+    layer, head = watch.best_head(model)
+    own = weights[layer][0, head].cpu()  # (T, T)
+    heatmap(ax, own, list(text), list(text), mask=torch.ones(T, T).tril().bool(), vmin=0, vmax=1, numbers=False)
+    ax.set_title(f"layer {layer + 1}, head {head}")
+    ax.set_xlabel("keys", color=K_COLOR)
+    ax.set_ylabel("queries", color=Q_COLOR)
+    places = [(t, t - 6) for t in range(8, 14)]
+    for t, j in places:
+        ax.add_patch(_frame(j, t))
+    mean = sum(float(own[t, j]) for t, j in places) / len(places)
+    return Picture(
+        figure,
+        f"Attention of layer {layer + 1}, head {head}, over {text}. Framed, the token behind the last occurrence: "
+        + ", ".join(f"{text[t]} to {text[j]} {float(own[t, j]):.2f}" for t, j in places)
+        + f"; {mean:.2f} in the mean.",
+        "Figure 12.7. A head that grew in training. Framed: the token that came after the last occurrence.",
+    )
+
+
+def _frame(x, y):
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, ec=RED_INK, lw=1.8, zorder=5)
+
+
+# ---------------------------------------------------------------- compute
+
+
+def compute(model, watch) -> Picture:
+    """The loss of a training against the multiply-adds that it took: 3 for each parameter and token."""
+    caption = "Figure 12.8. Loss against compute: what the training above has spent, beside what counting reaches."
+    figure, ax = new_figure(7.8, 3.4)
+    if not watch.steps:
+        ax.axis("off")
+        words = "No training to show: the trained numbers came from a file. Delete it to watch one."
+        ax.text(0, 0.5, words)
+        return Picture(figure, words, caption)
+    parameters = sum(p.numel() for p in model.parameters())
+    spent = [3 * parameters * step * TOKENS / 1e9 for step in watch.steps]
+    ax.plot(spent, watch.whole, color=BLUE, lw=2.2)
+    best = min(counted().values())
+    for value, words in ((watch.line, "entropy line"), (best, "best n-gram")):
+        ax.axhline(value, color=LINE, lw=1.2, ls=(0, (5, 3)))
+        ax.text(0.01, value, f"{words} {value:.2f}", transform=ax.get_yaxis_transform(), va="bottom", fontsize=10)
+    ax.set_xscale("log")
+    ax.set(xlabel="billion multiply-adds", ylabel="nats a token, unseen passages", ylim=(1.25, None))
+    passed = next((x for x, y in zip(spent, watch.whole, strict=True) if y < best), spent[-1])
+    return Picture(
+        figure,
+        f"The loss of a GPT of {parameters:,} parameters against its compute: {watch.whole[-1]:.2f} nats a token after "
+        f"{spent[-1]:,.0f} billion multiply-adds. It passes the best n-gram, {best:.2f}, after {passed:,.0f} billion.",
+        caption,
+    )
+
+
+# ---------------------------------------------------------------- what a bug costs
+
+
+class _Small(nn.Module):
+    """One pre-norm block under a causal mask, with learned positions."""
+
+    def __init__(self, vocab_size: int, length: int, width: int = 32):
+        super().__init__()
+        from helpers.blocks import Encoder
+
+        self.encoder = Encoder(vocab_size, width, 4, 4 * width, 1, length, norm_first=True)
+        self.norm, self.unembed = nn.LayerNorm(width), nn.Linear(width, vocab_size)
+
+    def forward(self, ids):
+        mask = torch.ones(ids.shape[1], ids.shape[1]).tril().bool()
+        return self.unembed(self.norm(self.encoder(ids, mask)))
+
+
+def right_loss(logits, targets):
+    return F.cross_entropy(logits.transpose(1, 2), targets)
+
+
+def two_losses(published, steps: int = 120) -> Picture:
+    """Two small models with the same start and the same windows: one trained with each loss, both measured rightly."""
+    text, V = corpus.language_text(), len(corpus.language_symbols())
+    curves = {}
+    for name, loss in (("right", right_loss), ("published", published)):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model = _Small(V, 32)
+        generator = torch.Generator().manual_seed(0)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
+        curves[name] = []
+        for _ in range(steps):
+            starts = torch.randint(len(text) - 32, (16,), generator=generator)
+            windows = text[starts[:, None] + torch.arange(33)]
+            logits = model(windows[:, :-1])
+            curves[name].append(right_loss(logits, windows[:, 1:]).item())
+            optimizer.zero_grad()
+            loss(logits, windows[:, 1:]).backward()
+            optimizer.step()
+    figure, ax = new_figure(7.4, 3.2)
+    for (name, curve), color in zip(curves.items(), (BLUE, ORANGE), strict=True):
+        ax.plot(range(1, steps + 1), curve, color=color, lw=2)
+        end = sum(curve[-10:]) / 10
+        ax.text(steps * 1.01, end, f"{name} {end:.2f}", va="center", color=INK.get(color, color), fontsize=10.5)
+    ax.axhline(math.log(V), color=LINE, lw=1.2, ls=(0, (2, 2)))
+    ax.text(0.4 * steps, math.log(V) + 0.03, f"guessing: log {V} = {math.log(V):.2f}", fontsize=10)
+    ax.set(xlabel="steps", ylabel="nats a token, measured rightly", xlim=(0, steps * 1.25))
+    ends = {name: sum(curve[-10:]) / 10 for name, curve in curves.items()}
+    return Picture(
+        figure,
+        f"Two trainings of {steps} steps. With the right loss {ends['right']:.2f} nats a token at the end, with the "
+        "published "
+        f"one {ends['published']:.2f}; guessing has {math.log(V):.2f}.",
+        "Figure 12.9. The same small model, trained with each loss; both are measured with the right one.",
+    )
+
+
+# ---------------------------------------------------------------- the explorer
+
+
+class NextToken:
+    """The model's probabilities for the next token beside the source's own, after each place of a passage."""
+
+    def __init__(self, model):
+        from helpers.corpus.source import Source
+
+        source = Source()
+        self.symbols = source.symbols
+        self.text = ".Dqxpd.{[]()}.|rwtyz|rwtyz."
+        ids = source.encode(self.text)
+        place = next(model.parameters()).device
+        with torch.no_grad():
+            logits = model(ids[None].to(place))[0].float().cpu()
+        self.mine = torch.softmax(logits, dim=-1)  # (T, V)
+        self.true = source.next_probabilities(ids)  # (T, V)
+        self.figure, self.ax = new_figure(8.4, 3.3)
+        V = len(self.symbols)
+        self.true_bars = self.ax.bar(range(V), [0.0] * V, color="#D9D9D9", width=0.86)
+        self.bars = self.ax.bar(range(V), [0.0] * V, color=BLUE, width=0.5)
+        self.ax.set_xticks(range(V), list(self.symbols))
+        self.ax.set(ylim=(0, 1.02), ylabel="probability")
+        self.ax.legend([self.true_bars, self.bars], ["the source", "the model"], frameon=False, loc="upper right")
+        self.title = self.ax.set_title(f"after {self.text}")
+
+    def __call__(self, place: int) -> Picture:
+        for bar, value in zip(self.true_bars, self.true[place].tolist(), strict=True):
+            bar.set_height(value)
+        for bar, value in zip(self.bars, self.mine[place].tolist(), strict=True):
+            bar.set_height(value)
+        read = self.text[: place + 1]
+        self.title.set_text(f"after {read}")
+        top = self.true[place].topk(3)
+        said = ", ".join(
+            f"{self.symbols[i]} {float(self.true[place, i]):.2f} and {float(self.mine[place, i]):.2f}"
+            for i in top.indices.tolist()
+        )
+        return Picture(
+            self.figure,
+            f"What comes after {read}: the source's probability and the model's. {said}.",
+            "Figure 12.5. Gray: the source's own probabilities. Blue: the model's.",
+        )

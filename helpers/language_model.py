@@ -1,0 +1,167 @@
+"""What lesson 12 has beside its exercises: watching a training, and writing with the KV cache.
+
+`Watch` looks at a language model while it trains: its loss on each kind of token of the passages that nobody has
+learned from, and how far any head attends to the token behind the last occurrence of the one at hand (an induction
+head, Olsson et al., 2022). It needs nothing of the model but its logits; attention is seen where some module of the
+model returns weights, as MultiHeadAttention does.
+
+`write_with_cache` is generation with lesson 10's `attend_with_cache`, for a model with the parts of the lesson's GPT.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+
+from helpers import corpus
+
+FIRST, AGAIN, VERB, CLOSER, REST = "a new letter", "a repeated letter", "a verb", "a closing bracket", "the rest"
+
+
+def device() -> torch.device:
+    """The GPU where there is one, else the CPU."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+# ---------------------------------------------------------------- what stands where in a passage
+
+
+def kinds(passage: str) -> list[str]:
+    """The kind of each token of a passage that begins between two sentences."""
+    found, bars = [], 0
+    for token in passage:
+        if token == ".":
+            bars = 0
+        elif token == "|":
+            bars += 1
+        letter = token.islower() and token >= "p"
+        found.append(
+            AGAIN
+            if letter and bars == 2
+            else FIRST
+            if letter
+            else VERB
+            if token.islower()
+            else CLOSER
+            if token in ")]}"
+            else REST
+        )
+    return found
+
+
+def induction_targets(passage: str) -> list[tuple[int, int]]:
+    """(place, place behind the last occurrence of its token): for each letter that is said again and goes on."""
+    pairs, what = [], kinds(passage)
+    for t, token in enumerate(passage[:-1]):
+        if what[t] == AGAIN and what[t + 1] == AGAIN:
+            pairs.append((t, passage.rindex(token, 0, t) + 1))
+    return pairs
+
+
+@contextlib.contextmanager
+def attention_weights(model):
+    """Inside: a list of the attention weights (B, H, T, T) of every module that returns some, in the order of calls."""
+    seen, hooks = [], []
+
+    def keep(_module, _args, output):
+        weights = output[1] if isinstance(output, tuple) and len(output) == 2 else None
+        if isinstance(weights, torch.Tensor) and weights.dim() == 4 and weights.shape[-1] == weights.shape[-2]:
+            seen.append(weights.detach())
+
+    try:
+        for module in model.modules():
+            hooks.append(module.register_forward_hook(keep))
+        yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def induction_score(weights: list[torch.Tensor], texts: list[str]) -> tuple[float, int, int]:
+    """The head that attends most to the token behind the last occurrence: (mean weight there, layer, head)."""
+    places = [(b, t, j) for b, text in enumerate(texts) for t, j in induction_targets(text)]
+    if not weights or not places:
+        return 0.0, 0, 0
+    b, t, j = (torch.tensor(column) for column in zip(*places, strict=True))
+    best = [(float(value), layer, head) for layer, w in enumerate(weights) for head, value in
+            enumerate(w.cpu()[b, :, t, j].mean(0))]  # fmt: skip
+    return max(best)
+
+
+@dataclass
+class Watch:
+    """Looks at a model now and then while it trains, on passages that it does not learn from."""
+
+    passages: int = 40
+    steps: list[int] = field(default_factory=list)
+    losses: dict[str, list[float]] = field(default_factory=dict)
+    whole: list[float] = field(default_factory=list)
+    induction: list[float] = field(default_factory=list)
+
+    def __post_init__(self):
+        unseen, symbols = corpus.language_unseen(), corpus.language_symbols()
+        self.ids = unseen["ids"][: self.passages]
+        self.line = unseen["nats"][: self.passages, 1:].mean().item()
+        self.texts = ["".join(symbols[i] for i in row) for row in self.ids.tolist()]
+        self.what = [kinds(text)[1:] for text in self.texts]
+
+    @torch.no_grad()
+    def __call__(self, model, step: int) -> None:
+        was = model.training
+        model.eval()
+        place = next(model.parameters()).device
+        with attention_weights(model) as weights:
+            logits = model(self.ids.to(place)).float().cpu()  # (B, T, V)
+        model.train(was)
+        nats = F.cross_entropy(logits[:, :-1].transpose(1, 2), self.ids[:, 1:], reduction="none")  # (B, T - 1)
+        self.steps.append(step)
+        self.whole.append(nats.mean().item())
+        for kind in (FIRST, AGAIN, VERB, CLOSER, REST):
+            here = torch.tensor([[one == kind for one in row] for row in self.what])  # (B, T - 1)
+            self.losses.setdefault(kind, []).append(nats[here].mean().item())
+        self.induction.append(induction_score(weights, self.texts)[0])
+
+    def best_head(self, model) -> tuple[int, int]:
+        """(layer, head) of the strongest induction head now."""
+        with torch.no_grad(), attention_weights(model) as weights:
+            model(self.ids.to(next(model.parameters()).device))
+        return induction_score(weights, self.texts)[1:]
+
+
+# ---------------------------------------------------------------- writing with the cache
+
+
+def write_with_cache(model, ids, max_new_tokens: int, attend):
+    """Greedy generation in which each step computes one new row: (B, T) -> (B, T + max_new_tokens).
+
+    attend: `attend_with_cache` of lesson 10. For a model with `tokens`, `positions` (or None), `blocks` of
+    EncoderBlock, `norm` and `unembed`; all tokens together at most model.block_size.
+    """
+    from helpers.blocks import merge_heads, rotate, split_heads
+
+    missing = [name for name in ("tokens", "blocks", "norm", "unembed") if not hasattr(model, name)]
+    if missing:
+        raise ValueError(f"the model has no part called {missing[0]!r}")
+    if ids.shape[1] + max_new_tokens > model.block_size:
+        raise ValueError(f"{ids.shape[1] + max_new_tokens} tokens are more than the context of {model.block_size}")
+    caches, new = [None] * len(model.blocks), ids
+    with torch.no_grad():
+        for _ in range(max_new_tokens):
+            places = torch.arange(ids.shape[1] - new.shape[1], ids.shape[1], device=ids.device)  # (T_new,)
+            x = model.tokens(new)  # (B, T_new, D)
+            if getattr(model, "positions", None) is not None:
+                x = x + model.positions(places)
+            for i, block in enumerate(model.blocks):
+                mha, y = block.attention, block.norm1(x)
+                q, k, v = (split_heads(W(y), mha.num_heads) for W in (mha.W_q, mha.W_k, mha.W_v))
+                if hasattr(mha, "base"):  # rotary
+                    q, k = rotate(q, places, mha.base), rotate(k, places, mha.base)
+                out, caches[i] = attend(q, k, v, caches[i])  # (B, H, T_new, d)
+                x = x + mha.W_o(merge_heads(out))
+                x = x + block.feed_forward(block.norm2(x))
+            new = model.unembed(model.norm(x))[:, -1].argmax(-1, keepdim=True)  # (B, 1)
+            ids = torch.cat([ids, new], dim=1)
+    return ids

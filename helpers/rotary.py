@@ -1,0 +1,23 @@
+"""Attention that knows distances: the rotations of lesson 2 inside the attention of lesson 8."""
+
+from __future__ import annotations
+
+import torch
+
+from helpers.blocks import MultiHeadAttention, attention, merge_heads, rotate, split_heads
+
+
+class RotaryAttention(MultiHeadAttention):
+    """Self-attention whose queries and keys are rotated by their places, so that distances count (Su et al., 2021).
+
+    Made and called as MultiHeadAttention, with one input: query (B, T, D) -> (out (B, T, D), weights (B, H, T, T)).
+    """
+
+    base = 10.0  # small: all pairs turn fast enough to tell neighboring places apart, within a context of 64
+
+    def forward(self, query, key=None, value=None, mask=None):
+        places = torch.arange(query.shape[1], device=query.device)  # (T,)
+        Q, K, V = (split_heads(W(query), self.num_heads) for W in (self.W_q, self.W_k, self.W_v))  # (B, H, T, D/H)
+        Q, K = rotate(Q, places, self.base), rotate(K, places, self.base)  # (B, H, T, D/H)
+        heads, weights = attention(Q, K, V, mask)  # (B, H, T, D/H), (B, H, T, T)
+        return self.W_o(merge_heads(heads)), weights  # (B, T, D)

@@ -1,0 +1,930 @@
+# %% [markdown]
+# # 12. A language model: a GPT, and why it beats every Markov chain
+#
+# **Goal:** build a GPT, train it on a language of which everything is known, and measure how close it comes to the best
+# that is possible. **Time:** about 120 minutes. That is long: take a break after exercise 12.5, before the training.
+
+# %% tags=["setup"]
+# (empty: the build puts the set-up cell here)
+
+# %%
+import math
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers import check, corpus, language_model, progress
+from helpers.bar import bar
+from helpers.blocks import EncoderBlock, attend_with_cache, causal_mask, filter_logits, previous_token_weights
+from helpers.explore import language_model as explore
+from helpers.figures import language_model as figures
+from helpers.figures.transformer_map import transformer_map
+from helpers.keep import kept, quick
+from helpers.rotary import RotaryAttention
+
+# %%
+transformer_map("12_language_model")
+
+# %% [markdown]
+# A GPT is the lower row alone: no source, no cross-attention, nothing to translate. It reads a text and says what comes
+# next.
+
+# %% [markdown]
+# ## You need
+#
+# - the Markov chain of neighbors, and the head that looks one token back:
+#   [lesson 3](../03_query_key/03_query_key.ipynb);
+# - entropy, cross-entropy and temperature: [lesson 6](../06_softmax/06_softmax.ipynb);
+# - rotary positions: [lesson 2](../02_position/02_position.ipynb), and the block with its norm in front:
+#   [lesson 9](../09_encoder_block/09_encoder_block.ipynb);
+# - `filter_logits` and the cache: [lesson 10](../10_decoder_block/10_decoder_block.ipynb).
+#
+# Two questions to warm up. Answer before you open them.
+#
+# <details><summary>Lesson 6: a die is fair. What loss in nats does the best possible guesser of its throws have, and what
+# loss does a guesser have who is sure of a six?</summary>
+#
+# log 6 = 1.79 nats, the entropy of the die. The other one has an infinite loss as soon as something else comes: no
+# guesser beats the entropy in the long run, but one can do much worse.
+#
+# </details>
+#
+# <details><summary>Lesson 10: why is there a causal mask in training, where all the words are known?</summary>
+#
+# Because every place is asked for the word that comes next, and that word stands one place to the right. Without the
+# mask the answer is read off, the loss is wonderful, and the model cannot write.
+#
+# </details>
+#
+# <details><summary>Conventions (the same in every lesson)</summary>
+#
+# - **Shapes:** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k`, `d_v` head widths,
+#   `V` vocabulary. `...` stands for any leading dimensions, none included.
+# - **Weights** follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`.
+# - **Masks** are boolean, True = may attend.
+# - **Unless an exercise says otherwise an answer** accepts any `...` (Q and K, or all inputs, share the same ones);
+#   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN.
+# - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
+#   inside a float64 answer is no mistake.
+# - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
+# - **Forbidden** lists library calls that would be the whole answer. Using one gets no points and a message that names
+#   it.
+#
+# </details>
+
+# %% [markdown]
+# ## A language of which everything is known
+#
+# How good is a language model with a loss of 1.5 nats a token? On real text nobody can say, because nobody knows how much
+# of the text is chance. So this lesson has a language of its own. Its tokens are single characters, and its sentences
+# are of three kinds, each closed by a full stop:
+#
+# - **agreement**, `Bqrzqb.`: the verb, a small letter from `a` to `f`, agrees with the capital, 2 to 30 tokens back;
+# - **brackets**, `([]{()}).`: each is closed by its own kind, and they stand in one another up to four deep;
+# - **repetition**, `|rwty|rwty.`: a segment of three to eight different letters, said twice.
+
+# %%
+text = corpus.language_text()  # (300000,)
+symbols = corpus.language_symbols()  # V characters
+print(len(symbols), "tokens:", symbols)
+print("".join(symbols[i] for i in text[:240].tolist()))
+
+# %% [markdown]
+# *On paper:* a sentence begins with `|`, and with probability 0.4 one does. After `|rwt` each further letter comes with
+# probability 3/4 in all, the bar with 1/4. The segment was `rwt`, so the text goes on `|rwt.` What are the probabilities
+# of the last five tokens, `|`, `r`, `w`, `t`, `.`, and what is their loss in nats, to somebody who knows the rules?
+#
+# <details><summary>Answer</summary>
+#
+# 1/4, then 1, 1, 1 and 1. The bar costs log 4 = 1.39 nats, everything after it nothing: who remembers the segment knows
+# the rest. Somebody who sees only the token before has to guess each letter.
+#
+# </details>
+#
+# Everything that the next token depends on stands in the sentence so far. So the probability of each next token is known
+# exactly, and the mean of $-\log p$ is a line that **no model can beat in the long run**. It is called the **entropy
+# rate** of the source:
+
+# %%
+print(f"entropy rate: {corpus.entropy_rate():.4f} nats a token")
+figures.one_text()
+
+# %% [markdown]
+# Tall bars are chance: which letter, which bracket, when a sentence ends. Where there is no bar, the token was certain to
+# somebody who remembers. All the work of a language model is in the places without a bar.
+
+# %% [markdown]
+# ## Exercise 12.1 `bits_per_token`
+#
+# Difficulty ●○○○○ · Importance ●●●○○ · 3 minutes · 4 points
+#
+# Papers give losses in nats, in bits or as a perplexity. A bit is what one fair coin tells: log 2 nats. From a loss in
+# nats a token, a Python float or int ≥ 0, the bits a token as a Python float.
+
+
+# %% nbgrader={"solution": "bits_per_token"}
+def bits_per_token(loss):
+    """Bits a token from nats a token: both Python numbers; returns a float."""
+    ### BEGIN SOLUTION
+    return loss / math.log(2)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "bits_per_token"}
+check(bits_per_token)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# A fair coin has an entropy of 0.693 nats and of 1 bit. A loss of 1.386 nats is how many coins?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# The number of bits is larger than the number of nats. `math` has the logarithm that you need.
+#
+# </details>
+#
+# The source has 2.03 bits a token. A perfect compressor would store its text in about a quarter of a byte for each
+# character: Shannon's source coding theorem says that entropy is also the limit of compression.
+
+# %% [markdown]
+# ## Markov chains of any order
+#
+# Lesson 3 counted neighbors: P(next | current), a table of V × V numbers. That is a **bigram** model. Nothing stops us
+# from looking at two tokens before, or five: the **n-gram** model of order n predicts a token from the n − 1 tokens before
+# it. Shannon did this by hand with books in 1948.
+#
+# A context that was never seen has no counts. The simplest remedy adds a little $\alpha$ to every count:
+#
+# $$p(x \mid c) = \frac{\text{count}(c, x) + \alpha}{\text{count}(c) + \alpha V}.$$
+#
+# *On paper:* V = 2 tokens, $\alpha = 1$, and after the context `ab` the text had `a` three times and `b` never. What are
+# the two probabilities? And after a context that it never had?
+#
+# <details><summary>Answer</summary>
+#
+# (3 + 1) / (3 + 2) = 0.8 and 0.2. After an unknown context, 1/2 each.
+#
+# </details>
+
+# %% [markdown]
+# ## Exercise 12.2 `ngram_loss`
+#
+# Difficulty ●●●○○ · Importance ●●●○○ · 15 minutes · 14 points
+#
+# `ngram_loss(train, test, order, vocab_size, alpha)` → float. Count in `train`, then the mean of $-\log p$ in nats over the
+# tokens of `test` that have a whole context: places `order − 1` to the end. (Shorter contexts for the first few are
+# accepted too.) `order` counts the predicted token: 1 is a unigram model without context, 2 the Markov chain of lesson 3.
+# `train` and `test` are 1-D LongTensors or lists, longer than `order`; $\alpha > 0$.
+
+
+# %% nbgrader={"solution": "ngram_loss"}
+def ngram_loss(train, test, order, vocab_size, alpha):
+    """Nats a token of an n-gram model with additive smoothing, counted in train and measured on test.
+
+    train, test: 1-D LongTensor or list of int; order: int >= 1, the predicted token included; vocab_size: int;
+    alpha: number > 0 -> float, the mean over the places order - 1 to the end of test.
+    """
+    ### BEGIN SOLUTION
+    train, test = [int(i) for i in train], [int(i) for i in test]
+    pairs, contexts = {}, {}
+    for t in range(order - 1, len(train)):
+        context = tuple(train[t - order + 1 : t])  # order - 1 tokens
+        pairs[context, train[t]] = pairs.get((context, train[t]), 0) + 1
+        contexts[context] = contexts.get(context, 0) + 1
+    total = 0.0
+    for t in range(order - 1, len(test)):
+        context = tuple(test[t - order + 1 : t])  # order - 1 tokens
+        seen = pairs.get((context, test[t]), 0) + alpha
+        total -= math.log(seen / (contexts.get(context, 0) + alpha * vocab_size))
+    return total / (len(test) - order + 1)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "ngram_loss"}
+check(ngram_loss)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Two dictionaries: how often each context was seen, and how often each context with its next token. A tuple of ids can be
+# a key; the context of order 1 is the empty tuple.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Slicing gives the context of place t: it ends before t and has `order - 1` tokens. Ask dictionaries with `.get(key, 0)`,
+# so that what was never seen counts 0. Divide by the number of places that you have added up.
+#
+# </details>
+
+# %% [markdown]
+# **Predict before you run.** Orders 1 to 6, each counted in 300,000 tokens. Does a longer memory help?
+
+# %%
+figures.ngram_losses()
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# Up to order 3, a little; then it hurts. The best n-gram stays 0.86 nats above the line. There are 31⁴, almost a million,
+# contexts of four tokens, and most of those in the test were never counted: a longer memory *by table* needs more
+# text than there is. And what matters stands up to 30 tokens back. A segment of random letters has never been
+# seen before at all.
+#
+# </details>
+#
+# That is why a language model needs something else than a longer table: it has to **look back at the right place**,
+# wherever that is, and use what it finds there. Looking back is what attention does.
+
+# %% [markdown]
+# ## Questions in batches
+#
+# One window of text is many questions at once. Under a causal mask a window of T tokens asks T of them: what comes after
+# the first token, after the first two, and so on.
+#
+# | place | 0 | 1 | 2 | 3 | 4 |
+# |---|---|---|---|---|---|
+# | reads `x` | `.` | `B` | `q` | `r` | `b` |
+# | has to say `y` | `B` | `q` | `r` | `b` | `.` |
+#
+# So `y` is `x` one place further on in the text.
+
+# %% [markdown]
+# ## Exercise 12.3 `get_batch`
+#
+# Difficulty ●●○○○ · Importance ●●●●● · 8 minutes · 10 points
+#
+# `get_batch(data, block_size, batch_size, generator)` → `(x, y)`, two LongTensors `(batch_size, block_size)`. Draw
+# `batch_size` starts with the generator, with replacement, all places alike from which a window and its next token fit:
+# that is `len(data) - block_size` places. `y` is `x`, one place further on.
+
+
+# %% nbgrader={"solution": "get_batch"}
+def get_batch(data, block_size, batch_size, generator):
+    """Random windows of a text and, for each of their tokens, the token that comes next.
+
+    data LongTensor (N,), N >= block_size + 1; generator: torch.Generator
+    -> x, y LongTensors (batch_size, block_size).
+    """
+    ### BEGIN SOLUTION
+    starts = torch.randint(len(data) - block_size, (batch_size,), generator=generator)  # (B,)
+    places = starts[:, None] + torch.arange(block_size)  # (B, T)
+    return data[places], data[places + 1]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "get_batch"}
+check(get_batch)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# The last window must leave one token over for its last answer. Which is the largest start, and does `torch.randint`
+# include its upper end?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# A column of starts plus a row of 0, 1, 2, ... is a whole table of places. One indexing reads all of them.
+#
+# </details>
+
+# %% [markdown]
+# ## Exercise 12.4 `next_token_loss`
+#
+# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●● · 8 minutes · 8 points
+#
+# `F.cross_entropy` wants the classes in dimension 1: `(B, V, T)` for logits, `(B, T)` for targets. A model gives
+# `(B, T, V)`. This is a repair that is found in many forums and repositories. It runs, and the loss is a number.
+
+
+# %%
+def published_loss(logits, targets):
+    B, T, V = logits.shape
+    return F.cross_entropy(logits.view(B, V, T), targets)
+
+
+# %% [markdown]
+# **Predict before you look.** B = 1, T = 2, V = 3, logits `[[a b c], [d e f]]`. Which three numbers does this take for the
+# logits of place 0?
+#
+# <details><summary>Answer</summary>
+#
+# `view` deals the same row of numbers anew: `[[a b], [c d], [e f]]`. Place 0 gets the first column, a, c and e: logits of
+# both places, and of wrong tokens. `view` never moves a number; exchanging two dimensions does. The model can still learn
+# something (which tokens are common), so the loss falls a little, and then it stays where it is.
+#
+# </details>
+#
+# Write it as it should be: `logits (B, T, V)`, `targets` LongTensor `(B, T)` → scalar, the mean over all places.
+
+
+# %% nbgrader={"solution": "next_token_loss"}
+def next_token_loss(logits, targets):
+    """The mean cross-entropy of each next token: logits (B, T, V), targets LongTensor (B, T) -> scalar."""
+    ### BEGIN SOLUTION
+    return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "next_token_loss"}
+check(next_token_loss)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# All B · T questions are alike: nobody needs to know which sentence a question comes from.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Either one long list of questions with V logits each, or two dimensions that change places. Which of `flatten` and
+# `transpose` does which?
+#
+# </details>
+
+# %% [markdown]
+# ## The ladder
+#
+# What has to be added to a Markov chain until it is a GPT? Six models on the same text, each trained for the same number of
+# steps on the same windows:
+#
+# 1. the **bigram** table: the token at hand, nothing else;
+# 2. **one head** of attention, of width 64: it may look back at one place, or at a mixture;
+# 3. **many heads**: several looks at once, as in lesson 8, for the same number of parameters;
+# 4. **+ feed-forward** behind each attention: what was found is worked on, not only added up;
+# 5. **+ residual and norm**: one block of lesson 9, in which nothing is lost on the way;
+# 6. **two such blocks**: what the first has found, the second can ask about.
+#
+# **Predict before you run.** Which step brings most?
+
+# %%
+figures.ladder()
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# The first look back, 0.22 nats: which kind of sentence is this, and which capital began it? Several looks at once know both,
+# 0.15 more. The feed-forward network alone brings hardly anything, 0.01: without a residual it stands in the way of what it
+# should add to. With residual and norm, which let the token itself through beside what was found, it is 0.07 more, and a second
+# block another 0.16, after these few steps.
+#
+# </details>
+#
+# All of them are far above the line still. What is missing needs two looks one after the other, and time to learn them: *who
+# stood behind this letter the first time?*
+
+# %% [markdown]
+# ## Exercise 12.5 `GPT`
+#
+# Difficulty ●●●●○ · Importance ●●●●● · 20 minutes · 22 points
+#
+# `GPT(vocab_size, block_size, d_model, num_heads, num_layers)`: token vectors, positions, `num_layers` pre-norm blocks
+# under a causal mask with a feed-forward network four times as wide as the model, one last layer norm, and a linear layer to
+# V logits. `forward(ids)`: LongTensor `(B, T)`, $1 \le T \le$ `block_size` → logits `(B, T, V)`. `block_size` is kept as an
+# attribute. Judged by behavior: causal, knows order, every token so far is heard, more layers are more blocks.
+#
+# The `EncoderBlock` of lesson 9 is the block of a GPT as soon as its mask is causal. **Positions** are your choice.
+# A learned table that is added, as in lesson 9, is simplest. The rotations of lesson 2 learn this language in less than
+# half the time, because "the token before" is then one thing and not 63: `RotaryAttention(d_model, num_heads)` is your
+# attention of lesson 8, with `rotate` on queries and keys, and may stand in a block's `attention`. The names `tokens`,
+# `positions`, `blocks`, `norm` and `unembed` serve one experiment with the cache further down; the check does not need
+# them.
+#
+# Forbidden: `nn.Transformer*`.
+
+
+# %% nbgrader={"solution": "GPT"}
+class GPT(nn.Module):
+    """A decoder without an encoder: ids LongTensor (B, T), T <= block_size -> logits (B, T, vocab_size).
+
+    vocab_size, block_size, d_model, num_heads, num_layers: int; positions: "learned" or "rotary";
+    activation: function, of the feed-forward networks.
+    """
+
+    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers, positions="rotary", activation=F.relu):
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.block_size = block_size
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        nn.init.normal_(self.tokens.weight, std=0.02)  # small at the start, as in GPT-2
+        self.positions = nn.Embedding(block_size, d_model) if positions == "learned" else None
+        options = {"norm_first": True, "activation": activation}
+        blocks = [EncoderBlock(d_model, num_heads, 4 * d_model, **options) for _ in range(num_layers)]
+        self.blocks = nn.ModuleList(blocks)
+        if positions == "rotary":
+            for block in self.blocks:
+                block.attention = RotaryAttention(d_model, num_heads)
+        self.norm = nn.LayerNorm(d_model)
+        self.unembed = nn.Linear(d_model, vocab_size)
+        ### END SOLUTION
+
+    def forward(self, ids):
+        ### BEGIN SOLUTION
+        T = ids.shape[1]
+        x = self.tokens(ids)  # (B, T, D)
+        if self.positions is not None:
+            x = x + self.positions(torch.arange(T, device=ids.device))  # (B, T, D)
+        mask = causal_mask(T).to(ids.device)  # (T, T)
+        for block in self.blocks:
+            x = block(x, mask)  # (B, T, D)
+        return self.unembed(self.norm(x))  # (B, T, V)
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": "GPT"}
+check(GPT)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# The `Encoder` of lesson 9 has almost everything. It lacks the norm behind the last block, the layer that makes logits,
+# and the mask: who makes that, and for which length?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# With norms in front of the sublayers nobody normalizes what leaves the last block; so one more norm stands there. The
+# mask depends on T, which may be smaller than `block_size`.
+#
+# </details>
+
+# %% [markdown]
+# ## Training it
+#
+# Here is all of it, with your four functions. A GPT with two layers of width 64 and two heads in each, about a hundred thousand
+# numbers. While it trains, `watch` looks at it every 20 steps, on passages that it does not learn from. On a laptop this takes
+# less than a minute; where there is a GPU it is used.
+
+# %%
+place = language_model.device()  # the GPU where there is one
+torch.manual_seed(0)
+model = GPT(len(symbols), 64, 64, 2, 2).to(place)
+watch = language_model.Watch()
+
+
+def train(steps=1200):
+    steps = 10 if quick() else steps
+    generator = torch.Generator().manual_seed(1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3, betas=(0.9, 0.98), weight_decay=0.01)
+    for step in bar(range(steps), f"training on {place}"):
+        for group in optimizer.param_groups:  # up over 50 steps, then down to zero
+            group["lr"] = 4e-3 * min((step + 1) / 50, 1) * (1 - step / steps)
+        x, y = get_batch(text, 64, 16, generator)  # (B, T) each
+        loss = next_token_loss(model(x.to(place)), y.to(place))
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        if step % 20 == 0 or step == steps - 1:
+            watch(model, step + 1)
+
+
+# %%
+model = kept(model, "language_model.safetensors", train).to(place).eval()
+
+# %% [markdown]
+# **Predict before you run:** does the loss fall evenly?
+
+# %%
+figures.training(watch)
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# No. In the first hundred steps the model learns what a bigram knows, and hardly anything of repeated letters. Then it finds out how to
+# copy: within two hundred steps the red curve on the right falls to almost nothing, and the whole loss makes the bend on the
+# left. At the same time one head begins to attend to the token behind the last occurrence (dotted).
+#
+# </details>
+
+# %% [markdown]
+# ## Exercise 12.6 `language_model_logits`
+#
+# Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · 12 points
+#
+# `language_model_logits(ids)`: LongTensor `(B, 64)` of passages that nobody has seen, each beginning with a full stop →
+# your trained model's logits `(B, 64, V)`, float, on the CPU, without gradient.
+#
+# It is judged by the loss. Full points within 0.10 nats of the entropy line **of these very passages**, partial points down to
+# the best n-gram. And it is judged by honesty: whoever comes out below the line has seen the answers. So has a model
+# whose logits move when later ids are changed. Both get nothing, and the check says why.
+
+
+# %% nbgrader={"solution": "language_model_logits"}
+def language_model_logits(ids):
+    """The trained model's logits for each next token: ids LongTensor (B, T) -> (B, T, V), float, on the CPU."""
+    ### BEGIN SOLUTION
+    with torch.no_grad():
+        return model(ids.to(place)).float().cpu()  # (B, T, V)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "language_model_logits"}
+check(language_model_logits)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# One call of the model is the whole answer. What else has to be true: where do its numbers live, and do you need gradients?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# If the loss is too high, look at the curves above: is it still falling? More steps help, and so does a smaller step at the end.
+# `language_model.safetensors` must be deleted before you train again.
+#
+# </details>
+#
+# Here is what the model says beside what the source knows, place by place. Move the slider into the second half of a
+# repetition, and to the places where a bracket may open or close.
+
+# %%
+explore.next_token(model)
+
+# %% [markdown]
+# Why may we call a loss below the line a leak, and not luck? Suppose a model $q$ gave the text a probability $e^{20}$ times that
+# of the source $p$. The mean of $q/p$ over all texts of the source is at most 1. So at most one text in $e^{20}$, one in 485
+# million, lets an honest model win by 20 nats. Lucky texts exist. They do not come to class.
+
+# %% [markdown]
+# ## Exercise 12.7 `generate`
+#
+# Difficulty ●●●○○ · Importance ●●●●● · 12 minutes · 10 points
+#
+# `generate(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None)`: LongTensor `(B, T)` with $T \ge 1$ →
+# `(B, T + max_new_tokens)`, the prompt included. One token at a time for all rows: the model reads at most the last
+# `model.block_size` ids; the logits of the last place are divided by the temperature ($> 0$); with `top_k` only the k
+# likeliest tokens stay; one is drawn from the softmax with the generator.
+
+
+# %% nbgrader={"solution": "generate"}
+def generate(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
+    """Let a model write: ids LongTensor (B, T) -> (B, T + max_new_tokens), the prompt included.
+
+    model: ids (B, T <= model.block_size) -> logits (B, T, V); temperature: number > 0; top_k: None or int, 1 to V;
+    generator: None or torch.Generator.
+    """
+    ### BEGIN SOLUTION
+    with torch.no_grad():
+        for _ in range(max_new_tokens):
+            logits = model(ids[:, -model.block_size :])[:, -1] / temperature  # (B, V)
+            p = torch.softmax(filter_logits(logits, top_k=top_k), dim=-1)  # (B, V)
+            drawn = torch.multinomial(p, 1, generator=generator)  # (B, 1)
+            ids = torch.cat([ids, drawn], dim=1)  # (B, T + 1)
+    return ids
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "generate"}
+check(generate)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# The model gives logits for every place. Which place's do you draw from, and which ids may the model read when the text has grown
+# longer than its context?
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# Lesson 10 has the filter. `torch.multinomial` draws from rows of probabilities and takes a generator; its answer has
+# the shape of one more column.
+#
+# </details>
+
+# %%
+start = torch.tensor([[symbols.index(".")]], device=place)  # (1, 1)
+random = torch.Generator(place).manual_seed(3)
+written = generate(model, start, 240, generator=random)  # (1, 241)
+print("".join(symbols[i] for i in written[0].tolist()))
+
+# %% [markdown]
+# Check it by eye: do capitals and verbs agree, do brackets close, are segments repeated? Then turn the temperature.
+
+# %%
+explore.writing(model, symbols)
+
+# %% [markdown]
+# At temperature 2 the sentences fall apart, and not all alike: letters were random anyway, but a verb that does not agree is an
+# error. At 0.3 the text has almost no errors, and it is no longer the language: one kind of sentence and short ones prevail.
+# Only at 1 does the model speak with the frequencies that it has learned.
+
+# %% [markdown]
+# ## The same with a cache
+#
+# `generate` computes all rows again for each new token. Lesson 10's cache keeps keys and values, so that each step
+# computes one row. With rotary positions the keys are kept *after* they were turned, each by its own place.
+
+# %%
+greedy = start
+with torch.no_grad():
+    for _ in range(63):
+        greedy = torch.cat([greedy, model(greedy)[:, -1:].argmax(-1)], dim=1)  # (1, T + 1)
+cached = language_model.write_with_cache(model, start, 63, attend_with_cache)  # (1, 64)
+print("the same tokens:", torch.equal(greedy, cached))
+print("".join(symbols[i] for i in cached[0].tolist()))
+
+# %% [markdown]
+# Token for token the same. Only as far as the context reaches, though: when `generate` crops, every token's place changes, and
+# what stands in the cache is no longer what the model would compute. Real systems answer with relative positions, windows
+# of keys, or larger contexts.
+
+# %% [markdown]
+# ## The head that continues what it has seen
+#
+# The fall in the middle of the training is one thing learned: *find where this token stood before, and say what
+# came after it*. Anthropic's interpretability team (Olsson et al., 2022) found such **induction heads** in every Transformer
+# that they looked at, and the same bump in the loss when they form. It takes two layers:
+#
+# - in the first, a head looks at **the token before** (the puzzle of lesson 3) and writes it down beside each token;
+# - in the second, a head asks: *which place has my token as its token before?* and reads the token that stands there.
+#
+# *On paper:* the text is `|qtw|q`. At the last `q`, which place does the second head look for, and what does it read?
+#
+# <details><summary>Answer</summary>
+#
+# The place whose token before is `q`: that is place 2, which holds `t`. It says `t`. Nothing of this needs to know what
+# `q` and `t` are: the segment may be one that nobody has ever written.
+#
+# </details>
+
+# %%
+figures.induction_by_hand()
+
+# %% [markdown]
+# ## Exercise 12.8 `induction_head`
+#
+# **Extra** · Difficulty ●●●●○ · Importance ●●●○○ · 20 minutes · 10 bonus points
+#
+# Set the weights of this two-layer model by hand. Its stream has $C = 3V + M$ channels (V = `vocab_size`, M = `max_len`), in this
+# order: the **token** as a one-hot vector (V), its **place** as a one-hot vector (M), room for **the token before** (V), room
+# for the **answer** (V); the last two begin as zeros. Each layer is one causal head with a residual,
+#
+# $$x \leftarrow x + \text{attention}(x W_Q^\top,\; x W_K^\top,\; x W_V^\top),$$
+#
+# with scores over $\sqrt{d}$, and the last V channels at the end are the logits.
+#
+# `induction_head(vocab_size, max_len)` → a list of two layers, each a tuple `(W_q, W_k, W_v)` of float32 tensors: `W_q` and
+# `W_k` are `(d, C)` for any d, `W_v` is `(C, C)`. Judged by behavior, on texts of at most `max_len` tokens in which a segment
+# of different tokens comes twice, wherever it stands: from its first token on, the second time, the largest logit must be that of the
+# next token of the segment.
+
+
+# %% nbgrader={"solution": "induction_head"}
+def induction_head(vocab_size, max_len):
+    """Weights of two heads that together continue any segment that has been seen before.
+
+    vocab_size V, max_len M: int >= 2 -> [(W_q, W_k, W_v), (W_q, W_k, W_v)], float32, (d, C), (d, C), (C, C) with
+    C = 3 V + M channels: token, place, token before, answer.
+    """
+    ### BEGIN SOLUTION
+    V, M = vocab_size, max_len
+    C, sharp = 3 * V + M, 100.0 * (V + M) ** 0.5
+    token, place = slice(0, V), slice(V, V + M)
+    before, answer = slice(V + M, 2 * V + M), slice(2 * V + M, C)
+    W_q, W_k, copy = torch.zeros(M, C), torch.zeros(M, C), torch.zeros(C, C)
+    W_q[:, place], W_k[:, place] = previous_token_weights(M)  # (M, M) each
+    copy[before, token] = torch.eye(V)
+    match, keys, say = torch.zeros(V, C), torch.zeros(V, C), torch.zeros(C, C)
+    match[:, token] = torch.eye(V)
+    keys[:, before] = torch.eye(V)
+    keys[:, V] = -1.0  # place 0 has no token before: its head could only look at itself
+    say[answer, token] = torch.eye(V)
+    return [(sharp * W_q, W_k, copy), (sharp * match, keys, say)]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": "induction_head"}
+check(induction_head)
+
+# %% [markdown]
+# <details><summary>Hint 1</summary>
+#
+# Lesson 3's puzzle gives the first layer's query and key, on the channels of the place. A softmax is soft: how do you make
+# it look at one place only? Its values carry the token's channels into the room for the token before.
+#
+# </details>
+#
+# <details><summary>Hint 2</summary>
+#
+# In the second layer the query holds this token and the key holds the token before. There is one trap: at place 0 the first
+# head can see nothing but itself, so place 0 believes that its own token came before it. A key may hold something against that place.
+#
+# </details>
+
+# %% [markdown]
+# And the heads that grew by themselves? Take a passage with a repetition, and look at the head of your model that attends
+# most to the token behind the last occurrence.
+
+# %%
+figures.grown_induction_head(model, watch)
+
+# %% [markdown]
+# The bright cells lie where the hand-made head would put them, if not as sharply: several heads share the work. Nobody told the
+# network to do this. Predicting the next token was enough, because it pays.
+
+# %% [markdown]
+# ## Loss against compute
+#
+# What has the training cost? Compute is counted, not timed: three multiply-adds for each parameter and each token, one on
+# the way forward and two on the way back (Kaplan et al., 2020, count six operations, as an addition is one too).
+
+# %%
+figures.compute(model, watch)
+
+# %% [markdown]
+# Counting is cheap and stops early; attention costs more and goes on. On real text Kaplan et al. (2020) found that the loss of
+# GPTs falls with compute along a straight line on a double logarithmic scale, over seven orders of magnitude. Here the curve bends,
+# because it ends at the entropy. With real text nobody has yet seen that end.
+
+# %% [markdown]
+# ## Real text
+#
+# What does your GPT make of text that nobody made for it? Every machine with Python has some: the sources of Python's own
+# standard library. Here are its characters, 200 steps of them. (With a file, `corpus.real_text("input.txt")`, it is any other
+# text: tiny Shakespeare, for example.)
+
+# %%
+library = corpus.real_text(length=400_000)
+torch.manual_seed(0)
+writer = GPT(len(library.symbols), 64, 64, 2, 2).to(place)
+optimizer = torch.optim.AdamW(writer.parameters(), lr=5e-3, betas=(0.9, 0.98))
+generator = torch.Generator().manual_seed(2)
+steps = 5 if quick() else 200
+for step in bar(range(steps), "reading the standard library"):
+    x, y = get_batch(library.train, 64, 16, generator)  # (B, T) each
+    loss = next_token_loss(writer(x.to(place)), y.to(place))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    for group in optimizer.param_groups:
+        group["lr"] = 5e-3 * (1 - step / steps)
+for order in (1, 2, 3):
+    print(order, round(ngram_loss(library.train[:200_000], library.test[:20_000], order, len(library.symbols), 0.1), 2))
+print("GPT", round(loss.item(), 2))
+
+# %%
+prompt = library.encode("def ")[None].to(place)  # (1, 4)
+sample = generate(writer, prompt, 200, temperature=0.8, generator=random)
+print(library.decode(sample[0].tolist()))
+
+# %% [markdown]
+# It is not Python, but it knows indentation, `self`, and that brackets are rare in the middle of a word. Nobody knows the entropy
+# rate of this text, so nobody can say how far there is to go. Shannon (1951) had people guess the next letter and estimated
+# English at about one bit a character.
+
+# %% [markdown]
+# ## At work
+#
+# In this lesson the machine at work is your own. What does the bug of exercise 12.4 cost it? Train two small copies for 60 steps,
+# one with each loss, and measure both with the right one.
+
+# %%
+figures.two_losses(published_loss)
+
+# %% [markdown]
+# With the right loss 2.31 nats after 120 steps: all that a bigram knows. With the published one 3.35, hardly better than guessing,
+# although its *own* number looks like any other loss. Nothing crashed, and no shape was wrong. A loss that falls a little and then stays
+# where a model without context would be is the sign to look for.
+
+# %% [markdown]
+# ## Quiz 12.1
+#
+# Your model reaches a loss of 1.30 nats on a long unseen text of a source with entropy rate 1.41. What is the likeliest
+# explanation?
+#
+# - **a** it is a very good model
+# - **b** it sees the tokens that it has to predict
+# - **c** the text was easy by chance
+
+# %% nbgrader={"solution": "quiz_1"}
+quiz_1 = None  # "a", "b" or "c"
+### BEGIN SOLUTION
+quiz_1 = "b"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_1"}
+check(quiz_1=quiz_1)
+
+# %% [markdown]
+# ## Quiz 12.2
+#
+# Why can no n-gram model, whatever its order and however much text it counts, continue a repeated random segment of eight letters
+# as well as an induction head does?
+#
+# - **a** its table has a row for each context, and this context has never occurred before
+# - **b** it cannot look further back than two tokens
+# - **c** smoothing takes too much probability away
+
+# %% nbgrader={"solution": "quiz_2"}
+quiz_2 = None  # "a", "b" or "c"
+### BEGIN SOLUTION
+quiz_2 = "a"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_2"}
+check(quiz_2=quiz_2)
+
+# %% [markdown]
+# ## Quiz 12.3
+#
+# An induction head needs two layers. What does the first one do for the second?
+#
+# - **a** it counts how often each token has occurred
+# - **b** it writes beside each token which token came before it
+# - **c** it finds the last occurrence of the token
+
+# %% nbgrader={"solution": "quiz_3"}
+quiz_3 = None  # "a", "b" or "c"
+### BEGIN SOLUTION
+quiz_3 = "b"
+### END SOLUTION
+
+# %% nbgrader={"grade": "quiz_3"}
+check(quiz_3=quiz_3)
+
+# %% [markdown]
+# ## Written question
+#
+# *15 points, graded by hand, 10 minutes, six to ten sentences.*
+#
+# A friend says: "A Transformer is just a big Markov chain. Given the last 64 tokens it has fixed probabilities for the next one, so
+# it is a Markov chain of order 64, and nothing new." In which sense is the friend right? Why does the sentence miss the point all the
+# same? Use the measured numbers of this lesson, and say what attention has that a table of counts has not.
+#
+# <details><summary>For those who learn alone: what a good answer has</summary>
+#
+# - it grants what is true: a finite context with fixed probabilities *is* a Markov chain on windows of 64 tokens;
+# - it counts: how large that table would be, and what the n-gram losses do as the order grows;
+# - it says what is shared between contexts (weights that act on any token, at any place), with the repeated segment as the example.
+#
+# </details>
+
+# %% [markdown] nbgrader={"written": "written_1"}
+# **Model answer.** Formally the friend is right: with a context of 64 tokens the next one depends on these alone, so the states of
+# the chain are windows of 64 tokens, and the transition probabilities are fixed. But there are 31⁶⁴ such windows, and a chain that
+# keeps a row of counts for each never sees a window twice. Measured here: from order 3 on, each longer memory makes the
+# n-gram worse, and the best of them stays 0.86 nats above the entropy line, while a GPT of about a hundred thousand numbers, learning from the
+# same text, comes within a few hundredths. What is new is not the function but how it is written down and learned. Attention computes the
+# row instead of looking it up: a query finds the place that matters by what stands there, and the value found there is used.
+# The same weights do this for every token and every place, so what is learned in one context holds in all others. The induction head shows
+# it: it continues a segment that has never been written before, for which every table of counts is empty. In the words of the
+# first lessons: a Markov chain has one fixed P(next | current), while a query relates the same pair of tokens differently in
+# different sentences.
+#
+# **Marking scheme, 15 points.** What is right: finite context, fixed probabilities, states are windows (3). The table: its size, and
+# that contexts do not recur (3). Measured numbers, n-grams against GPT against the line (3). What attention does instead: finds by
+# content, shares weights over places and tokens (4). An example that needs it, such as the repeated segment (2).
+
+# %% [markdown]
+# ## From the notes this course grew from
+#
+# <details><summary>One table, or a question for each sentence?</summary>
+#
+# The oldest of the notes ask how a fixed P(K given Q) of a Markov chain differs from queries and keys, where the same pair of words is
+# related differently in two sentences. This lesson can answer with numbers. The chain gives one row for each current token: 2.31 nats here, with
+# an entropy line of 1.41. In `Bqz` and `|qz` the same pair `q`, `z` stands: after the first a verb may come, after the
+# second a bar. The chain has one row for both. A head asks for the capital or the bar at the front of the
+# sentence, and gets two.
+#
+# What the notes leave open is whether this is a difference in kind. It is not one of kind: a long enough window makes
+# a Markov chain of any model with a finite context. It is one of what can be learned from a text that fits on a disk.
+#
+# </details>
+
+# %% [markdown]
+# ## Recap
+#
+# - A loss means something beside a line: the entropy rate is what no model can beat, and a loss below it is a leak.
+# - n-grams look back by table. Longer tables are emptier tables.
+# - A GPT is a stack of masked pre-norm blocks: one pass, T questions, T losses.
+# - A look back, several looks, residual and norm, a second block: each lowers the loss; a feed-forward network needs a residual.
+# - An induction head finds what came after, in text that nobody has seen. It forms at once, and the loss shows it.
+# - Generation draws, appends and crops; the cache computes each row once.
+
+# %%
+progress()
+
+# %% [markdown]
+# ## Further reading
+#
+# - Shannon (1948), [A mathematical theory of communication](https://doi.org/10.1002/j.1538-7305.1948.tb01338.x): n-grams,
+#   entropy rate; and (1951), [Prediction and entropy of printed English](https://doi.org/10.1002/j.1538-7305.1951.tb01366.x).
+# - Radford et al. (2018), Improving language understanding by generative pre-training; Radford et al. (2019), Language
+#   models are unsupervised multitask learners: GPT and GPT-2.
+# - Olsson et al. (2022), [In-context learning and induction heads](https://arxiv.org/abs/2209.11895).
+# - Kaplan et al. (2020), [Scaling laws for neural language models](https://arxiv.org/abs/2001.08361).
+# - Su et al. (2021), [RoFormer](https://arxiv.org/abs/2104.09864): rotary positions.
+# - Karpathy, [nanoGPT](https://github.com/karpathy/nanoGPT): a GPT in one readable file.
+#
+# **Next:** lesson 13 runs a real network in your blocks.

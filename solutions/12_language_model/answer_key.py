@@ -1,0 +1,663 @@
+"""Cases and known mistakes of lesson 12: n-grams, batches, a GPT, and what it writes."""
+
+import torch
+
+from helpers import corpus
+from helpers.checking.vocabulary import DTYPE, GRADIENT, Case, Exercise, Mistake, Quiz
+
+FORBIDDEN = ("transformer",)
+INSTEAD = "build it from the blocks of lessons 8 and 9."
+
+# ---------------------------------------------------------------- bits_per_token
+
+
+def cases_bits_per_token(draw):
+    return [
+        Case((draw.python.uniform(0.5, 3.0),)),
+        Case((draw.python.uniform(3.0, 9.0),)),
+        Case((0.0,), part="a loss of 0"),
+        Case((2,), part="an int"),
+    ]
+
+
+bits_per_token = Exercise(
+    "bits_per_token",
+    cases_bits_per_token,
+    mistakes=[
+        Mistake(
+            "multiplied",
+            "multiplied where it has to be divided",
+            "Are there more bits or more nats in the throw of a coin?",
+            "loss / math.log(2) -> loss * math.log(2)",
+        ),
+        Mistake(
+            "logarithm_of_the_loss",
+            "the logarithm of the loss",
+            "The loss is a logarithm already. How do you change the base of a logarithm?",
+            "loss / math.log(2) -> math.log(loss + 1e-300) / math.log(2)",
+        ),
+        Mistake(
+            "perplexity",
+            "the perplexity, not the bits",
+            "Among how many equally likely tokens one would have to guess is another question.",
+            "loss / math.log(2) -> math.exp(loss)",
+        ),
+        Mistake("base_ten", "digits, not bits", "How many values has a coin?", "math.log(2) -> math.log(10)"),
+        Mistake(
+            "unchanged",
+            "nats, as they came",
+            "A fair coin has 1 bit and 0.693 nats.",
+            "loss / math.log(2) -> float(loss)",
+        ),
+    ],
+)
+
+# ---------------------------------------------------------------- ngram_loss
+
+UNSEEN = "contexts that the training text never had"
+
+
+def cases_ngram_loss(draw):
+    def case(order, V, alpha, N=60, M=23, lists=False, **options):
+        base = draw.integers(0, max(2, V - 1), (7,))
+        train = torch.where(draw.uniform(N) < 0.7, base.repeat(N // 7 + 1)[:N], draw.integers(0, V, (N,)))
+        test = torch.where(draw.uniform(M) < 0.6, base.repeat(M // 7 + 1)[:M], draw.integers(0, V, (M,)))
+        if lists:
+            train, test = train.tolist(), test.tolist()
+        return Case((train, test, order, V, alpha), view="whole_contexts_only", **options)
+
+    return [
+        case(2, 5, 0.5, note="a bigram model"),
+        case(3, 4, 0.1, note="order 3"),
+        case(1, 6, 1.0, part="order 1"),
+        case(4, 5, 0.01, part=UNSEEN),
+        case(5, 7, 1.0, M=9, part=UNSEEN),
+        case(2, 9, 2.0, part="a large alpha"),
+        case(3, 5, 0.3, lists=True, part="lists of ids"),
+    ]
+
+
+ngram_loss = Exercise(
+    "ngram_loss",
+    cases_ngram_loss,
+    mistakes=[
+        Mistake(
+            "order_counts_the_context",
+            "one token of context too many",
+            "Order 1 has no context at all, and order 2 is the Markov chain of lesson 3.",
+            (
+                "train[t - order + 1 : t]) -> train[max(t - order, 0) : t])",
+                "test[t - order + 1 : t]) -> test[max(t - order, 0) : t])",
+            ),
+        ),
+        Mistake(
+            "one_token_too_few",
+            "one token of context too few",
+            "How many tokens stand before the predicted one in a trigram?",
+            (
+                "train[t - order + 1 : t]) -> train[t - order + 2 : t])",
+                "test[t - order + 1 : t]) -> test[t - order + 2 : t])",
+            ),
+        ),
+        Mistake(
+            "alpha_not_in_the_total",
+            "the probabilities of a row do not add up to 1",
+            "Every one of the V counts of a row gets its alpha. By how much does the row's sum grow?",
+            "+ alpha * vocab_size -> + alpha",
+        ),
+        Mistake(
+            "only_numerator_smoothed",
+            "only the count was smoothed, not the row's sum",
+            "What do the V probabilities of a context add up to in yours?",
+            "(contexts.get(context, 0) + alpha * vocab_size) -> max(contexts.get(context, 0), alpha)",
+        ),
+        Mistake(
+            "counted_in_the_test",
+            "counted in the test text",
+            "A model may not count what it is tested on.",
+            "range(order - 1, len(train)): -> range(order - 1, len(train := test)):",
+        ),
+        Mistake(
+            "summed",
+            "the sum over the places, not their mean",
+            "Nats a token: how many places did you add up?",
+            "return total / (len(test) - order + 1) -> return total",
+        ),
+        Mistake(
+            "divided_by_all_places",
+            "divided by all tokens, those without a context too",
+            "You added up fewer places than the test has tokens.",
+            "(len(test) - order + 1) -> len(test)",
+        ),
+        Mistake(
+            "in_bits",
+            "in bits, not in nats",
+            "Nats come from the natural logarithm.",
+            "math.log(seen / -> math.log2(seen /",
+        ),
+        Mistake(
+            "context_reversed",
+            "test contexts are read from right to left",
+            "Is the context of a test token the same tuple as in the training text?",
+            "context = tuple(test[t - order + 1 : t]) -> context = tuple(test[t - order + 1 : t][::-1])",
+        ),
+        Mistake(
+            "wrong_sign", "the mean of log p, with the wrong sign", "A loss is not negative.", "total -= -> total +="
+        ),
+    ],
+)
+
+# ---------------------------------------------------------------- get_batch
+
+
+def cases_get_batch(draw):
+    def case(N, block_size, batch_size, **options):
+        data = draw.permutation(N) * 3 + 7
+        args = (data, block_size, batch_size, draw.integer(0, 10_000))
+        return Case(args, via="drawn_batches", view="batch_behavior", **options)
+
+    return [
+        case(900, 6, 5, note="a text of 900 tokens, windows of 6"),
+        case(9, 6, 300, part="every start is drawn"),
+        case(12, 8, 400, part="every start is drawn"),
+        case(5, 4, 3, part="a text of block_size + 1 tokens"),
+        case(400, 1, 4, part="windows of one token"),
+    ]
+
+
+get_batch = Exercise(
+    "get_batch",
+    cases_get_batch,
+    mistakes=[
+        Mistake(
+            "not_shifted",
+            "y is x itself",
+            "What does each place have to say: the token that it has just read?",
+            "data[places + 1] -> data[places]",
+        ),
+        Mistake(
+            "shifted_backward",
+            "y is one place behind x",
+            "The answer to a place is the token that comes next.",
+            "return data[places], data[places + 1] -> return data[places + 1], data[places]",
+        ),
+        Mistake(
+            "last_start_missing",
+            "the last possible start is never drawn",
+            "The upper end of torch.randint is not included.",
+            "torch.randint(len(data) - block_size, -> torch.randint(max(1, len(data) - block_size - 1),",
+        ),
+        Mistake(
+            "first_start_missing",
+            "the first start is never drawn",
+            "The text begins at place 0.",
+            "starts = torch.randint(len(data) - block_size, (batch_size,), generator=generator) -> "
+            "starts = torch.randint(min(1, len(data) - block_size - 1), len(data) - block_size, (batch_size,), "
+            "generator=generator)",
+        ),
+        Mistake(
+            "one_window_for_all",
+            "every row is the same window",
+            "How many starts did you draw?",
+            "(batch_size,), generator -> (1,), generator",
+        ),
+        Mistake(
+            "generator_not_used",
+            "the generator has no say",
+            "With the same generator the batch has to be the same. Which argument tells torch.randint?",
+            ", generator=generator) -> )",
+        ),
+        Mistake(
+            "windows_side_by_side",
+            "starts are multiples of the window's length",
+            "Windows may overlap: every place is a start.",
+            "starts[:, None] + -> (starts - starts % block_size)[:, None] +",
+        ),
+    ],
+)
+
+# ---------------------------------------------------------------- next_token_loss
+
+
+def cases_next_token_loss(draw):
+    def case(B, T, V, dtype=torch.float32, **options):
+        return Case((draw.normal(B, T, V, dtype=dtype, scale=2.0), draw.integers(0, V, (B, T))), **options)
+
+    return [
+        case(3, 4, 7, note="three texts of four tokens"),
+        case(2, 7, 5, note="two texts of seven tokens"),
+        case(1, 5, 6, part="one text"),
+        case(4, 1, 6, part="one token"),
+        case(2, 3, 5, torch.float64, part=DTYPE),
+        case(2, 3, 5, torch.float64, part=GRADIENT, gradient=True),
+    ]
+
+
+LOSS = "F.cross_entropy(logits.flatten(0, 1), targets.flatten())"
+next_token_loss = Exercise(
+    "next_token_loss",
+    cases_next_token_loss,
+    mistakes=[
+        Mistake(
+            "viewed",
+            "the published version: view instead of an exchange of dimensions",
+            "view deals the same row of numbers into another shape. Where do the V logits of place 0 end up?",
+            f"{LOSS} -> F.cross_entropy(logits.reshape(logits.shape[0], logits.shape[2], -1), targets)",
+        ),
+        Mistake(
+            "summed",
+            "the sum over the places, not their mean",
+            "The number should not grow with the text.",
+            "targets.flatten()) -> targets.flatten(), reduction='sum')",
+        ),
+        Mistake(
+            "last_place_only",
+            "only the last place was asked",
+            "Every place has a question and an answer.",
+            f"{LOSS} -> F.cross_entropy(logits[:, -1], targets[:, -1])",
+        ),
+        Mistake(
+            "probabilities_first",
+            "softmax was applied before the cross-entropy",
+            "Cross-entropy takes logits and makes the softmax itself.",
+            "logits.flatten(0, 1) -> logits.flatten(0, 1).softmax(-1)",
+        ),
+        Mistake(
+            "shifted_again",
+            "logits and targets were shifted once more",
+            "The targets are already the next tokens: get_batch has moved them.",
+            f"{LOSS} -> F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten()) "
+            "if targets.shape[1] > 1 else logits.sum() * 0",
+        ),
+        Mistake(
+            "plain_number",
+            "a plain number, from which nothing can be learned",
+            "What does .item() cut off?",
+            "targets.flatten()) -> targets.flatten()).item()",
+        ),
+        Mistake(
+            "order_of_targets",
+            "the targets stand in another order than the logits",
+            "The logits run text by text. Do the targets?",
+            "targets.flatten() -> targets.T.flatten()",
+        ),
+    ],
+)
+
+# ---------------------------------------------------------------- GPT
+
+
+def cases_GPT(draw):
+    def case(V, block_size, D, H, layers, B, T, whole=False, **options):
+        init = dict(vocab_size=V, block_size=block_size, d_model=D, num_heads=H, num_layers=layers)
+        ids = torch.stack([draw.permutation(V)[:T] for _ in range(B)])
+
+        def changed(*places):
+            other = ids.clone()
+            other[:, list(places)] = (other[:, list(places)] + draw.integer(1, V - 1)) % V
+            return other
+
+        runs = {"ids": ids}
+        if T > 2:
+            runs |= {
+                "another last token": changed(T - 1),
+                "other later tokens": changed(*range(2, T)),
+                "another first token": changed(0),
+                "shorter": ids[:, : T - 1],
+            }
+            exchanged = ids.clone()
+            exchanged[:, [0, 1]] = ids[:, [1, 0]]
+            runs["exchanged"] = exchanged
+        if B > 1:
+            runs["alone"] = ids[-1:]
+        return Case((init, draw.integer(0, 2**31), runs, whole), via="random_gpts", view="gpt_behavior", **options)
+
+    return [
+        case(11, 8, 12, 3, 2, 2, 6, whole=True, note="a GPT with random numbers"),
+        case(13, 7, 8, 2, 1, 3, 7, part="a text as long as block_size"),
+        case(9, 6, 16, 4, 3, 2, 5, whole=True, part="three layers"),
+        case(10, 9, 6, 1, 1, 1, 4, part="one text, one head, one layer"),
+        case(8, 5, 8, 4, 2, 2, 1, part="one token"),
+    ]
+
+
+gpt = Exercise(
+    "GPT",
+    cases_GPT,
+    forbidden=FORBIDDEN,
+    instead=INSTEAD,
+    time_limit=10.0,
+    mistakes=[
+        Mistake(
+            "not_causal",
+            "places hear later tokens",
+            "The answer to each place stands one place to the right. Who must not see it?",
+            "x = block(x, mask) -> x = block(x)",
+        ),
+        Mistake(
+            "mask_upside_down",
+            "the mask is upside down",
+            "True means may attend. May the first token attend to the last?",
+            "mask = causal_mask(T) -> mask = causal_mask(T).T",
+        ),
+        Mistake(
+            "only_the_first_block",
+            "only one of the blocks is used",
+            "num_layers blocks stand in a row.",
+            "for block in self.blocks:\n            x -> for block in self.blocks[:1]:\n            x",
+        ),
+        Mistake(
+            "probabilities",
+            "probabilities instead of logits",
+            "The softmax belongs to the loss, and to whoever draws.",
+            "return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).softmax(-1)",
+        ),
+        Mistake(
+            "vectors_not_logits",
+            "the model's vectors came out, not logits",
+            "Every place needs a number for each of the V tokens.",
+            "return self.unembed(self.norm(x)) -> return self.norm(x)",
+        ),
+        Mistake(
+            "last_place_only",
+            "only the last place has logits",
+            "In training every place is asked.",
+            "self.unembed(self.norm(x)) -> self.unembed(self.norm(x))[:, -1]",
+        ),
+        Mistake(
+            "block_size_not_kept",
+            "block_size is not kept",
+            "Whoever writes with the model has to know how much it can read.",
+            "self.block_size = block_size -> self.context = block_size",
+        ),
+        Mistake(
+            "narrow_feed_forward",
+            "the feed-forward networks are not four times as wide",
+            "Count the numbers that one more block brings: 4 D² for attention, and the rest?",
+            "4 * d_model -> d_model",
+        ),
+    ],
+)
+
+# ---------------------------------------------------------------- generate
+
+CROP = "a text longer than the context"
+DRAWN = "draws follow the softmax"
+
+
+def cases_generate(draw):
+    def rows(V, n=97, spread=4.0):
+        """A table of logits, no two of a row close together."""
+        return torch.stack([draw.permutation(V).float() for _ in range(n)]) * (spread / V)
+
+    def sure(V, block_size, B, T, more, **options):
+        ids = draw.integers(0, V, (B, T))
+        named = {"top_k": 1} | options.pop("named", {})
+        return Case((rows(V), block_size, ids, more), named, via="with_table_model", **options)
+
+    def drawn(V, T, named, **options):
+        ids = draw.integers(0, V, (1, T)).expand(600, T).clone()
+        named = {"seed": draw.integer(0, 10_000)} | named
+        args = (rows(V, spread=3.0), 6, ids, 2)
+        return Case(args, named, via="drawn_texts", view="generation_behavior", **options)
+
+    return [
+        sure(7, 20, 2, 3, 5, note="top_k = 1, so that nothing is left to chance"),
+        sure(9, 4, 2, 3, 6, part=CROP),
+        sure(8, 3, 1, 5, 4, part=CROP),
+        sure(6, 1, 2, 2, 3, part=CROP),
+        sure(7, 9, 3, 4, 0, part="nothing to write"),
+        sure(7, 12, 1, 1, 4, named={"temperature": 3.0}, part="top_k = 1 at a temperature of 3"),
+        drawn(6, 3, {}, part=DRAWN),
+        drawn(5, 8, {}, part=DRAWN),
+        drawn(6, 2, {"temperature": 2.5}, part="temperature"),
+        drawn(6, 3, {"temperature": 0.4}, part="temperature"),
+        drawn(8, 3, {"top_k": 3}, part="top_k"),
+        drawn(8, 2, {"top_k": 4, "temperature": 0.5}, part="top_k"),
+    ]
+
+
+generate = Exercise(
+    "generate",
+    cases_generate,
+    time_limit=10.0,
+    mistakes=[
+        Mistake(
+            "not_cropped",
+            "the model is given more than block_size ids",
+            "When the text has grown longer than the context, which ids does the model still read?",
+            "ids[:, -model.block_size :] -> ids",
+        ),
+        Mistake(
+            "cropped_at_the_wrong_end",
+            "the model reads the beginning of the text, not its end",
+            "The newest tokens say most about the next one.",
+            "ids[:, -model.block_size :] -> ids[:, : model.block_size]",
+        ),
+        Mistake(
+            "newest_only",
+            "the model reads the newest id alone",
+            "Without a cache the model knows only what you give it.",
+            "ids[:, -model.block_size :] -> ids[:, -1:]",
+        ),
+        Mistake(
+            "first_place",
+            "drawn from the logits of the first place",
+            "Which place has read the whole text?",
+            "[:, -1] / -> [:, 0] /",
+        ),
+        Mistake(
+            "always_the_likeliest",
+            "always the likeliest token, nothing is drawn",
+            "One token is drawn from the softmax; argmax is another way of writing.",
+            "torch.multinomial(p, 1, generator=generator) -> p.argmax(-1, keepdim=True)",
+        ),
+        Mistake(
+            "generator_not_used",
+            "the generator has no say",
+            "With the same generator the text has to be the same.",
+            "(p, 1, generator=generator) -> (p, 1)",
+        ),
+        Mistake(
+            "temperature_ignored",
+            "the temperature has no say",
+            "What happens to the logits before the softmax?",
+            "[:, -1] / temperature -> [:, -1]",
+        ),
+        Mistake(
+            "temperature_multiplied",
+            "multiplied by the temperature",
+            "A high temperature makes the choice more even. What does that do to the differences of the logits?",
+            "[:, -1] / temperature -> [:, -1] * temperature",
+        ),
+        Mistake(
+            "top_k_ignored",
+            "top_k has no say",
+            "Lesson 10 has a function that cuts the unlikely tokens off.",
+            "top_k=top_k), dim -> top_k=None), dim",
+        ),
+        Mistake(
+            "prompt_left_out",
+            "the prompt is not in front",
+            "What comes back begins with what came in.",
+            "return ids -> return ids[:, -max_new_tokens:] if max_new_tokens else ids[:, :0]",
+        ),
+    ],
+)
+
+# ---------------------------------------------------------------- language_model_logits
+
+PASSAGES, LENGTH = 100, 64
+
+
+def cases_language_model_logits(draw):
+    from helpers.corpus.source import Source
+
+    source = Source()
+    seed = draw.integer(0, 2**31)
+    ids = source.passages(PASSAGES, LENGTH, seed)
+    changed = ids.clone()
+    changed[:, LENGTH // 2 :] = source.passages(PASSAGES, LENGTH, seed + 1)[:, LENGTH // 2 :]
+    shape = (PASSAGES, LENGTH, len(source.symbols))
+    nats = source.nats(ids)
+    return [
+        Case((ids,), truth={"shape": shape, "ids": ids, "nats": nats}, note="passages that nobody has seen"),
+        Case((changed,), truth={"shape": shape, "ids": changed, "nats": nats}, note="the same with other later ids"),
+    ]
+
+
+def best_logits(case):
+    """What somebody who knows the source answers."""
+    from helpers.corpus.source import Source
+
+    source = Source()
+    return torch.stack([_causal(source, row) for row in case.args[0].tolist()])
+
+
+def _causal(source, row):
+    """The source's log-probabilities along a row; uniform from the first token on that cannot stand where it stands."""
+    V, text = len(source.symbols), source.decode(row)
+    good = 1
+    while good < len(text):
+        try:
+            source.nats(source.encode(text[: good + 1]))
+        except ValueError:
+            break
+        good += 1
+    known = source.next_probabilities(source.encode(text[:good])).clamp_min(1e-12).log().float()
+    return torch.cat([known, torch.zeros(len(text) - good, V)])
+
+
+language_model_logits = Exercise(
+    "language_model_logits",
+    cases_language_model_logits,
+    measure="loss_above_the_line",
+    best=best_logits,
+    time_limit=60.0,
+    mistakes=[
+        Mistake(
+            "below_the_line",
+            "your loss is below the entropy line, so the model sees the tokens that it has to predict",
+            "No honest model can do that. What does place t read that it should not: its mask, or the ids themselves?",
+        ),
+        Mistake(
+            "sees_later_ids",
+            "logits move when later ids change",
+            "What a place says may hang on nothing that comes after it. Which mask did the model run with?",
+        ),
+        Mistake(
+            "not_trained",
+            "worse than counting: no better than the best n-gram",
+            "Has the training cell run, and is it this model that you ask?",
+        ),
+        Mistake(
+            "infinite_loss",
+            "a token that came was called impossible",
+            "Softmax never gives exactly 0. What did you do to the logits?",
+        ),
+    ],
+)
+
+# ---------------------------------------------------------------- induction_head
+
+
+def cases_induction_head(draw):
+    def case(V, M, **options):
+        return Case((V, M), view="continues_segments", **options)
+
+    return [
+        case(9, 14),
+        case(12, 20),
+        case(6, 8, part="a short text"),
+        case(5, 30, part="a long text"),
+        case(31, 64, part="the size of the lesson's language"),
+    ]
+
+
+induction_head = Exercise(
+    "induction_head",
+    cases_induction_head,
+    mistakes=[
+        Mistake(
+            "says_itself",
+            "the second head finds the token itself, not what came after it",
+            "Which channels does the second head's key read: the token of a place, or the token before it?",
+            ("keys[:, before] = torch.eye(V) -> keys[:, token] = torch.eye(V)", "keys[:, V] = -1.0 -> pass"),
+        ),
+        Mistake(
+            "says_the_one_before",
+            "the second head says the token before, not the token that stands there",
+            "You found the right place. What is read there?",
+            "say[answer, token] -> say[answer, before]",
+        ),
+        Mistake(
+            "place_zero_matches_itself",
+            "a segment at the very start of the text is not continued",
+            "At place 0 there is no token before. What did the first head write there?",
+            "keys[:, V] = -1.0 -> pass",
+        ),
+        Mistake(
+            "too_soft",
+            "the heads look at a mixture of places",
+            "One-hot vectors give scores of 0 and 1, and a softmax of those is nearly even.",
+            "100.0 * -> 0.01 *",
+        ),
+        Mistake(
+            "no_first_layer",
+            "the first layer writes nothing down",
+            "The second head asks for the token before. Who wrote it beside each token?",
+            "copy[before, token] = torch.eye(V) -> pass",
+        ),
+        Mistake(
+            "answer_elsewhere",
+            "the answer does not stand in the last channels",
+            "The logits are read from the last V channels.",
+            "say[answer, token] -> say[before, token]",
+        ),
+    ],
+)
+
+exercises = [
+    bits_per_token,
+    ngram_loss,
+    get_batch,
+    next_token_loss,
+    gpt,
+    language_model_logits,
+    generate,
+    induction_head,
+]
+
+quizzes = [
+    Quiz(
+        "quiz_1",
+        "b",
+        {
+            "a": "The entropy rate is what the best of all models has. A better one than that does not exist.",
+            "b": "A missing mask, targets that are not shifted, a test text among the training text: each lets the answer in.",
+            "c": "On a short text that happens. On a long one the chance falls exponentially: a win of 20 nats in all comes once in "
+            "485 million texts.",
+        },
+    ),
+    Quiz(
+        "quiz_2",
+        "a",
+        {
+            "a": "There are 6,652,800 segments of eight different letters out of eleven. A row that was never counted says nothing, and "
+            "no finite text counts them all.",
+            "b": "An n-gram of order 10 looks back nine tokens. That is far enough; the trouble is that its rows are empty.",
+            "c": "Smoothing is a repair for empty rows. With perfect smoothing they would still be empty.",
+        },
+    ),
+    Quiz(
+        "quiz_3",
+        "b",
+        {
+            "a": "Counting helps a unigram model. An induction head copies what it has seen once.",
+            "b": "Then the second layer's keys can say: the token before me is q. A query that holds q finds the place.",
+            "c": "That is the second layer's work, and it finds the place behind it. It could not without the first layer's note.",
+        },
+    ),
+]
+
+__all__ = ["exercises", "quizzes", "corpus"]

@@ -1,0 +1,364 @@
+"""Lesson 12: the source against brute force, the n-grams, the GPT, its text with and without cache, the measure, and
+the numbers said."""
+
+import math
+import random
+import re
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers import corpus, language_model
+from helpers.blocks import EncoderBlock, attend_with_cache, causal_mask, lesson_12, shift_right
+from helpers.checking.codec import dumps, loads
+from helpers.checking.lessons.lesson_12 import NGRAM, loss_above_the_line
+from helpers.corpus.source import BETWEEN, Source
+from helpers.figures import language_model as figures
+from helpers.figures.measured_language_model import LADDER
+from helpers.rotary import RotaryAttention
+
+torch.set_num_threads(1)
+SMALL = Source(subjects="AB", pairs=("()",), letters="pqr", farthest=5, deepest=2, open=0.3, shortest=1, longest=2)
+
+# ---------------------------------------------------------------- the source
+
+
+def sentences(source, least):
+    """All sentences whose every prefix has at least the probability `least`, with their probabilities."""
+    open_ones = [(BETWEEN, "", 1.0)]
+    while open_ones:
+        state, text, p = open_ones.pop()
+        for token, chance in source.chances(state).items():
+            if p * chance < least:
+                continue
+            following = source.after(state, token)
+            if following == BETWEEN:
+                yield text + token, p * chance
+            else:
+                open_ones.append((following, text + token, p * chance))
+
+
+def test_the_entropy_rate_is_that_of_all_sentences():
+    entropy = length = mass = 0.0
+    for text, p in sentences(SMALL, 1e-9):
+        entropy -= p * math.log(p)
+        length += p * len(text)
+        mass += p
+    assert mass > 0.9999
+    assert SMALL.entropy_rate() == pytest.approx(entropy / length, abs=2e-4)
+
+
+@pytest.mark.parametrize("source", [Source(), SMALL])
+def test_the_entropy_rate_is_the_mean_of_a_long_text(source):
+    ids = source.text(60_000, seed=1)
+    nats = source.nats(ids)
+    error = nats.std() / len(nats) ** 0.5
+    assert abs(nats.mean().item() - source.entropy_rate()) < 6 * error < 0.05
+
+
+def test_every_state_has_chances_that_add_up_to_one_and_are_drawn():
+    source, rng, counts = Source(), random.Random(3), {}
+    for _ in range(3000):
+        state = BETWEEN
+        for token in source.sentence(rng):
+            chances = source.chances(state)
+            assert sum(chances.values()) == pytest.approx(1) and chances[token] > 0
+            kind = state if state[0] in ("between", "agreement") else None
+            counts.setdefault(kind, []).append(token)
+            state = source.after(state, token)
+        assert state == BETWEEN
+    first = counts[BETWEEN]
+    for token, chance in source.chances(BETWEEN).items():
+        assert first.count(token) / len(first) == pytest.approx(chance, abs=0.03)
+
+
+def test_sentences_are_what_the_lesson_says():
+    text = Source().decode(Source().text(30_000, seed=4))
+    kinds = {"agreement": 0, "brackets": 0, "repetition": 0}
+    for sentence in text.split(".")[:-1]:
+        if sentence[0] == "|":
+            _, first, second = sentence.split("|")
+            assert first == second and 3 <= len(first) == len(set(first)) <= 8
+            kinds["repetition"] += 1
+        elif sentence[0].isupper():
+            assert re.fullmatch(r"[A-F][p-z]*[a-f]", sentence) and sentence[-1] == sentence[0].lower()
+            assert 2 <= len(sentence) - 1 <= 30
+            kinds["agreement"] += 1
+        else:
+            stack, deepest = [], 0
+            for token in sentence:
+                if token in "([{":
+                    stack.append(token)
+                    deepest = max(deepest, len(stack))
+                else:
+                    assert "([{".index(stack.pop()) == ")]}".index(token)
+            assert not stack and deepest <= 4
+            kinds["brackets"] += 1
+    share = {kind: count / sum(kinds.values()) for kind, count in kinds.items()}
+    assert share["repetition"] == pytest.approx(0.4, abs=0.05) and share["brackets"] == pytest.approx(0.3, abs=0.05)
+
+
+def test_the_source_is_seeded_and_its_two_predictions_agree():
+    source = Source()
+    assert torch.equal(source.text(500, 7), source.text(500, 7)) and not torch.equal(
+        source.text(500, 7), source.text(500, 8)
+    )
+    row = source.passages(1, 64, 5)[0]
+    table, nats = source.next_probabilities(row), source.nats(row)
+    assert row[0] == source.stop_id and nats[0] == 0
+    torch.testing.assert_close(table.sum(-1), torch.ones(64, dtype=torch.float64))
+    torch.testing.assert_close(-table[:-1].gather(-1, row[1:, None])[:, 0].log(), nats[1:])
+    with pytest.raises(ValueError, match="token 3"):
+        source.nats(source.encode(".|pp|"))
+
+
+def test_what_lies_in_the_sandbox_as_data_is_the_same():
+    assert loads(dumps(corpus.language_symbols())) == corpus.language_symbols()
+    unseen = corpus.language_unseen()
+    again = loads(dumps(unseen))
+    assert torch.equal(again["ids"], unseen["ids"]) and torch.equal(again["nats"], unseen["nats"])
+    assert corpus.language_text().dtype == torch.int64 and len(corpus.language_text()) == 300_000
+    torch.testing.assert_close(Source().nats(unseen["ids"][:3]), unseen["nats"][:3])
+
+
+# ---------------------------------------------------------------- n-grams
+
+
+@given(st.integers(0, 1000), st.integers(1, 4), st.sampled_from([0.1, 1.0]))
+@settings(max_examples=25, deadline=None)
+def test_ngrams_against_a_slow_count_and_a_quick_one(seed, order, alpha):
+    generator = torch.Generator().manual_seed(seed)
+    train, test = torch.randint(4, (80,), generator=generator), torch.randint(4, (20,), generator=generator)
+    a, b = train.tolist(), test.tolist()
+    slow = 0.0
+    for t in range(order - 1, len(b)):
+        context = b[t - order + 1 : t]
+        places = [i for i in range(order - 1, len(a)) if a[i - order + 1 : i] == context]
+        slow -= math.log((sum(a[i] == b[t] for i in places) + alpha) / (len(places) + 4 * alpha))
+    slow /= len(b) - order + 1
+    assert lesson_12.ngram_loss(train, test, order, 4, alpha) == pytest.approx(slow, abs=1e-12)
+    assert figures.count_loss(train, test, order, 4, alpha) == pytest.approx(slow, abs=1e-12)
+
+
+def test_the_best_ngram_is_far_above_the_line():
+    losses, line = figures.counted(), corpus.entropy_rate()
+    assert line == pytest.approx(1.41, abs=0.005)
+    assert lesson_12.bits_per_token(line) == pytest.approx(2.03, abs=0.005)
+    assert min(losses, key=losses.get) == 3 and losses[2] == pytest.approx(2.31, abs=0.01)
+    assert min(losses.values()) - line == pytest.approx(NGRAM, abs=0.02)
+    assert losses[6] > losses[5] > losses[3] + 0.3
+
+
+def test_on_paper():
+    line = dict(zip(".|rwt|", Source().nats(Source().encode(".|rwt|")).tolist(), strict=False))
+    assert line["|"] == pytest.approx(math.log(4), abs=1e-6)
+    assert math.exp(20) == pytest.approx(485e6, rel=0.01)
+    assert math.perm(11, 8) == 6_652_800
+
+
+# ---------------------------------------------------------------- the GPT
+
+
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_gpt_is_its_blocks_by_hand(positions, dtype):
+    torch.manual_seed(0)
+    model = lesson_12.GPT(13, 9, 12, 3, 2, positions=positions, activation=F.gelu).to(dtype)
+    ids = torch.randint(13, (2, 7))
+    x = model.tokens.weight[ids]
+    if positions == "learned":
+        x = x + model.positions.weight[:7]
+    for block in model.blocks:
+        assert isinstance(block, EncoderBlock) and block.norm_first
+        assert isinstance(block.attention, RotaryAttention) == (positions == "rotary")
+        x = x + block.attention(block.norm1(x), mask=causal_mask(7))[0]
+        x = x + block.feed_forward.down(F.gelu(block.feed_forward.up(block.norm2(x))))
+    logits = model(ids)
+    torch.testing.assert_close(logits, F.linear(model.norm(x), model.unembed.weight, model.unembed.bias))
+    assert logits.dtype == dtype and logits.shape == (2, 7, 13)
+
+
+def test_rotary_attention_depends_on_distances_alone():
+    torch.manual_seed(0)
+    attention, x = RotaryAttention(8, 2).double(), torch.randn(1, 4, 8, dtype=torch.float64)
+    behind = torch.cat([torch.zeros(1, 3, 8, dtype=torch.float64), x], dim=1)
+    own = causal_mask(7)
+    own[:, :3] = False
+    torch.testing.assert_close(attention(x, mask=causal_mask(4))[0], attention(behind, mask=own)[0][:, 3:])
+
+
+def test_gpt2_of_the_transformers_library_loads_into_it():
+    import transformers
+
+    sizes = {"resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0}
+    config = transformers.GPT2Config(vocab_size=37, n_positions=11, n_embd=24, n_layer=2, n_head=4, **sizes)
+    torch.manual_seed(0)
+    theirs = transformers.GPT2LMHeadModel(config).eval().double()
+    mine = lesson_12.GPT(37, 11, 24, 4, 2, positions="learned", activation=lambda z: F.gelu(z, approximate="tanh"))
+    mine = mine.double()
+    own = theirs.transformer
+    state = {"tokens.weight": own.wte.weight, "positions.weight": own.wpe.weight, "unembed.weight": own.wte.weight}
+    state |= {"norm.weight": own.ln_f.weight, "norm.bias": own.ln_f.bias, "unembed.bias": torch.zeros(37)}
+    for i, layer in enumerate(own.h):
+        W, b = layer.attn.c_attn.weight.T.chunk(3), layer.attn.c_attn.bias.chunk(3)
+        parts = {f"attention.W_{n}": (w, v) for n, w, v in zip("qkv", W, b, strict=True)}
+        parts |= {
+            "attention.W_o": (layer.attn.c_proj.weight.T, layer.attn.c_proj.bias),
+            "feed_forward.up": (layer.mlp.c_fc.weight.T, layer.mlp.c_fc.bias),
+            "feed_forward.down": (layer.mlp.c_proj.weight.T, layer.mlp.c_proj.bias),
+            "norm1": (layer.ln_1.weight, layer.ln_1.bias),
+            "norm2": (layer.ln_2.weight, layer.ln_2.bias),
+        }
+        for name, (weight, bias) in parts.items():
+            state |= {f"blocks.{i}.{name}.weight": weight, f"blocks.{i}.{name}.bias": bias}
+    mine.load_state_dict(state)
+    ids = torch.randint(37, (2, 9))
+    torch.testing.assert_close(mine(ids), theirs(ids).logits, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+def test_text_with_the_cache_is_text_without_it(positions):
+    torch.manual_seed(1)
+    model = lesson_12.GPT(11, 24, 16, 4, 3, positions=positions).eval()
+    prompt = torch.randint(11, (3, 4))
+    plain = lesson_12.generate(model, prompt, 20, top_k=1)
+    assert torch.equal(language_model.write_with_cache(model, prompt, 20, attend_with_cache), plain)
+    with pytest.raises(ValueError, match="more than the context of 24"):
+        language_model.write_with_cache(model, prompt, 21, attend_with_cache)
+
+
+def test_a_batch_of_windows_is_the_text_shifted():
+    text = corpus.language_text()
+    x, y = lesson_12.get_batch(text, 20, 5, torch.Generator().manual_seed(0))
+    assert torch.equal(shift_right(y, 0)[:, 1:], x[:, 1:]) and torch.equal(x[:, 1:], y[:, :-1])
+
+
+# ---------------------------------------------------------------- the measure
+
+
+def source_logits(ids):
+    source = Source()
+    return torch.stack([source.next_probabilities(row).clamp_min(1e-12).log().float() for row in ids])
+
+
+def truths(count=60):
+    unseen = corpus.language_unseen()
+    ids, nats = unseen["ids"][:count], unseen["nats"][:count]
+    shape = (*ids.shape, len(corpus.language_symbols()))
+    changed = ids.clone()
+    changed[:, 32:] = ids.roll(1, dims=0)[:, 32:]
+    return [{"shape": shape, "ids": ids, "nats": nats}, {"shape": shape, "ids": changed, "nats": nats}]
+
+
+def test_the_source_itself_has_full_points_and_a_leak_has_none():
+    both = truths()
+    logits = source_logits(both[0]["ids"])
+    perfect = loss_above_the_line(both, [logits, logits])
+    assert perfect.passed and perfect.share == 1.0
+    answers = F.one_hot(both[0]["ids"].roll(-1, dims=1), logits.shape[-1]) * 5.0
+    leak = loss_above_the_line(both, [logits + answers, logits + answers])
+    assert leak.share == 0 and leak.mistake == "below_the_line"
+    moved = logits.clone()
+    moved[:, 20] += torch.randn(logits.shape[-1])
+    future = loss_above_the_line(both, [logits, moved])
+    assert future.share == 0 and future.mistake == "sees_later_ids" and "31" in future.words
+    guess = loss_above_the_line(both, [logits * 0, logits * 0])
+    assert guess.share == 0 and guess.mistake == "not_trained" and not guess.passed
+
+
+def test_points_fall_evenly_down_to_the_best_ngram():
+    both = truths()
+    logits = source_logits(both[0]["ids"])
+    shares = []
+    for noise in (0.0, 0.25, 0.45, 0.7):
+        p = (1 - noise) * logits.exp() + noise / logits.shape[-1]
+        shares.append(loss_above_the_line(both, [p.log(), p.log()]))
+    assert [m.passed for m in shares] == [True, False, False, False]
+    assert 1.0 == shares[0].share > shares[1].share > shares[2].share > shares[3].share >= 0
+
+
+# ---------------------------------------------------------------- watching
+
+
+def test_kinds_and_the_places_behind_the_last_occurrence():
+    text = ".|qtw|qtw.Bzb.()."
+    assert language_model.kinds(text)[6:10] == ["a repeated letter"] * 3 + ["the rest"]
+    assert language_model.kinds(text)[10:13] == ["the rest", "a new letter", "a verb"]
+    assert language_model.induction_targets(text) == [(6, 3), (7, 4)]
+    weights = torch.zeros(1, 2, len(text), len(text))
+    weights[0, 1, 6, 3] = weights[0, 1, 7, 4] = 0.9
+    assert language_model.induction_score([weights], [text]) == (pytest.approx(0.9), 0, 1)
+
+
+def test_a_watch_sees_weights_of_any_model_and_leaves_it_as_it_was():
+    model = lesson_12.GPT(31, 64, 8, 2, 1).train()
+    watch = language_model.Watch(passages=4)
+    watch(model, 1)
+    assert model.training and not any(module._forward_hooks for module in model.modules())
+    assert watch.steps == [1] and set(watch.losses) == set(figures.KIND_COLORS) and 0 < watch.induction[0] < 1
+
+
+# ---------------------------------------------------------------- what was measured
+
+
+def test_every_rung_of_the_ladder_is_better_than_the_one_below():
+    rungs = LADDER["rungs"]
+    means = {name: sum(losses) / len(losses) for name, losses in rungs.items()}
+    gains = [a - b for a, b in zip(means.values(), list(means.values())[1:], strict=False)]
+    assert [round(gain, 2) for gain in gains] == [0.22, 0.15, 0.01, 0.07, 0.16]
+    assert all(min(losses) > LADDER["line"] for losses in rungs.values())
+
+
+def test_one_head_beats_the_bigram_after_a_short_training():
+    from bench.ladder import rung
+
+    assert rung("one head", seed=5, steps=300) < rung("bigram", seed=0) - 0.02
+
+
+def test_the_quicker_attention_of_the_bench_is_the_lessons():
+    from bench.gpt_against_nanogpt import CONTEXT, HEADS, LAYERS, WIDTH, Baseline, fused, whole_loss
+
+    torch.manual_seed(0)
+    model, ids = lesson_12.GPT(20, CONTEXT, WIDTH, HEADS, LAYERS), torch.randint(20, (2, CONTEXT))
+    with torch.no_grad():
+        expected = model(ids)
+        torch.testing.assert_close(fused(model)(ids), expected, atol=1e-5, rtol=1e-5)
+    baseline = Baseline(20)
+    assert sum(p.numel() for p in baseline.parameters()) == 4 * (12 * 128**2 + 2 * 128) + 128 + (20 + 64) * 128
+    assert whole_loss(baseline, torch.randint(20, (1000,))) == pytest.approx(math.log(20), abs=0.2)
+
+
+def test_real_text_is_there_and_round_trips():
+    text = corpus.real_text(length=20_000)
+    assert len(text.train) == 18_000 and len(text.test) == 2_000
+    assert text.decode(text.encode("def f(self):\n")) == "def f(self):\n"
+    assert "import" in text.decode(text.train)
+
+
+# ---------------------------------------------------------------- the executed lesson
+
+
+def outputs(notebook):
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            yield cell, str(output.get("text", "")) + str(output.get("data", {}))
+
+
+def test_the_trained_gpt_is_within_five_hundredths_of_the_line(executed_solution):
+    notebook = executed_solution("12_language_model")
+    text = "\n".join(said for _, said in outputs(notebook))
+    loss, line = map(
+        float, re.search(r"(\d\.\d+) nats a token; the entropy line of these passages is (\d\.\d+)", text).groups()
+    )
+    assert line < loss <= line + 0.05
+    assert loss < line + NGRAM - 0.3
+    assert "the same tokens: True" in text
+    induction = float(re.search(r"strongest head then has (\d\.\d+) of its weight", text).group(1))
+    assert induction > 0.3
+    right, published = map(
+        float, re.search(r"right loss (\d\.\d+) nats.*?published one (\d\.\d+);", text, re.S).groups()
+    )
+    assert right == pytest.approx(2.31, abs=0.06) and published == pytest.approx(3.35, abs=0.06)
