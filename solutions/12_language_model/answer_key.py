@@ -585,12 +585,6 @@ induction_head = Exercise(
             ("keys[:, before] = torch.eye(V) -> keys[:, token] = torch.eye(V)", "keys[:, V] = -1.0 -> pass"),
         ),
         Mistake(
-            "says_the_one_before",
-            "the second head says the token before, not the token that stands there",
-            "You found the right place. What is read there?",
-            "say[answer, token] -> say[answer, before]",
-        ),
-        Mistake(
             "place_zero_matches_itself",
             "a segment at the very start of the text is not continued",
             "At place 0 there is no token before. What did the first head write there?",

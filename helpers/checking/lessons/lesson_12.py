@@ -261,13 +261,17 @@ def continues_segments(args, kwargs, output):
         return found
     found["weights are finite"] = all(bool(w.isfinite().all()) for layer in layers for w in layer)
     asked = {"a segment at the start of the text": [0, 0], "a segment further on": [0, 0]}
+    itself = 0
     for ids, places, name in _texts(V, M):
         logits = _two_layers(ids, V, M, layers)
         for t in places:
             asked[name][1] += 1
-            asked[name][0] += bool(logits[t].argmax() == ids[t + 1])
+            said = int(logits[t].argmax())
+            asked[name][0] += said == int(ids[t + 1])
+            itself += said == int(ids[t])
     for name, (right, total) in asked.items():
         found[f"{name}: places that are continued rightly, of {total}"] = right
+    found["mostly the token itself is said"] = itself > 0.8 * sum(total for _, total in asked.values())
     return found
 
 
