@@ -14,13 +14,21 @@ from hypothesis import strategies as st
 from helpers import corpus, language_model
 from helpers.blocks import EncoderBlock, attend_with_cache, causal_mask, lesson_12, shift_right
 from helpers.checking.codec import dumps, loads
+from helpers.checking.forbidden import course_part
 from helpers.checking.lessons.lesson_12 import NGRAM, loss_above_the_line
 from helpers.corpus.source import BETWEEN, Source
 from helpers.figures import language_model as figures
 from helpers.figures.measured_language_model import LADDER
+from helpers.language_model import GIVEN
 from helpers.rotary import RotaryAttention
 
 torch.set_num_threads(1)
+
+
+def seeded(seed):
+    return torch.Generator().manual_seed(seed)
+
+
 SMALL = Source(subjects="AB", pairs=("()",), letters="pqr", farthest=5, deepest=2, open=0.3, shortest=1, longest=2)
 
 # ---------------------------------------------------------------- the source
@@ -362,3 +370,38 @@ def test_the_trained_gpt_is_within_five_hundredths_of_the_line(executed_solution
         float, re.search(r"right loss (\d\.\d+) nats.*?published one (\d\.\d+);", text, re.S).groups()
     )
     assert right == pytest.approx(2.31, abs=0.06) and published == pytest.approx(3.35, abs=0.06)
+
+
+# What stands in for answers that are not there yet.
+
+
+def test_given_parts_do_what_the_finished_ones_do():
+    logits, targets = torch.randn(3, 5, 7, generator=seeded(0)), torch.randint(7, (3, 5), generator=seeded(1))
+    torch.testing.assert_close(GIVEN["next_token_loss"](logits, targets), lesson_12.next_token_loss(logits, targets))
+    train, test = torch.randint(5, (400,), generator=seeded(2)), torch.randint(5, (60,), generator=seeded(3))
+    for order in (1, 2, 3):
+        mine, theirs = (part(train, test, order, 5, 0.1) for part in (GIVEN["ngram_loss"], lesson_12.ngram_loss))
+        assert mine == pytest.approx(theirs)
+    x, y = GIVEN["get_batch"](torch.arange(9), 4, 50, seeded(4))
+    assert torch.equal(y, x + 1) and set(x[:, 0].tolist()) == set(range(5))
+
+
+def test_the_given_gpt_is_causal_and_writes():
+    torch.manual_seed(0)
+    model = GIVEN["GPT"](7, 6, 8, 2, 2).eval()
+    ids = torch.randint(7, (2, 6), generator=seeded(0))
+    changed = ids.clone()
+    changed[:, 4:] = (changed[:, 4:] + 1) % 7
+    assert torch.equal(model(ids)[:, :4], model(changed)[:, :4]) and model(ids).shape == (2, 6, 7)
+    written = GIVEN["generate"](model, ids, 5, generator=seeded(1))
+    assert written.shape == (2, 11) and torch.equal(written[:, :6], ids)
+    cached = language_model.write_with_cache(model, ids[:, :1], 5, attend_with_cache)
+    plain = ids[:, :1]
+    for _ in range(5):
+        plain = torch.cat([plain, model(plain)[:, -1:].argmax(-1)], dim=1)
+    assert torch.equal(cached, plain)
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_given_parts_are_no_answers(name):
+    assert course_part(GIVEN[name]) and course_part(GIVEN)

@@ -65,7 +65,8 @@ def _loaded(code: types.CodeType) -> set[str]:
 
 def finished_piece(lesson: str, name: str) -> Callable | None:
     """The finished piece of an exercise as far as this edition has one: the lesson's block, else a machine's."""
-    for home in (f"helpers.blocks.lesson_{lesson[:2]}", "helpers.translator", "helpers.real_network"):
+    machines = ("helpers.translator", "helpers.language_model", "helpers.real_network")
+    for home in (f"helpers.blocks.lesson_{lesson[:2]}", *machines):
         with contextlib.suppress(Exception):  # neither file need be here
             module = importlib.import_module(home)
             piece = getattr(module, name, None) if "blocks" in home else module.GIVEN.get(name)

@@ -354,8 +354,11 @@ def block_lesson(thing) -> int | None:
 # The course's own code that does what answers do: the translator and the real network, what draws, moves and trains.
 COURSE_HOMES = tuple(
     f"helpers.{home}"
-    for home in ("translator", "or_given", "at_work", "figures", "explore", "word2vec", "pretrained", "real_network")
-) + ("helpers.corpus.source",)
+    for home in (
+        *("translator", "or_given", "at_work", "figures", "explore"),
+        *("word2vec", "pretrained", "real_network", "language_model", "corpus.source"),
+    )
+)
 
 
 WORDS, FREE_FROM = "helpers.translator.words", 11  # words and their ids: nobody's answer from this lesson on
@@ -368,9 +371,9 @@ def course_part(thing) -> str:
     network = sys.modules.get("helpers.translator.network")
     if network is not None and thing is network.GIVEN:
         return "helpers.translator.GIVEN"
-    real = sys.modules.get("helpers.real_network")
-    if real is not None and thing is real.GIVEN:
-        return "helpers.real_network.GIVEN"
+    for home in ("helpers.real_network", "helpers.language_model"):
+        if home in sys.modules and thing is sys.modules[home].GIVEN:
+            return f"{home}.GIVEN"
     home = str(getattr(thing, "__module__", "") or "") if callable(thing) else ""
     name = str(getattr(thing, "__name__", type(thing).__name__))
     if f"{home}.{name}" in COURSE_FUNCTIONS:

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers import check, corpus, language_model, progress
+from helpers import check, corpus, language_model, or_given, progress
 from helpers.bar import bar
 from helpers.blocks import EncoderBlock, attend_with_cache, causal_mask, filter_logits, previous_token_weights
 from helpers.explore import language_model as explore
@@ -466,19 +466,20 @@ check(GPT)
 # %%
 place = language_model.device()  # the GPU where there is one
 torch.manual_seed(0)
-model = GPT(len(symbols), 64, 64, 2, 2).to(place)
+model = or_given(GPT)(len(symbols), 64, 64, 2, 2).to(place)
 watch = language_model.Watch()
 
 
 def train(steps=1200):
     steps = 10 if quick() else steps
+    batch_of, loss_of = or_given(get_batch), or_given(next_token_loss)
     generator = torch.Generator().manual_seed(1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3, betas=(0.9, 0.98), weight_decay=0.01)
     for step in bar(range(steps), f"training on {place}"):
         for group in optimizer.param_groups:  # up over 50 steps, then down to zero
             group["lr"] = 4e-3 * min((step + 1) / 50, 1) * (1 - step / steps)
-        x, y = get_batch(text, 64, 16, generator)  # (B, T) each
-        loss = next_token_loss(model(x.to(place)), y.to(place))
+        x, y = batch_of(text, 64, 16, generator)  # (B, T) each
+        loss = loss_of(model(x.to(place)), y.to(place))
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -605,7 +606,7 @@ check(generate)
 # %%
 start = torch.tensor([[symbols.index(".")]], device=place)  # (1, 1)
 random = torch.Generator(place).manual_seed(3)
-written = generate(model, start, 240, generator=random)  # (1, 241)
+written = or_given(generate)(model, start, 240, generator=random)  # (1, 241)
 print("".join(symbols[i] for i in written[0].tolist()))
 
 # %% [markdown]
@@ -757,25 +758,26 @@ figures.compute(model, watch)
 # %%
 library = corpus.real_text(length=400_000)
 torch.manual_seed(0)
-writer = GPT(len(library.symbols), 64, 64, 2, 2).to(place)
+writer = or_given(GPT)(len(library.symbols), 64, 64, 2, 2).to(place)
 optimizer = torch.optim.AdamW(writer.parameters(), lr=5e-3, betas=(0.9, 0.98))
 generator = torch.Generator().manual_seed(2)
 steps = 5 if quick() else 200
 for step in bar(range(steps), "reading the standard library"):
-    x, y = get_batch(library.train, 64, 16, generator)  # (B, T) each
-    loss = next_token_loss(writer(x.to(place)), y.to(place))
+    x, y = or_given(get_batch)(library.train, 64, 16, generator)  # (B, T) each
+    loss = or_given(next_token_loss)(writer(x.to(place)), y.to(place))
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
     for group in optimizer.param_groups:
         group["lr"] = 5e-3 * (1 - step / steps)
+counted, asked = library.train[:200_000], library.test[:20_000]
 for order in (1, 2, 3):
-    print(order, round(ngram_loss(library.train[:200_000], library.test[:20_000], order, len(library.symbols), 0.1), 2))
+    print(order, round(or_given(ngram_loss)(counted, asked, order, len(library.symbols), 0.1), 2))
 print("GPT", round(loss.item(), 2))
 
 # %%
 prompt = library.encode("def ")[None].to(place)  # (1, 4)
-sample = generate(writer, prompt, 200, temperature=0.8, generator=random)
+sample = or_given(generate)(writer, prompt, 200, temperature=0.8, generator=random)
 print(library.decode(sample[0].tolist()))
 
 # %% [markdown]
@@ -786,7 +788,7 @@ print(library.decode(sample[0].tolist()))
 # %% [markdown]
 # ## At work
 #
-# In this lesson the machine at work is your own. What does the bug of exercise 12.4 cost it? Train two small copies for 60 steps,
+# In this lesson the machine at work is your own. What does the bug of exercise 12.4 cost it? Train two small copies for 120 steps,
 # one with each loss, and measure both with the right one.
 
 # %%
