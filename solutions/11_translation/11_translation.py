@@ -924,4 +924,4 @@ progress()
 # - Koehn and Knowles (2017), [Six challenges for neural machine translation](https://arxiv.org/abs/1706.03872):
 #   alignments that do not align, beams that are too wide.
 #
-# **Next:** lesson 12 trains a GPT.
+# **Next:** [lesson 12](../12_language_model/12_language_model.ipynb) trains a GPT, beside a line that no model can beat.

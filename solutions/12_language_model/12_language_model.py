@@ -929,4 +929,4 @@ progress()
 # - Su et al. (2021), [RoFormer](https://arxiv.org/abs/2104.09864): rotary positions.
 # - Karpathy, [nanoGPT](https://github.com/karpathy/nanoGPT): a GPT in one readable file.
 #
-# **Next:** lesson 13 runs a real network in your blocks.
+# **Next:** [lesson 13](../13_real_model/13_real_model.ipynb) runs a real network in your blocks.
