@@ -20,4 +20,5 @@ class RotaryAttention(MultiHeadAttention):
         Q, K, V = (split_heads(W(query), self.num_heads) for W in (self.W_q, self.W_k, self.W_v))  # (B, H, T, D/H)
         Q, K = rotate(Q, places, self.base), rotate(K, places, self.base)  # (B, H, T, D/H)
         heads, weights = attention(Q, K, V, mask)  # (B, H, T, D/H), (B, H, T, T)
-        return self.W_o(merge_heads(heads)), weights  # (B, T, D)
+        joined = merge_heads(heads)  # (B, T, D)
+        return self.W_o(joined), weights

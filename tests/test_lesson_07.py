@@ -14,7 +14,7 @@ from helpers.blocks import lesson_07
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
 from helpers.checking.verdict import RESERVED, decide
-from helpers.corpus import sentence_pairs
+from helpers.corpus import lexicon, sentence_pairs
 from helpers.figures import value_weighting as figures
 from helpers.memory import largest_tensor, tensors_alive
 from helpers.translator import measures
@@ -288,11 +288,7 @@ def test_the_other_head_tells_le_from_la():
 
 
 def test_articles_and_adjectives_move_and_nouns_stay():
-    kinds = {
-        "article": {*measures.DETERMINERS, "an"},
-        "adjective": set(measures.ADJECTIVES),
-        "noun": set(measures.NOUNS),
-    }
+    kinds = {"article": {*lexicon.DETERMINERS, "an"}, "adjective": set(lexicon.ADJECTIVES), "noun": set(lexicon.NOUNS)}
     found = {kind: [] for kind in kinds}
     for pair in sentence_pairs(300, random_numbers.Random(measures.UNSEEN_SEED), unseen=True):
         _, values, outputs, _ = read_by_a_head(pair.english, 0)

@@ -26,6 +26,7 @@ from helpers.figures.style import (
 )
 from helpers.figures.translation_runs import EVERY, RUNS
 from helpers.translator import measures
+from helpers.translator.given import noam_rate
 
 SENTENCE = "jane visits africa in september"
 SPAN = 10.6  # of a row of words
@@ -226,11 +227,6 @@ class Looks:
 # ---------------------------------------------------------------- the rate
 
 
-def noam(step: float, d_model: int, warmup: int) -> float:
-    """The rate of Vaswani et al. (2017), section 5.3."""
-    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
-
-
 STEPS = 1000
 
 
@@ -240,7 +236,9 @@ class Rates:
     def __init__(self):
         self.figure, self.ax = new_figure(8.0, 3.3)
         for warmup in (20, 60, 200, 400):
-            self.ax.plot(range(1, STEPS + 1), [noam(s, 64, warmup) for s in range(1, STEPS + 1)], color="#D0D0D0", lw=1)
+            self.ax.plot(
+                range(1, STEPS + 1), [noam_rate(s, 64, warmup) for s in range(1, STEPS + 1)], color="#D0D0D0", lw=1
+            )
         (self.line,) = self.ax.plot([], [], color=BLUE, lw=2.4)
         (self.top,) = self.ax.plot([], [], "o", color=BLUE)
         self.ax.set(xlim=(0, STEPS), ylim=(0, 0.03), xlabel="step", ylabel="learning rate")
@@ -248,9 +246,9 @@ class Rates:
 
     def __call__(self, warmup: int, d_model: int) -> Picture:
         steps = range(1, STEPS + 1)
-        rates = [noam(step, d_model, warmup) for step in steps]
+        rates = [noam_rate(step, d_model, warmup) for step in steps]
         self.line.set_data(steps, rates)
-        peak = noam(warmup, d_model, warmup)
+        peak = noam_rate(warmup, d_model, warmup)
         self.top.set_data([warmup], [peak])
         said = f"width {d_model}, warm-up {warmup}: largest rate {peak:.5f} at step {warmup}"
         self.title.set_text(said)

@@ -185,7 +185,9 @@ def gpt_behavior(args, kwargs, output):
     logits, (first, ids), V = output["logits"], next(iter(runs.items())), init["vocab_size"]
     found = {f"logits have the shape {(*ids.shape, V)}": _shape(logits[first]) == (*ids.shape, V)}
     if not all(_shape(x) == (*runs[name].shape, V) for name, x in logits.items()):
-        return found | {"every run has logits (B, T, V)": False}
+        B, T = ids.shape
+        shapes = {(B, V): "those of one place", (B, T, init["d_model"]): "vectors of the model's width"}
+        return found | {"the logits are": shapes.get(_shape(logits[first]), "of another shape")}
     base = logits[first]
     found["logits are finite"] = all(bool(x.isfinite().all()) for x in logits.values())
     found["logits are no probabilities"] = not (
