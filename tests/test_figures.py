@@ -6,6 +6,7 @@ import contextlib
 import io
 import itertools
 import re
+import tempfile
 import warnings
 
 import nbformat
@@ -32,10 +33,11 @@ def pictures(request):
         remember(self, *args, **kwargs)
         made.append(self)
 
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), tempfile.TemporaryDirectory() as scratch:
         warnings.simplefilter("ignore")
         patch.setattr(style.Picture, "__init__", init)
         patch.setenv("COURSE_STATIC_PAGE", "1")
+        patch.setenv("COURSE_KEEP_FOLDER", scratch)
         for cell in notebook.cells:
             mark = cell.metadata.get("nbgrader", {})
             if cell.cell_type != "code" or mark.get("grade") or mark.get("grade_id") == "setup":
