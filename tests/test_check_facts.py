@@ -15,6 +15,7 @@ from helpers.checking.fixtures import FIXTURES
 from helpers.checking.key import ExerciseKey, KnownMistake
 from helpers.checking.measures import MEASURES, Measured
 from helpers.checking.observe import Error, Facts, Observation
+from helpers.checking.sketch import sketch
 from helpers.checking.verdict import Problem, Verdict, decide, decide_quiz, not_answered, refused
 from helpers.checking.views import VIEWS
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case, Fixture, Raises
@@ -112,6 +113,14 @@ def test_numbers_of_tensors_are_compared_within_a_relative_and_an_absolute_toler
     assert kind(t(0.0, dtype=torch.float16), t(1.2e-5, dtype=torch.float16)) == "value"
     assert kind(t(1.0), t(1.05), 0.1) is None and kind(t(1.0), t(1.0 + 1e-6), 0.0) == "value"
     assert kind(t(2.0), t(2.0), 0.0) is None and kind(t(0.0), t(0.25), 0.25) is None
+
+
+def test_a_sketch_stands_for_its_tensor_on_either_side():
+    x, other = torch.arange(12.0) / 7, torch.arange(12.0).flip(0) / 7
+    for mine, theirs in ((sketch(x), x), (x, sketch(x)), (sketch(x), sketch(x))):
+        assert difference(mine, theirs) is None
+    for mine, theirs in ((sketch(x), other), (x, sketch(other)), (sketch(x), sketch(other))):
+        assert difference(mine, theirs).kind == "value"
 
 
 def test_whole_numbers_are_compared_exactly_and_then_their_dtype():
