@@ -34,7 +34,7 @@ def tiles():
     sides = [4, 6, 8, 12, 24]
     panel(
         Tiles(),
-        step=widgets.FloatSlider(value=0.6, min=0, max=1, step=0.02, description="way through", readout_format=".0%"),
+        step=widgets.FloatSlider(value=0.6, min=0, max=1, step=0.1, description="way through", readout_format=".0%"),
         queries=widgets.SelectionSlider(options=sides, value=8, description="queries in a tile"),
         keys=widgets.SelectionSlider(options=sides, value=6, description="keys in a tile"),
     )

@@ -593,7 +593,16 @@ class Namespace:
         self.shell.collect(outputs, f"<cell {cell_id}>")
         result = self.shell.run_cell(source, store_history=False)
         error = result.error_before_exec or result.error_in_exec
-        return one_line(error, f"<cell {cell_id}>") if error is not None else ""
+        if error is None:
+            return ""
+        line = one_line(error, f"<cell {cell_id}>")
+        # IPython keeps the error for a debugger, and with it copies of what its functions held.
+        self.shell.InteractiveTB.tb = None
+        for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+            vars(sys).pop(name, None)
+        del result, error
+        gc.collect()
+        return line
 
 
 def make_check_silent() -> None:
