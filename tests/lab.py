@@ -147,9 +147,9 @@ def cell(page: Page, cell_id: str):
     )
     page.evaluate("i => window.jupyterapp.shell.currentWidget.content.scrollToItem(i, 'center')", index)
     found = page.locator(f'.jp-Cell[data-windowed-list-index="{index}"]')
-    found.locator("img").first.wait_for(timeout=20_000)
+    found.locator("img, .noUi-handle, .ui-slider-handle").first.wait_for(timeout=20_000)
     found.scroll_into_view_if_needed()
-    page.wait_for_timeout(300)
+    page.wait_for_timeout(1000)
     return found
 
 

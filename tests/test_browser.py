@@ -127,7 +127,7 @@ def look(cell) -> str:
     """What an explorer shows: its picture, or its text where it shows none."""
     image = cell.locator("img")
     if not image.count():
-        return cell.locator(".jp-OutputArea-output").last.inner_text()
+        return cell.locator(".widget-html").last.inner_text()
     assert image.first.get_attribute("alt")
     return image.first.get_attribute("src")
 
