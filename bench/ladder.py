@@ -4,6 +4,8 @@ Five models on the lesson's language, from a bigram to the GPT's block, each tra
 the same number of steps, one layer each. All are tested on the same unseen passages, over the exact entropy line of
 these. A rung counts if in every seed it is at least 0.05 nats better than the one below. --write puts the figures into
 helpers/figures/measured_language_model.py, which the lesson draws; until then it holds single trainings of width 64.
+
+Run once so far, with three seeds: at this width many heads and the feed-forward network did not gain 0.05.
 """
 
 from __future__ import annotations
