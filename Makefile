@@ -1,5 +1,5 @@
 # make lab       a learner's environment, then JupyterLab on the course
-# make quick     tests of the check and the lessons
+# make quick     tests of the check and the lessons, in under a minute
 # make test      lint, the built files, the checks, lessons and grader
 # make test-all  adds the browser, Colab and hostile suites and the mutation run
 # make grade     grades a sample class of thirty, end to end
@@ -37,7 +37,7 @@ lab: .venv/learner
 	JUPYTER_CONFIG_PATH=$(CURDIR)/.jupyter $(BIN)/jupyter lab $(AS_ROOT) $(LAB_FLAGS) notebooks/00_start_here/00_start_here.ipynb
 
 quick: .venv/ready
-	$(BIN)/python -m pytest -n 2 --dist loadfile -k "not ($(NOT_QUICK))" $(QUICK)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not slow" -k "not ($(NOT_QUICK))" $(QUICK)
 
 test: .venv/ready lint check-built
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not hostile and not slow and not colab"
