@@ -724,13 +724,14 @@ at_work(scaled_scores=by_width)
 #
 # | divisor | nats a word | sentences word for word |
 # |---|---|---|
-# | the root of the head's width, 4 | 0.0015 | 100 of 100 |
-# | the root of the model's width, 8 (the published bug) | 0.026, 17 times as much | 95 |
-# | 1 | 0.087, 58 times | 93 |
-# | the head's width, 16 | 0.37, 246 times | 55 |
+# | the root of the head's width, 4 | 0.00016 | 100 of 100 |
+# | the root of the model's width, 8 (the published bug) | 0.00062, 4 times as much | 100 |
+# | 1 | 0.011, 70 times | 97 |
+# | the head's width, 16 | 0.068, 420 times | 86 |
 #
-# *jane visits africa in september* comes out right every time, so looking at one output would have shown nothing. Too
-# large a divisor hurts this trained network most: its weights were sharp, and now they are spread over all words.
+# *jane visits africa in september* comes out right every time, and with the published bug so does every other sentence:
+# looking at outputs would have shown nothing. Only the loss sees it. Too large a divisor hurts this trained network
+# most: training made its weights sharp, and the divisor flattens them.
 #
 # </details>
 #
@@ -747,8 +748,8 @@ for divisor in (1, 4, 16, 100):
     print(f"divided by {divisor:3}   size of ∂p/∂q {sum(sizes) / 5:.3f}")
 
 # %% [markdown]
-# It is what Figure 4.5 says of width 16: undivided, the queries have not lost their hold (0.40 against 0.28). Under too
-# large a divisor they have (0.08 and 0.01). A head of width 256 would tell the other half of the story.
+# It is what Figure 4.5 says of width 16: undivided, the queries have not lost their hold (0.32 against 0.09). Under too
+# large a divisor they have (0.02 and 0.004). A head of width 256 would tell the other half of the story.
 
 # %% [markdown]
 # ## Quiz 4.1

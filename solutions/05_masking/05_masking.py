@@ -681,15 +681,15 @@ at_work(padding_mask=everything_is_real)
 #
 # | what is wrong | nats a word | sentences word for word |
 # |---|---|---|
-# | nothing | 0.0015 | 100 of 100 |
-# | no padding mask | 0.14, 90 times as much | 75 |
-# | masked after the softmax | 1.31, 867 times | 93 |
-# | no causal mask | 5.47, 3,623 times | 92 |
+# | nothing | 0.00016 | 100 of 100 |
+# | no causal mask | 0.056, 350 times as much | 100 |
+# | masked after the softmax | 0.41, 2,600 times | 64 |
+# | no padding mask | 0.84, 5,300 times | 20 |
 #
-# *jane visits africa in september* comes out right every time. The sentences hide most of it: when the machine writes,
-# the future does not exist yet, so there is little to look at. The loss, where the true words stand in the input, shows
-# all of it. And this network was trained with a mask. One that is trained *without* learns to copy, and its loss looks
-# splendid.
+# *jane visits africa in september* comes out right every time: a single sentence has no padding, and one right sentence
+# is no test. Without a causal mask even all hundred come out right: when the machine writes, the future does not exist
+# yet, so there is nothing to look at. Only the loss shows it, because there the true words stand in the input. And this
+# network was trained with a mask. One that is trained *without* learns to copy, and its loss looks splendid.
 #
 # </details>
 #
