@@ -183,6 +183,8 @@ def _not_answered(problem, key) -> str:
 def _raises(problem, key) -> str:
     error = problem.seen.gradient_error if problem.where == "gradient" else problem.seen.error
     what = "while computing the gradient, your code raised" if problem.where == "gradient" else "your code raised"
+    if problem.case.raises is not None:
+        what = f"expected {_a(problem.case.raises.error)}, but your code raised"
     body = f"{what} {error.type}: {error.message.splitlines()[0] if error.message else '(no message)'}"
     if len(body) > 200:
         body = body[:199] + "…"
