@@ -366,8 +366,8 @@ check(noam_rate)
 #
 # <details><summary>Hint 2</summary>
 #
-# A power binds more tightly than a minus sign in front of a name, but `x**-0.5` reads as one expects. For the product
-# in the second arm no division is needed.
+# Python takes powers before it divides: `4**-1/2` is a half of `4**-1`. Write the powers as decimal numbers. For the
+# product in the second arm no division is needed.
 #
 # </details>
 

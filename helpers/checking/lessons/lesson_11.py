@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 
 from helpers.checking.measures import Measured, measure
@@ -21,13 +19,6 @@ def batch_without_padding(args, kwargs, output):
     if not both or tgt_in.shape != tgt_out.shape:
         return output
     return output | {"tgt_in": tgt_in.masked_fill(tgt_out == pad_id, 0)}
-
-
-@view
-def logarithm(args, kwargs, output):
-    """The logarithm of a rate, so that it is compared by ratio; anything else as it is."""
-    number = isinstance(output, (int, float)) and not isinstance(output, bool)
-    return math.log(output) if number and 0 < output < math.inf else output
 
 
 FULL, ENOUGH, LEAST = 0.99, 0.995, 0.5  # exact sentences: all points, the check's tick, the first point
