@@ -140,7 +140,12 @@ def outcome(lesson: str) -> Outcome:
 
 def known_equivalents(lesson: str) -> set[tuple[str, str, str]]:
     entries = tomllib.loads(EQUIVALENT.read_text("utf-8")).get(lesson, []) if EQUIVALENT.is_file() else []
-    return {(entry["exercise"], entry["was"], entry["became"]) for entry in entries if entry["reason"]}
+    return {
+        (entry["exercise"], entry["was"], became)
+        for entry in entries
+        if entry["reason"]
+        for became in ([entry["became"]] if isinstance(entry["became"], str) else entry["became"])
+    }
 
 
 def limit() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import base64
+import contextlib
 import dataclasses
 import json
 import math
@@ -323,6 +324,7 @@ class Trial:
             self.place = place
             if cell.kind == "check":
                 self._judge_here(cell.exercise)
+                self._tell_passed()
             elif cell.kind == "learner" and not self._run_cell(cell) and not (self._again() and self._run_cell(cell)):
                 return
         self.place = len(self.cells)
@@ -345,7 +347,16 @@ class Trial:
     def _repeat(self, cell: Cell) -> bool:
         if cell.kind == "learner":
             return self._run_cell(cell)
-        return cell.kind != "check" or self._look(keep=cell.exercise)
+        if cell.kind != "check":
+            return True
+        self._tell_passed()
+        return self._look(keep=cell.exercise)
+
+    def _tell_passed(self) -> None:
+        """From here on `or_given` hands on the learner's own answers that are right, as it does in a notebook."""
+        if self.submission is not None:
+            with contextlib.suppress(Lost):  # a process that ended is seen by whoever asks it next
+                self.submission.ask({"do": "passed", "names": [n for n, v in self.verdicts.items() if v.passed]}, 10)
 
     def _is_late(self) -> bool:
         """Whether this submission's time is over; from then on nothing of it is run or judged."""
@@ -739,7 +750,7 @@ def detours_in(node: ast.AST, banned: set[str]) -> Iterator[str]:
         if not isinstance(item, ast.Call):
             continue
         name = item.func.id if isinstance(item.func, ast.Name) else getattr(item.func, "attr", "")
-        if name in REACHING:
+        if name in REACHING and (item.args or item.keywords):  # else it is a model's own .eval()
             texts = item.args[1:2] if name == "getattr" else item.args[:1]
             if not texts or any(_says(text, banned) or not isinstance(text, ast.Constant) for text in texts):
                 yield f"what it calls through {name}"

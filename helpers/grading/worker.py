@@ -359,6 +359,12 @@ def serve(channel: socket.socket, namespace: Namespace) -> None:
                 kept[request["keep"]] = namespace.names.get(request["keep"])
             changed = [name for name, thing in kept.items() if namespace.names.get(name) is not thing]
             send(channel, token, {"found": found, "changed": changed, "patched": patched_names()})
+        elif request["do"] == "passed":
+            from helpers.or_given import remember_passed
+
+            for name in request["names"]:
+                remember_passed(name, True)
+            send(channel, token, {})
         elif request["do"] == "file":
             put_file(request["name"], base64.b64decode(request["content"]))
             send(channel, token, {})
@@ -615,11 +621,7 @@ def make_check_silent() -> None:
     def at_work(*_answers, **_named):
         """Show an answer in the translator. Nobody looks here."""
 
-    def or_given(answer):
-        """The answer itself: it is judged elsewhere."""
-        return answer
-
-    for silent in (check, at_work, or_given):
+    for silent in (check, at_work):
         setattr(helpers, silent.__name__, silent)
         setattr(sys.modules[f"helpers.{silent.__name__}"], silent.__name__, silent)
 

@@ -107,6 +107,8 @@ print("".join(symbols[i] for i in text[:240].tolist()))
 
 # %%
 print(f"entropy rate: {corpus.entropy_rate():.4f} nats a token")
+
+# %%
 figures.one_text()
 
 # %% [markdown]
@@ -388,7 +390,8 @@ figures.ladder()
 # `GPT(vocab_size, block_size, d_model, num_heads, num_layers)`: token vectors, positions, `num_layers` pre-norm blocks
 # under a causal mask with a feed-forward network four times as wide as the model, one last layer norm, and a linear layer to
 # V logits. `forward(ids)`: LongTensor `(B, T)`, $1 \le T \le$ `block_size` → logits `(B, T, V)`. `block_size` is kept as an
-# attribute. Judged by behavior: causal, knows order, every token so far is heard, more layers are more blocks.
+# attribute. Judged by behavior: causal, knows order, every token so far is heard, the norms stand in front, more layers
+# are more blocks.
 #
 # The `EncoderBlock` of lesson 9 is the block of a GPT as soon as its mask is causal. **Positions** are your choice.
 # A learned table that is added, as in lesson 9, is simplest. The rotations of lesson 2 learn this language in less than

@@ -3,7 +3,7 @@
 import torch
 
 from helpers import corpus
-from helpers.checking.vocabulary import DTYPE, GRADIENT, Case, Exercise, Mistake, Quiz
+from helpers.checking.vocabulary import DTYPE, GRADIENT, Case, Exercise, listed_quizzes
 
 FORBIDDEN = ("transformer",)
 INSTEAD = "build it from the blocks of lessons 8 and 9."
@@ -20,37 +20,23 @@ def cases_bits_per_token(draw):
     ]
 
 
-bits_per_token = Exercise(
-    "bits_per_token",
-    cases_bits_per_token,
-    mistakes=[
-        Mistake(
-            "multiplied",
-            "multiplied where it has to be divided",
-            "Are there more bits or more nats in the throw of a coin?",
-            "loss / math.log(2) -> loss * math.log(2)",
-        ),
-        Mistake(
-            "logarithm_of_the_loss",
-            "the logarithm of the loss",
-            "The loss is a logarithm already. How do you change the base of a logarithm?",
-            "loss / math.log(2) -> math.log(loss + 1e-300) / math.log(2)",
-        ),
-        Mistake(
-            "perplexity",
-            "the perplexity, not the bits",
-            "Among how many equally likely tokens one would have to guess is another question.",
-            "loss / math.log(2) -> math.exp(loss)",
-        ),
-        Mistake("base_ten", "digits, not bits", "How many values has a coin?", "math.log(2) -> math.log(10)"),
-        Mistake(
-            "unchanged",
-            "nats, as they came",
-            "A fair coin has 1 bit and 0.693 nats.",
-            "loss / math.log(2) -> float(loss)",
-        ),
-    ],
-)
+bits_per_token = Exercise("bits_per_token", cases_bits_per_token).with_mistakes("""
+    multiplied: multiplied where it has to be divided
+        loss / math.log(2) -> loss * math.log(2)
+        Are there more bits or more nats in the throw of a coin?
+    logarithm_of_the_loss: the logarithm of the loss
+        loss / math.log(2) -> math.log(loss + 1e-300) / math.log(2)
+        The loss is a logarithm already. How do you change the base of a logarithm?
+    perplexity: the perplexity, not the bits
+        loss / math.log(2) -> math.exp(loss)
+        Among how many equally likely tokens one would have to guess is another question.
+    base_ten: digits, not bits
+        math.log(2) -> math.log(10)
+        How many values has a coin?
+    unchanged: nats, as they came
+        loss / math.log(2) -> float(loss)
+        A fair coin has 1 bit and 0.693 nats.
+""")
 
 # ---------------------------------------------------------------- ngram_loss
 
@@ -77,75 +63,40 @@ def cases_ngram_loss(draw):
     ]
 
 
-ngram_loss = Exercise(
-    "ngram_loss",
-    cases_ngram_loss,
-    mistakes=[
-        Mistake(
-            "order_counts_the_context",
-            "one token of context too many",
-            "Order 1 has no context at all, and order 2 is the Markov chain of lesson 3.",
-            (
-                "train[t - order + 1 : t]) -> train[max(t - order, 0) : t])",
-                "test[t - order + 1 : t]) -> test[max(t - order, 0) : t])",
-            ),
-        ),
-        Mistake(
-            "one_token_too_few",
-            "one token of context too few",
-            "How many tokens stand before the predicted one in a trigram?",
-            (
-                "train[t - order + 1 : t]) -> train[t - order + 2 : t])",
-                "test[t - order + 1 : t]) -> test[t - order + 2 : t])",
-            ),
-        ),
-        Mistake(
-            "alpha_not_in_the_total",
-            "the probabilities of a row do not add up to 1",
-            "Every one of the V counts of a row gets its alpha. By how much does the row's sum grow?",
-            "+ alpha * vocab_size -> + alpha",
-        ),
-        Mistake(
-            "only_numerator_smoothed",
-            "only the count was smoothed, not the row's sum",
-            "What do the V probabilities of a context add up to in yours?",
-            "(contexts.get(context, 0) + alpha * vocab_size) -> max(contexts.get(context, 0), alpha)",
-        ),
-        Mistake(
-            "counted_in_the_test",
-            "counted in the test text",
-            "A model may not count what it is tested on.",
-            "range(order - 1, len(train)): -> range(order - 1, len(train := test)):",
-        ),
-        Mistake(
-            "summed",
-            "the sum over the places, not their mean",
-            "Nats a token: how many places did you add up?",
-            "return total / (len(test) - order + 1) -> return total",
-        ),
-        Mistake(
-            "divided_by_all_places",
-            "divided by all tokens, those without a context too",
-            "You added up fewer places than the test has tokens.",
-            "(len(test) - order + 1) -> len(test)",
-        ),
-        Mistake(
-            "in_bits",
-            "in bits, not in nats",
-            "Nats come from the natural logarithm.",
-            "math.log(seen / -> math.log2(seen /",
-        ),
-        Mistake(
-            "context_reversed",
-            "test contexts are read from right to left",
-            "Is the context of a test token the same tuple as in the training text?",
-            "context = tuple(test[t - order + 1 : t]) -> context = tuple(test[t - order + 1 : t][::-1])",
-        ),
-        Mistake(
-            "wrong_sign", "the mean of log p, with the wrong sign", "A loss is not negative.", "total -= -> total +="
-        ),
-    ],
-)
+ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
+    order_counts_the_context: one token of context too many
+        train[t - order + 1 : t]) -> train[max(t - order, 0) : t])
+        test[t - order + 1 : t]) -> test[max(t - order, 0) : t])
+        Order 1 has no context at all, and order 2 is the Markov chain of lesson 3.
+    one_token_too_few: one token of context too few
+        train[t - order + 1 : t]) -> train[t - order + 2 : t])
+        test[t - order + 1 : t]) -> test[t - order + 2 : t])
+        How many tokens stand before the predicted one in a trigram?
+    alpha_not_in_the_total: the probabilities of a row do not add up to 1
+        + alpha * vocab_size -> + alpha
+        Every one of the V counts of a row gets its alpha. By how much does the row's sum grow?
+    only_numerator_smoothed: only the count was smoothed, not the row's sum
+        (contexts.get(context, 0) + alpha * vocab_size) -> max(contexts.get(context, 0), alpha)
+        What do the V probabilities of a context add up to in yours?
+    counted_in_the_test: counted in the test text
+        range(order - 1, len(train)): -> range(order - 1, len(train := test)):
+        A model may not count what it is tested on.
+    summed: the sum over the places, not their mean
+        return total / (len(test) - order + 1) -> return total
+        Nats a token: how many places did you add up?
+    divided_by_all_places: divided by all tokens, those without a context too
+        (len(test) - order + 1) -> len(test)
+        You added up fewer places than the test has tokens.
+    in_bits: in bits, not in nats
+        math.log(seen / -> math.log2(seen /
+        Nats come from the natural logarithm.
+    context_reversed: test contexts are read from right to left
+        context = tuple(test[t - order + 1 : t]) -> context = tuple(test[t - order + 1 : t][::-1])
+        Is the context of a test token the same tuple as in the training text?
+    wrong_sign: the mean of log p, with the wrong sign
+        total -= -> total +=
+        A loss is not negative.
+""")
 
 # ---------------------------------------------------------------- get_batch
 
@@ -165,56 +116,30 @@ def cases_get_batch(draw):
     ]
 
 
-get_batch = Exercise(
-    "get_batch",
-    cases_get_batch,
-    mistakes=[
-        Mistake(
-            "not_shifted",
-            "y is x itself",
-            "What does each place have to say: the token that it has just read?",
-            "data[places + 1] -> data[places]",
-        ),
-        Mistake(
-            "shifted_backward",
-            "y is one place behind x",
-            "The answer to a place is the token that comes next.",
-            "return data[places], data[places + 1] -> return data[places + 1], data[places]",
-        ),
-        Mistake(
-            "last_start_missing",
-            "the last possible start is never drawn",
-            "The upper end of torch.randint is not included.",
-            "torch.randint(len(data) - block_size, -> torch.randint(max(1, len(data) - block_size - 1),",
-        ),
-        Mistake(
-            "first_start_missing",
-            "the first start is never drawn",
-            "The text begins at place 0.",
-            "starts = torch.randint(len(data) - block_size, (batch_size,), generator=generator) -> "
-            "starts = torch.randint(min(1, len(data) - block_size - 1), len(data) - block_size, (batch_size,), "
-            "generator=generator)",
-        ),
-        Mistake(
-            "one_window_for_all",
-            "every row is the same window",
-            "How many starts did you draw?",
-            "(batch_size,), generator=generator) -> (1,), generator=generator).expand(batch_size)",
-        ),
-        Mistake(
-            "generator_not_used",
-            "the generator has no say",
-            "With the same generator the batch has to be the same. Which argument tells torch.randint?",
-            ", generator=generator) -> )",
-        ),
-        Mistake(
-            "windows_side_by_side",
-            "starts are multiples of the window's length",
-            "Windows may overlap: every place is a start.",
-            "starts[:, None] + -> (starts - starts % block_size)[:, None] +",
-        ),
-    ],
-)
+get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
+    not_shifted: y is x itself
+        data[places + 1] -> data[places]
+        What does each place have to say: the token that it has just read?
+    shifted_backward: y is one place behind x
+        return data[places], data[places + 1] -> return data[places + 1], data[places]
+        The answer to a place is the token that comes next.
+    last_start_missing: the last possible start is never drawn
+        torch.randint(len(data) - block_size, -> torch.randint(max(1, len(data) - block_size - 1),
+        The upper end of torch.randint is not included.
+    first_start_missing: the first start is never drawn
+        torch.randint(len(data) - block_size,
+        -> torch.randint(min(1, len(data) - block_size - 1), len(data) - block_size,
+        The text begins at place 0.
+    one_window_for_all: every row is the same window
+        (batch_size,), generator=generator) -> (1,), generator=generator).expand(batch_size)
+        How many starts did you draw?
+    generator_not_used: the generator has no say
+        , generator=generator) -> )
+        With the same generator the batch has to be the same. Which argument tells torch.randint?
+    windows_side_by_side: starts are multiples of the window's length
+        starts[:, None] + -> (starts - starts % block_size)[:, None] +
+        Windows may overlap: every place is a start.
+""")
 
 # ---------------------------------------------------------------- next_token_loss
 
@@ -234,55 +159,32 @@ def cases_next_token_loss(draw):
 
 
 LOSS = "F.cross_entropy(logits.flatten(0, 1), targets.flatten())"
-next_token_loss = Exercise(
-    "next_token_loss",
-    cases_next_token_loss,
-    mistakes=[
-        Mistake(
-            "viewed",
-            "the published version: view instead of an exchange of dimensions",
-            "view deals the same row of numbers into another shape. Where do the V logits of place 0 end up?",
-            f"{LOSS} -> F.cross_entropy(logits.reshape(logits.shape[0], logits.shape[2], -1), targets)",
-        ),
-        Mistake(
-            "summed",
-            "the sum over the places, not their mean",
-            "The number should not grow with the text.",
-            "targets.flatten()) -> targets.flatten(), reduction='sum')",
-        ),
-        Mistake(
-            "last_place_only",
-            "only the last place was asked",
-            "Every place has a question and an answer.",
-            f"{LOSS} -> F.cross_entropy(logits[:, -1], targets[:, -1])",
-        ),
-        Mistake(
-            "probabilities_first",
-            "softmax was applied before the cross-entropy",
-            "Cross-entropy takes logits and makes the softmax itself.",
-            "logits.flatten(0, 1) -> logits.flatten(0, 1).softmax(-1)",
-        ),
-        Mistake(
-            "shifted_again",
-            "logits and targets were shifted once more",
-            "The targets are already the next tokens: get_batch has moved them.",
-            f"{LOSS} -> F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten()) "
-            "if targets.shape[1] > 1 else logits.sum() * 0",
-        ),
-        Mistake(
-            "plain_number",
-            "a plain number, from which nothing can be learned",
-            "What does .item() cut off?",
-            "targets.flatten()) -> targets.flatten()).item()",
-        ),
-        Mistake(
-            "order_of_targets",
-            "the targets stand in another order than the logits",
-            "The logits run text by text. Do the targets?",
-            "targets.flatten() -> targets.T.flatten()",
-        ),
-    ],
-)
+next_token_loss = Exercise("next_token_loss", cases_next_token_loss).with_mistakes("""
+    viewed: the published version: view instead of an exchange of dimensions
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> F.cross_entropy(logits.reshape(logits.shape[0], logits.shape[2], -1), targets)
+        view deals the same row of numbers into another shape. Where do the V logits of place 0 end up?
+    summed: the sum over the places, not their mean
+        targets.flatten()) -> targets.flatten(), reduction='sum')
+        The number should not grow with the text.
+    last_place_only: only the last place was asked
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten()) -> F.cross_entropy(logits[:, -1], targets[:, -1])
+        Every place has a question and an answer.
+    probabilities_first: softmax was applied before the cross-entropy
+        logits.flatten(0, 1) -> logits.flatten(0, 1).softmax(-1)
+        Cross-entropy takes logits and makes the softmax itself.
+    shifted_again: logits and targets were shifted once more
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> (F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten())
+        |            if targets.shape[1] > 1 else logits.sum() * 0)
+        The targets are already the next tokens: get_batch has moved them.
+    plain_number: a plain number, from which nothing can be learned
+        targets.flatten()) -> targets.flatten()).item()
+        What does .item() cut off?
+    order_of_targets: the targets stand in another order than the logits
+        targets.flatten() -> targets.T.flatten()
+        The logits run text by text. Do the targets?
+""")
 
 # ---------------------------------------------------------------- GPT
 
@@ -303,6 +205,7 @@ def cases_GPT(draw):
                 "another last token": changed(T - 1),
                 "other later tokens": changed(*range(2, T)),
                 "shorter": ids[:, : T - 1],
+                "other earlier tokens": changed(*range(T - 1)),
             }
         if B > 1 and T > 2:  # in one text alone a head may look elsewhere, so that the first tokens hardly count
             exchanged = ids.clone()
@@ -321,63 +224,37 @@ def cases_GPT(draw):
     ]
 
 
-gpt = Exercise(
-    "GPT",
-    cases_GPT,
-    forbidden=FORBIDDEN,
-    instead=INSTEAD,
-    time_limit=10.0,
-    mistakes=[
-        Mistake(
-            "not_causal",
-            "places hear later tokens",
-            "The answer to each place stands one place to the right. Who must not see it?",
-            "x = block(x, mask) -> x = block(x)",
-        ),
-        Mistake(
-            "mask_upside_down",
-            "the mask is upside down",
-            "True means may attend. May the first token attend to the last?",
-            "mask = causal_mask(T) -> mask = causal_mask(T).T",
-        ),
-        Mistake(
-            "only_the_first_block",
-            "only one of the blocks is used",
-            "num_layers blocks stand in a row.",
-            "for block in self.blocks:\n            x -> for block in self.blocks[:1]:\n            x",
-        ),
-        Mistake(
-            "probabilities",
-            "probabilities instead of logits",
-            "The softmax belongs to the loss, and to whoever draws.",
-            "return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).softmax(-1)",
-        ),
-        Mistake(
-            "vectors_not_logits",
-            "the model's vectors came out, not logits",
-            "Every place needs a number for each of the V tokens.",
-            "return self.unembed(self.norm(x)) -> return self.norm(x)",
-        ),
-        Mistake(
-            "last_place_only",
-            "only the last place has logits",
-            "In training every place is asked.",
-            "self.unembed(self.norm(x)) -> self.unembed(self.norm(x))[:, -1]",
-        ),
-        Mistake(
-            "block_size_not_kept",
-            "block_size is not kept",
-            "Whoever writes with the model has to know how much it can read.",
-            "self.block_size = block_size -> self.context = block_size",
-        ),
-        Mistake(
-            "narrow_feed_forward",
-            "the feed-forward networks are not four times as wide",
-            "Count the numbers that one more block brings: 4 D² for attention, and the rest?",
-            "4 * d_model -> d_model",
-        ),
-    ],
-)
+gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limit=10.0).with_mistakes("""
+    not_causal: places hear later tokens
+        x = block(x, mask) -> x = block(x)
+        The answer to each place stands one place to the right. Who must not see it?
+    mask_upside_down: the mask is upside down
+        mask = causal_mask(T) -> mask = causal_mask(T).T
+        True means may attend. May the first token attend to the last?
+    only_the_first_block: only one of the blocks is used
+        for block in self.blocks:
+        |            x -> for block in self.blocks[:1]:
+        |            x
+        num_layers blocks stand in a row.
+    norms_behind: the norms stand behind the sublayers, not in front of them
+        "norm_first": True -> "norm_first": False
+        A block of lesson 9 is post-norm unless it is told otherwise. Which order does a GPT have?
+    probabilities: probabilities instead of logits
+        return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).softmax(-1)
+        The softmax belongs to the loss, and to whoever draws.
+    vectors_not_logits: the model's vectors came out, not logits
+        return self.unembed(self.norm(x)) -> return self.norm(x)
+        Every place needs a number for each of the V tokens.
+    last_place_only: only the last place has logits
+        self.unembed(self.norm(x)) -> self.unembed(self.norm(x))[:, -1]
+        In training every place is asked.
+    block_size_not_kept: block_size is not kept
+        self.block_size = block_size -> self.context = block_size
+        Whoever writes with the model has to know how much it can read.
+    narrow_feed_forward: the feed-forward networks are not four times as wide
+        4 * d_model -> d_model
+        Count the numbers that one more block brings: 4 D² for attention, and the rest?
+""")
 
 # ---------------------------------------------------------------- generate
 
@@ -417,73 +294,38 @@ def cases_generate(draw):
     ]
 
 
-generate = Exercise(
-    "generate",
-    cases_generate,
-    time_limit=10.0,
-    mistakes=[
-        Mistake(
-            "not_cropped",
-            "the model is given more than block_size ids",
-            "When the text has grown longer than the context, which ids does the model still read?",
-            "ids[:, -model.block_size :] -> ids",
-        ),
-        Mistake(
-            "cropped_at_the_wrong_end",
-            "the model reads the beginning of the text, not its end",
-            "The newest tokens say most about the next one.",
-            "ids[:, -model.block_size :] -> ids[:, : model.block_size]",
-        ),
-        Mistake(
-            "newest_only",
-            "the model reads the newest id alone",
-            "Without a cache the model knows only what you give it.",
-            "ids[:, -model.block_size :] -> ids[:, -1:]",
-        ),
-        Mistake(
-            "first_place",
-            "drawn from the logits of the first place",
-            "Which place has read the whole text?",
-            "[:, -1] / -> [:, 0] /",
-        ),
-        Mistake(
-            "always_the_likeliest",
-            "always the likeliest token, nothing is drawn",
-            "One token is drawn from the softmax; argmax is another way of writing.",
-            "torch.multinomial(p, 1, generator=generator) -> p.argmax(-1, keepdim=True)",
-        ),
-        Mistake(
-            "generator_not_used",
-            "the generator has no say",
-            "With the same generator the text has to be the same.",
-            "(p, 1, generator=generator) -> (p, 1)",
-        ),
-        Mistake(
-            "temperature_ignored",
-            "the temperature has no say",
-            "What happens to the logits before the softmax?",
-            "[:, -1] / temperature -> [:, -1]",
-        ),
-        Mistake(
-            "temperature_multiplied",
-            "multiplied by the temperature",
-            "A high temperature makes the choice more even. What does that do to the differences of the logits?",
-            "[:, -1] / temperature -> [:, -1] * temperature",
-        ),
-        Mistake(
-            "top_k_ignored",
-            "top_k has no say",
-            "Lesson 10 has a function that cuts the unlikely tokens off.",
-            "top_k=top_k), dim -> top_k=None), dim",
-        ),
-        Mistake(
-            "prompt_left_out",
-            "the prompt is not in front",
-            "What comes back begins with what came in.",
-            "return ids -> return ids[:, -max_new_tokens:] if max_new_tokens else ids[:, :0]",
-        ),
-    ],
-)
+generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("""
+    not_cropped: the model is given more than block_size ids
+        ids[:, -model.block_size :] -> ids
+        When the text has grown longer than the context, which ids does the model still read?
+    cropped_at_the_wrong_end: the model reads the beginning of the text, not its end
+        ids[:, -model.block_size :] -> ids[:, : model.block_size]
+        The newest tokens say most about the next one.
+    newest_only: the model reads the newest id alone
+        ids[:, -model.block_size :] -> ids[:, -1:]
+        Without a cache the model knows only what you give it.
+    first_place: drawn from the logits of the first place
+        [:, -1] / -> [:, 0] /
+        Which place has read the whole text?
+    always_the_likeliest: always the likeliest token, nothing is drawn
+        torch.multinomial(p, 1, generator=generator) -> p.argmax(-1, keepdim=True)
+        One token is drawn from the softmax; argmax is another way of writing.
+    generator_not_used: the generator has no say
+        (p, 1, generator=generator) -> (p, 1)
+        With the same generator the text has to be the same.
+    temperature_ignored: the temperature has no say
+        [:, -1] / temperature -> [:, -1]
+        What happens to the logits before the softmax?
+    temperature_multiplied: multiplied by the temperature
+        [:, -1] / temperature -> [:, -1] * temperature
+        A high temperature makes the choice more even. What does that do to the differences of the logits?
+    top_k_ignored: top_k has no say
+        top_k=top_k), dim -> top_k=None), dim
+        Lesson 10 has a function that cuts the unlikely tokens off.
+    prompt_left_out: the prompt is not in front
+        return ids -> return ids[:, -max_new_tokens:] if max_new_tokens else ids[:, :0]
+        What comes back begins with what came in.
+""")
 
 # ---------------------------------------------------------------- language_model_logits
 
@@ -534,29 +376,16 @@ language_model_logits = Exercise(
     measure="loss_above_the_line",
     best=best_logits,
     time_limit=60.0,
-    mistakes=[
-        Mistake(
-            "below_the_line",
-            "your loss is below the entropy line, so the model sees the tokens that it has to predict",
-            "No honest model can do that. What does place t read that it should not: its mask, or the ids themselves?",
-        ),
-        Mistake(
-            "sees_later_ids",
-            "logits move when later ids change",
-            "What a place says may hang on nothing that comes after it. Which mask did the model run with?",
-        ),
-        Mistake(
-            "not_trained",
-            "worse than counting: no better than the best n-gram",
-            "Has the training cell run, and is it this model that you ask?",
-        ),
-        Mistake(
-            "infinite_loss",
-            "a token that came was called impossible",
-            "Softmax never gives exactly 0. What did you do to the logits?",
-        ),
-    ],
-)
+).with_mistakes("""
+    below_the_line: your loss is below the entropy line, so the model sees the tokens that it has to predict
+        No honest model can do that. What does place t read that it should not: its mask, or the ids themselves?
+    sees_later_ids: logits move when later ids change
+        What a place says may hang on nothing that comes after it. Which mask did the model run with?
+    not_trained: worse than counting: no better than the best n-gram
+        Has the training cell run, and is it this model that you ask?
+    infinite_loss: a token that came was called impossible
+        Softmax never gives exactly 0. What did you do to the logits?
+""")
 
 # ---------------------------------------------------------------- induction_head
 
@@ -574,42 +403,24 @@ def cases_induction_head(draw):
     ]
 
 
-induction_head = Exercise(
-    "induction_head",
-    cases_induction_head,
-    mistakes=[
-        Mistake(
-            "says_itself",
-            "the second head finds the token itself, not what came after it",
-            "Which channels does the second head's key read: the token of a place, or the token before it?",
-            ("keys[:, before] = torch.eye(V) -> keys[:, token] = torch.eye(V)", "keys[:, V] = -1.0 -> pass"),
-        ),
-        Mistake(
-            "place_zero_matches_itself",
-            "a segment at the very start of the text is not continued",
-            "At place 0 there is no token before. What did the first head write there?",
-            "keys[:, V] = -1.0 -> pass",
-        ),
-        Mistake(
-            "too_soft",
-            "the heads look at a mixture of places",
-            "One-hot vectors give scores of 0 and 1, and a softmax of those is nearly even.",
-            "100.0 * -> 0.01 *",
-        ),
-        Mistake(
-            "no_first_layer",
-            "the first layer writes nothing down",
-            "The second head asks for the token before. Who wrote it beside each token?",
-            "copy[before, token] = torch.eye(V) -> pass",
-        ),
-        Mistake(
-            "answer_elsewhere",
-            "the answer does not stand in the last channels",
-            "The logits are read from the last V channels.",
-            "say[answer, token] -> say[before, token]",
-        ),
-    ],
-)
+induction_head = Exercise("induction_head", cases_induction_head).with_mistakes("""
+    says_itself: the second head finds the token itself, not what came after it
+        keys[:, before] = torch.eye(V) -> keys[:, token] = torch.eye(V)
+        keys[:, V] = -1.0 -> pass
+        Which channels does the second head's key read: the token of a place, or the token before it?
+    place_zero_matches_itself: a segment at the very start of the text is not continued
+        keys[:, V] = -1.0 -> pass
+        At place 0 there is no token before. What did the first head write there?
+    too_soft: the heads look at a mixture of places
+        100.0 * -> 0.01 *
+        One-hot vectors give scores of 0 and 1, and a softmax of those is nearly even.
+    no_first_layer: the first layer writes nothing down
+        copy[before, token] = torch.eye(V) -> pass
+        The second head asks for the token before. Who wrote it beside each token?
+    answer_elsewhere: the answer does not stand in the last channels
+        say[answer, token] -> say[before, token]
+        The logits are read from the last V channels.
+""")
 
 exercises = [
     bits_per_token,
@@ -622,36 +433,22 @@ exercises = [
     induction_head,
 ]
 
-quizzes = [
-    Quiz(
-        "quiz_1",
-        "b",
-        {
-            "a": "The entropy rate is what the best of all models has. A better one than that does not exist.",
-            "b": "A missing mask, targets that are not shifted, a test text among the training text: each lets the answer in.",
-            "c": "On a short text that happens. On a long one the chance falls exponentially: a win of 20 nats in all comes once in "
-            "485 million texts.",
-        },
-    ),
-    Quiz(
-        "quiz_2",
-        "a",
-        {
-            "a": "There are 6,652,800 segments of eight different letters out of eleven. A row that was never counted says nothing, and "
-            "no finite text counts them all.",
-            "b": "An n-gram of order 10 looks back nine tokens. That is far enough; the trouble is that its rows are empty.",
-            "c": "Smoothing is a repair for empty rows. With perfect smoothing they would still be empty.",
-        },
-    ),
-    Quiz(
-        "quiz_3",
-        "b",
-        {
-            "a": "Counting helps a unigram model. An induction head copies what it has seen once.",
-            "b": "Then the second layer's keys can say: the token before me is q. A query that holds q finds the place.",
-            "c": "That is the second layer's work, and it finds the place behind it. It could not without the first layer's note.",
-        },
-    ),
-]
+quizzes = listed_quizzes("""
+    quiz_1: b
+        a: The entropy rate is what the best of all models has. A better one than that does not exist.
+        b: A missing mask, targets that are not shifted, a test text among the training text: each lets the answer in.
+        c: On a short text that happens. On a long one the chance falls exponentially: a win of 20 nats in all comes
+           once in 485 million texts.
+    quiz_2: a
+        a: There are 6,652,800 segments of eight different letters out of eleven. A row that was never counted says
+           nothing, and no finite text counts them all.
+        b: An n-gram of order 10 looks back nine tokens. That is far enough; the trouble is that its rows are empty.
+        c: Smoothing is a repair for empty rows. With perfect smoothing they would still be empty.
+    quiz_3: b
+        a: Counting helps a unigram model. An induction head copies what it has seen once.
+        b: Then the second layer's keys can say: the token before me is q. A query that holds q finds the place.
+        c: That is the second layer's work, and it finds the place behind it. It could not without the first layer's
+           note.
+""")
 
 __all__ = ["exercises", "quizzes", "corpus"]

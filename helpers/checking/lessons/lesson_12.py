@@ -13,6 +13,8 @@ from helpers.checking.views import view
 
 # ---------------------------------------------------------------- beside learner code
 
+HUGE = 1e8  # times an embedding: what blocks with a norm in front add to it is then lost in float32
+
 
 @scenario
 def drawn_batches(answer, args, kwargs):
@@ -32,7 +34,8 @@ def random_gpts(answer, args, kwargs):
     """args = (init, seed, runs, layers): build the model, make all its parameters random, and make each of the runs.
 
     init: dict of the constructor's arguments. runs: name -> ids. With `layers` also how many numbers one layer more
-    brings, and how many of the large parameters have no say in the logits.
+    brings, how many of the large parameters have no say in the logits, and what comes out once all embeddings are huge,
+    for the ids and for others with the same last ones.
     """
     init, seed, runs, layers = args
     model = _with_random_parameters(answer, init, seed)
@@ -50,6 +53,12 @@ def random_gpts(answer, args, kwargs):
         seen["one layer more"] = _numbers(deeper) - _numbers(model)
         seen["without a say"] = sum(g is None or not bool(g.any()) for g in gradients)
         seen["heads"] = sorted(heads)
+        others = runs["other earlier tokens"]
+        with torch.no_grad():
+            for part in model.modules():
+                if isinstance(part, torch.nn.Embedding):
+                    part.weight.mul_(HUGE)
+        seen["huge"] = [model(ids)[:, -1], model(others)[:, -1]]
     return seen, []
 
 
@@ -218,6 +227,8 @@ def _layers(init, output):
         "one layer more brings": next((words for words, holds in sizes.items() if holds), "a block"),
         "every large parameter has a say in the logits": output["without a say"] == 0,
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
+        "blocks add to the vectors of tokens, however long these are": _gap(*output["huge"])
+        <= 1e-3 * float(output["huge"][0].abs().max()),
     }
 
 

@@ -1,0 +1,259 @@
+"""A class of ten hands in lessons 11 and 12, whose answers are trained models, and is graded in the sandbox.
+
+Every score as deserved. The trained numbers are those of this run's solution notebooks; in each class two models are
+trained in the sandbox.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import torch
+
+from helpers import keep, translator
+from helpers.blocks import Transformer, lesson_12
+from helpers.checking.lessons.lesson_12 import FULL, NGRAM
+from helpers.grading import sample_class
+from helpers.grading.batch import grade_lesson
+from helpers.grading.folders import load
+from helpers.grading.sandbox import find_bubblewrap
+
+TRANSLATION, LANGUAGE = "11_translation", "12_language_model"
+FILES = {TRANSLATION: "translator.safetensors", LANGUAGE: "language_model.safetensors"}
+MEASURED = {TRANSLATION: "translate", LANGUAGE: "language_model_logits"}
+
+
+@dataclass
+class HandIn:
+    """One of the class. answers: exercise -> its answer cell, where it is not the solution's. cells: what stands in
+    other cells -> what this one made of it. numbers: what lies beside the notebook. deserves: exercise -> its points,
+    where they are not all; a function says what fits. mistake: what the measured exercise is told."""
+
+    answers: dict[str, str] = field(default_factory=dict)
+    cells: dict[str, str] = field(default_factory=dict)
+    numbers: bytes | None = None
+    deserves: dict[str, float | Callable[[float, str], bool]] = field(default_factory=dict)
+    mistake: str | None = None
+    says: str = ""
+
+
+def numbers_of(model, path: Path) -> bytes:
+    """The file in which somebody kept a model."""
+    keep.write(model, path)
+    return path.read_bytes()
+
+
+def graded(lesson: sample_class.Lesson, folders, config, hand_ins: dict[str, HandIn]) -> dict[str, str]:
+    """Hand all of it in and grade it; a line for each score that is not the deserved one. Returns what each learner
+    reads of the measured exercise."""
+
+    def change(hand_in):
+        def edit(cells):
+            left = dict(hand_in.cells)
+            for cell in cells:
+                for was in [was for was in left if was in sample_class.text(cell) and cell["cell_type"] == "code"]:
+                    cell["source"] = sample_class.text(cell).replace(was, left.pop(was))
+            assert not left, f"no cell of {lesson.name} holds {list(left)}"
+            return cells
+
+        return edit
+
+    for student, hand_in in hand_ins.items():
+        untouched = student == "untouched"
+        answers = {} if untouched else {name: lesson.solutions[name] for name in [*lesson.exercises, *lesson.quizzes]}
+        sample_class.hand_in(folders, lesson, student, answers | hand_in.answers, change(hand_in))
+        if hand_in.numbers is not None:
+            (folders.submitted / student / lesson.name / FILES[lesson.name]).write_bytes(hand_in.numbers)
+    outcome = grade_lesson(folders, lesson.name, config=config)
+    measured, wrong, words = MEASURED[lesson.name], [], {}
+    full = {name: float(key.points) for name, key in lesson.keys.items()}
+    for result in outcome.results:
+        student, hand_in, points = result.student, hand_ins[result.student], result.points | result.bonus
+        notebook = json.loads((folders.autograded / student / lesson.name / f"{lesson.name}.ipynb").read_text())
+        words[student] = "".join(
+            str(cell["outputs"]) for cell in notebook["cells"] if sample_class.grade_id(cell) == f"check_{measured}"
+        )
+        for name, deserved in (full | hand_in.deserves).items():
+            fits = deserved(points[name], words[student]) if callable(deserved) else points[name] == deserved
+            if not fits:
+                wrong.append(f"{student}: {name} got {points[name]:g} ({result.mistakes.get(name)})")
+        if (result.mistakes.get(measured) or [None])[0] != hand_in.mistake or hand_in.says not in words[student]:
+            wrong.append(f"{student}: {measured} is told {result.mistakes.get(measured)}, {words[student][:600]}")
+        if result.problem or (result.flags and not hand_in.deserves):
+            wrong.append(f"{student}: {result.problem}, {result.flags}")
+    assert sorted(words) == sorted(hand_ins)
+    assert not wrong, "\n".join(wrong)
+    return words
+
+
+pytestmark = pytest.mark.timeout(1800)
+
+
+@pytest.fixture
+def classroom(executed_solution, executed_folder, tmp_path):
+    """classroom(lesson) -> the lesson to hand in, a gradebook, and the numbers that the solution notebook kept."""
+    find_bubblewrap()
+
+    def make(name):
+        executed_solution(name)
+        folders, config = load(tmp_path / "gradebook")
+        kept = executed_folder / f"{name}.kept" / FILES[name]
+        return sample_class.Lesson(folders, name), folders, config, kept.read_bytes()
+
+    return make
+
+
+def nothing(lesson) -> dict[str, float]:
+    return dict.fromkeys(lesson.keys, 0.0)
+
+
+def test_ten_translators_are_graded_as_they_deserve(classroom, tmp_path):
+    lesson, folders, config, trained = classroom(TRANSLATION)
+    torch.manual_seed(1)
+    sizes = (*translator.SIZES[:2], 16, 2, 32, 1, translator.SIZES[-1])
+    small = numbers_of(Transformer(*sizes), tmp_path / "small")
+    in_haste = {"5 if quick() else 300": "5"}  # the warm-up with turned words
+
+    def instead(body):
+        return {"translate": f"def translate(sentences):\n    {body}"}
+
+    head = "def translate(sentences):\n"
+    whole = lesson.solutions["translate"].replace("def translate", "def all_at_once")
+    padded_left = lesson.mistakes["make_batch"]["padded_on_the_left"]
+    hand_ins = {
+        "solved": HandIn(numbers=trained),
+        "without-numbers": HandIn(cells=in_haste),
+        "damaged-numbers": HandIn(numbers=trained[:-1000], cells=in_haste),
+        "too-small": HandIn(
+            numbers=small,
+            cells=in_haste | {"Transformer(*translator.SIZES)": f"Transformer(*{sizes})"},
+            deserves={"translate": 0.0},
+            mistake="not_trained",
+            says="0 of 300 unseen sentences exactly right",
+        ),
+        "untouched": HandIn(deserves=nothing(lesson), mistake="not_answered"),
+        "padded-left": HandIn(
+            {"make_batch": padded_left},
+            in_haste,
+            trained,
+            {"make_batch": lesson.deserved("make_batch", "padded_on_the_left")},
+            says="make_batch",
+        ),
+        "three-of-four": HandIn(
+            {"translate": f"{whole}\n\n{head}    return all_at_once(sentences)[:225] + ['?'] * 75"},
+            in_haste,
+            trained,
+            {"translate": 11.0},
+            says="unseen sentences exactly right (99.5 % are asked for)",
+        ),
+        "looked-up": HandIn(
+            instead(
+                "french_of = {p.english: p.french for p in pairs + unseen}\n"
+                "    return [french_of.get(s, 'non') for s in sentences]"
+            ),
+            in_haste,
+            trained,
+            {"translate": 0.0},
+            "not_trained",
+        ),
+        "one-by-one": HandIn(
+            {"translate": f"{whole}\n\n{head}    return [all_at_once([s])[0] for s in sentences]"}, in_haste, trained
+        ),
+        "the-grammar": HandIn(
+            instead(
+                "from helpers.corpus.translation import translate as known\n"
+                "    return [known(s).french for s in sentences]"
+            ),
+            in_haste,
+            trained,
+            {"translate": 0.0},
+            "raises",
+            "No module named",
+        ),
+    }
+    graded(lesson, folders, config, hand_ins)
+
+
+def as_far_above_the_line(points: float, words: str) -> bool:
+    """Whether points are those of the scale: all within 0.10 nats of the line, none at the best n-gram."""
+    loss, line = map(
+        float, re.search(r"(\d\.\d+) nats a token; the entropy line of these passages is (\d\.\d+)", words).groups()
+    )
+    exact = 12 * (NGRAM - (loss - line)) / (NGRAM - FULL)
+    return 0 < points < 12 and int(exact - 0.03) <= points <= int(exact + 0.03)
+
+
+def test_ten_language_models_are_graded_as_they_deserve(classroom, tmp_path):
+    lesson, folders, config, trained = classroom(LANGUAGE)
+    torch.manual_seed(1)
+    other = numbers_of(lesson_12.GPT(31, 64, 32, 2, 1), tmp_path / "other")
+    model = "or_given(GPT)(len(symbols), 64"  # begins the line that makes it
+    in_haste = {"steps = 5 if quick() else 200": "steps = 5"}  # the GPT on real text
+
+    def saying(body):
+        return {"language_model_logits": f"def language_model_logits(ids):\n    with torch.no_grad():\n{body}"}
+
+    peeking = saying(
+        "        logits = model(ids)\n"
+        "        for b in range(len(ids)):\n"
+        "            for t in range(20):\n"
+        "                logits[b, t, ids[b, t + 1]] += 5.0\n"
+        "        return logits"
+    )
+    place_by_place = saying(
+        "        return torch.cat([model(ids[:, : t + 1])[:, -1:] for t in range(ids.shape[1])], dim=1)"
+    )
+    blind = lesson.mistakes["GPT"]["not_causal"]
+    hand_ins = {
+        "solved": HandIn(numbers=trained),
+        "without-numbers": HandIn(cells=in_haste),
+        "other-numbers": HandIn(numbers=other, cells=in_haste),
+        "too-small": HandIn(
+            numbers=other,
+            cells=in_haste | {f"{model}, 64, 2, 2)": "GPT(len(symbols), 64, 32, 2, 1)"},
+            deserves={"language_model_logits": 0.0},
+            mistake="not_trained",
+            says="is asked for",
+        ),
+        "untouched": HandIn(deserves=nothing(lesson), mistake="not_answered"),
+        "slow": HandIn(
+            place_by_place | {"ngram_loss": lesson.mistakes["ngram_loss"]["counted_in_the_test"]},
+            in_haste,
+            trained,
+            {"ngram_loss": lesson.deserved("ngram_loss", "counted_in_the_test")},
+        ),
+        "too-even": HandIn(
+            saying("        return 0.4 * model(ids)"),
+            in_haste,
+            trained,
+            {"language_model_logits": as_far_above_the_line},
+        ),
+        "peeks": HandIn(
+            peeking, in_haste, trained, {"language_model_logits": 0.0}, "below_the_line", "nobody can be below it"
+        ),
+        "sees-all": HandIn(
+            {"GPT": blind},
+            in_haste | {model: "GPT(len(symbols), 64"},
+            trained,
+            {"GPT": lesson.deserved("GPT", "not_causal"), "language_model_logits": 0.0},
+            "sees_later_ids",
+            "when only ids from place 32 on were changed",
+        ),
+        "the-source": HandIn(
+            saying(
+                "        from helpers.corpus.source import Source\n"
+                "        return torch.stack([Source().next_probabilities(row).log() for row in ids])"
+            ),
+            in_haste,
+            trained,
+            {"language_model_logits": 0.0},
+            "raises",
+            "No module named",
+        ),
+    }
+    graded(lesson, folders, config, hand_ins)
