@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import time
+from collections import Counter
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from helpers.blocks import Transformer, lesson_11
 from helpers.checking.lessons import lesson_11 as check_11
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
+from helpers.checking.report import as_text
 from helpers.checking.verdict import decide
 from helpers.course import course
 from helpers.explore import translation as explore
@@ -152,6 +154,109 @@ def test_bleu_on_paper_and_at_its_ends():
     eight = [[f"w{i}" for i in range(8)]]
     scores = [bleu([[*eight[0][:i], "x", *eight[0][i + 1 :]]], eight) for i in range(8)]
     assert 49.9 < min(scores) < max(scores) < 85  # quiz 11.3
+
+
+# ---------------------------------------------------------------- answers that learners write
+
+
+def judge(name, answer):
+    key = make_key(LESSON, exercise(name), 20, False, getattr(lesson_11, name), 7)
+    return decide(key, observe_all(answer, key.cases, key.facts))
+
+
+def padded(rows, pad_id):
+    longest = max(map(len, rows))
+    return torch.tensor([row + [pad_id] * (longest - len(row)) for row in rows])
+
+
+def without_bos(pairs, pad_id, bos_id, eos_id):
+    source, target = zip(*pairs, strict=True)
+    out = padded([t + [eos_id] for t in target], pad_id)
+    return {"src": padded(source, pad_id), "tgt_in": padded(target, pad_id), "tgt_out": out}
+
+
+def divided_by_the_words(logits, targets, pad_id):
+    return (logits.argmax(-1) == targets).sum().item() / (targets != pad_id).sum().item()
+
+
+def zero_is_padding(logits, targets, pad_id):
+    kept = targets != 0
+    return (logits.argmax(-1)[kept] == targets[kept]).float().mean().item()
+
+
+def halved_powers(step, d_model, warmup):
+    return d_model**-1 / 2 * min(step**-1 / 2, step * warmup**-3 / 2)
+
+
+def by_the_warm_up(step, d_model, warmup):
+    return d_model**-0.5 * min(step**-0.5, step / warmup)
+
+
+def overwritten(logits, targets, smoothing, pad_id):
+    q = torch.full_like(logits, smoothing / logits.shape[-1]).scatter(-1, targets[..., None], 1 - smoothing)
+    return -(q * logits.log_softmax(-1)).sum(-1)[targets != pad_id].mean()
+
+
+def as_in_the_annotated_transformer(logits, targets, smoothing, pad_id):
+    q = torch.full_like(logits, smoothing / (logits.shape[-1] - 2)).scatter(-1, targets[..., None], 1 - smoothing)
+    q[..., pad_id] = 0
+    return -(q * logits.log_softmax(-1)).sum(-1)[targets != pad_id].mean()
+
+
+def log_of_softmax(logits, targets, smoothing, pad_id):
+    log_p = torch.softmax(logits, -1).log()
+    losses = -(1 - smoothing) * log_p.gather(-1, targets[..., None])[..., 0] - smoothing * log_p.mean(-1)
+    return losses[targets != pad_id].mean()
+
+
+def places_averaged(cross_weights):
+    return cross_weights.argmax(-1).float().mean(0).round().long()
+
+
+def clipped_over_all(candidates, references):
+    split = [[x.split() if isinstance(x, str) else x for x in texts] for texts in (candidates, references)]
+    score = 1
+    for n in range(1, 5):
+        mine, theirs = (Counter(tuple(x[i : i + n]) for x in s for i in range(len(x) - n + 1)) for s in split)
+        if not mine & theirs:
+            return 0.0
+        score *= sum((mine & theirs).values()) / sum(mine.values())
+    length, wanted = (sum(map(len, s)) for s in split)
+    return 100 * min(1, math.exp(1 - wanted / length)) * score**0.25
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "mistake"),
+    [
+        ("make_batch", without_bos, "begins_with_the_first_word"),
+        ("token_accuracy", divided_by_the_words, "padding_among_the_right"),
+        ("token_accuracy", zero_is_padding, "padding_is_zero"),
+        ("noam_rate", halved_powers, "minus_a_half_undone"),
+        ("noam_rate", by_the_warm_up, "arms_do_not_meet_1"),
+        ("label_smoothed_loss", overwritten, "true_word_overwritten"),
+        ("label_smoothed_loss", as_in_the_annotated_transformer, "spread_over_v_minus_2"),
+        ("label_smoothed_loss", log_of_softmax, "log_of_softmax"),
+        ("alignment", places_averaged, "places_averaged"),
+        ("corpus_bleu", clipped_over_all, "clipped_over_all"),
+    ],
+)
+def test_what_learners_write_is_refused_and_named(name, answer, mistake):
+    verdict = judge(name, answer)
+    assert not verdict.passed and verdict.mistake == mistake
+
+
+def test_a_rate_is_shown_as_a_rate():
+    said = as_text(judge("noam_rate", lambda step, d_model, warmup: d_model**-0.5))
+    want, got = map(float, re.search(r"expected (\S+)\s+yours +(\S+)", said).groups())
+    assert 0 < want < 0.01 and got == 0.125 and "with noam_rate(" in said
+
+
+@pytest.mark.parametrize(("change", "passes"), [(2e-7, True), (3e-6, False)])
+def test_rates_are_compared_by_their_ratio(change, passes):
+    def nearly(step, d_model, warmup):
+        return lesson_11.noam_rate(step, d_model, warmup) * (1 + change)
+
+    assert judge("noam_rate", nearly).passed == passes
 
 
 # ---------------------------------------------------------------- the measure
