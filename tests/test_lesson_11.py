@@ -1,6 +1,7 @@
 """Lesson 11: its functions against brute force, the trained translator on sentences that it has not seen, the numbers
 that its text says, and a small class that hands it in."""
 
+import inspect
 import json
 import math
 import random
@@ -15,7 +16,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import corpus, translator
+from helpers import corpus, keep, translator
 from helpers.authoring.keys import load_answer_key
 from helpers.blocks import Transformer, lesson_11
 from helpers.checking.lessons import lesson_11 as check_11
@@ -283,6 +284,11 @@ def judged(answer, seed=3):
         (lambda french, i: "non" if i < 151 else french, 0, False, None),
         (lambda french, i: f"<bos> {french} <eos>", 0, False, "marks_left_in"),
         (lambda french, i: f"{french} le le le", 0, False, "goes_on_after_the_end"),
+        (lambda french, i: french.partition(" ")[2], 0, False, "first_word_missing"),
+        (lambda french, i: french.rpartition(" ")[0], 0, False, "last_word_missing"),
+        (lambda french, i: french.replace(" ", ""), 0, False, "without_spaces"),
+        (lambda french, i: french if i < 130 else french.replace(" ", ""), 0, False, "without_spaces"),
+        (lambda french, i: french + ".", 0, False, None),
         (lambda french, i: "reine reine", 0, False, "not_trained"),
         (lambda french, i: "", 0, False, "not_trained"),
     ],
@@ -291,6 +297,14 @@ def test_translations_are_paid_by_how_many_are_exact(answer, points, passed, mis
     verdict = judged(answer)
     assert (verdict.points, verdict.passed, verdict.mistake) == (points, passed, mistake)
     assert "of 300 unseen sentences exactly right" in verdict.parts[0].name
+
+
+def test_translations_in_another_order_are_called_so_and_one_is_shown():
+    truth = [f"le chat {i}" for i in range(8)]
+    measured = check_11.exact_translations([truth], [truth[::-1]])
+    assert measured.mistake == "another_order" and not measured.share
+    assert "expected “le chat 0”, yours “le chat 7”" in measured.words
+    assert check_11.exact_translations([truth], [truth]).words == "8 of 8 unseen sentences exactly right"
 
 
 def test_the_judges_sentences_hold_what_training_never_says():
@@ -434,6 +448,16 @@ def test_what_is_said_of_the_warm_up():
     assert [round(x, 1) for x in ends("warmup", (0.02, 60))] == [0.7, 0.8] and "0.7 and 0.8 with it" in text
     assert [round(x, 1) for x in ends("warmup", (0.02, 1))] == [4.5, 4.5] and "4.5 twice without" in text
     assert round(ends("start", 1.0)[0], 2) == 0.49 and "the loss at step 150 is 0.49 instead of 0.15" in text
+
+
+def test_what_is_said_of_trainings_that_go_wrong():
+    text = said()
+    rate = lambda step: 0.3 * lesson_11.noam_rate(step, 64, 60) * min(1, (701 - step) / 200)  # noqa: E731
+    assert "return 0.3 * rate_of(step, translator.D_MODEL, 60) * min(1, (STEPS + 1 - step) / 200)" in text
+    assert [float(f"{rate(step):.1g}") for step in (1, 60, 700)] == [0.00008, 0.005, 0.000007]
+    assert "about 0.00008, 0.005 and 0.000007" in text
+    assert all("nothing was kept" in words.lower() for words in (text, inspect.getsource(keep.kept)))
+    assert RUNS["broken"]["mask leaks"][0]["writes"].split() == ["le"] * 11 and "it says *le* again and again" in text
 
 
 def test_what_is_said_of_smoothing():

@@ -640,6 +640,14 @@ translate = Exercise("translate", cases_translate, measure="exact_translations",
         What stands between the marks is the sentence. What should become of the marks themselves?
     goes_on_after_the_end: the sentence goes on after its end
         Rows of a batch end at different times. What is said after a row's first eos belongs to nobody.
+    first_word_missing: each sentence lacks its first word
+        bos is cut off. What else is cut off with it?
+    last_word_missing: each sentence lacks its last word
+        What stands before eos belongs to the sentence. Where does your slice end?
+    without_spaces: the words are run together
+        One space stands between two words. What does `join` put between them in yours?
+    another_order: the right sentences, in another order
+        Each translation stands where its sentence stood. Were they sorted on the way?
     not_trained: a model that has not learned to translate
         Nearly no word is right. Has the cell that trains the model run, not in quick mode, and how did its loss and
         accuracy end? Where they look good, the model was shown what it has to say: compare the mask, tgt_in and
