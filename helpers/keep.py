@@ -33,7 +33,7 @@ def kept(model, file: str, train: Callable[[], object]):
     """
     if quick():
         train()
-        print("Quick mode: a few steps only, and nothing was kept.")
+        print("Quick mode (COURSE_QUICK=1): a few steps only, and nothing was kept. Start Jupyter without it to train.")
         return model
     path = Path(os.environ.get("COURSE_KEEP_FOLDER", "."), Path(file).name)
     try:
@@ -43,8 +43,18 @@ def kept(model, file: str, train: Callable[[], object]):
     except FileNotFoundError:
         pass
     except (DoesNotFit, OSError) as error:
-        print(f"{path.name} does not fit and was not used: {error}. Training again.")
-    train()
+        print(f"{path.name} does not fit and was not used: {error}. Training again.{_put_aside(path)}")
+    try:
+        train()
+    except KeyboardInterrupt:
+        print("The training was stopped before its end, and nothing was kept. Run the cell again: it begins anew.")
+        raise
+    if not all(bool(numbers.isfinite().all()) for numbers in model.state_dict().values()):
+        print(
+            "The training has broken down: some of the model's numbers are no finite numbers any more, so nothing was "
+            "kept. A learning rate that is far too large does that. Mend it and run the cell again."
+        )
+        return model
     try:
         size = write(model, path)
     except (DoesNotFit, OSError) as error:
@@ -52,6 +62,16 @@ def kept(model, file: str, train: Callable[[], object]):
     else:
         print(f"{path.name}: the trained numbers are kept ({size / 1e6:.1f} MB). Hand the file in with the notebook.")
     return model
+
+
+def _put_aside(path: Path) -> str:
+    """Give a file that does not fit another name, as somebody may want its numbers back; a sentence that says so."""
+    old = path.with_name(f"{path.stem}.before{path.suffix}")
+    try:
+        path.replace(old)
+    except OSError:
+        return ""
+    return f" The file is called {old.name} now."
 
 
 def load_into(model, path: Path) -> None:

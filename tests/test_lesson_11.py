@@ -1,12 +1,14 @@
 """Lesson 11: its functions against brute force, the trained translator on sentences that it has not seen, the numbers
 that its text says, and a small class that hands it in."""
 
+import inspect
 import json
 import math
 import random
 import re
 import shutil
 import time
+from collections import Counter
 
 import pytest
 import torch
@@ -14,12 +16,13 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import corpus, translator
+from helpers import corpus, keep, translator
 from helpers.authoring.keys import load_answer_key
 from helpers.blocks import Transformer, lesson_11
 from helpers.checking.lessons import lesson_11 as check_11
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
+from helpers.checking.report import as_text
 from helpers.checking.verdict import decide
 from helpers.course import course
 from helpers.explore import translation as explore
@@ -154,6 +157,109 @@ def test_bleu_on_paper_and_at_its_ends():
     assert 49.9 < min(scores) < max(scores) < 85  # quiz 11.3
 
 
+# ---------------------------------------------------------------- answers that learners write
+
+
+def judge(name, answer):
+    key = make_key(LESSON, exercise(name), 20, False, getattr(lesson_11, name), 7)
+    return decide(key, observe_all(answer, key.cases, key.facts))
+
+
+def padded(rows, pad_id):
+    longest = max(map(len, rows))
+    return torch.tensor([row + [pad_id] * (longest - len(row)) for row in rows])
+
+
+def without_bos(pairs, pad_id, bos_id, eos_id):
+    source, target = zip(*pairs, strict=True)
+    out = padded([t + [eos_id] for t in target], pad_id)
+    return {"src": padded(source, pad_id), "tgt_in": padded(target, pad_id), "tgt_out": out}
+
+
+def divided_by_the_words(logits, targets, pad_id):
+    return (logits.argmax(-1) == targets).sum().item() / (targets != pad_id).sum().item()
+
+
+def zero_is_padding(logits, targets, pad_id):
+    kept = targets != 0
+    return (logits.argmax(-1)[kept] == targets[kept]).float().mean().item()
+
+
+def halved_powers(step, d_model, warmup):
+    return d_model**-1 / 2 * min(step**-1 / 2, step * warmup**-3 / 2)
+
+
+def by_the_warm_up(step, d_model, warmup):
+    return d_model**-0.5 * min(step**-0.5, step / warmup)
+
+
+def overwritten(logits, targets, smoothing, pad_id):
+    q = torch.full_like(logits, smoothing / logits.shape[-1]).scatter(-1, targets[..., None], 1 - smoothing)
+    return -(q * logits.log_softmax(-1)).sum(-1)[targets != pad_id].mean()
+
+
+def as_in_the_annotated_transformer(logits, targets, smoothing, pad_id):
+    q = torch.full_like(logits, smoothing / (logits.shape[-1] - 2)).scatter(-1, targets[..., None], 1 - smoothing)
+    q[..., pad_id] = 0
+    return -(q * logits.log_softmax(-1)).sum(-1)[targets != pad_id].mean()
+
+
+def log_of_softmax(logits, targets, smoothing, pad_id):
+    log_p = torch.softmax(logits, -1).log()
+    losses = -(1 - smoothing) * log_p.gather(-1, targets[..., None])[..., 0] - smoothing * log_p.mean(-1)
+    return losses[targets != pad_id].mean()
+
+
+def places_averaged(cross_weights):
+    return cross_weights.argmax(-1).float().mean(0).round().long()
+
+
+def clipped_over_all(candidates, references):
+    split = [[x.split() if isinstance(x, str) else x for x in texts] for texts in (candidates, references)]
+    score = 1
+    for n in range(1, 5):
+        mine, theirs = (Counter(tuple(x[i : i + n]) for x in s for i in range(len(x) - n + 1)) for s in split)
+        if not mine & theirs:
+            return 0.0
+        score *= sum((mine & theirs).values()) / sum(mine.values())
+    length, wanted = (sum(map(len, s)) for s in split)
+    return 100 * min(1, math.exp(1 - wanted / length)) * score**0.25
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "mistake"),
+    [
+        ("make_batch", without_bos, "begins_with_the_first_word"),
+        ("token_accuracy", divided_by_the_words, "padding_among_the_right"),
+        ("token_accuracy", zero_is_padding, "padding_is_zero"),
+        ("noam_rate", halved_powers, "minus_a_half_undone"),
+        ("noam_rate", by_the_warm_up, "arms_do_not_meet_1"),
+        ("label_smoothed_loss", overwritten, "true_word_overwritten"),
+        ("label_smoothed_loss", as_in_the_annotated_transformer, "spread_over_v_minus_2"),
+        ("label_smoothed_loss", log_of_softmax, "log_of_softmax"),
+        ("alignment", places_averaged, "places_averaged"),
+        ("corpus_bleu", clipped_over_all, "clipped_over_all"),
+    ],
+)
+def test_what_learners_write_is_refused_and_named(name, answer, mistake):
+    verdict = judge(name, answer)
+    assert not verdict.passed and verdict.mistake == mistake
+
+
+def test_a_rate_is_shown_as_a_rate():
+    said = as_text(judge("noam_rate", lambda step, d_model, warmup: d_model**-0.5))
+    want, got = map(float, re.search(r"expected (\S+)\s+yours +(\S+)", said).groups())
+    assert 0 < want < 0.01 and got == 0.125 and "with noam_rate(" in said
+
+
+@pytest.mark.parametrize(("change", "passes"), [(2e-7, True), (3e-6, False)])
+def test_rates_are_compared_by_their_ratio(change, passes):
+    def nearly(step, d_model, warmup):
+        return (1 + change) * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+
+    assert judge("noam_rate", nearly).passed == passes
+
+
 # ---------------------------------------------------------------- the measure
 
 
@@ -179,6 +285,11 @@ def judged(answer, seed=3):
         (lambda french, i: "non" if i < 301 else french, 0, False, None),
         (lambda french, i: f"<bos> {french} <eos>", 0, False, "marks_left_in"),
         (lambda french, i: f"{french} le le le", 0, False, "goes_on_after_the_end"),
+        (lambda french, i: french.partition(" ")[2], 0, False, "first_word_missing"),
+        (lambda french, i: french.rpartition(" ")[0], 0, False, "last_word_missing"),
+        (lambda french, i: french.replace(" ", ""), 0, False, "without_spaces"),
+        (lambda french, i: french if i < 130 else french.replace(" ", ""), 0, False, "without_spaces"),
+        (lambda french, i: french + ".", 0, False, None),
         (lambda french, i: "reine reine", 0, False, "not_trained"),
         (lambda french, i: "", 0, False, "not_trained"),
     ],
@@ -187,6 +298,14 @@ def test_translations_are_paid_by_how_many_are_exact(answer, points, passed, mis
     verdict = judged(answer)
     assert (verdict.points, verdict.passed, verdict.mistake) == (points, passed, mistake)
     assert "of 600 unseen sentences exactly right" in verdict.parts[0].name
+
+
+def test_translations_in_another_order_are_called_so_and_one_is_shown():
+    truth = [f"le chat {i}" for i in range(8)]
+    measured = check_11.exact_translations([truth], [truth[::-1]])
+    assert measured.mistake == "another_order" and not measured.share
+    assert "expected “le chat 0”, yours “le chat 7”" in measured.words
+    assert check_11.exact_translations([truth], [truth]).words == "8 of 8 unseen sentences exactly right"
 
 
 @pytest.mark.long
@@ -207,8 +326,6 @@ def make_draw(seed):
 def test_views_leave_other_answers_as_they_are():
     batch = check_11.batch_without_padding
     assert batch(([], 0, 1, 2), {}, None) is None and batch(([], 0, 1, 2), {}, {"src": 1}) == {"src": 1}
-    assert check_11.logarithm((), {}, -1.0) == -1.0 and check_11.logarithm((), {}, "x") == "x"
-    assert check_11.logarithm((), {}, True) is True and check_11.logarithm((), {}, math.e) == pytest.approx(1)
 
 
 # ---------------------------------------------------------------- the trained translator
@@ -334,6 +451,16 @@ def test_what_is_said_of_the_warm_up():
     assert [round(x, 1) for x in ends("warmup", (0.02, 60))] == [0.7, 0.8] and "0.7 and 0.8 with it" in text
     assert [round(x, 1) for x in ends("warmup", (0.02, 1))] == [4.5, 4.5] and "4.5 twice without" in text
     assert round(ends("start", 1.0)[0], 2) == 0.49 and "the loss at step 150 is 0.49 instead of 0.15" in text
+
+
+def test_what_is_said_of_trainings_that_go_wrong():
+    text = said()
+    rate = lambda step: 0.3 * lesson_11.noam_rate(step, 64, 60) * min(1, (701 - step) / 200)  # noqa: E731
+    assert "return 0.3 * rate_of(step, translator.D_MODEL, 60) * min(1, (STEPS + 1 - step) / 200)" in text
+    assert [float(f"{rate(step):.1g}") for step in (1, 60, 700)] == [0.00008, 0.005, 0.000007]
+    assert "about 0.00008, 0.005 and 0.000007" in text
+    assert all("nothing was kept" in words.lower() for words in (text, inspect.getsource(keep.kept)))
+    assert RUNS["broken"]["mask leaks"][0]["writes"].split() == ["le"] * 11 and "it says *le* again and again" in text
 
 
 def test_what_is_said_of_smoothing():

@@ -253,6 +253,32 @@ def test_a_file_that_does_not_fit_is_said_and_the_model_is_trained(kept, sort, t
     assert keep.read(path)["weight"].tolist() == [[0.5] * 3] * 2
 
 
+def test_numbers_that_do_not_fit_are_put_aside_and_lost_by_nobody(kept, capsys):
+    kept()
+    path = Path(kept.file)
+    first = path.read_bytes()
+    kept(nn.Linear(4, 2))
+    assert path.with_name(f"{path.stem}.before.safetensors").read_bytes() == first != path.read_bytes()
+    assert f"is called {path.stem}.before.safetensors now" in capsys.readouterr().out
+
+
+def test_a_training_that_was_stopped_keeps_nothing_and_says_so(kept, capsys):
+    def stopped():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        keep.kept(kept.model, kept.file, stopped)
+    assert "was stopped before its end, and nothing was kept" in capsys.readouterr().out
+    assert not Path(kept.file).exists()
+
+
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+def test_a_training_that_broke_down_keeps_nothing_and_says_so(kept, capsys, broken):
+    keep.kept(kept.model, kept.file, lambda: kept.model.weight.data.fill_(broken))
+    said = capsys.readouterr().out
+    assert "broken down" in said and "learning rate" in said and not Path(kept.file).exists()
+
+
 def test_quick_mode_leaves_the_file_alone(kept, monkeypatch):
     monkeypatch.setenv("COURSE_QUICK", "1")
     assert keep.quick()

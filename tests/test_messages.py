@@ -155,6 +155,36 @@ def test_properties_of_a_view_read_as_sentences(named_views):
         assert raw not in text
 
 
+def test_a_property_that_fails_is_said_before_those_that_could_not_be_looked_at(named_views):
+    @view
+    def shapes(args, kwargs, output):
+        right = output == 1
+        return {"x has two rows": right} | ({"x is sorted": True} if right else {"x is": "a list"})
+
+    text = one_case(1, reference=lambda x: 1, answer=lambda x: 2, view="shapes")
+    VIEWS.pop("shapes")
+    assert "this should hold and does not: x has two rows\n      yours:    x is a list" in text
+    assert "dictionary" not in text and "sorted" not in text
+
+
+def test_what_was_expected_stands_at_each_part_and_where_it_failed_stands_once():
+    cases = [Case((1,)), Case((2,), part="two"), Case((3,), part="three")]
+    halved = judge(Exercise("f", lambda d: cases), lambda x: x, lambda x: 1)
+    assert as_text(halved).count("      yours    1") == 2
+
+    def fails(x):
+        return x if x == 1 else x.no_such_thing
+
+    text = as_text(judge(Exercise("f", lambda d: cases), lambda x: x, fails))
+    assert text.count("AttributeError") == 2 and text.count("in line ") == 1
+
+
+def test_a_float_among_types_has_six_digits():
+    assert "expected a Python float, 0.333333, got a list of 1" in one_case(
+        3.0, reference=lambda x: 1 / x, answer=lambda x: [x]
+    )
+
+
 def test_a_dictionary_that_differs_names_its_keys():
     text = one_case("a", reference=lambda t: {"a": 1, "b": 2}, answer=lambda t: {"a": 1, "c": 2})
     assert 'your dictionary lacks "b"; it should not have "c"' in text

@@ -220,7 +220,9 @@ def _type_words(value) -> str:
         return f"{_a(type(value).__name__)} of {len(value)}"
     names = {bool: "a bool", int: "a Python int", float: "a Python float", str: "a string"}
     words = names.get(type(value), _a(type(value).__name__))
-    return f"{words}, {written(value)}" if isinstance(value, (bool, int, float, str)) else words
+    if isinstance(value, float):
+        return f"{words}, {value:.6g}"
+    return f"{words}, {written(value)}" if isinstance(value, (bool, int, str)) else words
 
 
 def _place(path) -> str:
@@ -342,6 +344,10 @@ def _value(problem, key) -> str:
     if name and isinstance(want, str):
         return f"expected: {name} {want}\nyours:    {name} {got}"
     if isinstance(want, dict) and isinstance(got, dict):
+        broken = [words for words, holds in want.items() if holds is True and got.get(words) is False]
+        if broken:
+            more = [f"yours:    {words} {value}" for words, value in got.items() if isinstance(value, str)]
+            return "\n".join([f"this should hold and does not: {broken[0]}", *more])
         return _keys_differ(want, got) + _place(diff.path)
     a, b = two_numbers(want, got) if isinstance(want, float) else (written(want), written(got))
     return f"expected {a}{_place(diff.path)}\nyours    {b}"

@@ -18,6 +18,7 @@ HUES = {"✓": "#009E73", "✗": "#E0551B", "◐": "#B8860B"}
 SHARE = 55  # percent of the hue
 CELL = 16
 LOW, MID, HIGH = (230, 97, 1), (247, 247, 247), (94, 60, 153)  # the ends of PuOr, as in the course's figures
+SAID_ONCE = ("in line ", "in your helper ", "where ")  # where it failed, what a function does; the rest each time
 MOST_SAID = 8  # lines that an answer printed
 # An unanswered exercise is one quiet line: where the page lets us, the error that follows it takes no place.
 QUIET = (
@@ -111,10 +112,10 @@ def lines(verdict: Verdict) -> list[Line]:
     shown: set[str] = set()
     for part in verdict.parts:
         if not part.passed and (mark == "◐" or part.name in (VALUES, UNCHANGED)):
-            details = [line for line in part.detail.splitlines() if line.strip()]
+            details = [line.strip() for line in part.detail.splitlines() if line.strip()]
             found.append(Line(part.name, 1, "✗"))
-            found += [Line(line.strip(), 3) for line in details if line.strip() not in shown]
-            shown |= {part.name, *(line.strip() for line in details)}
+            found += [Line(line, 3) for line in details if not (line in shown and line.startswith(SAID_ONCE))]
+            shown |= {part.name, *details}
     found += [Line(line.strip()) for line in verdict.message.splitlines() if line.strip() not in shown | {""}]
     return found + _said(verdict.said)
 

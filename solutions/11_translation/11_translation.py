@@ -73,8 +73,8 @@ transformer_map("11_translation")
 # %% [markdown]
 # ## A language that we know everything about
 #
-# The sentences come from a small grammar with 165 English and 191 French words. Articles and adjectives agree with
-# their noun, most adjectives move behind it, adverbs move behind the verb, *africa* becomes *l' afrique*. Because the
+# The sentences come from a small grammar with 165 English and 191 French words (194
+# with pad, bos and eos). Articles and adjectives agree with their noun, most adjectives move behind it, adverbs move behind the verb, *africa* becomes *l' afrique*. Because the
 # grammar makes both sides, it also knows which English word each French word comes from. No real corpus tells you that.
 
 # %%
@@ -201,7 +201,7 @@ def published_accuracy(logits, targets, pad_id):
 
 # %% [markdown]
 # **Predict before you look.** Two sentences of 3 and 9 places (eos included) stand in one batch, and the model gets
-# every word right. It was never asked anything about padding, and says eos there. What does this function tell?
+# every word right. It was never asked anything about padding, and says eos there. What does this function report?
 #
 # <details><summary>Answer</summary>
 #
@@ -255,8 +255,8 @@ check(token_accuracy)
 #
 # The model is your Transformer of lesson 10 with width 32 and one block on each side. (It comes from
 # `helpers.blocks`; paste your own class above this cell to train exactly what you wrote.) **Small start:**
-# `nn.Embedding` begins with numbers around 1, so a row of 64 has length 8 and what a block adds to it is hardly
-# heard. Tables that begin at a fiftieth of that learn in far fewer steps.
+# `nn.Embedding` begins with numbers around 1, so a row of 32 has a length of about 5.7, and what a block adds to it is
+# barely heard. Tables that begin at a fiftieth of that learn in far fewer steps.
 
 
 # %%
@@ -312,8 +312,8 @@ figures.turned_round(turner)
 # %% [markdown]
 # ## How fast to learn
 #
-# At the start all numbers are random, and so is the direction in which the first gradients point. Large steps now
-# lead somewhere from which it may take long to come back. Later the direction is good and large steps save time; at
+# At the start all numbers are random, and so is the direction in which the first gradients point. A large step
+# now may lead somewhere from which it takes long to come back. Later the direction is good and large steps save time; at
 # the end small ones are needed to settle. The paper's rate (Vaswani et al., 2017, section 5.3; often called *Noam*,
 # after one of its authors) rises in a line during the **warm-up** and then falls with the square root of the step:
 #
@@ -366,8 +366,8 @@ check(noam_rate)
 #
 # <details><summary>Hint 2</summary>
 #
-# A power binds more tightly than a minus sign in front of a name, but `x**-0.5` reads as one expects. For the product
-# in the second arm no division is needed.
+# Python takes powers before it divides: `4**-1/2` is a half of `4**-1`. Write the powers as decimal numbers. For the
+# product in the second arm no division is needed.
 #
 # </details>
 
@@ -382,8 +382,8 @@ figures.warm_ups()
 
 # %% [markdown]
 # At a largest rate of 0.005 the warm-up hardly matters: the losses end at 0.15 and 0.20 with it, at 0.13 and 0.20
-# without. At 0.02 it decides everything: 0.7 and 0.8 with it, and 4.5 twice without, from where these trainings do
-# not come back. So a warm-up buys the freedom to use a large rate. It does not make the large rate the better one:
+# without. At 0.02 it decides everything: 0.7 and 0.8 with it, and 4.5 twice without, and these trainings
+# never recover. So a warm-up buys the freedom to use a large rate. It does not make the large rate the better one:
 # here 0.005 wins.
 #
 # The *small start* matters too: with tables of the usual size the loss at step 150 is 0.49 instead of 0.15.
@@ -472,14 +472,14 @@ figures.with_and_without_smoothing()
 # %% [markdown]
 # ## Training the translator
 #
-# Everything is yours now: the network, the batches, the loss, the rate, and what is shown. Two things in the recipe
+# You have written every part of this by now: the network, the batches, the loss, the rate, and what is shown. Two things in the recipe
 # come from trying. The factor 0.3 brings the largest rate to 0.005. And over the last 200 steps the rate is led to 0:
 # while it is large, the numbers keep jumping around the best place and never settle. Such a *cooldown* ends most
 # trainings today.
 #
 # `kept` trains at the first run and writes the 0.8 MB of numbers into `translator.safetensors` beside this notebook.
-# At the next run it loads them. **Hand the file in together with the notebook**; without it the grader trains once
-# more.
+# At the next run it loads them; to train anew, delete the file first. **Hand the file in together with the notebook**;
+# without it the grader trains once more.
 
 # %%
 STEPS = 10 if quick() else 700
@@ -507,19 +507,36 @@ model = model.eval()
 # %% [markdown]
 # The loss stops a little above 0.85, the number that you remember: it is the entropy of the smoothed target, and no
 # fault. The accuracy tells you what the loss cannot. **Take a break here, or while it runs.**
+#
+# <details><summary>If yours looks different</summary>
+#
+# - *You stopped it.* Nothing was kept. Run the cell again: it begins anew.
+# - *The loss is NaN, runs away, or stays above 4.* The rate is far too large. Check `rate(1)`, `rate(60)` and
+#   `rate(700)`: about 0.00008, 0.005 and 0.000007. Delete `translator.safetensors` before you train again.
+# - *The loss falls below 0.85.* Nothing can do that with smoothing 0.1. The loss is not smoothed, or it is divided by
+#   too many places.
+# - *The accuracy shoots up to 100 % long before step 100, and nothing that the model writes is right.* It sees what it
+#   has to say. Look at the mask, and lay `tgt_in` beside `tgt_out`; more in *What goes wrong* below.
+# - *The cell ends at once, and the model is bad.* It has loaded the numbers of an earlier training. Delete
+#   `translator.safetensors` and run the cell again. Numbers that do not fit a model that you have changed are put
+#   aside, never thrown away.
+# - *Ten steps only.* Quick mode is on: start Jupyter without `COURSE_QUICK`.
+#
+# </details>
 
 # %% [markdown]
 # ## Exercise 11.5 `translate`
 #
 # Difficulty ●●●○○ · Importance ●●●●● · 20 minutes · 22 points
 #
-# `translate(sentences)`: a list of English sentences, words separated by blanks → the list of French sentences that
-# your `model` writes, words separated by one blank, without bos, eos and padding. Write greedily, the likeliest word
+# `translate(sentences)`: a list of English sentences, words separated by spaces → the list of French sentences that
+# your `model` writes, words separated by one space, without bos, eos and padding. Write greedily, the likeliest word
 # each time, until eos.
 #
 # The check reads 600 sentences that nobody has trained on, and asks for 99.5 % that are right word for word. (In the
 # grader 99 % of other such sentences are worth all points, and points begin above 50 %.) `english` and `french` map
-# words to ids. A sentence at a time is fine and takes a while; all rows of a batch at once is quicker.
+# words to ids. A sentence at a time is fine and takes a while; all rows of a batch at once is quicker. (Write this
+# loop yourself: the course's `translator.greedy` of the warm-up is no answer.)
 
 # %% nbgrader={"solution": "translate"}
 words_of = {index: word for word, index in french.items()}
@@ -645,9 +662,10 @@ explore.looks(model)
 # %% [markdown]
 # ## How good is good?
 #
-# Exact or not is a harsh measure. In a real language most sentences have many good translations, and none of them
-# comes out word for word. **BLEU** (Papineni et al., 2002) counts how many n-grams of the candidate stand in a
-# reference, for n = 1 to 4, over all sentences together:
+# Exact or not is a harsh measure. In a real language most sentences have many good translations, and a
+# system may match none of them word for word. **BLEU** (Papineni et al., 2002) compares a candidate, what the
+# system wrote, with a reference, what a human wrote. It counts how many **n-grams** (n words in a row) of the candidate
+# stand in the reference, for n = 1 to 4, over all sentences together:
 #
 # $$p_n = \frac{\text{n-grams that the reference has too}}{\text{n-grams of the candidates}}, \qquad
 # \text{BLEU} = 100 \cdot \min\left(1, e^{\,1 - r/c}\right) \cdot (p_1 p_2 p_3 p_4)^{1/4}$$
@@ -761,8 +779,8 @@ figures.broken_trainings()
 # %% [markdown]
 # - *Not shifted* has learned to copy after seventy steps. Alone it repeats one word.
 # - *The leaking mask* is the dangerous one: on 200 unseen sentences 0.016 nats a word and 99.9 % of the words, six
-#   times better than the right training. When it writes, no sentence is right, because the word that it used to peek
-#   at is not there yet.
+#   times better than the right training. When it writes, no sentence is right (it says *le* again and again), because the
+#   word that it used to peek at is not there yet.
 # - *Sorted apart* stops near 2.4. It writes good French about something else (*un cheval noir est toujours vieux en
 #   octobre*): the English sentence tells it nothing, so it has become a language model.
 #

@@ -1,6 +1,10 @@
 """Cases and known mistakes of lesson 11: batches, the smoothed loss, the rate, what is counted, and the translator."""
 
+import math
+from collections import Counter
+
 import torch
+import torch.nn.functional as F
 
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, listed_quizzes
 from helpers.corpus import sentence_pairs
@@ -52,6 +56,25 @@ make_batch = Exercise("make_batch", cases_make_batch, axes=("sentence", "place")
     bos_in_the_source: the source begins with bos
         padded([src for -> padded([[bos_id, *src] for
         Which of the three rows have marks? Count the columns of src.
+    begins_with_the_first_word: tgt_in does not begin with bos
+        [bos_id, *tgt] for -> tgt for
+        What does the decoder read when it has to say the first word?
+    bos_at_the_end: bos stands behind the words
+        [bos_id, *tgt] for -> [*tgt, bos_id] for
+        What does the decoder read when it has to say the first word?
+    eos_is_read: tgt_in holds eos as well
+        [bos_id, *tgt] for -> [bos_id, *tgt, eos_id] for
+        After eos nobody has to say anything. tgt_in and tgt_out are equally wide.
+    eos_not_said: tgt_out does not end with eos
+        [*tgt, eos_id] for -> tgt for
+        How would the decoder learn to stop? tgt_in and tgt_out are equally wide.
+    in_and_out_exchanged: tgt_in and tgt_out are exchanged
+        "tgt_in": padded([[bos_id, *tgt] -> "tgt_in": padded([[*tgt, eos_id]
+        "tgt_out": padded([[*tgt, eos_id] -> "tgt_out": padded([[bos_id, *tgt]
+        Which of the two is read, and which is said? A sentence is read from bos on.
+    marks_in_the_source: the source has bos and eos
+        padded([src for -> padded([[bos_id, *src, eos_id] for
+        Which of the three rows have marks? Count the columns of src.
     no_eos: the target never says eos
         [bos_id, *tgt] for -> [bos_id, *tgt[:-1]] for
         [*tgt, eos_id] for -> tgt for
@@ -66,6 +89,10 @@ make_batch = Exercise("make_batch", cases_make_batch, axes=("sentence", "place")
         No word may get lost. Who sets the width, the shortest row or the longest?
     sorted_by_length: the sentences were sorted by length
         def padded(rows): -> pairs = sorted(pairs, key=lambda pair: len(pair[0]))
+        |    def padded(rows):
+        The order of the pairs is kept: whoever calls you may want to lay your rows beside other data.
+    longest_first: the sentences were sorted by length
+        def padded(rows): -> pairs = sorted(pairs, key=lambda pair: len(pair[0]), reverse=True)
         |    def padded(rows):
         The order of the pairs is kept: whoever calls you may want to lay your rows beside other data.
     source_and_target_exchanged: source and target are exchanged
@@ -109,15 +136,19 @@ def cases_token_accuracy(draw):
             padded = targets == pad_id
             lift = torch.where(padded & (draw.uniform(B, T) < 0.5), 12.0, 0.0)
             logits[..., pad_id] += lift
-            logits[0, 0, pad_id] += 20.0
+            logits[0, 0, targets[0, 0]] += 10.0  # right, were it not for the padding
+            logits[0, 0, pad_id] += 40.0
         return Case((logits.to(dtype), targets, pad_id), **options)
 
     flat, targets = lined_up(draw, 1, 8, 6, lengths=[6])
+    zero_is_a_word = torch.tensor([[0, 2, 1, 3, 3]])  # and 3 is padding
+    says = 4 * F.one_hot(torch.tensor([[0, 2, 2, 1, 1]]), 4) + draw.uniform(1, 5, 4)
     return [
         case(3, 5, 7),
         case(3, 6, 8, lengths=[6, 2, 4], part=PADDING),
         case(4, 7, 9, lengths=[3, 7, 1, 5], part=PADDING),
         case(2, 5, 6, pad_id=4, lengths=[5, 3], part="pad_id other than 0"),
+        Case((says, zero_is_a_word, 3), part="pad_id other than 0"),
         case(1, 6, 5, lengths=[4], part="one sentence"),
         Case((flat[0], targets[0], 0), part="no batch"),
         case(3, 6, 8, lengths=[6, 2, 4], dtype=torch.float64, part="float64"),
@@ -131,6 +162,24 @@ token_accuracy = Exercise("token_accuracy", cases_token_accuracy, weights={PADDI
     divided_by_all_places: right words were counted among words, but divided by all places
         right[kept].float().mean().item() -> (right & kept).float().mean().item()
         Numerator and denominator have to speak of the same places.
+    padding_among_the_right: right words were counted everywhere, and divided by the number of words
+        return right[kept].float().mean().item() -> return (right.sum() / kept.sum()).item()
+        Numerator and denominator have to speak of the same places.
+    only_padding: the padding was kept and the words left out
+        targets != pad_id -> targets == pad_id
+        In which places is somebody asked?
+    padding_is_zero: padding is always the id 0
+        targets != pad_id -> targets != 0
+        Somebody's padding has another id. Where does it go in your code?
+    padding_never_guessed: the model was not allowed to say padding
+        logits.argmax(dim=-1) -> logits.index_fill(-1, torch.tensor([pad_id]), -torch.inf).argmax(dim=-1)
+        Where a word is asked for and the model says padding, it is wrong. Count it as wrong.
+    share_of_wrong: the share of the wrong words
+        .argmax(dim=-1) == targets -> .argmax(dim=-1) != targets
+        A perfect model should get 1.
+    least_likely: the least likely word was compared
+        argmax -> argmin
+        Which end of the logits is the model's answer?
     kept_by_the_guess: places were left out where the model says padding
         kept = targets != pad_id -> kept = logits.argmax(dim=-1) != pad_id
         Who decides whether a place is padding, the model or the target?
@@ -161,19 +210,23 @@ token_accuracy = Exercise("token_accuracy", cases_token_accuracy, weights={PADDI
 
 def cases_noam_rate(draw):
     def case(step, d_model, warmup, **options):
-        return Case((step, d_model, warmup), view="logarithm", tolerance=1e-6, **options)
+        return Case((step, d_model, warmup), tolerance=small(step, d_model, warmup), **options)
+
+    def small(step, d_model, warmup):
+        """A millionth of the rate: rates are small, so they are compared by their ratio alone."""
+        return 1e-6 * min(step**-0.5, step * warmup**-1.5) / d_model**0.5
 
     warmup = draw.integer(300, 500)
     return [
-        case(draw.integer(60, 120), 64, warmup, note="a step of the warm-up"),
-        case(draw.integer(900, 2000), 64, warmup, note="a step after the warm-up"),
+        case(draw.integer(60, 120), 64, warmup),
+        case(draw.integer(900, 2000), 64, warmup),
         case(1, 512, 4000, part="step 1"),
         case(1, 36, draw.integer(5, 9), part="step 1"),
         case(warmup, 48, warmup, part="the last step of the warm-up"),
         case(draw.integer(5, 9), 512, 4000, part="another width"),
         case(draw.integer(90_000, 100_000), 512, 4000, part="another width"),
         case(draw.integer(3, 9), 64, 1, part="no warm-up"),
-        Case((), {"step": 7, "d_model": 30, "warmup": 20}, view="logarithm", tolerance=1e-6, part="arguments by name"),
+        Case((), {"step": 7, "d_model": 30, "warmup": 20}, tolerance=small(7, 30, 20), part="arguments by name"),
     ]
 
 
@@ -194,9 +247,23 @@ noam_rate = Exercise("noam_rate", cases_noam_rate).with_mistakes("""
         return -> step = step + 1
         |    return
         The first step is step 1, and it is told as 1.
-    arms_do_not_meet: the two arms do not meet where the warm-up ends
-        warmup**-1.5 -> warmup**-0.5
+    counted_one_too_few: the step was counted one too few
+        return -> step = step - 1 or 1e-9
+        |    return
+        The first step is step 1. You need not make a 0 of it.
+    arms_do_not_meet_POWER for POWER in 0.5, 1: the two arms do not meet where the warm-up ends
+        warmup**-1.5 -> warmup**-POWER
         At step = warmup both arms must give the same. Which power of warmup does that?
+    minus_a_half_undone: a power was cut in two
+        d_model**-0.5 -> d_model**-1 / 2
+        min(step**-0.5, step * warmup**-1.5) -> min(step**-1 / 2, step * warmup**-3 / 2)
+        Python takes powers before it divides: 4**-1/2 is 0.125.
+    grows_after_the_warm_up: the arm that should fall grows
+        step**-0.5 -> step**0.5
+        Is the rate at step 400 larger or smaller than at step 100? Look at the sign of the power.
+    falls_in_proportion: after the warm-up the rate falls in proportion to the step
+        step**-0.5 -> warmup**0.5 / step
+        Four times the step, half of the rate: a root.
     width_not_used: the width plays no part
         d_model**-0.5 *  ->
         Wider models get a smaller rate.
@@ -224,7 +291,7 @@ def cases_label_smoothed_loss(draw):
 
     f64 = torch.float64
     return [
-        case(3, 5, note="no padding"),
+        case(3, 5),
         case(3, 6, V=9, lengths=[6, 2, 4], part=PADDING),
         case(4, 5, V=8, smoothing=0.3, lengths=[1, 5, 3, 2], part=PADDING),
         case(2, 5, V=6, pad_id=4, lengths=[5, 3], part="pad_id other than 0"),
@@ -233,7 +300,7 @@ def cases_label_smoothed_loss(draw):
         case(6, V=5, part="no batch"),
         case(2, 1, 4, V=5, part=LEADING),
         case(1, 1, V=5, part="one word"),
-        case(2, 4, V=6, scale=200.0, dtype=f64, part="large logits"),
+        case(2, 4, V=6, scale=800.0, dtype=f64, part="large logits"),
         case(3, 6, V=9, lengths=[6, 2, 4], dtype=f64, part=DTYPE),
         case(3, 6, V=9, lengths=[6, 2, 4], dtype=f64, part=GRADIENT, gradient=True),
         case(3, 5, V=7, smoothing=0.3, dtype=f64, part=GRADIENT, gradient=True),
@@ -269,6 +336,35 @@ label_smoothed_loss = Exercise(
     spread_over_the_others: the smoothing is spread over the other words only
         log_p.mean(dim=-1) -> (log_p.sum(dim=-1) - true) / (log_p.shape[-1] - 1)
         Here all V words get their share of it, the true one too. How much does the true one have in all?
+    true_word_overwritten: the true word has 1 − ε and no share of the rest
+        losses = -(1 - smoothing) * true - smoothing * even
+        -> losses = -(1 - smoothing) * true - smoothing * even + smoothing * true / log_p.shape[-1]
+        What do the V numbers of your target add up to? The true word shares in ε too.
+    spread_over_v_minus_2: the smoothing is spread over V − 2 words
+        log_p.mean(dim=-1) -> (log_p.sum(dim=-1) - true - log_p[..., pad_id]) / (log_p.shape[-1] - 2)
+        Some published code leaves out the true word and padding. Here all V words get their share.
+    padding_without_a_share: the share of padding was set to 0
+        log_p.mean(dim=-1) -> (log_p.sum(dim=-1) - log_p[..., pad_id]) / log_p.shape[-1]
+        What do the V numbers of your target add up to? All V words share in ε, padding too.
+    half_over_padding: one of the two parts still runs over the padding
+        losses[targets != pad_id].mean()
+        -> (-(1 - smoothing) * true)[targets != pad_id].mean() - smoothing * even.mean()
+        Your sum has two parts. Over which places does each mean run?
+    padding_is_zero: padding is always the id 0
+        targets != pad_id -> targets != 0
+        Somebody's padding has another id. Where does it go in your code?
+    without_the_minus: the sign is the wrong way round
+        -(1 - smoothing) * true - smoothing * even -> (1 - smoothing) * true + smoothing * even
+        A log-probability is never above 0. What about a loss?
+    no_softmax: the logits were taken for log-probabilities
+        torch.log_softmax(logits, dim=-1) -> logits
+        Logits can be anything. What makes log-probabilities of them?
+    log_of_softmax: the logarithm of a softmax that is 0
+        torch.log_softmax(logits, dim=-1) -> torch.softmax(logits, dim=-1).log()
+        With large logits a probability can round to 0, and its logarithm is minus infinity. Lesson 6 has a safer way.
+    added_EPS for EPS in 1e-8, 1e-9, 1e-10, 1e-12: a small number was added before the logarithm
+        torch.log_softmax(logits, dim=-1) -> (torch.softmax(logits, dim=-1) + EPS).log()
+        Below your small number all words look alike. Lesson 6 has a safer way.
     spread_without_padding: padding got no share of the smoothing
         log_p.mean(dim=-1) -> (log_p.sum(dim=-1) - log_p[..., pad_id]) / (log_p.shape[-1] - 1)
         The share is spread over all V classes, padding among them.
@@ -334,6 +430,22 @@ alignment = Exercise("alignment", cases_alignment, axes=("target word",)).with_m
         cross_weights.mean(dim=0).argmax(dim=-1)
         -> F.one_hot(cross_weights.argmax(dim=-1), cross_weights.shape[-1]).sum(dim=0).argmax(dim=-1)
         A head that hesitates should count less than one that is sure: take the mean of the weights first.
+    places_averaged: the heads' places were averaged
+        cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.argmax(dim=-1).double().mean(dim=0).round().long()
+        Between place 1 and place 5 lies place 3, at which nobody looks. Take the mean of the weights first.
+    center_of_the_weights: the center of the weights
+        cross_weights.mean(dim=0).argmax(dim=-1)
+        -> (cross_weights.double().mean(dim=0) @ torch.arange(cross_weights.shape[-1]).double()).round().long()
+        Between place 1 and place 5 lies place 3, at which nobody looks. Which single place gets the most?
+    shifted_by_one: each target place has the answer of the one before
+        .argmax(dim=-1) -> .argmax(dim=-1).roll(1)
+        Row t of the weights already belongs to word t of the target.
+    counted_from_one: places counted from 1
+        .argmax(dim=-1) -> .argmax(dim=-1) + 1
+        The first source word stands at place 0.
+    last_head_only: only the last head was asked
+        cross_weights.mean(dim=0) -> cross_weights[-1]
+        Each head has its say. What stands in the first dimension?
     heads_multiplied: the heads' weights were multiplied
         cross_weights.mean(dim=0) -> cross_weights.prod(dim=0)
         One head that looks away would silence all the others. The contract asks for the mean.
@@ -390,11 +502,17 @@ def cases_corpus_bleu(draw):
     lone = pairs([9], [("other",)])
     mixed = ([usual[0][0], [], usual[0][1]], [usual[1][0], usual[1][2], usual[1][1]])
     repeated = ([["le"] * 7, other[0][1]], [["le", "chat", "voit", "le", "chien"], other[1][1]])
+    apart = (
+        [["le", "le", "chat", "mange", "une", "pomme"], ["chien", "voit", "une", "fille", "petit"]],
+        [["le", "chat", "mange", "une", "pomme"], ["le", "chien", "voit", "une", "fille"]],
+    )
     return [
+        Case(pairs([6, 5], [("other",), ()])),
         Case(usual),
         Case(other, part="candidates that are too short"),
         Case(long, part="candidates that are too long"),
         Case(repeated, part="one word again and again"),
+        Case(apart, part="a word of another sentence's reference"),
         Case(same, part="everything right"),
         Case(short, part=SHORT),
         Case(poor, part=NONE_RIGHT),
@@ -412,11 +530,65 @@ def mean_of_sentences(candidates, references):
     return sum(one([c], [r]) for c, r in zip(candidates, references, strict=True)) / len(candidates)
 
 
+def split(sentences):
+    return [text.split() if isinstance(text, str) else text for text in sentences]
+
+
+def clipped_over_all(candidates, references):
+    score = 1.0
+    for n in range(4):
+        mine, theirs = (
+            sum((Counter(zip(*(words[i:] for i in range(n + 1)), strict=False)) for words in split(texts)), Counter())
+            for texts in (candidates, references)
+        )
+        if not (mine & theirs):
+            return 0.0
+        score *= (mine & theirs).total() / mine.total()
+    length, wanted = (sum(map(len, split(texts))) for texts in (candidates, references))
+    return 100 * min(1.0, math.exp(1 - wanted / length)) * score**0.25
+
+
+def mean_penalty(candidates, references):
+    from helpers.blocks.lesson_11 import corpus_bleu as whole
+
+    pairs = list(zip(split(candidates), split(references), strict=True))
+    length, wanted = (sum(map(len, texts)) for texts in zip(*pairs, strict=True))
+    if length == 0:
+        return 0.0
+    each = [min(1.0, math.exp(1 - len(b) / len(a))) if a else 0.0 for a, b in pairs]
+    return whole(candidates, references) / min(1.0, math.exp(1 - wanted / length)) * sum(each) / len(each)
+
+
 corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
     """
     not_clipped: a word said twice is counted twice, though the reference has it once
         (mine & theirs).values() -> (count for gram, count in mine.items() if gram in theirs)
         Seven times the same word, and each time it is in the reference. How often may it count?
+    each_once: each n-gram counts once, however often it stands there
+        mine = Counter(zip(*(candidate[i:] for i in range(n + 1)), strict=False))
+        -> mine = Counter(set(zip(*(candidate[i:] for i in range(n + 1)), strict=False)))
+        A word that stands twice in both is right twice.
+    one_added: one was added to all counts
+        if min(found) == 0: -> found, made = [f + 1 for f in found], [m + 1 for m in made]
+        |    if min(found) == 0 or length == 0:
+        That is a smoothing, which keeps a score from being 0. This exercise asks for none.
+    last_one_missing: the last n-gram of each sentence is missing
+        (candidate[i:] for -> (candidate[i:-1] for
+        (reference[i:] for -> (reference[i:-1] for
+        How many pairs are there in a sentence of three words?
+    letters: strings were cut into letters
+        text.split() if isinstance(text, str) else list(text) for -> list(text) for
+        A string is a sequence of letters. What are the words of this one?
+    zeros_left_out: precisions that are 0 were left out
+        if min(found) == 0:
+        -> found, made = ([x for x, f in zip(c, found, strict=True) if f] for c in (found, made))
+        |    if not found:
+        zip(found, made, strict=True)) / 4) -> zip(found, made, strict=True)) / len(found))
+        One factor of 0 makes a product 0.
+    clipped_over_all: an n-gram may be taken from another sentence's reference
+        A candidate is compared with its own reference. Clip in each sentence, and add up then.
+    mean_penalty: each sentence has a brevity penalty of its own
+        Lengths are added over all sentences first: one short sentence may be made up for by a long one.
     no_brevity_penalty: short candidates are not punished
         min(1.0, math.exp(1 - wanted / length)) * ->
         Whoever writes one safe word has a precision of 1. What keeps him from it?
@@ -448,6 +620,8 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
         BLEU-4 counts n-grams of one, two, three and four words.
 """,
     mean_of_sentences=mean_of_sentences,
+    clipped_over_all=clipped_over_all,
+    mean_penalty=mean_penalty,
 )
 
 
@@ -466,8 +640,18 @@ translate = Exercise("translate", cases_translate, measure="exact_translations",
         What stands between the marks is the sentence. What should become of the marks themselves?
     goes_on_after_the_end: the sentence goes on after its end
         Rows of a batch end at different times. What is said after a row's first eos belongs to nobody.
-    not_trained: a model that has not been trained
-        Nearly no word is right. Which model does the function ask, and has the cell that trains it run?
+    first_word_missing: each sentence lacks its first word
+        bos is cut off. What else is cut off with it?
+    last_word_missing: each sentence lacks its last word
+        What stands before eos belongs to the sentence. Where does your slice end?
+    without_spaces: the words are run together
+        One space stands between two words. What does `join` put between them in yours?
+    another_order: the right sentences, in another order
+        Each translation stands where its sentence stood. Were they sorted on the way?
+    not_trained: a model that has not learned to translate
+        Nearly no word is right. Has the cell that trains the model run, not in quick mode, and how did its loss and
+        accuracy end? Where they look good, the model was shown what it has to say: compare the mask, tgt_in and
+        tgt_out with the lesson's. Before you train again, delete translator.safetensors.
 """)
 
 exercises = [make_batch, token_accuracy, noam_rate, label_smoothed_loss, translate, alignment, corpus_bleu]

@@ -213,7 +213,7 @@ print(ids, kept, sep="\n")  # (B, T) each; 0 is [PAD]
 # `embeddings.word_embeddings.weight (V, D)`, `embeddings.position_embeddings.weight (places, D)`,
 # `embeddings.token_type_embeddings.weight (2, D)`, `embeddings.LayerNorm.weight (D,)`, `embeddings.LayerNorm.bias (D,)`
 #
-# `ids` LongTensor `(B, T)`, T at most the number of places → `(B, T, D)`.
+# `ids` LongTensor `(B, T)`, T at most the number of places → `(B, T, D)`. Gradients reach all five tensors.
 
 
 # %% nbgrader={"solution": "bert_embeddings"}

@@ -33,7 +33,12 @@ def bert_state(draw, layers, D, F, dtype=torch.float32, others=True, shuffled=Fa
 def cases_rename_weights(draw):
     def case(layers, *sizes, note=None, part="values", **options):
         state = bert_state(draw, layers, *sizes, **options)
-        return Case((state,), part=part, view="entries_of_blocks", note=note or f"a network of {layers} layers")
+        return Case(
+            (state,),
+            part=part,
+            view="entries_of_blocks",
+            note=note or f"a network of {layers} layers, its embeddings and its pooler",
+        )
 
     return [
         case(2, 3, 5),
@@ -82,6 +87,23 @@ rename_weights = Exercise("rename_weights", cases_rename_weights).with_mistakes(
     first_layer_everywhere: every layer got the same numbers
         ] = tensor -> ] = state_dict[name.replace(f'layer.{i}.', 'layer.0.')]
         Is there a 0 in your code where a number of a layer should stand?
+    joined_names_cut: attention.output was taken for output
+        "attention.W_o" -> "attention.feed_forward.down"
+        "attention.output.LayerNorm": "norm1" -> "attention.output.LayerNorm": "attention.norm2"
+        Two of BERT's names end with other names of the table. Which have to be replaced first?
+    attention_left_out: the projections' names lack the part that they belong to
+        "attention.self.query": "attention.W_q" -> "attention.self.query": "W_q"
+        "attention.self.key": "attention.W_k" -> "attention.self.key": "W_k"
+        "attention.self.value": "attention.W_v" -> "attention.self.value": "W_v"
+        "attention.W_o" -> "W_o"
+        The block has an attention, and the attention has a W_q. Compare your names with the lesson's table.
+    gamma_and_beta: the norms' numbers are called gamma and beta
+        {kind}"] = tensor
+        -> {({'weight': 'gamma', 'bias': 'beta'}[kind] if 'LayerNorm' in part else kind)}"] = tensor
+        nn.LayerNorm calls its two vectors as every other layer does.
+    first_layer_only: only the first layer
+        name.startswith("encoder.layer.") -> name.startswith("encoder.layer.0.")
+        How many layers does the file have?
 """)
 
 # ---------------------------------------------------------------- bert_embeddings
@@ -158,6 +180,16 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
         F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
         -> F.layer_norm(x, gamma.shape, gamma, beta, 1e-12) + positions + types
         First the sum, then the norm.
+    places_from_one: positions counted from 1
+        [: ids.shape[1]] -> [1 : ids.shape[1] + 1]
+        The first token stands at place 0.
+    places_of_sentences: one position for each sentence
+        [: ids.shape[1]] -> [: len(ids)][:, None]
+        A position counts the tokens within a sentence. Which dimension of ids is that?
+    variance_by_one_less: the variance was divided by D − 1
+        return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
+        -> return (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-12).sqrt() * gamma + beta
+        Lesson 9: a layer norm takes the mean of the squares. What does torch's var do unless you tell it?
 """)
 
 # ---------------------------------------------------------------- find_head
@@ -225,6 +257,16 @@ find_head = Exercise("find_head", cases_find_head).with_mistakes("""
     whole_column: the mean over all queries
         attention[:, :, query, key] -> attention[:, :, :, key].mean(dim=2)
         Only one word looks here. Which one?
+    each_axis_by_itself: layers and heads were searched each for itself
+        divmod(table.argmax().item(), table.shape[1]) -> (table.argmax(0)[0].item(), table.argmax(1)[0].item())
+        The largest number of a table need not stand in the first row or in the first column.
+    twelve_heads: always twelve heads
+        table.shape[1]) -> 12)
+        table[layer, head].item() -> table.max().item()
+        How many heads does this table have?
+    first_head_only: only head 0 of each layer
+        attention[:, :, query, key] -> attention[:, :1, query, key]
+        Which dimension holds the heads?
 """)
 
 # ---------------------------------------------------------------- mean_pool
@@ -286,6 +328,16 @@ mean_pool = Exercise("mean_pool", cases_mean_pool, axes=("sentence", "channel"))
         return (x * kept).sum(dim=1) / counts
         -> return torch.nn.functional.normalize((x * kept).sum(dim=1) / counts, dim=-1)
         Many libraries do that afterwards. Here the mean itself is wanted.
+    all_of_the_batch: divided by the number of kept tokens in the whole batch
+        kept.sum(dim=1).clamp(min=1) -> kept.sum().clamp(min=1)
+        Each sentence has a number of its own.
+    longest_sentence: divided by the number of tokens in the longest sentence
+        kept.sum(dim=1).clamp(min=1) -> kept.sum(dim=1).max().clamp(min=1)
+        Each sentence has a number of its own.
+    first_rows: the first rows instead of the kept ones
+        (x * kept).sum(dim=1)
+        -> (x * (torch.arange(x.shape[1])[:, None] < kept.sum(dim=1, keepdim=True))).sum(dim=1)
+        The kept tokens may stand anywhere. Who says where?
 """)
 
 # ---------------------------------------------------------------- search
@@ -356,6 +408,19 @@ search = Exercise("search", cases_search).with_mistakes("""
     distances: one minus the cosine
         [(values[i], score) -> [(values[i], 1 - score)
         Near is high here: the cosine itself is the score.
+    epsilon_on_the_product: a small number was added to the product of the lengths
+        lengths.masked_fill(lengths == 0, 1.0) -> (lengths + 1e-8)
+        Two vectors of length 0.001 have a product of a millionth. How large is your number beside it?
+    length_of_all_keys: divided by the length of all keys together
+        keys.norm(dim=-1) * query.norm() -> keys.norm() * query.norm().expand(len(keys))
+        Each key has a length of its own.
+    euclid: distances between the points instead of cosines
+        scores = keys @ query / lengths.masked_fill(lengths == 0, 1.0) -> scores = -(keys - query).norm(dim=-1)
+        A cosine is about directions. Does the length of a key play a part in yours?
+    sorted_by_value: sorted by the values, not by the scores
+        return [(values[i], score) for i, score in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
+        -> return sorted(zip(values, scores.tolist(), strict=True), reverse=True)[:k]
+        Pairs are sorted by what stands first in them.
 """)
 
 # ---------------------------------------------------------------- fixed_sentence_vectors
@@ -403,6 +468,18 @@ fixed_sentence_vectors = Exercise(
     kept_exchanged: padding is pooled instead of the tokens
         mean_pool(x, kept) -> mean_pool(x, ~kept)
         Of which rows is the mean wanted?
+    divided_by_length: divided by T, padding included
+        mean_pool(x, kept) -> (x * kept.unsqueeze(-1)).mean(dim=1)
+        The sum is right. How many rows are in it?
+    summed: a sum, not a mean
+        mean_pool(x, kept) -> (x * kept.unsqueeze(-1)).sum(dim=1)
+        Longer sentences get longer vectors from yours.
+    last_token: the last token instead of the mean
+        mean_pool(x, kept) -> x[torch.arange(len(ids)), kept.sum(dim=1) - 1]
+        This network was trained with the mean.
+    normalized: the vectors were brought to length 1
+        mean_pool(x, kept) -> F.normalize(mean_pool(x, kept), dim=-1)
+        Many libraries do that afterwards. Here the mean itself is wanted.
 """)
 
 # ---------------------------------------------------------------- rename_gpt2
@@ -472,6 +549,15 @@ rename_gpt2 = Exercise("rename_gpt2", cases_rename_gpt2).with_mistakes("""
     prefix_unknown: names that begin with transformer. are not found
         name.removeprefix("transformer.") -> name
         Some files begin every name with a word more.
+    joined_not_transposed: attn.c_proj was not transposed
+        if piece.dim() == 2 else -> if piece.dim() == 2 and part != "attn.c_proj" else
+        Its shape is the same either way, and still it is (in, out).
+    counted_from_one: layers counted from 1
+        mine[f"blocks.{i}. -> mine[f"blocks.{int(i) + 1}.
+        Both files count their layers in the same way.
+    mask_taken_for_a_bias: the table of the mask is among the entries
+        "ln_2": ("norm2",), -> "ln_2": ("norm2",), "attn": ("attention",),
+        `attn.bias` looks like a bias by its name only. What is its shape?
 """)
 
 # ---------------------------------------------------------------- quizzes

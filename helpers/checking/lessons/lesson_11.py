@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 
 import torch
 
@@ -23,13 +23,6 @@ def batch_without_padding(args, kwargs, output):
     return output | {"tgt_in": tgt_in.masked_fill(tgt_out == pad_id, 0)}
 
 
-@view
-def logarithm(args, kwargs, output):
-    """The logarithm of a rate, so that it is compared by ratio; anything else as it is."""
-    number = isinstance(output, (int, float)) and not isinstance(output, bool)
-    return math.log(output) if number and 0 < output < math.inf else output
-
-
 FULL, ENOUGH, LEAST = 0.99, 0.995, 0.5  # exact sentences: all points, the check's tick, the first point
 MARKS = ("<pad>", "<bos>", "<eos>")
 
@@ -43,7 +36,9 @@ def exact_translations(truths, outputs):
     passed = right / total >= ENOUGH
     words = f"{right} of {total} unseen sentences exactly right"
     if not passed:
-        words += f" ({100 * ENOUGH:g} % are asked for)"
+        truth, output = next((a, b) for a, b in pairs if a != b.strip())
+        shown = " ".join(output.split())[:100]
+        words += f" ({100 * ENOUGH:g} % are asked for); expected “{truth}”, yours “{shown}”"
     return Measured(share, passed, words, None if passed else _what_went_wrong(pairs))
 
 
@@ -54,6 +49,16 @@ def _what_went_wrong(pairs) -> str | None:
     longer = [words[: len(truth)] == truth and len(words) > len(truth) for truth, words in said]
     if sum(longer) > len(said) / 4:
         return "goes_on_after_the_end"
+    truths, outputs = zip(*pairs, strict=True)
+    seen = {
+        "first_word_missing": sum(words == truth[1:] for truth, words in said),
+        "last_word_missing": sum(words == truth[:-1] for truth, words in said),
+        "without_spaces": sum("".join(truth) == "".join(words) and truth != words for truth, words in said),
+        "another_order": sum((Counter(truths) & Counter(outputs)).values()) - sum(map(str.__eq__, truths, outputs)),
+    }
+    for name, times in seen.items():
+        if times > len(said) / 2:
+            return name
     right = sum(a == b for truth, words in said for a, b in zip(truth, words, strict=False))
     if right < 0.1 * sum(len(truth) for truth, _ in said):
         return "not_trained"

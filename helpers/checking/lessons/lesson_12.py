@@ -23,8 +23,9 @@ def drawn_batches(answer, args, kwargs):
     made = {}
     for name, start in (("batch", seed), ("same seed", seed), ("another seed", seed + 1)):
         torch.manual_seed(len(made))  # whoever draws without the generator draws differently each time
-        x, y = answer(data, block_size, batch_size, torch.Generator().manual_seed(start))
-        made[name] = {"x": x, "y": y}
+        batch = answer(data, block_size, batch_size, torch.Generator().manual_seed(start))
+        two = isinstance(batch, (tuple, list)) and len(batch) == 2
+        made[name] = dict(zip("xy", batch if two else (None, None), strict=True))
     return made, []
 
 
@@ -38,10 +39,11 @@ def random_gpts(answer, args, kwargs):
     """
     init, seed, runs, layers = args
     model = _with_random_parameters(answer, init, seed)
-    seen = {
-        "logits": {name: model(ids) for name, ids in runs.items()},
-        "block_size": getattr(model, "block_size", None),
-    }
+    logits = {name: model(ids) for name, ids in runs.items()}
+    for returned in logits.values():
+        if not isinstance(returned, torch.Tensor):
+            raise TypeError(f"forward returned {type(returned).__name__}, not a tensor of logits")
+    seen = {"logits": logits, "block_size": getattr(model, "block_size", None)}
     if layers:
         ids = next(iter(runs.values()))
         deeper = answer(*(init | {"num_layers": init["num_layers"] + 1}).values())
@@ -219,8 +221,10 @@ def gpt_behavior(args, kwargs, output):
 def _layers(init, output):
     """A block costs 4 D² numbers for attention and 8 D² for the feed-forward network, and some vectors."""
     D, more = init["d_model"], output["one layer more"]
+    least, most = 12 * D * D, 12 * D * D + 24 * D
+    sizes = {"nothing": more <= 0, "fewer numbers than a block has": more < least, "more than a block has": more > most}
     return {
-        "one layer more brings": "a block" if 12 * D * D <= more <= 12 * D * D + 24 * D else "something else",
+        "one layer more brings": next((words for words, holds in sizes.items() if holds), "a block"),
         "every large parameter has a say in the logits": output["without a say"] == 0,
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
         "blocks add to the vectors of tokens, however long these are": _gap(*output["huge"])
