@@ -1,0 +1,58 @@
+"""README.md and docs/authoring.md say what is true: their links, commands, minutes, and the example that they show."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from helpers.course import course
+from tests.lab import ROOT
+from tests.small_course import make_small_course, run_command
+
+PAGES = ["README.md", "docs/authoring.md"]
+
+
+def read(page):
+    return (ROOT / page).read_text("utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    targets = re.findall(r"\]\((?!https?:)([^)#]+)\)", read(page), re.DOTALL)
+    assert all(((ROOT / page).parent / target).exists() for target in targets), targets
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_exist(page):
+    helped = subprocess.run(
+        [sys.executable, "-m", "helpers", "--help"], cwd=ROOT, capture_output=True, text=True
+    ).stdout
+    known = set(re.findall(r"^    ([a-z]+) ", helped, re.MULTILINE))
+    rules = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    told = re.findall(r"(?:`|^)(course|make) ([a-z-]+)", read(page), re.MULTILINE)
+    assert told
+    for program, command in told:
+        assert command in (known if program == "course" else rules), f"{program} {command}"
+
+
+def test_the_table_of_lessons_is_the_courses():
+    rows = re.findall(
+        r"^\| \[(\d\d)\]\(notebooks/(\S+)/\S+\.ipynb\) \| .+ \| (\d+) \|$", read("README.md"), re.MULTILINE
+    )
+    assert rows == [(lesson.number, lesson.name, str(lesson.minutes)) for lesson in course().lessons]
+
+
+def test_the_example_of_the_authors_guide_builds(tmp_path):
+    lesson, key = re.findall(r"```python\n(.*?)```", read("docs/authoring.md"), re.DOTALL)[:2]
+    root = make_small_course(tmp_path / "course")
+    folder = root / "solutions" / "04_tiny"
+    (folder / "04_tiny.py").write_text(lesson, "utf-8")
+    (folder / "answer_key.py").write_text(key, "utf-8")
+    toml = root / "course.toml"
+    toml.write_text(toml.read_text("utf-8").split("[lesson.bonus]")[0], "utf-8")
+    result = run_command(root, "build", "--no-run")
+    assert result.returncode == 0, result.stderr
+    assert "raise NotImplementedError" in (root / "notebooks/04_tiny/04_tiny.ipynb").read_text("utf-8")
