@@ -86,8 +86,8 @@ def random_transformers(answer, args, kwargs):
     """args = (init, seed, runs, layers): build the model, make all its parameters random, and make each of the runs.
 
     init: dict of the constructor's arguments. runs: name -> (src, tgt). Returns logits and memory of every run, the
-    first run's logits by way of decode, and those from another memory; with `layers` also how many numbers one layer more brings, how many of the
-    large parameters have no say in the logits, and the head counts of the attention modules.
+    first run's logits by way of decode, and those from another memory; with `layers` also how many numbers one layer
+    more brings, how many of the large parameters have no say in the logits, and the attention modules' head counts.
     """
     init, seed, runs, layers = args
     model = _with_random_parameters(answer, init, seed)
