@@ -334,6 +334,8 @@ def encoder_state(draw, layers, dtype):
 def cases_encoder(draw):
     def case(B, T, mask=None, named=False, layers=L, dtype=torch.float32, **options):
         ids = draw.integers(0, V, (B, T))
+        if options.get("gradient"):
+            ids[0, 0] = 0  # an id like any other: padding_idx would keep its row from learning
         call = ((ids,), {"mask": mask}) if named else ((ids,) if mask is None else (ids, mask), {})
         args = ((V, D, H, F, layers, LONGEST), encoder_state(draw, layers, dtype), *call)
         return Case(args, via="module", tolerance=tolerance(dtype), **options)
