@@ -297,6 +297,16 @@ def test_two_norms_that_many_write_have_names(answer, mistake):
     assert verdict_on("layer_norm", answer).mistake == mistake
 
 
+def test_a_mask_in_the_place_of_the_key_is_not_called_forgotten():
+    def by_place(x, attention, feed_forward, norm1, norm2, mask=None):
+        x = x + attention(norm1(x), mask)[0]
+        return x + feed_forward(norm2(x))
+
+    verdict = verdict_on("fixed_block", by_place)
+    assert not verdict.passed and verdict.mistake != "mask_ignored"
+    assert "the mask goes in by name" in as_text(verdict)
+
+
 def test_what_the_parts_of_a_block_are_is_said_once():
     def unchanged(x, attention, feed_forward, norm1, norm2, mask=None):
         return x.clone()

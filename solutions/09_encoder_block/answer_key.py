@@ -22,7 +22,7 @@ def cases_layer_norm(draw):
 
     def sized(case, x):
         return dataclasses.replace(
-            case, note=case.note or f"x of shape {tuple(x.shape)}, gamma and beta of {x.shape[-1]}"
+            case, note=case.note or f"x of shape {tuple(x.shape)}, gamma and beta of shape ({x.shape[-1]},)"
         )
 
     single = draw.normal(6), draw.normal(6), draw.normal(6)
