@@ -11,7 +11,12 @@ from torch import nn
 
 from helpers import translator
 from helpers.blocks import causal_mask, leaks_future, lesson_08, permutation_gap, rotate
+from helpers.checking.making import make_key
+from helpers.checking.observe import Facts, observe_all
+from helpers.checking.report import as_text
+from helpers.checking.verdict import decide
 from helpers.figures import multi_head as figures
+from tests.kill_rate import exercises
 
 torch.set_num_threads(1)
 HEADS, WIDTHS, SIZES = st.integers(1, 4), st.integers(1, 5), st.integers(1, 6)
@@ -96,6 +101,69 @@ def test_split_is_the_formula_and_merge_undoes_it(seed, H, width, B, T):
 def test_heads_that_do_not_fit_are_refused(make):
     with pytest.raises(ValueError, match="10 .* 4"):
         make()
+
+
+def verdict_on(name, answer):
+    """The verdict on an answer, and the words that a learner reads."""
+    exercise = next(item for item in exercises("08_multi_head") if item.name == name)
+    key = make_key("08_multi_head", exercise, 10, False, getattr(lesson_08, name), 0)
+    facts = Facts(name, "99_test", key.facts.forbidden, 5.0)
+    verdict = decide(key, observe_all(answer, key.cases, facts))
+    return verdict, as_text(verdict)
+
+
+class Late(lesson_08.MultiHeadAttention):
+    """Heads that do not fit are refused by split_heads, when it runs: too late."""
+
+    def __init__(self, d_model, num_heads):
+        nn.Module.__init__(self)
+        self.num_heads = num_heads
+        self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+
+class ValueFromQuery(lesson_08.MultiHeadAttention):
+    def forward(self, query, key=None, value=None, mask=None):
+        return super().forward(query, key, query if value is None else value, mask)
+
+
+class SoftmaxOverQueries(lesson_08.MultiHeadAttention):
+    def forward(self, query, key=None, value=None, mask=None):
+        key = query if key is None else key
+        value = key if value is None else value
+        parts = zip((self.W_q, self.W_k, self.W_v), (query, key, value), strict=True)
+        Q, K, V = (lesson_08.split_heads(layer(x), self.num_heads) for layer, x in parts)
+        scores = Q @ K.mT / Q.shape[-1] ** 0.5
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        weights = scores.softmax(dim=2)
+        weights = weights if mask is None else weights.masked_fill(~mask, 0)
+        return self.W_o(lesson_08.merge_heads(weights @ V)), weights
+
+
+@pytest.mark.parametrize(
+    ("answer", "mistake"),
+    [(Late, "no_check"), (ValueFromQuery, "value_is_query"), (SoftmaxOverQueries, "softmax_over_queries")],
+)
+def test_slips_of_many_heads_have_names(answer, mistake):
+    verdict, words = verdict_on("MultiHeadAttention", answer)
+    assert verdict.mistake == mistake and not verdict.passed
+    assert "{" not in words, "no raw dictionary"
+
+
+def test_counting_layer_by_layer_is_right_and_no_model_is_too_large_for_it():
+    def counted(d_model, num_heads):
+        return sum(parameter.numel() for parameter in nn.MultiheadAttention(d_model, num_heads).parameters())
+
+    assert verdict_on("attention_parameters", counted)[0].passed
+
+
+def test_an_importance_that_leaves_its_module_frozen_is_refused():
+    def frozen(mha, x):
+        mha.requires_grad_(False)
+        return lesson_08.head_importance(mha, x)
+
+    verdict, words = verdict_on("head_importance", frozen)
+    assert not verdict.passed and "mha is as it was" in words and "{" not in words
 
 
 def test_blocks_keep_dtype_and_device():

@@ -13,6 +13,7 @@ from helpers import translator
 from helpers.blocks import lesson_09
 from helpers.checking.forbidden import Watch, in_source
 from helpers.checking.observe import Facts, observe_all
+from helpers.checking.report import as_text
 from helpers.checking.verdict import decide
 from helpers.explore import encoder_block as explore
 from helpers.figures import encoder_block as figures
@@ -275,6 +276,45 @@ def test_a_learners_own_layer_norm_is_no_forbidden_call():
         lesson_09.layer_norm(torch.randn(3, 4), torch.ones(4), torch.zeros(4))
     assert not watch.found
     assert not in_source(lesson_09.layer_norm, ("layer_norm", "transformer"), "99_test")
+
+
+def root_of(variance):
+    def norm(x, gamma, beta, eps=1e-5):
+        return gamma * (x - x.mean(-1, keepdim=True)) / variance(x, eps) + beta
+
+    return norm
+
+
+@pytest.mark.parametrize(
+    ("answer", "mistake"),
+    [
+        (root_of(lambda x, eps: x.std(-1, keepdim=True) + eps), "sample_deviation_and_eps_outside"),
+        (
+            root_of(lambda x, eps: (x.pow(2).mean(-1, keepdim=True) - x.mean(-1, keepdim=True) ** 2 + eps).sqrt()),
+            "square_of_mean",
+        ),
+    ],
+)
+def test_two_norms_that_many_write_have_names(answer, mistake):
+    assert verdict_on("layer_norm", answer).mistake == mistake
+
+
+def test_a_mask_in_the_place_of_the_key_is_not_called_forgotten():
+    def by_place(x, attention, feed_forward, norm1, norm2, mask=None):
+        x = x + attention(norm1(x), mask)[0]
+        return x + feed_forward(norm2(x))
+
+    verdict = verdict_on("fixed_block", by_place)
+    assert not verdict.passed and verdict.mistake != "mask_ignored"
+    assert "the mask goes in by name" in as_text(verdict)
+
+
+def test_what_the_parts_of_a_block_are_is_said_once():
+    def unchanged(x, attention, feed_forward, norm1, norm2, mask=None):
+        return x.clone()
+
+    lines = as_text(verdict_on("fixed_block", unchanged)).splitlines()
+    assert len(lines) == len(set(lines)) and "0.19999" not in "".join(lines)
 
 
 class Blind(lesson_09.Encoder):

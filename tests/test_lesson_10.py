@@ -12,7 +12,12 @@ from torch import nn
 from helpers import translator
 from helpers.blocks import EncoderBlock, attention, causal_mask, lesson_10, split_heads
 from helpers.checking.lessons.lesson_10 import step_from_table
+from helpers.checking.making import make_key
+from helpers.checking.observe import Facts, observe_all
+from helpers.checking.report import as_text
+from helpers.checking.verdict import decide
 from helpers.figures import decoder_block as figures
+from tests.kill_rate import exercises
 
 torch.set_num_threads(1)
 SEEDS = st.integers(0, 10_000)
@@ -410,3 +415,43 @@ def test_attention_weights_cannot_stand_in_for_the_memory():
     assert memory.shape == (1, 5, 64)
     q = split_heads(memory, 4)
     assert attention(q, q, q)[1].shape == (1, 4, 5, 5)
+
+
+# ---------------------------------------------------------------- answers that the check has to refuse
+
+
+def verdict_on_transformer(answer):
+    exercise = next(item for item in exercises("10_decoder_block") if item.name == "Transformer")
+    key = make_key("10_decoder_block", exercise, 10, False, lesson_10.Transformer, 0)
+    return decide(key, observe_all(answer, key.cases, Facts("Transformer", "99_test", (), 10.0)))
+
+
+class SharedTable(lesson_10.Transformer):
+    """Target words are looked up in the source's table."""
+
+    def __init__(self, *sizes, **more):
+        super().__init__(*sizes, **more)
+        self.tokens = self.encoder.tokens
+
+
+class OwnMemory(lesson_10.Transformer):
+    """decode encodes the source once more and never looks at the memory that it is given."""
+
+    def decode(self, tgt, memory, src):
+        return super().decode(tgt, self.encode(src), src)
+
+
+class LastPlace(lesson_10.Transformer):
+    def decode(self, tgt, memory, src):
+        return super().decode(tgt, memory, src)[:, -1]
+
+
+@pytest.mark.parametrize(
+    ("answer", "mistake"),
+    [(SharedTable, "tables_shared"), (OwnMemory, "memory_made_again"), (LastPlace, "last_place_only")],
+)
+def test_a_transformer_that_only_looks_right_is_refused_by_name(answer, mistake):
+    verdict = verdict_on_transformer(answer)
+    assert verdict.mistake == mistake and not verdict.passed
+    words = as_text(verdict)
+    assert "lacks" not in words and "{" not in words, "no raw dictionary"

@@ -13,7 +13,7 @@ import copy
 import torch
 from torch import nn
 
-from helpers import at_work, check, or_given, translator
+from helpers import at_work, check, or_given, progress, translator
 from helpers.blocks import attention, causal_mask, leaks_future, permutation_gap, rotate
 from helpers.explore import multi_head as explore
 from helpers.figures import multi_head as figures
@@ -296,7 +296,7 @@ figures.shapes(B=3, T=5, D=64, H=4)
 # Difficulty ●●●○○ · Importance ●●●●● · 20 minutes · 26 points
 #
 # `MultiHeadAttention(d_model, num_heads)` has four layers `W_q`, `W_k`, `W_v`, `W_o`, each an `nn.Linear` from `d_model` to
-# `d_model` **with bias**, and keeps `num_heads`. `ValueError`, as soon as it is made, if the heads do not divide `d_model`.
+# `d_model` **with bias**, and keeps `num_heads`. If the heads do not divide `d_model`, making one raises a `ValueError`.
 #
 # `forward(query, key=None, value=None, mask=None)` returns a tuple `(out, weights)`:
 #
@@ -369,7 +369,8 @@ at_work(MultiHeadAttention)
 # $$\text{merge}(\text{head}_0, \dots, \text{head}_{H-1})\,W_O^\top = \sum_h \text{head}_h\,(W_O^h)^\top$$
 #
 # **The heads' findings are added up, each sent through a matrix of its own.** Without $W_O$ a head can only write into
-# its own $D/H$ columns. Look at *visits* in the first encoder block of the translator.
+# its own $D/H$ columns. Look at *visits* in the first encoder block of the translator. (Pictures count the translator's
+# blocks and heads from 1: head 1 is head 0 of the formulas.)
 
 # %%
 sentence = "jane visits africa in september"
@@ -657,8 +658,7 @@ figures.by_distance(Q[0, :, 1], K[0, :, 2], "visits", "africa")
 # %% [markdown]
 # Second test: what do **trained** heads do? The translator adds sinusoids to its words. Take the four heads of its second
 # encoder block, and average over 200 sentences how much weight a query gives to the token 3 places before it, 2 before,
-# ... 3 after; once with the places and once with all place vectors set to zero. (Blocks and heads of the translator are
-# counted from 1 in all pictures: head 1 is head 0 of the formulas.)
+# ... 3 after; once with the places and once with all place vectors set to zero.
 
 # %%
 figures.looks_by_distance()

@@ -173,8 +173,8 @@ def cases_multi_head_attention(draw):
         case(4, y(3, 1), y(3, 7), part=ONE_SENTENCE),
         case(4, y(2, 5, dtype=FLOAT64) * 25, part="large scores"),
         Case(((24, 4),), part="layers, and num_heads kept", via="attention_layers"),
-        Case(((10, 4),), part=DIVISIBLE, via="attention_layers", raises=Raises("ValueError")),
-        Case(((6, 12),), part=DIVISIBLE, via="attention_layers", raises=Raises("ValueError")),
+        Case(((10, 4),), part=DIVISIBLE, via="attention_made", raises=Raises("ValueError")),
+        Case(((6, 12),), part=DIVISIBLE, via="attention_made", raises=Raises("ValueError")),
     ]
 
 
@@ -555,7 +555,7 @@ def cases_head_importance(draw):
     def case(B, T, D, num_heads, part="values", dtype=torch.float32, view="importance_alone"):
         args = (D, num_heads, attention_state(draw, D, dtype), draw.normal(B, T, D, dtype=dtype))
         heads = "1 head" if num_heads == 1 else f"{num_heads} heads"
-        note = f"mha of width {D} with {heads}, x of shape {(B, T, D)}"
+        note = f"mha of width {D} and {heads}, x of shape {(B, T, D)}"
         return Case(args, part=part, via="importance", view=view, note=note)
 
     return [

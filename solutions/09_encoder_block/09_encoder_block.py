@@ -300,7 +300,7 @@ figures.two_orders()
 
 # %% nbgrader={"solution": "EncoderBlock"}
 class EncoderBlock(nn.Module):
-    """Attention, then a feed-forward network, each with a residual and a layer norm (Vaswani et al. 2017, 3.1).
+    """Attention, then a feed-forward network, each with a residual and a norm (Vaswani et al. 2017, 3.1).
 
     forward(x (B, T, D), mask None or bool that broadcasts to (B, H, T, T)) -> (B, T, D), same dtype.
     """
@@ -358,8 +358,8 @@ for name, part in block.named_children():
 # ## Before the norm or after it
 #
 # What do the two orders do to gradients? We take untrained blocks of width 32, send random words through 24 of them, and
-# pull at the output. The chart on the left shows how strong the pull is at each height of the stream. On the right: how
-# strong it is at the *last* block's weights, for stacks of 1 to 32 blocks.
+# send a gradient back from the output. The chart on the left shows how large it is at each height of the stream. On the
+# right: how large it is at the *last* block's weights, for stacks of 1 to 32 blocks.
 
 # %%
 figures.slopes_over_depth()
@@ -445,8 +445,8 @@ for word, cosine in zip(figures.WORDS, cosines.tolist(), strict=True):
 def fixed_block(x, attention, feed_forward, norm1, norm2, mask=None):
     """A pre-norm block (Xiong et al. 2020) from its four parts.
 
-    x (B, T, D), float32 or float64; attention(x, mask=mask) -> (out (B, T, D), weights); feed_forward, norm1 and
-    norm2 take (B, T, D) to (B, T, D); mask None or bool -> (B, T, D), same dtype.
+    x (B, T, D), float32 or float64; attention(x, mask=mask) -> (out (B, T, D), weights);
+    feed_forward, norm1, norm2: (B, T, D) -> (B, T, D); mask None or bool -> (B, T, D), same dtype.
     """
     ### BEGIN SOLUTION
     out, _ = attention(norm1(x), mask=mask)  # (B, T, D)

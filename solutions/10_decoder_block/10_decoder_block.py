@@ -272,7 +272,7 @@ figures.cross_attention()
 
 # %% nbgrader={"solution": "DecoderBlock"}
 class DecoderBlock(nn.Module):
-    """Masked self-attention, cross-attention into the encoder's output, feed-forward; each with residual and norm.
+    """Masked self-attention, cross-attention, feed-forward; each with residual and norm.
 
     d_model, num_heads, d_ff: int; norm_first: bool; activation: function.
     forward(y (B, T_t, D), memory (B, T_s, D), self_mask, memory_mask: None or bool that broadcasts to
@@ -349,8 +349,9 @@ check(DecoderBlock)
 class Transformer(nn.Module):
     """The encoder-decoder of Vaswani et al. (2017), with learned positions.
 
-    src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id: int; num_layers blocks on each side.
-    encode(src (B, T_s)) -> memory (B, T_s, D); decode(tgt (B, T_t), memory, src) -> logits (B, T_t, tgt_vocab);
+    All arguments are int; num_layers blocks on each side.
+    encode(src (B, T_s)) -> memory (B, T_s, D);
+    decode(tgt (B, T_t), memory, src) -> logits (B, T_t, tgt_vocab);
     forward(src, tgt) -> logits. Where src is pad_id, nobody looks.
     """
 
@@ -551,10 +552,11 @@ explore.beams()
 
 # %% nbgrader={"solution": "beam_search"}
 def beam_search(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
-    """Keep the beam_size best prefixes at each step; return the best finished sequence, else the best of the beam.
+    """Keep the beam_size best prefixes at each step; return the best finished one, else the best of the beam.
 
     step(prefix LongTensor (1, t)) -> logits (1, V); length_penalty: number
-    -> (list of int, float): ids with bos first, and their score, log-probability / (ids after bos)^length_penalty.
+    -> (list of int, float): ids with bos first, and their score,
+    log-probability / (ids after bos)^length_penalty.
     """
     ### BEGIN SOLUTION
 
@@ -643,7 +645,7 @@ explore.next_word()
 
 # %% nbgrader={"solution": "filter_logits"}
 def filter_logits(logits, top_k=None, top_p=None):
-    """Logits with the unlikely tail cut off: -inf for all but the top_k largest, then for all beyond mass top_p.
+    """Logits without their unlikely tail: -inf for all but the top_k largest, then beyond mass top_p.
 
     logits (..., V), float32 or float64; top_k None or int, 1 to V; top_p None or float, 0 < top_p < 1
     -> (..., V), same dtype. The word that crosses top_p is kept.
@@ -894,7 +896,8 @@ check(quiz_3=quiz_3)
 #   is passed, one vector a word. Two sentences later the notes say so themselves: it "is like our database", and keys and
 #   values are made of it. Shapes settle it: the machine's memory is (1, 5, 64), its weights are (1, 4, 5, 5).
 # - *"A normalization layer followed by a residual connection."* The paper adds first and normalizes the sum; pre-norm
-#   normalizes what the sublayer reads. No common version normalizes between sublayer and sum.
+#   normalizes what the sublayer reads. Between sublayer and sum neither does. A few later models do (Swin Transformer V2,
+#   OLMo 2).
 # - *"We simply keep the one with the highest score."* That is greedy decoding: one choice of several, and not the one
 #   that finds the likeliest sentence (*le chat* against *la reine*).
 # - *"This is essentially where the mapping between English and French is happening."* The cross-attention map above looks

@@ -353,7 +353,10 @@ def cases_Transformer(draw):
             "target words exchanged": (src, exchanged(tgt, 0, 1)),
             "another last target word": (src, other(tgt, [-1] * B, tgt_high, pad)),
             "other later target words": (src, torch.cat([tgt[:, :1], words(0, tgt_high, (B, T_t - 1), pad)], dim=1)),
-            "other words from the third on": (src, torch.cat([tgt[:, :2], words(0, tgt_high, (B, T_t - 2), pad)], dim=1)),
+            "other words from the third on": (
+                src,
+                torch.cat([tgt[:, :2], words(0, tgt_high, (B, T_t - 2), pad)], dim=1),
+            ),
             "another first target word": (src, other(tgt, [0] * B, tgt_high, pad)),
         }
         for b, length in enumerate(lengths):
@@ -428,6 +431,9 @@ transformer = Exercise(
     one_head: the decoder's blocks have one head
         DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, 1, d_ff)
         num_heads has to reach the blocks on both sides.
+    memory_made_again: decode makes a memory of its own and leaves the one that it was given
+        T = tgt.shape[1] -> T, memory = tgt.shape[1], self.encode(src)
+        The memory comes in ready. Whoever writes word by word encodes the source once and decodes many times.
     padding_alone_seen: only padding is seen, the words are blocked
         self.encoder(src, real) -> self.encoder(src, ~real)
         block(y, memory, causal, real) -> block(y, memory, causal, ~real)

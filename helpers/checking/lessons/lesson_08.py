@@ -59,6 +59,13 @@ def attention_layers(answer, args, kwargs):
     return found | {"num_heads": getattr(built, "num_heads", "missing")}, []
 
 
+@scenario
+def attention_made(answer, args, kwargs):
+    """args = (init_args,): whether a new module of many heads can be made at all."""
+    answer(*args[0])
+    return "a module", []
+
+
 def _described(layer) -> str:
     if not isinstance(layer, nn.Linear):
         return "missing" if layer is None else type(layer).__name__

@@ -27,9 +27,11 @@ def _numbers(rows, columns, phase, dtype):
 
 @fixture
 def averaging(phase):
-    """attention(query, mask=None) -> (out, weights): averages the rows that the mask allows, then mixes columns."""
+    """attention(x, mask=mask) -> (out, weights): averages the rows that the mask allows, then mixes columns."""
 
     def attention(query, key=None, value=None, mask=None):
+        if key is not None and key.dtype == torch.bool:
+            raise TypeError("attention got the mask where its key stands; the mask goes in by name")
         weights = torch.ones(query.shape[-2], query.shape[-2], dtype=query.dtype)
         weights = weights if mask is None else weights * mask.reshape(mask.shape[-2:])
         weights = weights / weights.sum(-1, keepdim=True)

@@ -85,9 +85,9 @@ def in_pieces(answer, args, kwargs):
 def random_transformers(answer, args, kwargs):
     """args = (init, seed, runs, layers): build the model, make all its parameters random, and make each of the runs.
 
-    init: dict of the constructor's arguments. runs: name -> (src, tgt). Returns logits and memory of every run and the
-    first run's logits by way of decode; with `layers` also how many numbers one layer more brings, how many of the
-    large parameters have no say in the logits, and the head counts of the attention modules.
+    init: dict of the constructor's arguments. runs: name -> (src, tgt). Returns logits and memory of every run, the
+    first run's logits by way of decode, and those from another memory; with `layers` also how many numbers one layer
+    more brings, how many of the large parameters have no say in the logits, and the attention modules' head counts.
     """
     init, seed, runs, layers = args
     model = _with_random_parameters(answer, init, seed)
@@ -96,6 +96,7 @@ def random_transformers(answer, args, kwargs):
         "logits": {name: model(*run) for name, run in runs.items()},
         "memory": {name: model.encode(run[0]) for name, run in runs.items()},
         "decoded": model.decode(tgt=tgt, memory=model.encode(src=src), src=src),
+        "decoded from another memory": model.decode(tgt, -model.encode(src), src),
     }
     if layers:
         deeper = answer(**init | {"num_layers": init["num_layers"] + 1})
@@ -154,6 +155,7 @@ def transformer_behavior(args, kwargs, output):
         bool((base >= 0).all()) and _gap(base.sum(-1), torch.ones(B, T_t)) <= SAME
     )
     found["forward is decode of encode"] = _gap(output["decoded"], base) <= SAME
+    found["decode reads the memory that it is given"] = _gap(output["decoded from another memory"], base) >= MOVED
     for name, words, rows, moves in COMPARISONS:
         if name in logits:
             gap = _gap(logits[name][:, rows], base[:, rows])
@@ -173,6 +175,7 @@ def transformer_behavior(args, kwargs, output):
 def _promises(runs, layers) -> list[str]:
     """What is said of these runs besides the shapes."""
     names = ["logits are finite", "logits are no probabilities", "forward is decode of encode"]
+    names += ["decode reads the memory that it is given"]
     names += [words for name, words, *_ in COMPARISONS if name in runs]
     names += [HEARD] if "another last source word" in runs else []
     for b in (name.removeprefix("alone ") for name in runs if name.startswith("alone ")):
