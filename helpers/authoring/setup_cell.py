@@ -15,7 +15,6 @@ def set_up(lesson, version, clone, tag):
     for packed in sorted(here.glob("attention-course*.zip"), key=lambda p: (p.stat().st_mtime, p.name))[-1:]:
         try:
             if not found and (not places() or home.is_dir() and packed.stat().st_mtime > home.stat().st_mtime):
-                assert zipfile.ZipFile(packed).testzip() is None, "it is damaged"  # before anything is overwritten
                 zipfile.ZipFile(packed).extractall(home), home.touch()  # newer now than what it was made of
         except Exception as error:
             stop(f"{packed.name} cannot be unpacked ({error}). Put a whole one where you may write; run this again.")
@@ -26,15 +25,14 @@ def set_up(lesson, version, clone, tag):
         "folder, or put attention-course.zip beside it, and run this cell again.")
     try:
         start = __import__("helpers").COURSE and importlib.import_module("helpers.setup").start
-    except (Exception, SystemExit) as error:
-        stop(str(error) if isinstance(error, SystemExit) else "Another package named helpers hides the course's own, "
-             f"or the course is not whole: {at.origin or [*at.submodule_search_locations][0]}. "
-             "Remove it (pip uninstall helpers), restart the kernel and run this cell again.")
+    except (Exception, SystemExit) as e:
+        stop(str(e) if isinstance(e, SystemExit) else "Another package named helpers hides the course's own, or it is "
+             f"damaged: {at.origin or [*at.submodule_search_locations][0]}. Remove it, restart and run this again.")
     start(lesson, version)
 """
 
 
 def set_up_source(course: Course, lesson: str) -> str:
-    """The source of the set-up cell of `lesson`, short, as it stands in front of every lesson."""
+    """The source of the set-up cell of `lesson`, at most 25 lines."""
     version = course.tag.removeprefix("v")
     return f"{CELL}set_up({lesson!r}, {version!r}, {course.url!r}, {course.tag!r})"
