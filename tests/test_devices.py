@@ -134,7 +134,7 @@ class Here(torch.Generator):
 
 
 def test_lesson_12_trains_and_writes_on_another_device(monkeypatch, capsys):
-    """Its own cells, solved, in quick mode. Checks are made for the processor; the explorer of texts writes too much."""
+    """Its own cells, solved, in quick mode; checks are made for the processor, the explorer of texts is slow there."""
     monkeypatch.setenv("COURSE_QUICK", "1")
     monkeypatch.setattr(language_model, "device", lambda: DEVICE)
     monkeypatch.setattr(torch, "Generator", Here)
