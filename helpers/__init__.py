@@ -3,6 +3,14 @@
 Light on purpose: importing it imports no torch, which `check`, `at_work` and the figures load when they are used.
 """
 
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036 said before an older Python fails at an import
+    raise SystemExit(
+        f"The course needs Python 3.11 or newer, and this is Python {sys.version.split()[0]}. "
+        "Take a newer one: in a terminal to install the course with, in a notebook as its kernel."
+    )
+
 COURSE = "attention-course"  # set-up cells look for this name, as other packages are called helpers too
 __version__ = "0.1.0"
 

@@ -1,10 +1,16 @@
-"""The last step of a notebook's set-up cell: which lesson this is."""
+"""The last step of a notebook's set-up cell: which lesson this is, and whether all that it needs is here."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import sys
 
 import helpers
+from helpers.course import course
+from helpers.errors import CourseError
+
+NEEDED = ("numpy", "torch", "matplotlib", "ipywidgets", "safetensors")
 
 _lesson: str | None = None
 
@@ -12,20 +18,41 @@ _lesson: str | None = None
 def start(lesson: str, version: str) -> None:
     """Say that this kernel works on `lesson`. Running it again is harmless.
 
-    version: that of the notebook. One sentence where the course beside it is of another one.
+    version: that of the notebook. One sentence where the course beside it is of another one. CourseError, which says
+    what to do, where the lesson is not in the course beside it, or where a package is missing or does not load.
     """
     global _lesson
-    _lesson = lesson
+    lessons = [item.name for item in course().lessons]
+    if lesson not in lessons:
+        raise CourseError(
+            f"The course beside this notebook ends with {lessons[-1]}, and this is {lesson}. Put the zip that came "
+            "with this notebook beside it, restart the kernel and run this cell again."
+        )
     if version != helpers.__version__:
         print(
             f"This notebook is of version {version} of the course, and the course beside it of {helpers.__version__}: "
             "checks may be wrong. Take both from the same edition."
         )
-    missing = [name for name in ("torch", "matplotlib", "ipywidgets") if importlib.util.find_spec(name) is None]
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        print(f"The course needs {' and '.join(missing)}. Install with: pip install -r requirements.txt")
-    else:
-        print(f"Ready: {lesson}")
+        raise CourseError(
+            f"{_listed(missing)} not installed for the Python of this notebook, {sys.executable}. "
+            "Install with: pip install -r requirements.txt"
+        )
+    try:
+        importlib.import_module("ipywidgets")
+    except Exception as error:
+        raise CourseError(
+            f"ipywidgets is here and does not load ({type(error).__name__}: {error}). "
+            "Install it anew with: pip install -U ipywidgets, restart the kernel and run this cell again."
+        ) from None
+    _lesson = lesson
+    print(f"Ready: {lesson}")
+
+
+def _listed(names: list[str]) -> str:
+    """ "torch is", "numpy, torch and matplotlib are"."""
+    return f"{', '.join(names[:-1])} and {names[-1]} are" if names[1:] else f"{names[0]} is"
 
 
 def current_lesson() -> str | None:

@@ -11,12 +11,14 @@ import pytest
 import torch
 from torch.utils._pytree import tree_leaves
 
+from helpers import keep, language_model
 from helpers.authoring.blocks import load_blocks
+from helpers.authoring.text import read_lesson
 from helpers.checking.key import load_keys
 from helpers.checking.vocabulary import Fixture
 from helpers.course import course
 from helpers.translator import GIVEN
-from tests.elsewhere import Elsewhere, elsewhere, moved, tensors_in
+from tests.elsewhere import DEVICE, Elsewhere, Factories, Literals, elsewhere, moved, tensors_in
 
 BUILT = [x.name for x in course().lessons if (course().root / "helpers" / "answer_keys" / f"{x.name}.npz").is_file()]
 
@@ -102,3 +104,46 @@ def test_the_device_tells_one_from_the_other():
             made_here(x)
         assert made_there(x).here.tolist() == [[1, 2, 3], [1, 2, 3]]
         assert x.sum().item() == 6 and x[0].tolist() == [1, 1, 1] and bool((x > 0).all())
+
+
+@pytest.mark.filterwarnings("ignore:for .* copying from a non-meta parameter")
+def test_kept_numbers_go_from_one_device_to_the_other(tmp_path):
+    """What a GPU trained is loaded on the processor, and the reverse; each model stays where it is."""
+    there, back = moved(torch.nn.Linear(3, 2)), torch.nn.Linear(3, 2)
+    first, path = torch.nn.Linear(3, 2), tmp_path / "numbers.safetensors"
+    with elsewhere():
+        keep.write(first, path)
+        keep.load_into(there, path)
+        assert isinstance(there.weight, Elsewhere) and there.weight.tolist() == first.weight.tolist()
+        keep.write(there, path)
+        keep.load_into(back, path)
+    assert not isinstance(back.weight, Elsewhere) and back.bias.tolist() == first.bias.tolist()
+
+
+@pytest.mark.parametrize("there_is_one", [True, False])
+def test_lesson_12_takes_the_gpu_where_there_is_one(monkeypatch, there_is_one):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: there_is_one)
+    assert language_model.device().type == ("cuda" if there_is_one else "cpu")
+
+
+class Here(torch.Generator):
+    """A generator that draws on the processor, whatever device it is asked for."""
+
+    def __new__(cls, device="cpu"):
+        return super().__new__(cls)
+
+
+def test_lesson_12_trains_and_writes_on_another_device(monkeypatch, capsys):
+    """Its own cells, solved, in quick mode; checks are made for the processor, the explorer of texts is slow there."""
+    monkeypatch.setenv("COURSE_QUICK", "1")
+    monkeypatch.setattr(language_model, "device", lambda: DEVICE)
+    monkeypatch.setattr(torch, "Generator", Here)
+    names = {"__name__": "lesson_12"}
+    with Factories(), Literals():
+        for cell in read_lesson(course(), course().lesson("12")).notebook.cells:
+            left_out = cell["id"] == "setup" or cell.source.startswith(("check(", "explore.writing("))
+            if cell.cell_type == "code" and not left_out:
+                exec(cell.source, names)
+    assert f"training on {DEVICE}" in capsys.readouterr().out  # it says what it did
+    for model in (names["model"], names["writer"]):
+        assert all(isinstance(part, Elsewhere) for part in model.parameters())

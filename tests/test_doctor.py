@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -138,10 +141,23 @@ def test_a_missing_package(monkeypatch):
     assert '".[grade]"' in doctor.look_at_package("nbgrader")[1]
 
 
-def test_an_old_python(monkeypatch):
-    monkeypatch.setattr(doctor.sys, "version_info", (3, 9, 2, "final", 0))
-    good, line = doctor.look_at_python()
-    assert not good and "3.11" in line
+def test_a_package_that_does_not_load(monkeypatch, tmp_path):
+    (tmp_path / "safetensors.py").write_text("raise ImportError('a library\\nis missing')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in [name for name in sys.modules if name.split(".")[0] == "safetensors"]:
+        monkeypatch.delitem(sys.modules, name)
+    good, line = doctor.look_at_package("safetensors")
+    assert not good and "does not load (ImportError: a library is missing)" in line and "pip install -U" in line
+
+
+def test_with_nothing_installed_each_thing_is_a_line():
+    """In the whole course, where the doctor looks at the sandbox too."""
+    command = [sys.executable, "-S", "-m", "helpers", "doctor"]
+    environment = {"PATH": os.environ["PATH"], "PYTHONIOENCODING": "utf-8"}
+    told = subprocess.run(command, cwd=course().root, env=environment, capture_output=True, encoding="utf-8")
+    assert told.returncode == 1 and told.stderr == ""
+    assert all(f"✗ {name}" in told.stdout for name in ("torch", "numpy", "ipywidgets", "rich", "the sandbox"))
+    assert "✓ Python" in told.stdout and "lessons" in told.stdout
 
 
 @pytest.mark.parametrize("tops", ["helpers\n", "other\nhelpers\n"])

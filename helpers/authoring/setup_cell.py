@@ -7,28 +7,28 @@ from helpers.course import Course
 CELL = """\
 #@title Set-up: run this first, and again after a restart (it finds the course)
 def set_up(lesson, version, clone, tag):
-    import importlib.metadata, pathlib, shutil, subprocess, sys, zipfile
-    SetUpError = type("SetUpError", (Exception,), {"_render_traceback_": lambda self: [str(self)]})  # one sentence
+    import importlib.metadata, importlib.util, pathlib, shutil, subprocess, sys, zipfile
     here, home = pathlib.Path.cwd(), pathlib.Path.cwd() / "attention-course"
     found = version in [d.version for d in importlib.metadata.distributions(name="attention-course")]
     def places(): return [p for p in (here, *here.parents, *home.glob("*"), home) if (p / "helpers/blocks").is_dir()]
+    def stop(why): raise type("SetUpError", (Exception,), {"_render_traceback_": lambda e: [str(e)]})(why) from None
     for packed in sorted(here.glob("attention-course*.zip"), key=lambda p: (p.stat().st_mtime, p.name))[-1:]:
-        if not found and (not places() or home.is_dir() and packed.stat().st_mtime > home.stat().st_mtime):
-            zipfile.ZipFile(packed).extractall(home)
-            home.touch()  # newer now than what it was made of
+        try:
+            if not found and (not places() or home.is_dir() and packed.stat().st_mtime > home.stat().st_mtime):
+                zipfile.ZipFile(packed).extractall(home), home.touch()  # newer now than what it was made of
+        except Exception as error:
+            stop(f"{packed.name} cannot be unpacked ({error}). Put a whole one where you may write; run this again.")
     if clone and shutil.which("git") and not found and not places():
         subprocess.run(["git", "clone", "--quiet", "--depth=1", "--branch", tag, clone, home], capture_output=True)
     sys.path[:0] = [str(p) for p in places()[:1] if not found and str(p) not in sys.path]
+    at = importlib.util.find_spec("helpers") or stop("The course is not here: put this notebook back into the course's "
+        "folder, or put attention-course.zip beside it, and run this cell again.")
     try:
-        import helpers
-    except ModuleNotFoundError:
-        raise SetUpError("The course is not here: put this notebook back into the course's folder, or put "
-                         "attention-course.zip beside it, and run this cell again.") from None
-    if getattr(helpers, "COURSE", "") != "attention-course":
-        other = getattr(helpers, "__file__", None) or list(helpers.__path__)[0]
-        raise SetUpError(f"Another package named helpers hides the course's own: {other}. "
-                         "Remove it (pip uninstall helpers), restart the kernel and run this cell again.")
-    importlib.import_module("helpers.setup").start(lesson, version)
+        start = __import__("helpers").COURSE and importlib.import_module("helpers.setup").start
+    except (Exception, SystemExit) as e:
+        stop(str(e) if isinstance(e, SystemExit) else "Another package named helpers hides the course's own, or it is "
+             f"damaged: {at.origin or [*at.submodule_search_locations][0]}. Remove it, restart and run this again.")
+    start(lesson, version)
 """
 
 
