@@ -7,7 +7,6 @@ from helpers.checking.vocabulary import (
     GRADIENT,
     LEADING,
     Case,
-    Draw,
     Exercise,
     Fixture,
     Raises,
@@ -21,7 +20,7 @@ ODD = "odd d_model"
 # 2.1 permutation_gap
 
 
-def _cycle(draw: Draw, length: int) -> torch.Tensor:
+def _cycle(draw, length: int) -> torch.Tensor:
     """A permutation that is one cycle through all places, so it is neither the identity nor its own inverse."""
     order = draw.permutation(length)
     perm = torch.empty_like(order)
@@ -185,8 +184,7 @@ def cases_find_position(draw):
     far, ends = "far positions", "first and last place"
     first_pair, sines, cosines = slice(0, 2), slice(0, None, 2), slice(1, None, 2)
     return [
-        # sin 22 is -0.0089: the first column alone looks like place 0.
-        Case(_lookalike(draw, 41, 6, slice(0, 1))),
+        Case(_lookalike(draw, 41, 6, slice(0, 1))),  # sin 22 is -0.0089: the first column looks like place 0
         Case(_blurred(draw, 200, 16, draw.integer(101, 199))),
         Case(_blurred(draw, 23, 4, draw.integer(8, 22))),
         Case(_lookalike(draw, 512, 4, first_pair), part=far),
