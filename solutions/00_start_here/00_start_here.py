@@ -710,7 +710,7 @@ progress()
 # <details><summary>Words that the sources use loosely</summary>
 #
 # - Much code calls the tensor `score` before *and* after the softmax. Here *scores* come before it and *weights* after.
-# - In one explanation of the Transformer's parts, $X$ has the width $d_k$ and its projections the shape $d_k \times d_{\text{model}}$, with the two names in each other's place. Lesson 3 sorts that out.
+# - In notes on the Transformer's parts (after [AI Summer](https://theaisummer.com/transformer/)), $X$ has the width $d_k$ and its projections the shape $d_k \times d_{\text{model}}$, with the two names in each other's place. Lesson 3 sorts that out.
 # - Karpathy's lecture, from which much notation on the card is taken, writes `wei` for the scores and, a line later, for the weights.
 #
 # </details>

@@ -1069,12 +1069,12 @@ check(quiz_3=quiz_3)
 #   [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html): the same number
 #   only where the two lengths have product 1, the same ranking only among candidates of equal length. The written question
 #   is about this sentence.
-# - **"The inner product is interpreted as a vector projection"**, in an explanation of the Transformer's parts that goes
-#   on to write the cosine as 1/s times a·b. The projection is a·b divided by one length, and s is the product of two
+# - **"The inner product is interpreted as a vector projection"**, in notes on the Transformer's parts (after
+#   [AI Summer](https://theaisummer.com/attention/)) that go on to write the cosine as 1/s times a·b. The projection is a·b divided by one length, and s is the product of two
 #   lengths, so it is another number for every pair and cannot be pulled out as one constant.
 # - **The vocabulary in one line** is the same notebook's. It is right for its own sentence, *Life is short, eat dessert
 #   first*, whose 6 × 16 numbers for seed 123 you have reproduced.
-# - **Pull and push.** Popular answers on where queries and keys come from point to word2vec's negative sampling and to
+# - **Pull and push.** An answer on Stack Exchange about where queries and keys come from (lesson 3) points to word2vec's negative sampling and to
 #   GE2E's centroids in one breath (Figure 1.6). Two differences: GE2E is told who is speaking, while word2vec gets its
 #   truth from the text for free; and GE2E lets the candidates compete in one softmax, where word2vec judges each pair by
 #   itself. The softmax is the step from here to attention.

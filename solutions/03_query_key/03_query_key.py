@@ -488,7 +488,7 @@ explore.arcs(head_scores, tokens)
 # %% [markdown]
 # ## A published table, looked at closely
 #
-# For *I like to eat apples* a published walk-through prints the table below as the output of
+# For *I like to eat apples*, notes on Rowel Atienza's *Transformer in PyTorch* print the table below as the output of
 # $\text{softmax}(QK^\top/\sqrt{d_k})$. A softmax, as lesson 4 previews, turns each row into positive shares that add up
 # to 1. And $QK^\top$ has $q_i \cdot k_j$ in row $i$, column $j$. *Does the table keep these two promises? What is it
 # really?*
@@ -1120,21 +1120,22 @@ check(quiz_3=quiz_3)
 #
 # <details><summary>Seven claims about queries and keys, looked at</summary>
 #
-# **The hand-drawn table.** 0.94, 0.86 and 0.76 stand in an essay that explains Q, K and V as an inquiry. Lesson 13
+# **The hand-drawn table.** 0.94, 0.86 and 0.76 stand in an answer on Stack Exchange that explains Q and K as an inquiry
+# system. Lesson 13
 # measures a real network and finds a head that gives jane → visits 0.935 and visits → africa 0.893. Pretty close, for a
-# guess. But it also finds many heads that do nothing of the kind. The essay's picture of the boss and the master is in
+# guess. But it also finds many heads that do nothing of the kind. The answer's picture of the boss and the master is in
 # this lesson; its "memory" of context is what Figure 3.10 takes apart: the score cannot know the sentence before the
 # vectors do.
 #
 # **"An untrained token does not attend most to itself; a trained one does."** Sebastian Raschka's
 # [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html), from which the
-# numbers of *is* come, led one reader to this. The first half is right, for another reason than missing training: with
+# numbers of *is* come, led one reader to this. The first half is right, but not because training is missing: with
 # unrelated $W_Q$ and $W_K$ it is chance. The second half is not: training serves the task. His weights come from
 # `torch.rand`, all positive, so both projections mostly measure the sum of a token's numbers, and 0.34 of the tokens
 # find themselves in Figure 3.6. That is a fact about `rand`, not about attention. (The scores of *is* as published:
 # −7.0847 −4.5398 3.9887 10.2379 2.3206 −10.5434. Your machine may differ in the last digit.)
 #
-# **"There is probably only one way to relate two things, the cosine."** The same notes. The dot product is no cosine,
+# **"There is probably only one way to relate two things, the cosine."** The same reader's notes. The dot product is no cosine,
 # and the explorer of this lesson shows four scores.
 #
 # **"Queries are the output channels of a feed-forward network."** Fair: `W.shape[0]` channels out, `W.shape[1]` in, the
@@ -1144,12 +1145,12 @@ check(quiz_3=quiz_3)
 # **The widths.** The walk-through of *I like to eat apples* has $X$ of $N \times M$ and all matrices $M \times M$: the
 # special case $D = d_k = M$, in which a missing transpose raises no error. Its 5×5 table is Figure 3.7; its own note
 # says that one would still divide by $\sqrt{d_k}$ and apply softmax, so the table is what goes *in* (lesson 6: *I* gets
-# 0.377 0.170 0.153 0.153 0.146). Another explanation writes $X \in \mathbb{R}^{N \times d_k}$ with
+# 0.377 0.170 0.153 0.153 0.146). Notes on the Transformer's parts, after AI Summer (below), write $X \in \mathbb{R}^{N \times d_k}$ with
 # $W^Q, W^K \in \mathbb{R}^{d_k \times d_{model}}$. Read strictly, $X \cdot W^\top$ does not exist, and $X \cdot W$ maps
 # *up*, although the text wants fewer dimensions. One symbol repairs it: $X \in \mathbb{R}^{N \times d_{model}}$. And
 # in *Life is short* $d_k = 24$ is wider than $D = 16$. Nothing forbids that.
 #
-# **Notations.** The walk-through writes $X \cdot W$, the essay $X \cdot W^\top$ (as $y = xW^\top + b$ of `nn.Linear`),
+# **Notations.** The walk-through writes $X \cdot W$, the answer $X \cdot W^\top$ (as $y = xW^\top + b$ of `nn.Linear`),
 # Raschka $W \cdot x$ with tokens as columns: `W_key.matmul(x.T).T` is `x @ W_key.T`.
 #
 # </details>

@@ -263,7 +263,7 @@ figures.three_numbers()
 torch.manual_seed(123)
 tokens = ["Life", "is", "short", "eat", "dessert", "first"]
 embedding = nn.Embedding(6, 16)
-W_query, W_key = torch.rand(24, 16), torch.rand(24, 16)
+W_query, W_key = torch.rand(24, 16), torch.rand(24, 16)  # (d_k, D) each
 x = embedding(torch.tensor([0, 4, 5, 2, 1, 3])).detach()  # (6, 16)
 
 # %%
@@ -345,7 +345,7 @@ explore.temperature(scores_is, tokens, start=math.sqrt(24))
 # Autograd agrees with the paper. Scores that give these weights are $\ln 2, 0, 0$:
 
 # %%
-s = torch.tensor([math.log(2), 0.0, 0.0])
+s = torch.tensor([math.log(2), 0.0, 0.0])  # (3,)
 torch.autograd.functional.jacobian(lambda s: torch.softmax(s, dim=0), s)  # (3 weights, 3 scores)
 
 # %%
@@ -863,7 +863,7 @@ check(quiz_3=quiz_3)
 # with this remark. Figure 4.3 runs them. The fault of 100 is not that it is arbitrary, but that it does not follow the
 # width.
 #
-# **Code without the factor.** A popular explanation of Q and K as an inquiry (lesson 3) borrows a few lines from a
+# **Code without the factor.** The Stack Exchange answer on Q and K as an inquiry (lesson 3) borrows a few lines from a
 # lecture by Andrej Karpathy and stops just before the lecture puts the factor in: B, T, C = 4, 8, 32, head size 16, seed
 # 1337, and the scores go into softmax undivided. Their variance is 1.91, not 16, because of `nn.Linear`'s small start ($16\cdot\frac13\cdot
 # \frac13 = 1.8$), so it is no disaster at this size; over $\sqrt{16}$ it would be 0.12. Figure 4.6 shows what becomes

@@ -507,8 +507,8 @@ figures.too_good()
 
 # %% [markdown]
 # The model without a mask is *better* by every number that training prints. It is also worthless: the letter that it
-# copies is not there yet when it has to write. Its loss ends near $\ln 8 / 12 = 0.173$, as it can copy at 11 of 12
-# places, and at the last one the next letter is not in its input.
+# copies is not there yet when it has to write. Its loss can fall to $\ln 8 / 12 = 0.173$: it can copy at 11 of 12 places, and
+# at the last one the next letter is not in its input.
 #
 # With real text there is no line at 2.079 to warn you. So test for leaks directly: **change the future, and see whether
 # the past moves.**
@@ -815,7 +815,7 @@ check(quiz_3=quiz_3)
 # **The mask below the root.** The same text writes $\mathrm{softmax}((QK^\top + M)/\sqrt{d_k})$, others put M outside.
 # For 0 and −∞ both are right, and only for those.
 #
-# **A triangle without the root.** Karpathy's lecture, as a popular explanation of Q and K quotes it, shows Figure 5.2
+# **A triangle without the root.** Karpathy's lecture, as the Stack Exchange answer of lesson 3 quotes it, shows Figure 5.2
 # with B, T, C = 4, 8, 32, head size 16 and seed 1337: scores, lower triangle, −∞, softmax. The quoted lines leave out
 # the division by $\sqrt{16}$ (lesson 4), and row 1 is already nearly all on key 0.
 #

@@ -386,7 +386,7 @@ check(softmax_with_temperature)
 # should add nothing: $p \ln p \to 0$ as $p \to 0$. **Predict before you run:** *what does a computer make of it?*
 
 # %%
-p = torch.tensor([0.5, 0.5, 0.0])
+p = torch.tensor([0.5, 0.5, 0.0])  # (N,)
 print(p * p.log())
 
 # %% [markdown]
@@ -956,19 +956,19 @@ check(quiz_3=quiz_3)
 #
 # <details><summary>A table that was no softmax, and whether weights are probabilities</summary>
 #
-# - One of the notes prints a five-by-five table for *I like to eat apples* and calls it the result of
+# - Notes on Rowel Atienza's *Transformer in PyTorch* print a five-by-five table for *I like to eat apples* and call it the result of
 #   $\text{softmax}(QK^\top/\sqrt{d_k})$. Its rows add up to 1.45 and more, so it is not; it is a table of cosines. A
 #   line below asks to scale it and to apply softmax. Its first row, 1.00, 0.20, 0.10, 0.10, 0.05, becomes 0.377, 0.170,
-#   0.153, 0.153, 0.146: $e^1 = 2.7183$ over the sum 7.2014. That is flat, as scores between 0 and 1 can differ by a
+#   0.153, 0.153, 0.146: $e^1 = 2.7183$ over the sum 7.2013. That is flat, as scores between 0 and 1 can differ by a
 #   factor of 2.72 at most. Dividing by $\sqrt{16}$ as well would make it flatter still: 0.238, 0.195, 0.190, 0.190,
 #   0.188. The division is meant for dot products, whose spread grows with the width, not for cosines. (The code cell
 #   below draws the table.)
 # - The scores of that table are symmetric, its softmax is not: I → like is 0.170, like → I is 0.155, because each row
 #   is divided by its own sum. And on symmetric scores the wrong axis hides: softmax over queries gives exactly the
 #   transpose.
-# - Another note draws a table for *jane visits africa* with 0.94, 0.86 and 0.76, as an illustration. Our scores of 3, 3
+# - An answer on Stack Exchange has a table for *jane visits africa* with 0.94, 0.86 and 0.76, as an illustration. Our scores of 3, 3
 #   and 2 give 0.91, 0.91 and 0.79, and now you know how: a 3 against two 0s is $e^3/(e^3 + 2)$.
-# - The same note calls the weights probabilities: how likely *visits* is the word that explains *jane*. They have the
+# - The same answer calls the weights probabilities: how likely *visits* is the word that explains *jane*. They have the
 #   form of probabilities, positive with a sum of 1, and the mathematics says no more. Nothing is drawn by lot. They are
 #   the weights of an average, which lesson 7 takes. At the end of a model it is different: there a word may really be
 #   drawn with these probabilities.

@@ -150,7 +150,8 @@ check(weighted_values)
 torch.manual_seed(123)
 tokens = ["Life", "is", "short", "eat", "dessert", "first"]
 embedding = nn.Embedding(6, 16)
-W_query, W_key, W_value = torch.rand(24, 16), torch.rand(24, 16), torch.rand(28, 16)
+W_query, W_key = torch.rand(24, 16), torch.rand(24, 16)  # (d_k, D) each
+W_value = torch.rand(28, 16)  # (d_v, D)
 x = embedding(torch.tensor([0, 4, 5, 2, 1, 3])).detach()  # (T=6, D=16)
 
 # %%
@@ -176,7 +177,7 @@ figures.context_range(weights_is, values, tokens)
 # first is not in it, unless positions were added to the embeddings ([lesson 2](../02_position/02_position.ipynb)).
 
 # %%
-order = torch.tensor([3, 0, 5, 1, 4, 2])
+order = torch.tensor([3, 0, 5, 1, 4, 2])  # (T,)
 shuffled = torch.softmax(keys[order] @ query_is / 24**0.5, dim=0) @ values[order]  # (28,)
 print(f"largest difference {(shuffled - context_is).abs().max().item():.1e}")
 
@@ -454,10 +455,10 @@ figures.trained_head(numbers, x, found, words)
 
 # %%
 def published_head(x, W_q, W_k, W_v):
-    q, k, v = x @ W_q.T, x @ W_k.T, x @ W_v.T
+    q, k, v = x @ W_q.T, x @ W_k.T, x @ W_v.T  # (..., T, d_k) twice, (..., T, d_v)
     scaling = W_q.shape[0] ** -0.5
     weights = torch.softmax(q @ k.transpose(-2, -1), dim=-1) * scaling  # (..., T, T)
-    return weights @ v
+    return weights @ v  # (..., T, d_v)
 
 
 # %% [markdown]
@@ -812,11 +813,11 @@ check(attention_backward)
 
 # %%
 def attention_at_once(Q, K, V):
-    return torch.softmax(Q @ K.transpose(-2, -1) / K.shape[-1] ** 0.5, dim=-1) @ V
+    return torch.softmax(Q @ K.transpose(-2, -1) / K.shape[-1] ** 0.5, dim=-1) @ V  # (..., T_q, d_v)
 
 
 def attention_in_rows(Q, K, V, rows=128):
-    return torch.cat([attention_at_once(q, K, V) for q in Q.split(rows, dim=-2)], dim=-2)
+    return torch.cat([attention_at_once(q, K, V) for q in Q.split(rows, dim=-2)], dim=-2)  # the same
 
 
 # %% [markdown]
@@ -918,7 +919,7 @@ check(tiled_attention)
 
 # %%
 def attention_in_tiles(Q, K, V):
-    return torch.cat([tiled_attention(q, K, V, 64) for q in Q.split(128, dim=-2)], dim=-2)
+    return torch.cat([tiled_attention(q, K, V, 64) for q in Q.split(128, dim=-2)], dim=-2)  # (..., T_q, d_v)
 
 
 figures.memory(
@@ -963,7 +964,7 @@ def published_attention(Q, K, V, mask=None):
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
     weights = torch.softmax(scores, dim=-1) * Q.shape[-1] ** -0.5  # (..., T_q, T_k)
-    return weights @ V, weights
+    return weights @ V, weights  # (..., T_q, d_v), (..., T_q, T_k)
 
 
 at_work(attention=published_attention)
@@ -1082,9 +1083,9 @@ check(quiz_3=quiz_3)
 #   it accumulates."* (Notes on Sebastian Raschka's walk-through, which end at the context vector of *is*; every number
 #   printed there comes out here.) It accumulates shares of words, seen through $W_V$.
 # - *"More related words have more information added."* Yes, and less related ones have less: the shares add up to 1.
-# - *A head with B, T, C = 4, 8, 32 and head size 16* (notes on Q and K as an inquiry system, after Andrej Karpathy's
-#   lecture): the second matrix product is a weighted bag of words of shape (4, 8, 16). The notes leave the division by
-#   the square root of 16 out; the lecture puts it in a few minutes later, and so did we. The shapes are the same
+# - *A head with B, T, C = 4, 8, 32 and head size 16* (the Stack Exchange answer of lesson 3, after Andrej Karpathy's
+#   lecture): the second matrix product is a weighted bag of words of shape (4, 8, 16). The answer leaves out the division by
+#   the square root of 16; the lecture puts it in a few minutes later, and so did we. The shapes are the same
 #   either way.
 # - *The size of the change tells stable words from ambiguous ones* (notes on Rowel Atienza's walk-through of *I like
 #   to eat apples*, which also write the formula as we do). In a trained head it can: articles and adjectives of the
