@@ -4,8 +4,10 @@ import pytest
 import torch
 
 from helpers.authoring.blocks import load_blocks
+from helpers.authoring.keys import load_answer_key
 from helpers.checking.facets import differs
-from helpers.checking.making import make_key
+from helpers.checking.making import best_outputs, make_key
+from helpers.checking.measures import misfit
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.verdict import RESERVED, decide
 from helpers.checking.views import viewed
@@ -55,3 +57,35 @@ def test_clumsy_answers_fail_and_none_is_given_a_name_that_is_not_its_own(lesson
         ):
             wrong.append(f"{form} is called {known.name} ({known.label})")
     assert not wrong, "\n".join(wrong)
+
+
+MEASURED = [
+    (name, item)
+    for name in lessons()
+    for item in load_answer_key(course(), course().lesson(name)).exercises
+    if item.measure
+]
+
+
+@pytest.mark.parametrize(("lesson", "exercise"), MEASURED, ids=[exercise.name for _, exercise in MEASURED])
+def test_clumsy_trained_models_fail_for_what_they_return_and_are_given_no_name(lesson, exercise):
+    key = make_key(lesson, exercise, 100, False, None, 0)
+    best = best_outputs(exercise, key.cases)
+
+    def right(asked):
+        (output,) = (out for case, out in zip(key.cases, best, strict=True) if alike(case.args[0], asked))
+        return output
+
+    def alike(a, b):
+        return torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+
+    for form, (call, _) in FORMS.items():
+        seen = observe_all(wrapped(right, call), key.cases, key.facts)
+        verdict = decide(key, seen)
+        fits = [
+            one.error is None and misfit(truth.output, one.output) is None
+            for truth, one in zip(key.expected, seen, strict=True)
+        ]
+        assert verdict.passed == all(fits), (form, verdict.message)
+        assert not (verdict.passed and form in ALWAYS_WRONG), form
+        assert verdict.mistake is None or verdict.mistake in RESERVED, (form, verdict.mistake)

@@ -138,6 +138,13 @@ def test_added_cells_stay_where_the_learner_put_them(read):
     assert [c.source for c in judged[:3]] == ["import torch", "def helper(): return 1", "def first(): return helper()"]
 
 
+def test_of_an_untouched_notebook_nothing_is_run(read, course):
+    release, cells = read_release(course / "notebooks" / LESSON / f"{LESSON}.ipynb"), lesson_cells("first", "second")
+    assert [c.kind for c in judge_input(read(as_notebook(cells)), release)] == ["check", "check"]
+    cells.append(cell("code", "first = 1"))
+    assert len(judge_input(read(as_notebook(cells)), release)) == 6
+
+
 def test_the_courses_own_figures_are_not_drawn_again_for_everybody(read):
     cells = answered()
     cells.insert(2, cell("code", "figures.one()"))

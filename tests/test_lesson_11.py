@@ -279,9 +279,10 @@ def judged(answer, seed=3):
     ("answer", "points", "passed", "mistake"),
     [
         (lambda french, i: french, 22, True, None),
-        (lambda french, i: "non" if i < 3 else french, 22, False, None),  # 99 %: all points, no tick yet
-        (lambda french, i: "non" if i < 75 else french, 11, False, None),
-        (lambda french, i: "non" if i < 151 else french, 0, False, None),
+        (lambda french, i: "non" if i < 3 else french, 22, True, None),
+        (lambda french, i: "non" if i < 6 else french, 22, False, None),  # 99 %: all points, no tick yet
+        (lambda french, i: "non" if i < 150 else french, 11, False, None),
+        (lambda french, i: "non" if i < 301 else french, 0, False, None),
         (lambda french, i: f"<bos> {french} <eos>", 0, False, "marks_left_in"),
         (lambda french, i: f"{french} le le le", 0, False, "goes_on_after_the_end"),
         (lambda french, i: french.partition(" ")[2], 0, False, "first_word_missing"),
@@ -296,7 +297,7 @@ def judged(answer, seed=3):
 def test_translations_are_paid_by_how_many_are_exact(answer, points, passed, mistake):
     verdict = judged(answer)
     assert (verdict.points, verdict.passed, verdict.mistake) == (points, passed, mistake)
-    assert "of 300 unseen sentences exactly right" in verdict.parts[0].name
+    assert "of 600 unseen sentences exactly right" in verdict.parts[0].name
 
 
 def test_translations_in_another_order_are_called_so_and_one_is_shown():

@@ -12,11 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import corpus, language_model
+from helpers.authoring.keys import load_answer_key
 from helpers.blocks import EncoderBlock, attend_with_cache, causal_mask, lesson_12, shift_right
 from helpers.checking.codec import dumps, loads
 from helpers.checking.forbidden import course_part
 from helpers.checking.lessons.lesson_12 import NGRAM, loss_above_the_line
+from helpers.checking.making import make_key
+from helpers.checking.observe import observe_all
+from helpers.checking.verdict import decide
 from helpers.corpus.source import BETWEEN, Source
+from helpers.course import course
 from helpers.figures import language_model as figures
 from helpers.figures.measured_language_model import LADDER
 from helpers.language_model import GIVEN
@@ -286,6 +291,35 @@ def test_points_fall_evenly_down_to_the_best_ngram():
         shares.append(loss_above_the_line(both, [p.log(), p.log()]))
     assert [m.passed for m in shares] == [True, False, False, False]
     assert 1.0 == shares[0].share > shares[1].share > shares[2].share > shares[3].share >= 0
+
+
+@pytest.mark.parametrize(
+    ("above", "points", "passed", "mistake"),
+    [
+        (0.0, 12, True, None),
+        (0.099, 12, True, None),
+        (0.101, 11, False, None),
+        (0.47, 6, False, None),  # half way from 0.10 to 0.86 is 0.48
+        (0.49, 5, False, None),
+        (0.78, 1, False, None),
+        (0.85, 0, False, None),
+        (0.87, 0, False, "not_trained"),
+        (-0.02, 0, False, "below_the_line"),
+    ],
+)
+def test_so_many_nats_above_the_line_so_many_points(above, points, passed, mistake):
+    exercises = load_answer_key(course(), course().lesson("12_language_model")).exercises
+    (exercise,) = (item for item in exercises if item.name == "language_model_logits")
+    key = make_key("12_language_model", exercise, 12, False, None, 3)
+    ids, nats = (key.expected[0].output[name] for name in ("ids", "nats"))
+    more = above if above > 0 else above * nats[:, 1:, None]  # what was certain cannot be more so
+    own = (-nats[:, 1:, None] - more).exp()  # (B, T - 1, 1), of the token that comes
+    V = len(corpus.language_symbols())
+    rest = ((1 - own) / (V - 1)).clamp_min(1e-30)
+    p = rest.expand(*own.shape[:2], V).scatter(-1, ids[:, 1:, None], own)  # (B, T - 1, V)
+    logits = torch.cat([p.log(), torch.zeros(len(ids), 1, V)], dim=1).float()  # (B, T, V)
+    verdict = decide(key, observe_all(lambda ids: logits, key.cases, key.facts))
+    assert (verdict.points, verdict.passed, verdict.mistake) == (points, passed, mistake)
 
 
 # ---------------------------------------------------------------- watching

@@ -134,7 +134,7 @@ def test_ten_translators_are_graded_as_they_deserve(classroom, tmp_path):
             cells=in_haste | {"Transformer(*translator.SIZES)": f"Transformer(*{sizes})"},
             deserves={"translate": 0.0},
             mistake="not_trained",
-            says="0 of 300 unseen sentences exactly right",
+            says="0 of 600 unseen sentences exactly right",
         ),
         "untouched": HandIn(deserves=nothing(lesson), mistake="not_answered"),
         "padded-left": HandIn(
@@ -145,7 +145,7 @@ def test_ten_translators_are_graded_as_they_deserve(classroom, tmp_path):
             says="make_batch",
         ),
         "three-of-four": HandIn(
-            {"translate": f"{whole}\n\n{head}    return all_at_once(sentences)[:225] + ['?'] * 75"},
+            {"translate": f"{whole}\n\n{head}    return all_at_once(sentences)[:450] + ['?'] * 150"},
             in_haste,
             trained,
             {"translate": 11.0},
@@ -211,7 +211,11 @@ def test_ten_language_models_are_graded_as_they_deserve(classroom, tmp_path):
     blind = lesson.mistakes["GPT"]["not_causal"]
     hand_ins = {
         "solved": HandIn(numbers=trained),
-        "without-numbers": HandIn(cells=in_haste),
+        "without-numbers": HandIn(  # trained with the course's loss, as in the learner's own notebook
+            {"next_token_loss": lesson.mistakes["next_token_loss"]["viewed"]},
+            in_haste,
+            deserves={"next_token_loss": lesson.deserved("next_token_loss", "viewed")},
+        ),
         "other-numbers": HandIn(numbers=other, cells=in_haste),
         "too-small": HandIn(
             numbers=other,

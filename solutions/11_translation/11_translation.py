@@ -533,7 +533,7 @@ model = model.eval()
 # your `model` writes, words separated by one space, without bos, eos and padding. Write greedily, the likeliest word
 # each time, until eos.
 #
-# The check reads 300 sentences that nobody has trained on, and asks for 99.5 % that are right word for word. (In the
+# The check reads 600 sentences that nobody has trained on, and asks for 99.5 % that are right word for word. (In the
 # grader 99 % of other such sentences are worth all points, and points begin above 50 %.) `english` and `french` map
 # words to ids. A sentence at a time is fine and takes a while; all rows of a batch at once is quicker. (Write this
 # loop yourself: the course's `translator.greedy` of the warm-up is no answer.)

@@ -627,7 +627,7 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
 
 # ---------------------------------------------------------------- translate
 
-SENTENCES = 300
+SENTENCES = 600  # three wrong ones pass the check: room for the rounding of another processor
 
 
 def cases_translate(draw):
