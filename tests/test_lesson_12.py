@@ -442,7 +442,7 @@ def test_given_parts_are_no_answers(name):
     assert course_part(GIVEN[name]) and course_part(GIVEN)
 
 
-# ---------------------------------------------------------------- what a GPT of other sizes and a batch of one are called
+# ---------------------------------------------------------------- other sizes, and no batch
 
 
 @pytest.mark.parametrize(
@@ -456,7 +456,7 @@ def test_given_parts_are_no_answers(name):
     ],
 )
 def test_a_layer_that_brings_nothing_is_not_called_narrow(more, words):
-    output = {"one layer more": more, "without a say": 0, "heads": []}
+    output = {"one layer more": more, "without a say": 0, "heads": [], "huge": torch.ones(2, 3)}
     found = check_12._layers({"d_model": 8, "num_heads": 2}, output)
     assert found["one layer more brings"] == words
 
