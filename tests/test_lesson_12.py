@@ -16,6 +16,7 @@ from helpers.authoring.keys import load_answer_key
 from helpers.blocks import EncoderBlock, attend_with_cache, causal_mask, lesson_12, shift_right
 from helpers.checking.codec import dumps, loads
 from helpers.checking.forbidden import course_part
+from helpers.checking.lessons import lesson_12 as check_12
 from helpers.checking.lessons.lesson_12 import NGRAM, loss_above_the_line
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
@@ -443,3 +444,29 @@ def test_the_given_gpt_is_causal_and_writes():
 @pytest.mark.parametrize("name", GIVEN)
 def test_given_parts_are_no_answers(name):
     assert course_part(GIVEN[name]) and course_part(GIVEN)
+
+
+# ---------------------------------------------------------------- other sizes, and no batch
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (0, "nothing"),
+        (767, "fewer numbers than a block has"),
+        (768, "a block"),
+        (960, "a block"),
+        (961, "more than a block has"),
+    ],
+)
+def test_a_layer_that_brings_nothing_is_not_called_narrow(more, words):
+    output = {"one layer more": more, "without a say": 0, "heads": [], "huge": torch.ones(2, 3)}
+    found = check_12._layers({"d_model": 8, "num_heads": 2}, output)
+    assert found["one layer more brings"] == words
+
+
+@pytest.mark.parametrize("answer", [lambda *args: None, lambda *args: torch.zeros(5, 6), lambda *args: (1, 2, 3)])
+def test_a_batch_that_is_no_pair_is_said_to_have_the_wrong_shape(answer):
+    args = (torch.arange(900), 6, 5, 3)
+    made, _ = check_12.drawn_batches(answer, args, {})
+    assert check_12.batch_behavior(args, {}, made) == {"x and y are LongTensors of shape (5, 6)": False}

@@ -33,6 +33,18 @@ bits_per_token = Exercise("bits_per_token", cases_bits_per_token).with_mistakes(
     base_ten: digits, not bits
         math.log(2) -> math.log(10)
         How many values has a coin?
+    other_logarithm: divided by the logarithm of 2 to base ten
+        math.log(2) -> math.log10(2)
+        Nats come from the natural logarithm. To which base is the one that you divide by?
+    halved: divided by 2
+        math.log(2) -> 2
+        A fair coin has an entropy of 0.693 nats. How many bits is that?
+    power_of_two: two to the power of the loss
+        loss / math.log(2) -> 2.0**loss
+        Nats and bits are two units for one thing, as miles and kilometers are.
+    wrong_sign: the sign is the wrong way round
+        loss / math.log(2) -> -loss / math.log(2)
+        A loss of 0.693 nats is one bit, and not minus one.
     unchanged: nats, as they came
         loss / math.log(2) -> float(loss)
         A fair coin has 1 bit and 0.693 nats.
@@ -41,6 +53,7 @@ bits_per_token = Exercise("bits_per_token", cases_bits_per_token).with_mistakes(
 # ---------------------------------------------------------------- ngram_loss
 
 UNSEEN = "contexts that the training text never had"
+NEVER = "tokens that never came"
 
 
 def cases_ngram_loss(draw):
@@ -52,6 +65,7 @@ def cases_ngram_loss(draw):
             train, test = train.tolist(), test.tolist()
         return Case((train, test, order, V, alpha), view="whole_contexts_only", **options)
 
+    train, test, *_ = case(2, 5, 0.5).args
     return [
         case(2, 5, 0.5, note="a bigram model"),
         case(3, 4, 0.1, note="order 3"),
@@ -60,10 +74,22 @@ def cases_ngram_loss(draw):
         case(5, 7, 1.0, M=9, part=UNSEEN),
         case(2, 9, 2.0, part="a large alpha"),
         case(3, 5, 0.3, lists=True, part="lists of ids"),
+        Case((train, test, 2, 9, 0.5), view="whole_contexts_only", part=NEVER),
     ]
 
 
 ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
+    vocabulary_of_the_text: V is the number of different tokens that were seen
+        train, test = [int(i) for i in train], [int(i) for i in test]
+        -> train, test = [int(i) for i in train], [int(i) for i in test]
+        |    vocab_size = len(set(train))
+        A token that never came can still come. Which argument says how many there are?
+    tensors_as_keys: no context was found again
+        train, test = [int(i) for i in train], [int(i) for i in test] -> pass
+        Are your keys tensors? Two tensors with equal numbers are two different keys of a dictionary.
+    tested_on_the_training_text: tested on the training text
+        range(order - 1, len(test)): -> range(order - 1, len(test := train)):
+        A model is tested on a text that it has not counted.
     order_counts_the_context: one token of context too many
         train[t - order + 1 : t]) -> train[max(t - order, 0) : t])
         test[t - order + 1 : t]) -> test[max(t - order, 0) : t])

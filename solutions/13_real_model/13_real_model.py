@@ -435,8 +435,8 @@ for query, key, layer, head, weight in figures.easiest_story():
 
 # %% [markdown]
 # Not one of the six pairs has a best weight below 0.82. Whoever searches 72 heads, finds; so a head that was *found* must
-# be tested on sentences that were not searched. What, then, did the table drawn by hand get right? That rows are queries
-# and sum to 1, that weights can be nearly all or nothing, and that a word may look to the right as well as to the left. No
+# be tested on sentences that were not searched. What, then, did the table drawn by hand get right? That rows are
+# queries, that one weight can take nearly all of a row, and that a word may look to the right as well as to the left. No
 # head has its three numbers at once, and the heads that have one of them have it for another reason than the story tells.
 
 # %% [markdown]
