@@ -848,9 +848,6 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
     values_not_cached: the values of earlier tokens are not kept
         v = torch.cat([cache[1], v], dim=-2) -> pass
         The weights reach over all tokens so far. How many values are there?
-    results_exchanged: the two results in the wrong order
-        return out, (k, v) -> return (k, v), out
-        Which of the two does the contract name first?
     square_mask: a mask with a row for every token so far
         causal_mask(q.shape[-2], k.shape[-2]) -> causal_mask(k.shape[-2])
         There is one row for each new query, and one column for each key.
