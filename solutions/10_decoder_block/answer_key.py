@@ -447,9 +447,6 @@ transformer = Exercise(
         y = self.tokens(tgt) -> tgt = shift_right(tgt, 1)
         |        y = self.tokens(tgt)
         tgt has bos in front already. Who shifts it, the model or whoever makes the batch?
-    last_place_only: logits for the last place only
-        self.unembed(y) -> self.unembed(y)[:, -1]
-        In training every place is asked at once: one row of logits for each.
     tables_shared: the target looks its words up in the source's table
         self.tokens = nn.Embedding(tgt_vocab, d_model) -> self.tokens = self.encoder.tokens
         Two languages, two lists of ids. Which list does an id of the target belong to?
