@@ -447,10 +447,9 @@ class LastPlace(lesson_10.Transformer):
 
 
 @pytest.mark.parametrize(
-    ("answer", "mistake"),
-    [(SharedTable, "tables_shared"), (OwnMemory, "memory_made_again"), (LastPlace, "last_place_only")],
+    ("answer", "mistake"), [(SharedTable, "tables_shared"), (OwnMemory, "memory_made_again"), (LastPlace, None)]
 )
-def test_a_transformer_that_only_looks_right_is_refused_by_name(answer, mistake):
+def test_a_transformer_that_only_looks_right_is_refused_and_given_no_false_name(answer, mistake):
     verdict = verdict_on_transformer(answer)
     assert verdict.mistake == mistake and not verdict.passed
     words = as_text(verdict)

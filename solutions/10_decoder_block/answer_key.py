@@ -447,9 +447,6 @@ transformer = Exercise(
         y = self.tokens(tgt) -> tgt = shift_right(tgt, 1)
         |        y = self.tokens(tgt)
         tgt has bos in front already. Who shifts it, the model or whoever makes the batch?
-    last_place_only: logits for the last place only
-        self.unembed(y) -> self.unembed(y)[:, -1]
-        In training every place is asked at once: one row of logits for each.
     tables_shared: the target looks its words up in the source's table
         self.tokens = nn.Embedding(tgt_vocab, d_model) -> self.tokens = self.encoder.tokens
         Two languages, two lists of ids. Which list does an id of the target belong to?
@@ -848,9 +845,6 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
     values_not_cached: the values of earlier tokens are not kept
         v = torch.cat([cache[1], v], dim=-2) -> pass
         The weights reach over all tokens so far. How many values are there?
-    results_exchanged: the two results in the wrong order
-        return out, (k, v) -> return (k, v), out
-        Which of the two does the contract name first?
     square_mask: a mask with a row for every token so far
         causal_mask(q.shape[-2], k.shape[-2]) -> causal_mask(k.shape[-2])
         There is one row for each new query, and one column for each key.

@@ -48,6 +48,11 @@ def split_by_einsum(x, num_heads):
     return torch.einsum("bthd->bhtd", parts)
 
 
+def split_by_vmap(x, num_heads):
+    refuse(x.shape[-1], num_heads)
+    return torch.func.vmap(lambda tokens: tokens.unflatten(-1, (num_heads, -1)).swapaxes(0, 1))(x)
+
+
 def split_backwards(x, num_heads):
     refuse(x.shape[2], num_heads)
     return x.mT.reshape(len(x), num_heads, -1, x.shape[1]).transpose(-1, -2)
@@ -309,6 +314,10 @@ def count_of_torchs(d_model, num_heads):
     return 3 * d_model**2 + 3 * d_model + d_model**2 + d_model
 
 
+def count_of_a_module(d_model, num_heads):
+    return sum(parameter.numel() for parameter in nn.MultiheadAttention(d_model, num_heads).parameters())
+
+
 # fixed_heads
 
 
@@ -413,6 +422,14 @@ def importance_by_hook(mha, x):
     return torch.stack([(head @ column.T).norm() for head, column in zip(heads, columns, strict=True)])
 
 
+def importance_by_functional_call(mha, x):
+    out, changes = mha(x)[0], []
+    for own in torch.eye(mha.num_heads, dtype=torch.bool).repeat_interleave(x.shape[-1] // mha.num_heads, dim=1):
+        weights = {"W_o.weight": mha.W_o.weight.masked_fill(own, 0)}
+        changes.append(torch.dist(out, torch.func.functional_call(mha, weights, (x,))[0]))
+    return torch.stack(changes)
+
+
 def importance_from_weights(mha, x):
     weights = mha(x)[1]
     heads = weights @ split_by_chunks(mha.W_v(x), mha.num_heads)
@@ -439,6 +456,7 @@ FORMS = {
         split_by_unflatten,
         split_by_permute,
         split_by_einsum,
+        split_by_vmap,
         split_backwards,
     ),
     "merge_heads": (
@@ -461,8 +479,14 @@ FORMS = {
         ScaledQueries,
     ),
     "load_from_torch": (load_by_state_dict, load_by_data, load_by_parameters, load_in_a_loop),
-    "attention_parameters": (count_by_layers, count_factored, count_by_heads, count_of_torchs),
+    "attention_parameters": (count_by_layers, count_factored, count_by_heads, count_of_torchs, count_of_a_module),
     "fixed_heads": (fixed_by_chunks, fixed_by_permute, fixed_by_heads, fixed_by_einsum),
     "grouped_query_attention": (grouped_by_unflatten, grouped_by_index, grouped_by_expand, grouped_head_by_head),
-    "head_importance": (importance_by_zeroing, importance_by_hook, importance_from_weights, importance_by_attention),
+    "head_importance": (
+        importance_by_zeroing,
+        importance_by_hook,
+        importance_by_functional_call,
+        importance_from_weights,
+        importance_by_attention,
+    ),
 }
