@@ -14,3 +14,5 @@ LADDER = {
         "two such blocks": [1.724],
     },
 }
+
+COMPUTE = {}
