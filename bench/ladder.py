@@ -8,7 +8,7 @@ least gain of one seed is said too. --write puts the losses into helpers/figures
 the lesson's figure and its tests have them.
 
 The steps were chosen by trying: without a residual, what the feed-forward network gains comes all at once, sooner or
-later by the seed. After 2,000 steps it was between 0.00 and 0.18 nats, and 0.01 in a seed with a network twice as wide.
+later by the seed. After 2,000 steps it was 0.00, 0.03 and 0.09 nats, and with a network twice as wide 0.01 and 0.04.
 """
 
 from __future__ import annotations

@@ -362,6 +362,10 @@ def test_every_rung_of_the_ladder_is_better_than_the_one_below():
     assert means[-1] > LADDER["line"] == pytest.approx(bench_ladder.unseen()[1], abs=1e-4)
     said = re.search(r"first look back brings (.*?) All of them are far above", lesson_text()).group(1)
     assert [f"{gain:.2f}" for gain in gains] == re.findall(r"\*\*(0\.\d\d)\*\*", said)
+    without, within = list(rungs.values())[-2:]
+    spread = max(max(losses) - min(losses) for losses in (without, within))
+    assert f"up to {spread:.2f} nats apart" in said
+    assert min(without) < max(within), "the lesson says that the luckiest one without is better than the unluckiest with it"
 
 
 def test_the_bench_makes_the_bigram_of_the_figure_and_trains_a_rung_that_beats_it():

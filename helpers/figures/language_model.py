@@ -300,17 +300,18 @@ def compute(model, watch) -> Picture:
     figure, ax = new_figure(8.2, 4.0)
     said = []
     for (width, curve), color in zip(COMPUTE.items(), (PINK, GREEN, BLUE), strict=True):
-        ax.plot(curve["spent"], curve["above"], color=color, lw=2.2, label=f"width {width}")
-        at = (curve["spent"][-1], curve["above"][-1])
-        ax.annotate(f" width {width}", at, va="center", fontsize=10.5, color=INK.get(color, color))
-        said.append(f"width {width}, {curve['parameters']:,} parameters: {at[1]:.3f} after {at[0]:,.0f} billion")
+        ax.plot(curve["spent"], curve["above"], color=color, lw=2.2)
+        start = (curve["spent"][0], 1.08 * curve["above"][0])
+        ax.annotate(f"width {width}", start, va="bottom", fontsize=10.5, color=INK.get(color, color))
+        end = f"{curve['above'][-1]:.3f} after {curve['spent'][-1]:,.0f} billion"
+        said.append(f"width {width}, {curve['parameters']:,} parameters: {end}")
     if watch.steps:
         parameters = sum(p.numel() for p in model.parameters())
         spent = [3 * parameters * step * TOKENS / 1e9 for step in watch.steps]
         above = [loss - watch.line for loss in watch.whole]
         ax.plot(spent[1:], above[1:], color=BLACK, lw=1.4, ls=":", label="the training above")
         said.append(f"the training above, {parameters:,} parameters: {above[-1]:.3f} after {spent[-1]:,.0f} billion")
-        ax.legend(*[x[-1:] for x in ax.get_legend_handles_labels()], frameon=False, fontsize=10, loc="lower left")
+        ax.legend(frameon=False, fontsize=10, loc="lower left")
     best = min(counted().values()) - corpus.entropy_rate()
     ax.axhline(best, color=LINE, lw=1.2, ls=(0, (5, 3)))
     ax.text(0.99, best * 1.03, f"best n-gram {best:.2f}", transform=ax.get_yaxis_transform(), ha="right", fontsize=10)
@@ -318,8 +319,7 @@ def compute(model, watch) -> Picture:
     ticks = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)
     ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     ax.minorticks_off()
-    ends = max(curve["spent"][-1] for curve in COMPUTE.values())
-    ax.set_xlim(None, 2.6 * ends)
+    ax.set_ylim(None, 3.0)  # room for the names
     return Picture(
         figure,
         "Nats a token above the entropy line, against billions of multiply-adds, both on logarithmic scales. "

@@ -372,9 +372,18 @@ figures.ladder()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# LADDER_ANSWER
+# The first look back brings **G0** nats: which kind of sentence is this, and which capital began it? Four looks know more than
+# one, **G1**. The feed-forward network brings **G2**: what comes next depends on several things together (on the kind of
+# sentence *and* on this letter), and what attention hands on is only a weighted sum. Residual and norm, which let the token
+# itself through beside what was found, bring another **G3**.
+#
+# These are means. Look at the dots: the three trainings of the last two rungs lie up to SPREAD nats apart, and the luckiest
+# one without a residual is better than the unluckiest one with it. A single training would have told you a story.
 #
 # </details>
+#
+# All of them are far above the line still. What is missing needs two looks one after the other, and time to learn them:
+# *which letter came after this one the first time?*
 
 # %% [markdown]
 # ## Exercise 12.5 `GPT`
@@ -455,8 +464,8 @@ check(GPT)
 # %% [markdown]
 # ## Training it
 #
-# Here is all of it, with your functions: the optimizer of lesson 11, a rate that goes up for 50 steps and then down to
-# zero, and gradients that are shortened where they are longer than 1.
+# Here is all of it, with your functions. The optimizer is lesson 11's Adam, which here also shrinks all weights a little at
+# each step (AdamW). Its rate goes up for 50 steps and then down to zero, and gradients longer than 1 are shortened.
 
 # %%
 place = language_model.device()  # the GPU where there is one
