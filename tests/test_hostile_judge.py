@@ -9,7 +9,16 @@ import pytest
 from helpers.grading import judge as judging
 from helpers.grading.judge import Cell, GraderBroken, Judge
 from helpers.grading.sandbox import HELPERS
-from tests.sandboxes import LESSON, SEED, SMALL, full_scores, honest_cells, need_sandbox, scores
+from tests.sandboxes import (
+    LESSON,
+    SEED,
+    between_honest_ones,
+    full_scores,
+    honest_cells,
+    must_be_full,
+    scores,
+    with_answer,
+)
 
 PROJECT = HELPERS.parent
 pytestmark = pytest.mark.hostile
@@ -196,27 +205,16 @@ def dedent(source: str) -> str:
 
 @pytest.fixture(scope="module")
 def judge():
-    need_sandbox()
-    with Judge(LESSON, SEED, limits=SMALL) as judge:
-        yield judge
+    yield from between_honest_ones(LESSON)
 
 
 @pytest.fixture
 def neighbors(judge):
     """An honest submission before and after: both must score in full."""
 
-    def honest():
-        result = judge.judge_cells(honest_cells(judge))
-        assert scores(result) == full_scores(judge)
-        assert result.flags == []
-
-    honest()
+    must_be_full(judge)
     yield
-    honest()
-
-
-def with_answer(cells: list[Cell], name: str, source: str) -> list[Cell]:
-    return [dataclasses.replace(cell, source=source) if cell.id == name else cell for cell in cells]
+    must_be_full(judge)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
-from helpers.grading.judge import Cell, Judge
-from tests.sandboxes import SEED, SMALL, full_scores, honest_cells, need_sandbox, scores
+from helpers.grading.judge import Cell
+from tests.sandboxes import between_honest_ones, honest_cells, with_answer
 
 LESSON = "06_softmax"
 TOP = "import sys, time, threading, functools, operator, torch\nimport torch.nn.functional as F\n"
@@ -78,17 +76,11 @@ CHEATS = {
 
 @pytest.fixture(scope="module")
 def judge():
-    need_sandbox()
-    with Judge(LESSON, SEED, limits=SMALL) as judge:
-        honest = judge.judge_cells(honest_cells(judge))
-        assert (scores(honest), honest.flags) == (full_scores(judge), [])
-        yield judge
-        honest = judge.judge_cells(honest_cells(judge))
-        assert (scores(honest), honest.flags) == (full_scores(judge), [])
+    yield from between_honest_ones(LESSON)
 
 
 def with_softmax(judge, source):
-    return [dataclasses.replace(c, source=source) if c.id == "softmax" else c for c in honest_cells(judge)]
+    return with_answer(honest_cells(judge), "softmax", source)
 
 
 def as_softmax(body):

@@ -6,22 +6,13 @@ import dataclasses
 
 import pytest
 
-from helpers.grading.judge import Cell, Judge
-from tests.sandboxes import LESSON, SEED, SMALL, full_scores, honest_cells, need_sandbox, scores
-
-RIGHT = "def dot_scores(Q, K):\n    return Q @ K.mT"
-WRONG = "def dot_scores(Q, K):\n    return 2 * Q @ K.mT"
+from helpers.grading.judge import Cell
+from tests.sandboxes import LESSON, RIGHT, WRONG, between_honest_ones, full_scores, honest_cells, scores
 
 
 @pytest.fixture(scope="module")
 def judge():
-    need_sandbox()
-    with Judge(LESSON, SEED, limits=SMALL) as judge:
-        honest = judge.judge_cells(honest_cells(judge))
-        assert (scores(honest), honest.flags) == (full_scores(judge), [])
-        yield judge
-        honest = judge.judge_cells(honest_cells(judge))
-        assert (scores(honest), honest.flags) == (full_scores(judge), [])
+    yield from between_honest_ones(LESSON)
 
 
 def cells(judge, answer=RIGHT, below="", above="", last="", drop=()):

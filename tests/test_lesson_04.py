@@ -1,6 +1,7 @@
 """Lesson 4: the sources' numbers from its blocks, and its blocks against independent forms."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -9,13 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from helpers import translator
 from helpers.blocks import lesson_04
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
 from helpers.explore import scaling as explore
 from helpers.figures import scaling as figures
+from helpers.translator.measures import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
 from tests.kill_rate import exercises
+from tests.lab import ROOT
 
 torch.set_num_threads(1)
 SIZES = st.integers(1, 6)
@@ -187,6 +191,34 @@ def test_lengths_of_weight_vectors_that_the_notes_name():
         s = torch.einsum("nd,nkd->nk", torch.randn(1000, d_k), torch.randn(1000, 6, d_k))
         seen += [torch.softmax(s / c, dim=-1).norm(dim=-1).mean().item() for c in (d_k**0.5, 1)]
     assert seen == pytest.approx([0.53, 0.81, 0.53, 0.95], abs=0.015)
+
+
+def test_what_each_divisor_costs_the_translator():
+    text = (ROOT / "solutions/04_scaling/04_scaling.py").read_text("utf-8")
+    right = nats_a_word(translator.machine(), unseen(LOSS_SENTENCES))
+    for divisor, nats, times, share in (
+        (4, "0.00016", 1, 100),
+        (8, "0.00062", 4, 100),
+        (1, "0.011", 70, 97),
+        (16, "0.068", 420, 86),
+    ):
+        machine = translator.machine(scaled_scores=lambda Q, K, divisor=divisor: Q @ K.mT / divisor)
+        loss = nats_a_word(machine, unseen(LOSS_SENTENCES))
+        assert in_nats(loss) == nats and loss / right == pytest.approx(times, rel=0.04)
+        assert exact(machine, unseen(LOSS_SENTENCES).first(100)) == pytest.approx(share / 100, abs=0.005)
+        assert re.search(rf"\| {nats}(, {times} times.*?)? \| {share}( of 100)? \|", text), divisor
+
+
+def test_how_far_the_translators_queries_move_their_weights():
+    numbers = translator.state()
+    ids = torch.tensor([translator.english[word] for word in "jane visits africa in september".split()])
+    x = numbers["encoder.tokens.weight"][ids] + numbers["encoder.positions.weight"][:5]
+    W_q, W_k = (numbers[f"encoder.blocks.0.attention.W_{name}.weight"][:16] for name in "qk")
+    sizes = [
+        sum(lesson_04.weights_jacobian(q, x @ W_k.T, divisor).norm().item() for q in x @ W_q.T) / 5
+        for divisor in (1, 4, 16, 100)
+    ]
+    assert sizes == pytest.approx([0.32, 0.09, 0.02, 0.004], abs=0.005)
 
 
 def test_pictures_say_their_numbers():

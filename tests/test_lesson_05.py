@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
+from helpers import translator
 from helpers.blocks import lesson_05
 from helpers.blocks.lesson_05 import (
     causal_mask,
@@ -25,7 +26,9 @@ from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
 from helpers.explore import masking as explore
 from helpers.figures import masking as figures
+from helpers.translator.measures import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
 from tests.kill_rate import exercises
+from tests.lab import ROOT
 
 SCORES = torch.tensor([[1.0, 2, 0], [0, 1, 2], [1, 0, 1]])  # jane visits africa, already scaled
 seeds = st.integers(0, 2**31)
@@ -181,6 +184,7 @@ def seen(mask):
     return int(mask.sum())
 
 
+@pytest.mark.long
 def test_losses_on_random_letters():
     honest, leaking = map(float, re.findall(r"ends at (\d\.\d\d)", figures.too_good().alt))
     assert honest == pytest.approx(math.log(8), abs=0.03) and leaking == pytest.approx(math.log(8) / 12, abs=0.04)
@@ -201,6 +205,42 @@ def test_a_padding_mask_the_wrong_way_round_gives_nan_only_without_padding():
     mha, x = nn.MultiheadAttention(4, 1, batch_first=True), torch.randn(2, 3, 4)
     out, weights = mha(x, x, x, key_padding_mask=padding_mask(torch.tensor([2, 3]), 3))
     assert out[0].isfinite().all() and (weights[0, :, :2] == 0).all() and out[1].isnan().all()
+
+
+def masked_after(scores, mask):
+    return torch.softmax(scores, dim=-1).masked_fill(~mask, 0.0)
+
+
+def sees_everything(T_q, T_k=None):
+    return torch.ones(T_q, T_k or T_q, dtype=torch.bool)
+
+
+def everything_is_real(lengths, T):
+    return torch.ones(len(lengths), T, dtype=torch.bool)
+
+
+@pytest.mark.parametrize(
+    ("parts", "nats", "times", "share"),
+    [
+        ({}, "0.00016", "", 100),
+        ({"causal_mask": sees_everything}, "0.056", "350", 100),
+        ({"masked_softmax": masked_after}, "0.41", "2,600", 64),
+        ({"padding_mask": everything_is_real}, "0.84", "5,300", 20),
+    ],
+    ids=["nothing", "no causal mask", "masked after", "no padding mask"],
+)
+def test_what_each_mistake_costs_the_translator(parts, nats, times, share):
+    machine, right = translator.machine(**parts), translator.machine()
+    loss = nats_a_word(machine, unseen(LOSS_SENTENCES))
+    assert in_nats(loss) == nats
+    assert exact(machine, unseen(LOSS_SENTENCES).first(100)) == pytest.approx(share / 100, abs=0.005)
+    assert translator.translate(machine, "jane visits africa in september") == "jane visite l' afrique en septembre"
+    if times:
+        assert loss / nats_a_word(right, unseen(LOSS_SENTENCES)) == pytest.approx(
+            float(times.replace(",", "")), rel=0.03
+        )
+    text = (ROOT / "solutions/05_masking/05_masking.py").read_text("utf-8")
+    assert re.search(rf"\| {nats}(, {times} times.*?)? \| {share}( of 100)? \|", text)
 
 
 def judged(answer, name):
@@ -248,6 +288,7 @@ def test_clumsy_detectors_are_refused_and_a_careful_one_is_not(change, look):
     assert judged(compared(replaced, largest), "leaks_future").passed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fill", [-1e4, -1000.0])
 @pytest.mark.parametrize("zeroed", [True, False])
 def test_a_fill_that_a_visible_score_can_reach_is_refused_and_named(fill, zeroed):

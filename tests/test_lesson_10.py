@@ -345,6 +345,7 @@ def test_cached_and_uncached_generation_agree_token_for_token():
     assert plain == cached and len(plain) > 6
 
 
+@pytest.mark.long
 def test_what_the_cache_saves_is_what_the_formula_says():
     D, width = figures.D, figures.D_FF
     for T in (4, 16):
@@ -394,6 +395,7 @@ def test_pictures_say_their_numbers():
     assert "2: reads visite, says l'" in figures.teacher_forcing().alt
 
 
+@pytest.mark.long
 def test_the_training_that_reads_its_answers_has_the_better_loss_and_cannot_write():
     (shifted, _), (copied, written) = figures.trained_twice().values()
     assert copied[-1] < 0.7 * shifted[-1] and abs(copied[0] - shifted[0]) < 0.5

@@ -96,6 +96,7 @@ def read(encoder, weights, sentences):
 # ---------------------------------------------------------------- the network is the published one
 
 
+@pytest.mark.long
 def test_hidden_states_and_sentence_vectors_are_those_of_transformers(real):
     import transformers
 
@@ -322,6 +323,7 @@ def code_cells(notebook):
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pieces", ["all pieces", "few pieces"])
 @pytest.mark.parametrize("edition", ["solution", "blank"])
 def test_all_cells_run_without_the_numbers(edition, pieces, forgetful, monkeypatch, capsys):
@@ -342,6 +344,7 @@ def test_all_cells_run_without_the_numbers(edition, pieces, forgetful, monkeypat
     assert "stands in" in capsys.readouterr().out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("numbers", ["with the package", "without"])
 def test_the_lesson_runs_in_the_graders_sandbox(numbers, monkeypatch):
     """The solution handed in: full points, and no cell fails, without a network."""
@@ -391,6 +394,7 @@ def random_gpt2(layers=3, width=24, heads=4):
     return model
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("whole", [False, True])
 def test_gpt2_of_transformers_runs_in_the_blocks(whole):
     model = random_gpt2()
@@ -568,6 +572,7 @@ def test_search_finds_what_the_lesson_says(real):
 # ---------------------------------------------------------------- explorers
 
 
+@pytest.mark.long
 def test_explorers_draw_everything(real):
     for sentence in explore.CHOICES:
         for layer, head, ends in ((0, 0, False), (5, 11, True)):

@@ -215,6 +215,19 @@ def test_a_missing_error_shows_what_came_back():
     assert "expected a ValueError, but your code returned a value: 7" in text and "with f(0.0)" in text
 
 
+def test_another_error_than_the_one_asked_for_says_which_was_asked_for():
+    case = Case((3,), part="values", raises=Raises("ValueError"))
+
+    def strict(x):
+        raise ValueError("odd")
+
+    def careless(x):
+        raise IndexError("3")
+
+    text = said(careless, Exercise("f", lambda d: [case]), strict)
+    assert "expected a ValueError, but your code raised IndexError: 3" in text and "with f(3)" in text
+
+
 def test_the_picture_names_its_axes_and_its_worst_cell():
     def worst(Q, K):
         found = weights(Q, K).clone()

@@ -44,7 +44,7 @@ def called(key, case: Case) -> list[str]:
         if words and not case.note:
             first = words.splitlines()[0].rstrip(".")
             lines.append(f"where {item.name} is {first[0].lower()}{first[1:]}")
-    return lines
+    return list(dict.fromkeys(lines))
 
 
 def call_text(key, case: Case) -> str:
@@ -183,6 +183,8 @@ def _not_answered(problem, key) -> str:
 def _raises(problem, key) -> str:
     error = problem.seen.gradient_error if problem.where == "gradient" else problem.seen.error
     what = "while computing the gradient, your code raised" if problem.where == "gradient" else "your code raised"
+    if problem.case.raises is not None:
+        what = f"expected {_a(problem.case.raises.error)}, but your code raised"
     body = f"{what} {error.type}: {error.message.splitlines()[0] if error.message else '(no message)'}"
     if len(body) > 200:
         body = body[:199] + "…"
@@ -238,7 +240,8 @@ def _wrong_shape(problem, key) -> str:
         want, got = (f"{len(x)} {'entry' if len(x) == 1 else 'entries'}: {written(x)}" for x in _two(diff))
         return f"expected {want}{_place(diff.path)}\nyours    {got}"
     want, got = tuple(diff.expected.shape), tuple(diff.actual.shape)
-    lines = f"expected shape {want}{_axes_words(want, key.axes)}\nyours    shape {got}"
+    axes = key.axes if tuple(diff.path) in ((), (0,)) else ()  # they are the first output's
+    lines = f"expected shape {want}{_axes_words(want, axes)}\nyours    shape {got}"
     return lines if not diff.path else f"{_property(problem) or 'output' + _place(diff.path)}:\n{lines}"
 
 

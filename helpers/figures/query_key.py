@@ -579,7 +579,7 @@ def two_sentences(W_q, W_k, chain_edge: float) -> Picture:
         figure,
         f"Left: the Markov chain has one edge from jane to visits, {chain_edge:.2f}, whatever the sentence. "
         f"Attention scores that are not 0, {said[0]}; {said[1]}.",
-        "Figure 3.10. One edge for ever, and two sentences in which jane's best match differs.",
+        "Figure 3.10. One fixed edge, and two sentences in which jane's best match differs.",
     )
 
 

@@ -115,13 +115,15 @@ def read_release(path: Path, executed: Path | None = None) -> Release:
 
 
 def only_shows(source: str) -> bool:
-    """Whether a cell of the release does nothing but draw one of the course's own figures or explorers."""
+    """Whether a cell of the release does nothing but draw one of the course's own figures, explorers or its map."""
     try:
         body = ast.parse(source).body
     except (SyntaxError, ValueError):
         return False
     call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
     maker = call.func if isinstance(call, ast.Call) else None
+    if isinstance(maker, ast.Name) and maker.id == "transformer_map":
+        return True
     module = maker.value if isinstance(maker, ast.Attribute) else None
     return isinstance(module, ast.Name) and module.id in ("figures", "explore")
 

@@ -6,12 +6,12 @@ The processes import no more than the judge needs, and this module no more than 
 from __future__ import annotations
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,6 +23,7 @@ from helpers.errors import CourseError
 from helpers.grading.beside import lying_beside
 from helpers.grading.folders import ROOT
 from helpers.grading.intake import IntakeCell, Release, Submission
+from helpers.grading.scratch import Scratch
 from helpers.grading.words import one_line
 
 PATIENCE = 900  # seconds at least, after which a judge that says nothing about a submission is given up
@@ -92,8 +93,8 @@ class Judges:
         cell_seconds: float | None = None,
         drawn: Path | None = None,
     ):
-        self.turns = tempfile.TemporaryDirectory(prefix="course-turns-") if jobs > 1 else None
-        self.arguments = (lesson, seed, unsafe, cell_seconds, drawn, self.turns and self.turns.name)
+        self.turns = Scratch("turns") if jobs > 1 else None
+        self.arguments = (lesson, seed, unsafe, cell_seconds, drawn, self.turns and str(self.turns.path))
         self.patience = max(PATIENCE, 1.5 * course().lesson(lesson).seconds)
         self.jobs = jobs
         self.judges: list[_Judge] = []
@@ -111,7 +112,7 @@ class Judges:
         for judge in self.judges:
             judge.stop()
         if self.turns is not None:
-            self.turns.cleanup()
+            self.turns.close()
 
     def self_test(self, when: str) -> None:
         """Every judge: reference full, blank 0, hostile canary 0. Raises GradingStopped."""
@@ -181,8 +182,10 @@ class Judges:
 
 
 # Not multiprocessing's own start of a process, which imports the caller's main module first: Jupyter's takes seconds.
+# Nothing that torch's import makes is ever thrown away: looking for that would take a tenth of its time.
 PROGRAM = (
-    "import sys; sys.path.insert(0, sys.argv[1]); from helpers.grading.judges import serve; serve(int(sys.argv[2]))"
+    "import gc, sys; gc.disable(); sys.path.insert(0, sys.argv[1]); "
+    "from helpers.grading.judges import serve; serve(int(sys.argv[2]))"
 )
 
 
@@ -243,6 +246,9 @@ def _serve(
             from helpers.grading.drawn import drawn_keys
             from helpers.grading.judge import Judge
             from helpers.grading.sandbox import Limits, SandboxMissing
+
+            gc.freeze()
+            gc.enable()
         except Exception as error:  # a broken installation
             pipe.recv()
             pipe.send(("broken", f"{type(error).__name__}: {error}"))

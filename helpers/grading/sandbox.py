@@ -18,7 +18,6 @@ import site
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from helpers.checking.codec import loads
 from helpers.corpus.provided import lay_down
 from helpers.errors import CourseError
 from helpers.grading import worker
+from helpers.grading.scratch import Scratch
 from helpers.grading.words import one_line
 
 HELPERS = Path(__file__).resolve().parents[1]
@@ -110,7 +110,8 @@ class Sandbox:
         self.nested = False
         self.used = False
         self.files: dict[str, bytes] = {}  # what every submission finds in its folder
-        self.folder = Path(tempfile.mkdtemp(prefix="course-sandbox-"))
+        self.scratch = Scratch("sandbox")
+        self.folder = self.scratch.path
         try:
             if not hasattr(os, "fork"):
                 raise SandboxMissing("Judging answers needs Linux or macOS; on Windows use WSL.")
@@ -131,7 +132,7 @@ class Sandbox:
 
     def close(self) -> None:
         self._stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.scratch.close()
 
     def submission(self) -> Submission:
         """A fresh process for one submission. Close it before asking for the next."""

@@ -2,7 +2,9 @@
 # # 0. Start here
 #
 # **Goal:** read a line of tensor code and know the shape of what it makes; know what a gradient and a Jacobian are; know
-# how this course answers you. **Time:** about 46 minutes.
+# how this course answers you.
+#
+# **Time:** about 46 minutes.
 #
 # Nothing here is graded, and every idea comes back in a later lesson. The first cell of each notebook makes the course's
 # helpers importable. Run it first, in every lesson (Shift+Enter runs a cell and moves on).
@@ -60,7 +62,7 @@ transformer_map("00_start_here")
 # %% [markdown]
 # ## How the check talks
 #
-# You write functions; `check` runs them on inputs of its own and says what holds. Meet it with a function that is wrong on purpose. The task is called `twice`: *return two times x*.
+# You write functions; `check` runs them on inputs of its own and says what holds. First, show it a function that is wrong on purpose. The task is called `twice`: *return two times x*.
 
 
 # %%
@@ -130,7 +132,7 @@ x = torch.tensor([[1.0, 2.0, 6.0, 3.0], [0.0, 3.0, 3.0, 6.0], [2.0, 2.0, 2.0, -2
 x.shape, x.ndim, x.dtype
 
 # %% [markdown]
-# **Reading a shape.** `(3, 4)` means *3 tokens, each of width 4*. We write `(T, D)`. Two sentences of the same length make `(B, T, D)`, and with several heads there will be `(B, H, T, D)`. The meaning of an axis is counted best **from the end**: `-1` is the width and `-2` is the tokens, however many axes come before.
+# **Reading a shape.** `(3, 4)` means *3 tokens, each of width 4*. We write `(T, D)`. Two sentences of the same length make `(B, T, D)`, and with several heads there will be `(B, H, T, D)`. It is best to count axes **from the end**: `-1` is the width and `-2` the tokens, however many axes come before.
 #
 # That is what `...` is for. In an index it stands for *all the axes that I do not mention*:
 #
@@ -140,7 +142,7 @@ x.shape, x.ndim, x.dtype
 # | `x[..., 0]` | column 0 of every token | column 0 of every token |
 # | `x[..., 0, :]` | the first token | the first token of every sentence |
 #
-# Only the last two mean the same in both columns. So code with `...` and negative axes works for one sentence, a batch, and a batch of heads. In this course `(..., T, D)` in a specification promises that, with `...` possibly empty.
+# Only the last two rows mean the same in both columns. So code with `...` and negative axes works for one sentence, a batch, and a batch of heads. In this course `(..., T, D)` in a specification promises that, with `...` possibly empty.
 
 # %%
 batch = torch.stack([x, 10 * x])  # (B, T, D) = (2, 3, 4)
@@ -219,7 +221,7 @@ check(sum_table)
 #
 # Most of a Transformer works **along the last axis**: a softmax over the keys, a norm over the width. An operation like `mean(dim=-1)` takes that axis away: `(3, 4)` becomes `(3,)`. With `keepdim=True` it stays, with size 1: `(3, 1)`.
 #
-# > **Predict before you run.** Here are the first three columns of our table. The last row is 2, 2, 2, so its mean is 2. What will the last row be after each row's mean was subtracted as written below?
+# **Predict before you run.** Here are the first three columns of our table. The last row is 2, 2, 2, so its mean is 2. What will the last row be after the line below?
 
 # %%
 square = x[:, :3]  # (3, 3): rows 1 2 6 | 0 3 3 | 2 2 2
@@ -228,11 +230,11 @@ square - square.mean(dim=-1)  # (3, 3) - (3,)
 # %% [markdown]
 # <details><summary>What happened</summary>
 #
-# The row means are 3, 2, 2. Their shape is `(3,)`, and set flush right they lie along the *columns*: every row lost 3, 2, 2. The last row became −1, 0, 0 instead of 0, 0, 0. There was no error, because the table is square. With four columns there would have been one, and that would have been luckier.
+# The row means are 3, 2, 2. Their shape is `(3,)`, and set flush right they lie along the *columns*: every row lost 3, 2, 2. The last row became −1, 0, 0 instead of 0, 0, 0. There was no error, because the table is square. With four columns you would have been luckier: there would have been one.
 # </details>
 
 # %% [markdown]
-# Attention's score tables are square whenever a sentence looks at itself. So the checks try sizes that are all different, and it is a good habit for your own trials.
+# Attention's score tables are square whenever a sentence looks at itself. So the checks use sizes that are all different, and you should too when you try things out.
 #
 # ## Exercise 0.2 `center_rows`
 #
@@ -282,7 +284,7 @@ check(center_rows)
 figures.transpose_against_view()
 
 # %% [markdown]
-# After `transpose` each column still has one color: each column is a token. After `view` the columns mix the tokens. The shapes agree, nothing complains, and a model trained on it gets worse without a word. For which shapes do the two agree? Guess, then find out with the sliders.
+# After `transpose` each column still has one color: each column is a token. After `view` the columns mix the tokens. The shapes agree, nothing complains, and a model trained on it gets worse without a word. *For which shapes do the two agree?* Guess, then find out with the sliders.
 
 # %%
 explore.memory_order()
@@ -350,7 +352,7 @@ original
 # %% [markdown]
 # Writing into existing memory is called *in place*: `y[...] = 7`, `y += 1`, and every method whose name ends in an underscore, such as `y.add_(1)`. By contrast `y + 1` makes a new tensor, and `y.clone()` makes a copy that you may write into.
 #
-# In-place code is fine on memory that you made yourself. On an input it is a trap: the caller's numbers change, and a backward pass may need the old ones. That is why every check asks for *inputs unchanged*.
+# Writing in place is fine in memory that you made yourself. On an input it is a trap: the caller's numbers change, and a backward pass may need the old ones. That is why every check asks for *inputs unchanged*.
 
 # %% [markdown]
 # ## Exercise 0.4 `blank_first_token`
@@ -361,7 +363,7 @@ original
 # $$\text{out}_{tj} = \begin{cases} 0 & t = 0 \\ x_{tj} & t > 0 \end{cases}$$
 # Shapes: `x (..., T, D)` → `(..., T, D)`.
 #
-# *Later:* masks and paddings overwrite entries all the time, and never the caller's.
+# *Later:* masks and padding overwrite entries all the time, but never in the caller's tensor.
 
 
 # %% nbgrader={"solution": "blank_first_token"}
@@ -393,7 +395,7 @@ check(blank_first_token)
 # %% [markdown]
 # ## dtype: what kind of number
 #
-# Every tensor has one kind of number, its `dtype`. Four matter here: `float32` (about 7 digits, what models use), `float64` (about 16 digits, what checks of formulas use), `int64` (ids; such a tensor is called a *LongTensor*) and `bool` (masks).
+# Every tensor has one kind of number, its `dtype`. Four matter here: `float32` (about 7 digits, the usual choice for models), `float64` (about 16 digits, for checking formulas), `int64` (ids; such a tensor is called a *LongTensor*) and `bool` (masks).
 #
 # A comparison gives `bool`. You can sum a bool tensor, True counting 1, but you cannot average it: `mean` wants floats. And careless conversions lose digits without a word:
 
@@ -403,7 +405,7 @@ print((x > 2.5).dtype, (x > 2.5).sum(dim=-1))  # bool; int64 counts for each tok
 print(third.item(), third.float().item(), sep="\n")
 
 # %% [markdown]
-# The second number agrees with the first in seven digits only. `t.float()` always gives float32, `t.to(other.dtype)` gives whatever `other` is. *Keeps the dtype* in a specification means: float32 in, float32 out; float64 in, float64 out.
+# The second number agrees with the first in its first seven digits only. `t.float()` always gives float32, `t.to(other.dtype)` gives whatever `other` is. *Keeps the dtype* in a specification means: float32 in, float32 out; float64 in, float64 out.
 
 # %% [markdown]
 # ## Exercise 0.5 `share_above`
@@ -444,7 +446,7 @@ check(share_above)
 # %% [markdown]
 # ## Picking one entry from each row
 #
-# A language model scores every word of its vocabulary at every position; the loss wants, at each position, the score of the one word that really came. Row t, column `index[t]`. Plain indexing gives something else:
+# A language model scores every word of its vocabulary at every position; the loss needs, at each position, the score of the one word that really came: row t, column `index[t]`. Plain indexing gives something else:
 
 # %%
 index = torch.tensor([2, 3, 0])  # (T,): 6 for jane, 6 for visits, 2 for africa
@@ -454,7 +456,7 @@ x[..., index]  # (3, 3): for every token, columns 2, 3 and 0
 figures.picked_entries(x, index, tokens)
 
 # %% [markdown]
-# The numbers we want are there, on the diagonal (6, 6, 2), among six that we do not. For a text of 10,000 tokens it would be a hundred million numbers, to keep ten thousand.
+# The numbers that we want are there, on the diagonal (6, 6, 2), among six that we do not want. For a text of 10,000 tokens we would make a hundred million numbers and keep ten thousand.
 #
 # `gather` does it right. `torch.gather(x, -1, where)` goes through the rows of `x` and `where` together: from each row of `x` it takes the entries that the *same* row of `where` names. Here each row asks for two entries, its first and its largest:
 
@@ -518,7 +520,7 @@ J = torch.autograd.functional.jacobian(f, point)  # (2, 2)
 J
 
 # %% [markdown]
-# What does it promise? For a small step $s$: $f(x + s) \approx f(x) + J s$. Take $s = (0.1, 0)$. The promise is a change of $(0.3, 0.4)$.
+# What does it promise? For a small step $s$ it promises $f(x + s) \approx f(x) + J s$. Take $s = (0.1, 0)$: then the promised change is $Js = (0.3, 0.4)$.
 
 # %%
 step = torch.tensor([0.1, 0.0])  # (2,)
@@ -526,7 +528,7 @@ print("promised", J @ step)
 print("found   ", f(point + step) - f(point))
 
 # %% [markdown]
-# Found: $(0.3, 0.41)$. The extra 0.01 is $0.1^2$, from the square in the second result. Here intuition stops and mathematics begins: "a small step" is a way of speaking. The exact statement is that the error, divided by the length of the step, goes to 0 as the step does. The figure uses a step of 0.5, so that one can see the error at all.
+# Found: $(0.3, 0.41)$. The extra 0.01 is $0.1^2$, from the square in the second result. Here intuition stops: "a small step" is a way of speaking. The exact statement is that the error, divided by the length of the step, goes to 0 as the step does. The figure uses a step of 0.5, so that one can see the error at all.
 
 # %%
 figures.jacobian_picture()
@@ -542,7 +544,7 @@ figures.jacobian_picture()
 x0 = torch.tensor([2.0, 3.0], requires_grad=True)  # (2,)
 loss = (torch.tensor([1.0, 2.0]) * f(x0)).sum()  # one number
 loss.backward()
-print(x0.grad, torch.tensor([1.0, 2.0]) @ J)  # twice the same
+print(x0.grad, torch.tensor([1.0, 2.0]) @ J)  # both (2,), and equal
 
 # %%
 figures.row_times_jacobian()
@@ -680,7 +682,7 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## At work
 #
-# This is the translator whose parts you will replace, one lesson after the other. Today all of it is the course's own. Type a sentence of your own if you like.
+# This is the translator whose parts you will replace, one lesson after the other. Today all of it is the course's own. It shows its translation; then how well it does on sentences that it has never seen, in *nats a word*: the average of $-\ln p$, where $p$ is the probability that it gave to the right word (0 would be perfect); and, as a map, which words look at which. Later lessons explain all three. Type a sentence of your own if you like.
 
 # %%
 at_work()
@@ -703,8 +705,6 @@ at_work()
 progress()
 
 # %% [markdown]
-
-# %% [markdown]
 # ## From the notes this course grew from
 #
 # <details><summary>Words that the sources use loosely</summary>
@@ -722,7 +722,7 @@ progress()
 # - Broadcasting sets shapes flush right and stretches ones. Square tables hide mistakes.
 # - `transpose` turns, `view` cuts; both share memory, and writing in place shows through.
 # - Comparisons give `bool`; `gather` picks one entry from each row.
-# - A Jacobian has a row for each result and a column for each input. A gradient is a row vector times a Jacobian, in the shape of the input.
+# - A Jacobian has a row for each result and a column for each input. A gradient is a row vector times a Jacobian; it has the shape of the input.
 
 # %% [markdown]
 # ## Further reading

@@ -9,8 +9,8 @@
 # %% [markdown]
 # # 1. Token embedding: words become vectors
 #
-# **Goal:** turn a sentence into numbers that a network can compute with, and make words that keep the same company come
-# to lie close together, by two forces that you write yourself.
+# **Goal:** turn a sentence into numbers that a network can compute with, and bring words that keep the same company close
+# together, by two forces that you write yourself.
 #
 # **Time:** about 110 minutes, half an hour of it for the extras. A good place for a break is before *You shall know a
 # word by the company it keeps*.
@@ -168,8 +168,8 @@ check(build_vocab)
 #
 # </details>
 #
-# > **Predict before you run.** Much code builds its vocabulary in one line, like this. *Which ids will the second sentence
-# > get, and how many rows does its table need?*
+# **Predict before you run.** Much code builds its vocabulary in one line, like this. *Which ids will the second sentence
+# get, and how many rows does its table need?*
 
 
 # %%
@@ -234,8 +234,8 @@ print(ids.tolist(), " ".join(token_of[i] for i in ids.tolist()))
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The comma, and how many spaces stood where. A model that is to write text cannot afford that; its tokenizer keeps marks
-# as tokens of their own, and remembers which tokens began with a space.
+# The comma, and how many spaces there were. A model that writes text cannot afford that: its tokenizer keeps punctuation
+# marks as tokens of their own, and remembers which tokens began with a space.
 #
 # </details>
 #
@@ -338,8 +338,8 @@ check(embed)
 #
 # </details>
 #
-# Here is the whole way of a sentence, in the translator that runs through this course: 166 English words, rows of 64
-# numbers. The slider lights one word's way. *Type a word twice: what can you say of its rows? Then type a word that
+# Here is the whole way of a sentence, from words to rows, in the translator that runs through this course: 166 English words, rows of 64
+# numbers. The slider highlights one word. *Type a word twice: what can you say of its rows? Then type a word that
 # the translator cannot know.*
 
 # %%
@@ -374,9 +374,9 @@ figures.sentence_vectors(sentence, ["Life", "is", "short", "eat", "dessert", "fi
 #
 # ## Which vectors are alike? The dot product as a shadow
 #
-# Two arrows from the origin, **a** = (3, 4) and **b** = (5, 0). How much of **a** points in **b**'s direction? Let the
-# shadow of **a** fall on **b**'s line. That shadow is the **projection** of a on b, counted negative when it falls on the
-# far side of the origin:
+# Two arrows from the origin, **a** = (3, 4) and **b** = (5, 0). How much of **a** points in **b**'s direction? Let **a**
+# cast a shadow on **b**'s line. The length of that shadow is the **projection** of a on b, counted negative when it falls
+# on the far side of the origin:
 #
 # $$\frac{a\cdot b}{\lVert b\rVert} = \frac{3\cdot 5 + 4\cdot 0}{5} = 3$$
 #
@@ -464,7 +464,7 @@ check(cosine_similarity)
 #
 # <details><summary>Answer</summary>
 #
-# Dot products 1 and 3: b₂ wins. Cosines 1 and 1/√2 = 0.71: b₁ wins. b₂ points half away, and is loud. The two measures
+# Dot products 1 and 3: b₂ wins. Cosines 1 and 1/√2 = 0.71: b₁ wins. b₂ points 45° away, but it is long. The two measures
 # agree on the order whenever all candidates have the same length; the length of q does not matter.
 #
 # </details>
@@ -526,8 +526,7 @@ figures.pull_and_push()
 # voice (GE2E, Wan et al., 2018): a recording is pulled to the *centroid* ★, the mean, of its own speaker's other recordings,
 # and pushed away from the other speakers' centroids.
 #
-# The neighbor and the strangers feel forces as well. Here is the heart of word2vec for you to write: all three gradients of
-# one pair.
+# The neighbor and the strangers feel forces as well. Now you write the heart of word2vec: all three gradients of one pair.
 #
 # ## Exercise 1.7 `pull_and_push`
 #
@@ -624,7 +623,7 @@ explore.training(history, words)
 #
 # </details>
 #
-# > **Predict before you run.** What becomes of the words if only the pull acts? And if only the push does?
+# **Predict before you run.** What becomes of the words if only the pull acts? And if only the push does?
 
 
 # %%
@@ -649,7 +648,7 @@ figures.forces_alone(tried, pairs)
 # With the pull alone nothing ever says no. True pairs look true (0.95), and so does nearly everything else (0.79 for a
 # random pair); nothing stops the vectors from growing. With the push alone nothing flies apart: center vectors and
 # neighbor vectors form two opposite heaps, which is the best way to disagree with everybody. All words are then alike,
-# and every pair looks false. Meaning is what the two forces leave standing together.
+# and every pair looks false. It takes both forces to tell words apart.
 #
 # </details>
 #
@@ -660,8 +659,8 @@ figures.forces_alone(tried, pairs)
 # `fixed_neighbors(table, k) -> LongTensor (V, k)`: for each row of a table `(V, D)` the ids of the k *other* rows with the
 # largest cosine, best first; no row is zero and k < V. Two different words may have the same row.
 #
-# This function, or its like, stands in many notebooks and search programs. It runs, and on vectors of equal length it is
-# right. Find what does not do what its comment says, and write the function right.
+# This function, or one like it, stands in many notebooks and search programs. It runs, and on vectors of equal length it
+# is right. One line does not do what its comment says. Find it, and write the function correctly.
 #
 # ```python
 # def neighbors(table, k):
@@ -724,12 +723,12 @@ print(f"by is a neighbor of {counts} words; its length is {trained[hub].norm():.
 print(f"that of africa {trained[some[0]].norm():.1f}")
 
 # %% [markdown]
-# Read by your function, all fifteen nouns have a noun of their own group as their nearest neighbor. Read by the published
-# one, four have, and *by* turns up as a neighbor of twelve words instead of none: it has a long vector, so its dot products
-# are large. Nothing raises an error, and the table is the same. Only the reading is wrong.
+# By your function, each of the fifteen nouns has a noun of its own group as its nearest neighbor. By the published one, only
+# four do, and *by* turns up as a neighbor of twelve words instead of none: it has a long vector, so its dot products are
+# large. Nothing raises an error, and the table is the same. Only the reading is wrong.
 #
 # *Where the intuition stops.* Near does not mean "same meaning". It means "replaceable in these windows". *Hot* and *cold*
-# keep the same company too. And each word has one vector, in whatever sentence it stands: the *bank* of the river and the
+# keep the same company too. And each word has one vector, whatever sentence it stands in: the *bank* of the river and the
 # *bank* with the money share a row. Mending that is what attention is for.
 
 # %% [markdown]
@@ -737,7 +736,7 @@ print(f"that of africa {trained[some[0]].norm():.1f}")
 #
 # **Extra** · Difficulty ●●○○○ · Importance ●●○○○ · 8 minutes · 8 bonus points
 #
-# Which pairs are true? You used the course's list of them. Here is how it comes about:
+# Which pairs are true pairs? So far you have used the course's list. Here is how it is made:
 
 # %%
 figures.windows("jane visits africa by train".split(), window=2)
@@ -826,9 +825,9 @@ check(negative_sampling_loss)
 # %% [markdown]
 # ## Words that are not in the vocabulary: subwords
 #
-# Your `encode` stops at a word it does not know. The vocabulary of English has no end: names, endings, typing errors. One
-# way out is an `[UNK]` token for everything unknown; then *desserts* is as unknown as *xqzt*. Letters as tokens would know
-# everything, but make long sequences of pieces that mean nothing. Real models go between: whole words for what is frequent,
+# Your `encode` stops at a word it does not know. The vocabulary of English has no end: names, endings, typos. One
+# way out is an `[UNK]` token for everything unknown; but then *desserts* is as unknown as *xqzt*. Letters as tokens would know
+# everything, but make long sequences of pieces that mean nothing. Real models take the middle way: whole words for what is frequent,
 # pieces for the rest. A piece that continues a word is written with `##` in front:
 
 # %%
@@ -924,11 +923,11 @@ at_work(encode, embed, cosine_similarity, fixed_neighbors)
 # not: *visits* lies near *peru* and *canada*, with which it often stands together. This table was not trained on company
 # but on translation, and the blocks above it can still tell apart what lies close here.
 #
-# > **Predict before you run.** Now two bugs. The first is the one you mended, on this table. The second is older than
-# > this course: a well-known language model in a hundred lines, min-char-rnn (see *Further reading*), numbers its
-# > characters by `list(set(data))`. A `set` of strings has no fixed order; it changes from one run of Python to the
-# > next. So a table that was trained yesterday meets ids that were given out today. *Which of the two does the
-# > translation notice?*
+# **Predict before you run.** Now two bugs. The first is the one you mended, on this table. The second is older than
+# this course: a well-known language model in a hundred lines, min-char-rnn (see *Further reading*), numbers its
+# characters by `list(set(data))`. A `set` of strings has no fixed order; it changes from one run of Python to the
+# next. So a table that was trained yesterday meets ids that were given out today. *Which of the two does the
+# translation notice?*
 
 # %%
 at_work(fixed_neighbors=published_neighbors)
@@ -949,8 +948,8 @@ at_work(embed=other_numbers)
 #
 # The first bug leaves the translation as it was, because nothing in the network asks for neighbors. It changes the nearest
 # neighbor of a quarter of the words: much less than in your table (37 of 42), as the translator's rows have nearly equal
-# lengths. The second destroys everything: 9.2 nats a word instead of 0.0002, and not one sentence right. Both run
-# without an error.
+# lengths. The second destroys everything: 9.25 nats a word instead of 0.00016, and not one sentence right. (Nats measure
+# surprise: $-\ln p$ of the right word, on average.) Both run without an error.
 #
 # </details>
 
@@ -1076,8 +1075,8 @@ check(quiz_3=quiz_3)
 # - **The vocabulary in one line** is the same notebook's. It is right for its own sentence, *Life is short, eat dessert
 #   first*, whose 6 × 16 numbers for seed 123 you have reproduced.
 # - **Pull and push.** Popular answers on where queries and keys come from point to word2vec's negative sampling and to
-#   GE2E's centroids in one breath (Figure 1.6). Two differences: GE2E is told who is speaking, while word2vec takes its
-#   truth from the text for nothing; and GE2E lets the candidates compete in one softmax, where word2vec judges each pair by
+#   GE2E's centroids in one breath (Figure 1.6). Two differences: GE2E is told who is speaking, while word2vec gets its
+#   truth from the text for free; and GE2E lets the candidates compete in one softmax, where word2vec judges each pair by
 #   itself. The softmax is the step from here to attention.
 # - **What the lesson found.** With only the push nothing flies apart, as is often said; the vectors form two opposite heaps.
 #
@@ -1111,7 +1110,7 @@ check(quiz_3=quiz_3)
 # - Pascal Poupart, [CS480/680 Lecture 19: Attention and Transformer
 #   Networks](https://www.youtube.com/watch?v=OyFJWRnt_AY).
 #
-# The six vectors have lost something: mix the rows, and each word still has the same vector. *jane visits africa* and
-# *africa visits jane* are the same bag.
+# The six vectors have lost something. Shuffle the words, and each still has the same vector: *jane visits africa* and
+# *africa visits jane* are the same bag of rows.
 #
 # **Next:** [lesson 2](../02_position/02_position.ipynb) gives every token its place.

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 2. Position: how words know their order
 #
-# **Goal:** see that attention alone cannot tell *jane visits africa* from *africa visits jane*, and give it an order:
-# by waves, by a learned table, by rotations.
+# **Goal:** see that attention alone cannot tell *jane visits africa* from *africa visits jane*, and teach it order: by
+# waves, by a learned table, by rotations.
 #
 # **Time:** about 115 minutes, the two extras included (40 of them). A good place for a break is after exercise 2.5.
 
@@ -21,7 +21,7 @@ from helpers.figures.transformer_map import transformer_map
 transformer_map("02_position")
 
 # %% [markdown]
-# We are at the entrance: every word has its vector, and before any attention is paid, every vector is told its place.
+# We are at the entrance. Every word has its vector; now every vector is told its place, before any attention is paid.
 
 # %% [markdown]
 # ## You need
@@ -41,8 +41,8 @@ transformer_map("02_position")
 #
 # <details><summary>Lesson 1: what does the dot product of two vectors see that their cosine does not?</summary>
 #
-# Their lengths: $a \cdot b = |a|\,|b| \cos(a, b)$. Among vectors of one common length the two agree on who is most
-# alike. The place vectors of this lesson will have one common length.
+# Their lengths: $a \cdot b = |a|\,|b| \cos(a, b)$. Among vectors of equal length the two agree on which are most
+# alike. The place vectors of this lesson will all have the same length.
 #
 # </details>
 #
@@ -122,11 +122,11 @@ figures.two_orders(tokens, x, perm)
 # $$f(\Pi X) = \Pi\,\mathrm{softmax}(XX^\top)\,\Pi^\top\,\Pi X = \Pi f(X).$$
 #
 # A function with $f(\Pi X) = \Pi f(X)$ is called **permutation equivariant**: shuffle the input, and the output is
-# shuffled the same way, and nothing else happens. The learned matrices of the next lessons do not change this, as they
+# shuffled the same way; nothing else happens. The learned matrices of the next lessons do not change this, as they
 # act on each row by itself; nor do more heads, a feed-forward layer, or a hundred layers of all of them. Training
 # cannot repair it, because it holds for *every* choice of weights.
 #
-# Instead of believing this, measure it.
+# Do not just believe this. Measure it.
 
 # %% [markdown]
 # ## Exercise 2.1 `permutation_gap`
@@ -250,7 +250,7 @@ figures.counting()
 figures.sinusoid_map(length=60, d_model=32)
 
 # %% [markdown]
-# Now with $D = 16$, so eight pairs. The left picture shows one pair as two waves, with two places marked. The right one
+# Now take $D = 16$, so eight pairs. The left picture shows one pair as two waves, with two places marked. The right one
 # shows how far apart the hands of these two places are, in every pair. *Which pair tells place 10 from place 11 best?
 # And which pairs tell 10 from 54?*
 
@@ -436,9 +436,9 @@ figures.words_and_places(words, rows, numbers["encoder.positions.weight"][:5])
 # </details>
 #
 # Added, not appended: the width stays $D$, and a learned layer can pull both apart as long as words and places do not
-# fill the same directions. This is a bet, not a theorem. Here you see it won.
+# fill the same directions. This is a bet, not a theorem. Here you see it pay off.
 #
-# The table need not be made of waves. An `nn.Embedding(max_len, D)` whose rows are trained like words does as well:
+# The table need not be made of waves. An `nn.Embedding(max_len, D)` whose rows are trained like words works as well:
 # Vaswani et al. tried both and report nearly the same quality (their table 3, row E). BERT and GPT-2 learn theirs. A
 # learned table has two limits: a row that no training sentence was long enough to reach is never trained, and beyond
 # the last row there is nothing.
@@ -532,7 +532,7 @@ figures.whose_place()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# All three got place 1, as theirs is sentence 1 of the batch. Inside a sentence every token gets the same vector, so
+# All three got place 1, because theirs is sentence 1 of the batch. Inside a sentence every token gets the same vector, so
 # nothing in the sum tells them apart by order: the model is as blind as before. Worse, a sentence's vectors now depend
 # on where it happens to stand in the batch. And there is no error message.
 #
@@ -599,7 +599,7 @@ figures.one_turn(offset=3)
 #
 # Both right-hand sides are *linear* in the pair $(\sin at, \cos at)$, with coefficients that do not contain $t$. So one
 # matrix carries every place to the place `offset` further on. A linear layer *can* compute such a shift, and Vaswani et
-# al. hoped that this would help a model to attend by relative position. That it will is no theorem.
+# al. hoped that this would help a model to attend by relative position. Nothing guarantees that it does.
 #
 # **On paper**, for $D = 2$ (so $a = 1$) and offset 1, with $\cos 1 = 0.5403$ and $\sin 1 = 0.8415$:
 #
@@ -667,8 +667,8 @@ check(shift_matrix)
 #
 # and the two in the middle depend on the absolute places $m$ and $n$.
 #
-# First two words that lesson 3 is about. When one word asks another *how alike are we?*, the asking word uses one
-# vector, its **query** $q$, and the asked word another, its **key** $k$. (In `mix` above both were simply the word's
+# First, two terms from lesson 3. When one word asks another *how alike are we?*, the word that asks uses one vector,
+# its **query** $q$, and the word that is asked another, its **key** $k$. (In `mix` above both were simply the word's
 # own vector.) Their dot product $q \cdot k$ is the **score**.
 #
 # Su et al. (2021) leave the word vectors alone and turn $q$ and $k$. Cut a vector into pairs, see each pair as an arrow
@@ -929,7 +929,7 @@ at_work(sinusoidal_positions=sines_first)
 #   same length, and $P_s \cdot P_t$ depends on the distance.
 # - Places are added to the words. A network can pull both apart because they fill different directions, not because one
 #   is small.
-# - A learned table does as well, up to its last trained row.
+# - A learned table works as well, up to its last trained row.
 # - A step is a rotation of every pair. Rotary positions rotate queries and keys, and their score depends on the signed
 #   offset alone.
 #

@@ -142,6 +142,9 @@ sinusoidal_positions = Exercise(
     turns_not_radians: a factor 2 pi in the angles
         angles = t -> angles = 2 * math.pi * t
         The place is the angle of the first pair, in radians. It is no count of turns.
+    asserted: an assertion where a ValueError is asked for
+        raise ValueError( -> raise AssertionError(
+        An assert can be switched off, and it raises another error. Which one does the spec name?
     odd_width_accepted: an odd width cut off instead of refused
         if d_model % 2: -> if False:
         pairs.flatten(1) -> pairs.flatten(1)[:, :d_model]
@@ -412,6 +415,9 @@ shift_matrix = Exercise("shift_matrix", cases_shift_matrix, axes=("new column", 
     moved_columns: a matrix that moves columns instead of turning pairs
         return M -> return torch.eye(d_model).roll(offset, 0)
         A step in place turns each pair; the columns stay where they are.
+    asserted: an assertion where a ValueError is asked for
+        raise ValueError( -> raise AssertionError(
+        An assert can be switched off, and it raises another error. Which one does the spec name?
     odd_width_accepted: an odd width cut off instead of refused
         if d_model % 2: -> if False:
         torch.zeros(d_model, d_model) -> torch.zeros(d_model + 1, d_model + 1)

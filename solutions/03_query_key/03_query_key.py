@@ -2,8 +2,8 @@
 # # 3. Query and key: who looks at whom
 #
 # **Goal:** make two small matrices that turn the words of a sentence into questions and offers, so that every word
-# finds the words that matter to it. At the end you hold the first matrix product of attention, $QK^\top$, and you know
-# which graphs it can draw and which it cannot.
+# finds the words that matter to it. At the end you will have the first matrix product of attention, $QK^\top$, and you will
+# know which graphs it can draw and which it cannot.
 #
 # **Time:** about 110 minutes. A good place for a break is after exercise 3.4.
 
@@ -174,8 +174,8 @@ explore.search()
 # </details>
 #
 # Attention therefore does not pick *one* value. It gives every key a share, a large one to a good match. How scores
-# become shares is the matter of lessons 4 and 6; what is done with the values, of lesson 7. This lesson stays with the
-# scores.
+# become shares is the subject of lessons 4 and 6, and what happens to the values that of lesson 7. This lesson stays
+# with the scores.
 
 # %% [markdown]
 # ## Why not compare the words themselves?
@@ -299,7 +299,7 @@ layer.load_state_dict({"weight": W_q})
 print("X·W ", (X @ A)[2], "  X·Wᵀ", layer(X)[2].detach(), "  W·x", W_q.matmul(X[2]))
 
 # %% [markdown]
-# They differ in how the matrix is stored and whether a token stands or lies. `nn.Linear` computes $y = xW^\top + b$;
+# They differ in how the matrix is stored, and in whether a token is a column or a row. `nn.Linear` computes $y = xW^\top + b$;
 # here there is no $b$.
 #
 # In every notation one rule holds: the inner width must be the width of a token. So $X \in \mathbb{R}^{T \times D}$,
@@ -392,9 +392,9 @@ figures.looks_at_itself()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Surely when $W_Q = W_K$ and all keys are equally long: then $q_t = k_t$, and no vector of that length has a larger dot
+# It certainly does when $W_Q = W_K$ and all keys are equally long: then $q_t = k_t$, and no vector of that length has a larger dot
 # product with $q_t$ than $q_t$ itself (Cauchy and Schwarz). With $W_Q$ and $W_K$ independent and drawn around 0 it is
-# chance, one in six. Training does not change that by itself: it lowers the loss of a task, and if jane must find her
+# left to chance: one in six. Training does not change that by itself: it lowers the loss of a task, and if jane must find her
 # verb, it makes jane → visits large and not jane → jane.
 #
 # </details>
@@ -440,7 +440,7 @@ check(dot_scores)
 #
 # </details>
 #
-# **Predict the shape.** The setting of a well-known lecture: a batch of 4 sentences, 8 tokens of width 32, a head of
+# **Predict before you run.** The setting of Andrej Karpathy's lecture: a batch of 4 sentences, 8 tokens of width 32, a head of
 # width 16. *What shape will the scores have? And if the sentences were twice as long?*
 
 # %%
@@ -529,7 +529,7 @@ figures.five_by_five(table)
 # | bilinear | $q^\top M k$ | $M$ | Luong et al. 2015 ("general") |
 # | additive | $v^\top \tanh(W_1 q + W_2 k)$ | $v, W_1, W_2$ | Bahdanau et al. 2014 |
 #
-# Each panel colors the plane of keys by their score. The arrow is the query. The two dots are a key and the same key
+# Each panel colors the plane of keys by the score that a key there gets. The arrow is the query. The two dots are a key and the same key
 # twice as long; their scores stand in the title. Change the query's length: *which panel does not move at all?*
 
 # %%
@@ -538,19 +538,19 @@ explore.four_scores()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Cosine: it ignores length. Dot and bilinear scores are flat sheets, tilted to different sides; for the bilinear one
+# Cosine: it ignores length. Dot and bilinear scores are flat sheets, tilted in different directions; for the bilinear one
 # the best direction is not the query's own. The additive score bends.
 #
 # </details>
 #
-# Self-attention is of the bilinear kind, seen from the tokens:
+# Seen from the tokens, self-attention is of the bilinear kind:
 #
 # $$q_i \cdot k_j = (W_Q x_i) \cdot (W_K x_j) = x_i^\top \, \underbrace{W_Q^\top W_K}_{M,\ (D, D)} \, x_j$$
 
 # %% [markdown]
 # ## What a few channels can hold
 #
-# So one matrix $M = W_Q^\top W_K$ decides who looks at whom. For the three words of before,
+# So one matrix $M = W_Q^\top W_K$ decides who looks at whom. For our three words,
 #
 # $$M = W_Q^\top W_K = \begin{pmatrix} 3 & 0 \\ 0 & 3 \\ 2 & 0 \end{pmatrix}
 #   \begin{pmatrix} 0 & 1 & 0 \\ 0 & 0 & 1 \end{pmatrix} =
@@ -671,8 +671,8 @@ check(previous_token_weights)
 #
 # strictly, in float32. Any weights that do this are right.
 #
-# One channel will not do for more: a number times a number is largest at the largest key or at the smallest, so only two
-# keys can ever win. *In the plane, where would you put the keys so that each can win?*
+# One channel is not enough in general: a number times a number is largest at the largest key or at the smallest, so only
+# two keys can ever win. *In the plane, where would you put the keys so that each can win?*
 
 
 # %% nbgrader={"solution": "two_channel_graph"}
@@ -712,7 +712,7 @@ check(two_channel_graph)
 # *This section shows an answer to exercise 3.6. Try that first.*
 #
 # On a circle every key is its own best match: all are equally long, so by Cauchy and Schwarz an arrow toward a key
-# finds that key. Two channels are enough for **any** graph over any number of tokens, a thousand too. (One channel is
+# finds that key. Two channels are enough for **any** graph over any number of tokens, even a thousand. (One channel is
 # enough where only two keys must win: looking one back in three tokens.) *So why do real heads have 64?*
 # Add keys and watch the margin, the distance between the best score and the second.
 
@@ -729,10 +729,10 @@ explore.circle()
 # </details>
 #
 # So there are two answers to "how many channels?". For the whole table it is the rank. For the winners alone it is two.
-# Softmax, with its shares, wants something between.
+# Softmax, with its shares, needs something in between.
 
 # %% [markdown]
-# ## The Markov chain: one edge for ever
+# ## The Markov chain: one fixed edge
 #
 # There is an older machine that says which word goes with which: count, in a text, how often $b$ comes right after $a$.
 # Divide by how often anything comes after $a$. That is a **Markov chain**, $P(\text{next} = b \mid \text{current} = a)$.
@@ -802,8 +802,8 @@ check(bigram_probabilities)
 # %% [markdown]
 # ## The same pair in two sentences
 #
-# You and a colleague: at work you are the boss; on the mat, in the evening, they are the master. The same two people,
-# two relations. The chain cannot say this: it has **one** edge from *jane* to *visits*, 0.5, wherever the two meet.
+# You and a colleague: at work you are the boss; at the judo club in the evening, your colleague is the master. The same
+# two people, two relations. The chain cannot say this: it has **one** edge from *jane* to *visits*, 0.5, wherever the two meet.
 #
 # Take our $W_Q$ and $W_K$ again, and let *loves* be a strong action, $x_\text{loves} = (0, 2, 0)$. In *jane loves
 # visits*, *visits* is a noun. **Predict before you run:** *does the score jane → visits change? Does the winner?*
@@ -989,8 +989,8 @@ check(fixed_self_scores)
 at_work(project, dot_scores)
 
 # %% [markdown]
-# And the graph that the head of before draws, with your `attention_edges`: scores over 4 through softmax (lesson 4 says
-# why 4), and every edge of at least a third.
+# And here is the graph that the head from before draws, with your `attention_edges`: its scores are divided by 4 (lesson
+# 4 says why) and go through a softmax, and every edge of at least a third is kept.
 
 # %%
 figures.drawn_by(attention_edges, torch.softmax(head_scores / 4, dim=-1), tokens, 1 / 3)
@@ -1162,7 +1162,7 @@ check(quiz_3=quiz_3)
 # - A hard SELECT has no slope to learn from, so attention gives shares.
 # - $W_Q^\top W_K$ has rank at most $d_k$: that many independent patterns in the table of scores, however many words. For
 #   the winners alone two channels are enough, at the price of the margin.
-# - A Markov chain has one edge for each pair of words. Attention makes its edges anew: by competition in the first
+# - A Markov chain has one fixed edge for each pair of words. Attention makes its edges anew: by competition in the first
 #   layer, by vectors that know their sentence further up.
 #
 # `progress()` in a new cell shows what you have done so far, over all lessons (`from helpers import progress`).
@@ -1191,7 +1191,7 @@ check(quiz_3=quiz_3)
 #   Annotated Transformer](http://nlp.seas.harvard.edu/2018/04/03/attention.html) (PyTorch), and Rowel Atienza's
 #   [Transformer in PyTorch](https://www.youtube.com/watch?v=6PmIoCnqcFU): the same steps in code.
 # - Mikolov et al., [word2vec's negative sampling](https://arxiv.org/abs/1310.4546) (2013), and Wan et al.,
-#   [GE2E](https://arxiv.org/abs/1710.10467) (2017): vectors that are pulled together and pushed apart (lesson 1).
+#   [GE2E](https://arxiv.org/abs/1710.10467) (2018): vectors that are pulled together and pushed apart (lesson 1).
 # - Olsson et al., [In-context Learning and Induction
 #   Heads](https://transformer-circuits.pub/2022/in-context-learning-and-induction-heads/index.html) (2022):
 #   previous-token heads in trained models.

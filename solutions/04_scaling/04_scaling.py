@@ -250,8 +250,8 @@ for d_k in (4, 16, 64, 256):
 figures.three_numbers()
 
 # %% [markdown]
-# This is **saturation**. Before anything is learned, the scores of a head of width 64 spread by 8. It has decided where
-# to look by the accident of its random weights.
+# This is **saturation**. Before anything is learned, the scores of a head of width 64 spread by 8: its random weights have
+# already decided, by accident, where it looks.
 
 # %% [markdown]
 # ## One word, four divisors
@@ -273,7 +273,7 @@ scores_is = keys @ query_is  # (6,)
 print(" ".join(f"{score:.4f}" for score in scores_is.tolist()))
 
 # %% [markdown]
-# What does *is* see if these are divided by 1, by $\sqrt{24} \approx 4.9$, by 24, by 100? To compare, we need one
+# What does *is* see if these scores are divided by 1, by $\sqrt{24} \approx 4.9$, by 24, by 100? To compare, we need one
 # number that says how undecided a list of weights is. That is **entropy**,
 #
 # $$H = -\sum_i p_i \ln p_i .$$
@@ -286,8 +286,8 @@ print(" ".join(f"{score:.4f}" for score in scores_is.tolist()))
 figures.four_divisors(scores_is, tokens)
 
 # %% [markdown]
-# Undivided, *is* sees *eat* and nothing else. Over 24 or 100 it sees everybody alike, which is no attention at all.
-# $\sqrt{24}$ leaves a preference and keeps the others in sight.
+# Undivided, *is* sees *eat* and nothing else. Divided by 24 or 100, it sees all words nearly alike, which is hardly
+# attention at all. $\sqrt{24}$ leaves a preference and keeps the others in sight.
 #
 # *So what is wrong with 100? Is it that the number is arbitrary?*
 #
@@ -322,7 +322,7 @@ explore.temperature(scores_is, tokens, start=math.sqrt(24))
 # %% [markdown]
 # ## How a weight answers a score
 #
-# A head that has decided wrongly could be mended by training, if training reached it. That is a question of slopes: if
+# Training could mend a head that has decided wrongly, if it reached it. That is a question of slopes: if
 # score $s_j$ moves a little, how far does weight $p_i$ move? There are $N$ weights and $N$ scores, so the answer is a
 # table of $N \times N$ slopes, the **Jacobian**. Two lines derive it. With $Z = \sum_k e^{s_k}$,
 #
@@ -555,13 +555,11 @@ figures.slopes_against_width()
 #
 # - **Divided by the square root of the width**, the line is flat. A query of any width can move its weights equally
 #   well. That is what the square root is for.
-# - **Not divided**, it first rises: keys get longer, and softmax is not shut yet. At width 64, which real heads have,
-#   the
-#   typical query still moves its weights two thirds as far as with the division. Then the line falls off a cliff: 0.01
-#   at 256, nothing at 1024. The left picture alone would have you believe that width 64 is nearly lost.
+# - **Not divided**, it first rises: keys get longer, and softmax is not shut yet. At width 64, a common width of real
+#   heads, the typical query still moves its weights two thirds as far as with the division. Then the line falls off a
+#   cliff: 0.01 at 256, nothing at 1024. The left picture alone would have you believe that width 64 is nearly lost.
 # - **Divided by the width itself**, softmax stays open, and the query still loses its hold: 0.01 at width 1024. Too
-#   large
-#   a divisor starves learning as surely as none.
+#   large a divisor starves learning just as no divisor does.
 #
 # The points are *medians*. The *mean* of the undivided line stays near 1 at every width from 64 on, because a few
 # queries are close races between two keys, and those get huge steps. So an undivided wide head does not simply stop
@@ -576,20 +574,18 @@ figures.slopes_against_width()
 # The rule promises a spread of 1 for entries of variance 1. Who promises the entries?
 #
 # - `nn.Linear` starts with weights so small that the entries of $q$ and $k$ have variance $\frac13$ if those of $x$
-#   have
-#   variance 1. The scores then spread by a third of $\sqrt{d_k}$, and the trouble comes at nine times the width.
+#   have variance 1. The scores then spread by a third of $\sqrt{d_k}$, and the trouble comes at nine times the width.
 # - `torch.rand`, in the running example, gives weights between 0 and 1, all positive. The 24 entries of one query then
 #   lean to the same side, and so do those of one key. Their products do not cancel: all 36 scores spread by 54.3, where
 #   the rule promises 4.9. Even over $\sqrt{24}$ four of the six words give more than 0.96 of their weight to one word.
-#   We
-#   chose *is* because it is not one of them.
+#   We chose *is* because it is not one of them.
 
 # %%
 figures.starts_against_width()
 
 # %% [markdown]
-# The division repairs the width, not the starting weights. Undivided, a head gets by on the luck of a small width and a
-# small start. Divided, it works the same at every size, and that is what a good recipe does.
+# The division repairs the width, not the starting weights. Undivided, a head works only by luck: a small width and a small
+# start. Divided, it behaves the same at every size, and that is what a good recipe does.
 #
 # Now you: set a width and a start, then move the divisor until the query has the best hold on its weights (right
 # picture, blue). *Is the best divisor always near the dotted line? On which side of it is the best place for the slope
@@ -692,8 +688,8 @@ at_work(scaled_scores)
 
 
 # %% [markdown]
-# **Predict before you run.** What do other divisors cost a network that is already trained? The published bug, the
-# model's width for the head's; no division; and $d_k$ without its root.
+# **Predict before you run.** What do other divisors cost a network that is already trained? Try the published bug, which
+# takes the model's width for the head's; no division at all; and $d_k$ without its root.
 
 
 # %%
@@ -724,13 +720,14 @@ at_work(scaled_scores=by_width)
 #
 # | divisor | nats a word | sentences word for word |
 # |---|---|---|
-# | the root of the head's width, 4 | 0.0015 | 100 of 100 |
-# | the root of the model's width, 8 (the published bug) | 0.026, 17 times as much | 95 |
-# | 1 | 0.087, 58 times | 93 |
-# | the head's width, 16 | 0.37, 246 times | 55 |
+# | the root of the head's width, 4 | 0.00016 | 100 of 100 |
+# | the root of the model's width, 8 (the published bug) | 0.00062, 4 times as much | 100 |
+# | 1 | 0.011, 70 times | 97 |
+# | the head's width, 16 | 0.068, 420 times | 86 |
 #
-# *jane visits africa in september* comes out right every time, so looking at one output would have shown nothing. Too
-# large a divisor hurts this trained network most: its weights were sharp, and now they are spread over all words.
+# *jane visits africa in september* comes out right every time, and with the published bug so does every other sentence:
+# looking at outputs would have shown nothing. Only the loss sees it. Too large a divisor hurts this trained network
+# most: training made its weights sharp, and the divisor flattens them.
 #
 # </details>
 #
@@ -747,8 +744,8 @@ for divisor in (1, 4, 16, 100):
     print(f"divided by {divisor:3}   size of ∂p/∂q {sum(sizes) / 5:.3f}")
 
 # %% [markdown]
-# It is what Figure 4.5 says of width 16: undivided, the queries have not lost their hold (0.40 against 0.28). Under too
-# large a divisor they have (0.08 and 0.01). A head of width 256 would tell the other half of the story.
+# This is what Figure 4.5 says of width 16: undivided, the queries have not lost their hold (0.32 against 0.09). Under too
+# large a divisor they have (0.02 and 0.004). A head of width 256 would tell the other half of the story.
 
 # %% [markdown]
 # ## Quiz 4.1
@@ -867,13 +864,10 @@ check(quiz_3=quiz_3)
 # width.
 #
 # **Code without the factor.** A popular explanation of Q and K as an inquiry (lesson 3) borrows a few lines from a
-# lecture by
-# Andrej Karpathy and stops just before the lecture puts the factor in: B, T, C = 4, 8, 32, head size 16, seed 1337, the
-# scores go
-# into softmax undivided. Their variance is 1.91, not 16, because of `nn.Linear`'s small start ($16\cdot\frac13\cdot
+# lecture by Andrej Karpathy and stops just before the lecture puts the factor in: B, T, C = 4, 8, 32, head size 16, seed
+# 1337, and the scores go into softmax undivided. Their variance is 1.91, not 16, because of `nn.Linear`'s small start ($16\cdot\frac13\cdot
 # \frac13 = 1.8$), so it is no disaster at this size; over $\sqrt{16}$ it would be 0.12. Figure 4.6 shows what becomes
-# of it when
-# the head grows.
+# of it when the head grows.
 #
 # And some recipes for very wide networks do divide by $d_k$: for queries and keys that have lined up, $q\cdot k$ grows
 # like $d_k$ itself (μP, below).
@@ -884,8 +878,8 @@ check(quiz_3=quiz_3)
 # ## Recap
 #
 # - A score is a sum of $d_k$ products. Its variance grows like $d_k$, its spread like $\sqrt{d_k}$.
-# - Large spread saturates softmax: one weight takes all, and the Jacobian $\operatorname{diag}(p) - p\,p^\top$ goes to
-#   0.
+# - Large spread saturates softmax: one weight takes all, and the Jacobian
+#   $\operatorname{diag}(p) - p\,p^\top$ goes to 0.
 # - A query reaches its weights through $JK/c$. Without a divisor $J$ vanishes in wide heads; under too large a divisor
 #   $K/c$ does. Over the square root of the width the product stays the same at every width.
 # - The width that counts is that of the *head*, as long as one query, not that of the model.

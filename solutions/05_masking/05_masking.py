@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 5. Masking: what may be seen
 #
-# **Goal:** decide for every query which keys it may see, take the others out before the softmax, and prove that nothing
+# **Goal:** decide for every query which keys it may see, take the others out before the softmax, and test that nothing
 # leaks.
 #
 # **Time:** about 90 minutes.
@@ -100,7 +100,7 @@ figures.gallery()
 # - `T_q`: int; `T_k`: int ≥ T_q, or `None` for T_q
 # - returns a boolean tensor `(T_q, T_k)`; the **last** query sees every key
 #
-# *Predict first:* how many entries of `causal_mask(1, 6)` are True?
+# **Predict first:** how many entries of `causal_mask(1, 6)` are True?
 #
 # <details><summary>Answer</summary>
 #
@@ -250,7 +250,7 @@ explore.masks()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Take no cache and as much padding as there are words: a sentence of length 0. Then every row is blind. As long as the
+# Choose no cache and as much padding as there are words: a sentence of length 0. Then every row is blind. As long as the
 # first key is real, no row of a causal mask is.
 #
 # </details>
@@ -306,8 +306,8 @@ figures.first_matmul()
 # %% [markdown]
 # ## How negative is negative enough?
 #
-# Older code *adds* −10000 to blocked scores (BERT did), for then no infinity is needed. As long as all scores are
-# small, that does the same. But adding is not replacing. *Find settings of the sliders for which a blocked key wins.*
+# Older code *adds* −10000 to blocked scores (BERT did), so that no infinity is needed. As long as all scores are
+# small, that has the same effect. But adding is not replacing. *Find settings of the sliders for which a blocked key wins.*
 
 # %%
 explore.fill()
@@ -352,7 +352,7 @@ check(mask_scores)
 # <details><summary>Hint 1</summary>
 #
 # Two functions of PyTorch choose between a tensor and a number entry by entry. One fills where its mask is True. Which
-# of your entries are to be filled?
+# entries should be filled?
 #
 # </details>
 #
@@ -463,7 +463,7 @@ check(masked_softmax)
 # Turn B's addition into a replacement and leave the rest: −∞ *replaces*, softmax, NaN to 0. Now the gradient is clean.
 # Why?
 #
-# In both, softmax's backward pass multiplies by its own output, which is NaN in that row, so it hands NaN down whatever
+# In both, softmax's backward pass multiplies by its own output, which is NaN in that row, so it hands NaN down, whatever
 # comes from above. Replacing (`masked_fill`, `torch.where`) then *cuts*: entries that were replaced have no influence,
 # so their gradient is set to 0, and the NaN is gone. In a row that sees nothing, all entries were replaced. An addition
 # does not cut. Its backward pass hands on what it gets, NaN included.
@@ -474,13 +474,13 @@ for treatment in ("replaced, NaN to 0", "added, NaN to 0"):
     print(f"{treatment:20} weights {weights[-1].tolist()}   gradient {gradient[-1].tolist()}")
 
 # %% [markdown]
-# So it is not the step from NaN to 0 (`nan_to_num`) that is good or bad. What counts is whether something between the
-# NaN and the scores cuts.
+# So turning NaN into 0 (`nan_to_num`) is not good or bad in itself. What counts is whether something between the NaN and
+# the scores cuts the gradient.
 
 # %% [markdown]
 # ## Two libraries, two meanings
 #
-# PyTorch itself disagrees with PyTorch. `F.scaled_dot_product_attention` takes True = may attend, as this course does.
+# PyTorch disagrees with itself. `F.scaled_dot_product_attention` takes True = may attend, as this course does.
 # `nn.MultiheadAttention` takes True = **blocked**, in `attn_mask` and in `key_padding_mask`. Hand it the wrong one, and
 # there is no error.
 
@@ -507,7 +507,7 @@ figures.too_good()
 
 # %% [markdown]
 # The model without a mask is *better* by every number that training prints. It is also worthless: the letter that it
-# reads off is not there when it has to write. Its loss ends near $\ln 8 / 12 = 0.173$, as it can copy at 11 of 12
+# copies is not there yet when it has to write. Its loss ends near $\ln 8 / 12 = 0.173$, as it can copy at 11 of 12
 # places, and at the last one the next letter is not in its input.
 #
 # With real text there is no line at 2.079 to warn you. So test for leaks directly: **change the future, and see whether
@@ -582,7 +582,7 @@ check(leaks_future)
 figures.before_or_after(tokens, scores, mask)
 
 # %% [markdown]
-# *What is wrong with the right-hand table? There are two things.*
+# *Two things are wrong with the right-hand table. Which?*
 #
 # <details><summary>Answer</summary>
 #
@@ -681,20 +681,20 @@ at_work(padding_mask=everything_is_real)
 #
 # | what is wrong | nats a word | sentences word for word |
 # |---|---|---|
-# | nothing | 0.0015 | 100 of 100 |
-# | no padding mask | 0.14, 90 times as much | 75 |
-# | masked after the softmax | 1.31, 867 times | 93 |
-# | no causal mask | 5.47, 3,623 times | 92 |
+# | nothing | 0.00016 | 100 of 100 |
+# | no causal mask | 0.056, 350 times as much | 100 |
+# | masked after the softmax | 0.41, 2,600 times | 64 |
+# | no padding mask | 0.84, 5,300 times | 20 |
 #
-# *jane visits africa in september* comes out right every time. The sentences hide most of it: when the machine writes,
-# the future does not exist yet, so there is little to look at. The loss, where the true words stand in the input, shows
-# all of it. And this network was trained with a mask. One that is trained *without* learns to copy, and its loss looks
-# splendid.
+# *jane visits africa in september* comes out right every time: a single sentence has no padding, and one right sentence
+# is no test. Without a causal mask even all hundred come out right: when the machine writes, the future does not exist
+# yet, so there is nothing to look at. Only the loss shows it, because there the true words stand in the input. And this
+# network was trained with a mask. One that is trained *without* learns to copy, and its loss looks splendid.
 #
 # </details>
 #
-# Does the machine itself leak? Ask your own detector about its first decoder block, and about two damaged ones. (The
-# source sentence is a single zero vector, so that only the block's look at its own words counts.)
+# Does the translator itself leak? Ask your own detector about its first decoder block, and about two damaged ones. (The
+# source sentence is a single zero vector, so that the block can only look at its own words.)
 
 
 # %%
@@ -807,7 +807,7 @@ check(quiz_3=quiz_3)
 # %% [markdown]
 # ## From the notes this course grew from
 #
-# <details><summary>Three loose sentences about masks</summary>
+# <details><summary>Three loose sentences about masks, and one about NaN</summary>
 #
 # **"Mask the next word embeddings by setting them to −inf"** stands in a widely read walk through the Transformer's
 # parts (Adaloglou, below). It is the *scores* that are set to −∞. An embedding of −∞ would turn everything into NaN.
@@ -827,13 +827,10 @@ check(quiz_3=quiz_3)
 # %% [markdown]
 # ## Recap
 #
-# - A mask says for each pair of query and key: yes (True) or no. Causal, aligned at the end; padding, on keys only;
-#   both
-#   with *and*.
+# - A mask says for each pair of query and key: yes (True) or no. Causal masks are aligned at the end, padding blocks keys
+#   only, and *and* combines the two.
 # - Blocked scores become −∞ *before* the softmax. Masking afterwards leaves sums that tell of the future.
-# - A row with nothing to see is 0/0. Whether its gradient is clean depends on something that cuts between the NaN and
-#   the
-#   scores.
+# - A row with nothing to see is 0/0. Its gradient is clean only if something between the NaN and the scores cuts it off.
 # - A model that leaks looks too good. Change the future and see whether the past moves.
 #
 # `progress()` in a new cell shows what you have done so far, over all lessons (`from helpers import progress`).
@@ -844,15 +841,12 @@ check(quiz_3=quiz_3)
 # - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), section 3.2.3: *masking out
 #   (setting to −∞)*.
 # - Karpathy, [Let's build GPT: from scratch, in code, spelled out](https://www.youtube.com/watch?v=kCc8FmEb1nY): the
-#   lower
-#   triangle and `masked_fill`.
+#   lower triangle and `masked_fill`.
 # - Adaloglou, [How Attention works in Deep Learning](https://theaisummer.com/attention/) and [How Transformers
 #   work](https://theaisummer.com/transformer/).
 # - [The Annotated Transformer](http://nlp.seas.harvard.edu/2018/04/03/attention.html), `subsequent_mask`.
-# -
-#   [F.scaled_dot_product_attention](https://pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html)
+# - [F.scaled_dot_product_attention](https://pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html)
 #   and [nn.MultiheadAttention](https://pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html): read what
-#   each
-#   says of its mask.
+#   each says of its mask.
 #
 # **Next:** [lesson 6](../06_softmax/06_softmax.ipynb) opens the tool that was used here all along: softmax.

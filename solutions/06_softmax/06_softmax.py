@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 6. Softmax: scores become probabilities
 #
-# **Goal:** build the function that turns scores into weights, so that it survives any score; know its axis, its
-# temperature, its logarithm and its gradients, and see how it can be computed in a stream.
+# **Goal:** build the function that turns scores into weights, safe for any scores; know its axis, its temperature, its
+# logarithm and its gradients, and see how it can be computed in a stream.
 #
 # **Time:** about 125 minutes, of which 30 are for the two extras. It is the longest lesson of the first half: **take a
 # break after Exercise 6.4**. What comes before makes the weights of attention, what comes after makes the loss and the
@@ -85,8 +85,7 @@ transformer_map("06_softmax")
 #
 # $$\text{softmax}(s)_i = \frac{e^{s_i}}{\sum_j e^{s_j}}$$
 #
-# **On paper**, with scores chosen so that the exponentials are whole numbers. These three numbers stay with us to the
-# end of the lesson:
+# **On paper**, take scores whose exponentials are whole numbers. These three scores stay with us to the end of the lesson:
 #
 # | word | score | $e^{\text{score}}$ | share |
 # |---|---|---|---|
@@ -212,7 +211,8 @@ figures.three_axes(scores, jane)
 #
 # </details>
 #
-# For a lecture's batch of 4 sentences with 8 tokens, whose scores you masked in lesson 5, this is the last step.
+# Lesson 5 masked the scores of a batch from Andrej Karpathy's lecture, 4 sentences of 8 tokens. For them this is the last
+# step.
 
 # %%
 torch.manual_seed(1337)
@@ -260,7 +260,7 @@ q, k = torch.randn(1, 4, 2, 8), torch.randn(1, 5, 2, 8)  # (B, T_q, H, d_k), (B,
 print("head 0, what each query has to give:", published_head_weights(q, k).sum(dim=2)[0, :, 0])
 
 # %% [markdown]
-# Write it as it should be: each query of each head divides one unit among the keys.
+# Write it correctly: each query of each head divides one unit among the keys.
 #
 # `q (..., T_q, H, d_k)`, `k (..., T_k, H, d_k)` → weights `(..., T_q, T_k, H)`, scores over $\sqrt{d_k}$. The published
 # version insists on one batch dimension; yours should not. `torch.softmax` is allowed here, and so is your own.
@@ -296,7 +296,7 @@ check(fixed_head_weights)
 # </details>
 
 # %% [markdown]
-# **A habit worth having:** after every softmax that you write, sum along the dimension that you mean, once, and look.
+# **A habit worth having:** after every softmax that you write, sum once along the dimension that you mean, and look.
 
 # %% [markdown]
 # ## Temperature: how sure?
@@ -322,8 +322,7 @@ explore.temperature(scores_is, life)
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Between 5 and 10. There the bars change most: at 5 *eat* still has two thirds of the weight, at 10 hardly more than a
-# third. Far to the left and far to the right nothing happens any more: one bar has everything, or all are alike.
+# Between 5 and 10. There the bars change most: at 5 *eat* still has 63 % of the weight, at 10 only 40 %. Far to the left and far to the right nothing happens any more: one bar has everything, or all are alike.
 #
 # </details>
 
@@ -383,7 +382,7 @@ check(softmax_with_temperature)
 # with base 2 the unit is the bit). The least is 0, for one certain outcome. The most is $\ln N$, for all alike: here
 # $\ln 3 = 1.099$. So $e^H$ counts outcomes in effect: $e^{0.900} = 2.46$, of three.
 #
-# One trap: a weight of exactly 0, as every mask makes them. Its surprise is infinite, but it never happens, so it
+# One trap: a weight of exactly 0, as every mask makes. Its surprise is infinite, but it never happens, so it
 # should add nothing: $p \ln p \to 0$ as $p \to 0$. **Predict before you run:** *what does a computer make of it?*
 
 # %%
@@ -447,8 +446,8 @@ check(entropy)
 #
 # Training needs $\ln p$: the loss of a model that gave the right word the share $p$ is its surprise, $-\ln p$. So take
 # `log(softmax(x))`? Look at a word 150 points behind the winner. Its share is $e^{-150}$, too small for float32, hence
-# 0, and its logarithm is $-\infty$. The true answer, −150, is a harmless number. We lost it by going up through the
-# exponential and down again. On paper the two cancel:
+# 0, and its logarithm is $-\infty$. The true answer, −150, is a harmless number. We lost it by taking the exponential and
+# then the logarithm. On paper the two cancel:
 #
 # $$\ln \text{softmax}(x)_i = \ln\frac{e^{x_i - m}}{\sum_j e^{x_j - m}} = (x_i - m) - \ln\sum_j e^{x_j - m}$$
 #
@@ -520,7 +519,7 @@ explore.surprise()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# At none. It falls below any bound as the score rises, but a share of 1 would need a score of $+\infty$. So a model that
+# At none. The loss falls toward 0 as the score rises, but a share of 1 would need a score of $+\infty$. So a model that
 # is right already still wants to be surer. Its pull on the score, $1 - p$, fades as it gets there.
 #
 # </details>
@@ -740,7 +739,7 @@ check(cross_entropy_backward)
 #
 # The end: $\frac{88}5 / \frac85 = 11$. Directly: $\frac18\cdot 8 + \frac14\cdot 0 + \frac58\cdot 16 = 11$.
 #
-# Below, four blocks of three scores. Move through them, then raise the third block. *When does the old sum shrink to
+# Below are four blocks of three scores. Move through them, then raise the third block. *When does the old sum shrink to
 # nearly nothing, and does the end still agree with softmax over all at once?*
 
 # %%
@@ -755,8 +754,8 @@ explore.stream()
 # </details>
 #
 # Milakov and Gimelshein found this in 2018 for plain softmax, and Rabe and Staats in 2021 for attention, where the
-# weighted values ride along. Dao and others made of it in 2022 a program that fits the fast memory of a graphics card:
-# **FlashAttention**, the way in which most large models compute attention today. Lesson 7 does it for all queries at
+# weighted values ride along. In 2022 Dao and others turned it into a program that fits the fast memory of a graphics card:
+# **FlashAttention**, which many large models use today. Lesson 7 does it for all queries at
 # once and measures the memory.
 
 # %% [markdown]
@@ -846,8 +845,8 @@ at_work(softmax=over_queries)
 # </details>
 #
 # And the temperature? The curve under your own functions shows what other temperatures do to a translator that was
-# trained at 1. Half the temperature costs 2.6 times the loss, the double 3.9 times, and all sentences still come out
-# word for word. At 4, beyond the curve, the loss is 0.068 and 14 of 100 sentences go wrong. So a scale that is off, as
+# trained at 1. At half the temperature the loss is 2.6 times as large, at twice the temperature 3.9 times, and all sentences
+# still come out word for word. At 4, beyond the curve, the loss is 0.068 and 14 of 100 sentences go wrong. So a scale that is off, as
 # in lesson 4, may go unnoticed for long.
 #
 # A mistake in the loss does not show in the translations at all. Counting padding in the mean makes this loss 0.00009
@@ -1007,7 +1006,7 @@ figures.before_and_after(table, tokens)
 # - Backward: $p\,(g - \text{average of } g)$, no table of slopes. Through the loss: prediction minus truth.
 # - A running maximum and sum make softmax a stream.
 #
-# `progress()` (`from helpers import progress`) shows what you have done so far, over all lessons.
+# `progress()` in a new cell shows what you have done so far, over all lessons (`from helpers import progress`).
 
 # %% [markdown]
 # ## Further reading

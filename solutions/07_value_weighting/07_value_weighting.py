@@ -2,8 +2,9 @@
 # # 7. Value weighting: one head
 #
 # **Goal:** put the pieces together: a whole attention head of your own, what its output accumulates and what it loses,
-# and the head run backward by hand and forward in little memory. **Time:** about 125 minutes, forty of them for the
-# two extras. A good place for a break is after exercise 7.4.
+# and the head run backward by hand and forward in little memory.
+#
+# **Time:** about 125 minutes, forty of them for the two extras. A good place for a break is after exercise 7.4.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -34,7 +35,7 @@ transformer_map("07_value_weighting")
 # - masks, and rows that see nothing: [lesson 5](../05_masking/05_masking.ipynb);
 # - softmax, and its gradient for one of the extras: [lesson 6](../06_softmax/06_softmax.ipynb).
 #
-# Two questions to warm up. Answer before you open them.
+# Two questions to warm up. Answer before you unfold.
 #
 # <details><summary>Lesson 5: one row of a mask is False everywhere. What does softmax make of that row if blocked scores
 # become −∞, and what do we want instead?</summary>
@@ -142,8 +143,8 @@ check(weighted_values)
 # ## What does the context vector accumulate?
 #
 # A well-known walk-through of self-attention takes six words, *Life is short, eat dessert first*, as far as this step.
-# Its reader multiplies each value by its weight, sums the columns, and does not know what they accumulate. Let us make
-# the same numbers and find out. Embeddings of width 16, queries and keys of width 24, values of width 28, all random.
+# One of its readers multiplied each value by its weight, summed the columns, and could not say what they accumulate. Let
+# us make the same numbers and find out. Embeddings have width 16, queries and keys 24, values 28; all are random.
 
 # %%
 torch.manual_seed(123)
@@ -169,8 +170,7 @@ figures.context_range(weights_is, values, tokens)
 # span in each channel, and the context vector in it. Weights are not negative and add up to 1, so the star never
 # leaves its bar. No channel ever meets another one.
 #
-# More related words have more information added, but the total is 1: a word that counts more makes all others count
-# less.
+# A word that is more related adds more, but the weights add up to 1: if one word counts more, the others count less.
 #
 # **Second answer: a bag has no order.** Shuffle the words, keys and values together, and the sum is the same. Who came
 # first is not in it, unless positions were added to the embeddings ([lesson 2](../02_position/02_position.ipynb)).
@@ -195,7 +195,7 @@ print(f"largest difference {(W_value @ mixture - context_is).abs().max().item():
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Not at all: what is left is rounding. A matrix may be applied before the sum or behind it.
+# No distance at all: what is left is rounding. A matrix may be applied before the sum or after it.
 #
 # </details>
 #
@@ -320,9 +320,10 @@ check(attention)
 # ## One head
 #
 # A head owns three linear maps. It reads tokens of the model's width $D$ and makes queries, keys and values of its own
-# width. Take B = 4 sentences of T = 8 tokens, model width C = 32 and head size 16, sizes from a well-known lecture.
+# width. Take B = 4 sentences of T = 8 tokens, model width C = 32 and head size 16, the sizes of Andrej
+# Karpathy's lecture.
 #
-# **Predict.** Which shapes do the scores and the output have? How many numbers does the head learn, and how many more
+# **Predict before you run.** Which shapes do the scores and the output have? How many numbers does the head learn, and how many more
 # for sentences twice as long?
 #
 # <details><summary>Answer</summary>
@@ -473,7 +474,7 @@ read_last[:, -1] = 1.0
 published_head(words, some_W_q, some_W_k, read_last)[0]
 
 # %% [markdown]
-# Find the bug, then write the head as it should be, without a mask:
+# Find the bug, then write the head correctly, without a mask:
 #
 # `x (..., T, D)`, `W_q` and `W_k (d_k, D)`, `W_v (d_v, D)` → `(..., T, d_v)`. Forbidden:
 # `F.scaled_dot_product_attention`. You may use earlier exercises of this lesson.
@@ -512,8 +513,8 @@ check(fixed_head)
 # </details>
 
 # %% [markdown]
-# Why did it last? A layer behind the head can learn to multiply by √d_k, and a network that trains a little worse
-# looks like a network that trains. **A test that finds it takes one line: with equal values, attention must change
+# Why did nobody notice? A layer behind the head can learn to multiply by √d_k, and a network that trains a little worse
+# still looks like a network that trains. **A test that finds it takes one line: with equal values, attention must change
 # nothing.**
 
 # %% [markdown]
@@ -629,8 +630,8 @@ for noun in ("door", "umbrella"):
     print(noun, "before {:.2f}   after {:.2f}".format(*two_articles(f"the white dog forgets the green {noun}")))
 
 # %% [markdown]
-# Before, the two *the* are about equally alike in both sentences. After, those that will be *le* and *la* point apart
-# (−0.43), those that will be *le* and *le* the same way (0.72). One head, and *the* has learned its gender.
+# Before, the two *the* are about equally alike in both sentences. After, the two that will be *le* and *la* point apart
+# (−0.43), and the two that will both be *le* point the same way (0.72). One head is enough to give *the* its gender.
 #
 # **Where the reading stops.** Take the six random words again. Nothing has been trained, so no word has any meaning:
 
@@ -847,7 +848,7 @@ explore.tiles()
 #
 # </details>
 #
-# This is the idea of Rabe and Staats (2021) and of FlashAttention (Dao et al., 2022), which cuts both: a tile of
+# This is the idea of Rabe and Staats (2021), and of FlashAttention (Dao et al., 2022), which cuts both: a tile of
 # queries and a tile of keys and values fit into the small fast memory next to the arithmetic, and the big slow memory
 # never sees a score. That saves memory and, because memory traffic was the bottleneck, time.
 
@@ -952,8 +953,8 @@ at_work(attention, context_shift)
 at_work(Head)
 
 # %% [markdown]
-# And the bug of exercise 7.4: the right number behind the softmax. **Predict:** is it as harmless as the forgotten
-# scale of lesson 4, which cost 0.01 nats a word?
+# And the bug of exercise 7.4: the right number behind the softmax. **Predict before you run:** is it as harmless as the
+# forgotten scale of lesson 4, which cost 0.011 nats a word?
 
 
 # %%
@@ -971,8 +972,8 @@ at_work(attention=published_attention)
 # <details><summary>Answer</summary>
 #
 # No: 2.6 nats a word, and not one of the unseen sentences comes out right. The forgotten scale is a small part of it;
-# the rest comes from the shares, which add up to ¼ in a head of width 16, so that every head whispers. A network that
-# is *trained* with the bug learns to speak up, and looks healthy. One that was trained without it is deaf.
+# the rest comes from the shares, which add up to ¼ in a head of width 16: every head speaks at a quarter of its strength.
+# A network that is *trained* with the bug learns to make up for that, and looks healthy. This one never had to.
 #
 # </details>
 
@@ -1105,10 +1106,10 @@ check(quiz_3=quiz_3)
 # - Scale before the softmax. With equal values attention must change nothing.
 # - A cosine says how far context turned a word. In a trained network that can be meaning: *the* becomes *le* or *la*.
 # - A search engine is attention at a low temperature.
-# - Backward, a key gains weight when its value lies from the mixture in the direction in which the output should move.
-#   Forward, tiles and running sums make the table of scores as small as you like.
+# - Backward, a key gains weight when its value, seen from the mixture, lies in the direction in which the output should
+#   move. Forward, tiles and running sums make the table of scores as small as you like.
 #
-# `progress()` in a new cell shows what you have done so far, over all lessons.
+# `progress()` in a new cell shows what you have done so far, over all lessons (`from helpers import progress`).
 
 # %% [markdown]
 # ## Further reading

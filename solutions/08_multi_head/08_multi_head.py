@@ -296,7 +296,7 @@ figures.shapes(B=3, T=5, D=64, H=4)
 # Difficulty ●●●○○ · Importance ●●●●● · 20 minutes · 26 points
 #
 # `MultiHeadAttention(d_model, num_heads)` has four layers `W_q`, `W_k`, `W_v`, `W_o`, each an `nn.Linear` from `d_model` to
-# `d_model` **with bias**, and keeps `num_heads`. `ValueError` if the heads do not divide `d_model`.
+# `d_model` **with bias**, and keeps `num_heads`. `ValueError`, as soon as it is made, if the heads do not divide `d_model`.
 #
 # `forward(query, key=None, value=None, mask=None)` returns a tuple `(out, weights)`:
 #

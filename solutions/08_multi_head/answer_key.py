@@ -93,6 +93,9 @@ merge_heads = Exercise("merge_heads", cases_merge_heads, axes=("token", "channel
     shuffled_like_cards: one column of each head in turn
         x.transpose(1, 2) -> x.permute(0, 2, 3, 1)
         All D/H columns of head 0 come first, as split_heads cut them.
+    channels_moved: tokens and channels swapped before gluing
+        x.transpose(1, 2) -> x.transpose(2, 3)
+        The two axes that become one must stand side by side at the end. Which one is in the way?
     heads_added: the heads added up
         x.transpose(1, 2).reshape(B, T, H * d_head) -> x.sum(dim=1)
         Side by side, not on top of each other: the width is H · D/H.
@@ -139,7 +142,6 @@ def cases_multi_head_attention(draw):
     def y(*shape, dtype=torch.float32):
         return draw.normal(*shape, 8, dtype=dtype)
 
-    refused = ((10, 4), {}, (draw.normal(2, 5, 10),), {})
     cross, values = "key given: cross-attention", "key and value given"
     return [
         case(4, y(3, 5)),
@@ -171,7 +173,8 @@ def cases_multi_head_attention(draw):
         case(4, y(3, 1), y(3, 7), part=ONE_SENTENCE),
         case(4, y(2, 5, dtype=FLOAT64) * 25, part="large scores"),
         Case(((24, 4),), part="layers, and num_heads kept", via="attention_layers"),
-        Case(refused, part=DIVISIBLE, via="module", raises=Raises("ValueError")),
+        Case(((10, 4),), part=DIVISIBLE, via="attention_layers", raises=Raises("ValueError")),
+        Case(((6, 12),), part=DIVISIBLE, via="attention_layers", raises=Raises("ValueError")),
     ]
 
 
@@ -198,6 +201,26 @@ MultiHeadAttention = Exercise(
     not_scaled: the scores were not scaled
         {RUN} -> attention(Q * Q.shape[-1] ** 0.5, K, V, mask)
         Lesson 4: which number keeps the spread of a head's scores at 1?
+    softmax_over_queries: the softmax taken over the queries
+        heads, weights = attention(Q, K, V, mask)
+        -> scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |        if mask is not None:
+        |            scores = scores.masked_fill(~mask, float("-inf"))
+        |        weights = torch.softmax(scores, dim=-2)
+        |        if mask is not None:
+        |            weights = weights.masked_fill(~mask, 0.0)
+        |        heads = weights @ V
+        Each query shares out a weight of 1 among the keys. Along which axis do the keys lie?
+    filled_with_zero: blocked scores set to 0 before the softmax
+        {RUN} -> (w := torch.softmax(
+        |            (Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5).masked_fill(~mask if mask is not None else torch.tensor(False), 0.0),
+        |            dim=-1)) @ V, w
+        A score of 0 is an ordinary score: e to the 0 is 1. Which score gets no weight at all?
+    blind_rows_even: even weights in rows with nothing to see
+        {RUN} -> (w := torch.softmax(
+        |            (Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5).masked_fill(~mask if mask is not None else torch.tensor(False), -1e9),
+        |            dim=-1)) @ V, w
+        Where every score is equally low, the softmax shares its 1 out evenly. What should such a query get?
     no_W_o: W_o is never used
         self.W_o(merge_heads(heads)) -> merge_heads(heads)
         Four layers, and one has nothing to do. What happens after the heads are merged?
@@ -222,10 +245,18 @@ MultiHeadAttention = Exercise(
     output_alone: the output without the weights
         return self.W_o(merge_heads(heads)), weights -> return self.W_o(merge_heads(heads))
         Two results are asked for: (out, weights).
+    results_exchanged: the two results in the wrong order
+        return self.W_o(merge_heads(heads)), weights -> return weights, self.W_o(merge_heads(heads))
+        Which of the two does the contract name first?
     value_is_query: the value taken from the query where only a key is given
-        value = key if value is None else value
-        -> value = (query if key.shape == query.shape else query.repeat(1, 2, 1)[:, : key.shape[1]]) if value is None else value
+        value = key if value is None else value -> value = query if value is None else value
         Keys and values come from the same place unless somebody says otherwise.
+    key_projects_query: W_k meets the query instead of the key
+        self.W_k(key) -> self.W_k(query)
+        Which of the three inputs does each of the three projections belong to?
+    values_by_W_k: the values made with W_k
+        self.W_v(value) -> self.W_k(value)
+        Four layers, and one of them has nothing to do.
     key_ignored: the query used as key and value, whatever is given
         key = query if key is None else key -> key = query
         value = key if value is None else value -> value = query
@@ -253,11 +284,10 @@ MultiHeadAttention = Exercise(
         Does your attention of lesson 7 mend such rows? Then use it.
     no_check: no ValueError where the heads do not fit
         if d_model % num_heads: -> if False:
-        def forward(self, query, key=None, value=None, mask=None): -> def forward(self, query, key=None, value=None, mask=None):
-        |        split_heads = lambda x, H: x[..., : x.shape[-1] // H * H].unflatten(-1, (H, -1)).transpose(1, 2)
-        for _ in range(4)) -> for _ in range(4))
-        |        self.W_o = nn.Linear(d_model // num_heads * num_heads, d_model)
-        10 channels, 4 heads: say so when the module is made.
+        10 channels, 4 heads: say so when the module is made, not when it runs.
+    asserted: an assertion instead of a ValueError
+        raise ValueError( -> raise AssertionError(
+        assert raises AssertionError, and vanishes under python -O. Raise what the contract names.
 """)
 
 
@@ -274,11 +304,11 @@ def cases_load_from_torch(draw):
 
     return [
         case(6, 2, note="biases of zero, as nn.MultiheadAttention starts", view="what_was_copied"),
-        case(12, 3, bias=1.0, part="random biases", view="what_was_copied"),
-        case(5, 1, bias=1.0, part="random biases", view="what_was_copied"),
-        case(6, 2, bias=1.0, dtype=FLOAT64, part=DTYPE, view="what_was_copied"),
-        case(6, 2, bias=1.0, part="shares no memory", view="apart_from_theirs"),
-        case(6, 3, bias=1.0, part="theirs is left as it was", view="theirs_is_unchanged"),
+        case(12, 3, bias=1.0, part="random biases", view="what_was_copied", note="width 12, 3 heads"),
+        case(5, 1, bias=1.0, part="random biases", view="what_was_copied", note="width 5, 1 head"),
+        case(6, 2, bias=1.0, dtype=FLOAT64, part=DTYPE, view="what_was_copied", note="float64 numbers in both"),
+        case(6, 2, bias=1.0, part="shares no memory", view="apart_from_theirs", note="width 6, 2 heads"),
+        case(6, 3, bias=1.0, part="theirs is left as it was", view="theirs_is_unchanged", note="width 6, 3 heads"),
     ]
 
 
@@ -303,6 +333,13 @@ load_from_torch = Exercise(
     biases_forgotten: the weights without their biases
         layer.bias.copy_(bias) -> pass
         They start at zero in nn.MultiheadAttention, but they do not stay there.
+    in_proj_bias_forgotten: only the bias of W_o copied
+        layer.bias.copy_(bias) -> layer.bias.copy_(bias) if layer is mine.W_o else None
+        Theirs stacks three more biases on top of each other. Where?
+    the_other_way: copied from yours into theirs
+        layer.weight.copy_(weight) -> weight.copy_(layer.weight)
+        layer.bias.copy_(bias) -> bias.copy_(layer.bias)
+        Whose numbers are to be trusted here, and whose have to change?
     biases_zeroed: zero biases
         layer.bias.copy_(bias) -> layer.bias.zero_()
         They start at zero in nn.MultiheadAttention, but they do not stay there.
@@ -330,7 +367,7 @@ def cases_attention_parameters(draw):
         Case((heads * draw.integer(2, 9), heads)),
         Case((16, 1), part=ONE_HEAD),
         Case((7, 7), part=NARROW),
-        Case((4 * 3072, 96), part="a large model"),
+        Case((2304, 96), part="a large model"),
     ]
 
 
@@ -347,6 +384,16 @@ attention_parameters = Exercise("attention_parameters", cases_attention_paramete
     divided_by_heads: one head only
         4 * (d_model * d_model + d_model) -> 4 * (d_model * d_model + d_model) // num_heads
         That is what one head owns. There are H of them.
+    one_head_of_three: the width of a single head in W_q, W_k and W_v
+        4 * (d_model * d_model + d_model)
+        -> 3 * (d_model + 1) * (d_model // num_heads) + d_model * d_model + d_model
+        That is what one head owns of them. How many heads are there?
+    three_biases: three biases instead of four
+        4 * (d_model * d_model + d_model) -> 4 * d_model * d_model + 3 * d_model
+        W_o is a layer like the others.
+    one_number_a_bias: a bias of one number for each layer
+        d_model * d_model + d_model -> d_model * d_model + 1
+        nn.Linear brings one number more for each output.
     one_bias: one bias for all four layers
         4 * (d_model * d_model + d_model) -> 4 * d_model * d_model + d_model
         Each layer has a bias of its own.
@@ -388,6 +435,27 @@ fixed_heads = Exercise(
     published: the published version, bug and all
         merge_heads(heads) -> heads.reshape(x.shape)
         Split moves the axis of the heads to the front. Who moves it back?
+    dealt_like_cards: one column of each head in turn
+        merge_heads(heads) -> heads.permute(0, 2, 3, 1).reshape(x.shape)
+        The tokens are back in front. Now, whose columns come first in a row?
+    never_moved: the axis of the heads is never moved, so that heads attend to heads
+        split_heads(x @ W_q.T, num_heads) -> (x @ W_q.T).unflatten(-1, (num_heads, -1))
+        split_heads(x @ W_k.T, num_heads) -> (x @ W_k.T).unflatten(-1, (num_heads, -1))
+        split_heads(x @ W_v.T, num_heads) -> (x @ W_v.T).unflatten(-1, (num_heads, -1))
+        attention(Q, K, V, mask) -> attention(Q, K, V, None)
+        merge_heads(heads) -> heads.reshape(x.shape)
+        Attention works on the last two axes. Which two are they in yours?
+    split_alone_spoiled: heads cut without moving an axis
+        split_heads(x @ W_q.T, num_heads) -> (x @ W_q.T).reshape(len(x), num_heads, x.shape[1], -1)
+        split_heads(x @ W_k.T, num_heads) -> (x @ W_k.T).reshape(len(x), num_heads, x.shape[1], -1)
+        split_heads(x @ W_v.T, num_heads) -> (x @ W_v.T).reshape(len(x), num_heads, x.shape[1], -1)
+        The way in was right in the published version. Compare it with yours.
+    weights_not_turned: none of the four matrices transposed
+        x @ W_q.T -> x @ W_q
+        x @ W_k.T -> x @ W_k
+        x @ W_v.T -> x @ W_v
+        @ W_o.T -> @ W_o
+        Which way round does a W of this course stand?
     merged_last_axes: the wrong two axes swapped before merging
         merge_heads(heads) -> heads.transpose(-2, -1).reshape(x.shape)
         Heads and tokens change places, as they did when the heads were split.
@@ -471,6 +539,9 @@ grouped_query_attention = Exercise(
     not_scaled: the scores were not scaled
         attention(Q, K, V, mask) -> attention(Q * Q.shape[-1] ** 0.5, K, V, mask)
         Lesson 4: which number keeps the spread of the scores at 1?
+    scaled_by_model_width: scaled by the width of the model
+        attention(Q, K, V, mask) -> attention(Q / Q.shape[1] ** 0.5, K, V, mask)
+        How many products are added up in one score of one head?
     mask_ignored: the mask is not used
         attention(Q, K, V, mask) -> attention(Q, K, V)
         The fourth argument: where does it go?
@@ -483,7 +554,9 @@ grouped_query_attention = Exercise(
 def cases_head_importance(draw):
     def case(B, T, D, num_heads, part="values", dtype=torch.float32, view="importance_alone"):
         args = (D, num_heads, attention_state(draw, D, dtype), draw.normal(B, T, D, dtype=dtype))
-        return Case(args, part=part, via="importance", view=view)
+        heads = "1 head" if num_heads == 1 else f"{num_heads} heads"
+        note = f"mha of width {D} with {heads}, x of shape {(B, T, D)}"
+        return Case(args, part=part, via="importance", view=view, note=note)
 
     return [
         case(2, 5, 12, 4),
@@ -515,6 +588,18 @@ head_importance = Exercise(
     difference_of_norms: the difference of two norms
         (out - without(x)[0]).norm() -> (out.norm() - without(x)[0].norm()).abs()
         Subtract first, then measure.
+    bias_removed_too: the bias of W_o taken away with the head
+        without.W_o.weight[:, own] = 0 -> without.W_o.weight[:, own] = 0; without.W_o.bias.zero_()
+        b_O belongs to no head, and it stays.
+    weights_alone: the size of the head's columns of W_o
+        (out - without(x)[0]).norm() -> mha.W_o.weight[:, own].norm()
+        Large columns do nothing for a head that brings small numbers. Where does x come in?
+    value_bias_left: the head's values zero, but not their bias
+        without.W_o.weight[:, own] = 0 -> without.W_v.weight[own] = 0
+        W_v has a bias as well, and it still speaks for the head.
+    every_Hth_column: every H-th column taken for a head
+        without.W_o.weight[:, own] = 0 -> without.W_o.weight[:, h :: mha.num_heads] = 0
+        Head 0 owns the first D/H columns, all next to each other.
     squared: the square of the norm
         (out - without(x)[0]).norm() -> (out - without(x)[0]).pow(2).sum()
         The Frobenius norm ends with a square root.

@@ -145,8 +145,8 @@ print(f"jane moves by {by_token[0].norm():.4f} and by {by_sentence[0].norm():.4f
 #
 # The formulas above, for every row by itself.
 #
-# `x (..., D)`, `gamma (D,)`, `beta (D,)`, `eps` a number → `(..., D)`. Right for tiny and huge numbers, for rows of equal
-# numbers, and for D = 1.
+# `x (..., D)`, `gamma (D,)`, `beta (D,)`, `eps` a number → `(..., D)`. Right for tiny and huge numbers, for numbers far
+# from 0, for rows of equal numbers, and for D = 1.
 #
 # Forbidden: `F.layer_norm`, `nn.LayerNorm`, and group, batch, instance and RMS norms. `mean` and `var` are allowed.
 

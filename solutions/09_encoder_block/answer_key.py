@@ -1,5 +1,7 @@
 """Answer key of lesson 9: layer norm, feed-forward, the encoder block and the encoder."""
 
+import dataclasses
+
 import torch
 
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Fixture, listed_quizzes, tensor_cases
@@ -18,23 +20,28 @@ def cases_layer_norm(draw):
         x, gamma, beta = make(dtype)
         return x * factor + offset, gamma, beta
 
+    def sized(case, x):
+        return dataclasses.replace(case, note=case.note or f"x of shape {tuple(x.shape)}, gamma and beta of {x.shape[-1]}")
+
     single = draw.normal(6), draw.normal(6), draw.normal(6)
     flat = torch.tensor([2.0, -3.0, 0.0], dtype=torch.float64)[:, None].expand(3, 6).clone()
     flat = flat, draw.normal(6, dtype=torch.float64), draw.normal(6, dtype=torch.float64)
     narrow = draw.normal(3, 1), draw.normal(1), draw.normal(1)
-    return [
+    cases = [
         *tensor_cases(make, leads=((), (3,), (2, 3), (1,), (2, 1))),
         Case(single, part=LEADING, note="a single vector"),
         Case(make(torch.float64, 2, 3), part=GRADIENT, gradient=True),
-        Case(make(torch.float32), {"eps": 0.5}, part="another eps"),
-        Case((*make(torch.float64), 0.25), part="another eps", gradient=True),
+        Case(make(torch.float32), {"eps": 0.5}, part="another eps", note="eps = 0.5"),
+        Case((*make(torch.float64), 0.25), part="another eps", gradient=True, note="eps = 0.25"),
         Case(scaled(1e-3), part="tiny numbers", note="numbers around 0.001"),
         Case(scaled(1e-6, torch.float64), {"eps": 1e-12}, part="tiny numbers", note="numbers around 1e-6, eps 1e-12"),
         Case(scaled(1e4), part="huge numbers", note="numbers around 10,000"),
         Case(scaled(1.0, torch.float64, 1e4), part="huge numbers", note="numbers around 10,000 that differ by 1"),
+        Case(scaled(1.0, torch.float64, 1e6), part="huge numbers", note="numbers around a million that differ by 1"),
         Case(flat, part="rows of equal numbers"),
         Case(narrow, part="D = 1"),
     ]
+    return [sized(case, case.args[0]) for case in cases]
 
 
 layer_norm = Exercise(
@@ -50,6 +57,12 @@ layer_norm = Exercise(
     eps_outside: eps was added after the square root
         (variance + eps) ** 0.5 -> (variance**0.5 + eps)
         Rows with tiny numbers tell the two apart. Read the formula again: what stands under the root?
+    sample_deviation_and_eps_outside: the deviation divided by one channel less, and eps added to it
+        (variance + eps) ** 0.5 -> (x.std(dim=-1, keepdim=True) + eps)
+        Two things at once, and a well-known blog post has both: by which number do you divide, and where does eps stand?
+    square_of_mean: the mean of the squares minus the square of the mean
+        x.var(dim=-1, correction=0, keepdim=True) -> x.pow(2).mean(dim=-1, keepdim=True) - mean.pow(2)
+        On paper that is the variance. Far from 0 it is the difference of two huge numbers, and few digits are left.
     eps_forgotten: no eps at all
         (variance + eps) ** 0.5 -> variance**0.5
         What does your answer make of a row of equal numbers?
@@ -69,6 +82,14 @@ layer_norm = Exercise(
         x.mean(dim=-1, -> x.mean(dim=(-2, -1),
         x.var(dim=-1, -> x.var(dim=(-2, -1),
         Then every word depends on all the others. How many means does a sentence of 5 words have?
+    everything: one mean and one variance for the whole batch
+        x.mean(dim=-1, keepdim=True) -> x.mean()
+        x.var(dim=-1, correction=0, keepdim=True) -> x.var(correction=0)
+        Then every word depends on all the others, those of other sentences too. How many means does a sentence of 5 words have?
+    first_axis: the mean along the first axis
+        x.mean(dim=-1, -> x.mean(dim=0,
+        x.var(dim=-1, -> x.var(dim=0,
+        Each token is normalized by itself. Along which axis do its own numbers lie?
     over_tokens: the mean of each channel over the tokens
         x.mean(dim=-1, -> x.mean(dim=-2,
         x.var(dim=-1, -> x.var(dim=-2,
@@ -79,6 +100,12 @@ layer_norm = Exercise(
     beta_forgotten: beta is not used
         gamma * normal + beta -> gamma * normal
         A row of equal numbers becomes all zeros in yours. What should be left of it?
+    both_forgotten: neither gamma nor beta is used
+        return gamma * normal + beta -> return normal
+        That is the middle step. Two parameters are still waiting.
+    gamma_and_beta_exchanged: gamma and beta exchanged
+        gamma * normal + beta -> beta * normal + gamma
+        Which of the two multiplies?
     gamma_times_beta: beta was added before gamma was multiplied
         gamma * normal + beta -> gamma * (normal + beta)
         Which of the two comes first in the formula?
@@ -259,6 +286,28 @@ EncoderBlock = Exercise(
     activation_ignored: the activation does not reach the feed-forward network
         FeedForward(d_model, d_ff, activation) -> FeedForward(d_model, d_ff)
         The block gets an activation when it is built. Who should be told?
+    norms_exchanged: norm1 and norm2 exchanged
+        self.norm1, lambda -> self.norm2, lambda
+        self.norm2, self.feed_forward -> self.norm1, self.feed_forward
+        Which of the two belongs to attention?
+    residual_twice: x is added twice
+        return x + sublayer(norm(x)) if self.norm_first else norm(x + sublayer(x))
+        -> return x + x + sublayer(norm(x)) if self.norm_first else norm(x + x + sublayer(x))
+        Let both sublayers give zeros. How often does x come out?
+    second_from_the_start: the second residual is the block's input
+        x = self.add_and_norm(x, self.norm1, -> y = self.add_and_norm(x, self.norm1,
+        return self.add_and_norm(x, self.norm2, self.feed_forward)
+        -> return self.add_and_norm(x, self.norm2, lambda z: self.feed_forward(self.norm2(y) if self.norm_first else y))
+        What attention has added should go on upward. Which x is added at the end in yours?
+    keys_not_normalized: with norm_first only the queries are normalized
+        lambda x: self.attention(x, mask=mask)[0]
+        -> lambda z: self.attention(z, x if self.norm_first else z, mask=mask)[0]
+        Self-attention has one input, and that is what the norm gives back.
+    norm_on_top: with norm_first another norm at the end
+        return self.add_and_norm(x, self.norm2, self.feed_forward)
+        -> x = self.add_and_norm(x, self.norm2, self.feed_forward)
+        |        return self.norm2(x) if self.norm_first else x
+        In pre-norm the stream leaves the block as it is. A norm on top comes once, behind the last block, if at all.
     feed_forward_first: the feed-forward network comes before attention
         self.norm1, lambda x: self.attention(x, mask=mask)[0] -> self.norm1, self.feed_forward
         self.norm2, self.feed_forward -> self.norm2, lambda x: self.attention(x, mask=mask)[0]
@@ -334,6 +383,17 @@ Encoder = Exercise(
     one_block: only the first block is used
         for block in self.blocks: -> for block in self.blocks[:1]:
         How many blocks does the list hold, and how many does x pass through?
+    last_block_only: every block gets the word vectors, and only the last one counts
+        for block in self.blocks: -> words = x
+        |        for block in self.blocks:
+        block(x, mask) -> block(words, mask)
+        What does the second block read: the words, or what the first one made of them?
+    norm_at_the_end: a norm behind the last block
+        return x -> return F.layer_norm(x, x.shape[-1:])
+        Post-norm blocks end with a norm of their own. Does the contract ask for one more?
+    row_0_never_learns: padding_idx in the table of words
+        nn.Embedding(vocab_size, d_model) -> nn.Embedding(vocab_size, d_model, padding_idx=0)
+        Nobody said that id 0 is padding, and with padding_idx its row gets no gradient. Here the mask looks after padding.
     blocks_backward: the last block comes first
         for block in self.blocks: -> for block in reversed(self.blocks):
         Which block should the word vectors meet first?
@@ -351,8 +411,8 @@ def cases_fixed_block(draw):
     parts = (
         Fixture("averaging", (phase,)),
         Fixture("tokenwise_network", (phase + 1,)),
-        Fixture("shrinking", (phase - 0.5,)),
-        Fixture("shrinking", (phase + 0.25,)),
+        Fixture("shrinking", (round(phase - 0.5, 2),)),
+        Fixture("shrinking", (round(phase + 0.25, 2),)),
     )
 
     def x(*shape, dtype=torch.float32):
@@ -399,6 +459,24 @@ fixed_block = Exercise("fixed_block", cases_fixed_block, axes=("token", "channel
         x = x + out -> x = out
         return x + feed_forward(norm2(x)) -> return feed_forward(norm2(x))
         They were right in one respect: there has to be one around each sublayer.
+    first_residual_dropped: no residual around attention
+        x = x + out -> x = out
+        There has to be one around each sublayer. Look at the first.
+    second_residual_dropped: no residual around the feed-forward network
+        return x + feed_forward -> return feed_forward
+        There has to be one around each sublayer. Look at the second.
+    norms_exchanged: norm1 and norm2 exchanged
+        attention(norm1(x) -> attention(norm2(x)
+        feed_forward(norm2(x)) -> feed_forward(norm1(x))
+        The two norms are not the same function. Which one is the first sublayer's?
+    norm_behind_the_sublayer: the norm between the sublayer and the sum
+        attention(norm1(x), mask=mask) -> attention(x, mask=mask)
+        x = x + out -> x = x + norm1(out)
+        feed_forward(norm2(x)) -> norm2(feed_forward(x))
+        In pre-norm it is what the sublayer reads that is normalized.
+    norm_on_top: another norm at the end
+        return x + feed_forward(norm2(x)) -> return norm2(x + feed_forward(norm2(x)))
+        In pre-norm nothing is normalized after the addition.
     second_from_the_start: the second residual is the block's input
         x = x + out -> start, x = x, x + out
         return x + feed -> return start + feed
@@ -441,6 +519,15 @@ block_multiply_adds = Exercise("block_multiply_adds", cases_block_multiply_adds)
     no_attention: attention's own two products are missing
         projections + attention + feed_forward -> projections + feed_forward
         The layers with weights are all there. Which products have no weights in them?
+    no_feed_forward: the feed-forward network is missing
+        projections + attention + feed_forward -> projections + attention
+        You have counted attention. Which other products does a block have?
+    width_forgotten: the products inside attention without the width of the model
+        2 * T**2 * d_model -> 2 * T**2
+        T² scores: how many products are added up in each of them?
+    half_for_a_mask: only the half below the diagonal counted
+        2 * T**2 * d_model -> T * (T + 1) * d_model
+        An encoder has no causal mask, and with one the whole product is computed before anything is masked.
     parameters_counted: parameters instead of multiply-adds
         4 * T * d_model**2 -> 4 * d_model**2
         2 * T * d_model * d_ff -> 2 * d_model * d_ff

@@ -32,6 +32,15 @@ shift_right = Exercise("shift_right", cases_shift_right, axes=("sentence", "plac
     first_replaced: bos took the place of the first id
         targets[:, :-1] -> targets[:, 1:]
         The first word is not lost: the decoder reads it before it says the second.
+    shifted_down: the rows moved down instead of the ids to the right
+        torch.cat([bos, targets[:, :-1]], dim=1) -> torch.cat([bos[:1].expand(1, targets.shape[1]), targets[:-1]])
+        A row is a sentence. What should the first word of the second sentence have to do with the first sentence?
+    zero_in_front: 0 in front, whatever bos_id is
+        torch.full_like(targets[:, :1], bos_id) -> torch.zeros_like(targets[:, :1])
+        The id of bos is given. Where does it go?
+    smeared: the first id copied from place to place
+        torch.cat([bos, targets[:, :-1]], dim=1) -> torch.cat([bos, targets[:, :1].expand(-1, targets.shape[1] - 1)], dim=1)
+        If you write into a tensor while you read from it, the next place reads what you have just written.
     float_ids: ids became floating-point numbers
         torch.full_like(targets[:, :1], bos_id) -> torch.full(targets[:, :1].shape, float(bos_id))
         An id is a row number. Which dtype does a new column of ids need?
@@ -163,6 +172,41 @@ decoder_block = Exercise(
     activation_dropped: the activation is always relu
         d_ff, activation) -> d_ff) #
         The block is told which activation to use. Who has to hear of it?
+    norms_exchanged: norm2 and norm3 exchanged
+        self.norm2(y), memory -> self.norm3(y), memory
+        self.norm3(y)) -> self.norm2(y))
+        self.norm2(y + found) -> self.norm3(y + found)
+        self.norm3(y + self -> self.norm2(y + self
+        The norms are counted in the order of the sublayers.
+    always_causal: a causal mask even where none is given
+        if self.norm_first: -> if self_mask is None:
+        |            self_mask = causal_mask(y.shape[1])
+        |        if self.norm_first:
+        The block takes its masks from whoever calls it. Without a mask all words see each other.
+    no_feed_forward: the feed-forward network is not used
+        return y + self.feed_forward(self.norm3(y)), -> return y,
+        self.norm3(y + self.feed_forward(y)) -> self.norm3(y)
+        There are three sublayers. What does the third one do in yours?
+    cross_asks_with_the_input: cross-attention is asked by the block's input
+        if self.norm_first: -> start = y
+        |        if self.norm_first:
+        self.norm2(y), memory -> self.norm2(start), memory
+        self.cross_attention(y, memory -> self.cross_attention(start, memory
+        Each sublayer reads what the one before it left.
+    masks_exchanged: the two masks exchanged
+        self.norm1(y), mask=self_mask -> self.norm1(y), mask=memory_mask
+        self.norm2(y), memory, mask=memory_mask -> self.norm2(y), memory, mask=self_mask
+        (y, mask=self_mask) -> (y, mask=memory_mask)
+        (y, memory, mask=memory_mask) -> (y, memory, mask=self_mask)
+        One mask is as wide as the target, the other as wide as the source. Which attention looks where?
+    results_exchanged: the two results in the wrong order
+        return y + self.feed_forward(self.norm3(y)), cross_weights -> return cross_weights, y + self.feed_forward(self.norm3(y))
+        return self.norm3(y + self.feed_forward(y)), cross_weights -> return cross_weights, self.norm3(y + self.feed_forward(y))
+        Which of the two does the contract name first?
+    weights_averaged: the weights averaged over the heads
+        (self.norm3(y)), cross_weights -> (self.norm3(y)), cross_weights.mean(dim=1)
+        self.feed_forward(y)), cross_weights -> self.feed_forward(y)), cross_weights.mean(dim=1)
+        Each head has weights of its own: four axes.
     self_weights_returned: the weights of self-attention were returned
         y = y + self.self_attention(self.norm1(y), mask=self_mask)[0]
         -> out, mine = self.self_attention(self.norm1(y), mask=self_mask); y = y + out
@@ -216,6 +260,24 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
         tgt[:, :-1] -> tgt[:, 1:]
         tgt[:, 1:], ignore -> tgt[:, :-1], ignore
         You have the two rows, and exchanged. Which of them holds bos?
+    first_logits_cut: the first logits cut off instead of the last
+        logits = model(src, tgt[:, :-1]) -> logits = model(src, tgt)[:, 1:]
+        The logits of place 0 are made of bos alone. Which word do they have to predict?
+    bos_read_twice: the whole target shifted once more, bos and all
+        model(src, tgt[:, :-1]) -> model(src, shift_right(tgt, tgt[0, 0].item()))
+        tgt[:, 1:] -> tgt
+        These rows have their bos already. Shifted once more they begin with two, and one of them has to be said.
+    eos_dropped: eos is never asked for
+        tgt[:, :-1] -> tgt[:, :-2]
+        tgt[:, 1:] -> tgt[:, 1:-1]
+        A model that is never asked for eos never learns to stop.
+    divided_by_all_places: padding adds nothing to the sum, but it counts in the number of words
+        return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
+        -> return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id) * (tgt[:, 1:] != pad_id).double().mean().to(logits.dtype)
+        A mean over the words that have to be said: by how many do you divide?
+    pad_id_is_0: padding is taken to be id 0
+        ignore_index=pad_id -> ignore_index=0
+        Which id is padding? It is one of the arguments.
     padding_counted: padding counts in the mean
         tgt[:, 1:], ignore_index=pad_id -> tgt[:, 1:]
         A padded place asks for nothing. Which argument says what padding is?
@@ -244,7 +306,8 @@ LAYERS = "any number of layers"
 
 def cases_Transformer(draw):
     def init(L, max_len=9, **more):
-        return dict(src_vocab=14, tgt_vocab=11, d_model=16, num_heads=4, d_ff=24, num_layers=L, max_len=max_len, **more)
+        usual = dict(src_vocab=14, tgt_vocab=11, d_model=16, num_heads=4, d_ff=24, num_layers=L, max_len=max_len)
+        return usual | more
 
     def words(low, high, shape, pad_id):
         """Ids without the padding's, every neighbor different."""
@@ -275,8 +338,10 @@ def cases_Transformer(draw):
     def case(L, looks, lengths=(5, 5, 5), T_t=4, layers=False, part=VALUES, note="", **more):
         settings = init(L, **more)
         pad, B, T_s = more.get("pad_id", 0), len(lengths), max(lengths)
-        high = pad if pad > 3 else 14
-        src, tgt = words(0, high, (B, T_s), pad), words(0, 11, (B, T_t), pad)
+        high, tgt_high = pad if pad > 3 else settings["src_vocab"], settings["tgt_vocab"]
+        src, tgt = words(0, high, (B, T_s), pad), words(0, tgt_high, (B, T_t), pad)
+        if tgt_high > settings["src_vocab"]:
+            tgt[:, -1] = tgt_high - 1  # an id that the source does not have
         for row, length in zip(src, lengths, strict=True):
             row[length:] = pad
         last = [length - 1 for length in lengths]
@@ -286,15 +351,19 @@ def cases_Transformer(draw):
             "another last source word": (other(src, last, high, pad), tgt),
             "source words exchanged": (exchanged(src, 0, 1), tgt),
             "target words exchanged": (src, exchanged(tgt, 0, 1)),
-            "another last target word": (src, other(tgt, [-1] * B, 11, pad)),
-            "other later target words": (src, torch.cat([tgt[:, :1], words(0, 11, (B, T_t - 1), pad)], dim=1)),
-            "other words from the third on": (src, torch.cat([tgt[:, :2], words(0, 11, (B, T_t - 2), pad)], dim=1)),
-            "another first target word": (src, other(tgt, [0] * B, 11, pad)),
+            "another last target word": (src, other(tgt, [-1] * B, tgt_high, pad)),
+            "other later target words": (src, torch.cat([tgt[:, :1], words(0, tgt_high, (B, T_t - 1), pad)], dim=1)),
+            "other words from the third on": (src, torch.cat([tgt[:, :2], words(0, tgt_high, (B, T_t - 2), pad)], dim=1)),
+            "another first target word": (src, other(tgt, [0] * B, tgt_high, pad)),
         }
         for b, length in enumerate(lengths):
             runs[f"alone {b}"] = (src[b : b + 1, :length].clone(), tgt[b : b + 1].clone())
         kept = {name: run for name, run in runs.items() if name == "as it is" or name.startswith(looks)}
         arguments = (settings, draw.integer(0, 10**6), kept, layers)
+        sentences = "1 sentence" if B == 1 else f"{B} sentences"
+        padding = "" if len(set(lengths)) == 1 else f", padded with {pad}"
+        blocks = f"{L} layer{'s' * (L > 1)}"
+        note = note or f"{sentences} of {' and '.join(map(str, lengths))} words{padding}, {T_t} target words, {blocks}"
         return Case(arguments, via="random_transformers", view="transformer_behavior", part=part, note=note)
 
     return [
@@ -310,6 +379,7 @@ def cases_Transformer(draw):
         case(3, ("another first source",), layers=True, part=LAYERS),
         case(1, ("another last source",), lengths=(9, 9), T_t=9, part="as many words as max_len"),
         case(1, ("alone",), lengths=(4,), T_t=1, part="one sentence, one target word"),
+        case(1, ("another first target",), part="a larger vocabulary on the target side", src_vocab=9, tgt_vocab=13),
     ]
 
 
@@ -358,6 +428,25 @@ transformer = Exercise(
     one_head: the decoder's blocks have one head
         DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, 1, d_ff)
         num_heads has to reach the blocks on both sides.
+    padding_alone_seen: only padding is seen, the words are blocked
+        self.encoder(src, real) -> self.encoder(src, ~real)
+        block(y, memory, causal, real) -> block(y, memory, causal, ~real)
+        True means: may attend. Where is yours True?
+    last_block_only: every decoder block gets the word vectors, and only the last one counts
+        for block in self.blocks: -> words = y
+        |        for block in self.blocks:
+        block(y, memory, -> block(words, memory,
+        What does the second block read: the words, or what the first one made of them?
+    shifted_inside: the target shifted once more inside the model
+        y = self.tokens(tgt) -> tgt = shift_right(tgt, 1)
+        |        y = self.tokens(tgt)
+        tgt has bos in front already. Who shifts it, the model or whoever makes the batch?
+    last_place_only: logits for the last place only
+        self.unembed(y) -> self.unembed(y)[:, -1]
+        In training every place is asked at once: one row of logits for each.
+    tables_shared: the target looks its words up in the source's table
+        self.tokens = nn.Embedding(tgt_vocab, d_model) -> self.tokens = self.encoder.tokens
+        Two languages, two lists of ids. Which list does an id of the target belong to?
     probabilities: probabilities instead of logits
         return self.unembed(y) -> return self.unembed(y).softmax(-1)
         The loss, the temperature and the filters of this lesson all want the numbers before softmax.
@@ -439,6 +528,12 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
     bos_forgotten_by_step: step always gets bos alone
         torch.tensor([ids]) -> torch.tensor([ids[:1]])
         What was said has to be read again before the next word is chosen.
+    eos_always_added: eos was put at the end a second time
+        return ids -> return [*ids, eos_id]
+        Where eos has been said it stands in the list already.
+    stops_at_bos: it stops where bos is said
+        ids[-1] == eos_id -> ids[-1] == bos_id
+        Which of the two marks ends a sentence?
     least_likely: the least likely word is taken
         argmax() -> argmin()
         A large logit is a likely word.
@@ -507,6 +602,24 @@ def cases_beam_search(draw):
 
 
 beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
+    probability_returned: a probability instead of its logarithm
+        return winner[0], score(winner) -> return winner[0], torch.tensor(score(winner)).exp().item()
+        The score is a log-probability, so that long sentences do not end at 0.
+    sign_turned: the sign of the score
+        return winner[0], score(winner) -> return winner[0], -score(winner)
+        A log-probability is never above 0.
+    last_word_counts: only the last word's log-probability counts
+        log_p + more -> more
+        A sentence is as likely as all of its words together.
+    not_sorted: the first ones kept, not the best
+        sorted(grown, key=score, reverse=True)[:beam_size] -> grown[:beam_size]
+        Which prefixes are worth keeping? Nothing has been compared yet.
+    worst_kept: the worst kept
+        key=score, reverse=True -> key=score
+        In which order does sorting put numbers?
+    one_word_short: one word too few at max_len
+        range(max_len) -> range(max_len - 1)
+        max_len counts the words after bos.
     no_penalty: length_penalty is not used
         ** length_penalty -> ** 0.0
         Each word costs. What does the penalty divide by, so that long sentences can win?
@@ -645,6 +758,15 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
     top_k_over_all_rows: top_k was taken over all rows together
         logits.topk(top_k, dim=-1).values[..., -1:] -> logits.flatten().topk(top_k).values[-1]
         Each row is a choice of its own: k words for each.
+    renormalized: the logits of what is kept were renormalized
+        return logits -> return torch.log_softmax(logits, dim=-1)
+        What is kept stays as it was. Whoever samples takes the softmax.
+    top_p_or_top_k: top_p is left out where top_k is given
+        if top_p is not None: -> if top_p is not None and top_k is None:
+        Both may be asked for in one call.
+    mass_of_logits: top_p counted in logits
+        torch.softmax(ordered, dim=-1) -> ordered
+        Mass means probability. What makes probabilities of logits?
     probabilities_returned: probabilities instead of logits
         return logits -> return torch.softmax(logits, dim=-1)
         What is kept stays as it was. Softmax is for whoever samples.
@@ -714,6 +836,18 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
     values_in_another_order: keys and values stand in different orders
         [cache[1], v] -> [v, cache[1]]
         Weight j belongs to key j. Is value j its own?
+    not_scaled: the scores were not scaled
+        attention(q, k, v, mask) -> attention(q * q.shape[-1] ** 0.5, k, v, mask)
+        Lesson 4: which number keeps the spread of the scores at 1?
+    values_not_cached: the values of earlier tokens are not kept
+        v = torch.cat([cache[1], v], dim=-2) -> pass
+        The weights reach over all tokens so far. How many values are there?
+    results_exchanged: the two results in the wrong order
+        return out, (k, v) -> return (k, v), out
+        Which of the two does the contract name first?
+    square_mask: a mask with a row for every token so far
+        causal_mask(q.shape[-2], k.shape[-2]) -> causal_mask(k.shape[-2])
+        There is one row for each new query, and one column for each key.
     cache_detached: gradient does not reach the tokens of earlier calls
         return out, (k, v) -> return out, (k.detach(), v.detach())
         The numbers are right. What cuts the road back from a later output to an earlier key?

@@ -142,11 +142,12 @@ def transformer_behavior(args, kwargs, output):
     found = {
         f"forward gives logits of shape {(B, T_t, V)}": _shape(logits[first]) == (B, T_t, V),
         f"encode gives a memory of shape {(B, T_s, D)}": _shape(memory[first]) == (B, T_s, D),
+        f"decode gives logits of shape {(B, T_t, V)}": _shape(output["decoded"]) == (B, T_t, V),
     }
     fits = all(_shape(x) == (*runs[name][1].shape, V) for name, x in logits.items())
     fits = fits and all(_shape(x) == (*runs[name][0].shape, D) for name, x in memory.items())
-    if not fits or _shape(output["decoded"]) != (B, T_t, V):
-        return found
+    if not fits or not all(found.values()):  # nothing can be compared, so that nothing holds
+        return found | dict.fromkeys(_promises(runs, layers), False)
     base = logits[first]
     found["logits are finite"] = all(bool(x.isfinite().all()) for x in logits.values())
     found["logits are no probabilities"] = not (
@@ -159,7 +160,7 @@ def transformer_behavior(args, kwargs, output):
             found[words] = gap >= MOVED if moves else gap <= SAME
     if (other := "another last source word") in memory:
         heard = _gap(memory[other][:, 0], memory[first][:, 0]) >= MOVED
-        found["the memory of the first source word hears the last one"] = heard
+        found[HEARD] = heard
     for name in (name for name in runs if name.startswith("alone ")):
         b, T = int(name.removeprefix("alone ")), runs[name][0].shape[1]
         found[f"sentence {b}: the memory is the same without padding"] = (
@@ -169,6 +170,18 @@ def transformer_behavior(args, kwargs, output):
     return found | (_layers(init, output) if layers else {})
 
 
+def _promises(runs, layers) -> list[str]:
+    """What is said of these runs besides the shapes."""
+    names = ["logits are finite", "logits are no probabilities", "forward is decode of encode"]
+    names += [words for name, words, *_ in COMPARISONS if name in runs]
+    names += [HEARD] if "another last source word" in runs else []
+    for b in (name.removeprefix("alone ") for name in runs if name.startswith("alone ")):
+        names += [f"sentence {b}: the {what} without padding" for what in ("memory is the same", "logits are the same")]
+    by_layers = ["one layer more brings", "every large parameter has a say in the logits", "num_heads is kept"]
+    return names + (by_layers if layers else [])
+
+
+HEARD = "the memory of the first source word hears the last one"
 # run, what is then said, target rows that are compared with the first run's, whether they have to move
 COMPARISONS = (
     ("another first source word", "the first source word is heard", slice(0, None), True),

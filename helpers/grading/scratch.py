@@ -1,0 +1,64 @@
+"""Folders for a while, in the system's place for such: gone with the process that made them; where that was killed, at
+the next start."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows, where nothing is judged
+    fcntl = None
+
+PREFIX = "course-"
+LOCK = "in-use"  # locked by the process that made the folder, for as long as it lives
+MAKING = 3600  # seconds after which a folder without a lock is none that is just being made
+
+
+class Scratch:
+    """A folder of one's own. Close it, or leave it to the next one that is made."""
+
+    def __init__(self, purpose: str):
+        tidy()
+        self.path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{purpose}-"))
+        self.lock = open(self.path / LOCK, "w")  # noqa: SIM115, held until close
+        with contextlib.suppress(OSError):
+            if fcntl is not None:
+                fcntl.flock(self.lock, fcntl.LOCK_EX)
+
+    def close(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.lock.close()
+
+
+def tidy() -> None:
+    """Remove what processes that were killed have left. Whatever may belong to a living one stays."""
+    if fcntl is None:
+        return
+    for purpose in ("sandbox", "turns"):
+        for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}{purpose}-*"):
+            with contextlib.suppress(OSError):
+                facts = path.lstat()
+                if path.is_symlink() or not path.is_dir() or facts.st_uid != os.getuid():
+                    continue
+                if _is_left(path, facts.st_mtime):
+                    shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_left(path: Path, changed: float) -> bool:
+    try:
+        lock = os.open(path / LOCK, os.O_RDWR | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return time.time() - changed > MAKING
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)
+    return True
