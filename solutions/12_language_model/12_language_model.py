@@ -372,12 +372,12 @@ figures.ladder()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The first look back brings **G0** nats: which kind of sentence is this, and which capital began it? Four looks know more than
-# one, **G1**. The feed-forward network brings **G2**: what comes next depends on several things together (on the kind of
+# The first look back brings **0.25** nats: which kind of sentence is this, and which capital began it? Four looks know more than
+# one, **0.13**. The feed-forward network brings **0.12**: what comes next depends on several things together (on the kind of
 # sentence *and* on this letter), and what attention hands on is only a weighted sum. Residual and norm, which let the token
-# itself through beside what was found, bring another **G3**.
+# itself through beside what was found, bring another **0.11**.
 #
-# These are means. Look at the dots: the three trainings of the last two rungs lie up to SPREAD nats apart, and the luckiest
+# These are means. Look at the dots: the three trainings of the last two rungs lie up to 0.14 nats apart, and the luckiest
 # one without a residual is better than the unluckiest one with it. A single training would have told you a story.
 #
 # </details>
