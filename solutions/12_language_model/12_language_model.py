@@ -397,10 +397,11 @@ figures.ladder()
 #
 # The `EncoderBlock` of lesson 9 is the block of a GPT as soon as its mask is causal. **Positions** are your choice.
 # A learned table that is added, as in lesson 9, is simplest. With it the model has to learn "the token before" for each of 63
-# places; with the rotations of lesson 2 it is one thing, and learned sooner. Plan for more steps than the 1,200 below
-# if you take the table. `RotaryAttention(d_model, num_heads)` is your
-# attention of lesson 8, with `rotate` on queries and keys, and may stand in a block's `attention`. The names `tokens`,
-# `positions`, `blocks`, `norm` and `unembed` serve one experiment with the cache further down; the check does not need
+# places; with the rotations of lesson 2 it is one thing. In one trial of the training below, 1,200 steps, a GPT with a table
+# ended 0.61 nats above the entropy line and one with rotations 0.04: with a table, plan for many more steps.
+# `RotaryAttention(d_model, num_heads)` is your attention of lesson 8, with `rotate` on queries and keys, and may stand in a
+# block's `attention`. The names `tokens`, `positions`, `blocks`, `norm` and `unembed` serve one experiment with the cache
+# further down; the check does not need
 # them.
 #
 # Forbidden: `nn.Transformer*`.
