@@ -5,12 +5,15 @@ import math
 import random
 import re
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench import compute as bench_compute
+from bench import ladder as bench_ladder
 from helpers import corpus, language_model
 from helpers.authoring.keys import load_answer_key
 from helpers.blocks import EncoderBlock, attend_with_cache, causal_mask, lesson_12, shift_right
@@ -24,7 +27,7 @@ from helpers.checking.verdict import decide
 from helpers.corpus.source import BETWEEN, Source
 from helpers.course import course
 from helpers.figures import language_model as figures
-from helpers.figures.measured_language_model import LADDER
+from helpers.figures.measured_language_model import COMPUTE, LADDER
 from helpers.language_model import GIVEN
 from helpers.rotary import RotaryAttention
 
@@ -247,6 +250,36 @@ def test_text_with_the_cache_is_text_without_it(positions):
         language_model.write_with_cache(model, prompt, 21, attend_with_cache)
 
 
+class Otherwise(torch.nn.Module):
+    """A GPT whose parts have other names."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = lesson_12.GPT(11, 12, 16, 4, 2)
+        self.block_size = 12
+
+    def forward(self, ids):
+        return self.inner(ids)
+
+
+class Twice(lesson_12.GPT):
+    """A GPT with the lesson's names that does something more."""
+
+    def forward(self, ids):
+        return super().forward(ids) * 2 + self.tokens(ids).sum(-1, keepdim=True) * torch.arange(11)
+
+
+@pytest.mark.parametrize(("make", "why"), [(Otherwise, "has no part called 'tokens'"), (Twice, "other parts")])
+def test_a_gpt_of_other_parts_writes_without_a_cache_and_says_so(capsys, make, why):
+    torch.manual_seed(2)
+    model = make() if make is Otherwise else make(11, 12, 16, 4, 2)
+    ids = torch.randint(11, (2, 3))
+    written = language_model.write_with_cache(model, ids, 9, attend_with_cache)
+    assert torch.equal(written, lesson_12.generate(model, ids, 9, top_k=1))
+    said = capsys.readouterr().out
+    assert why in said and said.count("\n") == 1
+
+
 def test_a_batch_of_windows_is_the_text_shifted():
     text = corpus.language_text()
     x, y = lesson_12.get_batch(text, 20, 5, torch.Generator().manual_seed(0))
@@ -350,19 +383,65 @@ def test_a_watch_sees_weights_of_any_model_and_leaves_it_as_it_was():
 # ---------------------------------------------------------------- what was measured
 
 
+def lesson_text():
+    """The lesson in one line."""
+    text = (course().root / "solutions" / "12_language_model" / "12_language_model.py").read_text(encoding="utf-8")
+    return " ".join(line.removeprefix("#").strip() for line in text.split("\n"))
+
+
 def test_every_rung_of_the_ladder_is_better_than_the_one_below():
     rungs = LADDER["rungs"]
-    means = {name: sum(losses) / len(losses) for name, losses in rungs.items()}
-    gains = [a - b for a, b in zip(means.values(), list(means.values())[1:], strict=False)]
-    assert [round(gain, 2) for gain in gains] == [0.22, 0.15, 0.01, 0.07, 0.16]
-    assert all(min(losses) > LADDER["line"] for losses in rungs.values())
+    assert list(rungs) == ["bigram", *bench_ladder.RUNGS]
+    assert all(len(rungs[name]) == len(bench_ladder.SEEDS) == 3 for name in bench_ladder.RUNGS)
+    means = [sum(losses) / len(losses) for losses in rungs.values()]
+    gains = [below - above for below, above in zip(means, means[1:], strict=False)]
+    assert min(gains) >= bench_ladder.LEAST == 0.05
+    assert means[-1] > LADDER["line"] == pytest.approx(bench_ladder.unseen()[1], abs=1e-4)
+    said = re.search(r"first look back brings (.*?) All of them are far above", lesson_text()).group(1)
+    assert [f"{gain:.2f}" for gain in gains] == re.findall(r"\*\*(0\.\d\d)\*\*", said)
+    without, within = list(rungs.values())[-2:]
+    spread = max(max(losses) - min(losses) for losses in (without, within))
+    assert f"up to {spread:.2f} nats apart" in said
+    assert min(without) < max(within)  # "the luckiest one without a residual is better than ..."
 
 
 @pytest.mark.long
-def test_one_head_beats_the_bigram_after_a_short_training():
-    from bench.ladder import rung
+def test_the_bench_makes_the_bigram_of_the_figure_and_trains_a_rung_that_beats_it():
+    bigram = bench_ladder.bigram()
+    assert [round(bigram, 4)] == LADDER["rungs"]["bigram"]
+    assert bench_ladder.rung("one head", seed=5, steps=400) < bigram - 0.02
 
-    assert rung("one head", seed=5, steps=300) < rung("bigram", seed=0) - 0.02
+
+@pytest.mark.parametrize("name", ["many heads", "+ feed-forward", "+ residual and norm"])
+def test_rungs_are_causal_and_grow(name):
+    model = bench_ladder.Rung(31, **bench_ladder.RUNGS[name]).eval()
+    parts = {type(module).__name__ for module in model.modules()}
+    assert ("FeedForward" in parts, "LayerNorm" in parts) == (name != "many heads", name == "+ residual and norm")
+    ids = torch.randint(31, (2, 9), generator=seeded(0))
+    changed = ids.clone()
+    changed[:, 5:] = (changed[:, 5:] + 1) % 31
+    assert torch.equal(model(ids)[:, :5], model(changed)[:, :5])
+
+
+def test_the_small_model_is_ahead_first_and_stops_first():
+    small, middle, large = COMPUTE.values()
+    assert list(COMPUTE) == list(bench_compute.WIDTHS)
+    assert small["parameters"] * 3 < middle["parameters"] < large["parameters"] / 3
+    for curve in COMPUTE.values():
+        steps = torch.tensor(curve["spent"]) / (3 * curve["parameters"] * figures.TOKENS / 1e9)
+        torch.testing.assert_close(steps, torch.tensor(bench_compute.LOOKS, dtype=torch.float32), atol=0.1, rtol=0.01)
+    assert small["above"][-1] > middle["above"][-1] > large["above"][-1] > 0
+    loss_at = [np.interp(10, curve["spent"], curve["above"]) for curve in COMPUTE.values()]
+    assert loss_at == sorted(loss_at)
+    said = re.search(r"With 10 billion, (.*?) So each budget", lesson_text()).group(1)
+    ends = [curve["above"][-1] for curve in COMPUTE.values()]
+    assert f"one with rotations {ends[-1]:.2f}" in lesson_text()
+    assert [f"{value:.2f}" for value in loss_at + ends] == re.findall(r"\b\d\.\d\d\b", said)
+
+
+def test_the_figure_of_compute_stands_without_a_training():
+    picture = figures.compute(lesson_12.GPT(31, 64, 8, 2, 1), language_model.Watch(passages=1))
+    assert "width 16" in picture.alt and "the training above" not in picture.alt
 
 
 def test_the_quicker_attention_of_the_bench_is_the_lessons():
@@ -383,6 +462,13 @@ def test_real_text_is_there_and_round_trips():
     assert len(text.train) == 18_000 and len(text.test) == 2_000
     assert text.decode(text.encode("def f(self):\n")) == "def f(self):\n"
     assert "import" in text.decode(text.train)
+
+
+def test_a_file_is_read_whole_unless_told_otherwise(tmp_path):
+    (tmp_path / "input.txt").write_text("to be " * 200_000)
+    text = corpus.real_text(tmp_path / "input.txt")
+    assert (len(text.train), len(text.test), text.symbols) == (1_080_000, 120_000, " beot")
+    assert len(corpus.real_text(tmp_path / "input.txt", length=100).train) == 90
 
 
 # ---------------------------------------------------------------- the executed lesson

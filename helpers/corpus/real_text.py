@@ -47,11 +47,14 @@ def library_text(length: int = LENGTH) -> str:
     return "".join(pieces)[:length]
 
 
-def real_text(file: str | None = None, length: int = LENGTH) -> Characters:
-    """The standard library's sources, or the text of a file (tiny Shakespeare, say), as characters."""
+def real_text(file: str | None = None, length: int | None = None) -> Characters:
+    """The standard library's sources, or the text of a file (tiny Shakespeare, say), as characters.
+
+    length: no more than so many. Unless told, a file is read whole, and of the library as much as LENGTH says.
+    """
     import torch
 
-    text = Path(file).read_text(encoding="utf-8")[:length] if file else library_text(length)
+    text = Path(file).read_text(encoding="utf-8")[:length] if file else library_text(length or LENGTH)
     symbols = "".join(sorted(set(text)))
     table = torch.zeros(max(map(ord, symbols)) + 1, dtype=torch.long)
     table[[ord(symbol) for symbol in symbols]] = torch.arange(len(symbols))

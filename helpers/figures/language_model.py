@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import corpus
-from helpers.figures.measured_language_model import LADDER
+from helpers.figures.measured_language_model import COMPUTE, LADDER
 from helpers.figures.style import (
     BLACK,
     BLUE,
@@ -124,37 +124,31 @@ def ngram_losses() -> Picture:
 
 
 def ladder() -> Picture:
-    """The rungs from a bigram to a GPT, as they were measured (helpers/figures/measured_language_model.py)."""
-    line = LADDER["line"]
-    rungs = LADDER["rungs"]
+    """The rungs from a bigram to a GPT, as `python -m bench.ladder` has measured them."""
+    line, rungs = LADDER["line"], LADDER["rungs"]
     means = {name: sum(values) / len(values) for name, values in rungs.items()}
-    figure, ax = new_figure(8.2, 3.2)
+    figure, ax = new_figure(8.2, 3.4)
+    below, said = None, []
     for i, (name, values) in enumerate(rungs.items()):
         ax.barh(i, means[name] - line, left=line, color=BLUE if i else "#9BB7CB", height=0.62)
-        ax.plot(
-            values,
-            [i + 0.12 * (j - (len(values) - 1) / 2) for j in range(len(values))],
-            "o",
-            ms=4.5,
-            color="white",
-            mec=BLACK,
-            mew=0.9,
-        )
-        ax.text(max(values) + 0.015, i, f"{means[name]:.2f}", va="center", fontsize=10.5)
+        places = [i + 0.15 * (j - (len(values) - 1) / 2) for j in range(len(values))]
+        ax.plot(values, places, "o", ms=4.5, color="white", mec=BLACK, mew=0.9)
+        gain = "" if below is None else f"   −{below - means[name]:.2f}"
+        ax.text(max(values) + 0.02, i, f"{means[name]:.2f}", va="center", fontsize=10.5)
+        ax.text(max(values) + 0.09, i, gain, va="center", fontsize=10.5, color=GRAY_INK)
+        spread = f", from {min(values):.3f} to {max(values):.3f}" if len(values) > 1 else ""
+        said.append(f"{name} {means[name]:.3f}{spread}")
+        below = means[name]
     ax.axvline(line, color=LINE, lw=1.4, ls=(0, (5, 3)))
     ax.text(line + 0.01, len(rungs) - 0.42, f"entropy line {line:.2f}", fontsize=10, va="top")
     ax.set_yticks(range(len(rungs)), list(rungs))
     ax.invert_yaxis()
-    ax.set_ylim(len(rungs) - 0.35, -0.6)
-    ax.set(xlabel="nats a token on unseen text", xlim=(line - 0.03, max(means.values()) + 0.15))
-    said = "; ".join(
-        f"{name} {means[name]:.3f} (from {min(values):.3f} to {max(values):.3f})" for name, values in rungs.items()
-    )
+    ax.set_ylim(len(rungs) - 0.1, -0.6)
+    ax.set(xlabel="nats a token on unseen text", xlim=(line - 0.03, max(means.values()) + 0.2))
     return Picture(
         figure,
-        f"The ladder, loss in nats a token, as a mean where there is more than one training (dots): {said}. "
-        f"The entropy line of that text is {line:.3f}.",
-        "Figure 12.3. From a bigram to the GPT's blocks; a dot is a training. The bars show what is left to learn.",
+        f"The ladder, mean loss in nats a token: {'; '.join(said)}. The entropy line of that text is {line:.3f}.",
+        "Figure 12.3. From a bigram to two blocks. A dot is one training; in gray, what each rung gains in the mean.",
     )
 
 
@@ -171,7 +165,7 @@ KIND_COLORS = {
 
 def training(watch) -> Picture:
     """The loss of a training on unseen passages, by kind of token, and the strongest induction head."""
-    figure, axes = new_figure(8.4, 3.7, columns=2)
+    figure, axes = new_figure(8.4, 4.2, columns=2)
     if not watch.steps:
         for ax in axes:
             ax.axis("off")
@@ -180,15 +174,16 @@ def training(watch) -> Picture:
         return Picture(figure, words, "Figure 12.4. A training, by kind of token.")
     left, right = axes
     left.plot(watch.steps, watch.whole, color=BLUE, lw=2.2)
-    _entropy_line(left, watch.line)
-    left.set(xlabel="steps", ylabel="nats a token, unseen passages", title="all tokens", ylim=(1.25, None))
+    left.axhline(watch.line, color=LINE, lw=1.4, ls=(0, (5, 3)), zorder=1)
+    left.text(0, watch.line - 0.03, f"entropy line {watch.line:.2f}", va="top", fontsize=10)
+    left.set(xlabel="steps", ylabel="nats a token, unseen passages", title="all tokens", ylim=(1.2, None))
     for kind, losses in watch.losses.items():
         color = KIND_COLORS[kind]
         right.plot(watch.steps, losses, color=color, lw=2, label=kind)
     if max(watch.induction) > 0:
         right.plot(watch.steps, watch.induction, color=BLACK, lw=1.6, ls=":", label="weight of the induction head")
     right.set(xlabel="steps", title="by kind of token", ylim=(0, 3.6))
-    right.legend(frameon=False, fontsize=9, loc="upper right")
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=10)
     last = ", ".join(f"{kind} {losses[-1]:.2f}" for kind, losses in watch.losses.items())
     fall = _fall(watch.steps, watch.losses["a repeated letter"])
     return Picture(
@@ -301,29 +296,36 @@ def _frame(x, y):
 
 
 def compute(model, watch) -> Picture:
-    """The loss of a training against the multiply-adds that it took: 3 for each parameter and token."""
-    caption = "Figure 12.8. Loss against compute: what the training above has spent, beside what counting reaches."
-    figure, ax = new_figure(7.8, 3.4)
-    if not watch.steps:
-        ax.axis("off")
-        words = "No training to show: the trained numbers came from a file. Delete it to watch one."
-        ax.text(0, 0.5, words)
-        return Picture(figure, words, caption)
-    parameters = sum(p.numel() for p in model.parameters())
-    spent = [3 * parameters * step * TOKENS / 1e9 for step in watch.steps]
-    ax.plot(spent, watch.whole, color=BLUE, lw=2.2)
-    best = min(counted().values())
-    for value, words in ((watch.line, "entropy line"), (best, "best n-gram")):
-        ax.axhline(value, color=LINE, lw=1.2, ls=(0, (5, 3)))
-        ax.text(0.01, value, f"{words} {value:.2f}", transform=ax.get_yaxis_transform(), va="bottom", fontsize=10)
-    ax.set_xscale("log")
-    ax.set(xlabel="billion multiply-adds", ylabel="nats a token, unseen passages", ylim=(1.25, None))
-    passed = next((x for x, y in zip(spent, watch.whole, strict=True) if y < best), spent[-1])
+    """Nats above the entropy line against multiply-adds, 3 for each parameter and token: three sizes, and the model."""
+    figure, ax = new_figure(8.2, 4.0)
+    said = []
+    for (width, curve), color in zip(COMPUTE.items(), (PINK, GREEN, BLUE), strict=True):
+        ax.plot(curve["spent"], curve["above"], color=color, lw=2.2)
+        start = (curve["spent"][0], 1.08 * curve["above"][0])
+        ax.annotate(f"width {width}", start, va="bottom", fontsize=10.5, color=INK.get(color, color))
+        end = f"{curve['above'][-1]:.3f} after {curve['spent'][-1]:,.0f} billion"
+        said.append(f"width {width}, {curve['parameters']:,} parameters: {end}")
+    if watch.steps:
+        parameters = sum(p.numel() for p in model.parameters())
+        spent = [3 * parameters * step * TOKENS / 1e9 for step in watch.steps]
+        above = [loss - watch.line for loss in watch.whole]
+        ax.plot(spent[1:], above[1:], color=BLACK, lw=1.4, ls=":", label="the training above")
+        said.append(f"the training above, {parameters:,} parameters: {above[-1]:.3f} after {spent[-1]:,.0f} billion")
+        ax.legend(frameon=False, fontsize=10, loc="lower left")
+    best = min(counted().values()) - corpus.entropy_rate()
+    ax.axhline(best, color=LINE, lw=1.2, ls=(0, (5, 3)))
+    ax.text(0.99, best * 1.03, f"best n-gram {best:.2f}", transform=ax.get_yaxis_transform(), ha="right", fontsize=10)
+    ax.set(xscale="log", yscale="log", xlabel="billion multiply-adds", ylabel="nats above the entropy line")
+    ticks = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2)
+    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    ax.set_ylim(None, 3.0)  # room for the names
     return Picture(
         figure,
-        f"The loss of a GPT of {parameters:,} parameters against its compute: {watch.whole[-1]:.2f} nats a token after "
-        f"{spent[-1]:,.0f} billion multiply-adds. It passes the best n-gram, {best:.2f}, after {passed:,.0f} billion.",
-        caption,
+        "Nats a token above the entropy line, against billions of multiply-adds, both on logarithmic scales. "
+        + "; ".join(said)
+        + f". The best n-gram is {best:.2f} above the line.",
+        "Figure 12.8. Loss against compute, three widths of one GPT: the narrow one is ahead first, and stops first.",
     )
 
 
@@ -374,8 +376,9 @@ def two_losses(published, steps: int = 120) -> Picture:
         end = sum(curve[-10:]) / 10
         ax.text(steps * 1.01, end, f"{name} {end:.2f}", va="center", color=INK.get(color, color), fontsize=10.5)
     ax.axhline(math.log(V), color=LINE, lw=1.2, ls=(0, (2, 2)))
-    ax.text(0.4 * steps, math.log(V) + 0.03, f"guessing: log {V} = {math.log(V):.2f}", fontsize=10)
+    ax.text(0.5 * steps, math.log(V) + 0.03, f"guessing: log {V} = {math.log(V):.2f}", fontsize=10)
     ax.set(xlabel="steps", ylabel="nats a token, measured rightly", xlim=(0, steps * 1.25))
+    ax.set_xticks(range(0, steps + 1, 20))
     ends = {name: sum(curve[-10:]) / 10 for name, curve in curves.items()}
     return Picture(
         figure,
@@ -410,7 +413,8 @@ class NextToken:
         self.bars = self.ax.bar(range(V), [0.0] * V, color=BLUE, width=0.5)
         self.ax.set_xticks(range(V), list(self.symbols))
         self.ax.set(ylim=(0, 1.02), ylabel="probability")
-        self.ax.legend([self.true_bars, self.bars], ["the source", "the model"], frameon=False, loc="upper right")
+        said = ["the source", "the model"]
+        self.figure.legend([self.true_bars, self.bars], said, frameon=False, ncols=2, loc="outside upper right")
         self.title = self.ax.set_title(f"after {self.text}")
 
     def __call__(self, place: int) -> Picture:
