@@ -12,6 +12,8 @@ import warnings
 import nbformat
 import pytest
 
+from bench import redraw_time
+from helpers.explore.panel import Shown
 from helpers.figures import style
 from helpers.figures.transformer_map import transformer_map
 from tests.conftest import ROOT, lesson_names
@@ -75,17 +77,44 @@ def texts(figure):
     return [(text, text.get_window_extent(renderer)) for text in seen]
 
 
+def clashes(picture):
+    """Letters that stand on other letters, or beyond the picture's edge."""
+    shown = texts(picture.figure)
+    width, height = picture.figure.bbox.width, picture.figure.bbox.height
+    for text, box in shown:
+        if min(box.x0, box.y0, width - box.x1, height - box.y1) < -2:
+            yield f"{text.get_text()!r} runs off: {picture.alt[:70]}"
+    level = [(text, box) for text, box in shown if text.get_rotation() % 90 == 0]
+    for (one, a), (two, b) in itertools.combinations(level, 2):
+        wide = min(a.x1, b.x1) - max(a.x0, b.x0)
+        high = min(a.y1, b.y1) - max(a.y0, b.y0)
+        smaller = min(a.width * a.height, b.width * b.height)
+        if wide > 1 and high > 1 and wide * high > OVERLAP * smaller:
+            yield f"{one.get_text()!r} on {two.get_text()!r} in: {picture.alt[:70]}"
+
+
 def test_no_letters_stand_on_letters(pictures):
-    clashes = []
-    for picture in pictures:
-        boxes = [(text, box) for text, box in texts(picture.figure) if text.get_rotation() % 90 == 0]
-        for (one, a), (two, b) in itertools.combinations(boxes, 2):
-            wide = min(a.x1, b.x1) - max(a.x0, b.x0)
-            high = min(a.y1, b.y1) - max(a.y0, b.y0)
-            smaller = min(a.width * a.height, b.width * b.height)
-            if wide > 1 and high > 1 and wide * high > OVERLAP * smaller:
-                clashes.append(f"{one.get_text()!r} on {two.get_text()!r} in: {picture.alt[:70]}")
-    assert not clashes, "\n".join(clashes)
+    assert not [clash for picture in pictures for clash in clashes(picture)]
+
+
+@pytest.mark.parametrize("topic", redraw_time.topics())
+def test_an_explorers_letters_stay_apart_wherever_its_sliders_stand(topic):
+    found, last = set(), []
+    for _, name, draw, controls in redraw_time.explorers([topic]):
+
+        def watched(draw=draw, **values):
+            last[:] = [draw(**values)]
+            return last[0]
+
+        show, start = Shown(watched), {key: control.value for key, control in controls.items()}
+        show(start)
+        for key, control in controls.items():
+            values = redraw_time.values_of(control)
+            for value in {0: values[0], 1: values[len(values) // 2], 2: values[-1]}.values():
+                show({**start, key: value})
+                if hasattr(last[0], "figure"):
+                    found |= {f"{name}({key}={value!r}): {clash}" for clash in clashes(last[0])}
+    assert not found, "\n".join(sorted(found))
 
 
 def test_letters_are_large_and_dark_enough(pictures):
