@@ -52,7 +52,7 @@ def arguments(topic: str, name: str) -> tuple:
         return (model,) if name == "next_token" else (model, symbols)
     return {
         ("query_key", "arcs"): (weights * 20, words),
-        ("query_key", "graph"): (weights, words),
+        ("query_key", "graph"): (torch.tensor([[0.04, 0.94, 0.02], [0.10, 0.04, 0.86], [0.14, 0.76, 0.10]]), words[:3]),
         ("scaling", "temperature"): (weights[0] * 10, words),
         ("softmax", "temperature"): (weights[0] * 10, words),
         ("translation", "looks"): (translator.machine(),),

@@ -75,6 +75,8 @@ class Live:
 
     def picture(self):
         """The curves so far."""
+        from matplotlib.ticker import LogLocator
+
         from helpers.figures.style import BLUE, GREEN_INK, Picture, new_figure
 
         names = list(self.history)
@@ -89,6 +91,10 @@ class Live:
                 ax.set_ylim(0, 103)
             elif min(values) > 0:
                 ax.set_yscale("log")
+                steps = (1, 2, 5) if max(values) < 100 * min(values) else (1,)
+                ax.yaxis.set_major_locator(LogLocator(subs=steps))
+                ax.yaxis.set_major_formatter("{x:g}")
+                ax.minorticks_off()
         ends = []
         for name in names:
             first, last = self.history[name][0], smoothed(self.history[name])[-1]

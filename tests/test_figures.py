@@ -9,6 +9,7 @@ import re
 import tempfile
 import warnings
 
+import matplotlib
 import nbformat
 import pytest
 
@@ -58,7 +59,13 @@ def pictures(request):
 def texts(figure):
     """The texts that are to be seen: (text artist, its box in pixels)."""
     renderer = figure._get_renderer()
-    figure.draw(renderer)
+    with matplotlib.rc_context(style.RC):  # as a picture is drawn: the number of ticks hangs on the size of letters
+        figure.draw(renderer)
+        return [(text, text.get_window_extent(renderer)) for text in letters(figure)]
+
+
+def letters(figure):
+    """The text artists of a figure that has been drawn, those that are seen."""
     found = [*figure.texts]
     for ax in figure.axes:
         if not ax.get_visible():
@@ -73,8 +80,7 @@ def texts(figure):
             for axis in (ax.xaxis, ax.yaxis):
                 found += [axis.label, *(tick.label1 for tick in axis._update_ticks()), axis.get_offset_text()]
                 found += [tick.label2 for tick in axis._update_ticks() if tick.label2.get_visible()]
-    seen = [text for text in found if text.get_visible() and text.get_text().strip()]
-    return [(text, text.get_window_extent(renderer)) for text in seen]
+    return [text for text in found if text.get_visible() and text.get_text().strip()]
 
 
 def clashes(picture):

@@ -40,6 +40,8 @@ from collections.abc import Callable
 import ipywidgets as widgets
 from IPython.display import HTML, display
 
+from helpers.figures.style import lay_out
+
 TRACK = 230  # pixels of a slider that are there to be dragged, at least
 READOUT = 90  # pixels beside the track: the number, and the gaps
 HIDDEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip:rect(0 0 0 0);white-space:nowrap"
@@ -54,10 +56,10 @@ def panel(draw: Callable[..., object], **controls: widgets.Widget) -> None:
     """
     controls = {name: _ready(control) for name, control in controls.items()}
     values = {name: control.value for name, control in controls.items()}
+    show = Shown(draw)
     if _static_page():
         display(HTML(_html(draw(**values))))
         return
-    show = Shown(draw)
     shown = show(values)
     page, tallest = widgets.HTML(_live(shown)), _height(shown)
 
@@ -93,7 +95,10 @@ class Shown:
     """Draws again and again, in the margins that the first picture was laid out with: quicker, and nothing wobbles."""
 
     def __init__(self, draw: Callable[..., object]):
-        self.draw, self.size, self.places, self.kept = draw, None, [], None
+        self.draw, self.size, self.places = draw, None, []
+        if hasattr(draw, "figure"):  # with the texts that it was made with: they make the room for all that follow
+            lay_out(draw.figure)
+            _pin_names(draw.figure)
 
     def __call__(self, values: dict) -> str:
         """The picture for these values, as HTML."""
@@ -109,9 +114,6 @@ class Shown:
         shown = picture.html(live=True)
         if size != self.size:
             self.size, self.places = size, [ax.get_position(original=True) for ax in figure.axes]
-        if figure is not self.kept:
-            self.kept = figure
-            _pin_names(figure)
         return shown
 
 
