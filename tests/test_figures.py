@@ -11,7 +11,9 @@ import warnings
 
 import matplotlib
 import nbformat
+import numpy as np
 import pytest
+from matplotlib.colors import to_rgb, to_rgba
 
 from bench import redraw_time
 from helpers.explore.panel import Shown
@@ -134,7 +136,61 @@ def test_figures_fit_and_have_alt_text(pictures):
     for picture in pictures:
         assert picture.figure.get_size_inches()[0] <= style.WIDEST, picture.alt[:70]
         assert len(picture.alt) > 30, picture.alt
-        assert 'alt="' in picture._repr_html_()
+        page = picture._repr_html_()
+        assert 'alt="' in page and "background:#fff" in page  # a ground of its own: readable on a dark page
+
+
+def test_captions_count_up(pictures):
+    """Explorers need none; one that has a caption draws it more than once."""
+    captions = [picture.caption for picture in pictures if picture.caption]
+    found = [re.match(r"Figure (\d+)\.(\d+)\. \S.*[.?)]$", caption) for caption in captions]
+    assert all(found), [caption for caption, match in zip(captions, found, strict=True) if not match]
+    assert len({match[1] for match in found}) == 1, captions
+    numbers = [number for number, _ in itertools.groupby(int(match[2]) for match in found)]
+    assert numbers == list(range(1, len(numbers) + 1)), numbers
+
+
+def test_cells_that_may_not_be_seen_are_hatched(pictures):
+    for picture in pictures:
+        for ax in picture.figure.axes:
+            hatched = [patch for patch in ax.patches if patch.get_hatch() and patch.get_visible()]
+            for image in ax.images:
+                hidden = int(np.isnan(np.ma.filled(np.ma.asarray(image.get_array(), dtype=float), np.nan)).sum())
+                assert hidden <= len(hatched), (hidden, len(hatched), picture.alt[:70])
+            for text in ax.texts:
+                under = any(
+                    patch.get_path().get_extents(patch.get_patch_transform()).contains(*text.get_position())
+                    for patch in hatched
+                    if text.get_transform() == ax.transData
+                )
+                assert not (under and re.fullmatch(r"-?0\.0+", text.get_text())), (text.get_text(), picture.alt[:70])
+
+
+HUES = {
+    style.Q_COLOR: ("query", "queries", "Q"),
+    style.K_COLOR: ("key", "keys", "K"),
+    style.V_COLOR: ("value", "values", "V"),
+}
+
+
+def test_queries_keys_and_values_have_their_hues(pictures):
+    """What is named a query, key or value is written, or stands in a box, in its color."""
+    wrong = []
+    for picture in pictures:
+        for text, _ in texts(picture.figure):
+            first = text.get_text().split("\n")[0]
+            hue = next((hue for hue, names in HUES.items() if first in names), None)
+            if hue and to_rgba(text.get_color()) != to_rgba(hue) and not boxed(text, hue):
+                wrong.append(f"{first!r} in: {picture.alt[:70]}")
+    assert not wrong, "\n".join(wrong)
+
+
+def boxed(text, hue):
+    """Whether a patch beside the text has the hue, at whatever strength."""
+    around = [text.get_bbox_patch()] if text.get_bbox_patch() else text.axes.patches if text.axes else []
+    return any(
+        to_rgb(patch.get_facecolor()) == to_rgb(hue) or to_rgb(patch.get_edgecolor()) == to_rgb(hue) for patch in around
+    )
 
 
 def test_the_same_figure_gives_the_same_bytes():

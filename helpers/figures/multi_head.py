@@ -198,7 +198,11 @@ def shapes(B: int, T: int, D: int, H: int) -> Picture:
         ax.add_patch(FancyArrowPatch(tail, head, arrowstyle="-|>", mutation_scale=10, lw=1, color="#595959"))
         if label:
             x, y = (tail[0] + head[0]) / 2, (tail[1] + head[1]) / 2
-            ax.text(x, y + 0.14, label, ha="center", va="bottom", fontsize=9)
+            if start == "x":  # on the arrow, which may slope
+                ground = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+                ax.text(x, y, label, ha="center", va="center", fontsize=10, bbox=ground)
+            else:
+                ax.text(x, y + 0.14, label, ha="center", va="bottom", fontsize=9)
     for start, end, x, label in (
         ("weights", "heads", columns[3] + 0.65, ""),
         ("merged", "out", columns[4] + 0.65, "$W_O$"),
