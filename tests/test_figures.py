@@ -114,6 +114,8 @@ def test_an_explorers_letters_stay_apart_wherever_its_sliders_stand(topic):
             last[:] = [draw(**values)]
             return last[0]
 
+        if hasattr(draw, "figure"):
+            watched.figure = draw.figure
         show, start = Shown(watched), {key: control.value for key, control in controls.items()}
         show(start)
         for key, control in controls.items():

@@ -25,6 +25,8 @@ The quick way keeps its figure and changes what moves; it halves the time:
 
 - Give sliders the range that fits; where one slider's range hangs on another, let `draw` cap the value and say so in
   the picture. A `Dropdown` becomes a `SelectionSlider`: JupyterLab takes a dropdown's keys away.
+- `self.figure` is laid out once, with the texts that `__init__` wrote: write the longest there, ticks and labels too.
+  (Where it left axes empty, with those of the first picture.)
 - The figure keeps one size for all values, or the page below it jumps.
 - Set limits of axes by hand (`ylim`), so that a moving bar does not move the axis too.
 - `bench/redraw_time.py` prints what each explorer's redraw takes.
@@ -96,9 +98,10 @@ class Shown:
 
     def __init__(self, draw: Callable[..., object]):
         self.draw, self.size, self.places = draw, None, []
-        if hasattr(draw, "figure"):  # with the texts that it was made with: they make the room for all that follow
-            lay_out(draw.figure)
-            _pin_names(draw.figure)
+        figure = getattr(draw, "figure", None)
+        if figure and all(ax.has_data() or ax.texts for ax in figure.axes):
+            lay_out(figure)  # with the texts that it was made with: they make the room for all that follow
+            _pin_names(figure)
 
     def __call__(self, values: dict) -> str:
         """The picture for these values, as HTML."""

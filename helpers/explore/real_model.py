@@ -23,7 +23,7 @@ def draw_head(sentence: str, layer: int, head: int, ends: bool = False) -> Pictu
         weights, tokens = among_words(weights), tokens[1:-1]
     figure, ax = new_figure(7.4, 4.4)
     figure.set_layout_engine("none")  # the same margins for all sentences
-    figure.subplots_adjust(left=0.17, right=0.98, top=0.92, bottom=0.26)
+    ax.set_position((0.17, 0.25, 0.81, 0.67))
     heatmap(ax, weights, tokens, tokens, vmin=0, vmax=1, numbers=len(tokens) <= 8)
     ax.tick_params(labelsize=SMALLEST)
     if len(tokens) > 8:

@@ -329,7 +329,7 @@ class Budget:
         self.labels = [self.ax.text(1, i, "4,294,967,296 ", va="center", fontsize=10) for i in range(4)]
         self.ax.set_xscale("log")
         self.ax.invert_yaxis()
-        self.ax.set(xlim=(0.5, 1e13), xlabel=f"numbers, for one layer of width {D}", title="512 heads, 4096 tokens")
+        self.ax.set(xlim=(0.5, 1e14), xlabel=f"numbers, for one layer of width {D}", title="512 heads, 4096 tokens")
 
     def __call__(self, heads: int, tokens: int) -> Picture:
         numbers = budget_numbers(self.D, heads, tokens)
