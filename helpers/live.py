@@ -91,10 +91,10 @@ class Live:
                 ax.set_ylim(0, 103)
             elif min(values) > 0:
                 ax.set_yscale("log")
-                steps = (1, 2, 5) if max(values) < 100 * min(values) else (1,)
-                ax.yaxis.set_major_locator(LogLocator(subs=steps))
+                low, high = ax.get_ylim()
+                ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 20 * low else (1,)))
                 ax.yaxis.set_major_formatter("{x:g}")
-                ax.minorticks_off()
+                ax.yaxis.set_minor_formatter("")
         ends = []
         for name in names:
             first, last = self.history[name][0], smoothed(self.history[name])[-1]
