@@ -21,7 +21,7 @@ from helpers.figures import style
 from helpers.figures.transformer_map import transformer_map
 
 PIXELS = 150  # an inch
-STRIP = 1.5  # inches below the map
+STRIP = 2.3  # inches below the map
 CODE = "def scaled_scores(Q, K):\n    d_k = Q.shape[-1]\n    return Q @ K.transpose(-2, -1) / {}"
 GREEN, RED, INK = "#00694E", "#B03A00", "#222222"
 LAST = "You write every part. At the end:\njane visits africa in september  →  jane visite l' afrique en septembre"
@@ -51,8 +51,8 @@ def frame(lesson: int, left: str = "", right: str = "", color: str = INK) -> Ima
         box = "round,pad=0,rounding_size=8"
         ax.add_patch(FancyBboxPatch((14, 4), 832, STRIP * 100 - 16, boxstyle=box, fc="#F6F6F6", ec="#D0D0D0"))
     look = {"family": "DejaVu Sans Mono", "va": "center", "linespacing": 1.5}
-    ax.text(30, 70, left, fontsize=10, color=INK, **look)
-    ax.text(392, 70, right, fontsize=9, color=color, **look)
+    ax.text(30, 50 * STRIP - 5, left, fontsize=10, color=INK, **look)
+    ax.text(424, 50 * STRIP - 5, right, fontsize=9, color=color, **look)
     canvas = FigureCanvasAgg(figure)
     figure.dpi = PIXELS
     with matplotlib.rc_context(style.RC):
@@ -61,8 +61,11 @@ def frame(lesson: int, left: str = "", right: str = "", color: str = INK) -> Ima
 
 
 def _wrapped(text: str) -> str:
-    lines = (textwrap.wrap(line, 58, subsequent_indent="  ", drop_whitespace=True) for line in text.split("\n"))
-    return "\n".join(line for group in lines for line in group)
+    lines = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        lines += textwrap.wrap(line, 54, subsequent_indent=indent)
+    return "\n".join(lines)
 
 
 def main() -> int:

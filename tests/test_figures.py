@@ -9,9 +9,14 @@ import re
 import tempfile
 import warnings
 
+import matplotlib
 import nbformat
+import numpy as np
 import pytest
+from matplotlib.colors import to_rgb, to_rgba
 
+from bench import redraw_time
+from helpers.explore.panel import Shown
 from helpers.figures import style
 from helpers.figures.transformer_map import transformer_map
 from tests.conftest import ROOT, lesson_names
@@ -56,7 +61,13 @@ def pictures(request):
 def texts(figure):
     """The texts that are to be seen: (text artist, its box in pixels)."""
     renderer = figure._get_renderer()
-    figure.draw(renderer)
+    with matplotlib.rc_context(style.RC):  # as a picture is drawn: the number of ticks hangs on the size of letters
+        figure.draw(renderer)
+        return [(text, text.get_window_extent(renderer)) for text in letters(figure)]
+
+
+def letters(figure):
+    """The text artists of a figure that has been drawn, those that are seen."""
     found = [*figure.texts]
     for ax in figure.axes:
         if not ax.get_visible():
@@ -71,21 +82,49 @@ def texts(figure):
             for axis in (ax.xaxis, ax.yaxis):
                 found += [axis.label, *(tick.label1 for tick in axis._update_ticks()), axis.get_offset_text()]
                 found += [tick.label2 for tick in axis._update_ticks() if tick.label2.get_visible()]
-    seen = [text for text in found if text.get_visible() and text.get_text().strip()]
-    return [(text, text.get_window_extent(renderer)) for text in seen]
+    return [text for text in found if text.get_visible() and text.get_text().strip()]
+
+
+def clashes(picture):
+    """Letters that stand on other letters, or beyond the picture's edge."""
+    shown = texts(picture.figure)
+    width, height = picture.figure.bbox.width, picture.figure.bbox.height
+    for text, box in shown:
+        if min(box.x0, box.y0, width - box.x1, height - box.y1) < -2:
+            yield f"{text.get_text()!r} runs off: {picture.alt[:70]}"
+    level = [(text, box) for text, box in shown if text.get_rotation() % 90 == 0]
+    for (one, a), (two, b) in itertools.combinations(level, 2):
+        wide = min(a.x1, b.x1) - max(a.x0, b.x0)
+        high = min(a.y1, b.y1) - max(a.y0, b.y0)
+        smaller = min(a.width * a.height, b.width * b.height)
+        if wide > 1 and high > 1 and wide * high > OVERLAP * smaller:
+            yield f"{one.get_text()!r} on {two.get_text()!r} in: {picture.alt[:70]}"
 
 
 def test_no_letters_stand_on_letters(pictures):
-    clashes = []
-    for picture in pictures:
-        boxes = [(text, box) for text, box in texts(picture.figure) if text.get_rotation() % 90 == 0]
-        for (one, a), (two, b) in itertools.combinations(boxes, 2):
-            wide = min(a.x1, b.x1) - max(a.x0, b.x0)
-            high = min(a.y1, b.y1) - max(a.y0, b.y0)
-            smaller = min(a.width * a.height, b.width * b.height)
-            if wide > 1 and high > 1 and wide * high > OVERLAP * smaller:
-                clashes.append(f"{one.get_text()!r} on {two.get_text()!r} in: {picture.alt[:70]}")
-    assert not clashes, "\n".join(clashes)
+    assert not [clash for picture in pictures for clash in clashes(picture)]
+
+
+@pytest.mark.parametrize("topic", redraw_time.topics())
+def test_an_explorers_letters_stay_apart_wherever_its_sliders_stand(topic):
+    found, last = set(), []
+    for _, name, draw, controls in redraw_time.explorers([topic]):
+
+        def watched(draw=draw, **values):
+            last[:] = [draw(**values)]
+            return last[0]
+
+        if hasattr(draw, "figure"):
+            watched.figure = draw.figure
+        show, start = Shown(watched), {key: control.value for key, control in controls.items()}
+        show(start)
+        for key, control in controls.items():
+            values = redraw_time.values_of(control)
+            for value in {0: values[0], 1: values[len(values) // 2], 2: values[-1]}.values():
+                show({**start, key: value})
+                if hasattr(last[0], "figure"):
+                    found |= {f"{name}({key}={value!r}): {clash}" for clash in clashes(last[0])}
+    assert not found, "\n".join(sorted(found))
 
 
 def test_letters_are_large_and_dark_enough(pictures):
@@ -99,7 +138,63 @@ def test_figures_fit_and_have_alt_text(pictures):
     for picture in pictures:
         assert picture.figure.get_size_inches()[0] <= style.WIDEST, picture.alt[:70]
         assert len(picture.alt) > 30, picture.alt
-        assert 'alt="' in picture._repr_html_()
+        page = picture._repr_html_()
+        assert 'alt="' in page and "background:#fff" in page  # a ground of its own: readable on a dark page
+
+
+def test_captions_count_up(pictures):
+    """Explorers need none; one that has a caption draws it more than once."""
+    captions = [picture.caption for picture in pictures if picture.caption]
+    found = [re.match(r"Figure (\d+)\.(\d+)\. \S.*[.?)]$", caption) for caption in captions]
+    assert all(found), [caption for caption, match in zip(captions, found, strict=True) if not match]
+    assert len({match[1] for match in found}) == 1, captions
+    numbers = [number for number, _ in itertools.groupby(int(match[2]) for match in found)]
+    assert numbers == list(range(1, len(numbers) + 1)), numbers
+
+
+def test_cells_that_may_not_be_seen_are_hatched(pictures):
+    for picture in pictures:
+        for ax in picture.figure.axes:
+            hatched = [patch for patch in ax.patches if patch.get_hatch() and patch.get_visible()]
+            # Where images lie on one another, a cell is hidden that none of them shows.
+            shown = [np.isfinite(np.ma.filled(np.ma.asarray(image.get_array(), float), np.nan)) for image in ax.images]
+            if shown and len({cells.shape for cells in shown}) == 1:
+                hidden = int((~np.any(shown, axis=0)).sum())
+                assert hidden <= len(hatched), (hidden, len(hatched), picture.alt[:70])
+            for text in ax.texts:
+                under = any(
+                    patch.get_path().get_extents(patch.get_patch_transform()).contains(*text.get_position())
+                    for patch in hatched
+                    if text.get_transform() == ax.transData
+                )
+                assert not (under and re.fullmatch(r"-?0\.0+", text.get_text())), (text.get_text(), picture.alt[:70])
+
+
+HUES = {
+    style.Q_COLOR: ("query", "queries", "Q"),
+    style.K_COLOR: ("key", "keys", "K"),
+    style.V_COLOR: ("value", "values", "V"),
+}
+
+
+def test_queries_keys_and_values_have_their_hues(pictures):
+    """What is named a query, key or value is written, or stands in a box, in its color."""
+    wrong = []
+    for picture in pictures:
+        for text, _ in texts(picture.figure):
+            first = text.get_text().split("\n")[0]
+            hue = next((hue for hue, names in HUES.items() if first in names), None)
+            if hue and to_rgba(text.get_color()) != to_rgba(hue) and not boxed(text, hue):
+                wrong.append(f"{first!r} in: {picture.alt[:70]}")
+    assert not wrong, "\n".join(wrong)
+
+
+def boxed(text, hue):
+    """Whether a patch beside the text has the hue, at whatever strength."""
+    around = [text.get_bbox_patch()] if text.get_bbox_patch() else text.axes.patches if text.axes else []
+    return any(
+        to_rgb(patch.get_facecolor()) == to_rgb(hue) or to_rgb(patch.get_edgecolor()) == to_rgb(hue) for patch in around
+    )
 
 
 def test_the_same_figure_gives_the_same_bytes():

@@ -217,6 +217,7 @@ def test_a_short_training_is_seeded(capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)  # two minutes on a machine that does nothing else
 def test_training_anew_gives_as_good_a_machine():
     network, batch = training.train(), measures.unseen(2000)
     assert measures.exact(network, batch) >= 0.995

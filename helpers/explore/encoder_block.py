@@ -30,13 +30,15 @@ class Stack:
     """Two line charts over the blocks, for the wirings up to the slider's."""
 
     def __init__(self):
-        self.figure, axes = new_figure(8.6, 3.4, 1, 2)
+        self.figure, axes = new_figure(8.6, 3.4, 1, 2, sharey=True)
         self.lines = {}
         for ax, title in zip(axes, ("size of the stream", "gradient at the stream"), strict=True):
             for kind, (color, line) in KINDS.items():
                 (self.lines[kind, title],) = ax.plot([], [], color=color, ls=line, lw=1.8, label=kind)
             ax.set(yscale="log", xlim=(-0.3, DEPTH + 0.3), ylim=(1e-5, 1e6), xlabel="after block", title=title)
             ax.minorticks_off()
+        # Plain letters: a formula is parsed again in every redraw.
+        axes[0].set_yticks([1e-4, 1e-2, 1, 1e2, 1e4, 1e6], ["0.0001", "0.01", "1", "100", "10,000", "1,000,000"])
         axes[0].legend(frameon=False, fontsize=9, loc="lower left")
 
     def __call__(self, start: float) -> Picture:

@@ -36,7 +36,7 @@ def channels():
     panel(
         figures.Channels(),
         kind=widgets.SelectionSlider(options=kinds, value=kinds[0], description="table"),
-        d_k=widgets.IntSlider(value=2, min=1, max=12, description="d_k"),
+        d_k=widgets.IntSlider(value=2, min=1, max=12, description="channels"),
     )
 
 

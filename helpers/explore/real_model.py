@@ -21,11 +21,13 @@ def draw_head(sentence: str, layer: int, head: int, ends: bool = False) -> Pictu
     weights, tokens = read.attention[layer, 0, head], read.tokens[0]
     if not ends:
         weights, tokens = among_words(weights), tokens[1:-1]
-    figure, ax = new_figure(7.4, 4.2)
+    figure, ax = new_figure(7.4, 4.4)
+    figure.set_layout_engine("none")  # the same margins for all sentences
+    ax.set_position((0.17, 0.25, 0.81, 0.67))
     heatmap(ax, weights, tokens, tokens, vmin=0, vmax=1, numbers=len(tokens) <= 8)
     ax.tick_params(labelsize=SMALLEST)
     if len(tokens) > 8:
-        ax.set_xticks(range(len(tokens)), tokens, rotation=45, ha="right")
+        ax.set_xticks(range(len(tokens)), tokens, rotation=45, ha="right", rotation_mode="anchor")
     ax.set(xlabel="key: looked at", ylabel="query: looks", title=f"layer {layer}, head {head}")
     best = [
         f"{token} looks at {tokens[int(row.argmax())]} {row.max():.2f}"

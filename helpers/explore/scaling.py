@@ -73,7 +73,7 @@ class WidthAndDivisor:
         self.left_title = left.set_title("one query: 0.0 keys in effect")
         (self.hold,) = right.plot(DIVISORS, DIVISORS, color=BLUE, label="size of ∂p/∂q")
         (self.slope,) = right.plot(DIVISORS, DIVISORS, color=GREEN, ls="--", label="slope of softmax")
-        self.root = right.axvline(1.0, color="gray", ls=":", label="√d_k")
+        self.root = right.axvline(1.0, color="gray", ls=":", label="root of the width")
         (self.here,) = right.plot([1, 1], [0, 0], "o", ms=9, color=ORANGE, label="your divisor")
         right.set(xscale="log", xlim=(0.08, 1250), ylim=(-0.03, 1.4), yticks=[0, 0.5, 1])
         right.set(xlabel="divisor", ylabel="share of the best")
@@ -108,7 +108,7 @@ class WidthAndDivisor:
 
 def width_and_divisor(d_k: int = 64, divisor: float = 1.0):
     """Sliders for the width, for how queries and keys start, and for the number that divides their scores."""
-    width = widgets.SelectionSlider(options=WIDTHS, value=d_k, description="width d_k")
+    width = widgets.SelectionSlider(options=WIDTHS, value=d_k, description="width")
     begin = widgets.SelectionSlider(options=STARTS, value=STARTS[0], description="start")
     by = widgets.FloatLogSlider(
         value=divisor, base=10, min=-1, max=3, step=0.05, description="divisor", readout_format=".2f"

@@ -35,7 +35,7 @@ def broadcasting() -> None:
 def memory_order() -> None:
     """Choose a shape; the picture sets transpose beside view."""
     panel(
-        lambda tokens, width: figures.transpose_against_view(tokens, width, caption=""),
+        figures.MemoryOrder(),
         tokens=widgets.IntSlider(value=4, min=1, max=4, description="tokens"),
         width=widgets.IntSlider(value=3, min=1, max=4, description="width"),
     )

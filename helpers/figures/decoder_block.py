@@ -197,8 +197,9 @@ class Beams:
                 x0, y0 = self.places[words[:-1]]
                 (self.lines[words],) = self.ax.plot([x0 + 0.3, x - 0.3], [y0, y], lw=1, color="#B0B0B0", zorder=0)
                 at = 0.62
-                spot, text = (x0 + at * (x - x0), y0 + at * (y - y0) + 0.14), f"{SMALL[words[:-1]][words[-1]]:g}"
-                self.ax.text(*spot, text, fontsize=9.5, ha="center", bbox={"fc": "white", "ec": "none", "pad": 0.6})
+                spot, text = (x0 + at * (x - x0), y0 + at * (y - y0)), f"{SMALL[words[:-1]][words[-1]]:g}"
+                ground = {"fc": "white", "ec": "none", "pad": 1.5}
+                self.ax.text(*spot, text, fontsize=9.5, ha="center", va="center", bbox=ground)
             box = FancyBboxPatch((x - 0.3, y - 0.24), 0.6, 0.48, boxstyle="round,pad=0,rounding_size=0.12", fc="white")
             self.boxes[words] = self.ax.add_patch(box)
             self.ax.text(x, y, words[-1], ha="center", va="center", fontsize=11)

@@ -111,7 +111,8 @@ def weight_by_distance(positions: bool) -> torch.Tensor:
 def two_questions(shares: dict[str, float]) -> Picture:
     """How much each trained layer misses of what changed."""
     figure, ax = new_figure(6.4, 2.6)
-    bars = ax.barh(list(shares), list(shares.values()), color=[ORANGE, ORANGE, BLUE], height=0.6)
+    names = [name.replace("W_O", "$W_O$") for name in shares]
+    bars = ax.barh(names, list(shares.values()), color=[ORANGE, ORANGE, BLUE], height=0.6)
     ax.bar_label(bars, [f"{share:.2f}" for share in shares.values()], padding=4)
     ax.axvline(0.5, color=GRAY_INK, lw=1, ls="--")
     ax.text(0.51, 2.42, "one half", color=GRAY_INK, fontsize=10, va="bottom")
@@ -197,7 +198,11 @@ def shapes(B: int, T: int, D: int, H: int) -> Picture:
         ax.add_patch(FancyArrowPatch(tail, head, arrowstyle="-|>", mutation_scale=10, lw=1, color="#595959"))
         if label:
             x, y = (tail[0] + head[0]) / 2, (tail[1] + head[1]) / 2
-            ax.text(x, y + 0.14, label, ha="center", va="bottom", fontsize=9)
+            if start == "x":  # on the arrow, which may slope
+                ground = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+                ax.text(x, y, label, ha="center", va="center", fontsize=10, bbox=ground)
+            else:
+                ax.text(x, y + 0.14, label, ha="center", va="bottom", fontsize=9)
     for start, end, x, label in (
         ("weights", "heads", columns[3] + 0.65, ""),
         ("merged", "out", columns[4] + 0.65, "$W_O$"),
@@ -299,7 +304,7 @@ def transplant(load, mine, theirs) -> Picture | str:
         figure,
         f"Your weights against theirs for four heads. The largest difference is {apart_weights:.0e} in the weights and "
         f"{apart:.0e} in the outputs.",
-        f"Figure 8.6. After the transplant: outputs differ by at most {apart:.0e}.",
+        f"Figure 8.6. After the transplant: outputs differ by {f'at most {apart:.0e}' if apart else 'nothing at all'}.",
     )
 
 
@@ -324,7 +329,7 @@ class Budget:
         self.labels = [self.ax.text(1, i, "4,294,967,296 ", va="center", fontsize=10) for i in range(4)]
         self.ax.set_xscale("log")
         self.ax.invert_yaxis()
-        self.ax.set(xlim=(0.5, 1e12), xlabel=f"numbers, for one layer of width {D}", title="512 heads, 4096 tokens")
+        self.ax.set(xlim=(0.5, 1e14), xlabel=f"numbers, for one layer of width {D}", title="512 heads, 4096 tokens")
 
     def __call__(self, heads: int, tokens: int) -> Picture:
         numbers = budget_numbers(self.D, heads, tokens)

@@ -6,6 +6,7 @@ import functools
 import math
 
 import torch
+from matplotlib import patheffects
 from matplotlib.patches import Circle as Ring
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
@@ -333,7 +334,7 @@ def one_row(scores, tokens, query) -> Picture:
     best = int(scores.argmax())
     ax.bar(tokens, scores, color=[ORANGE if i == best else BLUE for i in range(len(tokens))])
     for i, score in enumerate(scores.tolist()):
-        ax.text(i, score, f"{score:.3f}", ha="center", va="bottom" if score > 0 else "top")
+        ax.text(i, score + math.copysign(0.4, score), f"{score:.3f}", ha="center", va="bottom" if score > 0 else "top")
     ax.axhline(0, color="0.4", lw=0.8)
     ax.set(title=f"what '{query}' finds in each key", ylabel="score", ylim=(-13.5, 13))
     said = ", ".join(f"{token} {score:.3f}" for token, score in zip(tokens, scores.tolist(), strict=True))
@@ -372,10 +373,10 @@ def looks_at_itself(rounds: int = 400) -> Picture:
 
     kinds = {
         "no W at all: X Xᵀ": share(lambda x: (x, x)),
-        "W_Q = W_K": share(lambda x: both(x, normal())),
-        "W_Q = W_K, keys of length 1": share(lambda x: same_length(x, normal())),
-        "W_Q, W_K drawn from (0, 1)": share(lambda x: (x @ uniform().T, x @ uniform().T)),
-        "W_Q, W_K drawn around 0": share(lambda x: (x @ normal().T, x @ normal().T)),
+        "$W_Q = W_K$": share(lambda x: both(x, normal())),
+        "$W_Q = W_K$, keys of length 1": share(lambda x: same_length(x, normal())),
+        "$W_Q$, $W_K$ drawn from (0, 1)": share(lambda x: (x @ uniform().T, x @ uniform().T)),
+        "$W_Q$, $W_K$ drawn around 0": share(lambda x: (x @ normal().T, x @ normal().T)),
     }
     figure, ax = new_figure(7.6, 2.7)
     ax.barh(list(kinds), list(kinds.values()), color=BLUE)
@@ -438,8 +439,10 @@ class FourScores:
         for ax in axes:
             look = {"origin": "lower", "extent": edge, "interpolation": "nearest"}
             self.maps.append(ax.imshow(self.grid[..., 0], cmap=SIGNED, vmin=-1, vmax=1, **look))
-            self.arrows.append(ax.annotate("", (1, 0), (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2}))
-            ax.plot([1, 2], [0.5, 1], "o", color=GREEN)
+            halo = [patheffects.withStroke(linewidth=4, foreground="white")]  # all colors of the map lie behind it
+            arrow = {"arrowstyle": "-|>", "lw": 2, "color": Q_COLOR, "path_effects": halo}
+            self.arrows.append(ax.annotate("", (1, 0), (0, 0), arrowprops=arrow))
+            ax.plot([1, 2], [0.5, 1], "o", color=K_COLOR, markeredgecolor="white")
             self.titles.append(ax.set_title("name\n0.00 and 0.00"))
             ax.set(xlim=(-2.4, 2.4), ylim=(-2.4, 2.4))
 
@@ -502,13 +505,13 @@ class Channels:
         self.missed = {k: [abs(share_missed(t, d)) for d in range(1, n + 1)] for k, t in self.tables.items()}
         self.figure, axes = new_figure(8.6, 3.0, 1, 3)
         self.images = []
-        for ax, title in ((axes[0], "wanted"), (axes[1], "closest with d_k = 12")):
+        for ax, title in ((axes[0], "wanted"), (axes[1], "closest with 12 channels")):
             self.images.append(heatmap(ax, torch.eye(n), cmap=SIGNED, vmin=-1, vmax=1, numbers=False))
             ax.set(title=title, xticks=[0, 5, 11], yticks=[0, 5, 11], xlabel="product", ylabel="user")
         self.closest = axes[1].title
         (self.line,) = axes[2].plot(range(1, n + 1), [0] * n, "o-", color=BLUE)
         (self.dot,) = axes[2].plot([1], [0], "o", color=ORANGE, markersize=10)
-        axes[2].set(xlabel="d_k", ylabel="share of the squares", ylim=(-0.05, 1.05), xticks=[1, 3, 6, 9, 12])
+        axes[2].set(xlabel="channels", ylabel="share of the squares", ylim=(-0.05, 1.05), xticks=[1, 3, 6, 9, 12])
         self.title = axes[2].set_title("missed: 0.00")
 
     def __call__(self, kind: str, d_k: int) -> Picture:
@@ -517,7 +520,7 @@ class Channels:
         for image, numbers in zip(self.images, (table, best_with_channels(table, d_k)), strict=True):
             image.set_data(numbers)
             image.set_clim(-top, top)
-        self.closest.set_text(f"closest with d_k = {d_k}")
+        self.closest.set_text(f"closest with {d_k} channel{'s' * (d_k > 1)}")
         self.line.set_ydata(missed)
         self.dot.set_data([d_k], [missed[d_k - 1]])
         self.title.set_text(f"missed: {missed[d_k - 1]:.2f}")

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import torch
+from matplotlib.collections import PatchCollection, PathCollection
+from matplotlib.colors import to_rgba
+from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Rectangle
+from matplotlib.textpath import TextPath
+from matplotlib.transforms import Affine2D
 
 from helpers.figures.style import BLACK, BLUE, CYCLE, GREEN, ORANGE, RED, Picture, heatmap, new_figure
 
@@ -37,67 +44,79 @@ def _names(rows: int) -> list[str]:
     return TOKENS[:rows] if rows <= len(TOKENS) else [f"t{t}" for t in range(rows)]
 
 
-def _memory(ax, numbers, colors, title):
-    """One line of boxes that touch: the numbers as they lie in memory."""
-    for i, (number, color) in enumerate(zip(numbers, colors, strict=True)):
-        look = {"facecolor": color, "alpha": 0.35, "edgecolor": BLACK, "linewidth": 0.5}
-        ax.add_patch(Rectangle((i - 0.5, -0.5), 1, 1, **look))
-        ax.text(i, 0, str(int(number)), ha="center", va="center", fontsize=10)
-    ax.set_xlim(-0.6, len(numbers) - 0.4)
-    ax.set_ylim(-0.6, 0.6)
-    ax.set_aspect("equal")
-    ax.set_title(title)
-    ax.axis("off")
-
-
-def _colored_table(ax, values, colors, title, rows, columns):
-    """A table whose cells carry the color of the token that each number came from."""
-    height, width = values.shape
-    for i in range(height):
-        for j in range(width):
-            number = int(values[i, j])
-            ax.add_patch(_cell(j, i, colors[number]))
-            ax.text(j, i, str(number), ha="center", va="center", fontsize=11)
-    ax.set_xlim(-0.5, width - 0.5)
-    ax.set_ylim(height - 0.5, -0.5)
-    ax.set_aspect("equal")
-    ax.set_yticks(range(height), rows)
-    ax.set_xticks(range(width), columns)
-    ax.tick_params(length=0)
-    for side in ax.spines.values():
-        side.set_visible(False)
-    ax.set_title(title)
-
-
-def _cell(x, y, color):
-    return Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, facecolor=color, alpha=0.35, edgecolor="none")
-
-
-def transpose_against_view(tokens: int = 3, width: int = 2, caption: str = MEMORY_ORDER) -> Picture:
+class MemoryOrder:
     """The same numbers turned by transpose and cut anew by view: equal shapes, different tables.
 
-    tokens, width: the shape of the tensor 0, 1, 2, ... that is shown; every row of it has a color of its own.
+    Called with the shape of the tensor 0, 1, 2, ... that is shown; every row of it has a color of its own. The figure
+    is kept, and its cells are one artist and its numbers another: so a slider moves it without delay.
     """
-    x = torch.arange(tokens * width).view(tokens, width)  # (tokens, width)
-    turned, recut = x.transpose(0, 1), x.view(width, tokens)  # (width, tokens), (width, tokens)
-    colors = [CYCLE[n // width % len(CYCLE)] for n in range(tokens * width)]
-    figure, above = new_figure(8.4, 3.9)
-    grid = figure.add_gridspec(2, 3, height_ratios=[1, 4])
-    above.set_subplotspec(grid[0, :])
-    below = [figure.add_subplot(grid[1, column]) for column in range(3)]
-    _memory(above, range(tokens * width), colors, "in memory: one line, row after row")
-    names, features = _names(tokens), [f"f{j}" for j in range(width)]
-    _colored_table(below[0], x, colors, f"x  ({tokens}, {width})", names, features)
-    _colored_table(below[1], turned, colors, f"transpose  ({width}, {tokens})", features, names)
-    _colored_table(below[2], recut, colors, f"view  ({width}, {tokens})", features, names)
-    verdict = "here the two tables agree" if torch.equal(turned, recut) else "its columns mix the tokens"
-    return Picture(
-        figure,
-        f"x, with one row and one color for each token, is {x.tolist()}. Its transpose, "
-        f"{turned.tolist()}, has one color in each column: every column is still one token. Its view, "
-        f"{recut.tolist()}, cuts the same line of memory into rows of {tokens}: {verdict}.",
-        caption,
+
+    def __init__(self):
+        self.figure, above = new_figure(8.4, 3.9)
+        self.figure.set_layout_engine("none")  # the same margins for all shapes, with room for words on the left
+        room = {"left": 0.08, "right": 0.99, "top": 0.92, "bottom": 0.08, "wspace": 0.25, "hspace": 0.3}
+        grid = self.figure.add_gridspec(2, 3, height_ratios=[1, 4], **room)
+        above.set_subplotspec(grid[0, :])
+        self.axes = [above, *(self.figure.add_subplot(grid[1, column]) for column in range(3))]
+        for ax in self.axes:
+            ax.set_aspect("equal")
+            ax.tick_params(length=0)
+            ax.spines[:].set_visible(False)
+        above.axis("off")
+        above.set_title("in memory: one line, row after row")
+        self.drawn = []
+
+    def __call__(self, tokens: int, width: int, caption: str = "") -> Picture:
+        x = torch.arange(tokens * width).view(tokens, width)  # (tokens, width)
+        turned, recut = x.transpose(0, 1), x.view(width, tokens)  # (width, tokens), (width, tokens)
+        for artist in self.drawn:
+            artist.remove()
+        line, *tables = self.axes
+        self.drawn = [*_cells(line, x.view(1, -1), width, 0.5, BLACK)]
+        names, features = _names(tokens), [f"f{j}" for j in range(width)]
+        sides = ((x, "x", names, features), (turned, "transpose", features, names), (recut, "view", features, names))
+        for ax, (table, name, rows, columns) in zip(tables, sides, strict=True):
+            self.drawn += _cells(ax, table, width, 0.47, "none")
+            ax.set_title(f"{name}  {tuple(table.shape)}")
+            ax.set_yticks(range(len(rows)), rows)
+            ax.set_xticks(range(len(columns)), columns)
+        verdict = "here the two tables agree" if torch.equal(turned, recut) else "its columns mix the tokens"
+        return Picture(
+            self.figure,
+            f"x, with one row and one color for each token, is {x.tolist()}. Its transpose, "
+            f"{turned.tolist()}, has one color in each column: every column is still one token. Its view, "
+            f"{recut.tolist()}, cuts the same line of memory into rows of {tokens}: {verdict}.",
+            caption,
+        )
+
+
+def transpose_against_view() -> Picture:
+    """Transpose beside view for three tokens of width two."""
+    return MemoryOrder()(3, 2, MEMORY_ORDER)
+
+
+def _cells(ax, table: torch.Tensor, width: int, half: float, edge: str):
+    """Draws a table of whole numbers: boxes in the color of the token that each came from, and the numbers."""
+    rows, columns = table.shape
+    places, numbers = [(j, i) for i in range(rows) for j in range(columns)], table.flatten().tolist()
+    colors = [to_rgba(CYCLE[n // width % len(CYCLE)], 0.35) for n in numbers]
+    boxes = [Rectangle((x - half, y - half), 2 * half, 2 * half) for x, y in places]
+    boxes = PatchCollection(boxes, facecolor=colors, edgecolor=edge, linewidth=0.5)
+    points = Affine2D().scale(1 / 72) + ax.figure.dpi_scale_trans
+    letters = PathCollection(
+        [_number(n) for n in numbers], offsets=places, offset_transform=ax.transData, facecolor=BLACK, linewidth=0
     )
+    letters.set_transform(points)
+    ax.set(xlim=(-0.55, columns - 0.45), ylim=(rows - 0.45, -0.55))  # room for the boxes' edges
+    return ax.add_collection(boxes, autolim=False), ax.add_collection(letters, autolim=False)
+
+
+@functools.lru_cache(maxsize=32)
+def _number(n: int):
+    """The outline of a number of 11 points around (0, 0)."""
+    path = TextPath((0, 0), str(n), size=11, prop=FontProperties(family="DejaVu Sans"))
+    box = path.get_extents()
+    return path.transformed(Affine2D().translate(-(box.x0 + box.x1) / 2, -(box.y0 + box.y1) / 2))
 
 
 def jacobian_picture(step: float = 0.5) -> Picture:

@@ -112,8 +112,22 @@ class Picture:
         return f"[figure: {self.alt}]"
 
 
+# Words that say which of the three an axis or a panel shows, and nothing of the other two.
+NAMES = {
+    Q_COLOR: re.compile(r"(place of the )?(query|queries|Q)\b(?!.*\b(keys?|K)\b)"),
+    K_COLOR: re.compile(r"(place of the )?(keys?|K)\b(?!.*\b(query|queries|Q)\b)"),
+    V_COLOR: re.compile(r"(values|V)$"),
+}
+
+
 def _readable(figure: Figure) -> None:
-    """No letter under SMALLEST points, and none in a color that is too light for letters: its darker twin instead."""
+    """No letter under SMALLEST points, and none in a color that is too light for letters: its darker twin instead.
+    Names of axes and panels that say query, key or value have the hue of these."""
+    for ax in figure.axes:
+        for text in (ax.xaxis.label, ax.yaxis.label, ax.title):
+            for color, words in NAMES.items():
+                if words.match(text.get_text()):
+                    text.set_color(color)
     for text in figure.findobj(Text):
         color = text.get_color()
         if isinstance(color, str) and color in INK:
@@ -150,6 +164,12 @@ def _svg(figure: Figure, tidy: bool = True) -> bytes:
     text = buffer.getvalue().decode()
     text = text[text.index("<svg") :]  # without the XML and DTD lines
     return _tidy(text).encode() if tidy else text.encode()
+
+
+def lay_out(figure: Figure) -> None:
+    """Gives the figure its margins, once and for all, with the texts that stand in it now."""
+    if figure.get_layout_engine() is not None:
+        _svg(figure, tidy=False)
 
 
 def _tidy(svg: str) -> str:

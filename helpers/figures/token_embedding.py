@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import torch
@@ -147,7 +148,9 @@ def projection(
     ax.plot([a[0], foot[0]], [a[1], foot[1]], "--", color=GRAY)
     arrow(ax, (0, 0), b.tolist(), BLACK)
     arrow(ax, (0, 0), a.tolist(), BLUE)
-    ax.text(*(a + 0.3 * a / length_a).tolist(), "a", color=BLUE, ha="center", va="center", fontsize=14)
+    # Beside its tip; where a lies along b, a little higher, or their names would meet.
+    tip = a + 0.3 * a / length_a + torch.tensor([0, 0.4 if cosine > 0.98 else 0])
+    ax.text(*tip.tolist(), "a", color=BLUE, ha="center", va="center", fontsize=14)
     ax.text(*(b + 0.3 * b / length_b).tolist(), "b", ha="center", va="center", fontsize=14)
     ax.text(float(foot[0]) / 2, float(foot[1]) / 2 - 0.4, f"shadow {shadow:.2f}", color=RED, ha="center", va="center")
     ax.set(xlim=(left, 7), ylim=(-1.2, 6.6), aspect="equal")
@@ -315,6 +318,31 @@ def _heaps(points, near: float) -> list[list[int]]:
     return heaps
 
 
+LINE, LETTER = 0.12, 0.06  # height of a line and width of a letter, where the map is two units wide
+
+
+def _free_place(heap, names: list[str], points, taken: list[tuple]) -> tuple[int, float, float]:
+    """(side, x, y of the first line) for the names of a heap (N, 2): beside it, on the fewest names and dots.
+
+    taken: boxes (left, right, bottom, top) of the names that are placed; theirs are added.
+    """
+    middle, best = float(heap[:, 1].mean()) + LINE * (len(names) - 1) / 2, None
+    width, home = LETTER * max(map(len, names)), 1 if heap[:, 0].mean() > 0 else -1
+    for side, lift in itertools.product((1, -1), range(-6, 7)):
+        edge, top = side * (float((side * heap[:, 0]).max()) + 0.07), middle + lift * LINE / 2
+        left, right = sorted((edge, edge + side * width))
+        bottom, above = top - LINE * (len(names) - 0.5), top + LINE / 2
+        names_hit = sum(left < r and lo < right and bottom < t and b < above for lo, r, b, t in taken)
+        x, y = points.T
+        dots_hit = int(((left - 0.03 < x) & (x < right + 0.03) & (bottom < y) & (y < above)).sum())
+        outside = max(abs(left), abs(right)) > 1.35 or max(abs(bottom), abs(above)) > 1.1
+        cost = 8 * names_hit + 2 * dots_hit + 20 * outside + abs(lift) / 2 + (side != home)
+        if best is None or cost < best[0]:
+            best = cost, (left, right, bottom, above), (side, edge, top)
+    taken.append(best[1])
+    return best[2]
+
+
 def _scatter(ax, points, words):
     """All words as dots; those of COMPANY in color with names, which are stacked where the dots lie in a heap."""
     color = {word: GROUP_COLORS[group] for group, members in COMPANY.items() for word in members}
@@ -323,15 +351,13 @@ def _scatter(ax, points, words):
         members = [i for i, word in enumerate(words) if color.get(word, "0.75") == shade]
         ax.plot(*points[members].T, "o", color=shade, ms=4 if shade == "0.75" else 7)
     named = [i for i, word in enumerate(words) if word in color]
-    for heap in _heaps(points[named], 0.3):
+    taken = []
+    for heap in sorted(_heaps(points[named], 0.3), key=len, reverse=True):
         members = sorted((named[i] for i in heap), key=lambda i: -float(points[i, 1]))
-        x, y = points[members].mean(0).tolist()
-        side = -1 if x < 0 else 1
-        edge = side * float((side * points[members, 0]).max()) + side * 0.06
+        side, edge, top = _free_place(points[members], [words[i] for i in members], points, taken)
         for line, i in enumerate(members):
-            height = y + 0.11 * ((len(members) - 1) / 2 - line)
             align = "left" if side > 0 else "right"
-            ax.text(edge, height, words[i], fontsize=8, color=color[words[i]], ha=align, va="center")
+            ax.text(edge, top - LINE * line, words[i], fontsize=9, color=color[words[i]], ha=align, va="center")
     for group, shade in GROUP_COLORS.items():
         ax.plot([], [], "o", color=shade, label=group)
     ax.plot([], [], "o", color="0.75", ms=4, label="all other words")

@@ -120,7 +120,7 @@ def _draw_part(ax, part: Part, look: str) -> None:
         part.height,
         boxstyle="round,pad=0,rounding_size=6",
         facecolor=face,
-        edgecolor=edge,
+        edgecolor=part.hue or edge,
         linewidth=line,
         linestyle=style,
         zorder=3,
@@ -128,7 +128,7 @@ def _draw_part(ax, part: Part, look: str) -> None:
     ax.add_patch(box)
     middle = (part.x + part.width / 2, part.y + part.height / 2)
     bold = "bold" if look == "today" else "normal"
-    color = part.hue if part.hue and look == "passed" else ink
+    color = part.hue if part.hue and look != "today" else ink  # on yellow the hue has the edge instead
     ax.text(*middle, part.text, ha="center", va="center", fontsize=9.5, color=color, weight=bold, zorder=4)
     _badge(ax, part.x + part.width - 2, part.y - 3, part.lesson, look)
 
@@ -224,7 +224,7 @@ def _draw_rows(ax, number: int) -> None:
     _arrow(ax, (813, DECODER + 22), (813, 420), (107, 420), (107, DECODER + 22), color=color, width=width, style=style)
     text = "training: the gradient of the loss goes back through every part"
     look = "today" if lit else "passed" if number > 11 else "to come"
-    ground = {"facecolor": LOOKS["today"][0] if lit else "white", "edgecolor": "none", "boxstyle": "round,pad=0.3"}
+    ground = {"facecolor": LOOKS["today"][0] if lit else "white", "edgecolor": "none", "boxstyle": "round,pad=0.6"}
     weight = "bold" if lit else "normal"
     ax.text(
         452, 420, text, **plain | {"color": LETTER if number >= 11 else FADED}, weight=weight, bbox=ground, zorder=4

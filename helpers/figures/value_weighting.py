@@ -309,7 +309,7 @@ class Search:
             self.rows.append((bars, labels, limit))
         left.set_title("query · key")
         left.invert_yaxis()
-        self.right.set_title("share")
+        self.right.set_title("share: a blend of 00.0 minutes")
 
     def __call__(self, temperature: float, cooking: float, far: float) -> Picture:
         scores = self.keys @ torch.tensor([cooking, 0.0, far])
@@ -319,7 +319,7 @@ class Search:
             for bar, label, number in zip(bars, labels, numbers.tolist(), strict=True):
                 bar.set_width(number)
                 label.set(text=f"{number:.{digits}f}", x=number + 0.01 * limit)
-        self.right.set_title(f"share at temperature {temperature:.2f}: {blend:.1f} minutes")
+        self.right.set_title(f"share: a blend of {blend:.1f} minutes")
         shares = ", ".join(f"{t} {w:.3f}" for t, w in zip(self.titles, weights.tolist(), strict=True))
         alt = f"Shares at temperature {temperature:.2f}: {shares}. The blend lasts {blend:.1f} minutes."
         return Picture(self.figure, alt)

@@ -46,7 +46,9 @@ def ids_view(trial, sentence, parts):
     near = _neighbors(table, parts, ids)
     for word, row in zip(words, near, strict=False):
         said.append(f"nearest to {word}: " + ", ".join(english_list[i] for i in row if 0 <= i < len(english_list)))
-    return said, [figures.rows_of_table(table[torch.tensor(ids)], words)]
+    ids = torch.tensor(ids)
+    rows = parts["embed"](ids, table) if "embed" in parts else table[ids]  # (T, D)
+    return said, [figures.rows_of_table(rows, words)]
 
 
 def _neighbors(table, parts, ids) -> list[list[int]]:
