@@ -183,6 +183,16 @@ def submissions(lesson, port, tmp_path_factory):
         "reads": ({"scaled_scores": READ_ANYTHING.format(roots=roots)}, None, zero),
         "network": ({"scaled_scores": CALL_HOME.format(port=port[0])}, None, zero),
         "writes": ({"scaled_scores": WRITE_OUTSIDE.format(places=places) + solution}, None, points(lesson)),
+        "a-figure's-function": (
+            {"max_gradient": "def max_gradient(scores):\n    return figures.largest_slope(scores)"},
+            None,
+            points(lesson, max_gradient=0.0),
+        ),
+        "a-figure's-function-itself": (
+            {"max_gradient": "max_gradient = figures.largest_slope"},
+            None,
+            points(lesson, max_gradient=0.0),
+        ),
         "later-pays-once": (
             {
                 "scaled_scores": WRONG,

@@ -67,9 +67,6 @@ def elsewhere(old):
 
 SURROGATE = "raise type('\\ud800', (ValueError,), {})('\\ud800 \\x1b[31m')"
 HUGE = "raise type('X' * 3_000_000, (ValueError,), {})('y' * 3_000_000)"
-PATCHED = (
-    "import torch\ntorch.Tensor.clone = type('\\ud800', (), {'__call__': lambda s, *a: 1})()\ndel torch.Tensor.clone"
-)
 SHOWN = "from IPython.display import HTML, display\ndisplay(HTML({!r}))"
 DEEP = "<ul><li>" * 20_000
 STYLED = "<div style='width:" + "(" * 5000 + "'>x</div>"
@@ -97,6 +94,10 @@ def batch(lesson, tmp_path_factory):
         if name.startswith("written"):
             del answers["written_1"]
         hand_in(folders, lesson, name, answers, edit)
+    mine = "from my_dots import dots\ndef scaled_scores(Q, K):\n    return dots(Q, K) / K.shape[-1] ** 0.5"
+    hand_in(folders, lesson, "helper beside", full_answers(lesson, {"scaled_scores": mine}))
+    beside = folders.submitted / "helper beside" / LESSON / "my_dots.py"
+    beside.write_text("def dots(Q, K):\n    return Q @ K.transpose(-2, -1)\n")
     (folders.submitted / "a folder" / LESSON / f"{LESSON}.ipynb").mkdir(parents=True)
     for name in ("esc\x1b[31mape", "new\nline", os.fsdecode(b"latin-\xe9"), "n" * (MOST_NAME + 1)):
         hand_in(folders, lesson, name, full_answers(lesson, {}))
@@ -106,7 +107,7 @@ def batch(lesson, tmp_path_factory):
 
 def test_all_others_are_graded_as_ever(batch, lesson):
     found = scores(batch[0])
-    for name in ("00 honest", *ODD, "zz honest"):
+    for name in ("00 honest", *ODD, "helper beside", "zz honest"):
         assert found[name] == points(lesson), name
     assert all(points == 0 for points in found["a folder"].values())
 
@@ -134,6 +135,11 @@ def test_written_answers_are_found_or_wait(batch):
         assert "variance of a sum" in "".join(cell["source"])
     assert "is empty, but there is other text" in flags["written elsewhere"]
     assert flags["00 honest"] == "" == flags["zz honest"]
+
+
+def test_a_module_of_ones_own_goes_along_and_is_flagged(batch):
+    flags = {result.student: result.flags for result in batch[2].results}
+    assert flags["helper beside"] == ["my_dots.py was handed in beside the notebook and taken along"]
 
 
 def test_no_link_of_theirs_is_live_in_their_feedback(batch):
@@ -255,10 +261,14 @@ def test_a_new_gradebook_is_of_nbgraders_newest_version(tmp_path):
 
 
 def test_one_writer_for_each_gradebook_and_lesson(one):
+    from nbgrader.apps.api import NbGraderAPI
+
     folders, config = one
     with OneWriter(folders, LESSON):
         with pytest.raises(GradingStopped, match="is being graded in this gradebook already"):
             grade_lesson(folders, LESSON, config=config)
+        answer = NbGraderAPI(config=config).autograde(LESSON, "a")  # Formgrader's button
+        assert not answer["success"] and "is being graded in this gradebook already" in answer["log"]
         with OneWriter(folders, "03_query_key"):
             pass
     with OneWriter(folders, LESSON):

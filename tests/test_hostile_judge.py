@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from helpers.grading import judge as judging
+from helpers.grading import sandbox
 from helpers.grading.judge import Cell, GraderBroken, Judge
 from helpers.grading.sandbox import HELPERS
 from tests.sandboxes import (
@@ -239,6 +240,19 @@ def test_an_attack_in_an_answer_costs_that_answer_alone(judge, neighbors, answer
     assert not result.verdicts["dot_scores"].passed
     if answer.startswith("loops"):
         assert result.verdicts["dot_scores"].mistake == "too_slow"
+
+
+def test_processes_without_end_are_ended_before_their_time_is(judge, neighbors, monkeypatch):
+    """All of them together have little more time than one."""
+    monkeypatch.setattr(sandbox, "CROWD", 0.2)
+    bomb = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
+    answer = "def dot_scores(Q, K):\n" + "\n".join(f"    {line}" for line in bomb.split("\n"))
+    result = judge.judge_cells(with_answer(honest_cells(judge), "dot_scores", answer))
+    assert scores(result) == full_scores(judge) | {"dot_scores": 0}
+    assert "took more time together" in result.verdicts["dot_scores"].message
+    result = judge.judge_cells([Cell("bomb", bomb), *honest_cells(judge)])
+    assert scores(result) == full_scores(judge)
+    assert "took more time together" in " ".join(result.flags)
 
 
 def test_what_a_cell_did_is_flagged(judge):

@@ -104,6 +104,21 @@ def test_an_unknown_minor_version_and_sources_as_lists(read):
     assert submission.problem is None and submission.cells[2].source == "def first():\n    return 1"
 
 
+@pytest.mark.parametrize("end", ["\r\n", "\r"])
+def test_other_line_ends_are_no_edit(course, end):
+    cells = answered(first="def first():\n    return 1")
+    setup = cell("code", "import sys\nprint(1)", "setup", grade=False)
+    for place in ("notebooks", "submitted/ada"):
+        (course / place / LESSON).mkdir(parents=True, exist_ok=True)
+    release = course / "notebooks" / LESSON / f"{LESSON}.ipynb"
+    release.write_text(json.dumps(as_notebook([setup, *lesson_cells("first", "second")])))
+    theirs = [one | {"source": one["source"].replace("\n", end)} for one in (setup, *cells)]
+    (course / "submitted" / "ada" / LESSON / f"{LESSON}.ipynb").write_text(json.dumps(as_notebook(theirs)))
+    submission = read_submission(course / "submitted", "ada", read_release(release), course / "notebooks")
+    assert submission.flags == [] and submission.problem is None
+    assert {one.grade_id: one.source for one in submission.cells}["first"] == "def first():\n    return 1"
+
+
 def test_lone_surrogates_can_be_written_again(read):
     raw = json.dumps(as_notebook(answered(first="x = 'HERE'"))).replace("HERE", "\\ud800").encode()
     read(raw).cells[2].source.encode("utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -239,6 +240,25 @@ def test_the_worker_dies_with_the_grader(tmp_path):
     grader.wait()
     _, alive = psutil.wait_procs(family, timeout=20)
     assert not alive
+
+
+def test_a_judge_dies_with_the_grader_though_it_is_busy():
+    need_sandbox()
+    program = (
+        "import time; from helpers.grading.judges import _Judge\n"
+        f"judge = _Judge({LESSON!r}, 1, False, None, None, None)\n"
+        "print(judge.process.pid, flush=True)\ntime.sleep(100)"
+    )
+    grader = subprocess.Popen([sys.executable, "-c", program], cwd=HELPERS.parent, stdout=subprocess.PIPE, text=True)
+    import psutil
+
+    judge = psutil.Process(int(grader.stdout.readline()))
+    while "libtorch" not in Path(f"/proc/{judge.pid}/maps").read_text():
+        time.sleep(0.05)
+    judge.suspend()  # so that it cannot see for itself that nobody listens
+    grader.kill()
+    grader.wait()
+    assert not psutil.wait_procs([judge], timeout=20)[1]
 
 
 def test_the_copy_of_the_wing_holds_no_answer_of_this_lesson_or_later(tmp_path):

@@ -47,16 +47,16 @@ def find_key(name: str | None, answer, names: Mapping[str, object]) -> ExerciseK
     notebook, or by its own name. CheckFailed with one sentence where there is none."""
     lesson = current_lesson()
     own = _keys(lesson) if lesson else {}
-    bound = [n for n, value in names.items() if value is answer and (n in own or lesson_of(n))]
-    candidates = [name] if name else [*bound, getattr(answer, "__name__", "")]
+    named = getattr(answer, "__name__", "")
+    candidates = [name] if name else [*(n for n, value in names.items() if value is answer), named]
     for candidate in candidates:
         if candidate in own:
             return own[candidate]
-    for candidate in candidates:
+    for candidate in candidates:  # only now, as it takes the keys of all lessons
         home = lesson_of(candidate) if candidate else None
         if home:
             return _keys(home)[candidate]
-    shown = next((c for c in candidates if c), type(answer).__name__)
+    shown = name or named or type(answer).__name__
     known = ", ".join(own) or "none: run the set-up cell first"
     raise CheckFailed(f"No exercise is called {shown}. Exercises of this lesson: {known}.")
 

@@ -281,7 +281,7 @@ def _attachments(found) -> dict:
 def _text(source) -> str:
     if isinstance(source, list):
         source = "".join(part for part in source if isinstance(part, str))
-    return _clean(source) if isinstance(source, str) else ""
+    return re.sub(r"\r\n?", "\n", _clean(source)) if isinstance(source, str) else ""
 
 
 def _clean(text: str) -> str:

@@ -55,6 +55,7 @@ PRELUDE = "import math\nimport torch\nfrom torch import nn\nimport torch.nn.func
 LOST_WORDS = {
     "too slow": ("too_slow", "no answer in the time it may take; is there an endless loop?"),
     "memory": ("raises", "your code took more memory than a submission may take"),
+    "crowd": ("raises", "the processes that your code started took more time together than a submission may take"),
     "garbage": ("raises", "what came back from your code could not be read"),
     "died": ("raises", "the process ended while your code ran: an exit, a crash or too little memory"),
 }
@@ -428,6 +429,7 @@ class Trial:
         words = {
             "too slow": "it did not end in time",
             "memory": "it took more memory than a submission may take",
+            "crowd": "the processes that it started took more time together than a submission may take",
             "garbage": "it sent something that is no output",
         }.get(reason, "it ended the process (an exit, a crash or too little memory)")
         self.left_out[cell.id] = f"this code was left out: {words}"

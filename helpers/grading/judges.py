@@ -20,6 +20,7 @@ from pathlib import Path
 
 from helpers.course import course
 from helpers.errors import CourseError
+from helpers.grading import worker
 from helpers.grading.beside import lying_beside
 from helpers.grading.folders import ROOT
 from helpers.grading.intake import IntakeCell, Release, Submission
@@ -228,6 +229,7 @@ class _Judge:
 
 def serve(handle: int) -> None:
     """The whole program of a judge's process: `handle` is its end of the pipe."""
+    worker.die_with_parent()  # the end of the pipe is seen only between two submissions
     pipe = Connection(handle)
     with contextlib.suppress(EOFError, ConnectionError):
         _serve(pipe, *pipe.recv())

@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -58,6 +59,7 @@ WITHHELD = {
     ),
 }
 TICK = 0.25  # seconds between two looks at memory and processes while waiting
+CROWD = 3  # times the processor time of one process that all processes of a submission may take together
 
 DROP_ROOT = (
     f"import os, sys; os.setgroups([]); os.setgid({ORDINARY_USER}); os.setuid({ORDINARY_USER}); "
@@ -74,7 +76,7 @@ class SandboxFailed(CourseError):
 
 
 class Lost(Exception):
-    """A submission or an exercise gave no usable reply. reason: died, too slow, memory or garbage."""
+    """A submission or an exercise gave no usable reply. reason: died, too slow, crowd, memory or garbage."""
 
     def __init__(self, reason: str):
         super().__init__(reason)
@@ -225,20 +227,35 @@ class Sandbox:
         except OSError:
             self._stop()
 
-    def overfull(self) -> None:
-        """Raise Lost when the submission's processes together take more memory than they may."""
+    def watch(self, seconds: float) -> Callable[[], None]:
+        """What to call from time to time: it raises Lost when the submission's processes together take more memory
+        than they may, or from now on more processor time than CROWD times `seconds`."""
         try:
             import psutil
         except ImportError:
+            return lambda: None
+        before = None
+
+        def tick() -> None:
+            nonlocal before
+            with contextlib.suppress(psutil.Error, OSError):
+                children = psutil.Process(self.process.pid).children(recursive=True)
+                self._overfull(children)
+                now = sum(map(processor_seconds, children))
+                before = now if before is None else min(before, now)
+                if now - before > CROWD * seconds:
+                    raise Lost("crowd")
+
+        return tick
+
+    def _overfull(self, children: list) -> None:
+        """Raise Lost when these processes together take more memory than they may."""
+        base = max(self.base_bytes(), 1)
+        if sum(max(0, private_bytes(child) - base) for child in children) <= self.limits.total_bytes:
             return
-        with contextlib.suppress(psutil.Error, OSError):
-            children = psutil.Process(self.process.pid).children(recursive=True)
-            base = max(self.base_bytes(), 1)
-            if sum(max(0, private_bytes(child) - base) for child in children) <= self.limits.total_bytes:
-                return
-            # What a fork shares with its parent was counted twice; to tell that takes a closer look.
-            if sum(own_bytes(child) for child in children) > self.limits.total_bytes + base:
-                raise Lost("memory")
+        # What a fork shares with its parent was counted twice; to tell that takes a closer look.
+        if sum(own_bytes(child) for child in children) > self.limits.total_bytes + base:
+            raise Lost("memory")
 
     def base_bytes(self) -> int:
         """What a process that has imported torch holds, roughly; forks share it."""
@@ -253,6 +270,16 @@ def own_bytes(process) -> int:
         return process.memory_full_info().pss
     except (psutil.Error, OSError, AttributeError):
         return max(0, private_bytes(process))
+
+
+def processor_seconds(process) -> float:
+    """What a process has computed, with those that it started and that have ended."""
+    import psutil
+
+    try:
+        return sum(process.cpu_times()[:4])
+    except psutil.Error:
+        return 0.0
 
 
 def private_bytes(process) -> int:
@@ -285,7 +312,8 @@ class Submission:
         """Send a request and return the reply, a tree that may hold anything. Raises Lost."""
         token = secrets.token_bytes(worker.TOKEN_BYTES)
         self._send(token, request)
-        return receive(self.channel, token, seconds, self.sandbox.limits.reply_bytes, self.sandbox.overfull)
+        tick = self.sandbox.watch(request.get("seconds", seconds))
+        return receive(self.channel, token, seconds, self.sandbox.limits.reply_bytes, tick)
 
     def observe(self, request: dict, seconds: float) -> tuple[object, list[str]]:
         """The reply of a fork of the submission, over a socket of its own, and the notes that came before it: what was
@@ -300,10 +328,10 @@ class Submission:
                 raise Lost("gone") from None
             finally:
                 theirs.close()
-            end, notes = time.monotonic() + seconds, []
+            end, notes, tick = time.monotonic() + seconds, [], self.sandbox.watch(request["cpu_seconds"])
             while len(notes) <= MOST_NOTES:
                 left = end - time.monotonic()
-                reply = receive(ours, token, left, self.sandbox.limits.reply_bytes, self.sandbox.overfull)
+                reply = receive(ours, token, left, self.sandbox.limits.reply_bytes, tick)
                 if not isinstance(reply, dict) or set(reply) != {"note"}:
                     return reply, notes
                 notes.append(one_line(str(reply["note"]), 80))

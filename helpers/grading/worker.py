@@ -93,6 +93,12 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
+def die_with_parent() -> None:
+    """Let the system kill this process when the one that started it has ended, however that came."""
+    if sys.platform == "linux":
+        _libc().prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
 def unshare() -> None:
     """User, mount, process and IPC namespaces of this process's own; its next child is their first process."""
     uid, gid = os.getuid(), os.getgid()
@@ -271,7 +277,7 @@ def _become_outer(writing: int, fd: int, shell, limits: dict, places: list[str])
 def _become_init(fd: int, shell, limits: dict) -> None:
     libc = _libc()
     os.setsid()  # a signal to one's own process group reaches beyond one's own process namespace
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    die_with_parent()
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pid = os.fork()
