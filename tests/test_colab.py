@@ -16,7 +16,7 @@ from helpers.authoring.pack import pack
 from helpers.course import course
 from tests import colab
 
-pytestmark = [pytest.mark.colab, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.colab, pytest.mark.timeout(900)]
 
 LESSONS = colab.built_lessons()
 ONE = "04_scaling"
