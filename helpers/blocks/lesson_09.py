@@ -37,7 +37,7 @@ class FeedForward(nn.Module):
 
 
 class EncoderBlock(nn.Module):
-    """Attention, then a feed-forward network, each with a residual and a layer norm (Vaswani et al. 2017, 3.1).
+    """Attention, then a feed-forward network, each with a residual and a norm (Vaswani et al. 2017, 3.1).
 
     forward(x (B, T, D), mask None or bool that broadcasts to (B, H, T, T)) -> (B, T, D), same dtype.
     """
@@ -60,8 +60,8 @@ class EncoderBlock(nn.Module):
 def fixed_block(x, attention, feed_forward, norm1, norm2, mask=None):
     """A pre-norm block (Xiong et al. 2020) from its four parts.
 
-    x (B, T, D), float32 or float64; attention(x, mask=mask) -> (out (B, T, D), weights); feed_forward, norm1 and
-    norm2 take (B, T, D) to (B, T, D); mask None or bool -> (B, T, D), same dtype.
+    x (B, T, D), float32 or float64; attention(x, mask=mask) -> (out (B, T, D), weights);
+    feed_forward, norm1, norm2: (B, T, D) -> (B, T, D); mask None or bool -> (B, T, D), same dtype.
     """
     out, _ = attention(norm1(x), mask=mask)  # (B, T, D)
     x = x + out  # (B, T, D)

@@ -33,7 +33,7 @@ def fixed_loss(model, src, tgt, pad_id):
 
 
 class DecoderBlock(nn.Module):
-    """Masked self-attention, cross-attention into the encoder's output, feed-forward; each with residual and norm.
+    """Masked self-attention, cross-attention, feed-forward; each with residual and norm.
 
     d_model, num_heads, d_ff: int; norm_first: bool; activation: function.
     forward(y (B, T_t, D), memory (B, T_s, D), self_mask, memory_mask: None or bool that broadcasts to
@@ -63,8 +63,9 @@ class DecoderBlock(nn.Module):
 class Transformer(nn.Module):
     """The encoder-decoder of Vaswani et al. (2017), with learned positions.
 
-    src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id: int; num_layers blocks on each side.
-    encode(src (B, T_s)) -> memory (B, T_s, D); decode(tgt (B, T_t), memory, src) -> logits (B, T_t, tgt_vocab);
+    All arguments are int; num_layers blocks on each side.
+    encode(src (B, T_s)) -> memory (B, T_s, D);
+    decode(tgt (B, T_t), memory, src) -> logits (B, T_t, tgt_vocab);
     forward(src, tgt) -> logits. Where src is pad_id, nobody looks.
     """
 
@@ -110,10 +111,11 @@ def greedy_decode(step, bos_id, eos_id, max_len):
 
 
 def beam_search(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
-    """Keep the beam_size best prefixes at each step; return the best finished sequence, else the best of the beam.
+    """Keep the beam_size best prefixes at each step; return the best finished one, else the best of the beam.
 
     step(prefix LongTensor (1, t)) -> logits (1, V); length_penalty: number
-    -> (list of int, float): ids with bos first, and their score, log-probability / (ids after bos)^length_penalty.
+    -> (list of int, float): ids with bos first, and their score,
+    log-probability / (ids after bos)^length_penalty.
     """
 
     def score(item):
@@ -134,7 +136,7 @@ def beam_search(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
 
 
 def filter_logits(logits, top_k=None, top_p=None):
-    """Logits with the unlikely tail cut off: -inf for all but the top_k largest, then for all beyond mass top_p.
+    """Logits without their unlikely tail: -inf for all but the top_k largest, then beyond mass top_p.
 
     logits (..., V), float32 or float64; top_k None or int, 1 to V; top_p None or float, 0 < top_p < 1
     -> (..., V), same dtype. The word that crosses top_p is kept.
