@@ -716,6 +716,12 @@ def test_lines_of_values():
     assert value_text({}, {"b": 1}, path=(0,)) == 'your dictionary should not have "b" at [0]'
     assert value_text({i: 0 for i in range(5)}, {}) == "your dictionary lacks 0, 1, 2, 3 …"
     assert value_text({i: 0 for i in range(4)}, {}) == "your dictionary lacks 0, 1, 2, 3"
+    kept = {"on": True, "off": False, "one": True, "two": True, "said": "so"}
+    broken = "this should hold and does not: one"
+    assert value_text(kept, kept | {"one": False, "two": False, "said": "no"}) == f"{broken}\nyours:    said no"
+    assert value_text({"on": True, "off": False}, {"on": True, "off": False, "b": 1}).startswith("your dictionary should")
+    assert value_text({"on": True, "off": False}, {"on": True, "off": True, "b": 1}).startswith("your dictionary should")
+    assert value_text({"on": True, "one": True}, {"on": True}) == 'your dictionary lacks "one"'
 
 
 def test_lines_of_properties():
@@ -1051,6 +1057,8 @@ def test_lines_of_shapes():
         "expected shape (2, 1, 3): one row for the one query, one column for each score j (3)\nyours    shape (7, 5)"
     )
     assert shown(a, b, (), path=(1,)) == "output at [1]:\nexpected shape (5, 7)\nyours    shape (7, 5)"
+    assert shown(a, b, path=(1,)) == "output at [1]:\nexpected shape (5, 7)\nyours    shape (7, 5)"
+    assert shown(a, b, path=(0,)) == f"output at [0]:\nexpected shape (5, 7){words}\nyours    shape (7, 5)"
     view = Case((torch.zeros(9),), view="facts_view")
     assert shown(a, b, (), path=("sums",), case=view) == "sums:\nexpected shape (5, 7)\nyours    shape (7, 5)"
     assert shown([1], [1, 2]) == "expected 1 entry: [1]\nyours    2 entries: [1, 2]"

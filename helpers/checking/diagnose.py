@@ -242,7 +242,7 @@ def _wrong_shape(problem, key) -> str:
         want, got = (f"{len(x)} {'entry' if len(x) == 1 else 'entries'}: {written(x)}" for x in _two(diff))
         return f"expected {want}{_place(diff.path)}\nyours    {got}"
     want, got = tuple(diff.expected.shape), tuple(diff.actual.shape)
-    axes = key.axes if tuple(diff.path) in ((), (0,)) else ()  # they are the first output's
+    axes = () if any(diff.path) else key.axes  # they are the first output's
     lines = f"expected shape {want}{_axes_words(want, axes)}\nyours    shape {got}"
     return lines if not diff.path else f"{_property(problem) or 'output' + _place(diff.path)}:\n{lines}"
 

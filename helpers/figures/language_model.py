@@ -105,12 +105,13 @@ def ngram_losses() -> Picture:
     losses, line = counted(), corpus.entropy_rate()
     figure, ax = new_figure(7.4, 3.4)
     ax.plot(list(losses), list(losses.values()), "o-", color=BLUE, lw=2)
-    for order, loss in losses.items():
-        ax.text(order, loss + 0.07, f"{loss:.2f}", ha="center", fontsize=10)
+    best = min(losses, key=losses.get)
+    for order, loss in losses.items():  # beside the curve, which falls to the best order and then rises
+        side = "left" if order < best else "right" if order > best else "center"
+        ax.text(order, loss + 0.06, f"{loss:.2f}", ha=side, fontsize=10)
     _entropy_line(ax, line)
     ax.set_xticks(ORDERS, ["1\nunigram", "2\nbigram", *map(str, ORDERS[2:])])
     ax.set(xlabel="order: tokens in each count", ylabel="nats a token", ylim=(1.2, max(losses.values()) + 0.3))
-    best = min(losses, key=losses.get)
     said = ", ".join(f"order {order} {loss:.2f}" for order, loss in losses.items())
     return Picture(
         figure,
@@ -148,7 +149,7 @@ def ladder() -> Picture:
     return Picture(
         figure,
         f"The ladder, mean loss in nats a token: {'; '.join(said)}. The entropy line of that text is {line:.3f}.",
-        "Figure 12.3. From a bigram to two blocks. A dot is one training; in gray, what each rung gains in the mean.",
+        "Figure 12.3. From a bigram to a whole block. A dot is one training; in gray, what each rung gains on average.",
     )
 
 

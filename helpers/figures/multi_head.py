@@ -122,7 +122,7 @@ def two_questions(shares: dict[str, float]) -> Picture:
     return Picture(
         figure,
         f"Three bars, the share of the variance missed after training: {said}. A dashed line marks one half.",
-        "Figure 8.1. The difference of two tokens: one head misses half of it, two heads with W_O nothing.",
+        "Figure 8.1. The difference of two tokens: one head misses half, two heads that are joined nothing.",
     )
 
 
@@ -132,7 +132,7 @@ def cut(x: torch.Tensor, num_heads: int) -> Picture:
     width = D // num_heads
     right = x.view(T, num_heads, width).transpose(0, 1)  # (H, T, D/H)
     wrong = x.view(num_heads, T, width)  # (H, T, D/H)
-    figure, axes = new_figure(8.6, 2.7, 1, 3, width_ratios=(D, D + 1, D + 1))
+    figure, axes = new_figure(8.6, 1.9, 1, 3, width_ratios=(D, D + 1, D + 1))
     token_of = {int(number): t for t, row in enumerate(x.tolist()) for number in row}
     _squares(axes[0], [x], token_of, width)
     _squares(axes[1], list(right), token_of, width)
@@ -219,7 +219,7 @@ def shapes(B: int, T: int, D: int, H: int) -> Picture:
         f"Boxes from left to right: x ({B}, {T}, {D}); Q, K and V of the same shape; each split into "
         f"({B}, {H}, {T}, {d}); weights ({B}, {H}, {T}, {T}) and heads ({B}, {H}, {T}, {d}); merged ({B}, {T}, {D}); "
         f"and through W_O the output ({B}, {T}, {D}).",
-        "Figure 8.3. Nothing happens between the heads until they are merged and sent through W_O.",
+        "Figure 8.3. Nothing happens between the heads until they are merged and sent through the output matrix.",
     )
 
 
@@ -255,7 +255,7 @@ def what_heads_write(mha, x: torch.Tensor, token: int) -> Picture:
         figure,
         f"Three heat maps of {D} columns for the word visits. Above, four heads fill {d} columns each and the rest is "
         "hatched. In the middle, behind W_O, every head has numbers in all columns. Below, their sum.",
-        "Figure 8.4. Behind W_O every head writes everywhere, and what they write is added up.",
+        "Figure 8.4. Behind the output matrix every head writes everywhere, and what they write is added up.",
     )
 
 
