@@ -26,10 +26,12 @@ class Scratch:
     def __init__(self, purpose: str):
         tidy()
         self.path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{purpose}-"))
-        self.lock = open(self.path / LOCK, "w")  # noqa: SIM115, held until close
+        making = self.path / f"{LOCK}-soon"  # under its name only once it is locked
+        self.lock = open(making, "w")  # noqa: SIM115, held until close
         with contextlib.suppress(OSError):
             if fcntl is not None:
                 fcntl.flock(self.lock, fcntl.LOCK_EX)
+        making.replace(self.path / LOCK)
 
     def close(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
