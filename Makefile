@@ -63,7 +63,7 @@ mutants: .venv/ready
 	$(BIN)/python -m tests.mutants $(MUTATED)
 
 kill-rate: check-mutants mutants
-	$(BIN)/python -m tests.kill_rate --seeds 30 --seconds 30
+	$(BIN)/python -m tests.kill_rate --seeds 30
 
 lint: .venv/ready
 	$(BIN)/ruff check .
