@@ -1,12 +1,10 @@
 """Lesson 11: its functions against brute force, the trained translator on sentences that it has not seen, the numbers
-that its text says, and a small class that hands it in."""
+that its text says."""
 
 import inspect
-import json
 import math
 import random
 import re
-import shutil
 import time
 from collections import Counter
 
@@ -518,30 +516,3 @@ def test_live_counts_and_prints_one_line(capsys):
     assert line.count("\n") == 1 and "4 of 4" in line and "loss 0.521" in line and "accuracy 62.5 %" in line
     assert "loss from 1.00 to 0.521" in live.picture().alt and "25 % to 62.5 %" in live.picture().alt
     assert smoothed([1.0, 3.0, 5.0], 2) == [1.0, 2.0, 4.0]
-
-
-# ---------------------------------------------------------------- handed in
-
-
-@pytest.mark.slow
-def test_three_hand_ins_get_what_they_deserve(trained, executed_folder, tmp_path):
-    """Finished with its trained numbers, finished without them, and unanswered: graded in the sandbox."""
-    from helpers.grading import sample_class
-    from helpers.grading.batch import grade_lesson
-    from helpers.grading.folders import load
-    from helpers.grading.sandbox import find_bubblewrap
-
-    find_bubblewrap()
-    folders, config = load(tmp_path / "gradebook")
-    lesson = sample_class.Lesson(folders, LESSON)
-    answers = {name: lesson.solutions[name] for name in [*lesson.exercises, *lesson.quizzes]}
-    for student, given_answers in (("with", answers), ("without", answers), ("blank", {})):
-        sample_class.hand_in(folders, lesson, student, given_answers)
-    numbers = executed_folder / f"{LESSON}.kept" / "translator.safetensors"
-    shutil.copy(numbers, folders.submitted / "with" / LESSON)
-    outcome = grade_lesson(folders, LESSON, config=config)
-    results = {result.student: {**result.points, **result.bonus} for result in outcome.results}
-    full = {name: float(key.points) for name, key in lesson.keys.items()}
-    for student in ("with", "without"):
-        assert {name: results[student].get(name) for name in full} == full, json.dumps(results[student])
-    assert not any(results["blank"].get(name) for name in full)
