@@ -130,7 +130,7 @@ def cases_attention(draw):
         Case((*far_scores(draw, 2), draw.normal(2, 7, 3, dtype=float64), draw.mask(5, 7)), part=LARGE),
         Case((*one_hot_scores(draw, torch.float32), draw.normal(7, 3)), part=LARGE),
         Case(hidden_peak(), part=LARGE, gradient=True),
-        Case(hidden_peak(30.0), part=LARGE),  # less than 10,000 apart
+        *(Case(hidden_peak(height), part=LARGE) for height in (30.0, 5.0)),  # less than 10,000 and than 1,000 apart
         Case(edge(), part=LARGE, gradient=True, note="all that may be seen has a score of -10000"),
         Case((*make(torch.float32, 1), draw.mask(1, 5, 7)), part=BROADCAST, note=ONES),
         Case((*make(torch.float32, 2, 1), draw.mask(2, 1, 1, 7)), part=BROADCAST, note=ONES),
