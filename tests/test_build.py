@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 import shutil
@@ -385,10 +386,14 @@ def solutions_of(lesson: str) -> dict[str, Solution]:
     return {name: Solution(source) for name, source in text.answers.items() if not is_quiz(name)}
 
 
-def found_in_code(answer: Solution, source: str) -> list[str]:
+@functools.cache  # the same files are searched for every answer of every lesson
+def expressions_and_pairs(source: str) -> tuple[set[str], set[tuple[str, str]]]:
     tree = ast.parse(source)
-    expressions = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.expr)}
-    pairs = pairs_of_statements(tree)
+    return {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.expr)}, pairs_of_statements(tree)
+
+
+def found_in_code(answer: Solution, source: str) -> list[str]:
+    expressions, pairs = expressions_and_pairs(source)
     return sorted(answer.expressions & expressions) + [" / ".join(pair) for pair in sorted(answer.pairs & pairs)]
 
 
