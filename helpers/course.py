@@ -51,9 +51,9 @@ class Course:
         return f"https://github.com/{self.owner}/{self.repository}" if self.owner and self.repository else ""
 
     def lesson(self, name: str) -> Lesson:
-        """The lesson of this name or number ("04"). CourseError, which lists the known ones, if there is none."""
+        """The lesson of this name or number ("04", "4"). CourseError, which lists the known ones, if there is none."""
         for lesson in self.lessons:
-            if name in (lesson.name, lesson.number):
+            if name in (lesson.name, lesson.number, lesson.number.removeprefix("0")):
                 return lesson
         known = ", ".join(lesson.name for lesson in self.lessons)
         raise CourseError(f"There is no lesson {name!r}. The lessons are: {known}.")

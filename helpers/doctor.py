@@ -133,8 +133,8 @@ def look_at_course() -> list[Finding]:
 
 
 def look_at_notebooks(home: Course) -> list[Finding]:
-    """A sentence for each notebook of the course that was renamed, moved or copied."""
-    found = []
+    """A sentence for each notebook of the course that was renamed, moved or copied, or is not there."""
+    found, gone = [], [lesson.name for lesson in home.lessons]
     for path in sorted([*home.root.glob("*.ipynb"), *(home.root / "notebooks").rglob("*.ipynb")]):
         if ".ipynb_checkpoints" in path.parts:
             continue
@@ -142,10 +142,17 @@ def look_at_notebooks(home: Course) -> list[Finding]:
         place = f"notebooks/{lesson}/{lesson}.ipynb"
         if lesson is None:
             found.append((True, f"{inside} is not a notebook of the course; it is left alone"))
-        elif inside != place and (home.root / place).is_file():
+            continue
+        gone = [name for name in gone if name != lesson]
+        if inside != place and (home.root / place).is_file():
             found.append((False, f"{inside} is a copy of lesson {lesson}; {place} is handed in. Keep one of the two."))
         elif inside != place:
-            found.append((False, f"{inside} is lesson {lesson} under another name. Rename or move it to {place}."))
+            odd = "in another place" if path.stem == lesson else "under another name"
+            found.append((False, f"{inside} is lesson {lesson} {odd}. Rename or move it to {place}."))
+    for lesson in gone if (home.root / "notebooks").is_dir() else ():  # an installed package has none
+        place = f"notebooks/{lesson}/{lesson}.ipynb"
+        if not (home.root / place).is_file():
+            found.append((False, f"{place} is not there. If you moved it, put it back; else take it from the course."))
     return found or [(True, "every notebook has its own name and place")]
 
 

@@ -18,6 +18,7 @@ import pytest
 import torch
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+import helpers
 from helpers.authoring.badges import with_badges
 from helpers.authoring.blocks import blocks_source
 from helpers.authoring.build import build, out_of_date, strays
@@ -528,8 +529,6 @@ def test_helpers_import_no_torch():
 def test_one_version_everywhere():
     import tomllib
 
-    import helpers
-
     packaged = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert packaged == helpers.__version__ == course().tag.removeprefix("v")
 
@@ -553,7 +552,11 @@ def test_the_environment_names_a_repository_and_no_file_changes(own, monkeypatch
     monkeypatch.setenv("COURSE_REPOSITORY", "fork")
     monkeypatch.setenv("COURSE_TAG", "v9")
     home, lesson = home_and_lesson(own)
-    assert "/someone/fork/blob/v9/" in read_lesson(home, lesson).notebook.cells[0].source
+    cells = read_lesson(home, lesson).notebook.cells
+    assert "/someone/fork/blob/v9/" in cells[0].source
+    set_up = next(cell.source for cell in cells if cell["id"] == "setup")
+    # A fork's tag is its own; the version stays the course's, or every notebook would say that it is of another one.
+    assert set_up.endswith(f", '{helpers.__version__}', 'https://github.com/someone/fork', 'v9')")
     marks = "<!-- badges: made by `course build` -->\nold\n<!-- end of badges -->"
     assert "someone/fork" in with_badges(f"# Title\n{marks}\nText", home)
     monkeypatch.delenv("COURSE_OWNER")

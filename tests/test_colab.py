@@ -195,7 +195,8 @@ def test_an_untouched_notebook_runs_to_its_end_in_a_clone(name, edition, origin,
 def says_what_to_do(output):
     """In a sentence, without a stack trace."""
     assert output.output_type == "error" and output.traceback == [output.evalue]
-    assert output.evalue.count(".") <= 2 and "put attention-course.zip beside it" in output.evalue
+    there = f"(cloning https://github.com/{colab.OWNER}/{colab.REPOSITORY} failed)"
+    assert there in output.evalue and "attention-course.zip beside it" in output.evalue
 
 
 def first_cells(name, edition):

@@ -82,7 +82,12 @@ def test_a_moved_notebook(home):
 
 def test_a_notebook_in_the_courses_own_folder(home):
     own(home).rename(home.root / f"{LESSON}.ipynb")
-    assert f"{LESSON}.ipynb is lesson {LESSON}" in bad(notebooks(home))
+    assert f"{LESSON}.ipynb is lesson {LESSON} in another place" in bad(notebooks(home))
+
+
+def test_a_notebook_that_is_not_there(home, tmp_path):
+    own(home).rename(tmp_path / f"{LESSON}.ipynb")
+    assert f"notebooks/{LESSON}/{LESSON}.ipynb is not there" in bad(notebooks(home))
 
 
 def test_a_copy_beside_the_original_says_which_one_is_handed_in(home):

@@ -129,5 +129,6 @@ def test_what_cannot_be_written_is_one_sentence(tmp_path):
     command = [sys.executable, "-m", "helpers", "pack", LESSON, "--output", str(tmp_path / "no" / "place.zip")]
     told = subprocess.run(command, cwd=course().root, capture_output=True, text=True)
     assert told.returncode == 2 and told.stderr.count("\n") == 1 and "Choose another place" in told.stderr
+    assert {course().lesson(name).name for name in ("4", "04", LESSON)} == {LESSON}
     with pytest.raises(CourseError, match="There is no lesson"):
         course().lesson("99_none")

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from helpers import setup
+from helpers import __version__, setup
 from helpers.authoring.pack import NAME, pack
 from helpers.authoring.setup_cell import set_up_source
 from helpers.course import course
 from helpers.errors import CourseError
 
 LESSON, LATER = "04_scaling", "05_masking"
-VERSION = course().tag.removeprefix("v")
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +91,7 @@ def test_it_finds_the_course_in_a_parent_folder(unpacked, folder, run):
     assert place_of_helpers(run()) == folder.parent
 
 
-@pytest.mark.parametrize(("version", "wins"), [(VERSION, "installed"), ("0.0.9", "beside")])
+@pytest.mark.parametrize(("version", "wins"), [(__version__, "installed"), ("0.0.9", "beside")])
 def test_it_prefers_an_installed_course_of_its_own_version_only(unpacked, folder, run, tmp_path, version, wins):
     site, beside = tmp_path / "site", folder / NAME
     shutil.copytree(unpacked, beside)
@@ -131,7 +130,7 @@ def test_a_damaged_zip_is_named_and_a_whole_one_mends_it(packed, folder, run, ha
 def test_a_folder_that_cannot_be_written_in(packed, folder, run):
     shutil.copy(packed, folder)
     (folder / NAME).write_text("a file in the way stands for a folder that is read-only, which root can write in")
-    assert "where you may write" in said(run())
+    assert "where you can write" in said(run())
 
 
 def test_it_clones_the_tag_where_a_repository_is_named(unpacked, folder, run, tmp_path):
@@ -143,7 +142,8 @@ def test_it_clones_the_tag_where_a_repository_is_named(unpacked, folder, run, tm
 
     git("init"), git("add", "."), git("commit", "-m", "course"), git("tag", course().tag)
     address, source = origin.as_uri(), set_up_source(replace(course(), owner="", repository=""), LESSON)
-    assert place_of_helpers(run(source.replace(f"'{VERSION}', ''", f"'{VERSION}', {address!r}"))) == folder / NAME
+    source = source.replace(f"'{__version__}', ''", f"'{__version__}', {address!r}")
+    assert place_of_helpers(run(source)) == folder / NAME
 
 
 @pytest.mark.parametrize("form", ["package", "file", "folder", "with a missing part", "with a set-up of its own"])
@@ -160,12 +160,12 @@ def test_another_package_of_the_name_is_named(folder, run, form):
     if form == "with a set-up of its own":
         (theirs / "setup.py").write_text("def start(*anything): print('their set-up')")
     sentence = said(run())
-    assert "Another package named helpers hides the course's own" in sentence and str(theirs) in sentence
+    assert "Another package named helpers hides the course," in sentence and str(theirs) in sentence
     assert "Remove it, restart" in sentence
 
 
 def test_nothing_is_found(run):
-    assert said(run()).startswith("The course is not here: put this notebook back")
+    assert said(run()).startswith("The course is not here. Put this notebook into")
 
 
 def test_the_sentence_is_shown_without_a_traceback(tmp_path, monkeypatch):
@@ -195,9 +195,10 @@ def test_the_zip_of_an_earlier_lesson_does_not_do(packed, folder, run):
 @pytest.mark.parametrize("version", ["0.0.1", "9.0.0"])
 def test_a_notebook_of_another_version_says_so_and_goes_on(packed, folder, run, version):
     shutil.copy(packed, folder)
-    result = run(set_up_source(replace(course(), tag=f"v{version}"), LESSON))
+    source = set_up_source(course(), LESSON)
+    result = run(source.replace(f"'{__version__}', ", f"'{version}', "))
     assert place_of_helpers(result) == folder / NAME / NAME
-    line = f"This notebook is of version {version} of the course, and the course beside it of {VERSION}"
+    line = f"This notebook is of version {version} of the course, and the course beside it of {__version__}"
     assert result.stdout.startswith(line)
 
 
@@ -216,4 +217,4 @@ def test_a_broken_ipywidgets_is_no_stack_trace(monkeypatch, tmp_path):
     for name in [name for name in sys.modules if name.split(".")[0] == "ipywidgets"]:
         monkeypatch.delitem(sys.modules, name)
     with pytest.raises(CourseError, match="ipywidgets is here and does not load .ImportError: cannot import name Comm"):
-        setup.start(LESSON, VERSION)
+        setup.start(LESSON, __version__)

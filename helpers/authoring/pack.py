@@ -7,6 +7,7 @@ import re
 import zipfile
 from pathlib import Path
 
+from helpers import __version__
 from helpers.course import Course, CourseError, Lesson, course
 
 NAME = "attention-course"
@@ -17,10 +18,12 @@ NOT_PACKED = ("__pycache__", "answer_keys", "blocks", "course.toml", *OTHER_WING
 ABOUT = """\
 How a Transformer's attention works: {what}. Version {version}.
 
-To work at home, in this folder:
+To work at home, with Python 3.11 or later, in this folder:
   python -m pip install -r requirements.txt
-  jupyter lab notebooks/{first}/{first}.ipynb
-In Colab: open a notebook, upload this zip next to it under the name that it has, and run the first cell.
+  jupyter lab
+There, open notebooks/{first}/{first}.ipynb and run it from the top. If something does not work, this says what is missing:
+  python -m helpers doctor
+In Colab: open a notebook, drag this zip into the file list on the left (keep its name), and run the first cell.
 """
 
 
@@ -40,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
             f"{path} could not be written: {error.strerror}. Choose another place with --output."
         ) from None
     what = f"up to {last.name}" if last else "all lessons"
-    print(f"{path}   {what}, {size / 1e6:.1f} MB, version {home.tag.removeprefix('v')}")
+    print(f"{path}   {what}, {size / 1e6:.1f} MB, version {__version__}")
     return 0
 
 
@@ -66,7 +69,7 @@ def edition(home: Course, last: Lesson | None) -> dict[str, bytes]:
     lessons = list(home.lessons)
     lessons = lessons[: lessons.index(last) + 1] if last else lessons
     files = {
-        "README.txt": _about(home, lessons, last).encode(),
+        "README.txt": _about(lessons, last).encode(),
         "course.toml": _course_toml(home, lessons).encode(),
         "LICENSE": (home.root / "LICENSE").read_bytes(),
         "requirements.txt": (home.root / "requirements.txt").read_bytes(),
@@ -93,9 +96,9 @@ def _built(path: Path, lesson: Lesson) -> bytes:
         raise CourseError(f"{lesson.name} is not built: {path.name} is missing. Run `course build` first.") from None
 
 
-def _about(home: Course, lessons: list[Lesson], last: Lesson | None) -> str:
+def _about(lessons: list[Lesson], last: Lesson | None) -> str:
     what = f"lessons {lessons[0].name} to {last.name}" if last else "all lessons"
-    return ABOUT.format(what=what, version=home.tag.removeprefix("v"), first=lessons[0].name)
+    return ABOUT.format(what=what, version=__version__, first=lessons[0].name)
 
 
 def _course_toml(home: Course, lessons: list[Lesson]) -> str:

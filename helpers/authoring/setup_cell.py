@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from helpers import __version__
 from helpers.course import Course
 
 CELL = """\
@@ -17,22 +18,21 @@ def set_up(lesson, version, clone, tag):
             if not found and (not places() or home.is_dir() and packed.stat().st_mtime > home.stat().st_mtime):
                 zipfile.ZipFile(packed).extractall(home), home.touch()  # newer now than what it was made of
         except Exception as error:
-            stop(f"{packed.name} cannot be unpacked ({error}). Put a whole one where you may write; run this again.")
+            stop(f"{packed.name} cannot be unpacked ({error}). Put a whole one where you can write and run this again.")
     if clone and shutil.which("git") and not found and not places():
         subprocess.run(["git", "clone", "--quiet", "--depth=1", "--branch", tag, clone, home], capture_output=True)
     sys.path[:0] = [str(p) for p in places()[:1] if not found and str(p) not in sys.path]
-    at = importlib.util.find_spec("helpers") or stop("The course is not here: put this notebook back into the course's "
-        "folder, or put attention-course.zip beside it, and run this cell again.")
+    at = importlib.util.find_spec("helpers") or stop(f"The course is not here{clone and f' (cloning {clone} failed)'}. "
+        "Put this notebook into its folder or attention-course.zip beside it (Colab: in Files), and run this again.")
     try:
         start = __import__("helpers").COURSE and importlib.import_module("helpers.setup").start
     except (Exception, SystemExit) as e:
-        stop(str(e) if isinstance(e, SystemExit) else "Another package named helpers hides the course's own, or it is "
-             f"damaged: {at.origin or [*at.submodule_search_locations][0]}. Remove it, restart and run this again.")
+        stop(str(e) if isinstance(e, SystemExit) else "Another package named helpers hides the course, or the course "
+             f"is damaged: {at.origin or [*at.submodule_search_locations][0]}. Remove it, restart, and run this again.")
     start(lesson, version)
 """
 
 
 def set_up_source(course: Course, lesson: str) -> str:
     """The source of the set-up cell of `lesson`, at most 25 lines."""
-    version = course.tag.removeprefix("v")
-    return f"{CELL}set_up({lesson!r}, {version!r}, {course.url!r}, {course.tag!r})"
+    return f"{CELL}set_up({lesson!r}, {__version__!r}, {course.url!r}, {course.tag!r})"

@@ -83,8 +83,9 @@ def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[R
 
 
 def _lesson_name(folders: Folders, name: str) -> str:
-    """A lesson by its name or its two digits."""
-    return next((lesson for lesson in folders.lessons() if name in (lesson, lesson[:2])), name)
+    """A lesson by its name or its number."""
+    lessons = folders.lessons()
+    return next((lesson for lesson in lessons if name in (lesson, lesson[:2], lesson[:2].removeprefix("0"))), name)
 
 
 def summary(graded: str, results: list[Result], report) -> list[str]:
