@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import corpus
+from helpers.bar import in_notebook
 
 FIRST, AGAIN, VERB, CLOSER, REST = "a new letter", "a repeated letter", "a verb", "a closing bracket", "the rest"
 
@@ -131,6 +132,7 @@ class Watch:
     whole: list[float] = field(default_factory=list)
     induction: list[float] = field(default_factory=list)
     written: list[Written] = field(default_factory=list)
+    place: object = None  # in a notebook, where the diary is shown
 
     def __post_init__(self):
         unseen, symbols = corpus.language_unseen(), corpus.language_symbols()
@@ -156,14 +158,23 @@ class Watch:
         self.induction.append(induction_score(weights, self.texts)[0])
         if not self.written or step >= max(40, 1.45 * self.written[-1].step):  # further and further apart
             self.written.append(write(model, step))
+            self._show()
 
     def diary(self) -> str:
         """What the model wrote on its way, a line for each time."""
-        if not self.written:
-            return "No training to look back at: the trained numbers came from a file. Delete it to watch one."
         return "\n".join(
             f"{w.step:5} steps, {w.right:2} of {w.sentences:2} sentences right:  {w.passage}" for w in self.written
         )
+
+    def _show(self) -> None:
+        """The diary so far where it stood before, in a notebook; a script can print it when it likes."""
+        if not in_notebook():
+            return
+        if self.place is None:
+            from IPython.display import display
+
+            self.place = display({"text/plain": ""}, raw=True, display_id=True)
+        self.place.update({"text/plain": self.diary()}, raw=True)
 
     def best_head(self, model) -> tuple[int, int]:
         """(layer, head) of the strongest induction head now."""

@@ -178,7 +178,7 @@ def _fits(words) -> bool:
 class Looks:
     """The model's cross-attention between the words of a sentence, beside the true alignment where there is one.
 
-    Called with the number of an unseen sentence and with a sentence that somebody typed: whichever has changed is shown.
+    Called with the number of an unseen sentence and a typed sentence; whichever has changed is shown.
     """
 
     def __init__(self, model, sentences: int = 8):

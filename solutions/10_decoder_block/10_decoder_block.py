@@ -95,7 +95,7 @@ figures.teacher_forcing()
 #
 # Difficulty ●○○○○ · Importance ●●●●● · 5 minutes · 6 points
 #
-# The upper row from the lower one: bos in front, everything one place to the right, the last id dropped.
+# Make what the decoder reads out of what it has to say: bos in front, everything one place to the right, the last id dropped.
 #
 # `targets` LongTensor `(B, T)` with $T \ge 1$, `bos_id` an int → LongTensor `(B, T)`.
 

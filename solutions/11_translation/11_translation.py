@@ -517,11 +517,11 @@ model = model.eval()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# At first it writes nothing at all: eos is the commonest word. Next comes French about something else, such as *mon
-# professeur est étrange en décembre* after forty steps. It has become a language model and does not listen to the English yet.
-# Then the right words appear, because cross-attention has found out where to look. The endings come last: *un maison blanc*
-# before *une maison blanche*. All this happens in the first two hundred steps, and the other five hundred are for the
-# last few mistakes. (The details depend on the random start.)
+# At first it writes nothing at all: eos is the commonest word. Next comes French about something else, such as *un cheval
+# regarde un professeur en décembre* after forty steps. It has become a language model and does not listen to the English
+# yet. Then the right words appear, because cross-attention has found out where to look. The endings come last: *un maison
+# blanche* before *une maison blanche*. All this takes little more than a hundred of the 700 steps; the rest is for the last few
+# mistakes. (The details depend on the random start, and a little on the machine.)
 #
 # </details>
 #

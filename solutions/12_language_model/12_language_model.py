@@ -244,7 +244,7 @@ figures.ngram_losses()
 #
 # Up to order 3, a little; then it hurts. The best n-gram stays 0.86 nats above the line. A longer context is a rarer one.
 # Half of the contexts of two tokens in the test were counted more than 1,000 times; of those of four tokens, half were
-# counted at most 12 times, and of those of five, at most twice (a third of them never). Nobody can learn 31 probabilities
+# counted at most 11 times, and of those of five, at most twice (a third of them never). Nobody can learn 31 probabilities
 # from two counts: a longer memory *by table* needs more text than there is. And what matters stands up to 30 tokens
 # back. A segment of eight random letters has never been seen before at all.
 #
@@ -513,8 +513,10 @@ def train(model, data, steps, rate, look=None):
 
 # %% [markdown]
 # Your GPT gets two layers of width 64 with two heads each: about a hundred thousand numbers. While it trains, `watch` looks
-# at it, on passages that it does not learn from. On a laptop this takes about a minute. You are training a language model
-# of your own: watch it go.
+# at it, on passages that it does not learn from, and lets it write a little now and then, each time with the same throws of
+# the dice. On a laptop this takes about a minute, and it is worth watching.
+#
+# **Predict before you run.** Agreement, brackets, repetition: which kind of sentence will it master first, and which last?
 
 # %%
 torch.manual_seed(0)
@@ -524,6 +526,15 @@ model = kept(model, "language_model.safetensors", lambda: train(model, text, 120
 model = model.to(place).eval()
 
 # %% [markdown]
+# <details><summary>Answer</summary>
+#
+# At the first step it writes soup. After forty steps it knows which characters are common and which stand side by side, and that is
+# all. Then short brackets close: two neighbors are enough for that. Verbs begin to agree with their capitals some
+# hundred steps later, for that takes one look back. Last come the segments said twice, which take two looks, one after the other.
+# (The details depend on the random start.)
+#
+# </details>
+#
 # **Predict before you run:** does the loss fall evenly?
 
 # %%
@@ -533,24 +544,8 @@ figures.training(watch)
 # <details><summary>Answer</summary>
 #
 # No. In the first hundred steps the model learns what a bigram knows, and hardly anything of repeated letters. Then it finds out how to
-# copy: within two hundred steps the red curve on the right falls to almost nothing, and the whole loss makes the bend on the
-# left. At the same time one head begins to attend to the token that came after the last occurrence (dotted).
-#
-# </details>
-#
-# While it trained, `watch` also let it write a little from time to time. **Predict before you run:** which of the three kinds of
-# sentence does it master first, and which last?
-
-# %%
-print(watch.diary())
-
-# %% [markdown]
-# <details><summary>Answer</summary>
-#
-# First it learns which characters there are and which often follow each other: soup, with full stops in it. Then short
-# brackets close, because two neighbors are enough for that, and sentences get a shape: a capital in front, a bar in the
-# middle. Last come the segments said twice, when the curve of the repeated letters falls. (What you see varies a little
-# from one machine to the next.)
+# copy: within about two hundred steps the red curve on the right loses nearly all of its height, and the whole loss makes the
+# bend on the left. At the same time one head begins to attend to the token that came after the last occurrence (dotted).
 #
 # </details>
 
