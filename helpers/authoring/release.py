@@ -87,7 +87,9 @@ def given_figures(notebook) -> list[int]:
                 node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
             }
             own |= {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-        elif not asked and any("<img " in str(output.get("data", {}).get("text/html", "")) for output in cell.get("outputs", [])):
+        elif not asked and any(
+            "<img " in str(output.get("data", {}).get("text/html", "")) for output in cell.get("outputs", [])
+        ):
             found.append(index)
     return found
 

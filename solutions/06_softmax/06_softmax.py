@@ -652,7 +652,8 @@ check(softmax_backward)
 #
 # Put cross-entropy on top of softmax. At one place, $L = -\ln p_y$ for the target $y$, so the gradient that arrives at
 # the shares is $-1/p_y$ at the target and 0 elsewhere. **On paper**, with our three shares and the target *visite*,
-# $p_y = \frac58$: $g = (0, 0, -\frac85)$. *What leaves for the scores? Use the formula of Exercise 6.7.*
+# $p_y = \frac58$: $g = (0, 0, -\frac85)$. *What leaves for the scores?* Use the formula of
+# Exercise 6.7, before you look at the figure.
 #
 # <details><summary>Answer</summary>
 #
