@@ -261,6 +261,22 @@ def test_figures_that_need_no_answer_are_kept():
     assert kept == [index for index, keep in enumerate(sources.values(), 1) if keep]
 
 
+@pytest.mark.parametrize(
+    ("asked", "then", "kept"),
+    [
+        ("**Predict before you run.** Which wins?", "Read it row by row.", [3]),
+        ("Work it out before you\nrun the cell.", "It is the third.", [3]),
+        ("The model predicts a word.", "Here is another.", [1, 3]),
+    ],
+)
+def test_a_figure_that_answers_a_prediction_is_not_kept(asked, then, kept):
+    shown = {"output_type": "display_data", "data": {"text/html": '<img alt="a" src="b">'}, "metadata": {}}
+    cells = []
+    for text in (asked, then):
+        cells += [new_markdown_cell(text), new_code_cell("figures.spread()", outputs=[shown])]
+    assert given_figures(new_notebook(cells=cells)) == kept
+
+
 NBGRADER = {"grade_id": "scaled_scores", "solution": True, "grade": False}
 
 

@@ -61,10 +61,12 @@ def test_jane_on_paper():
     W_k = torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     scores = lesson_03.fixed_self_scores(torch.eye(3), W_q, W_k)
     assert scores.tolist() == [[0, 3, 0], [0, 0, 3], [0, 2, 0]]
-    # The same two words in another sentence: the same score. A blended vector: another score.
-    loves, visits, blended = [0.0, 2.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]
-    other = torch.tensor([[1.0, 0.0, 0.0], loves, visits, blended])
-    assert lesson_03.fixed_self_scores(other, W_q, W_k)[0].tolist() == [0, 6, 3, 1.5]
+    # The same two words in another sentence: the same score. Blended with the word before: another in each sentence.
+    jane, loves, visits = [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 1.0, 0.0]
+    other = torch.tensor([jane, loves, visits])
+    assert lesson_03.fixed_self_scores(other, W_q, W_k)[0].tolist() == [0, 6, 3]
+    blended = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 1.5, 0.0]])
+    assert lesson_03.fixed_self_scores(blended, W_q, W_k)[0].tolist() == [0, 1.5, 4.5]
 
 
 def test_the_video_search_on_paper():

@@ -141,7 +141,7 @@ def test_is_causal_is_aligned_at_the_first_key():
     assert out.tolist() == [[[1, 0, 0, 0]]]
 
 
-def test_added_masks_inside_and_outside_the_root_agree_for_infinity_only():
+def test_masks_added_before_and_after_the_division_agree_for_infinity_only():
     raw, root, mask = SCORES * 2, 2, causal_mask(3)
     for no, equal in ((-math.inf, True), (-6.0, False)):
         M = torch.where(mask, 0.0, no)

@@ -86,7 +86,7 @@ def sinusoid_map(length: int = 60, d_model: int = 32) -> Picture:
     return Picture(
         figure,
         f"Heat map of {length} places by {d_model} columns, values from -1 to 1. The columns on the left change sign "
-        f"every three places; towards the right they change ever more slowly, and the last pair stays near 0 and 1: "
+        f"every three places; toward the right they change ever more slowly, and the last pair stays near 0 and 1: "
         f"its angle at place {length - 1} is only {(length - 1) * slowest:.4f}.",
         f"Figure 2.3. The sinusoids of {length} places, width {d_model}: fast waves left, slow ones right.",
     )

@@ -758,7 +758,7 @@ quizzes = listed_quizzes("""
         d: (2, 5, 3) is what comes after the multiplication with the table: 7 places have become 3 coordinates.
     quiz_2: b
         a: They never meet: each of our sentences holds one animal. What pulls on cat is feeds, the, in, barn.
-        b: The same neighbors pull on both, so both are pulled the same way. Company makes the vector, not meeting.
+        b: The same neighbors pull on both, so both are pulled the same way. What counts is the company they keep, not whether they meet.
         c: No meaning went in. A word spelled cat that keeps company with bread would land among the foods.
         d: The order of the ids says nothing: the table's rows start as random numbers.
     quiz_3: a
