@@ -24,12 +24,27 @@ from torch import nn
 from helpers import corpus
 from helpers.bar import in_notebook
 
+GPU = torch.device("cuda")
 FIRST, AGAIN, VERB, CLOSER, REST = "a new letter", "a repeated letter", "a verb", "a closing bracket", "the rest"
 
 
-def device() -> torch.device:
-    """The GPU where there is one, else the CPU."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+def device(gpt=None) -> torch.device:
+    """The GPU where there is one and a model of the class `gpt` runs on it, else the CPU.
+
+    A GPT that makes its mask or its places on the CPU is right there and fails on a GPU; a sentence says so.
+    """
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    try:
+        if gpt is not None:
+            gpt(2, 4, 8, 2, 1).to(GPU)(torch.zeros(1, 4, dtype=torch.long, device=GPU))
+    except RuntimeError:
+        print(
+            "There is a GPU, but your GPT makes a tensor on the CPU (a mask, or places), so it trains on the CPU. "
+            "To train on the GPU, put that tensor on ids.device and run from its cell on."
+        )
+        return torch.device("cpu")
+    return GPU
 
 
 # ---------------------------------------------------------------- what stands where in a passage
@@ -285,7 +300,7 @@ def _counted(train, test, order, vocab_size, alpha):
     """The figures' own counting."""
     from helpers.figures.language_model import count_loss
 
-    return count_loss(torch.as_tensor(train), torch.as_tensor(test), order, vocab_size, alpha)
+    return count_loss(torch.as_tensor(train).cpu(), torch.as_tensor(test).cpu(), order, vocab_size, alpha)
 
 
 def _gpt(vocab_size, block_size, d_model, num_heads, num_layers):

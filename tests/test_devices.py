@@ -6,6 +6,8 @@ The device is tests/elsewhere.py's. It shows where a tensor is made on the proce
 from __future__ import annotations
 
 import inspect
+import re
+import sys
 
 import pytest
 import torch
@@ -17,7 +19,8 @@ from helpers.authoring.text import read_lesson
 from helpers.checking.key import load_keys
 from helpers.checking.vocabulary import Fixture
 from helpers.course import course
-from helpers.translator import GIVEN
+from helpers.real_network import GIVEN as REAL
+from helpers.translator import GIVEN as TRANSLATOR
 from tests.elsewhere import DEVICE, Elsewhere, Factories, Literals, elsewhere, moved, tensors_in
 
 BUILT = [x.name for x in course().lessons if (course().root / "helpers" / "answer_keys" / f"{x.name}.npz").is_file()]
@@ -75,8 +78,26 @@ def test_blocks_stay_on_the_device_of_their_inputs(lesson):
 @pytest.mark.parametrize("lesson", BUILT)
 def test_parts_of_the_machine_stay_on_the_device_of_their_inputs(lesson):
     """As functions; its modules are made of them. A part need not take every input that its exercise does."""
-    found, _ = told(lesson, lambda name: lenient(GIVEN[name]) if inspect.isfunction(GIVEN.get(name)) else None)
+    given = TRANSLATOR | language_model.GIVEN | REAL
+    found, _ = told(lesson, lambda name: lenient(given[name]) if inspect.isfunction(given.get(name)) else None)
     assert not found, "\n".join(found)
+
+
+def test_the_cached_step_stays_there():
+    """Its cases come in pieces, which the tests above leave out."""
+    q = moved(torch.randn(1, 2, 3, 4))
+    for attend in (TRANSLATOR["attend_with_cache"], load_blocks(course(), course().lesson("10")).attend_with_cache):
+        with elsewhere():
+            first, cache = attend(q, q, q, None)
+            second, cache = attend(q, q, q, cache)
+        assert all(isinstance(item, Elsewhere) for item in (first, second, *cache))
+
+
+def test_no_other_lesson_asks_for_a_gpu():
+    """So on a computer with one they run on the processor, as everywhere."""
+    sources = [*course().root.glob("helpers/**/*.py"), *course().root.glob("solutions/*/[0-9]*.py")]
+    asking = [path.name for path in sources if re.search(r"cuda|\.to\(.?mps|default_device", path.read_text("utf-8"))]
+    assert asking == ["language_model.py"]
 
 
 def lenient(part):
@@ -120,10 +141,27 @@ def test_kept_numbers_go_from_one_device_to_the_other(tmp_path):
     assert not isinstance(back.weight, Elsewhere) and back.bias.tolist() == first.bias.tolist()
 
 
-@pytest.mark.parametrize("there_is_one", [True, False])
-def test_lesson_12_takes_the_gpu_where_there_is_one(monkeypatch, there_is_one):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: there_is_one)
-    assert language_model.device().type == ("cuda" if there_is_one else "cpu")
+@pytest.fixture
+def gpu(monkeypatch):
+    """There is a GPU, which is DEVICE."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(language_model, "GPU", DEVICE)
+
+
+def test_lesson_12_takes_the_gpu_where_there_is_one_and_the_model_runs_on_it(gpu, monkeypatch, capsys):
+    blocks = load_blocks(course(), course().lesson("12"))
+    source = read_lesson(course(), course().lesson("12")).answers["GPT"]
+    names = dict(vars(blocks))
+    exec(source.replace("causal_mask(T).to(ids.device)", "causal_mask(T)"), names)  # right on the processor
+    with_a_mask_made_here = names["GPT"]
+    with Factories(), Literals():
+        assert language_model.device(blocks.GPT) == DEVICE
+        assert language_model.device(language_model.GIVEN["GPT"]) == DEVICE
+        assert capsys.readouterr().out == ""
+        assert language_model.device(with_a_mask_made_here).type == "cpu"
+        assert "put that tensor on ids.device" in capsys.readouterr().out
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert language_model.device(with_a_mask_made_here).type == "cpu" and capsys.readouterr().out == ""
 
 
 class Here(torch.Generator):
@@ -133,15 +171,15 @@ class Here(torch.Generator):
         return super().__new__(cls)
 
 
-def test_lesson_12_trains_and_writes_on_another_device(monkeypatch, capsys):
-    """Its own cells, solved, in quick mode; checks are made for the processor, the explorer of texts is slow there."""
+def test_lesson_12_trains_and_writes_on_another_device(gpu, monkeypatch, capsys):
+    """Its own cells, solved, in quick mode, without checks (made for the processor) and what is slow there."""
+    monkeypatch.setattr(sys.modules["helpers.or_given"], "PASSED", {"get_batch", "next_token_loss", "GPT", "generate"})
     monkeypatch.setenv("COURSE_QUICK", "1")
-    monkeypatch.setattr(language_model, "device", lambda: DEVICE)
     monkeypatch.setattr(torch, "Generator", Here)
-    names = {"__name__": "lesson_12"}
+    names, slow = {"__name__": "lesson_12"}, ("check(", "explore.writing(", "figures.two_losses(", "progress(")
     with Factories(), Literals():
         for cell in read_lesson(course(), course().lesson("12")).notebook.cells:
-            left_out = cell["id"] == "setup" or cell.source.startswith(("check(", "explore.writing("))
+            left_out = cell["id"] == "setup" or cell.source.startswith(slow)
             if cell.cell_type == "code" and not left_out:
                 exec(cell.source, names)
     assert f"training on {DEVICE}" in capsys.readouterr().out  # it says what it did

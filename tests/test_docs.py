@@ -1,4 +1,4 @@
-"""README.md and docs/authoring.md say what is true: their links, commands, minutes, and the example that they show."""
+"""README.md, docs/authoring.md and docs/teaching.md say what is true: their links, commands, minutes, and the example that they show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from helpers.course import course
 from tests.lab import ROOT
 from tests.small_course import make_small_course, run_command
 
-PAGES = ["README.md", "docs/authoring.md"]
+PAGES = ["README.md", "docs/authoring.md", "docs/teaching.md"]
 
 
 def read(page):

@@ -21,7 +21,9 @@ How a Transformer's attention works: {what}. Version {version}.
 To work at home, with Python 3.11 or later, in this folder:
   python -m pip install -r requirements.txt
   jupyter lab
-There, open notebooks/{first}/{first}.ipynb and run it from the top. If something does not work, this says what is missing:
+There, open notebooks/{first}/{first}.ipynb and run it from the top.
+Unpack each zip of the course into a folder of its own: it would overwrite notebooks that you have answered.
+If something does not work, this says what is missing:
   python -m helpers doctor
 In Colab: open a notebook, drag this zip into the file list on the left (keep its name), and run the first cell.
 """

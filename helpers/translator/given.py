@@ -193,8 +193,8 @@ def greedy_decode(step, bos_id, eos_id, max_len):
 def attend_with_cache(q, k, v, cache):
     if cache is not None:
         k, v = torch.cat([cache[0], k], dim=2), torch.cat([cache[1], v], dim=2)
-    out = F.scaled_dot_product_attention(q, k, v, attn_mask=causal_mask(q.shape[2], k.shape[2]))
-    return out, (k, v)
+    mask = causal_mask(q.shape[2], k.shape[2]).to(q.device)  # (T_q, T_k)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask), (k, v)
 
 
 def filter_logits(logits, top_k=None, top_p=None):

@@ -420,8 +420,8 @@ figures.ladder()
 # ended 0.61 nats above the entropy line and one with rotations 0.04: with a table, plan for many more steps.
 # `RotaryAttention(d_model, num_heads)` is your attention of lesson 8, with `rotate` on queries and keys, and may stand in a
 # block's `attention`. The names `tokens`, `positions`, `blocks`, `norm` and `unembed` serve one experiment with the cache
-# further down; the check does not need
-# them.
+# further down; the check does not need them. Where there is a GPU, the model trains on it if the tensors that you make (a
+# mask, places) are on `ids.device`.
 #
 # Forbidden: `nn.Transformer*`.
 
@@ -489,7 +489,7 @@ check(GPT)
 # each step (AdamW). Its rate goes up for 50 steps and then down to zero, and gradients longer than 1 are shortened.
 
 # %%
-place = language_model.device()  # the GPU where there is one
+place = language_model.device(or_given(GPT))  # the GPU where there is one
 
 
 def train(model, data, steps, rate, look=None):
