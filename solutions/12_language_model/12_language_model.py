@@ -775,10 +775,11 @@ check(induction_head)
 figures.grown_induction_head(model, watch)
 
 # %% [markdown]
-# In the frames are the cells that the hand-made head would fill. The grown head finds them, above all at the start of the
-# repetition, but not as sharply, and further on its weight drifts elsewhere: the model copies without a fault all the same,
-# so other heads share the work. A network owes nobody a clean design. And nobody told it to do this at all. Predicting
-# the next token was enough, because it pays.
+# In the frames are the cells that the hand-made head would fill. The strongest head, on the left, finds them, best at the
+# start of the repetition and less sharply further on. The other one does something else. And yet the right letter gets nearly
+# all the probability, each time (the line on top). So *this head does the copying* is at most a part of the story: the
+# network has worked out a way of its own, and weights alone do not tell who is needed for it. (Lesson 13 silences
+# heads to find out.) Nobody told it to do this at all. Predicting the next token was enough, because it pays.
 
 # %% [markdown]
 # ## Loss against compute
