@@ -244,8 +244,8 @@ figures.ngram_losses()
 #
 # Up to order 3, a little; then it hurts. The best n-gram stays 0.86 nats above the line. A longer context is a rarer one.
 # Half of the contexts of two tokens in the test were counted more than 1,000 times; of those of four tokens, half were
-# counted at most 11 times, and of those of five, at most twice (a third of them never). Nobody can learn 31 probabilities
-# from two counts: a longer memory *by table* needs more text than there is. And what matters stands up to 30 tokens
+# counted at most 11 times, and of those of five, at most once (more than a third never). Nobody can learn 31 probabilities
+# from a single count: a longer memory *by table* needs more text than there is. And what matters stands up to 30 tokens
 # back. A segment of eight random letters has never been seen before at all.
 #
 # </details>
