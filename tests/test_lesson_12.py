@@ -413,10 +413,10 @@ def test_what_is_said_of_rare_contexts():
         seen = Counter(tuple(text[i : i + width]) for i in range(280_000 - width))
         counts[width] = sorted(seen[tuple(text[i : i + width])] for i in range(280_000, 300_000 - width))
     middle = {width: found[len(found) // 2] for width, found in counts.items()}
-    assert middle[2] > 1000 and middle[4] == 11 and middle[5] == 2
-    assert counts[5].count(0) / len(counts[5]) == pytest.approx(1 / 3, abs=0.02)
+    assert middle[2] > 1000 and middle[4] == 11 and middle[5] == 1
+    assert 1 / 3 < counts[5].count(0) / len(counts[5]) < 0.4
     assert "more than 1,000 times; of those of four tokens, half were counted at most 11 times" in lesson_text()
-    assert "at most twice (a third of them never)" in lesson_text()
+    assert "at most once (more than a third never)" in lesson_text()
 
 
 def test_passages_that_begin_with_a_sentence_cost_more():

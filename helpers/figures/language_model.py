@@ -259,7 +259,7 @@ def grown_induction_head(model, watch) -> Picture:
     model.eval()
     place = next(model.parameters()).device
     with torch.no_grad(), attention_weights(model) as weights:
-        model(ids.to(place))
+        p = torch.softmax(model(ids.to(place))[0].float().cpu(), dim=-1)  # (T, V)
     model.train(was)
     T = len(text)
     if not weights:
@@ -273,6 +273,8 @@ def grown_induction_head(model, watch) -> Picture:
     order = sorted(range(len(heads)), key=lambda head: head != best)[:2]  # the strongest first
     figure, axes = new_figure(8.4, 4.4, columns=len(order), squeeze=False)
     places, said = [(t, t - 6) for t in range(8, 14)], []
+    least = min(float(p[t, ids[0, t + 1]]) for t, _ in places)
+    figure.suptitle(f"the right letter gets a probability of {least:.2f} or more each time", fontsize=11)
     for ax, head in zip(axes[0], order, strict=True):
         own = heads[head]  # (T, T)
         heatmap(ax, own, list(text), list(text), mask=torch.ones(T, T).tril().bool(), vmin=0, vmax=1, numbers=False)
@@ -286,7 +288,8 @@ def grown_induction_head(model, watch) -> Picture:
         said.append(f"head {head}: {looks}; {mean:.2f} in the mean")
     return Picture(
         figure,
-        f"Attention in layer {layer + 1} over {text}. Framed, the token after the last occurrence. {'. '.join(said)}.",
+        f"Attention in layer {layer + 1} over {text}. Framed, the token after the last occurrence. {'. '.join(said)}. "
+        f"The right letter gets a probability of {least:.2f} or more each time.",
         "Figure 12.7. Heads that grew in training, the strongest first. Framed: the token that has to come next.",
     )
 

@@ -244,8 +244,8 @@ figures.ngram_losses()
 #
 # Up to order 3, a little; then it hurts. The best n-gram stays 0.86 nats above the line. A longer context is a rarer one.
 # Half of the contexts of two tokens in the test were counted more than 1,000 times; of those of four tokens, half were
-# counted at most 11 times, and of those of five, at most twice (a third of them never). Nobody can learn 31 probabilities
-# from two counts: a longer memory *by table* needs more text than there is. And what matters stands up to 30 tokens
+# counted at most 11 times, and of those of five, at most once (more than a third never). Nobody can learn 31 probabilities
+# from a single count: a longer memory *by table* needs more text than there is. And what matters stands up to 30 tokens
 # back. A segment of eight random letters has never been seen before at all.
 #
 # </details>
@@ -775,10 +775,11 @@ check(induction_head)
 figures.grown_induction_head(model, watch)
 
 # %% [markdown]
-# In the frames are the cells that the hand-made head would fill. The grown head finds them, above all at the start of the
-# repetition, but not as sharply, and further on its weight drifts elsewhere: the model copies without a fault all the same,
-# so other heads share the work. A network owes nobody a clean design. And nobody told it to do this at all. Predicting
-# the next token was enough, because it pays.
+# In the frames are the cells that the hand-made head would fill. The strongest head, on the left, finds them, best at the
+# start of the repetition and less sharply further on. The other one does something else. And yet the right letter gets nearly
+# all the probability, each time (the line on top). So *this head does the copying* is at most a part of the story: the
+# network has worked out a way of its own, and weights alone do not tell who is needed for it. (Lesson 13 silences
+# heads to find out.) Nobody told it to do this at all. Predicting the next token was enough, because it pays.
 
 # %% [markdown]
 # ## Loss against compute
