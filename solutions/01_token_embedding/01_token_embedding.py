@@ -66,10 +66,9 @@ transformer_map("01_token_embedding")
 #   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN.
 # - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
 #   inside a float64 answer is no mistake.
-# - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers. What is made from no float input
-#   (`one_hot`, ...) is float32. Ids are valid ids unless an exercise says otherwise.
-# - **Forbidden** lists library calls that would be the whole answer, under any alias and in every form. Using one gets no
-#   points and a message that names the call.
+# - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
+# - **Forbidden** lists library calls that would be the whole answer. Using one gets no points and a message that names
+#   it.
 #
 # </details>
 

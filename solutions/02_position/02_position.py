@@ -680,7 +680,11 @@ check(shift_matrix)
 # by 5 more, the angle between them stays 1, and the score stays 0.5403. A rotation changes no length, and no angle
 # between two arrows that turn together. So **the score depends on the offset from query to key, and on nothing else
 # about their places**. Here this *is* a theorem, for every q and k.
-#
+
+# %%
+figures.turned_together()
+
+# %% [markdown]
 # *Does it depend on the distance alone, whichever of the two comes first?* Try $q = (1, 0)$ and $k = (0, 1)$, with the
 # key one place after the query, and one place before.
 #
@@ -825,7 +829,7 @@ at_work(add_positions=published_layer)
 # | positions | nats a word | sentences word for word |
 # |---|---|---|
 # | yours | 0.00016 | 100 of 100 |
-# | yours, but the English words shuffled | 6.04 | |
+# | yours, but the English words shuffled | 6.04 | – |
 # | none | 4.85 | 0 |
 # | the published layer | 9.81 | 0 |
 #

@@ -66,8 +66,8 @@ transformer_map("06_softmax")
 # - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
 #   inside a float64 answer is no mistake.
 # - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
-# - **Forbidden** lists library calls that would be the whole answer, under any name and in every form. Using one gets
-#   no points and a message that names it. Each exercise says what it forbids.
+# - **Forbidden** lists library calls that would be the whole answer. Using one gets no points and a message that names
+#   it.
 #
 # </details>
 
