@@ -14,7 +14,7 @@ from helpers.checking.facets import agree, differs
 from helpers.checking.fixtures import FIXTURES
 from helpers.checking.key import ExerciseKey, KnownMistake
 from helpers.checking.measures import MEASURES, Measured
-from helpers.checking.observe import Error, Facts, Observation
+from helpers.checking.observe import NOT_TRIED, Error, Facts, Observation
 from helpers.checking.sketch import sketch
 from helpers.checking.verdict import Problem, Verdict, decide, decide_quiz, not_answered, refused
 from helpers.checking.views import VIEWS
@@ -427,6 +427,14 @@ def test_a_forbidden_call_pays_nothing():
     assert found.message == "helpers.blocks.f is the course's finished answer to this exercise; build your own."
 
 
+def test_a_part_tells_of_its_most_serious_case():
+    cases = [Case((t(1.0),)), *(Case((t(1.0),), part=LEADING) for _ in range(2))]
+    key = made_key(cases, [t(2.0)] * 3, arguments=["x"])
+    found = judge(key, t(2.0), t(3.0), Observation(error=Error("KeyError", "'a'")))
+    assert found.mistake == "raises" and found.message.startswith("your code raised KeyError")
+    assert [part.detail for part in found.parts if not part.passed] == [found.message]
+
+
 def test_each_kind_of_difference_has_its_name():
     key, first = small_key(), Case((t(1.0, 2.0),))
     assert with_one(key, 0, None).mistake == TYPES and with_one(key, 0, t([[2.0, 4.0]])).mistake == SHAPES
@@ -436,6 +444,8 @@ def test_each_kind_of_difference_has_its_name():
     assert with_one(key, 0, Observation(error=Error("E"))).mistake == "raises"
     slow = with_one(key, 0, Observation(error=Error("TooSlow")))
     assert slow.mistake == "too_slow" and slow.message.startswith("no answer after 5 seconds")
+    slow = judge(key, key.expected[0], key.expected[1], *(Observation(error=Error("TooSlow", NOT_TRIED)),) * 3)
+    assert "too long" in slow.message and "endless" not in slow.message
     found = with_one(key, 1, Observation(error=Error("E")))
     assert holds(found) == {LEADING} and found.points == 15 and first.part == VALUES
     assert with_one(key, 3, Observation(t(1.0, 2.0, 3.0), gradients=[d(9.0, 9.0)])).points == 17

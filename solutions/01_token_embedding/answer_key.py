@@ -165,7 +165,7 @@ encode = Exercise("encode", cases_encode, axes=("token",)).with_mistakes("""
     unknown_added: unknown words added to the vocabulary
         vocab[token] -> vocab.setdefault(token, len(vocab))
         The table has no row for them, and the caller's dictionary changes. What should happen instead?
-    sentence_named: an error that does not name the unknown token alone
+    sentence_named: the whole sentence in the error
         return torch.tensor( -> if not set(tokenize(sentence)) <= set(vocab):
         |        raise KeyError(sentence)
         |    return torch.tensor(
