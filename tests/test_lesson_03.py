@@ -286,6 +286,32 @@ def test_squeezed_and_unbatched_answers_are_refused():
     assert judged(project).mistake == "squeezed"
 
 
+def test_keys_turned_around_with_their_batch_have_the_name_of_what_was_done():
+    def fixed_self_scores(x, W_q, W_k):
+        return (x @ W_q.T) @ (x @ W_k.T).T
+
+    assert judged(fixed_self_scores).mistake == "all_axes_reversed"
+
+    def fixed_self_scores(x, W_q, W_k):
+        return (x @ W_q.T) @ (x @ W_k.T).transpose(0, 1)
+
+    assert judged(fixed_self_scores).mistake == "first_two_axes"
+
+
+def test_puzzles_say_in_sentences_what_was_seen():
+    def two_channel_graph(looks_at):
+        return lesson_03.two_channel_graph((looks_at + 1) % len(looks_at))
+
+    said = judged(two_channel_graph).message
+    assert said.startswith("expected: query 0 looks at token 1\nyours:    query 0 looks at token 2\n"), said
+
+    def previous_token_weights(max_len):
+        return tuple(W.long() for W in lesson_03.previous_token_weights(max_len))
+
+    said = judged(previous_token_weights).message
+    assert said.startswith("expected: the dtype of W_q is float32\nyours:    the dtype of W_q is int64\n"), said
+
+
 def test_weights_that_end_at_some_length_are_refused():
     for longest in (200, 256, 300):
 

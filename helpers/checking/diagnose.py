@@ -9,6 +9,7 @@ import torch
 from helpers.checking.codec import Odd
 from helpers.checking.compare import wrong_entries
 from helpers.checking.fixtures import FIXTURES
+from helpers.checking.observe import NOT_TRIED
 from helpers.checking.vocabulary import DTYPE, GRADIENT, UNCHANGED, VALUES, Case, Fixture
 
 MOST_WRITTEN = 8  # numbers of a tensor that is written out
@@ -293,7 +294,8 @@ def _dtype_lost(problem, key) -> str:
     if diff.expected.dtype == diff.actual.dtype:
         return "your float64 answer holds float32 numbers only: somewhere on the way it is rounded"
     want, got = (str(x.dtype).removeprefix("torch.") for x in (diff.expected, diff.actual))
-    return f"expected dtype {want}{_place(diff.path)}, yours is {got}"
+    name = _property(problem)
+    return f"{name + ': ' if name else ''}expected dtype {want}{'' if name else _place(diff.path)}, yours is {got}"
 
 
 def _detached(problem, key) -> str:
@@ -302,6 +304,8 @@ def _detached(problem, key) -> str:
 
 
 def _too_slow(problem, key) -> str:
+    if problem.seen.error and problem.seen.error.message == NOT_TRIED:
+        return NOT_TRIED
     limit = f"{key.facts.time_limit:g} {'second' if key.facts.time_limit == 1 else 'seconds'}"
     return f"no answer after {limit}; is there an endless loop?"
 
@@ -407,9 +411,10 @@ def _largest(want, got, tolerance, axes) -> str:
     wrong = wrong_entries(want, got, tolerance)
     place = worst_place(want, got, tolerance)
     a, b = two_numbers(want[tuple(place)].item(), got[tuple(place)].item())
-    count = f"{int(wrong.sum())} of {wrong.numel()} numbers differ"
-    most = (", most" if want.is_floating_point() else ", first") if int(wrong.sum()) > 1 else ""
-    return f"{count}{most} at {place_words(place, axes)}: expected {a}, yours {b}"
+    most = "differ, most" if want.is_floating_point() else "differ, first"
+    differ = "differs," if int(wrong.sum()) == 1 else most
+    count = f"{int(wrong.sum())} of {wrong.numel()} numbers {differ}"
+    return f"{count} at {place_words(place, axes)}: expected {a}, yours {b}"
 
 
 def two_numbers(want, got) -> tuple[str, str]:

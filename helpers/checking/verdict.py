@@ -292,7 +292,7 @@ def _parts(key: ExerciseKey, problems: list[Problem]) -> list[Part]:
     parts = []
     for name in names:
         own = [problem for problem in problems if problem.part == name]
-        parts.append(Part(name, not own, diagnose.short(own[0], key) if own else ""))
+        parts.append(Part(name, not own, diagnose.short(_worst(own), key) if own else ""))
     return parts
 
 
