@@ -9,6 +9,7 @@ import torch
 from helpers.checking.codec import Odd
 from helpers.checking.compare import wrong_entries
 from helpers.checking.fixtures import FIXTURES
+from helpers.checking.observe import NOT_TRIED
 from helpers.checking.vocabulary import DTYPE, GRADIENT, UNCHANGED, VALUES, Case, Fixture
 
 MOST_WRITTEN = 8  # numbers of a tensor that is written out
@@ -308,6 +309,8 @@ def _detached(problem, key) -> str:
 
 def _too_slow(problem, key) -> str:
     limit = f"{key.facts.time_limit:g} {'second' if key.facts.time_limit == 1 else 'seconds'}"
+    if problem.seen is not None and problem.seen.error is not None and problem.seen.error.message == NOT_TRIED:
+        return f"not tried: another call had no answer after {limit}"
     return f"no answer after {limit}; is there an endless loop?"
 
 

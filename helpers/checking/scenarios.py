@@ -49,7 +49,7 @@ def module_in(training: bool, answer, args):
             raise WrongParts(f"your parameter {name} has shape {shapes}")
         if first.setdefault(id(own[name]), name) != name:
             twin = first[id(own[name])]
-            raise WrongParts(f"your parameters {twin} and {name} are one and the same tensor; each needs its own numbers")
+            raise WrongParts(f"{twin} and {name} of your module are one tensor; each needs numbers of its own")
     dtypes = {value.dtype for value in state.values() if value.is_floating_point()}
     if dtypes:
         built = built.to(dtypes.pop())
