@@ -445,7 +445,7 @@ def test_each_kind_of_difference_has_its_name():
     slow = with_one(key, 0, Observation(error=Error("TooSlow")))
     assert slow.mistake == "too_slow" and slow.message.startswith("no answer after 5 seconds")
     slow = judge(key, key.expected[0], key.expected[1], *(Observation(error=Error("TooSlow", NOT_TRIED)),) * 3)
-    assert "too long" in slow.message and "endless" not in slow.message
+    assert slow.message.startswith("not tried: another call had no answer after 5 seconds")
     found = with_one(key, 1, Observation(error=Error("E")))
     assert holds(found) == {LEADING} and found.points == 15 and first.part == VALUES
     assert with_one(key, 3, Observation(t(1.0, 2.0, 3.0), gradients=[d(9.0, 9.0)])).points == 17

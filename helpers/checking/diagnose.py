@@ -183,6 +183,8 @@ def _not_answered(problem, key) -> str:
 
 def _raises(problem, key) -> str:
     error = problem.seen.gradient_error if problem.where == "gradient" else problem.seen.error
+    if error.type == "WrongParts":
+        return error.message
     what = "while computing the gradient, your code raised" if problem.where == "gradient" else "your code raised"
     if problem.case.raises is not None:
         what = f"expected {_a(problem.case.raises.error)}, but your code raised"
@@ -278,10 +280,13 @@ def _nan(problem, key) -> str:
         return f"expected {_number(number)}, yours is nan"
     bad = got.isnan() & ~want.isnan()
     where = bad.nonzero()[0].tolist()
+    axes = () if any(diff.path) else key.axes  # they are the first output's
     if got.dim() >= 2 and not want[tuple(where[:-1])].any():
-        return f"expected all zeros in {place_words(where[:-1], key.axes, 'row', got.dim())}, got nan there"
-    share = f"{int(bad.sum())} of {bad.numel()} numbers are nan"
-    return f"{share}; {place_words(where, key.axes)}: expected {_number(want[tuple(where)].item())}, got nan"
+        words = f"expected all zeros in {place_words(where[:-1], axes, 'row', got.dim())}, got nan there"
+    else:
+        share = f"{int(bad.sum())} of {bad.numel()} numbers are nan"
+        words = f"{share}; {place_words(where, axes)}: expected {_number(want[tuple(where)].item())}, got nan"
+    return f"{_property(problem) or 'output' + _place(diff.path)}: {words}" if diff.path else words
 
 
 def _input_changed(problem, key) -> str:
@@ -304,9 +309,9 @@ def _detached(problem, key) -> str:
 
 
 def _too_slow(problem, key) -> str:
-    if problem.seen.error and problem.seen.error.message == NOT_TRIED:
-        return NOT_TRIED
     limit = f"{key.facts.time_limit:g} {'second' if key.facts.time_limit == 1 else 'seconds'}"
+    if problem.seen is not None and problem.seen.error is not None and problem.seen.error.message == NOT_TRIED:
+        return f"not tried: another call had no answer after {limit}"
     return f"no answer after {limit}; is there an endless loop?"
 
 

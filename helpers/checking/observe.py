@@ -25,7 +25,7 @@ from helpers.checking.scenarios import SCENARIOS
 from helpers.checking.vocabulary import Case, Raises
 
 TOO_SLOW = "TooSlow"
-NOT_TRIED = "not tried, as an earlier call took too long"
+NOT_TRIED = "not tried"  # a call after one that took too long
 HELPERS = str(Path(__file__).parents[1])
 LIBRARIES = (
     HELPERS,
