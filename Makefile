@@ -18,7 +18,7 @@ NOT_QUICK := clumsy or tiles or library_call or wrong_answer or translator
 MUTATED := 00_start_here 01_token_embedding 02_position 03_query_key 04_scaling 05_masking 06_softmax 07_value_weighting \
 	08_multi_head 09_encoder_block 10_decoder_block 11_translation 12_language_model 13_real_model
 
-.PHONY: lab quick test test-all test-more grade build check-built check-mutants mutants kill-rate kill-rate-first lint
+.PHONY: lab quick test test-all test-more retrain grade build check-built check-mutants mutants kill-rate kill-rate-first lint
 
 .venv/learner: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "The course needs Python 3.11 or later; try: make PYTHON=python3.11 $(MAKECMDGOALS)")'
@@ -45,7 +45,11 @@ test: .venv/ready lint check-built
 test-more: .venv/ready
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "browser or hostile or colab"
 
-test-all: test test-more kill-rate
+# Trains the translator anew, from its seed, and compares: minutes.
+retrain: .venv/ready
+	$(BIN)/python -m pytest -m slow
+
+test-all: test test-more retrain kill-rate
 
 grade: .venv/ready
 	$(BIN)/python -m helpers.grading.sample_class

@@ -1,9 +1,9 @@
 """What lesson 12 has beside its exercises: watching a training, and writing with the KV cache.
 
 `Watch` looks at a language model while it trains: its loss on each kind of token of the passages that nobody has
-learned from, and how far any head attends to the token behind the last occurrence of the one at hand (an induction
-head, Olsson et al., 2022). It needs nothing of the model but its logits; attention is seen where some module of the
-model returns weights, as MultiHeadAttention does.
+learned from, how far any head attends to the token after the last occurrence of the one at hand (an induction
+head, Olsson et al., 2022), and what it writes by then. It needs nothing of the model but its logits; attention is seen
+where some module of the model returns weights, as MultiHeadAttention does.
 
 `write_with_cache` is generation with lesson 10's `attend_with_cache`, for a model with the parts of the lesson's GPT;
 any other writes without a cache.
@@ -14,6 +14,7 @@ GIVEN holds what stands in for answers that are not there yet (helpers/or_given.
 from __future__ import annotations
 
 import contextlib
+import re
 from dataclasses import dataclass, field
 
 import torch
@@ -21,6 +22,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import corpus
+from helpers.bar import in_notebook
 
 GPU = torch.device("cuda")
 FIRST, AGAIN, VERB, CLOSER, REST = "a new letter", "a repeated letter", "a verb", "a closing bracket", "the rest"
@@ -71,8 +73,23 @@ def kinds(passage: str) -> list[str]:
     return found
 
 
+def is_sentence(sentence: str) -> bool:
+    """Whether a sentence, without its full stop, follows the rules of the language."""
+    if repeated := re.fullmatch(r"\|([p-z]{3,8})\|\1", sentence):
+        return len(set(repeated[1])) == len(repeated[1])
+    if re.fullmatch(r"[A-F][p-z]{1,29}[a-f]", sentence):
+        return sentence[0].lower() == sentence[-1]
+    open_now = []  # the closing brackets that are still to come
+    for place, token in enumerate(sentence):
+        if token in "([{" and len(open_now) < 4 and (open_now or place == 0):
+            open_now.append(")]}"["([{".index(token)])
+        elif not open_now or token != open_now.pop():
+            return False
+    return bool(sentence) and not open_now
+
+
 def induction_targets(passage: str) -> list[tuple[int, int]]:
-    """(place, place behind the last occurrence of its token): for each letter that is said again and goes on."""
+    """(place, place after the last occurrence of its token): for each letter that is said again and goes on."""
     pairs, what = [], kinds(passage)
     for t, token in enumerate(passage[:-1]):
         if what[t] == AGAIN and what[t + 1] == AGAIN:
@@ -100,7 +117,7 @@ def attention_weights(model):
 
 
 def induction_score(weights: list[torch.Tensor], texts: list[str]) -> tuple[float, int, int]:
-    """The head that attends most to the token behind the last occurrence: (mean weight there, layer, head)."""
+    """The head that attends most to the token after the last occurrence: (mean weight there, layer, head)."""
     places = [(b, t, j) for b, text in enumerate(texts) for t, j in induction_targets(text)]
     if not weights or not places:
         return 0.0, 0, 0
@@ -108,6 +125,16 @@ def induction_score(weights: list[torch.Tensor], texts: list[str]) -> tuple[floa
     best = [(float(value), layer, head) for layer, w in enumerate(weights) for head, value in
             enumerate(w.cpu()[b, :, t, j].mean(0))]  # fmt: skip
     return max(best)
+
+
+@dataclass
+class Written:
+    """What a model wrote after some steps: one passage, and how many sentences of several passages are right."""
+
+    step: int
+    passage: str
+    right: int
+    sentences: int
 
 
 @dataclass
@@ -119,6 +146,8 @@ class Watch:
     losses: dict[str, list[float]] = field(default_factory=dict)
     whole: list[float] = field(default_factory=list)
     induction: list[float] = field(default_factory=list)
+    written: list[Written] = field(default_factory=list)
+    place: object = None  # in a notebook, where the diary is shown
 
     def __post_init__(self):
         unseen, symbols = corpus.language_unseen(), corpus.language_symbols()
@@ -142,12 +171,48 @@ class Watch:
             here = torch.tensor([[one == kind for one in row] for row in self.what])  # (B, T - 1)
             self.losses.setdefault(kind, []).append(nats[here].mean().item())
         self.induction.append(induction_score(weights, self.texts)[0])
+        if not self.written or step >= max(40, 1.45 * self.written[-1].step):  # further and further apart
+            self.written.append(write(model, step))
+            self._show()
+
+    def diary(self) -> str:
+        """What the model wrote on its way, a line for each time."""
+        return "\n".join(
+            f"{w.step:5} steps, {w.right:2} of {w.sentences:2} sentences right:  {w.passage}" for w in self.written
+        )
+
+    def _show(self) -> None:
+        """The diary so far where it stood before, in a notebook; a script can print it when it likes."""
+        if not in_notebook():
+            return
+        if self.place is None:
+            from IPython.display import display
+
+            self.place = display({"text/plain": ""}, raw=True, display_id=True)
+        self.place.update({"text/plain": self.diary()}, raw=True)
 
     def best_head(self, model) -> tuple[int, int]:
         """(layer, head) of the strongest induction head now."""
         with torch.no_grad(), attention_weights(model) as weights:
             model(self.ids.to(next(model.parameters()).device))
         return induction_score(weights, self.texts)[1:]
+
+
+@torch.no_grad()
+def write(model, step: int, passages: int = 8, length: int = 60) -> Written:
+    """Let a model write at temperature 1, with a generator of its own; the last sentence of a passage is not judged."""
+    symbols, place = corpus.language_symbols(), next(model.parameters()).device
+    was = model.training
+    model.eval()
+    ids = torch.full((passages, 1), symbols.index("."), device=place)  # (B, 1)
+    generator = torch.Generator(place).manual_seed(7)
+    for _ in range(length):
+        p = torch.softmax(model(ids)[:, -1].float(), dim=-1)  # (B, V)
+        ids = torch.cat([ids, torch.multinomial(p, 1, generator=generator)], dim=1)  # (B, T + 1)
+    model.train(was)
+    texts = ["".join(symbols[i] for i in row[1:]) for row in ids.tolist()]
+    sentences = [sentence for text in texts for sentence in text.split(".")[:-1]]
+    return Written(step, texts[0], sum(map(is_sentence, sentences)), len(sentences))
 
 
 # ---------------------------------------------------------------- writing with the cache

@@ -5,8 +5,8 @@
         ...
         live(loss=loss.item(), accuracy=accuracy)
 
-In a notebook the picture is redrawn in place, about once in two seconds. In a script one line is printed at the end.
-Where the notebook is executed to a page on disk, only the finished picture is drawn.
+In a notebook the picture is redrawn in place, about once in two seconds. In a script the last state is printed at the
+end. Where the notebook is executed to a page on disk, only the finished picture is drawn.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import html
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from helpers.bar import WIDTH, in_notebook
 
@@ -26,12 +26,22 @@ class Live:
     """Iterates over steps from 1, and shows what it is told of each of them.
 
     shares: the names of numbers that run from 0 to 1; they are shown in per cent, beside the others. caption: of the
-    picture. history: after the loop, a list of numbers for every name.
+    picture. says: a function without arguments that gives a line of text, such as what the model writes by now; it is
+    asked after 10, 15, 20, 30, 40, 60, ... steps and after the last, and the lines that are new stand below the curves.
+    history: after the loop, a list of numbers for every name; said: (step, line) for each new line.
     """
 
-    def __init__(self, steps: int, label: str = "", caption: str = "", shares: tuple[str, ...] = ("accuracy",)):
-        self.steps, self.label, self.caption, self.shares = steps, label, caption, shares
+    def __init__(
+        self,
+        steps: int,
+        label: str = "",
+        caption: str = "",
+        shares: tuple[str, ...] = ("accuracy",),
+        says: Callable[[], str] | None = None,
+    ):
+        self.steps, self.label, self.caption, self.shares, self.says = steps, label, caption, shares, says
         self.history: dict[str, list[float]] = {}
+        self.said: list[tuple[int, str]] = []
         self.done, self.seconds = 0, 0.0
 
     def __call__(self, **numbers: float) -> None:
@@ -53,11 +63,22 @@ class Live:
                 drawn = time.perf_counter()
             yield step
             self.done = step
+            if self.says and (step == self.steps or step in self._asked()):
+                line = self.says() or "(nothing)"
+                if not self.said or line != self.said[-1][1]:
+                    self.said.append((step, line))
         self.seconds = time.perf_counter() - start
         if show:
             show()
         else:
-            print(self.line())
+            print("\n".join([self.line(), *self._said_lines()]))
+
+    def _asked(self) -> set[int]:
+        """The steps after which `says` is asked, the last one apart."""
+        return {first * 2**k for first in (10, 15) for k in range(30) if first * 2**k < self.steps}
+
+    def _said_lines(self) -> list[str]:
+        return [f"step {step:>{len(str(self.steps))}}   {line}" for step, line in self.said]
 
     def line(self) -> str:
         """The bar, how far it is, and the newest numbers."""
@@ -117,6 +138,9 @@ class Live:
             page = f'<pre style="margin:0 0 0.4em">{html.escape(line)}</pre>'
             if self.history:
                 page += self.picture()._repr_html_()
+            if said := "\n".join(self._said_lines()):
+                page += f'<pre style="margin:0.4em 0 0;white-space:pre-wrap">{html.escape(said)}</pre>'
+                line += f"\n{said}"
             handle.update({"text/html": page, "text/plain": line}, raw=True)
 
         return show

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 import shutil
@@ -260,6 +261,22 @@ def test_figures_that_need_no_answer_are_kept():
     assert kept == [index for index, keep in enumerate(sources.values(), 1) if keep]
 
 
+@pytest.mark.parametrize(
+    ("asked", "then", "kept"),
+    [
+        ("**Predict before you run.** Which wins?", "Read it row by row.", [3]),
+        ("Work it out before you\nrun the cell.", "It is the third.", [3]),
+        ("The model predicts a word.", "Here is another.", [1, 3]),
+    ],
+)
+def test_a_figure_that_answers_a_prediction_is_not_kept(asked, then, kept):
+    shown = {"output_type": "display_data", "data": {"text/html": '<img alt="a" src="b">'}, "metadata": {}}
+    cells = []
+    for text in (asked, then):
+        cells += [new_markdown_cell(text), new_code_cell("figures.spread()", outputs=[shown])]
+    assert given_figures(new_notebook(cells=cells)) == kept
+
+
 NBGRADER = {"grade_id": "scaled_scores", "solution": True, "grade": False}
 
 
@@ -386,10 +403,14 @@ def solutions_of(lesson: str) -> dict[str, Solution]:
     return {name: Solution(source) for name, source in text.answers.items() if not is_quiz(name)}
 
 
-def found_in_code(answer: Solution, source: str) -> list[str]:
+@functools.cache  # the same files are searched for every answer of every lesson
+def expressions_and_pairs(source: str) -> tuple[set[str], set[tuple[str, str]]]:
     tree = ast.parse(source)
-    expressions = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.expr)}
-    pairs = pairs_of_statements(tree)
+    return {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.expr)}, pairs_of_statements(tree)
+
+
+def found_in_code(answer: Solution, source: str) -> list[str]:
+    expressions, pairs = expressions_and_pairs(source)
     return sorted(answer.expressions & expressions) + [" / ".join(pair) for pair in sorted(answer.pairs & pairs)]
 
 

@@ -14,7 +14,7 @@ from helpers.checking.facets import agree, differs
 from helpers.checking.fixtures import FIXTURES
 from helpers.checking.key import ExerciseKey, KnownMistake
 from helpers.checking.measures import MEASURES, Measured
-from helpers.checking.observe import Error, Facts, Observation
+from helpers.checking.observe import NOT_TRIED, Error, Facts, Observation
 from helpers.checking.sketch import sketch
 from helpers.checking.verdict import Problem, Verdict, decide, decide_quiz, not_answered, refused
 from helpers.checking.views import VIEWS
@@ -427,6 +427,14 @@ def test_a_forbidden_call_pays_nothing():
     assert found.message == "helpers.blocks.f is the course's finished answer to this exercise; build your own."
 
 
+def test_a_part_tells_of_its_most_serious_case():
+    cases = [Case((t(1.0),)), *(Case((t(1.0),), part=LEADING) for _ in range(2))]
+    key = made_key(cases, [t(2.0)] * 3, arguments=["x"])
+    found = judge(key, t(2.0), t(3.0), Observation(error=Error("KeyError", "'a'")))
+    assert found.mistake == "raises" and found.message.startswith("your code raised KeyError")
+    assert [part.detail for part in found.parts if not part.passed] == [found.message]
+
+
 def test_each_kind_of_difference_has_its_name():
     key, first = small_key(), Case((t(1.0, 2.0),))
     assert with_one(key, 0, None).mistake == TYPES and with_one(key, 0, t([[2.0, 4.0]])).mistake == SHAPES
@@ -436,6 +444,8 @@ def test_each_kind_of_difference_has_its_name():
     assert with_one(key, 0, Observation(error=Error("E"))).mistake == "raises"
     slow = with_one(key, 0, Observation(error=Error("TooSlow")))
     assert slow.mistake == "too_slow" and slow.message.startswith("no answer after 5 seconds")
+    slow = judge(key, key.expected[0], key.expected[1], *(Observation(error=Error("TooSlow", NOT_TRIED)),) * 3)
+    assert slow.message.startswith("not tried: another call had no answer after 5 seconds")
     found = with_one(key, 1, Observation(error=Error("E")))
     assert holds(found) == {LEADING} and found.points == 15 and first.part == VALUES
     assert with_one(key, 3, Observation(t(1.0, 2.0, 3.0), gradients=[d(9.0, 9.0)])).points == 17
@@ -460,7 +470,7 @@ def test_each_kind_of_wrong_gradient_has_its_name():
         shown([d(2.0, NAN)]).message == "the gradient at x is nan\nwith f(torch.tensor([1., 2.], dtype=torch.float64))"
     )
     assert (
-        "the gradient at x is not\n1 of 2 numbers differ at entry 1: expected 2, yours 9"
+        "the gradient at x is not\n1 of 2 numbers differs, at entry 1: expected 2, yours 9"
         in shown([d(2.0, 9.0)]).message
     )
     part = next(part for part in shown([d(2.0, 9.0)]).parts if part.name == GRADIENT)
@@ -514,7 +524,7 @@ def test_what_must_raise_must_raise_that():
 def test_the_gate_speaks_first_and_then_the_more_serious():
     key = small_key()
     both = judge(key, t(2.0, 5.0), *key.expected[1:4], Observation(error=Error("E")))
-    assert both.mistake is None and both.message.startswith("1 of 2 numbers differ")
+    assert both.mistake is None and both.message.startswith("1 of 2 numbers differs")
     both = judge(key, key.expected[0], t([[9.0, 9.0]]), *key.expected[2:4], Observation(error=Error("E")))
     assert both.mistake == "raises"
     both = judge(key, Observation(t(2.0, 5.0), changed=[0]), *key.expected[1:])
@@ -692,7 +702,7 @@ def test_measured_mistakes_are_named_by_the_measure_or_by_their_outputs():
 
 def test_lines_of_values():
     want, got = t([[1.0, 2.0], [3.0, 4.0]]), t([[1.0, 2.0], [3.0, 7.0]])
-    assert value_text(want, got) == "1 of 4 numbers differ at row 1 (query 1), column 1 (key 1): expected 4, yours 7"
+    assert value_text(want, got) == "1 of 4 numbers differs, at row 1 (query 1), column 1 (key 1): expected 4, yours 7"
     got = t([[1.0, 2.5], [3.0, 7.0]])
     assert (
         value_text(want, got) == "2 of 4 numbers differ, most at row 1 (query 1), column 1 (key 1): expected 4, yours 7"
@@ -705,7 +715,7 @@ def test_lines_of_values():
     assert value_text("a", "b") == 'expected "a"\nyours    "b"'
     assert value_text([1, "a"], [2, "a"], path=(0,)) == 'expected [1, "a"] at [0]\nyours    [2, "a"]'
     inside = value_text(t([1.0, 2.0, 5.0]), t([1.0, 2.0, 8.0]), path=("a", 1))
-    assert inside == 'output at ["a"][1]: 1 of 3 numbers differ at entry 2: expected 5, yours 8'
+    assert inside == 'output at ["a"][1]: 1 of 3 numbers differs, at entry 2: expected 5, yours 8'
     two_lines = value_text(t([1.0, 2.0, 5.0]), t([1.5, 2.5, 5.5]), path=(1,)).splitlines()
     assert two_lines[0] == "output at [1]: every number is about 0.5 too large"
     assert two_lines[1].startswith("3 of 3 numbers differ, most at entry ")
@@ -733,7 +743,7 @@ def test_lines_of_properties():
     assert value_text("3", "4", path=("sum", 0), case=case) == 'expected "3" at ["sum"][0]\nyours    "4"'
     assert value_text(3, 4, path=("sum",), case=case) == 'expected 3 at ["sum"]\nyours    4'
     seen = value_text(t([1.0, 2.0, 5.0]), t([1.0, 2.0, 8.0]), path=("the sums",), case=case)
-    assert seen == "the sums: 1 of 3 numbers differ at entry 2: expected 5, yours 8"
+    assert seen == "the sums: 1 of 3 numbers differs, at entry 2: expected 5, yours 8"
     assert value_text(3, 4, path=(0,), case=case) == "expected 3 at [0]\nyours    4"
     via = Case((1,), via="anything", note="a note")
     assert value_text(True, False, path=("it",), case=via) == "this should hold and does not: it\nwith a note"
@@ -771,7 +781,7 @@ def test_what_the_numbers_alone_tell():
         table = value_text(weights, torch.stack([weights[0], row]))
         assert table == f"each row should sum to 1; row 1 (query 1) sums to {total}"
     assert by_values(t(1.0, 2.0, 4.0), t(1.0, 2.0, NAN)).endswith("expected 4, yours nan")
-    assert by_values(t(INF, 2.0), t(1.0, 2.0)) == "1 of 2 numbers differ at entry 0 (key 0): expected inf, yours 1"
+    assert by_values(t(INF, 2.0), t(1.0, 2.0)) == "1 of 2 numbers differs, at entry 0 (key 0): expected inf, yours 1"
     assert by_values(torch.tensor([1, 2]), torch.tensor([2, 4])).startswith("2 of 2 numbers differ, first")
 
 
@@ -1101,7 +1111,7 @@ def test_other_lines():
     assert says(unnamed) == f"the KeyError should name 'pizza'\nyours says: {'m' * 120}\nwith f()"
     assert says(problem("gradient", t(1.0, 2.0), t(1.0, 3.0), where="Q", diff="weird")).endswith("is not")
     assert says(problem("gradient", t(1.0, 2.0), t(1.0, 3.0), where="Q")) == (
-        "the output is right, but the gradient at Q is not\n1 of 2 numbers differ at entry 1: expected 2, yours 3"
+        "the output is right, but the gradient at Q is not\n1 of 2 numbers differs, at entry 1: expected 2, yours 3"
     )
     assert says(problem("gradient", t(1.0), t([1.0]), where="Q", diff="shape")).endswith("is not")
     assert says(problem("gradient", 1.0, 2.0, where="Q")).endswith("is not")

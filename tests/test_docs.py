@@ -45,6 +45,16 @@ def test_the_table_of_lessons_is_the_courses():
     assert rows == [(lesson.number, lesson.name, str(lesson.minutes)) for lesson in course().lessons]
 
 
+def test_the_bugs_of_the_readme_cost_what_the_lessons_measured():
+    rows = re.findall(r"^\| .+ \(lesson (\d)\) \| ([\d.]+) \| (\d+) \|$", read("README.md"), re.MULTILINE)
+    assert len(rows) == 4
+    texts = {lesson.number: lesson.name for lesson in course().lessons}
+    for number, nats, share in rows:
+        name = texts[f"0{number}"]
+        found = re.search(rf"[^\d.]{re.escape(nats)}\b[^|]*(?:\| (\d+) )?", read(f"solutions/{name}/{name}.py"))
+        assert found and found[1] in (share, None), (number, nats)
+
+
 def test_the_example_of_the_authors_guide_builds(tmp_path):
     lesson, key = re.findall(r"```python\n(.*?)```", read("docs/authoring.md"), re.DOTALL)[:2]
     root = make_small_course(tmp_path / "course")

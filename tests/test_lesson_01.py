@@ -344,7 +344,7 @@ REFUSED = {
     "tokenize": [("split_on_single_spaces", lambda s: "".join(x for x in s if x not in ",.!?;:").split(" "))],
     "encode": [
         ("sentence_named", lambda s, vocab: _encode_or(s, vocab, s)),
-        ("sentence_named", lambda s, vocab: _encode_or(s, vocab, f"one of {lesson.tokenize(s)} is unknown")),
+        (None, lambda s, vocab: _encode_or(s, vocab, f"one of {lesson.tokenize(s)} is unknown")),
         (None, lambda s, vocab: _encode_or(s, vocab, "unknown token")),
         ("marks_left_on", lambda s, vocab: torch.tensor([vocab[token] for token in s.split()])),
         ("floats", lambda s, vocab: torch.tensor([float(vocab[t]) for t in lesson.tokenize(s)])),
@@ -384,10 +384,12 @@ REFUSED = {
         ("as_published", lambda table, k: _nearest(table, k)),
         ("squeezed", lambda table, k: _nearest(_unit(table), k).squeeze()),
         (None, lambda table, k: _nearest(_unit(table), k).float()),
+        (None, lambda table, k: (_unit(table) @ _unit(table).T).fill_diagonal_(-1).topk(k).indices),
     ],
     "negative_sampling_loss": [
         ("log_of_sigmoid", lambda c, o, n: _loss_in_steps(c, o, n, lambda x: (1 + (-x).exp()).log())),
         ("log_of_sigmoid", lambda c, o, n: _loss_in_steps(c, o, n, lambda x: -x.sigmoid().log())),
+        ("epsilon_1e-8", lambda c, o, n: _loss_in_steps(c, o, n, lambda x: -(x.sigmoid() + 1e-8).log())),
     ],
     "wordpiece": [("at_most_100_letters", lambda word, vocab, unk="[UNK]": (
         [unk] if len(word) > 100 else lesson.wordpiece(word, vocab, unk)))],
@@ -431,6 +433,14 @@ def test_wrong_answers_are_refused_and_not_misnamed(exercise, name, answer):
     verdict = _verdict(exercise, answer)
     assert not verdict.passed
     assert verdict.mistake == name if name else verdict.mistake not in known, (verdict.mistake, verdict.message)
+
+
+def test_an_unknown_token_that_is_not_refused_is_told_of_the_key_error():
+    guessed = _verdict("encode", lambda s, vocab: torch.tensor([vocab.get(t, 0) for t in lesson.tokenize(s)]))
+    said = next(part.detail for part in guessed.parts if not part.passed)
+    assert said.startswith("expected a KeyError, but your code returned a value: torch.tensor([")
+    unnamed = _verdict("encode", lambda s, vocab: _encode_or(s, vocab, "unknown token"))
+    assert unnamed.message.startswith("the KeyError should name 'pizza'\nyours says: 'unknown token'")
 
 
 def test_other_guards_and_messages_are_right():

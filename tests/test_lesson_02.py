@@ -180,6 +180,11 @@ def test_a_step_on_paper_as_matrix_and_as_rotation():
     assert (table[0] @ table[1]).item() == pytest.approx(1.5403, abs=5e-5)
 
 
+def test_a_query_and_a_key_turned_together_keep_their_score():
+    alt = figures.turned_together().alt
+    assert alt.count("angle 1, score 0.54") == 2 and "angle 3, score -0.99" in alt
+
+
 def test_rotary_scores_know_the_sign_of_the_offset():
     q, k = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
 

@@ -61,10 +61,12 @@ def test_jane_on_paper():
     W_k = torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     scores = lesson_03.fixed_self_scores(torch.eye(3), W_q, W_k)
     assert scores.tolist() == [[0, 3, 0], [0, 0, 3], [0, 2, 0]]
-    # The same two words in another sentence: the same score. A blended vector: another score.
-    loves, visits, blended = [0.0, 2.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]
-    other = torch.tensor([[1.0, 0.0, 0.0], loves, visits, blended])
-    assert lesson_03.fixed_self_scores(other, W_q, W_k)[0].tolist() == [0, 6, 3, 1.5]
+    # The same two words in another sentence: the same score. Blended with the word before: another in each sentence.
+    jane, loves, visits = [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 1.0, 0.0]
+    other = torch.tensor([jane, loves, visits])
+    assert lesson_03.fixed_self_scores(other, W_q, W_k)[0].tolist() == [0, 6, 3]
+    blended = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 1.5, 0.0]])
+    assert lesson_03.fixed_self_scores(blended, W_q, W_k)[0].tolist() == [0, 1.5, 4.5]
 
 
 def test_the_video_search_on_paper():
@@ -282,6 +284,32 @@ def test_squeezed_and_unbatched_answers_are_refused():
         return (x @ W.T).squeeze()
 
     assert judged(project).mistake == "squeezed"
+
+
+def test_keys_turned_around_with_their_batch_have_the_name_of_what_was_done():
+    def fixed_self_scores(x, W_q, W_k):
+        return (x @ W_q.T) @ (x @ W_k.T).T
+
+    assert judged(fixed_self_scores).mistake == "all_axes_reversed"
+
+    def fixed_self_scores(x, W_q, W_k):
+        return (x @ W_q.T) @ (x @ W_k.T).transpose(0, 1)
+
+    assert judged(fixed_self_scores).mistake == "first_two_axes"
+
+
+def test_puzzles_say_in_sentences_what_was_seen():
+    def two_channel_graph(looks_at):
+        return lesson_03.two_channel_graph((looks_at + 1) % len(looks_at))
+
+    said = judged(two_channel_graph).message
+    assert said.startswith("expected: query 0 looks at token 1\nyours:    query 0 looks at token 2\n"), said
+
+    def previous_token_weights(max_len):
+        return tuple(W.long() for W in lesson_03.previous_token_weights(max_len))
+
+    said = judged(previous_token_weights).message
+    assert said.startswith("expected: the dtype of W_q is float32\nyours:    the dtype of W_q is int64\n"), said
 
 
 def test_weights_that_end_at_some_length_are_refused():

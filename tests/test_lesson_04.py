@@ -17,7 +17,8 @@ from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
 from helpers.explore import scaling as explore
 from helpers.figures import scaling as figures
-from helpers.translator.measures import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
+from helpers.translator.measures import LOSS_SENTENCES, exact, in_nats, look, nats_a_word, unseen
+from helpers.translator.trained import source_batch
 from tests.kill_rate import exercises
 from tests.lab import ROOT
 
@@ -196,17 +197,19 @@ def test_lengths_of_weight_vectors_that_the_notes_name():
 def test_what_each_divisor_costs_the_translator():
     text = (ROOT / "solutions/04_scaling/04_scaling.py").read_text("utf-8")
     right = nats_a_word(translator.machine(), unseen(LOSS_SENTENCES))
-    for divisor, nats, times, share in (
-        (4, "0.00016", 1, 100),
-        (8, "0.00062", 4, 100),
-        (1, "0.011", 70, 97),
-        (16, "0.068", 420, 86),
+    for divisor, nats, times, share, at_jane in (
+        (4, "0.00016", 1, 100, 0.92),
+        (8, "0.00062", 4, 100, 0.74),
+        (1, "0.011", 70, 97, 1.00),
+        (16, "0.068", 420, 86, 0.54),
     ):
         machine = translator.machine(scaled_scores=lambda Q, K, divisor=divisor: Q @ K.mT / divisor)
         loss = nats_a_word(machine, unseen(LOSS_SENTENCES))
         assert in_nats(loss) == nats and loss / right == pytest.approx(times, rel=0.04)
         assert exact(machine, unseen(LOSS_SENTENCES).first(100)) == pytest.approx(share / 100, abs=0.005)
         assert re.search(rf"\| {nats}(, {times} times.*?)? \| {share}( of 100)? \|", text), divisor
+        weights = look(machine, source_batch(["jane visits africa in september"])).encoder[1][0, 3]  # (T, T), the head
+        assert weights[1, 0].item() == pytest.approx(at_jane, abs=0.005)
 
 
 def test_how_far_the_translators_queries_move_their_weights():

@@ -141,7 +141,7 @@ def test_is_causal_is_aligned_at_the_first_key():
     assert out.tolist() == [[[1, 0, 0, 0]]]
 
 
-def test_added_masks_inside_and_outside_the_root_agree_for_infinity_only():
+def test_masks_added_before_and_after_the_division_agree_for_infinity_only():
     raw, root, mask = SCORES * 2, 2, causal_mask(3)
     for no, equal in ((-math.inf, True), (-6.0, False)):
         M = torch.where(mask, 0.0, no)
@@ -286,6 +286,20 @@ def largest(after, before, start):
 def test_clumsy_detectors_are_refused_and_a_careful_one_is_not(change, look):
     assert not judged(compared(change, look), "leaks_future").passed
     assert judged(compared(replaced, largest), "leaks_future").passed
+
+
+def test_rows_rolled_instead_of_replaced_are_not_told_of_later_outputs():
+    rolled = judged(lambda f, x: bool((f(x) != f(x.roll(1, 1))).any()), "leaks_future")
+    assert not rolled.passed and rolled.mistake is None
+    later = judged(compared(replaced, lambda a, b, t: (a - b).abs().max() > 1e-6), "leaks_future")
+    assert later.mistake == "later_outputs_compared"
+
+
+def test_masked_scores_of_another_shape_or_dtype_are_described_as_such():
+    cut = judged(lambda s, m: s[m.expand(s.shape)], "mask_scores")
+    assert cut.mistake == "wrong_shape" and cut.message.startswith("scores that may be seen:\nexpected shape (4, 6)\n")
+    rounded = judged(lambda s, m: s.masked_fill(~m, -math.inf).float(), "mask_scores")
+    assert rounded.message == "scores that may be seen: expected dtype float64, yours is float32"
 
 
 @pytest.mark.long

@@ -443,6 +443,11 @@ WRONG = {
         lambda x, dim=-1: shares((x - x.amax(dim, keepdim=True)).clamp_min(-20), dim),
         {"far_scores_lifted"},
     ),
+    "a far score gets 2e-22": (
+        "softmax",
+        lambda x, dim=-1: shares((x - x.amax(dim, keepdim=True)).clamp_min(-50), dim),
+        {None},
+    ),
     "nan_to_num afterwards": (
         "softmax",
         lambda x, dim=-1: (x.exp() / x.exp().sum(dim, keepdim=True)).nan_to_num(),
@@ -451,7 +456,7 @@ WRONG = {
     "softmax squeezed": ("softmax", lambda x, dim=-1: shares(x, dim).squeeze(), {"squeezed"}),
     "log of share + 1e-9": ("log_softmax", lambda x, dim=-1: (shares(x, dim) + 1e-9).log(), {"added_1e-9"}),
     "log of share, bounded": ("log_softmax", lambda x, dim=-1: shares(x, dim).clamp(1e-9).log(), {"bound_1e-9"}),
-    "log of share + 1e-7": ("log_softmax", lambda x, dim=-1: (shares(x, dim) + 1e-7).log(), {None}),
+    "log of share + 1e-7": ("log_softmax", lambda x, dim=-1: (shares(x, dim) + 1e-7).log(), {"added_1e-7"}),
     "log of share, nan_to_num": (
         "log_softmax",
         lambda x, dim=-1: shares(x, dim).log().nan_to_num(neginf=-1e4),
@@ -465,9 +470,10 @@ WRONG = {
     "loss of share, bounded": (
         "cross_entropy",
         lambda x, y, ignore_index=-100: kept_log_shares(x, y, ignore_index, lambda p: p.clamp_min(1e-7)),
-        {None},
+        {"bound_1e-7"},
     ),
     "entropy bounded by 1e-5": ("entropy", lambda p: -(p * p.clamp_min(1e-5).log()).sum(-1), {"bound_1e-5"}),
+    "entropy bounded by 1e-6": ("entropy", lambda p: -(p * p.clamp_min(1e-6).log()).sum(-1), {"bound_1e-6"}),
     "entropy of p bounded by 1e-5": (
         "entropy",
         lambda p: -(p.clamp_min(1e-5) * p.clamp_min(1e-5).log()).sum(-1),
@@ -487,7 +493,12 @@ WRONG = {
     "a ValueError without the value": (
         "softmax_with_temperature",
         temperature_with(lambda t: t, "temperature must be above 0"),
-        {None, "value_not_named"},
+        {"value_not_named"},
+    ),
+    "another ValueError without the value": (
+        "softmax_with_temperature",
+        temperature_with(lambda t: t, "a positive number, please"),
+        {"value_not_named"},
     ),
     "gradient of the sum": (
         "cross_entropy_backward",

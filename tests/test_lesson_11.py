@@ -364,6 +364,7 @@ def test_the_notebook_says_what_it_promises(trained):
     share = float(re.search(r"look at the word that they come from: ([\d.]+) %", text)[1])
     assert share >= 90
     loss = float(re.search(r"training the translator .*?loss ([\d.]+)", text)[1])
+    assert "la vieille femme peint souvent une maison blanche en septembre" in text  # said while it learned
     assert 0.85 < loss < 0.90  # a little above the entropy of the smoothed target
     assert "greedy equals a beam of 1: True" in text
     numbers, words = map(
@@ -401,6 +402,13 @@ def test_where_the_translator_looks_is_drawn(trained):
         alt = looks(i).alt
         assert pair.english in alt and f"of {len(pair.alignment)} look at the word" in alt
     assert "visite at visits" in looks(0).alt
+    assert (
+        "“ma jeune reine oublie souvent la porte bleue”: right"
+        in looks(0, "My young queen often forgets the blue door.").alt
+    )
+    assert "nobody can say" in looks(0, "jane visits a red apple").alt
+    assert "does not know the word 'yung'" in looks(0, "my yung queen").alt
+    assert looks.pairs[1].english in looks(1, "my yung queen").alt  # the slider was moved after it
     named = Transformer(*translator.SIZES)
     named.words = named.unembed  # other names: nothing can be laid side by side, and nothing breaks
     del named.blocks
@@ -516,3 +524,12 @@ def test_live_counts_and_prints_one_line(capsys):
     assert line.count("\n") == 1 and "4 of 4" in line and "loss 0.521" in line and "accuracy 62.5 %" in line
     assert "loss from 1.00 to 0.521" in live.picture().alt and "25 % to 62.5 %" in live.picture().alt
     assert smoothed([1.0, 3.0, 5.0], 2) == [1.0, 2.0, 4.0]
+
+
+def test_live_keeps_what_is_new_among_what_it_is_told(capsys):
+    words = iter(["", "le", "le", "le chat", "le chat"])
+    live = Live(33, "learning", says=lambda: next(words))
+    for _ in live:
+        pass
+    assert live.said == [(10, "(nothing)"), (15, "le"), (30, "le chat")]  # asked after 10, 15, 20, 30 and 33
+    assert capsys.readouterr().out.endswith("step 10   (nothing)\nstep 15   le\nstep 30   le chat\n")

@@ -4,6 +4,7 @@ the numbers said."""
 import math
 import random
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -378,9 +379,51 @@ def test_a_watch_sees_weights_of_any_model_and_leaves_it_as_it_was():
     watch(model, 1)
     assert model.training and not any(module._forward_hooks for module in model.modules())
     assert watch.steps == [1] and set(watch.losses) == set(figures.KIND_COLORS) and 0 < watch.induction[0] < 1
+    assert [w.step for w in watch.written] == [1] and len(watch.written[0].passage) == 60
+    assert re.match(r" +1 steps, +\d+ of +\d+ sentences right:  ", watch.diary())
+
+
+def test_right_sentences_are_those_of_the_source():
+    source, rng = Source(), random.Random(0)
+    assert all(language_model.is_sentence(source.sentence(rng)[:-1]) for _ in range(2000))
+    wrong = [
+        "",
+        "()()",
+        "(]",
+        "(",
+        ")",
+        "((((()))))",
+        "Bqc",
+        "Bb",
+        f"B{30 * 'q'}b",
+        "|rwt|rwy",
+        "|rwr|rwr",
+        "|rw|rw",
+        "q",
+    ]
+    assert not any(map(language_model.is_sentence, wrong))
 
 
 # ---------------------------------------------------------------- what was measured
+
+
+def test_what_is_said_of_rare_contexts():
+    text, counts = corpus.language_text().tolist(), {}
+    for width in (2, 4, 5):
+        seen = Counter(tuple(text[i : i + width]) for i in range(280_000 - width))
+        counts[width] = sorted(seen[tuple(text[i : i + width])] for i in range(280_000, 300_000 - width))
+    middle = {width: found[len(found) // 2] for width, found in counts.items()}
+    assert middle[2] > 1000 and middle[4] == 11 and middle[5] == 1
+    assert 1 / 3 < counts[5].count(0) / len(counts[5]) < 0.4
+    assert "more than 1,000 times; of those of four tokens, half were counted at most 11 times" in lesson_text()
+    assert "at most once (more than a third never)" in lesson_text()
+
+
+def test_passages_that_begin_with_a_sentence_cost_more():
+    assert corpus.entropy_rate() < 1.42 < LADDER["line"]  # "1.44 here, and not at 1.41"
+    assert f"{LADDER['line']:.2f}" == "1.44" and "stands at 1.44 here, and not at 1.41" in lesson_text()
+    nats = corpus.language_unseen()["nats"]
+    assert nats[:, 1:9].mean() > nats[:, 33:].mean() + 0.2  # beginnings are the least certain
 
 
 def lesson_text():
@@ -491,10 +534,14 @@ def test_the_trained_gpt_is_within_five_hundredths_of_the_line(executed_solution
     assert "the same tokens: True" in text
     induction = float(re.search(r"strongest head then has (\d\.\d+) of its weight", text).group(1))
     assert induction > 0.3
-    right, published = map(
-        float, re.search(r"right loss (\d\.\d+) nats.*?published one (\d\.\d+);", text, re.S).groups()
+    right, published, own = map(
+        float, re.search(r"right loss (\d\.\d+) nats.*?one (\d\.\d+), though it says (\d\.\d+)", text, re.S).groups()
     )
     assert right == pytest.approx(2.31, abs=0.06) and published == pytest.approx(3.35, abs=0.06)
+    assert own == pytest.approx(3.0, abs=0.06)
+    diary = [tuple(map(int, found)) for found in re.findall(r"(\d+) steps, +(\d+) of +(\d+) sentences right", text)]
+    shares = [right / sentences for _, right, sentences in diary]
+    assert [diary[0][0], len(diary)] == [1, 10] and shares[0] < 0.1 and shares[-1] > 0.8
 
 
 # What stands in for answers that are not there yet.

@@ -580,3 +580,16 @@ def test_explorers_draw_everything(real):
             assert sentence.split()[0] in picture.alt.lower() and len(picture.figure.axes) == 1
     draw = explore.Search()
     assert all(question in draw(question).alt for question in explore.QUESTIONS)
+    typed = "how do i get rid of back pain"
+    assert "Yoga for a sore back" in draw(explore.QUESTIONS[0], typed).alt
+    assert explore.QUESTIONS[1] in draw(explore.QUESTIONS[1], typed).alt  # the slider was moved after it
+
+
+@pytest.mark.long
+def test_a_typed_sentence_is_shown_until_another_is_chosen(real):
+    draw, (first, second, *_) = explore.Heads(), explore.CHOICES
+    assert first in draw(first, "", 1, 8, False).alt
+    assert "a river bank" in draw(first, "a river bank", 1, 8, False).alt
+    assert "a river bank" in draw(first, "a river bank", 2, 3, True).alt
+    assert second in draw(second, "a river bank", 2, 3, True).alt
+    assert first in draw(first, "", 2, 3, True).alt

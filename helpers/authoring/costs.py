@@ -20,6 +20,7 @@ from helpers.translator import measures, stage
 from helpers.translator.network import GIVEN
 
 PAGE = "docs/what_a_mistake_costs.md"
+FINISHED = "the finished piece"
 SECONDS = 20.0  # of processor time, for one mistake
 HEAD = """# What a mistake costs
 
@@ -44,7 +45,7 @@ class Cost(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 04_scaling; all of them if none is given")
+    parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 04_scaling: only these are measured anew")
     parser.add_argument("--print", action="store_true", help="print the page; write nothing")
 
 
@@ -55,12 +56,17 @@ def run(args: argparse.Namespace) -> int:
     start = time.process_time()
     candidates = [row for lesson in lessons for row in parts_of_lesson(home, lesson)]
     rows = [cost(*row) for row in bar(candidates, "what mistakes cost")]
-    text = page(rows)
+    made = sections(rows)
     if args.print:
-        print(text)
+        print(page(made))
     else:
-        (home.root / PAGE).write_text(text, encoding="utf-8")
-        print(f"{PAGE}: {len(rows)} rows, {time.process_time() - start:.0f} s of processor time")
+        path = home.root / PAGE
+        kept = sections_of(path.read_text("utf-8")) if args.lessons and path.is_file() else {}
+        both = kept | made
+        path.write_text(
+            page({lesson.name: both[lesson.name] for lesson in home.lessons if lesson.name in both}), "utf-8"
+        )
+        print(f"{PAGE}: {len(rows)} parts tried, {time.process_time() - start:.0f} s of processor time")
     bad = [row for row in rows if row.name == "right" and not is_right(row)]
     for row in bad:
         print(f"{row.lesson}, {row.part}: a right form costs something: {row.label} {row.nats} {row.said}")
@@ -80,7 +86,7 @@ def parts_of_lesson(home: Course, lesson: Lesson) -> Iterator[tuple[str, str, st
         reference = getattr(blocks, name, None)
         if name not in GIVEN or name in stage.NO_LOSS or reference is None:
             continue
-        yield lesson.name, name, "right", "the finished piece", reference, ""
+        yield lesson.name, name, "right", FINISHED, reference, ""
         for form in forms.get(name, ()):
             yield lesson.name, name, "right", form.__name__, form, ""
         for mistake in exercise.mistakes:
@@ -116,28 +122,40 @@ def is_right(row: Cost) -> bool:
     return not row.said and abs(row.nats - usual.nats) <= 1e-5 + 1e-3 * usual.nats
 
 
-def page(rows: list[Cost]) -> str:
+def sections(rows: list[Cost]) -> dict[str, str]:
+    """Each lesson's part of the page. Right forms have a line only where they cost something."""
+    made = {}
+    for lesson in dict.fromkeys(row.lesson for row in rows):
+        own = [row for row in rows if row.lesson == lesson]
+        right = [row for row in own if row.name == "right"]
+        shown = [row for row in own if row.name != "right" or row.label == FINISHED or not is_right(row)]
+        made[lesson] = f"## {lesson}\n\n| part | mistake | nats a word | exact |\n|---|---|---|---|\n"
+        made[lesson] += "".join(_line(row) for row in shown)
+        good = sum(is_right(row) for row in right)
+        made[lesson] += f"\nRight forms that were put in: {len(right)}; {good} of them cost nothing."
+    return made
+
+
+def sections_of(text: str) -> dict[str, str]:
+    """The lessons' parts of a page that was written before."""
+    parts = [part.strip() for part in text.split("\n## ")[1:]]
+    return {part.partition("\n")[0]: f"## {part}" for part in parts}
+
+
+def page(made: dict[str, str]) -> str:
     """The Markdown page."""
     usual = stage.attempt_finished("jane visits africa in september")
-    text = HEAD.format(
+    head = HEAD.format(
         count=measures.LOSS_SENTENCES,
         exact=stage.EXACT_SENTENCES,
         loss=measures.in_nats(usual.nats),
         share=f"{100 * usual.exact:.0f}",
     )
-    for lesson in dict.fromkeys(row.lesson for row in rows):
-        text += f"## {lesson}\n\n| part | mistake | nats a word | exact |\n|---|---|---|---|\n"
-        for row in rows:
-            if row.lesson == lesson and (row.name != "right" or row.label == "the finished piece" or not is_right(row)):
-                text += _line(row)
-        right = [row for row in rows if row.lesson == lesson and row.name == "right"]
-        good = sum(is_right(row) for row in right)
-        text += f"\nRight forms that were put in: {len(right)}; {good} of them cost nothing.\n\n"
-    return text.rstrip() + "\n"
+    return head + "\n\n".join(made.values()) + "\n"
 
 
 def _line(row: Cost) -> str:
-    label = "*right*" if row.name == "right" and row.label == "the finished piece" else row.label
+    label = "*right*" if row.name == "right" and row.label == FINISHED else row.label
     if row.nats is None or row.said:
         said = row.said.splitlines()[0] if row.said else "no number"
         return f"| `{row.part}` | {_cell(label)} | {_cell(said)} | |\n"

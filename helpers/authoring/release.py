@@ -31,10 +31,14 @@ class ClearAnswers(ClearSolutions):
 
 KEPT = 680_000  # bytes of outputs: a learner's notebook stays under 800 kB
 LIVE = {"check", "progress", "at_work", "or_given"}  # what shows a learner's own work
+ASKED = re.compile(r"\bPredict\b|\bbefore you\s(run|look)\b")  # the learner shall guess what the next cells show
 
 
 class ClearOutputs(ClearOutput):
-    """nbgrader's ClearOutput, except that figures which come from given numbers stay, in the notebook's order."""
+    """nbgrader's ClearOutput, except that figures which come from given numbers stay, in the notebook's order.
+
+    A figure below the words *predict before you run* goes: it is the answer.
+    """
 
     def preprocess(self, nb, resources):
         self.kept, room = set(), KEPT
@@ -55,10 +59,12 @@ class ClearOutputs(ClearOutput):
 
 
 def given_figures(notebook) -> list[int]:
-    """Indices of the cells that show a picture and rest on no answer: directly, by a variable, or as an explorer."""
-    own, found = set(LIVE), []
+    """Indices of the cells that show a picture, rest on no answer (directly, by a variable, or as an explorer) and
+    give none away: the text above them asks for no prediction."""
+    own, found, asked = set(LIVE), [], False
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
+            asked = bool(ASKED.search(cell.source))
             continue
         try:
             tree = ast.parse(cell.source)
@@ -81,7 +87,9 @@ def given_figures(notebook) -> list[int]:
                 node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
             }
             own |= {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-        elif any("<img " in str(output.get("data", {}).get("text/html", "")) for output in cell.get("outputs", [])):
+        elif not asked and any(
+            "<img " in str(output.get("data", {}).get("text/html", "")) for output in cell.get("outputs", [])
+        ):
             found.append(index)
     return found
 

@@ -77,7 +77,7 @@ def rotate(x, positions, base=10000.0):
     """Rotary position embedding over interleaved pairs, eq. 34 of Su et al. (2021).
 
     x (..., T, D) with D even, positions LongTensor (T,) -> (..., T, D), same dtype. The pair (x[2i], x[2i+1]) is
-    turned by the angle position * base^(-2i/D), from the first axis towards the second.
+    turned by the angle position * base^(-2i/D), from the first axis toward the second.
     """
     D = x.shape[-1]
     even = torch.arange(0, D, 2, dtype=torch.float64, device=x.device)  # (D/2,)

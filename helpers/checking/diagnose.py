@@ -9,6 +9,7 @@ import torch
 from helpers.checking.codec import Odd
 from helpers.checking.compare import wrong_entries
 from helpers.checking.fixtures import FIXTURES
+from helpers.checking.observe import NOT_TRIED
 from helpers.checking.vocabulary import DTYPE, GRADIENT, UNCHANGED, VALUES, Case, Fixture
 
 MOST_WRITTEN = 8  # numbers of a tensor that is written out
@@ -182,6 +183,8 @@ def _not_answered(problem, key) -> str:
 
 def _raises(problem, key) -> str:
     error = problem.seen.gradient_error if problem.where == "gradient" else problem.seen.error
+    if error.type == "WrongParts":
+        return error.message
     what = "while computing the gradient, your code raised" if problem.where == "gradient" else "your code raised"
     if problem.case.raises is not None:
         what = f"expected {_a(problem.case.raises.error)}, but your code raised"
@@ -277,10 +280,13 @@ def _nan(problem, key) -> str:
         return f"expected {_number(number)}, yours is nan"
     bad = got.isnan() & ~want.isnan()
     where = bad.nonzero()[0].tolist()
+    axes = () if any(diff.path) else key.axes  # they are the first output's
     if got.dim() >= 2 and not want[tuple(where[:-1])].any():
-        return f"expected all zeros in {place_words(where[:-1], key.axes, 'row', got.dim())}, got nan there"
-    share = f"{int(bad.sum())} of {bad.numel()} numbers are nan"
-    return f"{share}; {place_words(where, key.axes)}: expected {_number(want[tuple(where)].item())}, got nan"
+        words = f"expected all zeros in {place_words(where[:-1], axes, 'row', got.dim())}, got nan there"
+    else:
+        share = f"{int(bad.sum())} of {bad.numel()} numbers are nan"
+        words = f"{share}; {place_words(where, axes)}: expected {_number(want[tuple(where)].item())}, got nan"
+    return f"{_property(problem) or 'output' + _place(diff.path)}: {words}" if diff.path else words
 
 
 def _input_changed(problem, key) -> str:
@@ -293,7 +299,8 @@ def _dtype_lost(problem, key) -> str:
     if diff.expected.dtype == diff.actual.dtype:
         return "your float64 answer holds float32 numbers only: somewhere on the way it is rounded"
     want, got = (str(x.dtype).removeprefix("torch.") for x in (diff.expected, diff.actual))
-    return f"expected dtype {want}{_place(diff.path)}, yours is {got}"
+    name = _property(problem)
+    return f"{name + ': ' if name else ''}expected dtype {want}{'' if name else _place(diff.path)}, yours is {got}"
 
 
 def _detached(problem, key) -> str:
@@ -303,6 +310,8 @@ def _detached(problem, key) -> str:
 
 def _too_slow(problem, key) -> str:
     limit = f"{key.facts.time_limit:g} {'second' if key.facts.time_limit == 1 else 'seconds'}"
+    if problem.seen is not None and problem.seen.error is not None and problem.seen.error.message == NOT_TRIED:
+        return f"not tried: another call had no answer after {limit}"
     return f"no answer after {limit}; is there an endless loop?"
 
 
@@ -407,9 +416,10 @@ def _largest(want, got, tolerance, axes) -> str:
     wrong = wrong_entries(want, got, tolerance)
     place = worst_place(want, got, tolerance)
     a, b = two_numbers(want[tuple(place)].item(), got[tuple(place)].item())
-    count = f"{int(wrong.sum())} of {wrong.numel()} numbers differ"
-    most = (", most" if want.is_floating_point() else ", first") if int(wrong.sum()) > 1 else ""
-    return f"{count}{most} at {place_words(place, axes)}: expected {a}, yours {b}"
+    most = "differ, most" if want.is_floating_point() else "differ, first"
+    differ = "differs," if int(wrong.sum()) == 1 else most
+    count = f"{int(wrong.sum())} of {wrong.numel()} numbers {differ}"
+    return f"{count} at {place_words(place, axes)}: expected {a}, yours {b}"
 
 
 def two_numbers(want, got) -> tuple[str, str]:

@@ -117,9 +117,18 @@ def banned_names(forbidden: tuple[str, ...]) -> set[str]:
     return {name for item in forbidden for name in GROUPS.get(item, (item,))}
 
 
+@functools.lru_cache(maxsize=4096)
 def _plain(name: str) -> str:
     """'_softmax', 'softmax_' and 'Softmax' are one call."""
     return name.strip("_").lower()
+
+
+@functools.lru_cache(maxsize=4096)
+def _operators_names(name: str) -> frozenset[str]:
+    """The plain names of a computation that one of torch's operators is known by."""
+    name = _plain(name)
+    stem = re.sub(r"^(native|efficient|flash|fused|scaled|cudnn|safe)_", "", name)
+    return frozenset(() if name in NOT_BY_OPERATOR else (name, stem))
 
 
 @functools.lru_cache(maxsize=1)
@@ -204,10 +213,9 @@ class _ByOperator(OperatorMode):
         self.watch = watch
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        name = _plain(func.overloadpacket.__name__)
-        stem = re.sub(r"^(native|efficient|flash|fused|scaled|cudnn|safe)_", "", name)
-        if not self.watch.found and name not in NOT_BY_OPERATOR and {name, stem} & self.watch.names:
-            self.watch.note(f"torch's {name}")
+        name = func.overloadpacket.__name__
+        if not self.watch.found and not self.watch.names.isdisjoint(_operators_names(name)):
+            self.watch.note(f"torch's {_plain(name)}")
         return func(*args, **(kwargs or {}))
 
 

@@ -13,6 +13,11 @@ import torch
 from helpers.checking.lessons import Registry
 
 SCENARIOS = Registry()
+MOST_NAMES = 8  # of a module's parameters in one message
+
+
+class WrongParts(AttributeError):
+    """A module does not have the parameters that were asked for. Its message says it all: no code has raised it."""
 
 
 def scenario(function: Callable) -> Callable:
@@ -32,13 +37,19 @@ def module_in(training: bool, answer, args):
     built = answer(*init_args)
     if not isinstance(built, torch.nn.Module):
         raise TypeError(f"{answer.__name__}(...) made a {type(built).__name__}, not an nn.Module")
-    own = dict(built.named_parameters()) | dict(built.named_buffers())
+    own = dict(built.named_parameters(remove_duplicate=False)) | dict(built.named_buffers())
+    first = {}  # the name under which each tensor came first
     for name, value in state.items():
         if name not in own:
-            raise AttributeError(f"your module has no parameter {name}; it has {', '.join(own) or 'none'}")
+            more = f" and {len(own) - MOST_NAMES} more" if len(own) > MOST_NAMES else ""
+            names = ", ".join(list(own)[:MOST_NAMES]) or "none"
+            raise WrongParts(f"your module has no parameter {name}; it has {names}{more}")
         if own[name].shape != value.shape:
             shapes = f"{tuple(own[name].shape)} instead of {tuple(value.shape)}"
-            raise AttributeError(f"your parameter {name} has shape {shapes}")
+            raise WrongParts(f"your parameter {name} has shape {shapes}")
+        if first.setdefault(id(own[name]), name) != name:
+            twin = first[id(own[name])]
+            raise WrongParts(f"{twin} and {name} of your module are one tensor; each needs numbers of its own")
     dtypes = {value.dtype for value in state.values() if value.is_floating_point()}
     if dtypes:
         built = built.to(dtypes.pop())

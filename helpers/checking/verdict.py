@@ -10,7 +10,7 @@ import torch
 from helpers.checking import diagnose
 from helpers.checking.codec import Odd
 from helpers.checking.compare import Difference, difference, gradient_tolerance, output_difference
-from helpers.checking.facets import FACETS, agree, differs
+from helpers.checking.facets import FACETS, agree
 from helpers.checking.key import ExerciseKey, KnownMistake
 from helpers.checking.measures import MEASURES, Measured, misfit
 from helpers.checking.observe import TOO_SLOW, Observation, is_not_answered, keeps_promise
@@ -292,7 +292,7 @@ def _parts(key: ExerciseKey, problems: list[Problem]) -> list[Part]:
     parts = []
     for name in names:
         own = [problem for problem in problems if problem.part == name]
-        parts.append(Part(name, not own, diagnose.short(own[0], key) if own else ""))
+        parts.append(Part(name, not own, diagnose.short(_worst(own), key) if own else ""))
     return parts
 
 
@@ -333,7 +333,9 @@ def _known_mistake(key: ExerciseKey, observations: list[Observation]) -> KnownMi
     """
     if all(seen.error is not None for seen in observations):
         return None  # an error alone, on every call, does not say what was meant
-    shown = [(mistake, _shown(key, mistake, observations)) for mistake in key.mistakes]
+    rows = zip(key.cases, key.expected, observations, strict=True)
+    right = [{facet: agree(*row, facet) for facet in FACETS} for row in rows]
+    shown = [(mistake, _shown(key, mistake, observations, right)) for mistake in key.mistakes]
     shown = [(mistake, where) for mistake, where in shown if where]
     for mistake, where in shown:
         if all(where > other for one, other in shown if one is not mistake):
@@ -341,20 +343,21 @@ def _known_mistake(key: ExerciseKey, observations: list[Observation]) -> KnownMi
     return None
 
 
-def _shown(key: ExerciseKey, mistake: KnownMistake, observations: list[Observation]) -> set[tuple[int, str]]:
+def _shown(
+    key: ExerciseKey, mistake: KnownMistake, observations: list[Observation], right: list[dict[str, bool | None]]
+) -> set[tuple[int, str]]:
     """The cases (by number) and facets in which the mistake differs from the reference, when the answer shows it in
-    each of them and is right in all others; else nothing."""
+    each of them and is right in all others; else nothing. right: where the answer agrees with the reference."""
     where = set()
     for number, (case, expected, wrong, seen) in enumerate(
         zip(key.cases, key.expected, mistake.observations, observations, strict=True)
     ):
-        telling = differs(case, expected, wrong)
         for facet in FACETS:
-            if facet in telling:
+            if agree(case, expected, wrong, facet) is False:
                 if agree(case, wrong, seen, facet) is not True:
                     return set()
                 where.add((number, facet))
-            elif agree(case, expected, seen, facet) is False and agree(case, wrong, seen, facet) is not True:
+            elif right[number][facet] is False and agree(case, wrong, seen, facet) is not True:
                 return set()
     return where
 

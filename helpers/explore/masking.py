@@ -52,6 +52,7 @@ class Masks:
             frame.set_width(T_k)
         self.ax.set_xticks(range(T_k), names, fontsize=9)
         self.ax.set_yticks(range(new), names[cached:])
+        self.ax.yaxis.label.set_y(1 - (new / 2 + 0.05) / 5.1)  # beside the rows that are there
         allowed, blind = int(seen.sum()), int((~seen.any(-1)).sum())
         rows = f"{blind} row{'s see' if blind != 1 else ' sees'} nothing"
         self.title.set_text(f"shape ({new}, {T_k}), {allowed} of {new * T_k} pairs allowed, {rows}")

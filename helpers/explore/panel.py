@@ -154,10 +154,13 @@ def _height(picture: str) -> int:
 
 
 def _spoken(controls: dict) -> str:
-    """What a screen reader says before the sliders, which have no names of their own in these widgets."""
+    """What a screen reader says before the controls, which have no names of their own in these widgets."""
+    boxes = any(isinstance(control, widgets.Text) for control in controls.values())
     names = ", ".join(control.description or name for name, control in controls.items())
-    many = f"{len(controls)} sliders, in this order: {names}" if len(controls) > 1 else f"One slider: {names}"
-    return f'<div style="{HIDDEN}">{html.escape(many)}. The arrow keys move them; the picture follows.</div>'
+    kind = "controls" if boxes else "sliders"
+    many = f"{len(controls)} {kind}, in this order: {names}" if len(controls) > 1 else f"One slider: {names}"
+    how = "The arrow keys move sliders, and Enter takes a text" if boxes else "The arrow keys move them"
+    return f'<div style="{HIDDEN}">{html.escape(many)}. {how}; the picture follows.</div>'
 
 
 def _static_page() -> bool:

@@ -1,6 +1,8 @@
-"""The explorer of lesson 13: any head of the network on a sentence."""
+"""Explorers of lesson 13: any head of the network on a sentence, and a search among video titles."""
 
 from __future__ import annotations
+
+import textwrap
 
 import ipywidgets as widgets
 
@@ -11,6 +13,7 @@ from helpers.figures.style import BLUE, ORANGE, SMALLEST, Picture, heatmap, new_
 from helpers.real_network import among_words
 
 CHOICES = (*SENTENCES, TIRED, WIDE)
+LONGEST = 14  # words of a typed sentence: more rows than that cannot be read
 
 
 def draw_head(sentence: str, layer: int, head: int, ends: bool = False) -> Picture:
@@ -36,13 +39,30 @@ def draw_head(sentence: str, layer: int, head: int, ends: bool = False) -> Pictu
     return Picture(figure, f"Layer {layer}, head {head} on “{sentence}”: {', '.join(best)}.")
 
 
+class Heads:
+    """One head on a sentence of the lesson or on a typed one: whichever was chosen last."""
+
+    def __init__(self):
+        self.chosen, self.own, self.shown = CHOICES[0], "", CHOICES[0]
+
+    def __call__(self, sentence: str, own: str, layer: int, head: int, ends: bool) -> Picture:
+        own = " ".join(own.split()[:LONGEST])
+        if own != self.own:
+            self.shown = own or sentence
+        elif sentence != self.chosen:
+            self.shown = sentence
+        self.chosen, self.own = sentence, own
+        return draw_head(self.shown, layer, head, ends)
+
+
 def heads():
-    """Sliders for sentence, layer and head, and a switch for [CLS] and [SEP]."""
+    """Sliders for sentence, layer and head, a box for a sentence of one's own, and a switch for [CLS] and [SEP]."""
     # The rows show the words; a whole sentence beside its slider would run into the next one.
     sentences = [(str(number), sentence) for number, sentence in enumerate(CHOICES, 1)]
     panel(
-        draw_head,
+        Heads(),
         sentence=widgets.SelectionSlider(options=sentences, description="sentence"),
+        own=widgets.Text(placeholder="a sentence, then Enter", description="your own", continuous_update=False),
         layer=widgets.IntSlider(value=1, min=0, max=pretrained.LAYERS - 1, description="layer"),
         head=widgets.IntSlider(value=8, min=0, max=pretrained.HEADS - 1, description="head"),
         ends=widgets.SelectionSlider(options=[("without", False), ("with", True)], description="[CLS] and [SEP]"),
@@ -65,6 +85,7 @@ class Search:
     """Sixteen titles as bars: the cosine of each with the question."""
 
     def __init__(self):
+        self.own = ""
         self.keys = pretrained.network().vectors(list(TITLES))
         self.figure, self.ax = new_figure(8.0, 4.6)
         self.bars = self.ax.barh(range(len(TITLES)), [0.0] * len(TITLES), color=BLUE)
@@ -74,20 +95,28 @@ class Search:
         self.ax.set(xlim=(-0.2, 0.8), xlabel="cosine with the question")
         self.ax.set_title(max(QUESTIONS, key=len))
 
-    def __call__(self, question: str) -> Picture:
+    def __call__(self, question: str, own: str = "") -> Picture:
+        """The typed question where it has just been typed, else the slider's."""
+        own, before = " ".join(own.split()), self.own
+        self.own = own
+        question = own if own and own != before else question
         query = pretrained.network().vectors([question])[0]
         found = real_network.search(query, self.keys, TITLES, len(TITLES))
         scores = dict(found)
         for bar, title in zip(self.bars, TITLES, strict=True):
             bar.set_width(scores[title])
             bar.set_color(ORANGE if title == found[0][0] else BLUE)
-        self.ax.set_title(f"“{question}”")
+        self.ax.set_title(textwrap.shorten(f"“{question}”", 70, placeholder=" …”"))
         said = ", ".join(f"{title} {score:.2f}" for title, score in found[:3])
         return Picture(self.figure, f"Cosines of sixteen video titles with “{question}”. The best: {said}.")
 
 
 def titles():
-    """A slider for the question put to sixteen video titles."""
+    """A slider for the question put to sixteen video titles, and a box for a question of one's own."""
     options = [(str(number), question) for number, question in enumerate(QUESTIONS, 1)]
-    draw = Search() if pretrained.is_real() else lambda question: Quiet._repr_html_(Quiet())
-    panel(draw, question=widgets.SelectionSlider(options=options, description="question"))
+    draw = Search() if pretrained.is_real() else lambda question, own: Quiet._repr_html_(Quiet())
+    panel(
+        draw,
+        question=widgets.SelectionSlider(options=options, description="question"),
+        own=widgets.Text(placeholder="a question, then Enter", description="your own", continuous_update=False),
+    )

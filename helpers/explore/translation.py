@@ -23,6 +23,10 @@ def smoothed_target():
 
 
 def looks(model):
-    """A slider over sentences that `model` has not seen, with its cross-attention drawn between the words."""
+    """A slider over sentences that `model` has not seen, and a box for one of one's own, with its cross-attention."""
     shown = Looks(model)
-    panel(shown, sentence=widgets.IntSlider(value=0, min=0, max=len(shown.pairs) - 1, description="sentence"))
+    panel(
+        shown,
+        sentence=widgets.IntSlider(value=0, min=0, max=len(shown.pairs) - 1, description="sentence"),
+        own=widgets.Text(placeholder="a sentence, then Enter", description="your own", continuous_update=False),
+    )

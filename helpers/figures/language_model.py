@@ -192,8 +192,8 @@ def training(watch) -> Picture:
         f"Loss over {watch.steps[-1]} steps: from {watch.whole[0]:.2f} to {watch.whole[-1]:.3f} nats a token, the line "
         f"of these passages is {watch.line:.3f}. At the end: {last}. The loss of repeated letters falls between steps "
         f"{fall[0]} and {fall[1]}; the strongest head then has {watch.induction[-1]:.2f} of its weight on the token "
-        "behind the last occurrence.",
-        "Figure 12.4. A training, as a whole and by kind of token. Dotted: attention behind the last occurrence.",
+        "after the last occurrence.",
+        "Figure 12.4. A training, as a whole and by kind of token. Dotted: the weight on the token to be repeated.",
     )
 
 
@@ -222,7 +222,7 @@ def induction_by_hand() -> Picture:
             second[t, j] = 1 / len(matches)
     figure, axes = new_figure(8.4, 4.2, columns=2)
     for ax, weights, title in zip(
-        axes, (first, second), ("layer 1: the token before", "layer 2: behind the last one"), strict=True
+        axes, (first, second), ("layer 1: the token before", "layer 2: the one after the last"), strict=True
     ):
         seen = torch.ones(T, T).tril().bool()
         heatmap(
@@ -249,7 +249,7 @@ def induction_by_hand() -> Picture:
 
 
 def grown_induction_head(model, watch) -> Picture:
-    """The head of a trained model that attends most to the token behind the last occurrence, on a passage."""
+    """The heads of a trained model's layer that attends most to the token after the last occurrence, on a passage."""
     from helpers.language_model import attention_weights
 
     symbols = corpus.language_symbols()
@@ -259,31 +259,38 @@ def grown_induction_head(model, watch) -> Picture:
     model.eval()
     place = next(model.parameters()).device
     with torch.no_grad(), attention_weights(model) as weights:
-        model(ids.to(place))
+        p = torch.softmax(model(ids.to(place))[0].float().cpu(), dim=-1)  # (T, V)
     model.train(was)
-    figure, ax = new_figure(5.4, 5.0)
     T = len(text)
     if not weights:
+        figure, ax = new_figure(5.4, 1.0)
         ax.axis("off")
         words = "No attention to show: no part of this model returns its weights."
         ax.text(0, 0.5, words, wrap=True)
         return Picture(figure, words, "Figure 12.7. The strongest induction head of the trained model.")
-    layer, head = watch.best_head(model)
-    own = weights[layer][0, head].cpu()  # (T, T)
-    heatmap(ax, own, list(text), list(text), mask=torch.ones(T, T).tril().bool(), vmin=0, vmax=1, numbers=False)
-    ax.set_title(f"layer {layer + 1}, head {head}")
-    ax.set_xlabel("keys", color=K_COLOR)
-    ax.set_ylabel("queries", color=Q_COLOR)
-    places = [(t, t - 6) for t in range(8, 14)]
-    for t, j in places:
-        ax.add_patch(_frame(j, t))
-    mean = sum(float(own[t, j]) for t, j in places) / len(places)
+    layer, best = watch.best_head(model)
+    heads = weights[layer][0].cpu()  # (H, T, T)
+    order = sorted(range(len(heads)), key=lambda head: head != best)[:2]  # the strongest first
+    figure, axes = new_figure(8.4, 4.4, columns=len(order), squeeze=False)
+    places, said = [(t, t - 6) for t in range(8, 14)], []
+    least = min(float(p[t, ids[0, t + 1]]) for t, _ in places)
+    figure.suptitle(f"the right letter gets a probability of {least:.2f} or more each time", fontsize=11)
+    for ax, head in zip(axes[0], order, strict=True):
+        own = heads[head]  # (T, T)
+        heatmap(ax, own, list(text), list(text), mask=torch.ones(T, T).tril().bool(), vmin=0, vmax=1, numbers=False)
+        ax.set_title(f"layer {layer + 1}, head {head}")
+        ax.set_xlabel("keys", color=K_COLOR)
+        ax.set_ylabel("queries", color=Q_COLOR)
+        for t, j in places:
+            ax.add_patch(_frame(j, t))
+        mean = sum(float(own[t, j]) for t, j in places) / len(places)
+        looks = ", ".join(f"{text[t]} to {text[j]} {float(own[t, j]):.2f}" for t, j in places)
+        said.append(f"head {head}: {looks}; {mean:.2f} in the mean")
     return Picture(
         figure,
-        f"Attention of layer {layer + 1}, head {head}, over {text}. Framed, the token behind the last occurrence: "
-        + ", ".join(f"{text[t]} to {text[j]} {float(own[t, j]):.2f}" for t, j in places)
-        + f"; {mean:.2f} in the mean.",
-        "Figure 12.7. A head that grew in training. Framed: the token that came after the last occurrence.",
+        f"Attention in layer {layer + 1} over {text}. Framed, the token after the last occurrence. {'. '.join(said)}. "
+        f"The right letter gets a probability of {least:.2f} or more each time.",
+        "Figure 12.7. Heads that grew in training, the strongest first. Framed: the token that has to come next.",
     )
 
 
@@ -355,7 +362,7 @@ def right_loss(logits, targets):
 def two_losses(published, steps: int = 120) -> Picture:
     """Two small models with the same start and the same windows: one trained with each loss, both measured rightly."""
     text, V = corpus.language_text(), len(corpus.language_symbols())
-    curves = {}
+    curves, own = {}, []
     for name, loss in (("right", right_loss), ("published", published)):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
@@ -369,24 +376,29 @@ def two_losses(published, steps: int = 120) -> Picture:
             logits = model(windows[:, :-1])
             curves[name].append(right_loss(logits, windows[:, 1:]).item())
             optimizer.zero_grad()
-            loss(logits, windows[:, 1:]).backward()
+            asked = loss(logits, windows[:, 1:])
+            asked.backward()
             optimizer.step()
-    figure, ax = new_figure(7.4, 3.2)
-    for (name, curve), color in zip(curves.items(), (BLUE, ORANGE), strict=True):
-        ax.plot(range(1, steps + 1), curve, color=color, lw=2)
+            if name == "published":
+                own.append(asked.item())
+    curves["published says"] = own
+    figure, ax = new_figure(7.8, 3.4)
+    for (name, curve), color in zip(curves.items(), (BLUE, ORANGE, ORANGE), strict=True):
+        ax.plot(range(1, steps + 1), curve, color=color, lw=2, ls=":" if name.endswith("says") else "-")
         end = sum(curve[-10:]) / 10
         ax.text(steps * 1.01, end, f"{name} {end:.2f}", va="center", color=INK.get(color, color), fontsize=10.5)
     ax.axhline(math.log(V), color=LINE, lw=1.2, ls=(0, (2, 2)))
     ax.text(0.5 * steps, math.log(V) + 0.03, f"guessing: log {V} = {math.log(V):.2f}", fontsize=10)
-    ax.set(xlabel="steps", ylabel="nats a token, measured rightly", xlim=(0, steps * 1.25))
+    ax.set(xlabel="steps", ylabel="nats a token", xlim=(0, steps * 1.32))
     ax.set_xticks(range(0, steps + 1, 20))
     ends = {name: sum(curve[-10:]) / 10 for name, curve in curves.items()}
     return Picture(
         figure,
         f"Two trainings of {steps} steps. With the right loss {ends['right']:.2f} nats a token at the end, with the "
         "published "
-        f"one {ends['published']:.2f}; guessing has {math.log(V):.2f}.",
-        "Figure 12.9. The same small model, trained with each loss; both are measured with the right one.",
+        f"one {ends['published']:.2f}, though it says {ends['published says']:.2f} of itself; guessing has "
+        f"{math.log(V):.2f}.",
+        "Figure 12.9. The same small model, trained with each loss. Solid: measured rightly. Dotted: its own number.",
     )
 
 

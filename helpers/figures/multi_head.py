@@ -225,7 +225,7 @@ def shapes(B: int, T: int, D: int, H: int) -> Picture:
 
 @torch.no_grad()
 def what_heads_write(mha, x: torch.Tensor, token: int) -> Picture:
-    """One token's findings of each head, before W_O in their own columns and behind it in all of them."""
+    """One token's findings of each head, before W_O in their own columns and after it in all of them."""
     weights = mha(x)[1]  # (1, H, T, T)
     H, D = weights.shape[1], x.shape[-1]
     d = D // H
@@ -254,8 +254,8 @@ def what_heads_write(mha, x: torch.Tensor, token: int) -> Picture:
     return Picture(
         figure,
         f"Three heat maps of {D} columns for the word visits. Above, four heads fill {d} columns each and the rest is "
-        "hatched. In the middle, behind W_O, every head has numbers in all columns. Below, their sum.",
-        "Figure 8.4. Behind the output matrix every head writes everywhere, and what they write is added up.",
+        "hatched. In the middle, after W_O, every head has numbers in all columns. Below, their sum.",
+        "Figure 8.4. After the output matrix every head writes everywhere, and what they write is added up.",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.patches import Circle
 
-from helpers.figures.style import BLUE, GREEN, ORANGE, SIGNED, WEIGHTS, Picture, heatmap, new_figure
+from helpers.figures.style import BLUE, GREEN, K_COLOR, ORANGE, Q_COLOR, SIGNED, WEIGHTS, Picture, heatmap, new_figure
 
 
 def hands(places, d_model: int) -> np.ndarray:
@@ -86,7 +86,7 @@ def sinusoid_map(length: int = 60, d_model: int = 32) -> Picture:
     return Picture(
         figure,
         f"Heat map of {length} places by {d_model} columns, values from -1 to 1. The columns on the left change sign "
-        f"every three places; towards the right they change ever more slowly, and the last pair stays near 0 and 1: "
+        f"every three places; toward the right they change ever more slowly, and the last pair stays near 0 and 1: "
         f"its angle at place {length - 1} is only {(length - 1) * slowest:.4f}.",
         f"Figure 2.3. The sinusoids of {length} places, width {d_model}: fast waves left, slow ones right.",
     )
@@ -200,6 +200,25 @@ def one_turn(offset: int = 3) -> Picture:
     )
 
 
+def turned_together() -> Picture:
+    """The query (1, 0) and the key (1, 0), each turned by its place: moved together, and the key moved alone."""
+    figure, axes = new_figure(8.6, 3.3, columns=3)
+    said = []
+    for ax, (m, n) in zip(axes, ((0, 1), (5, 6), (5, 8)), strict=True):
+        _circle(ax)
+        _arrow(ax, np.exp(1j * m), Q_COLOR, "q")
+        _arrow(ax, np.exp(1j * n), K_COLOR, "k")
+        angles = np.linspace(m, n, 40)
+        ax.plot(0.45 * np.cos(angles), 0.45 * np.sin(angles), color="gray", linestyle=":")
+        ax.set_title(f"q at place {m}, k at place {n}\nangle {n - m}, score {np.cos(n - m):.2f}")
+        said.append(f"q at place {m} and k at place {n}: angle {n - m}, score {np.cos(n - m):.2f}")
+    return Picture(
+        figure,
+        f"Three circles with a query and a key as arrows of length 1. {'; '.join(said)}.",
+        "Figure 2.8. Moved together, query and key keep their angle and their score. A key moved alone changes both.",
+    )
+
+
 def _words(d_model: int) -> tuple[np.ndarray, np.ndarray]:
     """A query and a key, fixed."""
     i = np.arange(d_model)
@@ -235,5 +254,5 @@ def rotary_scores(length: int = 16, d_model: int = 16) -> Picture:
         f"{added.diagonal().max():.2f}. Right, with rotated pairs: every diagonal has one color, "
         f"{rotated[0, 0]:.2f} at offset 0, {rotated[1, 0]:.2f} when the query stands one place after the key, and "
         f"{rotated[0, 1]:.2f} when it stands one place before.",
-        "Figure 2.8. The same query and key at all places: with places added, and with their pairs rotated.",
+        "Figure 2.9. The same query and key at all places: with places added, and with their pairs rotated.",
     )

@@ -385,7 +385,7 @@ def looks_at_itself(rounds: int = 400) -> Picture:
     ax.axvline(1 / T, color=ORANGE, ls="--")
     ax.set(xlim=(0, 1.12), title="share of tokens that find themselves (dashed: chance)")
     ax.invert_yaxis()
-    said = "; ".join(f"{kind}: {value:.2f}" for kind, value in kinds.items())
+    said = "; ".join(f"{kind}: {value:.2f}" for kind, value in kinds.items()).replace("$", "")
     return Picture(
         figure,
         f"Share of tokens that score themselves highest, six random tokens. {said}. Chance is 0.17.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import textwrap
 
 import torch
 from matplotlib.patches import FancyBboxPatch, Rectangle
@@ -27,6 +28,7 @@ from helpers.figures.style import (
 from helpers.figures.translation_runs import EVERY, RUNS
 from helpers.translator import measures
 from helpers.translator.given import noam_rate
+from helpers.translator.stage import unknown_words
 
 SENTENCE = "jane visits africa in september"
 SPAN = 10.6  # of a row of words
@@ -174,52 +176,92 @@ def _fits(words) -> bool:
 
 
 class Looks:
-    """The model's cross-attention between the words of unseen sentences, beside the true alignment."""
+    """The model's cross-attention between the words of a sentence, beside the true alignment where there is one.
+
+    Called with the number of an unseen sentence and a typed sentence; whichever has changed is shown.
+    """
 
     def __init__(self, model, sentences: int = 8):
+        self.model, self.own = model, ""
         room = [pair for pair in corpus.unseen_pairs()[:80] if all(_fits(text.split()) for text in pair[:2])]
         room.sort(key=lambda pair: -pair.reorderings)
         self.pairs = [corpus.translate(SENTENCE), *room[: sentences - 1]]
-        self.weights = [self._weights(model, pair) for pair in self.pairs]
         self.figure, self.ax = new_figure(8.6, 3.0)
         self.figure.set_layout_engine("none")
         self.ax.set_position((0.01, 0.02, 0.98, 0.85))
 
-    @staticmethod
-    def _weights(model, pair):
-        src = translator.source_batch([pair.english])
-        tgt_in = torch.tensor([[translator.BOS, *(translator.french[word] for word in pair.french.split())]])
-        return cross_weights(model, src, tgt_in)[0].mean(dim=0)[:-1]  # (T_t, T_s), without eos
+    def __call__(self, sentence: int, own: str = "") -> Picture:
+        own = " ".join(own.lower().replace(".", " ").split())
+        if own != self.own:
+            self.own = own
+            if own:
+                return self._typed(own)
+        pair = self.pairs[sentence]
+        hits, looks = self._draw(pair.english, pair.french, pair.alignment)
+        said = f"{hits} of {len(pair.alignment)}"
+        self.ax.set_title(f"{said} French words look at the word that they come from", fontsize=11)
+        return self._picture(f"“{pair.english}”: {looks}. {said} look at the word that they come from.")
 
-    def __call__(self, sentence: int) -> Picture:
-        pair, weights = self.pairs[sentence], self.weights[sentence]
-        english, french = pair.english.split(), pair.french.split()
-        ax, span = self.ax, SPAN
-        ax.clear()
-        top, bottom = _places(english, span), _places(french, span)
+    def _typed(self, english: str) -> Picture:
+        """What the model makes of any sentence, and whether the grammar would say the same."""
+        if problem := unknown_words(english):
+            return self._only(problem)
+        french = translator.translate(self.model, english)
+        if not french or not all(_fits(text.split()) for text in (english, french)):
+            return self._only(f"Your translator writes: {french or '(nothing)'}")
+        try:
+            pair = corpus.translate(english)
+        except ValueError:
+            verdict, alignment = "the grammar makes no such sentence, so nobody can say", None
+        else:
+            right = french == pair.french
+            verdict = "right, word for word" if right else f"the grammar says: {pair.french}"
+            alignment = pair.alignment if right else None
+        _, looks = self._draw(english, french, alignment)
+        self.ax.set_title(verdict, fontsize=11)
+        return self._picture(f"Your translator turns “{english}” into “{french}”: {verdict}. {looks}.")
+
+    def _draw(self, english: str, french: str, alignment) -> tuple[int, str]:
+        """Draw both sentences and the weights between them; how many words look right, and what each looks at."""
+        source, target = english.split(), french.split()
+        src = translator.source_batch([english])
+        tgt_in = torch.tensor([[translator.BOS, *(translator.french[word] for word in target)]])
+        weights = cross_weights(self.model, src, tgt_in)[0].mean(dim=0)[:-1]  # (T_t, T_s), without eos
         best = weights.argmax(dim=-1).tolist()
+        true = list(best if alignment is None else alignment)  # where nobody knows, nothing is called wrong
+        ax = self.ax
+        ax.clear()
+        top, bottom = _places(source, SPAN), _places(target, SPAN)
         for t, row in enumerate(weights.tolist()):
             for s, weight in enumerate(row):
                 if weight > 0.03:
-                    true = s == pair.alignment[t]
-                    ax.plot([top[s], bottom[t]], [0.8, -0.8], color=BLUE if true else RED, lw=0.6 + 4.5 * weight,
+                    color = BLUE if s == true[t] or alignment is None else RED
+                    ax.plot([top[s], bottom[t]], [0.8, -0.8], color=color, lw=0.6 + 4.5 * weight,
                             alpha=0.35 + 0.65 * weight, zorder=0, solid_capstyle="butt")  # fmt: skip
-        for x, word in zip(top, english, strict=True):
+        for x, word in zip(top, source, strict=True):
             _chip(ax, x, 1, word)
-        for t, (x, word) in enumerate(zip(bottom, french, strict=True)):
-            right = best[t] == pair.alignment[t]
+        for t, (x, word) in enumerate(zip(bottom, target, strict=True)):
+            right = best[t] == true[t]
             _chip(ax, x, -1, word, face="#FFF3D6" if right else "#F8D9CC", edge="#7A4B00" if right else RED_INK)
-        ax.set(xlim=(-0.3, span + 0.3), ylim=(-1.35, 1.3))
+        ax.set(xlim=(-0.3, SPAN + 0.3), ylim=(-1.35, 1.3))
         ax.axis("off")
-        hits = sum(a == b for a, b in zip(best, pair.alignment, strict=True))
-        ax.set_title(f"{hits} of {len(french)} French words look at the word that they come from", fontsize=11)
         looks = ", ".join(
-            f"{word} at {english[s]} {float(weights[t, s]):.2f}"
-            for t, (word, s) in enumerate(zip(french, best, strict=True))
+            f"{word} at {source[s]} {float(weights[t, s]):.2f}"
+            for t, (word, s) in enumerate(zip(target, best, strict=True))
         )
+        return sum(a == b for a, b in zip(best, true, strict=True)), looks
+
+    def _only(self, words: str) -> Picture:
+        self.ax.clear()
+        self.ax.axis("off")
+        self.ax.set(xlim=(0, 1), ylim=(0, 1))
+        self.ax.text(0.5, 0.5, "\n".join(textwrap.wrap(words, 90)), ha="center", va="center", fontsize=11)
+        return self._picture(words)
+
+    def _picture(self, alt: str) -> Picture:
         return Picture(
             self.figure,
-            f"“{pair.english}”: {looks}. {hits} of {len(french)} look at the word that they come from.",
+            alt,
             "Figure 11.10. Thickness: the weight, mean of the heads. Blue: the true source word. Red: another word.",
         )
 

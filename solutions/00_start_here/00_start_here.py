@@ -90,7 +90,7 @@ def added_to_itself(x):
 check(twice=added_to_itself)
 
 # %% [markdown]
-# Each item in the line is a promise that was tried: right values, any number of leading dimensions, the dtype kept, the inputs unchanged, the gradient flowing. The check never asks *how*. It compares what comes out.
+# Each item in the line is a promise that was tested: right values, any number of leading dimensions, the dtype kept, the inputs unchanged, the gradient flowing. The check never asks *how*. It compares what comes out.
 #
 # Your turn. An answer cell holds a specification and `raise NotImplementedError`. Replace that line with your own, run the cell, then run the check cell below it. (Run the check cell once *before* you answer, too: it says "not answered yet".)
 
@@ -118,7 +118,7 @@ check(twice)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# A function gives back what stands after `return`. Take care that the line is indented like the one it replaces.
+# A function gives back what comes after `return`. Take care that the line is indented like the one it replaces.
 # </details>
 
 # %% [markdown]
@@ -268,7 +268,7 @@ check(center_rows)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# `mean` has an argument that keeps the axis it averages over. It was named two cells above.
+# `mean` has an argument that keeps the axis it averages over. The text above names it.
 # </details>
 
 # %% [markdown]
@@ -416,7 +416,7 @@ print(third.item(), third.float().item(), sep="\n")
 # $$\text{out} = \frac{1}{D}\,\bigl|\{\, j : x_j > c \,\}\bigr|$$
 # Shapes: `x (..., D)`, `threshold` a Python float → `(...)`, **in x's dtype**. For our table and 2.5: 0.5, 0.75, 0. A share moves in jumps, so there is no gradient to ask for.
 #
-# *Later:* accuracies are such shares (lesson 11), and a mask is the left half of one.
+# *Later:* accuracies are such shares (lesson 11). The comparison alone, without the average, is how masks are made (lesson 5).
 
 
 # %% nbgrader={"solution": "share_above"}
@@ -590,7 +590,7 @@ check(gradient_by_hand)
 # </details>
 
 # %% [markdown]
-# ## What to keep of gradients
+# ## What to remember about gradients
 #
 # - `requires_grad=True` says *remember what is computed from this*. `backward()` walks back and leaves the slopes in `.grad`.
 # - `backward()` starts from one number. From two results it needs weights for them: `f(x0).backward(torch.tensor([1.0, 2.0]))` does what we did.
@@ -695,7 +695,7 @@ at_work()
 # 3. Before you hand in: **Kernel → Restart Kernel and Run All Cells**. A notebook that works only in the order in which you happened to run it is the most common surprise. Checks that fail do not stop the run.
 # 4. **Save** (Ctrl+S, or ⌘S), and hand in the one file `NN_topic.ipynb` under its own name. If your class uses nbgrader's *Assignments* list, press *Submit* there; otherwise upload the file where your teacher says. In Colab: *File → Download → Download .ipynb*.
 #
-# **Points.** Each of the thirteen lessons has 100: about 80 for the exercises, 15 for a written question that a person reads, 5 for the quiz, where any honest attempt earns them. Extras, marked **+**, come on top. Points are partial: right values with a lost dtype keep most of them. The grader runs your functions on *new* inputs, so an answer made for the numbers that you see will not do. An error is charged once: if one answer fails only because an earlier one is wrong, it is tried again with a finished one in its place, and the check says so.
+# **Points.** Each of the thirteen lessons has 100: about 80 for the exercises, 15 for a written question that a person reads, 5 for the quiz, where any honest attempt earns them. Extras, marked **Extra**, come on top. Points are partial: right values with a lost dtype keep most of them. The grader runs your functions on *new* inputs, so an answer made for the numbers that you see will not do. An error is charged once: if one answer fails only because an earlier one is wrong, it is tried again with a finished one in its place, and the check says so.
 #
 # **Stuck?** Go on. No figure and no later part of a lesson waits for your answer, and the next lesson brings finished versions of what it needs.
 #
@@ -710,7 +710,7 @@ progress()
 # <details><summary>Words that the sources use loosely</summary>
 #
 # - Much code calls the tensor `score` before *and* after the softmax. Here *scores* come before it and *weights* after.
-# - In notes on the Transformer's parts (after [AI Summer](https://theaisummer.com/transformer/)), $X$ has the width $d_k$ and its projections the shape $d_k \times d_{\text{model}}$, with the two names in each other's place. Lesson 3 sorts that out.
+# - In notes on the Transformer's parts (after [AI Summer](https://theaisummer.com/transformer/)), $X$ has the width $d_k$ and its projections the shape $d_k \times d_{\text{model}}$, with the two names swapped. Lesson 3 sorts that out.
 # - Karpathy's lecture, from which much notation on the card is taken, writes `wei` for the scores and, a line later, for the weights.
 #
 # </details>

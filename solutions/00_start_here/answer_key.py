@@ -148,7 +148,7 @@ exercises = [
     table_of_differences: a table of differences
         ) + b -> ) - b
         Look at the sign in the formula once more.
-    without_leading_dimensions: new axes counted from the front, which is right only without leading dimensions
+    without_leading_dimensions: right for two vectors, but not with leading dimensions
         a.unsqueeze(-1) -> a[:, None]
         b.unsqueeze(-2) -> b[None, :]
         With a batch in front, axis 0 is the batch. From which end does an axis keep its number?
@@ -180,7 +180,7 @@ exercises = [
         What is left to do with the mean?
     standardized: centered, then divided by the spread
         x - x.mean(dim=-1, keepdim=True)
-        -> (x - x.mean(dim=-1, keepdim=True)) / x.std(dim=-1, keepdim=True, correction=0)
+        -> (x - x.mean(dim=-1, keepdim=True)) / x.std(dim=-1, keepdim=True)
         That is most of layer norm, and comes in lesson 9. Here the spread stays as it is.
     sum_subtracted: the sum was subtracted
         x.mean( -> x.sum(

@@ -43,7 +43,7 @@ transformer_map("01_token_embedding")
 # [Lesson 0](../00_start_here/00_start_here.ipynb): shapes, broadcasting, dtype, gradients, and how the check talks. Two
 # questions to warm up. Answer before you unfold.
 #
-# <details><summary>A tensor of shape (5, 1) is compared with one of shape (7,). What shape has the answer?</summary>
+# <details><summary>A tensor of shape (5, 1) is compared with one of shape (7,). What shape does the answer have?</summary>
 #
 # (5, 7). Shapes are lined up from the right; a missing or single dimension is repeated. Each of the 5 meets each of
 # the 7.
@@ -66,10 +66,9 @@ transformer_map("01_token_embedding")
 #   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN.
 # - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
 #   inside a float64 answer is no mistake.
-# - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers. What is made from no float input
-#   (`one_hot`, ...) is float32. Ids are valid ids unless an exercise says otherwise.
-# - **Forbidden** lists library calls that would be the whole answer, under any alias and in every form. Using one gets no
-#   points and a message that names the call.
+# - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
+# - **Forbidden** lists library calls that would be the whole answer. Using one gets no points and a message that names
+#   it.
 #
 # </details>
 
@@ -183,9 +182,10 @@ print(one_line("the cat saw the dog"))
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The first sentence gets the table above. In the second, *the* stands twice in the sorted list, takes the numbers 3 and 4,
-# and keeps the last one. There are four distinct tokens, but the largest id is 4: a table with four rows has no row 4. The
-# line is right for every sentence that repeats no word. For the others it ends in an `IndexError`, or wastes a row.
+# The first sentence gets the table above. In the second, *the* appears twice in the sorted list, takes the numbers 3
+# and 4, and keeps the last one. There are four distinct tokens, but the largest id is 4: a table with four rows has
+# no row 4. The line is right for every sentence that repeats no word. For the others it ends in an `IndexError`, or
+# wastes a row.
 #
 # </details>
 #
@@ -338,9 +338,9 @@ check(embed)
 #
 # </details>
 #
-# Here is the whole way of a sentence, from words to rows, in the translator that runs through this course: 166 English words, rows of 64
-# numbers. The slider highlights one word. *Type a word twice: what can you say of its rows? Then type a word that
-# the translator cannot know.*
+# Here is the whole journey of a sentence, from words to rows, in the translator that runs through this course: 166
+# English words, rows of 64 numbers. The slider highlights one word. *Type a word twice: what can you say of its rows?
+# Then type a word that the translator cannot know.*
 
 # %%
 explore.sentence()
@@ -485,7 +485,7 @@ figures.dot_and_cosine(sentence, ["Life", "is", "short", "eat", "dessert", "firs
 # %% [markdown]
 # ## You shall know a word by the company it keeps
 #
-# That is J. R. Firth, in 1957. Words that stand between the same neighbors are alike: *jane visits ___ by train*. The idea
+# That is J. R. Firth, in 1957. Words that keep the same neighbors are alike: *jane visits ___ by train*. The idea
 # of **word2vec** (Mikolov et al., 2013) is to turn this into a game.
 #
 # Walk along the text. The word in the middle is the **center** c, each word at most `window` places away is a true neighbor
@@ -570,16 +570,16 @@ check(pull_and_push)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# The center stands in all K + 1 dot products, so its gradient is a sum of K + 1 terms. The neighbor and each stranger
-# stand in one. For the strangers, a column of K slopes meets one row of D numbers.
+# The center appears in all K + 1 dot products, so its gradient is a sum of K + 1 terms. The neighbor and each
+# stranger appear in one. For the strangers, a column of K slopes meets one row of D numbers.
 #
 # </details>
 
 # %% [markdown]
 # ## Watch your forces work
 #
-# Three hundred sentences from a small grammar. Each is about one place, one food or one animal, so *cat* and *dog* never
-# stand in one sentence. Nowhere does it say that they belong together.
+# Three hundred sentences from a small grammar. Each is about one place, one food or one animal, so *cat* and *dog*
+# never meet in a sentence. Nothing in the text says that they belong together.
 
 # %%
 sentences = corpus.company_sentences(300, random.Random(1))
@@ -599,10 +599,11 @@ trained = history.centers[-1]  # (V, D) = (42, 16)
 figures.before_and_after(history, words)
 
 # %% [markdown]
-# Each dot is a shadow again: a word's direction, an arrow of length 1 in 16 dimensions, falls on the plane in which the
-# trained words differ most. Before: random. After: three heaps. The gray dots are verbs and the rest of the phrases, and
-# the people, who visit, eat and feed alike. Fourteen dimensions are hidden, so trust numbers more than the map: the mean
-# cosine between words of one group, and between words of different groups.
+# Each dot is a shadow again: a word's direction, an arrow of length 1 in 16 dimensions, falls on the
+# plane in which the trained words differ most. Before: random. After: three heaps. The gray dots are all the other
+# words: verbs, the rest of the phrases, and the people, who all visit, eat and feed. Fourteen dimensions are hidden,
+# so trust numbers more than the map: the mean cosine between words of one group, and between words of different
+# groups.
 
 # %%
 figures.company_curve(history, words)
@@ -659,8 +660,8 @@ figures.forces_alone(tried, pairs)
 # `fixed_neighbors(table, k) -> LongTensor (V, k)`: for each row of a table `(V, D)` the ids of the k *other* rows with the
 # largest cosine, best first; no row is zero and k < V. Two different words may have the same row.
 #
-# This function, or one like it, stands in many notebooks and search programs. It runs, and on vectors of equal length it
-# is right. One line does not do what its comment says. Find it, and write the function correctly.
+# You find this function, or one like it, in many notebooks and search programs. It runs, and on vectors of equal
+# length it is right. One line does not do what its comment says. Find it, and write the function correctly.
 #
 # ```python
 # def neighbors(table, k):
@@ -727,9 +728,9 @@ print(f"that of africa {trained[some[0]].norm():.1f}")
 # four do, and *by* turns up as a neighbor of twelve words instead of none: it has a long vector, so its dot products are
 # large. Nothing raises an error, and the table is the same. Only the reading is wrong.
 #
-# *Where the intuition stops.* Near does not mean "same meaning". It means "replaceable in these windows". *Hot* and *cold*
-# keep the same company too. And each word has one vector, whatever sentence it stands in: the *bank* of the river and the
-# *bank* with the money share a row. Mending that is what attention is for.
+# *Where the intuition stops.* Near does not mean "same meaning". It means "replaceable in these windows". *Hot* and
+# *cold* keep the same company too. And each word has one vector, whatever sentence it is in: the *bank* of the river
+# and the *bank* with the money share a row. Mending that is what attention is for.
 
 # %% [markdown]
 # ## Exercise 1.9 `skipgram_pairs`
@@ -835,19 +836,19 @@ pieces = ["apples", "pine ##apple ##s", "un ##for ##get ##table", "un ##ha ##pp 
 figures.cuts({"".join(cut.split()).replace("##", ""): cut.split() for cut in pieces})
 
 # %% [markdown]
-# These are the cuts of BERT's **WordPiece** vocabulary, which the model of lesson 13 uses too. The rule is greedy: take the
-# longest piece that the word begins with, then the longest that its rest begins with, and so on. It knows nothing of
-# grammar. *unforgettable* ends with a `##table`, and *unhappiness* is not cut into *un* and *happiness*: that is a word of
-# the vocabulary but no *continuation*, as `##happiness` is missing.
+# These are the cuts of BERT's **WordPiece** vocabulary, which the model of lesson 13 uses too. The rule
+# is greedy: take the longest piece that the word begins with, then the longest that its rest begins with, and so on.
+# It knows nothing of grammar. *unforgettable* ends with a `##table`. And *unhappiness* is not cut into *un* and
+# *happiness*: `happiness` is in the vocabulary, but `##happiness`, the piece that could *continue* a word, is not.
 #
 # <details><summary>What a real tokenizer does around this cut</summary>
 #
-# BERT's tokenizer first puts the text into lower case, takes accents off, and makes every punctuation mark a token of its
-# own. Then each word is cut as above, and two special tokens are added: *Life is short, eat dessert first* becomes
-# `[CLS] life is short , eat dessert first [SEP]`. Decoding puts pieces together wherever a `##` stands; capitals and the
-# exact spaces are lost. GPT-2's tokenizer loses nothing: it cuts bytes instead of letters, by merging the pairs that were
-# most frequent in its training text (*byte-pair encoding*), and a space belongs to the token after it. With the `tokenizers`
-# library (not needed in this course) you can look at both.
+# BERT's tokenizer first puts the text into lower case, takes accents off, and makes every punctuation mark a token of
+# its own. Then each word is cut as above, and two special tokens are added: *Life is short, eat dessert first*
+# becomes `[CLS] life is short , eat dessert first [SEP]`. Decoding joins pieces wherever there is a `##`; capitals
+# and the exact spaces are lost. GPT-2's tokenizer loses nothing: it cuts bytes instead of letters, by merging the
+# pairs that were most frequent in its training text (*byte-pair encoding*), and a space belongs to the token after
+# it. With the `tokenizers` library (not needed in this course) you can look at both.
 #
 # </details>
 
@@ -919,15 +920,14 @@ check(wordpiece)
 at_work(encode, embed, cosine_similarity, fixed_neighbors)
 
 # %% [markdown]
-# Some of the nearest words are what one would guess: *africa* lies near *germany* and *asia*, *in* near *to*. Others are
-# not: *visits* lies near *peru* and *canada*, with which it often stands together. This table was not trained on company
-# but on translation, and the blocks above it can still tell apart what lies close here.
+# Some of the nearest words are what one would guess: *africa* lies near *germany* and *asia*, *in* near
+# *to*. Others are not: *visits* lies near *peru* and *canada*, which often follow it. This table was not trained on
+# company but on translation, and the blocks above it can still tell apart what lies close here.
 #
-# **Predict before you run.** Now two bugs. The first is the one you mended, on this table. The second is older than
-# this course: a well-known language model in a hundred lines, min-char-rnn (see *Further reading*), numbers its
-# characters by `list(set(data))`. A `set` of strings has no fixed order; it changes from one run of Python to the
-# next. So a table that was trained yesterday meets ids that were given out today. *Which of the two does the
-# translation notice?*
+# **Predict before you run.** Now two bugs. The first is the one you mended, on this table. The second comes from a
+# well-known language model in a hundred lines, min-char-rnn (see *Further reading*), which numbers its characters by
+# `list(set(data))`. A `set` of strings has no fixed order; it changes from one run of Python to the next. So a table
+# that was trained yesterday meets ids that were given out today. *Which of the two does the translation notice?*
 
 # %%
 at_work(fixed_neighbors=published_neighbors)
@@ -1044,13 +1044,13 @@ check(quiz_3=quiz_3)
 # Second: for example a = (0, 2), b₁ = (0, 1), b₂ = (4, 3). Dot products 2 and 6, so b₂ wins. Cosines 1 and 0.6, so b₁
 # wins.
 #
-# Third: each pull adds a multiple of the neighbor's vector, each push subtracts one. A vector grows long when many forces
-# agree: a word that is met often, in the same company. Pulls that contradict each other cancel, so a word that stands in
-# all company stays short in spite of its frequency. (In our table *in*, *for* and *by* are longest, above 3.1, and *jane*
-# and *she* shortest, below 1.8, though they are met three times as often as *africa*, 1.9.) By dot product, long vectors
-# win against many queries: frequent words of a clear kind become everybody's neighbors (hubs). That is welcome if length
-# carries something useful, such as popularity in a shop's search or confidence, and attention uses it: a key may answer
-# loudly. It is not welcome when "alike" is meant.
+# Third: each pull adds a multiple of the neighbor's vector, each push subtracts one. A vector grows long when many
+# forces agree: a word that is met often, in the same company. Pulls that contradict each other cancel, so a word that
+# keeps all sorts of company stays short in spite of its frequency. (In our table *in*, *for* and *by* are longest,
+# above 3.1, and *jane* and *she* shortest, below 1.8, though they are met three times as often as *africa*, 1.9.) By
+# dot product, long vectors win against many queries: frequent words of a clear kind become everybody's neighbors
+# (hubs). That is welcome if length carries something useful, such as popularity in a shop's search or confidence, and
+# attention uses it: a key may answer loudly. It is not welcome when "alike" is meant.
 #
 # **Marking scheme (15).** First part: equal only for lengths of product 1 (2), same order if the candidates have equal
 # length (2), the query's length is irrelevant for the order or the sentence is clearly judged wrong in general (1). Second:

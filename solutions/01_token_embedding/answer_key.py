@@ -4,7 +4,7 @@ import functools
 
 import torch
 
-from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Fixture, listed_quizzes
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Fixture, Raises, listed_quizzes
 
 LIFE = "Life is short, eat dessert first"
 MARKS = ",.!?;:"
@@ -137,13 +137,18 @@ def cases_encode(draw):
     vocab = dict(zip(words, ids, strict=True))
     a, b, c, d, e = words
     life = {"Life": 0, "dessert": 1, "eat": 2, "first": 3, "is": 4, "short": 5}
+
+    def named(token, sentence, vocab, omits):
+        return Case((sentence, vocab), part="unknown token", raises=Raises("KeyError", token, omits))
+
     return [
         Case((LIFE, life)),
         Case((f"{c} {a}, {e} {b}! {a}", vocab), note="a vocabulary whose ids are in no order"),
         Case((f"{d} : {b}", vocab), part="marks are no tokens"),
-        Case((f"{e}.", vocab), part="one token"),
-        Case((f"{a} pizza! {b}", vocab), part="unknown token", via="named_key_error"),
-        Case(("life is short", life), part="unknown token", via="named_key_error"),
+        Case((e, vocab), part="one token"),
+        named("pizza", f"{a} pizza! {b}", vocab, omits=f"{a} pizza"),
+        named("pizza", f"{c} pizza", vocab, omits=f"'{c}', 'pizza'"),
+        named("life", "life is short", life, omits="life is"),
     ]
 
 
@@ -478,6 +483,7 @@ def cases_fixed_neighbors(draw):
         Case((_well_apart(draw, 5, 3), 1), part="one neighbor"),
         Case((_well_apart(draw, 5, 4), 4), part="all the others"),
         Case((opposed, 2), part="all the others", note="three vectors that point away from each other"),
+        Case((torch.tensor([[2.0, 0.0], [-4.0, 0.0]]), 1), part="all the others", note="two opposite vectors"),
         Case((_well_apart(draw, 7, 5, torch.float64), 3), part="float64"),
         Case((twins, 1), part="two words with the same row", note="each row stands in the table twice"),
         Case((opposites, 1), part="two words with the same row", note="twins and their opposites"),
@@ -625,9 +631,9 @@ negative_sampling_loss = Exercise("negative_sampling_loss", cases_negative_sampl
         F.logsigmoid(good) -> torch.sigmoid(good).log()
         F.logsigmoid(-bad) -> (1 - torch.sigmoid(bad)).log()
         The sigmoid of 100 is 1 to the last digit, so 1 minus it is 0. Can the sign go somewhere else?
-    epsilon_in_the_log: a small number added inside the log
-        F.logsigmoid(good) -> (torch.sigmoid(good) + 1e-10).log()
-        F.logsigmoid(-bad) -> (torch.sigmoid(-bad) + 1e-10).log()
+    epsilon_EPS for EPS in 1e-6, 1e-8, 1e-9, 1e-10, 1e-12: a small number added inside the log
+        F.logsigmoid(good) -> (torch.sigmoid(good) + EPS).log()
+        F.logsigmoid(-bad) -> (torch.sigmoid(-bad) + EPS).log()
         At -100 the loss should be 100. What does the log of your small number give?
     sign_forgotten: the sign of the whole turned around
         return -( -> return (
@@ -758,7 +764,7 @@ quizzes = listed_quizzes("""
         d: (2, 5, 3) is what comes after the multiplication with the table: 7 places have become 3 coordinates.
     quiz_2: b
         a: They never meet: each of our sentences holds one animal. What pulls on cat is feeds, the, in, barn.
-        b: The same neighbors pull on both, so both are pulled the same way. Company makes the vector, not meeting.
+        b: The same neighbors pull on both, so both are pulled the same way. What counts is the company they keep, not whether they meet.
         c: No meaning went in. A word spelled cat that keeps company with bread would land among the foods.
         d: The order of the ids says nothing: the table's rows start as random numbers.
     quiz_3: a

@@ -34,8 +34,7 @@ transformer_map("02_position")
 #
 # <details><summary>Lesson 1: two sentences contain the same words in another order. What differs between their matrices of word vectors, one row for each token?</summary>
 #
-# Only the order of the rows. A row is looked up by the word's id, and the id knows nothing of the place where the word
-# stands.
+# Only the order of the rows. A row is looked up by the word's id, and the id knows nothing of the word's place.
 #
 # </details>
 #
@@ -185,7 +184,7 @@ running_mean(x[perm]), running_mean(x)[perm]
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The largest difference is 2/3, and it stands twice, in the last row: (0.667, 0.667, 0.333, 0.333) against
+# The largest difference is 2/3, and it occurs twice, in the last row: (0.667, 0.667, 0.333, 0.333) against
 # (1, 0, 0, 1). Your function says so as well: try `permutation_gap(running_mean, x, perm)` in a new cell.
 #
 # </details>
@@ -224,8 +223,8 @@ check(quiz_1=quiz_1)
 #   the one before it at every second. But from 7 to 8 four digits flip at once, from 6 to 7 only one: neighbors are
 #   sometimes near and sometimes far.
 #
-# Waves are the smooth version of binary digits: instead of a digit that flips every 1, 2, 4, 8 steps, a wave that comes
-# round every 6, 20, 63, 199 steps.
+# Waves are the smooth version of binary digits: instead of a digit that flips every 1, 2, 4, 8 steps, waves that come
+# round every 6, 20, 63 and 199 steps.
 
 # %%
 figures.counting()
@@ -534,7 +533,7 @@ figures.whose_place()
 #
 # All three got place 1, because theirs is sentence 1 of the batch. Inside a sentence every token gets the same vector, so
 # nothing in the sum tells them apart by order: the model is as blind as before. Worse, a sentence's vectors now depend
-# on where it happens to stand in the batch. And there is no error message.
+# on where it happens to be in the batch. And there is no error message.
 #
 # </details>
 
@@ -567,15 +566,15 @@ check(fixed_position_layer)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Two things are wrong at once: how many rows are taken, and where the axis of length 1 stands when shapes are lined up
+# Two things are wrong at once: how many rows are taken, and where the axis of length 1 ends up when shapes are lined up
 # from the right.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# If you only change which size of `x` you slice by, you add `(T, 1, D)` to `(B, T, D)`. What shape has that sum when B
-# is 1? Get rid of the middle axis, or move it to the front.
+# If you only change which size of `x` you slice by, you add `(T, 1, D)` to `(B, T, D)`. What shape does that sum have
+# when B is 1? Get rid of the middle axis, or move it to the front.
 #
 # </details>
 #
@@ -585,9 +584,9 @@ check(fixed_position_layer)
 # %% [markdown]
 # ## A step is a rotation
 #
-# Why sine and cosine *of the same angle*? Look at one pair as a point on a circle: at place $t$ the hand stands at
-# angle $a t$. Three places later it stands at $a t + 3a$. Whatever $t$ was, the hand turned by $3a$. So *three words
-# further* is one fixed rotation, the same at place 2 and at place 200.
+# Why sine and cosine *of the same angle*? Look at one pair as a point on a circle: at place $t$ the hand is at angle
+# $a t$. Three places later it is at $a t + 3a$. Whatever $t$ was, the hand turned by $3a$. So *three words further*
+# is one fixed rotation, the same at place 2 and at place 200.
 
 # %%
 figures.one_turn(offset=3)
@@ -667,21 +666,25 @@ check(shift_matrix)
 #
 # and the two in the middle depend on the absolute places $m$ and $n$.
 #
-# First, two terms from lesson 3. When one word asks another *how alike are we?*, the word that asks uses one vector,
-# its **query** $q$, and the word that is asked another, its **key** $k$. (In `mix` above both were simply the word's
-# own vector.) Their dot product $q \cdot k$ is the **score**.
+# Two names from lesson 3 before we go on. When one word asks another *how alike are we?*, the word that asks uses one
+# vector, its **query** $q$, and the word that is asked another, its **key** $k$. (In `mix` above both were simply the
+# word's own vector.) Their dot product $q \cdot k$ is the **score**.
 #
 # Su et al. (2021) leave the word vectors alone and turn $q$ and $k$. Cut a vector into pairs, see each pair as an arrow
 # in the plane, and turn it by an angle proportional to its place:
 #
 # $$\begin{aligned} x'_{2i} &= x_{2i}\cos a - x_{2i+1}\sin a \\ x'_{2i+1} &= x_{2i}\sin a + x_{2i+1}\cos a \end{aligned} \qquad a = \text{position} \cdot \text{base}^{-2i/D}$$
 #
-# **On paper**, $D = 2$. Let $q = (1, 0)$ stand at place 0; it stays $(1, 0)$. Let $k = (1, 0)$ stand at place 1; it
-# becomes $(\cos 1, \sin 1) = (0.5403, 0.8415)$. Their score is 0.5403. Put them at places 5 and 6 instead: both arrows
-# turn by 5 more, the angle between them stays 1, and the score stays 0.5403. A rotation changes no length, and no angle
+# **On paper**, $D = 2$. Put $q = (1, 0)$ at place 0; it stays $(1, 0)$. Put $k = (1, 0)$ at place 1; it becomes
+# $(\cos 1, \sin 1) = (0.5403, 0.8415)$. Their score is 0.5403. Put them at places 5 and 6 instead: both arrows turn
+# by 5 more, the angle between them stays 1, and the score stays 0.5403. A rotation changes no length, and no angle
 # between two arrows that turn together. So **the score depends on the offset from query to key, and on nothing else
 # about their places**. Here this *is* a theorem, for every q and k.
-#
+
+# %%
+figures.turned_together()
+
+# %% [markdown]
 # *Does it depend on the distance alone, whichever of the two comes first?* Try $q = (1, 0)$ and $k = (0, 1)$, with the
 # key one place after the query, and one place before.
 #
@@ -714,7 +717,7 @@ explore.rotary()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Alone, the score runs along the gray curve. Moved together, the two arrows turn together and the score stands still.
+# Alone, the score runs along the gray curve. Moved together, the two arrows turn together and the score does not change.
 # The curve is not symmetric: this query and this key score 7.08 at offset 1 and 5.84 at offset −1.
 #
 # </details>
@@ -734,7 +737,7 @@ def rotate(x, positions, base=10000.0):
     """Rotary position embedding over interleaved pairs, eq. 34 of Su et al. (2021).
 
     x (..., T, D) with D even, positions LongTensor (T,) -> (..., T, D), same dtype. The pair (x[2i], x[2i+1]) is
-    turned by the angle position * base^(-2i/D), from the first axis towards the second.
+    turned by the angle position * base^(-2i/D), from the first axis toward the second.
     """
     ### BEGIN SOLUTION
     D = x.shape[-1]
@@ -826,15 +829,15 @@ at_work(add_positions=published_layer)
 # | positions | nats a word | sentences word for word |
 # |---|---|---|
 # | yours | 0.00016 | 100 of 100 |
-# | yours, but the English words shuffled | 6.04 | |
+# | yours, but the English words shuffled | 6.04 | – |
 # | none | 4.85 | 0 |
 # | the published layer | 9.81 | 0 |
 #
 # A nat is a unit of surprise: somebody who only guesses among the 194 French words is at $\ln 194 = 5.3$. Without
 # places the translator drops half of the sentence, *jane en septembre*. With the published layer it writes *jane jane
-# jane* until it is cut off: in a batch of one every word stands at place 0, also those that it has written, so it
-# always believes that it is at the beginning. On a batch of 200 sentences it does worse than guessing, as all words of
-# the last sentence get place 199.
+# jane* until it is cut off: in a batch of one every word is at place 0, even those that it has written itself, so it
+# always believes that it is at the beginning. On a batch of 200 sentences it does worse than guessing, as all words
+# of the last sentence get place 199.
 #
 # </details>
 #
@@ -898,21 +901,21 @@ at_work(sinusoidal_positions=sines_first)
 #
 # <details><summary>A hyphen, a loose sentence, and four tables that are not the paper's</summary>
 #
-# **"Position-encoded word vectors."** The notes on queries and keys call the input of attention so, and go on. This
-# lesson was about the hyphen: without it, the graph that attention draws among the words is the same for every order of
-# them.
+# **"Position-encoded word vectors."** That is what the notes on queries and keys call the input of attention, in
+# passing. The word *position-encoded* is what this lesson was about: without it, the graph that attention draws among
+# the words is the same for every order of them.
 #
 # **"The wavelengths run from 2π to 10000 · 2π"**, says the paper. By its own formula the longest is $2\pi \cdot
 # 10000^{(D-2)/D}$: 9647 · 2π for $D = 512$, and only 100 · 2π for our $D = 4$. The authors' library, tensor2tensor,
 # spreads the exponents so that the last divisor is exactly 10000, and writes all sines first. Its table is not the
 # paper's.
 #
-# **Three more in published code.** (1) All sines first, then all cosines, under a comment that cites the formula. (2) A
-# loop variable that already counts 0, 2, 4, ... and is doubled again in the exponent. (3) A cosine with an exponent of
-# its own, so that the two columns of a pair turn at different speeds. On paper (3) is the worst: such a pair is no
-# clock hand any more, and its steps are no rotations. In our translator it is the mildest: (1) costs 12.97 nats a word,
-# (2) 1.21, (3) 0.00045 instead of 0.00016. At width 64 the two speeds of a pair differ by a seventh, and a short
-# sentence hardly shows it.
+# **Three more in published code.** (1) All sines first, then all cosines, under a comment that cites the formula. (2)
+# A loop variable that already counts 0, 2, 4, ... and is doubled again in the exponent. (3) A cosine with an exponent
+# of its own, so that the two columns of a pair turn at different speeds. On paper (3) is the worst: such a pair is no
+# longer a clock hand, and its steps are not rotations. In our translator it is the mildest: (1) costs 12.97 nats a
+# word, (2) 1.21, (3) 0.00045 instead of 0.00016. At width 64 the two speeds of a pair differ by a seventh, and a
+# short sentence hardly shows it.
 #
 # **"Attention cannot see order"** needs a footnote. The causal mask of lesson 5 does break the symmetry: a word that
 # sees only what came before can count how much that is. Language models without any positions were trained and did

@@ -343,7 +343,7 @@ fixed_position_layer = Exercise(
         Line (B, T, D) and (T, 1, D) up from the right: T meets 1, and what does B meet?
     as_many_rows_as_sentences: as many rows taken as there are sentences
         x.size(1) -> x.size(0)
-        The middle axis is gone, and well so. How many rows does a sentence of T tokens need?
+        A sentence of T tokens needs T rows. Which axis of x counts its tokens?
     all_axes_squeezed: every axis of length 1 squeezed away, not only the middle one
         pe.squeeze(1) -> pe.squeeze()
         What becomes of a table with a single column?

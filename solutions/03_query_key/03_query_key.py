@@ -150,7 +150,7 @@ check(select)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# First make one number for each key. What shape has a matrix `(N, D)` times a vector `(D,)`?
+# First make one number for each key. What shape does a matrix `(N, D)` times a vector `(D,)` have?
 #
 # </details>
 #
@@ -288,7 +288,7 @@ or_given(project)(ask, hidden), hidden
 # |---|---|---|---|
 # | $X \cdot W$ | a row | (in, out) | the Transformer paper |
 # | $X \cdot W^\top$ | a row | (out, in) | `nn.Linear`; **this course** |
-# | $W \cdot x$ | a column | (out, in) | most textbooks of algebra |
+# | $W \cdot x$ | a column | (out, in) | most textbooks on linear algebra |
 #
 # The same query of *africa*, three times:
 
@@ -529,8 +529,9 @@ figures.five_by_five(table)
 # | bilinear | $q^\top M k$ | $M$ | Luong et al. 2015 ("general") |
 # | additive | $v^\top \tanh(W_1 q + W_2 k)$ | $v, W_1, W_2$ | Bahdanau et al. 2014 |
 #
-# Each panel colors the plane of keys by the score that a key there gets. The arrow is the query. The two dots are a key and the same key
-# twice as long; their scores stand in the title. Change the query's length: *which panel does not move at all?*
+# Each panel colors the plane of keys by the score that a key there gets. The arrow is the query. The two dots are a
+# key and the same key twice as long; their scores are in the title. Change the query's length: *which panel does not
+# move at all?*
 
 # %%
 explore.four_scores()
@@ -595,8 +596,8 @@ found_W_q, found_W_k = (U * sizes)[:, :2].T, Vh[:2]  # (2, 3) each: the two patt
 found_W_q.T @ found_W_k, sizes
 
 # %% [markdown]
-# Two patterns, the third size is 0. These are other matrices than ours, and they draw the same table: only the product
-# $M$ can be seen from outside.
+# Two patterns, the third size is 0. These are not the matrices that we wrote by hand, and yet they draw
+# the same table: only the product $M$ can be seen from outside.
 #
 # That is about the whole table of scores. But a graph asks for less: that in each row *the right key wins*. How many
 # channels does that take? The next two exercises let you find out.
@@ -737,8 +738,8 @@ explore.circle()
 # There is an older machine that says which word goes with which: count, in a text, how often $b$ comes right after $a$.
 # Divide by how often anything comes after $a$. That is a **Markov chain**, $P(\text{next} = b \mid \text{current} = a)$.
 #
-# **On paper**, for the text *jane visits africa jane loves visits*: *what is* $P(\text{visits} \mid \text{jane})$? And
-# the row of *visits*?
+# **On paper**, for the text *jane visits africa jane loves visits*: *what is* $P(\text{visits} \mid \text{jane})$?
+# And the row of *visits*? Work them out before you run the cell.
 
 # %%
 chain = torch.tensor([[0, 0.5, 0, 0.5], [0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]])  # (V, V)
@@ -824,15 +825,17 @@ figures.two_sentences(W_q, W_k, 0.5)
 # - In the first layer the **competition**: shares are made from all scores of the row, so *loves* takes attention away
 #   from *visits*. And the **position**, if position codes are added: then the two *visits* are not quite the same
 #   vector.
-# - From the second layer on, and more important, the vectors themselves: they have been blended with their neighbors'.
-#   Suppose a first layer has moved *visits* half way towards a noun, to $(0.5, 0.5, 0)$. Which score does jane
-#   give to this blended word?
+# - From the second layer on, and more important, the vectors themselves: they have been blended with their
+#   neighbors'. Suppose a first layer blends each word half and half with the word before it. Then *visits* is
+#   $\frac12(0, 1, 0) + \frac12(1, 0, 0) = (0.5, 0.5, 0)$ in the first sentence, and
+#   $\frac12(0, 1, 0) + \frac12(0, 2, 0) = (0, 1.5, 0)$ in the second. *jane* has no word before her, and still asks
+#   with $(3, 0)$. Which scores does she give to the two?
 #
 # <details><summary>Answer</summary>
 #
-# Its key is $W_K\,(0.5, 0.5, 0) = (0.5, 0)$, and $(3, 0) \cdot (0.5, 0) = 1.5$ instead of 3. The matrices did not
-# change; they act on a vector that knows its sentence. Lessons 9 and 13 measure this; lesson 12 sets a trained
-# Transformer against a Markov chain.
+# The keys of *visits* are $W_K\,(0.5, 0.5, 0) = (0.5, 0)$ and $W_K\,(0, 1.5, 0) = (1.5, 0)$, so the scores are 1.5
+# and 4.5. The same pair and the same two matrices, but two numbers: the matrices act on a vector that knows its
+# sentence. Lessons 9 and 13 measure this; lesson 12 sets a trained Transformer against a Markov chain.
 #
 # </details>
 
@@ -1120,12 +1123,11 @@ check(quiz_3=quiz_3)
 #
 # <details><summary>Seven claims about queries and keys, looked at</summary>
 #
-# **The hand-drawn table.** 0.94, 0.86 and 0.76 stand in an answer on Stack Exchange that explains Q and K as an inquiry
-# system. Lesson 13
-# measures a real network and finds a head that gives jane → visits 0.935 and visits → africa 0.893. Pretty close, for a
-# guess. But it also finds many heads that do nothing of the kind. The answer's picture of the boss and the master is in
-# this lesson; its "memory" of context is what Figure 3.10 takes apart: the score cannot know the sentence before the
-# vectors do.
+# **The hand-drawn table.** 0.94, 0.86 and 0.76 come from an answer on Stack Exchange that explains Q and K as an
+# inquiry system. Lesson 13 measures a real network and finds a head that gives jane → visits 0.935 and visits →
+# africa 0.893. Pretty close, for a guess. But it also finds many heads that do nothing of the kind. The answer's
+# picture of the boss and the master is in this lesson; its "memory" of context is what Figure 3.10 takes apart: the
+# score cannot know the sentence before the vectors do.
 #
 # **"An untrained token does not attend most to itself; a trained one does."** Sebastian Raschka's
 # [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html), from which the

@@ -196,6 +196,7 @@ def cases_fixed_self_scores(draw):
         return draw.normal(1, 4, dtype=dtype), *(draw.normal(2, 4, dtype=dtype) for _ in range(2))
 
     cases = [*tensor_cases(make, leads=((), (2,), (6, 2))), Case(one(torch.float32), part="one token")]
+    cases.append(Case((draw.normal(4, 4, 5), draw.normal(4, 5), draw.normal(4, 5)), part="as many sentences as tokens"))
     return [Case(make(torch.float32, 2), note="a batch of two"), *cases]
 
 
@@ -367,7 +368,7 @@ exercises = [
         The weights shall be float32, like torch's own layers.
 """),
     Exercise("two_channel_graph", cases_two_channel_graph).with_mistakes("""
-    keys_on_a_line: keys on a line: only its two ends can win
+    keys_on_a_line: keys in a row, as on a line: only its two ends win
         (angle.cos(), angle.sin()) -> (angle, torch.ones_like(angle))
         Turn a ruler as you like: which of its marks can be farthest ahead? What shape has no ends?
     circle_closed_twice: the first key and the last one at the same place
@@ -395,7 +396,7 @@ exercises = [
         return W_k[:, looks_at], W_k -> return W_k[:, looks_at].double(), W_k.double()
         The weights shall be float32, like torch's own layers.
 """),
-    Exercise("bigram_probabilities", cases_bigram_probabilities, axes=("current", "next")).with_mistakes("""
+    Exercise("bigram_probabilities", cases_bigram_probabilities, axes=("current token", "next token")).with_mistakes("""
     transposed: columns are the current token
         1 / vocab_size) -> 1 / vocab_size).T.contiguous()
         A row belongs to the current token, so each row adds up to 1.
@@ -528,6 +529,9 @@ exercises = [
     first_two_axes: the first two dimensions swapped
         transpose(-2, -1) -> transpose(0, 1)
         Right for one sentence. Which dimensions are the first two in a batch?
+    all_axes_reversed: all dimensions reversed
+        K.transpose(-2, -1) -> K.permute(*range(K.dim() - 1, -1, -1))
+        Right for one sentence. What happens to the batch when every dimension is turned around?
     only_for_batches: made for a batch only
         transpose(-2, -1) -> transpose(1, 2)
         Without a batch there is no third dimension. Count the dimensions from the end.

@@ -10,7 +10,7 @@
 #
 # $$\text{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}}\right)V$$
 #
-# You made $QK^\top$ in lesson 3. This lesson is about what stands below it.
+# You made $QK^\top$ in lesson 3. This lesson is about the number below it.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -116,8 +116,8 @@ figures.spread()
 # One product has variance 1 because $\operatorname{E}[q_i^2 k_i^2] = \operatorname{E}[q_i^2]\operatorname{E}[k_i^2] =
 # 1$. This is footnote 4 of the paper, and it is all that the square root says.
 #
-# Here intuition stops and assumptions begin: *independent*, *mean 0*, *variance 1*. They describe a fresh network with
-# well chosen starting weights. Below we break them on purpose.
+# Here intuition stops and assumptions begin: *independent*, *mean 0*, *variance 1*. They describe a fresh network
+# with well-chosen starting weights. Below we break them on purpose.
 
 # %% [markdown]
 # ## Exercise 4.1 `score_variance`
@@ -221,7 +221,7 @@ check(scaled_scores)
 #
 # </details>
 #
-# The first cell again, with your division in it. The last column should stand still.
+# The first cell again, with your division in it. The last column should now stay near 1.
 
 # %%
 torch.manual_seed(0)
@@ -331,7 +331,7 @@ explore.temperature(scores_is, tokens, start=math.sqrt(24))
 # $$\frac{\partial p_i}{\partial s_j} = p_i\,\frac{\partial \ln p_i}{\partial s_j} = p_i\,(\delta_{ij} - p_j),
 # \qquad\text{as one table: } J = \operatorname{diag}(p) - p\,p^\top .$$
 #
-# ($\delta_{ij}$ is 1 if $i = j$, else 0.) So $p_i(1-p_i)$ stands on the diagonal and $-p_i p_j$ beside it.
+# ($\delta_{ij}$ is 1 if $i = j$, else 0.) So $p_i(1-p_i)$ is on the diagonal and $-p_i p_j$ off it.
 #
 # **On paper**, for the three words with $p = (\frac12, \frac14, \frac14)$: the first row is $(\frac14, -\frac18,
 # -\frac18)$. It adds up to 0, as every row does: raise all scores alike and nothing moves. Now do $p = (1, 0, 0)$.
@@ -410,7 +410,7 @@ check(softmax_jacobian)
 #
 # <details><summary>Why on the diagonal, and why never above one quarter?</summary>
 #
-# Beside the diagonal stands $p_i p_j$. All weights add up to 1, so $p_j \le 1 - p_i$, and $p_i p_j \le p_i(1 - p_i)$.
+# Off the diagonal the size is $p_i p_j$. All weights add up to 1, so $p_j \le 1 - p_i$, and $p_i p_j \le p_i(1 - p_i)$.
 # The product $p(1-p)$ of a number and what it lacks to 1 is largest at one half, where it is $\frac14$.
 #
 # </details>
@@ -536,7 +536,7 @@ for name, c in [("1", 1), ("√24", 24**0.5), ("24", 24), ("100", 100)]:
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# With $\sqrt{24}$: 0.533. Undivided softmax is nearly shut (0.033). Over 100 it is wide open, but a step of the query
+# With $\sqrt{24}$: 0.533. Undivided, softmax is nearly shut (0.033). Over 100 it is wide open, but a step of the query
 # moves the scores so little that hardly anything arrives either (0.037).
 #
 # </details>
@@ -676,20 +676,24 @@ check(head_scores)
 # </details>
 #
 # The bug hides well: a network can learn a factor of 3.5 into $W_Q$, so the loss still falls. Only measuring shows it.
-# **Whenever you read attention code, ask of the number below the root: is it the length of one query?**
+# **Whenever you read attention code, ask of the number under the root: is it the length of one query?**
 
 # %% [markdown]
 # ## At work
 #
 # Your `scaled_scores` in the course's translator: width 64, four heads of width 16, trained with the right division.
+# Below the translation, the cell also says what other divisors cost this trained network.
+#
+# **Predict before you run.** Order four divisors from the smallest loss to the largest: 4, the root of the head's
+# width; 8, the root of the model's width (the published bug); 1, no division at all; 16, the head's width without its
+# root. And with which of them does *jane visits africa in september* come out right?
 
 # %%
 at_work(scaled_scores)
 
-
 # %% [markdown]
-# **Predict before you run.** What do other divisors cost a network that is already trained? Try the published bug, which
-# takes the model's width for the head's; no division at all; and $d_k$ without its root.
+# The losses are in those four lines. Now the three wrong divisors one by one: compare their translations, and what
+# becomes of the 0.92 with which *visits* looks at *jane*.
 
 
 # %%
@@ -727,7 +731,8 @@ at_work(scaled_scores=by_width)
 #
 # *jane visits africa in september* comes out right every time, and with the published bug so does every other sentence:
 # looking at outputs would have shown nothing. Only the loss sees it. Too large a divisor hurts this trained network
-# most: training made its weights sharp, and the divisor flattens them.
+# most: training made its weights sharp, and the divisor flattens them. In the order of the table, *visits* gives *jane*
+# 0.92, 0.74, 1.00 and 0.54 of its attention.
 #
 # </details>
 #

@@ -70,7 +70,7 @@ transformer_map("05_masking")
 # There are two reasons.
 #
 # **The future.** A translator writes *jane visite l' afrique* word by word, and in training it learns all the words of
-# a sentence at once. While it learns what comes after *visite*, the answer stands one place to the right, in the same
+# a sentence at once. While it learns what comes after *visite*, the answer is one place to the right, in the same
 # tensor. A model that may look there does not learn to translate. It learns to copy.
 #
 # **The padding.** Sentences of a batch have different lengths. Short ones are filled up with a *pad* token, so that
@@ -364,10 +364,10 @@ check(mask_scores)
 # </details>
 
 # %% [markdown]
-# ## An added mask, inside or outside the root
+# ## An added mask, before or after the division
 #
-# Papers often write the mask as a matrix M that is added, with 0 for yes and −∞ for no. Some put it below the root,
-# some do not:
+# Papers often write the mask as a matrix M that is added, with 0 for yes and −∞ for no. Some add it before the
+# division by the root, some after:
 #
 # $$\mathrm{softmax}\!\left(\frac{QK^\top + M}{\sqrt{d_k}}\right) V \qquad \text{or} \qquad
 # \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} + M\right) V.$$
@@ -385,8 +385,8 @@ check(mask_scores)
 raw, root = scores * 2, 2  # scores before they are divided by the root of d_k = 4
 for no in (-math.inf, -6.0):
     M = torch.where(mask, 0.0, no)  # (T_q, T_k)
-    inside, outside = torch.softmax((raw + M) / root, -1), torch.softmax(raw / root + M, -1)  # (T_q, T_k)
-    print(f"no = {no}: largest difference {(inside - outside).abs().max():.3f}")
+    before, after = torch.softmax((raw + M) / root, -1), torch.softmax(raw / root + M, -1)  # (T_q, T_k)
+    print(f"no = {no}: largest difference {(before - after).abs().max():.3f}")
 
 # %% [markdown]
 # ## A row with nothing to see
@@ -526,8 +526,8 @@ figures.too_good()
 # - every t, every sentence of the batch and every feature counts; T = 1: False; `x` is left as it is
 # - effects between 1e-6 and 1e-4 are not judged
 #
-# Mind what f may be: a layer norm does not notice a row to which 1 was added, and behind a layer norm the features of a
-# row always add up to 0.
+# Mind what f may be: a layer norm does not notice a row to which 1 was added, and after a layer norm the features of
+# a row always add up to 0.
 
 
 # %% nbgrader={"solution": "leaks_future"}
@@ -571,7 +571,7 @@ check(leaks_future)
 #
 # ```python
 # weights = torch.softmax(scores, dim=-1)
-# weights = weights.masked_fill(~mask, 0.0)      # nobody looks ahead now. Or?
+# weights = weights.masked_fill(~mask, 0.0)      # nobody looks ahead now, right?
 # out = weights @ V
 # ```
 #
@@ -688,7 +688,7 @@ at_work(padding_mask=everything_is_real)
 #
 # *jane visits africa in september* comes out right every time: a single sentence has no padding, and one right sentence
 # is no test. Without a causal mask even all hundred come out right: when the machine writes, the future does not exist
-# yet, so there is nothing to look at. Only the loss shows it, because there the true words stand in the input. And this
+# yet, so there is nothing to look at. Only the loss shows it, because there the true words are in the input. And this
 # network was trained with a mask. One that is trained *without* learns to copy, and its loss looks splendid.
 #
 # </details>
@@ -790,7 +790,7 @@ check(quiz_3=quiz_3)
 #
 # **Model answer.** (1) The mask is missing, inverted, or applied after the softmax: attention looks ahead.
 # `leaks_future` on the model with random embeddings finds it, if it is run on the whole model and not on one layer
-# alone, and with the mask as used in training. (2) Something else than attention mixes places: a normalisation over
+# alone, and with the mask as used in training. (2) Something else than attention mixes places: a normalization over
 # the T axis, a convolution that is centered, the mean over the sentence added to each token. `leaks_future` finds
 # this as well, as it asks nothing about attention. (3) The targets are wrong: they are not shifted, so that the model
 # predicts its own input. The model is perfectly causal, and `leaks_future` says False; one finds it by printing one
@@ -809,18 +809,18 @@ check(quiz_3=quiz_3)
 #
 # <details><summary>Three loose sentences about masks, and one about NaN</summary>
 #
-# **"Mask the next word embeddings by setting them to −inf"** stands in a widely read walk through the Transformer's
-# parts (Adaloglou, below). It is the *scores* that are set to −∞. An embedding of −∞ would turn everything into NaN.
+# **"Mask the next word embeddings by setting them to −inf"** says a widely read walk through the Transformer's parts
+# (Adaloglou, below). It is the *scores* that are set to −∞. An embedding of −∞ would turn everything into NaN.
 #
-# **The mask below the root.** The same text writes $\mathrm{softmax}((QK^\top + M)/\sqrt{d_k})$, others put M outside.
-# For 0 and −∞ both are right, and only for those.
+# **The mask that is divided too.** The same text writes $\mathrm{softmax}((QK^\top + M)/\sqrt{d_k})$, others add M
+# after the division. For 0 and −∞ both are right, and only for those.
 #
 # **A triangle without the root.** Karpathy's lecture, as the Stack Exchange answer of lesson 3 quotes it, shows Figure 5.2
 # with B, T, C = 4, 8, 32, head size 16 and seed 1337: scores, lower triangle, −∞, softmax. The quoted lines leave out
 # the division by $\sqrt{16}$ (lesson 4), and row 1 is already nearly all on key 0.
 #
-# **Is `nan_to_num` to blame?** One reads that it "breaks gradients". Measured above: behind a replacement they stay
-# clean, behind an addition they do not.
+# **Is `nan_to_num` to blame?** One reads that it "breaks gradients". Measured above: after a replacement they stay
+# clean, after an addition they do not.
 #
 # </details>
 

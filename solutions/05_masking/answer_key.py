@@ -280,11 +280,11 @@ masked_softmax = Exercise("masked_softmax", cases_masked_softmax, axes=("query",
     masked_after_softmax: the mask applied after the softmax
         {MASKED} -> scores
         Add up a row. Who got the rest of the 1?
-    divided_again: softmax, then the mask, then the rows divided by their sums
+    divided_again: exponentials of all scores, then the mask, then rows divided by their sums
         {MASKED} -> scores
         return {CUT} -> weights = weights * mask
         |    return weights / weights.sum(-1, keepdim=True).clamp(min=1e-12)
-        On paper that is right. What does softmax leave for the visible keys when a blocked one is far above?
+        On paper that is right. What is left of the visible keys' exponentials when a blocked score is far above?
     inverted: the blocked keys kept and the visible ones blocked
         {MASKED} -> mask_scores(scores, ~mask)
         {CUT} -> torch.where(mask, 0.0, weights)
@@ -352,6 +352,7 @@ def cases_leaks_future(draw):
         Case(one("causal_average", 1, T=2, B=1), part=clean, note="a mean over the tokens so far"),
         Case(between("normed", "normed", 0, 0), part=clean, note="layer norms, no leak"),
         Case(one("previous_row", 4), part=clean, note="each token sees the one before it, not itself"),
+        Case(one("first_row", 4), part=clean, note="every token sees the first one alone"),
         Case(one("next_row", 5), part=pairs, note="each token sees the next"),
         *[peeking(place, source, T=4) for place in range(4) for source in range(place + 1, 4)],
         *[peeking(place, source) for place, source in ((0, 5), (4, 5), (3, 4), (1, 3))],
@@ -472,10 +473,10 @@ fixed_causal_attention = Exercise(
     bug_not_fixed: the published version: the mask after the softmax
         {WEIGHTS} -> {PLAIN} * {SEEN}
         Add up the weights of row 0. Who got the rest?
-    divided_again: softmax, then the mask, then the rows divided by their sums
+    divided_again: exponentials of all scores, then the mask, then rows divided by their sums
         {WEIGHTS} -> {PLAIN} * {SEEN}
         return weights -> return weights / weights.sum(-1, keepdim=True)
-        Put the future at +9000 and the past at -9000. What has softmax left of the past?
+        Put the future at +9000 and the past at -9000. What is left of the past's exponentials?
     softmax_twice: softmax before and after the mask
         {WEIGHTS} -> masked_softmax({PLAIN}, {SEEN})
         One softmax is enough. Which one comes too early?

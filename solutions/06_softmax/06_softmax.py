@@ -30,8 +30,8 @@ from helpers.figures.transformer_map import transformer_map
 transformer_map("06_softmax")
 
 # %% [markdown]
-# Softmax stands at two places: inside attention, where scores become weights, and at the very end, where scores of
-# words become the probabilities that a model is trained on.
+# Softmax appears in two places: inside attention, where scores become weights, and at the very end,
+# where scores of words become the probabilities that a model is trained on.
 
 # %% [markdown]
 # ## You need
@@ -66,8 +66,8 @@ transformer_map("06_softmax")
 # - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
 #   inside a float64 answer is no mistake.
 # - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
-# - **Forbidden** lists library calls that would be the whole answer, under any name and in every form. Using one gets
-#   no points and a message that names it. Each exercise says what it forbids.
+# - **Forbidden** lists library calls that would be the whole answer. Using one gets no points and a message that names
+#   it.
 #
 # </details>
 
@@ -652,7 +652,8 @@ check(softmax_backward)
 #
 # Put cross-entropy on top of softmax. At one place, $L = -\ln p_y$ for the target $y$, so the gradient that arrives at
 # the shares is $-1/p_y$ at the target and 0 elsewhere. **On paper**, with our three shares and the target *visite*,
-# $p_y = \frac58$: $g = (0, 0, -\frac85)$. *What leaves for the scores? Use the formula of Exercise 6.7.*
+# $p_y = \frac58$: $g = (0, 0, -\frac85)$. *What leaves for the scores?* Use the formula of
+# Exercise 6.7, before you look at the figure.
 #
 # <details><summary>Answer</summary>
 #
@@ -968,10 +969,10 @@ check(quiz_3=quiz_3)
 #   transpose.
 # - An answer on Stack Exchange has a table for *jane visits africa* with 0.94, 0.86 and 0.76, as an illustration. Our scores of 3, 3
 #   and 2 give 0.91, 0.91 and 0.79, and now you know how: a 3 against two 0s is $e^3/(e^3 + 2)$.
-# - The same answer calls the weights probabilities: how likely *visits* is the word that explains *jane*. They have the
-#   form of probabilities, positive with a sum of 1, and the mathematics says no more. Nothing is drawn by lot. They are
-#   the weights of an average, which lesson 7 takes. At the end of a model it is different: there a word may really be
-#   drawn with these probabilities.
+# - The same answer calls the weights probabilities: how likely *visits* is the word that explains *jane*. They have
+#   the form of probabilities, positive with a sum of 1, and the mathematics says no more. Nothing is drawn at random.
+#   They are the weights of an average, which lesson 7 takes. At the end of a model it is different: there a word may
+#   really be drawn with these probabilities.
 # - The lecture's scores (4 sentences, 8 tokens, width 32, head 16, seed 1337) are not divided by the root of the head's
 #   width, as lesson 4 found.
 # - The exponential is a choice. Other positive functions would give shares too; it was chosen for $p_i/p_j$, which

@@ -4,22 +4,12 @@ import math
 
 import torch
 
-from helpers.checking.vocabulary import (
-    GRADIENT,
-    LEADING,
-    VALUES,
-    Case,
-    Exercise,
-    Mistake,
-    Raises,
-    listed_quizzes,
-    tensor_cases,
-)
+from helpers.checking.vocabulary import GRADIENT, LEADING, VALUES, Case, Exercise, Raises, listed_quizzes, tensor_cases
 
 LARGE = "scores up to ±10,000"
 BLOCKED = "entries of −inf"
 ANY_DIM = "any dim"
-EXACT = 1e-12  # for inputs of which every right form gives the very same bits
+EXACT = 1e-30  # for inputs of which every right form gives the very same bits
 LEADS = ((4,), (), (1,), (2, 1), (2, 3))
 
 
@@ -76,15 +66,6 @@ def along_one_dimension(draw):
     ]
 
 
-EPSILONS = ("1e-8", "1e-9", "1e-10", "1e-12")
-
-
-def patched(edit: str, hint: str, *epsilons: str, kind="added") -> list[Mistake]:
-    """One mistake for each size of the small number that people write; `edit` holds EPS in its place."""
-    label = "a small number inside the logarithm, added to the share or as a bound below it"
-    return [Mistake(f"{kind}_{eps}", label, hint, edit.replace("EPS", eps)) for eps in epsilons]
-
-
 def cases_softmax(draw):
     lonely = torch.tensor([[-math.inf, 3.0, -math.inf], [0.5, -math.inf, 1.5]])
     return [
@@ -112,7 +93,7 @@ softmax = Exercise(
         {SHIFT} -> x
         {SUM} -> ({SUM} + 1e-9)
         Then a vector of very low scores gets no weight at all. Make its largest exponential 1 instead.
-    small_number_on_each_exponential_EPS for EPS in 1e-8, 1e-9: a small number added to every exponential
+    small_number_on_each_exponential_EPS for EPS in 1e-8, 1e-9, 1e-10, 1e-12: a small number added to every exponential
         torch.exp({SHIFT}) -> torch.exp({SHIFT}) + EPS
         A blocked score then has a little weight. Its weight is exactly 0.
     dim_ignored: always along the last dimension
@@ -181,19 +162,14 @@ softmax = Exercise(
 def cases_log_softmax(draw):
     lonely = torch.tensor([[-math.inf, 3.0, -math.inf], [0.5, -math.inf, 1.5]])
     # No gradient is asked for at the infinite entries: correct forms differ there.
+    finite = {"via": "finite_entries", "note": "only finite entries count"}
     return [
         *along_one_dimension(draw),
         Case((lonely,), part=BLOCKED),
         Case((blocked_and_far(),), part=BLOCKED),
         Case((with_blocked(draw, 2, 4, 5),), part=BLOCKED),
         Case((with_blocked(draw, 4, 6).T.contiguous(), 0), part=BLOCKED),
-        Case(
-            (with_blocked(draw, 3, 5),),
-            part=BLOCKED,
-            gradient=True,
-            via="finite_entries",
-            note="only finite entries count",
-        ),
+        Case((with_blocked(draw, 3, 5),), part=BLOCKED, gradient=True, **finite),
     ]
 
 
@@ -214,10 +190,10 @@ log_softmax = Exercise(
         x - x.amax(dim=dim, keepdim=True) -> x
         return shifted - {LOG_SUM} -> return {SHARE}).log()
         Two repairs are needed: a shift, and no share. What does the formula above do in place of a division?
-    added_EPS for EPS in 1e-8, 1e-9, 1e-10, 1e-12: a small number inside the logarithm, added to the share or as a bound below it
+    added_EPS for EPS in 1e-7, 1e-8, 1e-9, 1e-10, 1e-12: a small number inside the logarithm, added to the share or as a bound below it
         return shifted - {LOG_SUM} -> return {SHARE} + EPS).log()
         {FAR_HINT}
-    bound_EPS for EPS in 1e-8, 1e-9: a small number inside the logarithm, added to the share or as a bound below it
+    bound_EPS for EPS in 1e-7, 1e-8, 1e-9: a small number inside the logarithm, added to the share or as a bound below it
         return shifted - {LOG_SUM} -> return {SHARE}).clamp_min(EPS).log()
         {FAR_HINT}
     not_shifted: the exponentials of the raw scores
@@ -359,7 +335,7 @@ cross_entropy = Exercise(
     added_EPS for EPS in 1e-8, 1e-9, 1e-10, 1e-12: a small number inside the logarithm, added to the share or as a bound below it
         {LOG_P} -> (torch.softmax(logits[kept], -1) + EPS).log()
         {STUCK_HINT}
-    bound_EPS for EPS in 1e-8: a small number inside the logarithm, added to the share or as a bound below it
+    bound_EPS for EPS in 1e-7, 1e-8: a small number inside the logarithm, added to the share or as a bound below it
         {LOG_P} -> torch.softmax(logits[kept], -1).clamp_min(EPS).log()
         {STUCK_HINT}
     not_shifted: the exponentials of the raw logits
@@ -401,7 +377,8 @@ def cases_softmax_with_temperature(draw):
         return draw.normal(*lead, 5, dtype=dtype, scale=2), 0.7
 
     def refused(temperature):
-        raises = Raises("ValueError", f"{temperature:g}")
+        # "must be > 0" holds a 0 by chance, so 0 is refused by any ValueError.
+        raises = Raises("ValueError", f"{temperature:g}" if temperature else "")
         return Case((draw.normal(5), temperature), part=REFUSED, raises=raises)
 
     cold = draw.normal(3, 5, dtype=torch.float64, scale=2e-3)
@@ -487,8 +464,8 @@ SMALL = "small probabilities"
 
 
 def long_tail(draw):
-    """Three probable outcomes and 400 of a few millionths each, float64."""
-    tail = draw.uniform(400, low=2e-6, high=8e-6, dtype=torch.float64)
+    """Three probable outcomes and 400 between 2e-8 and 8e-6, float64."""
+    tail = 10 ** draw.uniform(400, low=-7.7, high=-5.1, dtype=torch.float64)
     head = draw.probabilities(3) * (1 - tail.sum())
     p = torch.zeros(403, dtype=torch.float64)
     p[:3], p[3:] = head, tail
@@ -558,10 +535,10 @@ entropy = Exercise("entropy", cases_entropy).with_mistakes(f"""
     divided_by_the_most: divided by the largest possible entropy
         {TERMS} -> {TERMS} / math.log(max(p.shape[-1], 2))
         In nats, not as a share of the most there can be.
-    small_number_EPS for EPS in 1e-4, 1e-5, 1e-6, 1e-7, 1e-8: a small number added inside the logarithm, which a long list of small probabilities shows
+    small_number_EPS for EPS in 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9: a small number added inside the logarithm, which a long list of small probabilities shows
         {SAFE} -> (p + EPS)
         {SEEN_HINT}
-    bound_BOUND for BOUND in 1e-3, 1e-4, 1e-5: probabilities kept from falling below a bound that is too high
+    bound_BOUND for BOUND in 1e-3, 1e-4, 1e-5, 1e-6, 1e-7: probabilities kept from falling below a bound that is too high
         torch.finfo(p.dtype).tiny -> BOUND
         {SEEN_HINT}
     zero_counts_as_one: an impossible outcome adds 1

@@ -200,7 +200,7 @@ print(f"largest difference {(W_value @ mixture - context_is).abs().max().item():
 #
 # </details>
 #
-# So the context vector of *is* is the value of a word that stands in no dictionary: 64 % *eat*, 18 % *short*, 13 %
+# So the context vector of *is* is the value of a word that no dictionary has: 64 % *eat*, 18 % *short*, 13 %
 # *dessert*, 3 % *is*, 2 % *Life*, 1 % *first*. **It accumulates shares of words, seen through $W_V$.**
 #
 # **Fourth answer: what is lost.** Can one read the recipe back from the cake? Here yes: six unknown shares, 28
@@ -312,7 +312,7 @@ check(attention)
 # <details><summary>Hint 2</summary>
 #
 # Rows that see nothing are the same problem as `masked_softmax` in lesson 5. There are two good places to step in:
-# behind the softmax, set what is blocked to zero once more; or before it, use a very low finite number and clean up
+# after the softmax, set what is blocked to zero once more; or before it, use a very low finite number and clean up
 # later. Both keep gradients clean. Adding −∞ to the scores does not.
 #
 # </details>
@@ -508,15 +508,15 @@ check(fixed_head)
 #
 # <details><summary>Hint 2</summary>
 #
-# The right number at the wrong place does two kinds of damage: the scores are as wide as ever when softmax meets them,
+# The right number in the wrong place does two kinds of damage: the scores are as wide as ever when softmax meets them,
 # and the shares no longer add up to 1. One move repairs both.
 #
 # </details>
 
 # %% [markdown]
-# Why did nobody notice? A layer behind the head can learn to multiply by √d_k, and a network that trains a little worse
-# still looks like a network that trains. **A test that finds it takes one line: with equal values, attention must change
-# nothing.**
+# Why did nobody notice? A layer after the head can learn to multiply by √d_k, and a network that trains
+# a little worse still looks like a network that trains. **A test that finds it takes one line: with equal values,
+# attention must change nothing.**
 
 # %% [markdown]
 # ## How far does context move a word?
@@ -582,7 +582,7 @@ check(context_shift)
 # <details><summary>Hint 2</summary>
 #
 # For a zero vector the dot product is 0 already. Which number in the denominator would spoil that, and what harmless
-# number could stand there instead?
+# number could take its place?
 #
 # </details>
 
@@ -590,8 +590,8 @@ check(context_shift)
 # ## The ambiguous word of our translator
 #
 # The translator's most ambiguous word is *the*. In French it is *le*, *la* or *l'*, and only the noun can tell. In
-# *the white dog forgets the green door* it stands twice: *le chien blanc oublie la porte verte*. Here is another head
-# of the same block.
+# *the white dog forgets the green door* it occurs twice, as *le* and as *la*: *le chien blanc oublie la porte verte*.
+# Here is another head of the same block.
 #
 # **Predict before you run.** Which words will this head turn far, and which hardly at all?
 
@@ -631,8 +631,9 @@ for noun in ("door", "umbrella"):
     print(noun, "before {:.2f}   after {:.2f}".format(*two_articles(f"the white dog forgets the green {noun}")))
 
 # %% [markdown]
-# Before, the two *the* are about equally alike in both sentences. After, the two that will be *le* and *la* point apart
-# (−0.43), and the two that will both be *le* point the same way (0.72). One head is enough to give *the* its gender.
+# Before attention, the two vectors of *the* are about equally alike in both sentences. After it, the
+# two that will be *le* and *la* point apart (−0.43), and the two that will both be *le* point the same way (0.72).
+# One head is enough to give *the* its gender.
 #
 # **Where the reading stops.** Take the six random words again. Nothing has been trained, so no word has any meaning:
 
@@ -808,7 +809,7 @@ check(attention_backward)
 # For $T$ tokens the weights are $T^2$ numbers: 8 tokens, 64; 8000 tokens, 64 million, for each head and each sequence.
 # The output has only $T\,d_v$. Must all weights exist at the same time?
 #
-# **Queries are easy to divide.** Rows do not know of each other. Take some queries at a time:
+# **Queries are easy to divide.** Rows know nothing of each other. Take some queries at a time:
 
 
 # %%
@@ -913,8 +914,8 @@ check(tiled_attention)
 # </details>
 
 # %% [markdown]
-# Now measure. For growing $T$, how many numbers does the largest tensor hold that comes into being on the way? (Keys
-# and values are 16 wide. Where your `tiled_attention` is still missing, its lines are, too.)
+# Now measure. For growing $T$, how many numbers does the largest tensor hold that comes into being on
+# the way? (Keys and values are 16 wide. While your `tiled_attention` is missing, so are its lines.)
 
 
 # %%
@@ -954,8 +955,8 @@ at_work(attention, context_shift)
 at_work(Head)
 
 # %% [markdown]
-# And the bug of exercise 7.4: the right number behind the softmax. **Predict before you run:** is it as harmless as the
-# forgotten scale of lesson 4, which cost 0.011 nats a word?
+# And the bug of exercise 7.4: the right number, but after the softmax. **Predict before you run:** is
+# it as harmless as the forgotten scale of lesson 4, which cost 0.011 nats a word?
 
 
 # %%

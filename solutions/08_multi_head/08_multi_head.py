@@ -288,7 +288,7 @@ figures.shapes(B=3, T=5, D=64, H=4)
 #
 # - **The mask** is the same for all heads if its axis of heads has size 1. A padding mask comes as `(B, 1, 1, T_k)`, a
 #   causal one as `(T_q, T_k)`.
-# - **A query that sees nothing** gets zeros from every head. $W_O$ makes of zeros its bias $b_O$, and that is the output.
+# - **A query that sees nothing** gets zeros from every head. $W_O$ turns zeros into its bias $b_O$, and that is the output.
 
 # %% [markdown]
 # ## Exercise 8.3 `MultiHeadAttention`
@@ -343,7 +343,7 @@ check(MultiHeadAttention)
 # <details><summary>Hint 1</summary>
 #
 # `__init__` is a check and five lines. `forward`: fill in what is missing, project and split three times, attend once,
-# merge, project once more. Write the shape behind each line.
+# merge, project once more. Write the shape beside each line.
 #
 # </details>
 #

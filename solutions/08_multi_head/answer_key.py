@@ -150,6 +150,7 @@ def cases_multi_head_attention(draw):
         case(3, x(2, 5, 12, dtype=FLOAT64), part=GRADIENT, gradient=True),
         case(4, y(3, 5), y(3, 7), part=cross),
         case(4, y(3, 5), part=cross, key=y(3, 7)),
+        case(4, y(3, 5), y(3, 5), part=cross, note="as many keys as queries"),
         case(3, x(2, 5, 12, dtype=FLOAT64), x(2, 7, 12, dtype=FLOAT64), part=cross, gradient=True),
         case(4, y(3, 5), y(3, 7), y(3, 7), part=values),
         case(4, y(3, 5), part=values, value=y(3, 7), key=y(3, 7)),

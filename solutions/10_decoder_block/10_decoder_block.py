@@ -95,7 +95,7 @@ figures.teacher_forcing()
 #
 # Difficulty ●○○○○ · Importance ●●●●● · 5 minutes · 6 points
 #
-# The upper row from the lower one: bos in front, everything one place to the right, the last id dropped.
+# Make what the decoder reads out of what it has to say: bos in front, everything one place to the right, the last id dropped.
 #
 # `targets` LongTensor `(B, T)` with $T \ge 1$, `bos_id` an int → LongTensor `(B, T)`.
 
@@ -143,9 +143,8 @@ print("reads", or_given(shift_right)(targets, translator.BOS).tolist()[0])
 #
 # **Find the bug** · Difficulty ●●○○○ · Importance ●●●●● · 8 minutes · 8 points
 #
-# In data files a target often stands with both marks, `bos ... eos`, padded behind. The next function is one that people
-# post again and again with the question why their translator reaches a loss near 0 in the first minutes and then
-# writes nonsense.
+# In data files a target often stands with both marks, `bos ... eos`, and padding after them. People post the next function
+# again and again, and ask why their translator reaches a loss near 0 in the first minutes and then writes nonsense.
 
 
 # %%
@@ -221,7 +220,7 @@ figures.two_trainings()
 # for each English word. It is the video search of lesson 3 again: the French side asks, and the encoder's output is the
 # database, with its keys and its values. This is **cross-attention**.
 #
-# *On paper:* 7 French places, 5 English words, width 64, 4 heads. What shapes have $Q$, $K$ and the weights of one
+# *On paper:* 7 French places, 5 English words, width 64, 4 heads. What are the shapes of $Q$, $K$ and the weights for one
 # sentence? And what happens to them when the encoder's own attention weights, $(4, 5, 5)$, are passed instead of $m$?
 #
 # <details><summary>Answer</summary>
@@ -427,7 +426,7 @@ print(" ".join(french[index] for index in logits[0].argmax(dim=-1).tolist()))
 # ## Writing: one word at a time
 #
 # In training all places are asked at once. When the machine writes, the words to read do not exist yet. So: read bos, say
-# a word, put it behind bos, read both, say a word, and so on until eos. The simplest choice is the likeliest word each
+# a word, put it after bos, read both, say a word, and so on until eos. The simplest choice is the likeliest word each
 # time: **greedy decoding**.
 #
 # To keep network and search apart, the search is given a function `step`: a prefix of ids `(1, t)` goes in, the logits
@@ -500,7 +499,7 @@ memory = model.encode(src)  # (1, 5, 64)
 print(" ".join(french[index] for index in or_given(greedy_decode)(step, translator.BOS, translator.EOS, 20)))
 
 # %% [markdown]
-# It writes *l' visite l' espagne en septembre*. That is no French, and nobody spoke of Spain. In its training no continent
+# It writes *l' visite l' espagne en septembre*. That is not French, and nobody spoke of Spain. In its training no continent
 # ever visited anybody; before something so new it falls back on what French sentences tend to look like. The decoder is
 # a language model as much as a reader of English. In large models a fluent invention of this kind is called
 # hallucination.

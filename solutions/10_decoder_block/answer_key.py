@@ -697,6 +697,7 @@ def cases_filter_logits(draw):
         case(rows(10), k=6, p=True, part=BOTH),
         case(rows(10), k=2, p=True, part=BOTH),
         case(rows(3, 9), k=5, p=True, part=BOTH),
+        case(rows(10, scale=0.2), k=2, p=True, part=BOTH),  # the mass of the whole row lies far beyond two words
         case(rows(4, 8), k=3, part=LEADING),
         case(rows(2, 3, 7), k=4, part=LEADING),
         case(rows(2, 3, 7), p=True, part=LEADING),
@@ -766,6 +767,9 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
         What is kept stays as it was. Whoever samples takes the softmax.
     top_p_or_top_k: top_p is left out where top_k is given
         if top_p is not None: -> if top_p is not None and top_k is None:
+        Both may be asked for in one call.
+    top_k_or_top_p: top_k is left out where top_p is given
+        if top_k is not None: -> if top_k is not None and top_p is None:
         Both may be asked for in one call.
     mass_of_logits: top_p counted in logits
         torch.softmax(ordered, dim=-1) -> ordered
@@ -842,9 +846,6 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
     not_scaled: the scores were not scaled
         attention(q, k, v, mask) -> attention(q * q.shape[-1] ** 0.5, k, v, mask)
         Lesson 4: which number keeps the spread of the scores at 1?
-    values_not_cached: the values of earlier tokens are not kept
-        v = torch.cat([cache[1], v], dim=-2) -> pass
-        The weights reach over all tokens so far. How many values are there?
     square_mask: a mask with a row for every token so far
         causal_mask(q.shape[-2], k.shape[-2]) -> causal_mask(k.shape[-2])
         There is one row for each new query, and one column for each key.

@@ -73,9 +73,10 @@ transformer_map("11_translation")
 # %% [markdown]
 # ## A language that we know everything about
 #
-# The sentences come from a small grammar with 165 English and 191 French words (194
-# with pad, bos and eos). Articles and adjectives agree with their noun, most adjectives move behind it, adverbs move behind the verb, *africa* becomes *l' afrique*. Because the
-# grammar makes both sides, it also knows which English word each French word comes from. No real corpus tells you that.
+# The sentences come from a small grammar with 165 English and 191 French words (194 with pad, bos and eos). In French,
+# articles and adjectives agree with their noun, most adjectives come after it, adverbs come after the verb, and *africa* is
+# *l' afrique*. Because the grammar makes both sides, it also knows which English word each French word comes from. No real
+# corpus tells you that.
 
 # %%
 figures.word_by_word()
@@ -480,6 +481,10 @@ figures.with_and_without_smoothing()
 # `kept` trains at the first run and writes the 0.8 MB of numbers into `translator.safetensors` beside this notebook.
 # At the next run it loads them; to train anew, delete the file first. **Hand the file in together with the notebook**;
 # without it the grader trains once more.
+#
+# Below the curves you will see what the machine writes, in the middle of its training, for *the old woman often paints a
+# white house in september*. **Predict before you run:** what will it learn first: the right words, their order and their
+# endings, or to write French at all?
 
 # %%
 STEPS = 10 if quick() else 700
@@ -500,11 +505,26 @@ def loss_of(logits, targets):
 # %%
 torch.manual_seed(0)
 model = small_start(Transformer(*translator.SIZES))  # 206,146 random numbers
-live = Live(STEPS, "training the translator", "Figure 11.9. The translator learns.")
+live = Live(
+    STEPS,
+    "training the translator",
+    "Figure 11.9. The translator learns. Below: what it writes for one sentence.",
+    says=lambda: translator.translate(model, "the old woman often paints a white house in september"),
+)
 model = kept(model, "translator.safetensors", lambda: train(model, lambda: dice.sample(data, 64), rate, loss_of, live))
 model = model.eval()
 
 # %% [markdown]
+# <details><summary>Answer</summary>
+#
+# At first it writes nothing at all: eos is the commonest word. Next comes French about something else, such as *un cheval
+# regarde un professeur en décembre* after forty steps. It has become a language model and does not listen to the English
+# yet. Then the right words appear, because cross-attention has found out where to look. The endings come last: *un maison
+# blanche* before *une maison blanche*. All this takes little more than a hundred of the 700 steps; the rest is for the last few
+# mistakes. (The details depend on the random start, and a little on the machine.)
+#
+# </details>
+#
 # The loss stops a little above 0.85, the number that you remember: it is the entropy of the smoothed target, and no
 # fault. The accuracy tells you what the loss cannot. **Take a break here, or while it runs.**
 #
@@ -648,7 +668,8 @@ print(f"{hits} of {places} French words look at the word that they come from: {1
 
 # %% [markdown]
 # Move the slider through sentences that nobody trained on. Where a line is red, the model looks at another word than
-# the grammar did.
+# the grammar did. Then type a sentence of your own (in words that it knows, such as *my young queen often forgets the blue
+# door*) and press Enter: this is your translator. What does it make of a sentence that the grammar would never make?
 
 # %%
 explore.looks(model)
@@ -755,15 +776,15 @@ with torch.no_grad():
     print("greedy equals a beam of 1:", greedy_decode(step, BOS, EOS, 20) == beam_search(step, BOS, EOS, 20, 1)[0])
 
 # %% [markdown]
-# A model that is sure of each word needs no wider search. One that is not gains a little: after 150 steps greedy
+# A model that is sure of each word needs no wider search. One that is not sure gains a little: after 150 steps greedy
 # writing gets 62.5 % of 40 unseen sentences exactly right, and beams of 2, 4 and 8 get 65 %, one sentence more. Wider
-# is not better for ever: in large systems very wide beams make translations worse (Koehn and Knowles, 2017).
+# is not always better: in large systems very wide beams make translations worse (Koehn and Knowles, 2017).
 
 # %% [markdown]
 # ## What goes wrong
 #
 # Four trainings of 200 steps, from the same start and with the same batches. Three of them have one mistake each, of
-# the kind that fills the forums:
+# the kind that forums are full of:
 #
 # - **targets not shifted:** the decoder reads the word that it has to say (exercise 10.2);
 # - **the mask shows one word too many:** `tril(1)` for `tril()`, so that each place sees its answer;
@@ -881,7 +902,7 @@ check(quiz_3=quiz_3)
 
 # %% [markdown] nbgrader={"written": "written_1"}
 # **Model answer.** The loss asks how probable the true words are, each with the true words before it. Exactness asks
-# whether the likeliest words, each behind the model's own, make the whole sentence. Smoothing teaches B to keep a
+# whether the likeliest words, each after the model's own, make the whole sentence. Smoothing teaches B to keep a
 # tenth of its certainty back, so the plain loss of B cannot fall much below 0.1 nats even where its first choice is
 # always right. So A may have the better probabilities and B the better choices. I would report exactness (or BLEU,
 # where many translations are good), because a translator is there to write, and name the loss only among models with

@@ -499,6 +499,10 @@ def cases_corpus_bleu(draw):
     same = pairs([5, 7, 6], [(), (), ()])
     short = pairs([2, 9, 3, 8], [("less",), ("other",), (), ()])
     poor = pairs([3, 3, 2], [(), ("other",), ()])
+    broken = (
+        [["le", "chat", "zut", "mange", "une", "pomme"], ["la"]],
+        [["le", "chat", "voit", "mange", "une", "pomme"], ["la"]],
+    )
     lone = pairs([9], [("other",)])
     mixed = ([usual[0][0], [], usual[0][1]], [usual[1][0], usual[1][2], usual[1][1]])
     repeated = ([["le"] * 7, other[0][1]], [["le", "chat", "voit", "le", "chien"], other[1][1]])
@@ -516,6 +520,7 @@ def cases_corpus_bleu(draw):
         Case(same, part="everything right"),
         Case(short, part=SHORT),
         Case(poor, part=NONE_RIGHT),
+        Case(broken, part=NONE_RIGHT),
         Case(mixed, part="an empty candidate"),
         Case(([[], []], [["le", "chat"], ["la"]]), part="an empty candidate"),
         Case(lone, part="one sentence"),

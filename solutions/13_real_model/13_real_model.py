@@ -178,13 +178,13 @@ for block in encoder.blocks:
 print("not filled yet:", ", ".join(missing))
 
 # %% [markdown]
-# All blocks are filled. What is missing are the embeddings: BERT adds three vectors, where your encoder added two, and
-# has a norm behind them.
+# All blocks are filled. Only the embeddings are missing: BERT adds three vectors where your encoder adds two, and
+# normalizes the sum.
 
 # %% [markdown]
 # ## From a sentence to numbers
 #
-# Text comes in as pieces. BERT (this one is *uncased*) makes small letters, takes accents off and sets marks apart;
+# Text comes in as pieces. BERT (this one is *uncased*) turns everything into small letters, takes accents off and sets marks apart;
 # `pretrained.words` does that. Then your `wordpiece` of lesson 1 cuts each word. `[CLS]` and `[SEP]` stand around the sentence.
 
 # %%
@@ -341,7 +341,8 @@ figures.gallery()
 
 # %% [markdown]
 # Nine heads have a plain habit: four look at the previous word, two at the next, three at the word itself. The others
-# have patterns that nobody has named. Walk through them. Can you find a head in which *it* looks at *animal* (sentence 9)?
+# have patterns that nobody has named. Walk through them, with the sentences of the
+# slider or with one that you type. Can you find a head in which *it* looks at *animal* (sentence 9)?
 
 # %%
 explore.heads()
@@ -434,7 +435,7 @@ for query, key, layer, head, weight in figures.easiest_story():
     print(f"{query} → {key}: {weight:.3f}   (layer {layer}, head {head})")
 
 # %% [markdown]
-# Not one of the six pairs has a best weight below 0.82. Whoever searches 72 heads, finds; so a head that was *found* must
+# Not one of the six pairs has a best weight below 0.82. Search 72 heads and you will find something; so a head that was *found* must
 # be tested on sentences that were not searched. What, then, did the table drawn by hand get right? That rows are
 # queries, that one weight can take nearly all of a row, and that a word may look to the right as well as to the left. No
 # head has its three numbers at once, and the heads that have one of them have it for another reason than the story tells.
@@ -499,7 +500,7 @@ figures.same_pair()
 
 # %% [markdown]
 # In layer 3, head 1, *it* gives *animal* 0.764 in the first sentence and 0.458 in the second, and *street* rises from 0.066
-# to 0.237: one word at the end, behind all of them, changes how two earlier words relate. The chain of lesson 3 has the
+# to 0.237: a single word at the very end changes how two earlier words relate. The chain of lesson 3 has the
 # same number in both.
 #
 # Is it the head that knows what *it* means? Its first choice is *animal* even for the wide street. Here is a
@@ -516,7 +517,7 @@ for word in ("big", "small"):
 # %% [markdown]
 # For *small* it should be the suitcase, and the head stays with the trophy, even a little more. So: **the relation depends
 # on the context**, that much is certain. That it depends on it in the way that we would like is another claim, and
-# this head does not keep it.
+# this head does not bear it out.
 
 # %% [markdown]
 # ## How far context moves a word
@@ -665,8 +666,9 @@ for question in ("my dog chews my fingers", "why is there so much scattered ligh
     print(question, *(f"   {score:.3f}  {title}" for title, score in found), sep="\n")
 
 # %% [markdown]
-# No word of the first question stands in *Training a puppy not to bite*. Try others. Which of these questions has no good
-# answer among the titles, and how would you notice?
+# The first question and *Training a puppy not to bite* have no word in common. Try the other questions, and type some of
+# your own, such as *how do i get rid of back pain*. Which of the slider's questions has no good answer among the titles, and
+# how would you notice?
 
 # %%
 explore.titles()
@@ -1017,6 +1019,14 @@ progress()
 #   [Attention is not not Explanation](https://arxiv.org/abs/1908.04626) (2019). Read them together.
 # - Radford et al., *Language Models are Unsupervised Multitask Learners* (2019): GPT-2, whose layout you have loaded.
 #
-# **After the course:** you have every part in your hands. Three good next steps: load GPT-2 itself into your blocks with
-# `rename_gpt2` and let it write; read nanoGPT's `model.py`, in which you will know every line; or answer the capstone's
-# question about a second head, with more sentences, and tell somebody.
+# **After the course.** It began with a sentence cut at its spaces. Since then you have written every step between a word and a
+# trained Transformer: vectors and places for the words, queries, keys and values, the scale, the mask, the softmax and
+# its gradient, heads, blocks, a decoder and its cache. You trained a translator and a language model from random numbers,
+# and today 22 million numbers that somebody else trained gave the same answers in your code as in theirs. The large models
+# that people talk to every day are made of such blocks: many more of them, far more text, and a second training in how to
+# answer. You can read how they are built now. And you know what to ask of a beautiful attention map before you
+# believe it.
+#
+# Three good next steps: load GPT-2 itself into your blocks with `rename_gpt2` and let it write; read nanoGPT's `model.py`,
+# in which you will know every line; or answer the capstone's question about a second head, with more sentences, and tell
+# somebody what you found.

@@ -54,7 +54,8 @@ def _where_it_looks(winner: list[int]) -> str:
 
 @view
 def graph_of_weights(args, kwargs, output):
-    """The token that each query looks at when x = torch.eye(T); -1 where its best keys tie or a score is not finite.
+    """The token that each query looks at when x = torch.eye(T): no single one where its best keys tie or a score is
+    not finite.
 
     Scores are float32, as the contract says. A plain matrix product and a sum of two rounded products may differ in
     the last bit: a graph that either of them draws is drawn.
@@ -62,18 +63,15 @@ def graph_of_weights(args, kwargs, output):
     looks_at = (*args, *kwargs.values())[0].tolist()
     W_q, W_k = _pair_of_weights(output)
     fits = W_q.shape == W_k.shape == (2, len(looks_at))
-    winners = "cannot tell"
+    winners = []
     if fits:
         W_q, W_k = W_q.float(), W_k.float()
         winners = _winners((W_q[:, :, None] * W_k[:, None, :]).sum(0))
         if winners != looks_at and _winners(W_q.T @ W_k) == looks_at:
             winners = looks_at
     finite = all(bool(w.isfinite().all()) for w in (W_q, W_k))
-    return {
-        "W_q and W_k have shape (2, T)": fits,
-        "every weight is finite": finite,
-        "the tokens that queries 0, 1, 2, ... look at (-1: no single winner)": winners,
-    }
+    looks = {f"query {t} looks at": "no single token" if w < 0 else f"token {w}" for t, w in enumerate(winners)}
+    return {"W_q and W_k have shape (2, T)": fits, "every weight is finite": finite, **looks}
 
 
 def _winners(scores) -> list[int]:
@@ -86,4 +84,5 @@ def _winners(scores) -> list[int]:
 @view
 def pair_dtypes(args, kwargs, output):
     """The dtypes of the two weight matrices."""
-    return [str(w.dtype).removeprefix("torch.") for w in _pair_of_weights(output)]
+    names = ("the dtype of W_q is", "the dtype of W_k is")
+    return {name: str(w.dtype).removeprefix("torch.") for name, w in zip(names, _pair_of_weights(output), strict=True)}

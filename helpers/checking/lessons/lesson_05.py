@@ -67,6 +67,12 @@ def previous_row(width):
 
 
 @fixture
+def first_row(width):
+    """f (B, T, D) -> (B, T, width) in which every row sees row 0 and nothing else."""
+    return lambda x: _mixed(x[:, :1].expand_as(x), width)
+
+
+@fixture
 def peeking_in_one(place, source, sentence, feature, width):
     """The causal average, but in one sentence and one feature row `place` also sees row `source`."""
 
@@ -109,7 +115,7 @@ def filled_scores(args, kwargs, output):
     if not isinstance(output, torch.Tensor) or not output.is_floating_point():
         raise ValueError("expected a float tensor of masked scores")
     if output.shape != scores.shape:
-        return {"scores that may be seen": output}
+        return {"scores that may be seen": output, "in place of a blocked score": "cannot tell"}
     blocked = ~mask.expand(scores.shape)
     kept = torch.where(mask, output, torch.zeros_like(output))
     fill = _fill(output.detach()[blocked], scores.detach()[blocked])

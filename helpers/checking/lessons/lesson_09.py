@@ -35,7 +35,9 @@ def averaging(phase):
         weights = torch.ones(query.shape[-2], query.shape[-2], dtype=query.dtype)
         weights = weights if mask is None else weights * mask.reshape(mask.shape[-2:])
         weights = weights / weights.sum(-1, keepdim=True)
-        return weights @ query @ _numbers(query.shape[-1], query.shape[-1], phase, query.dtype), weights
+        key = query if key is None else key
+        source = (key + (key if value is None else value)) / 2  # (B, T, D), x itself where it is all that is given
+        return weights @ source @ _numbers(query.shape[-1], query.shape[-1], phase, query.dtype), weights
 
     return attention
 

@@ -1,0 +1,51 @@
+"""Every right form and every known mistake of the parts that the translator can take, put in their places."""
+
+import re
+
+import pytest
+import torch
+
+from helpers.authoring import costs
+from helpers.course import course
+from helpers.translator import stage
+from tests.conftest import ROOT, lesson_names
+
+PAGE = (ROOT / costs.PAGE).read_text(encoding="utf-8")
+NO_PLACE = "find no place"  # a module whose parts have names of their own is right, and cannot take the trained numbers
+LESSONS = [name for name in lesson_names() if name in costs.sections_of(PAGE)]
+
+
+@pytest.fixture
+def few_sentences(monkeypatch):
+    """The page has the numbers of many sentences; here a few are enough."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    stage.attempt_finished.cache_clear()
+    monkeypatch.setattr(stage.measures, "LOSS_SENTENCES", 10)
+    monkeypatch.setattr(stage, "EXACT_SENTENCES", 3)
+    monkeypatch.setattr(stage, "FEW_SENTENCES", 1)
+    yield
+    stage.attempt_finished.cache_clear()
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_right_forms_cost_nothing_and_every_mistake_says_what_it_costs(few_sentences, lesson):
+    rows = [costs.cost(*row) for row in costs.parts_of_lesson(course(), course().lesson(lesson))]
+    right = [row for row in rows if row.name == "right"]
+    assert {row.part for row in right if row.label == costs.FINISHED} == {row.part for row in rows}
+    assert [row for row in right if not costs.is_right(row) and NO_PLACE not in row.said] == []
+    assert sum(costs.is_right(row) for row in right) > 0.7 * len(right)
+    assert all(row.said or row.nats is not None for row in rows)
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_the_page_has_a_line_for_every_mistake(lesson):
+    rows = costs.parts_of_lesson(course(), course().lesson(lesson))
+    expected = {(part, costs._cell(label)) for _, part, name, label, *_ in rows if name != "right"}
+    lines = re.findall(r"^\| `(\w+)` \| (.*?) \| ", costs.sections_of(PAGE)[lesson], re.MULTILINE)
+    assert expected <= set(lines), "the page is old: course costs makes it anew"
+
+
+def test_some_lessons_anew_leave_the_others_as_they_were():
+    assert len(LESSONS) == 10 and costs.page(costs.sections_of(PAGE)) == PAGE
