@@ -1,4 +1,4 @@
-"""The README and the guides in docs/ say what is true: their links, commands, minutes, and the example that they show."""
+"""The README and the guides say what is true: their links, commands, minutes, and the example that they show."""
 
 from __future__ import annotations
 
