@@ -12,7 +12,7 @@ def rates():
     """Sliders for the warm-up and the width of the paper's learning rate."""
     panel(
         Rates(),
-        warmup=widgets.SelectionSlider(options=[1, 5, 20, 60, 100, 200, 400, 800], value=60, description="warm-up"),
+        warmup=widgets.SelectionSlider(options=[20, 40, 60, 100, 200, 400, 800], value=60, description="warm-up"),
         d_model=widgets.SelectionSlider(options=[32, 64, 128, 256, 512], value=64, description="width"),
     )
 

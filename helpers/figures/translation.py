@@ -283,7 +283,7 @@ class Rates:
             )
         (self.line,) = self.ax.plot([], [], color=BLUE, lw=2.4)
         (self.top,) = self.ax.plot([], [], "o", color=BLUE)
-        self.ax.set(xlim=(0, STEPS), ylim=(0, 0.03), xlabel="step", ylabel="learning rate")
+        self.ax.set(xlim=(0, STEPS), ylim=(0, 0.04), xlabel="step", ylabel="learning rate")
         self.title = self.ax.set_title("width 512, warm-up 4000: largest rate 0.02795 at step 4000")
 
     def __call__(self, warmup: int, d_model: int) -> Picture:
