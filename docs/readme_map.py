@@ -2,11 +2,14 @@
 
     python docs/readme_map.py
 
-On the way one answer is checked twice, wrong and mended. The check's words are what it really says to the two.
+On the way one piece of each lesson is checked, and one of them twice, wrong and mended. The words are the check's own.
 """
 
 import contextlib
+import importlib
+import inspect
 import io
+import re
 import textwrap
 from pathlib import Path
 
@@ -23,18 +26,39 @@ from helpers.figures.transformer_map import transformer_map
 PIXELS = 150  # an inch
 STRIP = 2.3  # inches below the map
 CODE = "def scaled_scores(Q, K):\n    d_k = Q.shape[-1]\n    return Q @ K.transpose(-2, -1) / {}"
+PIECES = {
+    1: "embed",
+    2: "add_positions",
+    3: "dot_scores",
+    5: "masked_softmax",
+    6: "softmax",
+    7: "attention",
+    8: "MultiHeadAttention",
+    9: "EncoderBlock",
+    10: "DecoderBlock",
+}
 GREEN, RED, INK = "#00694E", "#B03A00", "#222222"
+FIRST = "Each lesson lights up a part of this map.\nYou write it, it is checked, and it runs in a translator."
 LAST = "You write every part. At the end:\njane visits africa in september  →  jane visite l' afrique en septembre"
 
 
-def said(divisor: str) -> str:
-    """What the check prints for the answer with this divisor."""
-    names: dict = {}
-    exec(CODE.format(divisor), names)
+def said(name: str, code: str, names: dict) -> str:
+    """What the check prints for the answer that this code defines."""
+    exec(code, names)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.suppress(AssertionError):
-        check(names["scaled_scores"])
-    return printed.getvalue().strip()
+        check(names[name])
+    return _wrapped(printed.getvalue().strip())
+
+
+def piece(lesson: int) -> tuple[str, str]:
+    """A finished piece of a lesson: its first line and what it is for, and what the check says of it."""
+    block = importlib.import_module(f"helpers.blocks.lesson_{lesson:02}")
+    answer = getattr(block, PIECES[lesson])
+    code = inspect.getsource(answer)
+    about = textwrap.wrap(re.split("[:;]|\n\n", inspect.getdoc(answer))[0], 40)
+    names = {name: value for name, value in vars(block).items() if not name.startswith("__")} | {"__name__": "answer"}
+    return "\n    ".join([code.split("\n")[0], *about]), said(PIECES[lesson], code, names)
 
 
 def frame(lesson: int, left: str = "", right: str = "", color: str = INK) -> Image.Image:
@@ -69,12 +93,12 @@ def _wrapped(text: str) -> str:
 
 
 def main() -> int:
-    wrong, right = (_wrapped(said(divisor)) for divisor in ("d_k", "d_k**0.5"))
-    frames = [(frame(0), 900)]
-    frames += [(frame(lesson), 600) for lesson in (1, 2, 3)]
+    wrong, right = (said("scaled_scores", CODE.format(divisor), {}) for divisor in ("d_k", "d_k**0.5"))
+    steps = {lesson: (frame(lesson, *piece(lesson), GREEN), 1100) for lesson in PIECES}
+    frames = [(frame(0, FIRST), 2400), *(steps[lesson] for lesson in (1, 2, 3))]
     frames += [(frame(4, CODE.format("d_k"), wrong, RED), 3600)]
     frames += [(frame(4, CODE.format("d_k**0.5"), right, GREEN), 2400)]
-    frames += [(frame(lesson), 600) for lesson in (5, 6, 7, 8, 9, 10)]
+    frames += [steps[lesson] for lesson in (5, 6, 7, 8, 9, 10)]
     frames += [(frame(11, LAST), 3600)]
     pictures, times = zip(*frames, strict=True)
     path = Path(__file__).with_name("course.webp")

@@ -70,7 +70,7 @@ TODAY = {  # what each lesson is about, in the picture's own words
     2: "order is added to the vectors",
     3: "each query is scored against each key",
     4: "scores are divided before the softmax",
-    5: "what may not be seen is blocked",
+    5: "what is hidden gets no weight",
     6: "scores become weights; errors become a loss",
     7: "weights mix the values: one head is whole",
     8: "many heads side by side, then joined",
