@@ -24,6 +24,7 @@ LARGEST_TEXT = "20 MB"
 MOST_CELLS = 5000
 MOST_CODE = 1_000_000  # characters of all its code
 MOST_NAME = 128  # bytes of a student's name: a folder, a file and a row of the gradebook are called so
+NO_NAME = set('<>"\\')  # Formgrader writes names into its pages as they are
 MOST_ATTACHMENTS = 50  # of one cell
 
 
@@ -142,10 +143,11 @@ def find_submissions(submitted: Path, lesson: str) -> list[str]:
 
 
 def name_problem(student: str) -> str | None:
-    """Why a folder's name cannot be a student's, as neither gradebook nor terminal could show it; else None."""
-    if student == one_line(student) and len(student.encode("utf-8", "replace")) <= MOST_NAME:
+    """Why a folder's name cannot be a student's, as gradebook, page or terminal could not show it; else None."""
+    written = student == one_line(student) and not NO_NAME & set(student)
+    if written and len(student.encode("utf-8", "replace")) <= MOST_NAME:
         return None
-    return f"The folder {one_line(student, 60)!r} has a name that is too long or cannot be written; rename it."
+    return f"The folder {one_line(student, 60)!r} has a name that is too long or cannot be shown; rename it."
 
 
 def read_submission(submitted: Path, student: str, release: Release, notebooks: Path) -> Submission:

@@ -524,7 +524,7 @@ class Trial:
             return verdict
         if block := self._block_in_place_of(key):
             return refused(key, "forbidden_call", forbidden_text(f"helpers.blocks.{block}", key))
-        if verdict.mistake in ("not_answered", "forbidden_call", "wrong_type") and not verdict.parts:
+        if verdict.mistake in ("not_answered", "wrong_type") and not verdict.parts:
             return verdict
         own = self._charged_once(key, verdict) or verdict
         return own if own.passed else self._hard_coded(key, own) or own
@@ -686,7 +686,9 @@ class Pieces:
     def __init__(self, sources: list[str]):
         self.uses: dict[str, set[str]] = {}
         self.blocks: dict[str, set[tuple[str, int | None]]] = {}
-        self.starred = any(re.search(r"(?m)^[ \t]*+from\s+(torch|numpy|math)\b.*import\s+\*", source) for source in sources)
+        self.starred = any(
+            re.search(r"(?m)^[ \t]*+from\s+(torch|numpy|math)\b.*import\s+\*", source) for source in sources
+        )
         self.nodes: list[tuple[set[str], ast.stmt]] = []
         for source in sources:
             try:
