@@ -137,7 +137,9 @@ def test_nothing_of_a_learner_runs_in_formgrader(formgrader, class_of_one):
             page.goto(f"{formgrader}/formgrader/{place}", wait_until="domcontentloaded")
             page.wait_for_timeout(1500)
             assert page.evaluate(LIVE) == [], place
-        assert "javascript:hit(1)" in page.locator("#notebook").first.inner_text().replace("\N{ZERO WIDTH NON-JOINER}", "")
+        assert "javascript:hit(1)" in page.locator("#notebook").first.inner_text().replace(
+            "\N{ZERO WIDTH NON-JOINER}", ""
+        )
         page.evaluate(CLICK)
         page.wait_for_timeout(500)
         assert hits == []
