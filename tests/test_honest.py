@@ -144,6 +144,20 @@ def test_long_code_is_read_in_time_that_grows_with_its_length(source):
     assert _prose(cell) in (True, False)
 
 
+FORMS = {
+    "compiled": "@torch.compile\ndef dot_scores(Q, K):\n    return Q @ K.mT",
+    "scripted": "@torch.jit.script\ndef dot_scores(Q, K):\n    return Q @ K.mT",
+    "a partial": "import functools\ndot_scores = functools.partial(torch.einsum, '...ik,...jk->...ij')",
+    "cached and typed": "from __future__ import annotations\nimport functools\n@functools.cache\n"
+    "def root(): return 1.0\ndef dot_scores(Q: NoSuch['b'], K: Float) -> Scores:\n    return Q @ K.mT * root()",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_wraps_an_answer_costs_nothing(judge, form):
+    assert scores(judge.judge_cells(cells(judge, answer=FORMS[form]))) == full_scores(judge)
+
+
 # Memory and time.
 
 
