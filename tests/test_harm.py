@@ -86,6 +86,18 @@ PATCHES = [
     "class Where(SyntaxError):\n    lineno = msg = filename = property(lambda self: self)\nraise Where('x')",
     "__name__ = '\\ud800'\nimport builtins\nbuiltins.len = builtins.str = builtins.type = lambda *a: '\\ud800'\n1 / 0",
 ]
+# Every reply of its process tells of an error of 3 MB.
+FORGED = """
+import sys
+frame = sys._getframe()
+while not {"serve", "send"} <= set(frame.f_globals):
+    frame = frame.f_back
+send, large = frame.f_globals["send"], "\\ud800<script>" * 300_000
+def forged(channel, token, reply):
+    error = {"output_type": "error", "ename": large, "evalue": large, "traceback": [large, large]}
+    send(channel, token, {"outputs": [error], "error": large} if "outputs" in reply else reply)
+frame.f_globals["send"] = forged
+"""
 RAISES_PATCHED = PATCHED + "def head_scores(x, W_q, W_k):\n    raise Odd\nhead_scores.__name__ = '\\ud800' * 1000"
 SHOWN = "from IPython.display import HTML, display\ndisplay(HTML({!r}))"
 DEEP = "<ul><li>" * 20_000
@@ -95,6 +107,7 @@ LINKS = "[x](javascript:alert(1)) [y][z] $\\href{javascript:alert(2)}{x}$\n\n[z]
 ODD = {
     "surrogates": at_the_end(added("code", SURROGATE), added("markdown", "x", attachments={"\ud800.png": {"a": 1}})),
     "huge error": at_the_end(added("code", HUGE)),
+    "forged error": at_the_end(added("code", FORGED)),
     "deep lists": at_the_end(added("code", SHOWN.format(DEEP))),
     "patched names": at_the_end(*[added("code", source) for source in PATCHES]),
     "brackets": at_the_end(added("code", SHOWN.format(STYLED)), added("markdown", "[" * 5000)),

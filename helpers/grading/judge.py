@@ -588,7 +588,8 @@ class Trial:
         request = {
             "name": key.name,
             "facts": dataclasses.asdict(dataclasses.replace(key.facts, time_limit=slack * key.facts.time_limit)),
-            "cases": [case_to_tree(case) for case in key.cases],
+            # Not what a case is for, nor its words: for a yes or no they give the answer away.
+            "cases": [case_to_tree(dataclasses.replace(case, part="", note="")) for case in key.cases],
             "replace": {"source": self.judge.blocks.source_of(replace), "names": replace} if replace else None,
             "builtins": builtins,
             "cpu_seconds": math.ceil(slack * max(15.0, 3 * key.facts.time_limit)),
