@@ -81,6 +81,32 @@ def test_an_answer_that_is_wrong_itself_is_told_of_its_own_mistake():
     assert "Judged with a finished scaled_scores" in verdict.message
 
 
+WHOLE = """import torch.nn.functional as F
+def attention(Q, K, V, mask=None):
+    return F.scaled_dot_product_attention(Q, K, V, mask), torch.zeros(())
+"""
+BOTH = """class Head(Head):
+    def forward(self, x, mask=None):
+        return F.scaled_dot_product_attention(self.W_q(x), self.W_k(x), self.W_v(x), mask)
+"""
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_a_forbidden_call_of_an_earlier_answer_is_charged_once(both):
+    """Not the caller's, in notebook and grader, unless it makes one itself."""
+    names = notebook("07_value_weighting", WHOLE, *[BOTH] * both)
+    verdict = verdict_on(session._keys("07_value_weighting")["Head"], names["Head"])
+    need_sandbox()
+    with Judge("07", 5) as judge:
+        source = Pieces([blocks_source(judge.lesson)]).source_of([*judge.blocks.uses])
+        cells = [Cell("pieces", source), Cell("attention", WHOLE, "learner", "attention")]
+        graded = judge.judge_cells([*cells, *[Cell("Head", BOTH, "learner", "Head")] * both], ["attention", "Head"])
+    assert graded.verdicts["attention"].mistake == "forbidden_call"
+    for found in (verdict, graded.verdicts["Head"]):
+        assert found.passed == (not both) and (found.mistake == "forbidden_call") == both
+        assert both or "finished attention" in found.message
+
+
 def test_a_right_answer_is_not_asked_what_it_calls():
     names = notebook("04_scaling", FORMS["wrong"].format(name="score_variance"))
     assert verdict_on(session._keys("04_scaling")["scaled_scores"], names["scaled_scores"]).message == ""

@@ -67,6 +67,38 @@ def elsewhere(old):
 
 SURROGATE = "raise type('\\ud800', (ValueError,), {})('\\ud800 \\x1b[31m')"
 HUGE = "raise type('X' * 3_000_000, (ValueError,), {})('y' * 3_000_000)"
+PATCHED = """
+class Meta(type):
+    @property
+    def __name__(cls):
+        return "\\ud800\\x1b[31m<script>" * 200_000
+    __qualname__ = __name__
+class Odd(Exception, metaclass=Meta):
+    __class__ = property(lambda self: int)
+    def __str__(self):
+        return "\\ud800" * 1_000_000
+"""
+# What a learner's code may do to the names of its exceptions, of types and of Python's own functions.
+PATCHES = [
+    PATCHED + "raise Odd",
+    PATCHED + "Odd()",
+    "class Mute(Exception):\n    def __str__(self): raise SystemExit\n    __repr__ = __str__\nraise Mute",
+    "class Where(SyntaxError):\n    lineno = msg = filename = property(lambda self: self)\nraise Where('x')",
+    "__name__ = '\\ud800'\nimport builtins\nbuiltins.len = builtins.str = builtins.type = lambda *a: '\\ud800'\n1 / 0",
+]
+# Every reply of its process tells of an error of 3 MB.
+FORGED = """
+import sys
+frame = sys._getframe()
+while not {"serve", "send"} <= set(frame.f_globals):
+    frame = frame.f_back
+send, large = frame.f_globals["send"], "\\ud800<script>" * 300_000
+def forged(channel, token, reply):
+    error = {"output_type": "error", "ename": large, "evalue": large, "traceback": [large, large]}
+    send(channel, token, {"outputs": [error], "error": large} if "outputs" in reply else reply)
+frame.f_globals["send"] = forged
+"""
+RAISES_PATCHED = PATCHED + "def head_scores(x, W_q, W_k):\n    raise Odd\nhead_scores.__name__ = '\\ud800' * 1000"
 SHOWN = "from IPython.display import HTML, display\ndisplay(HTML({!r}))"
 DEEP = "<ul><li>" * 20_000
 STYLED = "<div style='width:" + "(" * 5000 + "'>x</div>"
@@ -75,7 +107,9 @@ LINKS = "[x](javascript:alert(1)) [y][z] $\\href{javascript:alert(2)}{x}$\n\n[z]
 ODD = {
     "surrogates": at_the_end(added("code", SURROGATE), added("markdown", "x", attachments={"\ud800.png": {"a": 1}})),
     "huge error": at_the_end(added("code", HUGE)),
+    "forged error": at_the_end(added("code", FORGED)),
     "deep lists": at_the_end(added("code", SHOWN.format(DEEP))),
+    "patched names": at_the_end(*[added("code", source) for source in PATCHES]),
     "brackets": at_the_end(added("code", SHOWN.format(STYLED)), added("markdown", "[" * 5000)),
     "links": at_the_end(added("markdown", LINKS), added("raw", "<script>alert(3)</script>")),
     "written below": in_a_new_cell_below,
@@ -98,8 +132,10 @@ def batch(lesson, tmp_path_factory):
     hand_in(folders, lesson, "helper beside", full_answers(lesson, {"scaled_scores": mine}))
     beside = folders.submitted / "helper beside" / LESSON / "my_dots.py"
     beside.write_text("def dots(Q, K):\n    return Q @ K.transpose(-2, -1)\n")
+    hand_in(folders, lesson, "patched answer", full_answers(lesson, {"head_scores": RAISES_PATCHED}))
+    hand_in(folders, lesson, "much code", full_answers(lesson, {}), at_the_end(added("code", "x = 1\n" * 200_000)))
     (folders.submitted / "a folder" / LESSON / f"{LESSON}.ipynb").mkdir(parents=True)
-    for name in ("esc\x1b[31mape", "new\nline", os.fsdecode(b"latin-\xe9"), "n" * (MOST_NAME + 1)):
+    for name in ("esc\x1b[31mape", "new\nline", "<img src=x>", os.fsdecode(b"latin-\xe9"), "n" * (MOST_NAME + 1)):
         hand_in(folders, lesson, name, full_answers(lesson, {}))
     hand_in(folders, lesson, "zz honest", full_answers(lesson, {}))
     return folders, config, grade_lesson(folders, LESSON, config=config)
@@ -109,16 +145,19 @@ def test_all_others_are_graded_as_ever(batch, lesson):
     found = scores(batch[0])
     for name in ("00 honest", *ODD, "helper beside", "zz honest"):
         assert found[name] == points(lesson), name
-    assert all(points == 0 for points in found["a folder"].values())
+    assert found["patched answer"] == points(lesson, head_scores=0.0)
+    for name in ("a folder", "much code"):
+        assert all(points == 0 for points in found[name].values())
 
 
 def test_each_odd_one_has_a_sentence(batch):
     problems = {result.student: result.problem for result in batch[2].results if result.problem}
-    assert len(problems) == 5
+    assert len(problems) == 7
     assert "is a folder; it was not read" in problems["a folder"]
+    assert "it holds 1,2" in problems["much code"] and "characters of code" in problems["much code"]
     for student, problem in problems.items():
         assert student.isprintable() and problem.isprintable() and len(problem) < 300
-        assert student == "a folder" or "rename it" in problem
+        assert student in ("a folder", "much code") or "rename it" in problem
     for result in batch[2].results:
         assert all(flag.isprintable() and len(flag) <= 400 for flag in result.flags), result.flags
 
@@ -151,7 +190,7 @@ def test_no_link_of_theirs_is_live_in_their_feedback(batch):
 
 
 def test_the_pages_stay_small(batch):
-    for name in ODD:
+    for name in (*ODD, "patched answer"):
         assert batch[0].autograded_notebook(LESSON, name).stat().st_size < 1_500_000, name
 
 

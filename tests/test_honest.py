@@ -13,7 +13,7 @@ import torch
 
 from helpers.checking.key import load_keys
 from helpers.checking.session import verdict_on
-from helpers.grading.intake import IntakeCell, Release, Submission
+from helpers.grading.intake import IntakeCell, Release, Submission, _prose
 from helpers.grading.judge import Cell, Judge, Pieces, Trial, without_magics
 from helpers.grading.judges import Judges
 from helpers.grading.sandbox import Limits
@@ -125,6 +125,37 @@ def test_a_star_import_hides_nothing_that_an_answer_needs(judge):
 def test_a_wrong_answer_below_a_star_import_is_still_wrong(judge):
     found = judge.judge_cells(cells(judge, "from torch import *", WRONG))
     assert scores(found) == full_scores(judge) | {"dot_scores": 0}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "source",
+    [
+        "x=1\n" * 20_000,
+        "%%time\n" * 20_000,
+        " " * 50_000 + "x",
+        "\n" * 50_000 + "x",
+        "def f():\n    return " + "+".join("x" * 700),
+    ],
+)
+def test_long_code_is_read_in_time_that_grows_with_its_length(source):
+    assert "scores_of" in Pieces([source, CALLS]).uses
+    cell = IntakeCell("long", "code", source + "\n$ a b c d e f g h")
+    assert _prose(cell) in (True, False)
+
+
+FORMS = {
+    "compiled": "@torch.compile\ndef dot_scores(Q, K):\n    return Q @ K.mT",
+    "scripted": "@torch.jit.script\ndef dot_scores(Q, K):\n    return Q @ K.mT",
+    "a partial": "import functools\ndot_scores = functools.partial(torch.einsum, '...ik,...jk->...ij')",
+    "cached and typed": "from __future__ import annotations\nimport functools\n@functools.cache\n"
+    "def root(): return 1.0\ndef dot_scores(Q: NoSuch['b'], K: Float) -> Scores:\n    return Q @ K.mT * root()",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_wraps_an_answer_costs_nothing(judge, form):
+    assert scores(judge.judge_cells(cells(judge, answer=FORMS[form]))) == full_scores(judge)
 
 
 # Memory and time.

@@ -190,6 +190,15 @@ HOSTILE_ANSWERS = {
     x = []
     x.append(x)
     return x""",
+    "reads what its case is for": """
+    import sys
+    frame = sys._getframe()
+    while frame is not None:
+        for thing in list(frame.f_locals.values()):
+            for case in thing if isinstance(thing, list) else [thing]:
+                if getattr(case, "part", ""): return Q @ K.mT
+        frame = frame.f_back
+    return Q""",
     "finds the inputs' frames": """
     import sys, gc
     for thing in gc.get_objects():

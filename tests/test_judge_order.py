@@ -76,6 +76,44 @@ def test_what_is_not_answered_there_counts_at_the_end(judge, made):
     assert "dot_scores could not be judged at its check cell; it counts as it stands at the end." in found.flags
 
 
+KEPT = """
+def dot_scores(Q, K):
+    import os
+    if not os.path.exists("/dev/shm/lent"):
+        raise NotImplementedError
+    space = {"torch": torch}
+    exec(open("/dev/shm/lent").read(), space)
+    return space["dot_scores"](Q, K)
+"""
+KEEPS = """
+def fixed_self_scores(x, W_q, W_k):
+    import linecache
+    lent = linecache.cache.get("<finished block>")
+    if lent is not None:
+        open("/dev/shm/lent", "w").write("".join(lent[2]))
+    return dot_scores(project(x, W_q), project(x, W_k))
+"""
+
+
+@pytest.mark.parametrize("below", [False, True])
+def test_a_finished_piece_that_was_kept_from_a_later_exercise_earns_nothing(judge, below):
+    """Whether its own check cell stands above, where it says that it is not answered, or below."""
+    made = [
+        dataclasses.replace(cell, source=KEEPS) if cell.id == "fixed_self_scores" else cell
+        for cell in cells(judge, KEPT)
+    ]
+    if below:
+        made.sort(key=lambda cell: cell.exercise == "dot_scores")
+    found = judge.judge_cells(made)
+    assert scores(found) == full_scores(judge) | {"dot_scores": 0}
+
+
+def test_an_honest_answer_below_those_that_call_it_is_paid(judge):
+    made = sorted(cells(judge), key=lambda cell: cell.exercise == "dot_scores")
+    found = judge.judge_cells(made)
+    assert scores(found) == full_scores(judge) and found.problem is None
+
+
 def test_without_its_check_cell_an_answer_counts_as_it_stands_at_the_end(judge):
     gone = [
         dataclasses.replace(cell, kind="gone") if cell.id == "check_dot_scores" else cell

@@ -77,7 +77,7 @@ def verdict_on(key: ExerciseKey, answer) -> Verdict:
     if not callable(answer):
         return refused(key, "wrong_type", wrong_kind_text(key, type(answer).__name__))
     verdict = _decided(key, answer)
-    if verdict.passed or not verdict.answered or verdict.mistake == "forbidden_call":
+    if verdict.passed or not verdict.answered:
         return verdict
     return _with_earlier_ones_right(key, answer, verdict)
 
@@ -92,7 +92,8 @@ def _with_earlier_ones_right(key: ExerciseKey, answer, verdict: Verdict) -> Verd
     earlier = [other for other in order[:place] if other.kind == "exercise" and other.name in used]
     found = {other.name: verdict_on(other, names.get(other.name)) for other in earlier}
     wrong = [name for name, one in found.items() if not one.passed]
-    if not wrong:
+    theirs = any(found[name].mistake == "forbidden_call" for name in wrong)
+    if not wrong or verdict.mistake == "forbidden_call" and not theirs:
         return verdict
     pieces = {name: finished_piece(key.lesson, name) for name in wrong}
     if None in pieces.values():

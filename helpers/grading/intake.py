@@ -22,7 +22,9 @@ from helpers.grading.words import one_line
 LARGEST = 20 * 2**20  # bytes of a submitted notebook
 LARGEST_TEXT = "20 MB"
 MOST_CELLS = 5000
+MOST_CODE = 1_000_000  # characters of all its code
 MOST_NAME = 128  # bytes of a student's name: a folder, a file and a row of the gradebook are called so
+NO_NAME = set('<>"\\')  # Formgrader writes names into its pages as they are
 MOST_ATTACHMENTS = 50  # of one cell
 
 
@@ -141,10 +143,11 @@ def find_submissions(submitted: Path, lesson: str) -> list[str]:
 
 
 def name_problem(student: str) -> str | None:
-    """Why a folder's name cannot be a student's, as neither gradebook nor terminal could show it; else None."""
-    if student == one_line(student) and len(student.encode("utf-8", "replace")) <= MOST_NAME:
+    """Why a folder's name cannot be a student's, as gradebook, page or terminal could not show it; else None."""
+    written = student == one_line(student) and not NO_NAME & set(student)
+    if written and len(student.encode("utf-8", "replace")) <= MOST_NAME:
         return None
-    return f"The folder {one_line(student, 60)!r} has a name that is too long or cannot be written; rename it."
+    return f"The folder {one_line(student, 60)!r} has a name that is too long or cannot be shown; rename it."
 
 
 def read_submission(submitted: Path, student: str, release: Release, notebooks: Path) -> Submission:
@@ -252,7 +255,11 @@ def _cells(content: bytes, name: str) -> list[dict]:
             raise ValueError("it holds no cells")
         if len(cells) > MOST_CELLS:
             raise ValueError(f"it holds {len(cells)} cells")
-        return [_plain(cell) for cell in cells if isinstance(cell, dict)]
+        cells = [_plain(cell) for cell in cells if isinstance(cell, dict)]
+        code = sum(len(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+        if code > MOST_CODE:
+            raise ValueError(f"it holds {code:,} characters of code")
+        return cells
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:120]
         empty = "it is empty" if not content.strip() else reason
@@ -401,7 +408,7 @@ def _prose(cell: IntakeCell) -> bool:
     try:
         body = ast.parse(cell.source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return not re.search(r"(?m)^\s*[%!]|[=(\[]", cell.source)
+        return not re.search(r"(?m)^[ \t]*+[%!]|[=(\[]", cell.source)
     return all(isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) for node in body)
 
 

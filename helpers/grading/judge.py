@@ -284,6 +284,7 @@ class Trial:
         self.submission: Submission | None = None
         self.found: dict[str, tuple[str, str | None]] = {}
         self.changed: set[str] = set()  # exercises whose names were bound anew below their check cells
+        self.lent: set[str] = set()  # exercises of which this process has been given the finished piece
         self.restarts = 0
         self.in_vain = 0
         self.late = False
@@ -341,6 +342,7 @@ class Trial:
             if self._is_late():
                 return False
             self.submission = self.judge.sandbox.submission()
+            self.lent.clear()
             self.outputs, self.errors, self.output_left = {}, dict(self.left_out), OUTPUT_CHARACTERS
             if all(self._repeat(cell) for cell in self.cells[: self.place]):
                 return True
@@ -501,6 +503,16 @@ class Trial:
         return self.standing[here]
 
     def _verdict(self, key: ExerciseKey) -> Verdict:
+        verdict = self._judged(key)
+        if key.name not in self.lent or verdict.points == 0:
+            return verdict
+        # Its finished piece was in this process, for a later exercise, and may have been kept for now.
+        self.restarts -= 1  # nobody's fault
+        if self._again():
+            self._look(keep=key.name)
+        return self._judged(key)
+
+    def _judged(self, key: ExerciseKey) -> Verdict:
         if key.kind == "quiz":
             return self._quiz(key)
         for way in self.pieces.detours(key.name, banned_names(key.facts.forbidden)):
@@ -512,7 +524,7 @@ class Trial:
             return verdict
         if block := self._block_in_place_of(key):
             return refused(key, "forbidden_call", forbidden_text(f"helpers.blocks.{block}", key))
-        if verdict.mistake in ("not_answered", "forbidden_call", "wrong_type") and not verdict.parts:
+        if verdict.mistake in ("not_answered", "wrong_type") and not verdict.parts:
             return verdict
         own = self._charged_once(key, verdict) or verdict
         return own if own.passed else self._hard_coded(key, own) or own
@@ -576,11 +588,14 @@ class Trial:
         request = {
             "name": key.name,
             "facts": dataclasses.asdict(dataclasses.replace(key.facts, time_limit=slack * key.facts.time_limit)),
-            "cases": [case_to_tree(case) for case in key.cases],
+            # Not what a case is for, nor its words: for a yes or no they give the answer away.
+            "cases": [case_to_tree(dataclasses.replace(case, part="", note="")) for case in key.cases],
             "replace": {"source": self.judge.blocks.source_of(replace), "names": replace} if replace else None,
             "builtins": builtins,
             "cpu_seconds": math.ceil(slack * max(15.0, 3 * key.facts.time_limit)),
         }
+        if replace:
+            self.lent.update(replace, *map(self.judge.blocks.closure, replace))
         started = time.monotonic()
         try:
             patience = slack * max(30.0, 8 * key.facts.time_limit) + GRACE
@@ -672,8 +687,9 @@ class Pieces:
     def __init__(self, sources: list[str]):
         self.uses: dict[str, set[str]] = {}
         self.blocks: dict[str, set[tuple[str, int | None]]] = {}
-        self.statements: list[tuple[set[str], str]] = []
-        self.starred = any(re.search(r"(?m)^\s*from\s+(torch|numpy|math)\b.*import\s+\*", source) for source in sources)
+        self.starred = any(
+            re.search(r"(?m)^[ \t]*+from\s+(torch|numpy|math)\b.*import\s+\*", source) for source in sources
+        )
         self.nodes: list[tuple[set[str], ast.stmt]] = []
         for source in sources:
             try:
@@ -681,9 +697,9 @@ class Pieces:
             except (SyntaxError, ValueError, RecursionError, MemoryError):
                 continue
             for node in tree.body:
-                self._add(node, source)
+                self._add(node)
 
-    def _add(self, node: ast.stmt, source: str) -> None:
+    def _add(self, node: ast.stmt) -> None:
         bound, used, blocks = set(), set(), set()
         inner = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
         if inner:
@@ -704,7 +720,6 @@ class Pieces:
             self.uses.setdefault(name, set()).update(used - {name})
             self.blocks.setdefault(name, set()).update(blocks)
         self.nodes.append((bound, node))
-        self.statements.append((bound, ast.unparse(node) if inner else ast.get_source_segment(source, node) or ""))
 
     def closure(self, name: str) -> set[str]:
         """All names that `name` uses, directly or through others that are bound here."""
@@ -733,7 +748,7 @@ class Pieces:
     def source_of(self, names: list[str]) -> str:
         """The statements that bind `names` and all that they use, in their order."""
         wanted = set(names).union(*(self.closure(name) for name in names))
-        return "\n".join(text for bound, text in self.statements if bound & wanted)
+        return "\n".join(ast.unparse(node) for bound, node in self.nodes if bound & wanted)
 
 
 REACHING = {"getattr", "exec", "eval", "__import__", "import_module", "attrgetter", "methodcaller", "__getattribute__"}
@@ -795,14 +810,16 @@ def home_of_block(name: str) -> int | None:
 def without_magics(source: str) -> str:
     """The source as Python can parse it: what IPython's magics run stays, other magics, shell lines and questions for
     help (`attention?`) are blanked."""
-    while cell := re.match(r"\s*%%(\w+).*(?:\n|$)", source):
+    place, magic = 0, re.compile(r"\s*+%%(\w+).*(?:\n|$)")
+    while cell := magic.match(source, place):
         if cell[1] not in RUN_PYTHON:
             return ""
-        source = source[cell.end() :]
+        place = cell.end()
+    source = source[place:]
     options = r"\b(?:[ \t]+-\w+(?:[ \t]+\d+)?)*"
     source = re.sub(rf"(?m)^([ \t]*)%(?:{'|'.join(RUN_PYTHON)}){options}[ \t]+(?=\w)", r"\1", source)
     source = re.sub(r"(?m)^([ \t]*)(?:[%!?].*|[\w.]+\?{1,2}[ \t]*)$", r"\1pass", source)
-    return re.sub(r"(?m)^([ \t]*[\w., \t]+=[ \t]*)[%!].*$", r"\1None", source)
+    return re.sub(r"(?m)^([\w., \t]++=[ \t]*+)[%!].*$", r"\1None", source)
 
 
 def error_output(name: str, text: str) -> dict:

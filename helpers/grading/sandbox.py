@@ -468,6 +468,7 @@ def environment_inside(home: str = worker.HOME) -> dict[str, str]:
         "MPLCONFIGDIR": f"{home}/.matplotlib",
         "PYTHONDONTWRITEBYTECODE": "1",
         "COURSE_STATIC_PAGE": "1",
+        "TORCH_COMPILE_DISABLE": "1",  # what is compiled gives the same numbers as what is not, after minutes
     }
     if site.ENABLE_USER_SITE:
         variables["PYTHONUSERBASE"] = site.getuserbase()
