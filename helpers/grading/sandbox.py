@@ -422,12 +422,10 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
         lay_down(name, getattr(corpus, name)(), target / "helpers" / "corpus" / "provided")
     shutil.copyfile(worker.__file__, target / "worker.py")
     if fonts:
-        with contextlib.suppress(ImportError, OSError):
-            import matplotlib
-
-            lent = target / "matplotlib"
-            lent.mkdir()
-            for file in Path(matplotlib.get_cachedir()).glob("fontlist-*.json"):
+        lent = target / "matplotlib"
+        lent.mkdir()
+        for file in font_lists():
+            with contextlib.suppress(OSError):
                 shutil.copyfile(file, lent / file.name)
     toml = PROJECT / "course.toml"
     if toml.is_file():
@@ -435,6 +433,14 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
     os.chmod(target, 0o755)
     for path in target.rglob("*"):
         os.chmod(path, 0o755 if path.is_dir() else 0o644)
+
+
+def font_lists() -> list[Path]:
+    """What matplotlib has written of this machine's fonts, where it keeps such (importing it to ask takes longer)."""
+    home = Path(os.path.expanduser("~"))
+    places = [os.environ.get("MPLCONFIGDIR"), home / ".matplotlib"]
+    places.append(Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "matplotlib")
+    return [file for place in places if place for file in Path(place).glob("fontlist-*.json")]
 
 
 def _lend_compiled(staged: Path) -> None:
