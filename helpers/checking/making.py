@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import inspect
 import linecache
 import math
@@ -198,6 +199,7 @@ def _globals(reference: Callable) -> dict:
     return reference.__globals__
 
 
+@functools.cache
 def definition(text: str, name: str) -> str:
     """The source of one function or class in a module's text. LookupError where there is none."""
     for node in ast.parse(text).body:

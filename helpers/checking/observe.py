@@ -246,7 +246,7 @@ def _switches_set():
         torch.autograd.set_detect_anomaly(False)
         torch.set_default_dtype(torch.float32)
         torch.set_float32_matmul_precision("highest")
-        torch.set_num_threads(1)  # of inputs this small the threads only wait for each other, for seconds on a busy machine
+        torch.set_num_threads(1)  # inputs this small are not worth more, which on a busy machine wait for each other
         try:
             yield
         finally:

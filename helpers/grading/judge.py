@@ -163,7 +163,7 @@ class Judge:
         self.released = released_sources(self.lesson)
         self.blocks = Pieces([blocks_source(self.lesson)])
         try:
-            self.sandbox = Sandbox(self.lesson.name, notebook, unsafe, self.limits)
+            self.sandbox = Sandbox(self.lesson.name, notebook, unsafe, self.limits, course_imports(self.released))
         except SandboxFailed as error:
             raise GraderBroken(str(error)) from None
 
@@ -672,9 +672,8 @@ class Pieces:
     def __init__(self, sources: list[str]):
         self.uses: dict[str, set[str]] = {}
         self.blocks: dict[str, set[tuple[str, int | None]]] = {}
-        self.statements: list[tuple[set[str], str]] = []
         self.starred = any(re.search(r"(?m)^\s*from\s+(torch|numpy|math)\b.*import\s+\*", source) for source in sources)
-        self.nodes: list[tuple[set[str], ast.stmt]] = []
+        self.nodes: list[tuple[set[str], ast.stmt, str]] = []  # with the source that each stands in
         for source in sources:
             try:
                 tree = ast.parse(without_magics(source))
@@ -703,8 +702,7 @@ class Pieces:
         for name in bound:
             self.uses.setdefault(name, set()).update(used - {name})
             self.blocks.setdefault(name, set()).update(blocks)
-        self.nodes.append((bound, node))
-        self.statements.append((bound, ast.unparse(node) if inner else ast.get_source_segment(source, node) or ""))
+        self.nodes.append((bound, node, source))
 
     def closure(self, name: str) -> set[str]:
         """All names that `name` uses, directly or through others that are bound here."""
@@ -725,7 +723,7 @@ class Pieces:
             return []
         used = {name, *self.closure(name)}
         found = []
-        for bound, node in self.nodes:
+        for bound, node, _ in self.nodes:
             if bound & used or not bound and any(isinstance(n, ast.Name) and n.id in RUNNING for n in ast.walk(node)):
                 found += detours_in(node, banned)
         return list(dict.fromkeys(found))
@@ -733,7 +731,13 @@ class Pieces:
     def source_of(self, names: list[str]) -> str:
         """The statements that bind `names` and all that they use, in their order."""
         wanted = set(names).union(*(self.closure(name) for name in names))
-        return "\n".join(text for bound, text in self.statements if bound & wanted)
+        return "\n".join(_statement(node, source) for bound, node, source in self.nodes if bound & wanted)
+
+
+def _statement(node: ast.stmt, source: str) -> str:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return ast.unparse(node)
+    return ast.get_source_segment(source, node) or ""
 
 
 REACHING = {"getattr", "exec", "eval", "__import__", "import_module", "attrgetter", "methodcaller", "__getattribute__"}
@@ -894,6 +898,19 @@ def released_sources(lesson) -> set[str]:
         return {"".join(cell["source"]).strip() for cell in cells if cell["cell_type"] == "code"}
     except (OSError, ValueError, KeyError, TypeError):
         return set()
+
+
+def course_imports(sources: Iterable[str]) -> list[str]:
+    """The course's own modules that these cells import: what every hand-in would spend its time on."""
+    found = set()
+    for source in sources:
+        with contextlib.suppress(SyntaxError):
+            for node in ast.walk(ast.parse(without_magics(source))):
+                if isinstance(node, ast.Import):
+                    found |= {alias.name for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and node.module:
+                    found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return sorted(name for name in found if name.startswith("helpers."))
 
 
 def answer_key(lesson) -> dict[str, object]:
