@@ -499,7 +499,8 @@ def _names(function: types.FunctionType):
     except (TypeError, ValueError):
         closure = {}
     scope = {**function.__globals__, **closure}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 name = alias.name if alias.asname else alias.name.split(".")[0]
@@ -513,13 +514,13 @@ def _names(function: types.FunctionType):
                     yield f"{node.module}.{alias.name}", thing
     local = set(function.__code__.co_varnames) - {
         alias.asname or alias.name.split(".")[0]
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for alias in node.names
     }
-    local |= _bound_within(tree) - _global_names(function.__code__) - set(function.__code__.co_freevars)
-    inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    for node in ast.walk(tree):
+    local |= _bound_within(nodes) - _global_names(function.__code__) - set(function.__code__.co_freevars)
+    inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
         if isinstance(node, (ast.Name, ast.Attribute)):
             chain = _chain(node)
             if chain and chain[0] in scope and chain[0] not in local:
@@ -531,10 +532,10 @@ def _names(function: types.FunctionType):
                     yield ".".join(chain), thing
 
 
-def _bound_within(tree) -> set[str]:
+def _bound_within(nodes) -> set[str]:
     """Names that a comprehension, a loop or an inner function binds: `_` in `for _ in range(3)` is no global."""
-    stored = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    return stored | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return stored | {node.arg for node in nodes if isinstance(node, ast.arg)}
 
 
 def _global_names(code: types.CodeType) -> set[str]:

@@ -239,7 +239,7 @@ def _switches_set():
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     anomaly, check_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
     dtype, precision = torch.get_default_dtype(), torch.get_float32_matmul_precision()
-    grad = torch.is_grad_enabled()
+    grad, threads = torch.is_grad_enabled(), torch.get_num_threads()
     with torch.inference_mode(False), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if deterministic:  # asked first, as setting it imports torch's compiler, which takes seconds
@@ -247,9 +247,11 @@ def _switches_set():
         torch.autograd.set_detect_anomaly(False)
         torch.set_default_dtype(torch.float32)
         torch.set_float32_matmul_precision("highest")
+        torch.set_num_threads(1)  # inputs this small are not worth more, which on a busy machine wait for each other
         try:
             yield
         finally:
+            torch.set_num_threads(threads)
             now = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
             if now != (deterministic, warn_only):
                 torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)

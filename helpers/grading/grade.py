@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter
 
-from helpers.grading.folders import Folders, load, shown
+from helpers.grading.folders import Folders, all_of_nbgrader, load, only_parts_of_nbgrader, shown
 from helpers.grading.judges import GradingStopped
 from helpers.grading.record import Result
 from helpers.grading.words import one_line
@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
                 f"There is no folder {one_line(args.gradebook)}; --gradebook names the folder of a class, which holds "
                 "submitted/."
             )
+        only_parts_of_nbgrader()
         folders, config = load(args.gradebook)
         grade_and_tell(folders, config, args)
     except GradingStopped as stopped:
@@ -134,6 +135,7 @@ def write_feedback(folders: Folders, config, lesson: str) -> None:
     """nbgrader's own feedback pages for everybody who was graded."""
     import logging
 
+    all_of_nbgrader()
     from nbgrader.converters import GenerateFeedback
     from nbgrader.converters.base import NbGraderException
     from nbgrader.coursedir import CourseDirectory

@@ -163,7 +163,7 @@ class Judge:
         self.released = released_sources(self.lesson)
         self.blocks = Pieces([blocks_source(self.lesson)])
         try:
-            self.sandbox = Sandbox(self.lesson.name, notebook, unsafe, self.limits)
+            self.sandbox = Sandbox(self.lesson.name, notebook, unsafe, self.limits, course_imports(self.released))
         except SandboxFailed as error:
             raise GraderBroken(str(error)) from None
 
@@ -911,6 +911,19 @@ def released_sources(lesson) -> set[str]:
         return {"".join(cell["source"]).strip() for cell in cells if cell["cell_type"] == "code"}
     except (OSError, ValueError, KeyError, TypeError):
         return set()
+
+
+def course_imports(sources: Iterable[str]) -> list[str]:
+    """The course's own modules that these cells import: what every hand-in would spend its time on."""
+    found = set()
+    for source in sources:
+        with contextlib.suppress(SyntaxError):
+            for node in ast.walk(ast.parse(without_magics(source))):
+                if isinstance(node, ast.Import):
+                    found |= {alias.name for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and node.module:
+                    found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return sorted(name for name in found if name.startswith("helpers."))
 
 
 def answer_key(lesson) -> dict[str, object]:
