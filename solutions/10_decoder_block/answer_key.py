@@ -792,11 +792,14 @@ def cases_attend_with_cache(draw):
 
     def case(pieces, B=2, H=3, dtype=torch.float32, again=False, **options):
         named = {"again": True} if again else {}
-        return Case((*qkv(sum(pieces), B, H, dtype=dtype), list(pieces)), named, via="in_pieces", **options)
+        first, *rest = pieces
+        note = f"{first} {'token' if first == 1 else 'tokens'}" + "".join(f", then {n}" for n in rest)
+        note += ", the last ones fed twice into the same cache" if again else ""
+        return Case((*qkv(sum(pieces), B, H, dtype=dtype), list(pieces)), named, via="in_pieces", note=note, **options)
 
     f64 = torch.float64
     return [
-        case([4, 1, 3], note="4 tokens, then 1, then 3"),
+        case([4, 1, 3]),
         case([5], part="no cache yet"),
         case([1, 1, 1, 1, 1], part=ONE_BY_ONE),
         case([3, 4], part=SEVERAL),

@@ -131,10 +131,11 @@ def cases_get_batch(draw):
     def case(N, block_size, batch_size, **options):
         data = draw.permutation(N) * 3 + 7
         args = (data, block_size, batch_size, draw.integer(0, 10_000))
-        return Case(args, via="drawn_batches", view="batch_behavior", **options)
+        note = f"a text of {N} tokens, {batch_size} windows of {block_size}"
+        return Case(args, via="drawn_batches", view="batch_behavior", note=note, **options)
 
     return [
-        case(900, 6, 5, note="a text of 900 tokens, windows of 6"),
+        case(900, 6, 5),
         case(9, 6, 300, part="every start is drawn"),
         case(12, 8, 400, part="every start is drawn"),
         case(5, 4, 3, part="a text of block_size + 1 tokens"),
@@ -239,10 +240,12 @@ def cases_GPT(draw):
             runs |= {"another first token": changed(0), "exchanged": exchanged}
         if B > 1:
             runs["alone"] = ids[-1:]
-        return Case((init, draw.integer(0, 2**31), runs, whole), via="random_gpts", view="gpt_behavior", **options)
+        note = f"a GPT with random numbers, {layers} {'layer' if layers == 1 else 'layers'}, {B} {'text' if B == 1 else 'texts'} of {T}"
+        args = (init, draw.integer(0, 2**31), runs, whole)
+        return Case(args, via="random_gpts", view="gpt_behavior", note=note, **options)
 
     return [
-        case(11, 8, 12, 3, 2, 7, 6, whole=True, note="a GPT with random numbers"),
+        case(11, 8, 12, 3, 2, 7, 6, whole=True),
         case(13, 7, 8, 2, 1, 9, 7, part="a text as long as block_size"),
         case(9, 6, 16, 4, 3, 7, 5, whole=True, part="three layers"),
         case(10, 9, 6, 1, 1, 1, 4, part="one text, one head, one layer"),
@@ -296,16 +299,20 @@ def cases_generate(draw):
     def sure(V, block_size, B, T, more, **options):
         ids = draw.integers(0, V, (B, T))
         named = {"top_k": 1} | options.pop("named", {})
-        return Case((rows(V), block_size, ids, more), named, via="with_table_model", **options)
+        note = (
+            f"top_k = 1, so that nothing is left to chance; block_size {block_size}, a prompt of {T}, {more} new tokens"
+        )
+        return Case((rows(V), block_size, ids, more), named, via="with_table_model", note=note, **options)
 
     def drawn(V, T, named, **options):
         ids = draw.integers(0, V, (1, T)).expand(600, T).clone()
+        note = ", ".join(["600 equal prompts", *(f"{name} {value}" for name, value in named.items())])
         named = {"seed": draw.integer(0, 10_000)} | named
         args = (rows(V, spread=3.0), 6, ids, 2)
-        return Case(args, named, via="drawn_texts", view="generation_behavior", **options)
+        return Case(args, named, via="drawn_texts", view="generation_behavior", note=note, **options)
 
     return [
-        sure(7, 20, 2, 3, 5, note="top_k = 1, so that nothing is left to chance"),
+        sure(7, 20, 2, 3, 5),
         sure(9, 4, 2, 3, 6, part=CROP),
         sure(8, 3, 1, 5, 4, part=CROP),
         sure(6, 1, 2, 2, 3, part=CROP),
@@ -430,19 +437,19 @@ def cases_induction_head(draw):
 
 
 induction_head = Exercise("induction_head", cases_induction_head).with_mistakes("""
-    says_itself: the second head finds the token itself, not what came after it
+    says_itself: mostly the token itself is said, not what came after it
         keys[:, before] = torch.eye(V) -> keys[:, token] = torch.eye(V)
         keys[:, V] = -1.0 -> pass
-        Which channels does the second head's key read: the token of a place, or the token before it?
+        In the second layer: what is written in the channels that a key reads, and in those that W_v carries on?
     place_zero_matches_itself: a segment at the very start of the text is not continued
         keys[:, V] = -1.0 -> pass
         At place 0 there is no token before. What did the first head write there?
     too_soft: the heads look at a mixture of places
         100.0 * -> 0.01 *
         One-hot vectors give scores of 0 and 1, and a softmax of those is nearly even.
-    no_first_layer: the first layer writes nothing down
+    no_first_layer: the second layer does not find, beside each token, the one before it
         copy[before, token] = torch.eye(V) -> pass
-        The second head asks for the token before. Who wrote it beside each token?
+        Who has to write it there, into which channels, and in which layer?
     answer_elsewhere: the answer does not stand in the last channels
         say[answer, token] -> say[before, token]
         The logits are read from the last V channels.

@@ -125,8 +125,10 @@ def batch_behavior(args, kwargs, output):
     found["every row of x is a window of the text"] = all(
         row == list(range(row[0], row[0] + block_size)) and row[0] >= 0 for row in rows
     )
-    found["y is x one place further on"] = all(
-        [places.get(int(value), -1) for value in row] == [i + 1 for i in own] for row, own in zip(y, rows, strict=True)
+    steps = {"x, one place further on": 1, "x itself": 0, "x, one place back": -1}
+    heard = [[places.get(int(value), -1) for value in row] for row in y]
+    found["y is"] = next(
+        (words for words, step in steps.items() if heard == [[i + step for i in row] for row in rows]), "something else"
     )
     possible = len(data) - block_size
     if batch_size >= 40 * possible:
@@ -287,7 +289,7 @@ def continues_segments(args, kwargs, output):
             asked[name][0] += said == int(ids[t + 1])
             itself += said == int(ids[t])
     for name, (right, total) in asked.items():
-        found[f"{name}: places that are continued rightly, of {total}"] = right
+        found[f"{name} is continued rightly at"] = f"{right} of {total} places"
     found["mostly the token itself is said"] = itself > 0.8 * sum(total for _, total in asked.values())
     return found
 
