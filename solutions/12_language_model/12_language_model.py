@@ -884,8 +884,8 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ## Quiz 12.2
 #
-# Why can no n-gram model, whatever its order and however much text it counts, continue a repeated random segment of eight letters
-# as well as an induction head does?
+# An induction head continues a repeated random segment of eight letters. Why can no n-gram model that was counted in our
+# text do it as well, whatever its order?
 #
 # - **a** its table has a row for each context, and this context has never occurred before
 # - **b** it cannot look further back than two tokens
