@@ -653,7 +653,8 @@ written = or_given(generate)(model, start, 240, generator=random)  # (1, 241)
 print("".join(symbols[i] for i in written[0].tolist()))
 
 # %% [markdown]
-# Check it by eye: do capitals and verbs agree, do brackets close, are segments repeated? Then turn the temperature.
+# Check it by eye: do capitals and verbs agree, do brackets close, are segments repeated? Then turn the temperature:
+# the explorer counts the sentences that keep the rules.
 
 # %%
 explore.writing(model, symbols)
