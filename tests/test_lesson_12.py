@@ -177,6 +177,9 @@ def test_on_paper():
     assert line["|"] == pytest.approx(math.log(4), abs=1e-6)
     assert math.exp(20) == pytest.approx(485e6, rel=0.01)
     assert math.perm(11, 8) == 6_652_800
+    symbols = corpus.language_symbols()
+    said = "".join(symbols[i] for i in corpus.language_text().tolist())
+    assert len(set(re.findall(r"\|([p-z]{8})\|\1", said))) == 2_700
 
 
 # ---------------------------------------------------------------- the GPT

@@ -9,6 +9,7 @@ import torch
 
 from helpers.explore.panel import panel
 from helpers.figures.language_model import NextToken
+from helpers.language_model import is_sentence
 
 TEMPERATURES = (0.3, 0.5, 0.8, 1.0, 1.3, 1.6, 2.0)
 
@@ -39,10 +40,12 @@ def writing(model, symbols: str):
     texts = written(model, symbols)
 
     def draw(temperature):
-        text = html.escape(texts[temperature])
+        text = texts[temperature]
+        sentences = text.split(".")[:-1]  # what follows the last full stop is not finished
+        right = sum(map(is_sentence, sentences))
         return (
             '<div style="min-height:6em;font:15px/1.6 monospace;overflow-wrap:anywhere">'
-            f"temperature {temperature:.1f}:<br>{text}</div>"
+            f"temperature {temperature:.1f}, {right} of {len(sentences)} sentences right:<br>{html.escape(text)}</div>"
         )
 
     slider = widgets.SelectionSlider(

@@ -653,7 +653,8 @@ written = or_given(generate)(model, start, 240, generator=random)  # (1, 241)
 print("".join(symbols[i] for i in written[0].tolist()))
 
 # %% [markdown]
-# Check it by eye: do capitals and verbs agree, do brackets close, are segments repeated? Then turn the temperature.
+# Check it by eye: do capitals and verbs agree, do brackets close, are segments repeated? Then turn the temperature:
+# the explorer counts the sentences that keep the rules.
 
 # %%
 explore.writing(model, symbols)
@@ -884,8 +885,8 @@ check(quiz_1=quiz_1)
 # %% [markdown]
 # ## Quiz 12.2
 #
-# Why can no n-gram model, whatever its order and however much text it counts, continue a repeated random segment of eight letters
-# as well as an induction head does?
+# An induction head continues a repeated random segment of eight letters. Why can no n-gram model that was counted in our
+# text do it as well, whatever its order?
 #
 # - **a** its table has a row for each context, and this context has never occurred before
 # - **b** it cannot look further back than two tokens

@@ -473,14 +473,14 @@ quizzes = listed_quizzes("""
         c: On a short text that happens. On a long one the chance falls exponentially: a win of 20 nats in all comes
            once in 485 million texts.
     quiz_2: a
-        a: There are 6,652,800 segments of eight different letters out of eleven. A row that was never counted says
-           nothing, and no finite text counts them all.
+        a: There are 6,652,800 segments of eight different letters out of eleven, and our text holds 2,700 of them. A
+           row that was never counted says nothing.
         b: An n-gram of order 10 looks back nine tokens. That is far enough; the trouble is that its rows are empty.
         c: Smoothing is a repair for empty rows. With perfect smoothing they would still be empty.
     quiz_3: b
         a: Counting helps a unigram model. An induction head copies what it has seen once.
         b: Then the second layer's keys can say: the token before me is q. A query that holds q finds the place.
-        c: That is the second layer's work, and it finds the place behind it. It could not without the first layer's
+        c: That is the second layer's work, and it finds the place after it. It could not without the first layer's
            note.
 """)
 
