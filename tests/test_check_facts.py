@@ -511,7 +511,7 @@ def test_what_must_raise_must_raise_that():
         shown(error=Error("KeyError", "pizza")).passed and shown(error=Error("M", "pizza", bases=("KeyError",))).passed
     )
     assert shown(output=3).message == 'expected a KeyError, but your code returned a value: 3\nwith f("pizza")'
-    assert shown().message == 'expected a KeyError, but your code returned a value\nwith f("pizza")'
+    assert shown().message == 'expected a KeyError, but your code returned None\nwith f("pizza")'
     assert shown(error=Error("TooSlow")).mistake == "too_slow" and shown(error=Error("ValueError")).mistake == "raises"
     said = shown(error=Error("KeyError", "x\ny"))
     assert said.message == "the KeyError should name 'pizza'\nyours says: x\nwith f(\"pizza\")" and said.mistake is None

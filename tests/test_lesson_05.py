@@ -275,13 +275,26 @@ def largest(after, before, start):
         (lambda x, t: torch.cat([x[:, :t], x[:, t:] + 1], dim=1), largest),
         (replaced, lambda a, b, t: (a - b)[:, :t].sum(-1).abs().max() > 1e-6),
         (replaced, lambda a, b, t: (a - b)[:, :t].mean((0, 2)).abs().max() > 1e-6),
+        (replaced, lambda a, b, t: (a - b)[:, :t].max() > 1e-6),
+        (replaced, lambda a, b, t: (a - b)[:, :t].min() < -1e-6),
         (replaced, lambda a, b, t: (a - b)[0, :t].abs().max() > 1e-6),
         (replaced, lambda a, b, t: (a - b)[:, :t, 0].abs().max() > 1e-6),
         (replaced, lambda a, b, t: (a - b)[:, :t].abs().max() > 1e-2),
         (replaced, lambda a, b, t: (a.norm(dim=-1) - b.norm(dim=-1))[:, :t].abs().max() > 1e-6),
         (replaced, lambda a, b, t: t % 2 == 1 and largest(a, b, t)),
     ],
-    ids=["+= 1", "sums", "means", "sentence 0", "feature 0", "1e-2", "norms", "every second t"],
+    ids=[
+        "+= 1",
+        "sums",
+        "means",
+        "upwards only",
+        "downwards only",
+        "sentence 0",
+        "feature 0",
+        "1e-2",
+        "norms",
+        "every second t",
+    ],
 )
 def test_clumsy_detectors_are_refused_and_a_careful_one_is_not(change, look):
     assert not judged(compared(change, look), "leaks_future").passed

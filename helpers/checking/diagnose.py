@@ -316,8 +316,8 @@ def _too_slow(problem, key) -> str:
 
 
 def _no_error(problem, key) -> str:
-    returned = "" if problem.seen.output is None else f": {written(problem.seen.output)}"
-    return f"expected {_a(problem.case.raises.error)}, but your code returned a value{returned}"
+    returned = "None" if problem.seen.output is None else f"a value: {written(problem.seen.output)}"
+    return f"expected {_a(problem.case.raises.error)}, but your code returned {returned}"
 
 
 def _no_name(problem, key) -> str:

@@ -342,6 +342,12 @@ def cases_leaks_future(draw):
     def between(before, behind, place, source):
         return one("peeking_between", before, behind, place, source, 5, dtype=f64)
 
+    def one_way(height):
+        """Row 4 lies so far off that the rows which replace it move row 2 in one direction."""
+        f, x = one("peeking_in_one", 2, 4, 1, 2, 4)
+        x[:, 4] = height
+        return Case((f, x), part=one_spot, note=f"in sentence 1, feature 2 alone; token 4 is {height} throughout")
+
     def peeking(place, source, T=6, part=pairs):
         return Case(one("peeking", place, source, 1.0, 4, T=T), part=part, note=f"token {place} sees token {source}")
 
@@ -356,6 +362,7 @@ def cases_leaks_future(draw):
         Case(one("next_row", 5), part=pairs, note="each token sees the next"),
         *[peeking(place, source, T=4) for place in range(4) for source in range(place + 1, 4)],
         *[peeking(place, source) for place, source in ((0, 5), (4, 5), (3, 4), (1, 3))],
+        *map(one_way, (-8.0, 8.0)),
         Case(between("normed", "normed", 0, 3), part=norms, note="token 0 sees token 3"),
         Case(between("normed", "as it is", 1, 2), part=norms, note="a layer norm before; token 1 sees token 2"),
         Case(between("as it is", "centered", 4, 5), part=norms, note="outputs that sum to 0; token 4 sees token 5"),
