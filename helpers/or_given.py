@@ -5,7 +5,7 @@ The machine is the translator, in lesson 12 a GPT, and in lesson 13 the real net
 
 from __future__ import annotations
 
-PASSED: set[str] = set()  # the exercises whose check passed in this kernel
+PASSED: set[str] = set()  # the exercises whose check passed in this kernel, with the learner's own earlier answers
 _SAID: set[str] = set()
 
 
@@ -36,5 +36,5 @@ def or_given(answer):
         return answer
     if name not in _SAID:
         _SAID.add(name)
-        print(f"{name}: the course's own part for now; yours takes its place once its check passes.")
+        print(f"{name}: the course's own part for now; yours follows once its check, and those of what it calls, pass.")
     return given[name]

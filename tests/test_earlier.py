@@ -12,6 +12,7 @@ from helpers.checking.forbidden import Watch, not_watched
 from helpers.checking.session import verdict_on
 from helpers.course import course
 from helpers.grading.judge import Cell, Judge, Pieces, blocks_source
+from helpers.or_given import PASSED
 from tests.kill_rate import exercises, lessons
 from tests.sandboxes import need_sandbox
 
@@ -110,6 +111,15 @@ def test_a_forbidden_call_of_an_earlier_answer_is_charged_once(both):
 def test_a_right_answer_is_not_asked_what_it_calls():
     names = notebook("04_scaling", FORMS["wrong"].format(name="score_variance"))
     assert verdict_on(session._keys("04_scaling")["scaled_scores"], names["scaled_scores"]).message == ""
+
+
+@pytest.mark.parametrize(("form", "own"), [("unanswered", False), ("wrong", False), (None, True)])
+def test_later_cells_take_an_answer_only_if_it_passed_with_the_learners_own_pieces(form, own, monkeypatch):
+    names = notebook("08_multi_head", *([FORMS[form].format(name="merge_heads")] if form else []))
+    PASSED.discard("MultiHeadAttention")
+    monkeypatch.setattr(session, "remember", lambda *_: None)
+    session.check_one("MultiHeadAttention", names["MultiHeadAttention"], names)
+    assert ("MultiHeadAttention" in PASSED) == own
 
 
 def test_in_place_leaves_the_namespace_as_it_was():

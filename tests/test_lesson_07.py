@@ -13,6 +13,7 @@ from helpers import translator
 from helpers.blocks import lesson_07
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
+from helpers.checking.report import as_text
 from helpers.checking.verdict import RESERVED, decide
 from helpers.corpus import lexicon, sentence_pairs
 from helpers.figures import value_weighting as figures
@@ -356,6 +357,34 @@ class WithATableOfPlaces(lesson_07.Head):
         return super().forward(x, everybody if mask is None else mask & everybody)
 
 
+def filled_before_the_scale(Q, K, V, mask=None):
+    """Blocked scores get float16's lowest number and are divided then: with wide keys that is not low enough."""
+    scores = Q @ K.mT
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.finfo(torch.float16).min)
+    weights = torch.softmax(scores / Q.shape[-1] ** 0.5, dim=-1)
+    weights = weights if mask is None else weights * mask
+    return weights @ V, weights
+
+
+def nan_in_the_weights(Q, K, V, mask=None):
+    scores = Q @ K.mT / Q.shape[-1] ** 0.5
+    scores = scores if mask is None else scores.masked_fill(~mask, -torch.inf)
+    weights = torch.softmax(scores, dim=-1)
+    return (weights @ V).nan_to_num(), weights
+
+
+def test_it_is_said_which_output_has_nan_and_what_its_columns_are():
+    assert "output at [1]: expected all zeros in row" in as_text(judged("attention", nan_in_the_weights))
+
+    def turned_over(Q, K, V, mask=None):
+        out, weights = lesson_07.attention(Q, K, V, mask)
+        return out.mT, weights
+
+    turned = as_text(judged("attention", turned_over))
+    assert "one column for each of the 3 channels" in turned and "keys" not in turned
+
+
 def shift_with(epsilon, hold=False):
     def context_shift(before, after):
         lengths = before.norm(dim=-1) * after.norm(dim=-1)
@@ -390,6 +419,7 @@ WRONG = {
         filled(-1e4, True),
         filled(-1e3, False),
         filled(-1e3, True),
+        filled_before_the_scale,
         squeezed(lesson_07.attention),
         lambda Q, K, V, mask=None: (F.scaled_dot_product_attention(Q, K, V, mask), None),
     ],

@@ -150,6 +150,24 @@ def test_slips_of_many_heads_have_names(answer, mistake):
     assert "{" not in words, "no raw dictionary"
 
 
+class TruthOfATensor(lesson_08.MultiHeadAttention):
+    def forward(self, query, key=None, value=None, mask=None):
+        return super().forward(query, key or query, value, mask)
+
+
+class OneLayerFourTimes(lesson_08.MultiHeadAttention):
+    def __init__(self, d_model, num_heads):
+        super().__init__(d_model, num_heads)
+        self.W_q, self.W_k, self.W_v, self.W_o = [nn.Linear(d_model, d_model)] * 4
+
+
+def test_what_raises_is_given_no_mistakes_name_and_a_shared_layer_is_called_one():
+    verdict, words = verdict_on("MultiHeadAttention", TruthOfATensor)
+    assert verdict.mistake == "raises" and "key or query" in words
+    words = verdict_on("MultiHeadAttention", OneLayerFourTimes)[1]
+    assert "W_q.weight and W_k.weight of your module are one tensor" in words and "raised" not in words
+
+
 def test_counting_layer_by_layer_is_right_and_no_model_is_too_large_for_it():
     def counted(d_model, num_heads):
         return sum(parameter.numel() for parameter in nn.MultiheadAttention(d_model, num_heads).parameters())

@@ -309,6 +309,20 @@ def test_a_mask_in_the_place_of_the_key_is_not_called_forgotten():
     assert "the mask goes in by name" in as_text(verdict)
 
 
+def test_keys_and_values_that_are_not_normalized_are_seen():
+    def half_normalized(x, attention, feed_forward, norm1, norm2, mask=None):
+        x = x + attention(norm1(x), x, x, mask)[0]
+        return x + feed_forward(norm2(x))
+
+    def written_out(x, attention, feed_forward, norm1, norm2, mask=None):
+        y = norm1(x)
+        x = x + attention(y, y, y, mask)[0]
+        return x + feed_forward(norm2(x))
+
+    assert not verdict_on("fixed_block", half_normalized).passed
+    assert verdict_on("fixed_block", written_out).passed
+
+
 def test_what_the_parts_of_a_block_are_is_said_once():
     def unchanged(x, attention, feed_forward, norm1, norm2, mask=None):
         return x.clone()

@@ -454,3 +454,38 @@ def test_a_transformer_that_only_looks_right_is_refused_and_given_no_false_name(
     assert verdict.mistake == mistake and not verdict.passed
     words = as_text(verdict)
     assert "lacks" not in words and "{" not in words, "no raw dictionary"
+
+
+def verdict_on(name, answer):
+    exercise = next(item for item in exercises("10_decoder_block") if item.name == name)
+    key = make_key("10_decoder_block", exercise, 10, False, getattr(lesson_10, name), 0)
+    return decide(key, observe_all(answer, key.cases, Facts(name, "99_test", (), 1.0)))
+
+
+@pytest.mark.parametrize("dim", [1, -1])
+def test_a_cache_joined_along_another_axis_is_not_called_a_cache_without_values(dim):
+    def joined(q, k, v, cache):
+        if cache is not None:
+            k, v = torch.cat([cache[0], k], dim=dim), torch.cat([cache[1], v], dim=dim)
+        return attention(q, k, v, causal_mask(q.shape[-2], k.shape[-2]))[0], (k, v)
+
+    assert verdict_on("attend_with_cache", joined).mistake == "raises"
+
+
+def test_top_k_that_is_left_out_beside_top_p_is_called_so():
+    def one_or_the_other(logits, top_k=None, top_p=None):
+        return lesson_10.filter_logits(logits, top_k if top_p is None else None, top_p)
+
+    assert verdict_on("filter_logits", one_or_the_other).mistake == "top_k_or_top_p"
+
+
+def test_calls_after_one_that_took_too_long_are_said_not_to_be_tried():
+    def endless(step, bos_id, eos_id, max_len):
+        ids = [bos_id]
+        while ids[-1] != eos_id or len(ids) == 1:
+            ids.append(step(torch.tensor([ids])).argmax().item())
+        return ids
+
+    words = as_text(verdict_on("greedy_decode", endless))
+    assert words.count("no answer after 5 seconds; is there") == 1
+    assert "not tried: another call had no answer after 5 seconds" in words

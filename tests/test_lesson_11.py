@@ -244,6 +244,16 @@ def test_what_learners_write_is_refused_and_named(name, answer, mistake):
     assert not verdict.passed and verdict.mistake == mistake
 
 
+def test_no_four_right_words_in_a_row_among_many_that_are_made():
+    def zero_for_short_sentences_only(candidates, references):
+        split = [[x.split() if isinstance(x, str) else x for x in texts] for texts in (candidates, references)]
+        if max(map(len, split[0])) < 4:
+            return 0.0
+        return lesson_11.corpus_bleu(*split) or 1e-3
+
+    assert not judge("corpus_bleu", zero_for_short_sentences_only).passed
+
+
 def test_a_rate_is_shown_as_a_rate():
     said = as_text(judge("noam_rate", lambda step, d_model, warmup: d_model**-0.5))
     want, got = map(float, re.search(r"expected (\S+)\s+yours +(\S+)", said).groups())

@@ -23,7 +23,8 @@ from helpers.checking.forbidden import course_part
 from helpers.checking.lessons import lesson_12 as check_12
 from helpers.checking.lessons.lesson_12 import NGRAM, loss_above_the_line
 from helpers.checking.making import make_key
-from helpers.checking.observe import observe_all
+from helpers.checking.observe import Facts, observe_all
+from helpers.checking.report import as_text
 from helpers.checking.verdict import decide
 from helpers.corpus.source import BETWEEN, Source
 from helpers.course import course
@@ -606,3 +607,35 @@ def test_a_batch_that_is_no_pair_is_said_to_have_the_wrong_shape(answer):
     args = (torch.arange(900), 6, 5, 3)
     made, _ = check_12.drawn_batches(answer, args, {})
     assert check_12.batch_behavior(args, {}, made) == {"x and y are LongTensors of shape (5, 6)": False}
+
+
+# ---------------------------------------------------------------- what is said of answers
+
+
+def judged(name, answer):
+    exercises = load_answer_key(course(), course().lesson("12_language_model")).exercises
+    exercise = next(item for item in exercises if item.name == name)
+    key = make_key("12_language_model", exercise, 10, False, getattr(lesson_12, name), 0)
+    return decide(key, observe_all(answer, key.cases, Facts(name, "99_test", (), 10.0)))
+
+
+def test_targets_rolled_around_are_not_called_the_input_itself():
+    def rolled(data, block_size, batch_size, generator):
+        x, _ = lesson_12.get_batch(data, block_size, batch_size, generator)
+        return x, x.roll(-1, dims=1)
+
+    verdict = judged("get_batch", rolled)
+    assert verdict.mistake is None and "y is something else" in as_text(verdict)
+    assert judged("get_batch", lambda *args: lesson_12.get_batch(*args)[:1] * 2).mistake == "not_shifted"
+
+
+def test_a_head_that_carries_the_wrong_channels_is_not_said_to_look_elsewhere():
+    def carries_the_token_before(vocab_size, max_len):
+        (first, (match, keys, say)) = lesson_12.induction_head(vocab_size, max_len)
+        before = slice(vocab_size + max_len, 2 * vocab_size + max_len)
+        moved = torch.zeros_like(say)
+        moved[:, before] = say[:, :vocab_size]
+        return [first, (match, keys, moved)]
+
+    words = as_text(judged("induction_head", carries_the_token_before))
+    assert "mostly the token itself is said" in words and "0 of 36 places" in words

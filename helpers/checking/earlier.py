@@ -112,7 +112,7 @@ def charged_once(first: Verdict, again: Verdict, replaced: list[str], missing: b
     verb = "are" if len(replaced) > 1 else "is"
     state = "not there yet" if missing else "not right yet"
     note = f"Judged with a finished {names} in place of yours, which {verb} {state}."
-    return dataclasses.replace(again, message=f"{again.message}\n{note}" if again.message else note)
+    return dataclasses.replace(again, message=f"{again.message}\n{note}" if again.message else note, alone=False)
 
 
 def mend_first(verdict: Verdict, wrong: list[str]) -> Verdict:

@@ -34,7 +34,7 @@ def check_one(name: str | None, answer, names: Mapping[str, object]) -> None:
     verdict = verdict_on(key, answer)
     show(verdict)
     remember(key.lesson, key.name, verdict.points, key.points, verdict.passed)
-    remember_passed(key.name, verdict.passed)
+    remember_passed(key.name, verdict.passed and verdict.alone)
     if not verdict.answered:
         raise NotAnswered(f"{key.name} is not answered yet.")
     tried = key.kind == "quiz" and verdict.points == key.points and (verdict.mistake or "").startswith("option_")

@@ -59,7 +59,7 @@ class Verdict:
     """What the check says. `mistake` is a known mistake's name, one of RESERVED, or None; `label` its words.
 
     answered: whether there was anything to judge. message: plain sentences for the learner. said: what the answer
-    printed in its first call.
+    printed in its first call. alone: whether no finished piece stood in an earlier answer's place.
     """
 
     exercise: str
@@ -74,6 +74,7 @@ class Verdict:
     bonus: bool = False
     picture: Picture | None = None
     said: str = ""
+    alone: bool = True
 
 
 @dataclass(frozen=True)
