@@ -122,8 +122,11 @@ def induction_score(weights: list[torch.Tensor], texts: list[str]) -> tuple[floa
     if not weights or not places:
         return 0.0, 0, 0
     b, t, j = (torch.tensor(column) for column in zip(*places, strict=True))
-    best = [(float(value), layer, head) for layer, w in enumerate(weights) for head, value in
-            enumerate(w.cpu()[b, :, t, j].mean(0))]  # fmt: skip
+    best = [
+        (float(value), layer, head)
+        for layer, w in enumerate(weights)
+        for head, value in enumerate(w.cpu()[b, :, t, j].mean(0))
+    ]
     return max(best)
 
 

@@ -69,12 +69,27 @@ VIEWS.register(facts_view)
 def made_key(cases, expected, mistakes=(), **options):
     expected = [item if isinstance(item, Observation) else Observation(item) for item in expected]
     known = [
-        KnownMistake(name, f"label of {name}.", f"Hint of {name}?", [o if isinstance(o, Observation) else Observation(o) for o in seen])
+        KnownMistake(
+            name,
+            f"label of {name}.",
+            f"Hint of {name}?",
+            [o if isinstance(o, Observation) else Observation(o) for o in seen],
+        )
         for name, seen in mistakes
-    ]  # fmt: skip
+    ]
     facts = Facts("f", "50_test", time_limit=options.pop("time_limit", 5.0))
-    return ExerciseKey("50_test", "f", options.pop("points", 20), options.pop("bonus", False), facts=facts, cases=list(cases),
-                       expected=expected, mistakes=known, instead="build it.", **options)  # fmt: skip
+    return ExerciseKey(
+        "50_test",
+        "f",
+        options.pop("points", 20),
+        options.pop("bonus", False),
+        facts=facts,
+        cases=list(cases),
+        expected=expected,
+        mistakes=known,
+        instead="build it.",
+        **options,
+    )
 
 
 def judge(key, *seen):
@@ -87,8 +102,16 @@ def kind(*args):
 
 
 def problem(kind="value", want=None, got=None, case=None, path=(), where="", part=VALUES, diff="value", **seen):
-    return Problem(kind, part, 0, case or Case((torch.zeros(9),)), Observation(got, **seen), Observation(want),
-                   Difference(diff, path, want, got), where)  # fmt: skip
+    return Problem(
+        kind,
+        part,
+        0,
+        case or Case((torch.zeros(9),)),
+        Observation(got, **seen),
+        Observation(want),
+        Difference(diff, path, want, got),
+        where,
+    )
 
 
 def says(item, key=None):
@@ -208,7 +231,7 @@ def test_a_float_in_a_case_of_dtypes_is_exact():
     assert output_difference(case, 1, 0.5).kind == "type" and output_difference(case, t(1.0), t(1.0)) is None
     assert output_difference(case, 0.0, 1.2e-7).kind == "value" and output_difference(case, 0.0, 0.8e-7) is None
     assert output_difference(Case((), tolerance=0.1), 1.0, 1.05) is None
-    assert output_difference(case, 0.5, 0.5 + 1e-6, ).kind == "value"  # fmt: skip
+    assert output_difference(case, 0.5, 0.5 + 1e-6).kind == "value"
 
 
 def test_only_cases_of_dtypes_are_that_exact():
@@ -246,7 +269,7 @@ def test_errors_that_were_asked_for_are_alike_when_they_keep_the_promise():
         Observation(error=Error("KeyError", "dessert")),
         Observation(error=Error("M", "dessert", bases=("KeyError",))),
     )
-    broken, other = Observation(error=Error("KeyError", "x")), Observation(error=Error("ValueError", "x"))  # fmt: skip
+    broken, other = Observation(error=Error("KeyError", "x")), Observation(error=Error("ValueError", "x"))
     assert agree(case, kept, mine, "output") is True and agree(case, kept, broken, "output") is False
     assert agree(case, broken, kept, "output") is False and agree(case, broken, broken, "output") is True
     assert agree(case, broken, other, "output") is False and agree(Case(()), kept, broken, "output") is True
@@ -351,8 +374,12 @@ def small_key(**options):
         Case((t(0.0, 0.0),), part="zeros"),
     ]
     expected = [
-        t(2.0, 4.0), t([[2.0, 4.0]]), d(2.0, 4.0), Observation(d(2.0, 4.0), gradients=[d(2.0, 2.0)]), t(0.0, 0.0),
-    ]  # fmt: skip
+        t(2.0, 4.0),
+        t([[2.0, 4.0]]),
+        d(2.0, 4.0),
+        Observation(d(2.0, 4.0), gradients=[d(2.0, 2.0)]),
+        t(0.0, 0.0),
+    ]
     return made_key(cases, expected, arguments=["x"], **options)
 
 

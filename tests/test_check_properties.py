@@ -46,9 +46,14 @@ def tensors():
 
 
 LEAVES = st.one_of(
-    st.none(), st.booleans(), st.integers(-(2**62), 2**62), st.floats(), st.text(max_size=20), tensors(),
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**62), 2**62),
+    st.floats(),
+    st.text(max_size=20),
+    tensors(),
     st.builds(Odd, st.text(max_size=5), st.text(max_size=5)),
-)  # fmt: skip
+)
 TREES = st.recursive(
     LEAVES,
     lambda inner: st.one_of(
@@ -101,9 +106,10 @@ def halves(x):
 
 def test_a_mistake_in_the_dtype_alone_is_no_name_for_wrong_values_or_errors():
     exercise = Exercise(
-        "halves", lambda d: tensor_cases(lambda dtype, *lead: (d.normal(*lead, 3, 4, dtype=dtype),), gradient=False),
+        "halves",
+        lambda d: tensor_cases(lambda dtype, *lead: (d.normal(*lead, 3, 4, dtype=dtype),), gradient=False),
         mistakes=[Mistake("float32", "float32 whatever comes", "Whose dtype?", lambda x: (x / 2).float())],
-    )  # fmt: skip
+    )
     key = make_key(LESSON, exercise, 10, False, halves, 0)
     named = {f: decide(key, observe_all(f, key.cases, key.facts)).mistake for f in (lambda x: (x * 0.5).float(),)}
     assert list(named.values()) == ["float32"]
@@ -137,9 +143,14 @@ def test_a_python_float_in_a_case_of_dtypes_is_as_exact_as_its_inputs():
     def total(x):
         return x.sum().item()
 
-    key = make_key(LESSON, Exercise("total", lambda d: [
-        Case((d.normal(5),)), Case((d.normal(5, dtype=torch.float64),), part=DTYPE)
-    ]), 10, False, total, 0)  # fmt: skip
+    key = make_key(
+        LESSON,
+        Exercise("total", lambda d: [Case((d.normal(5),)), Case((d.normal(5, dtype=torch.float64),), part=DTYPE)]),
+        10,
+        False,
+        total,
+        0,
+    )
     assert decide(key, observe_all(total, key.cases, key.facts)).passed
     for wrong in (lambda x: x.float().sum().item(), lambda x: round(x.sum().item(), 4)):
         assert not decide(key, observe_all(wrong, key.cases, key.facts)).passed

@@ -127,9 +127,15 @@ def pretend(monkeypatch, **versions: str | None):
 
 @pytest.mark.parametrize(
     "kernel, page, good",
-    [("8.1.9", "3.0.17", True), ("7.7.1", "1.1.11", True), ("7.7.1", "3.0.17", False), ("8.1.9", "1.1.11", False),
-     ("8.1.9", None, True), (None, "3.0.17", False)],
-)  # fmt: skip
+    [
+        ("8.1.9", "3.0.17", True),
+        ("7.7.1", "1.1.11", True),
+        ("7.7.1", "3.0.17", False),
+        ("8.1.9", "1.1.11", False),
+        ("8.1.9", None, True),
+        (None, "3.0.17", False),
+    ],
+)
 def test_sliders(monkeypatch, kernel, page, good):
     pretend(monkeypatch, ipywidgets=kernel, jupyterlab_widgets=page)
     found, line = doctor.look_at_widgets()

@@ -364,10 +364,7 @@ REFUSED = {
         ("epsilon_on_the_product", lambda a, b: a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1) + 1e-8)),
         (None, lambda a, b: a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1)).clamp_min(1e-5)),
         ("lengths_side_by_side", lambda a, b: a @ b.T / (a.norm(dim=1) * b.norm(dim=1))),
-        (
-            "two_columns_of_lengths",
-            lambda a, b: a @ b.T / (a.norm(dim=1, keepdim=True) * b.norm(dim=1, keepdim=True)),
-        ),
+        ("two_columns_of_lengths", lambda a, b: a @ b.T / (a.norm(dim=1, keepdim=True) * b.norm(dim=1, keepdim=True))),
         ("only_a_normalized", lambda a, b: a @ b.T / a.norm(dim=1, keepdim=True).clamp_min(1e-12)),
     ],
     "pull_and_push": [
@@ -391,9 +388,13 @@ REFUSED = {
         ("log_of_sigmoid", lambda c, o, n: _loss_in_steps(c, o, n, lambda x: -x.sigmoid().log())),
         ("epsilon_1e-8", lambda c, o, n: _loss_in_steps(c, o, n, lambda x: -(x.sigmoid() + 1e-8).log())),
     ],
-    "wordpiece": [("at_most_100_letters", lambda word, vocab, unk="[UNK]": (
-        [unk] if len(word) > 100 else lesson.wordpiece(word, vocab, unk)))],
-}  # fmt: skip
+    "wordpiece": [
+        (
+            "at_most_100_letters",
+            lambda word, vocab, unk="[UNK]": [unk] if len(word) > 100 else lesson.wordpiece(word, vocab, unk),
+        )
+    ],
+}
 
 
 def _encode_or(sentence, vocab, message):

@@ -96,8 +96,9 @@ def test_split_is_the_formula_and_merge_undoes_it(seed, H, width, B, T):
     assert torch.equal(lesson_08.merge_heads(heads), x)
 
 
-@pytest.mark.parametrize("make", [lambda: lesson_08.split_heads(torch.ones(1, 2, 10), 4),
-                                  lambda: lesson_08.MultiHeadAttention(10, 4)])  # fmt: skip
+@pytest.mark.parametrize(
+    "make", [lambda: lesson_08.split_heads(torch.ones(1, 2, 10), 4), lambda: lesson_08.MultiHeadAttention(10, 4)]
+)
 def test_heads_that_do_not_fit_are_refused(make):
     with pytest.raises(ValueError, match="10 .* 4"):
         make()

@@ -110,9 +110,17 @@ ADJECTIVES = {
 }
 
 NAMES = {
-    "jane": "f", "anna": "f", "marie": "f", "sara": "f", "emma": "f",
-    "tom": "m", "paul": "m", "omar": "m", "david": "m", "hugo": "m",
-}  # fmt: skip
+    "jane": "f",
+    "anna": "f",
+    "marie": "f",
+    "sara": "f",
+    "emma": "f",
+    "tom": "m",
+    "paul": "m",
+    "omar": "m",
+    "david": "m",
+    "hugo": "m",
+}
 
 # English country or continent: (French, gender). Feminine ones take "en", masculine ones "au".
 COUNTRIES = {

@@ -62,9 +62,16 @@ def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: i
     figure, axes = new_figure(8.4, 1.4 + 0.34 * len(words), 1, 2)
     top = float(scores.nan_to_num().abs().max()) or 1.0
     _panel(
-        axes[0], scores, words, words, f"Raw scores, block {layer + 1}, head {head + 1}",
-        cmap=SIGNED, vmin=-top, vmax=top, digits=1,
-    )  # fmt: skip
+        axes[0],
+        scores,
+        words,
+        words,
+        f"Raw scores, block {layer + 1}, head {head + 1}",
+        cmap=SIGNED,
+        vmin=-top,
+        vmax=top,
+        digits=1,
+    )
     ax, best = axes[1], scores.nan_to_num().argmax(dim=-1).tolist()
     ax.set_title("Each word and the one it scores highest", fontsize=11)
     for i, word in enumerate(words):

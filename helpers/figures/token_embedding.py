@@ -60,10 +60,15 @@ def chip(ax, x, y, text, color=BLUE, known=True, strong=False, width=None, fonts
     """A word as a chip, centered at (x, y); hatched where it is not in the vocabulary."""
     wide = width or 0.16 * len(text) + 0.3
     box = FancyBboxPatch(
-        (x - wide / 2, y - 0.24), wide, 0.48, boxstyle="round,pad=0,rounding_size=0.14",
-        facecolor="white" if known else "#F4F4F4", edgecolor=color if known else GRAY,
-        lw=3.2 if strong else 1.4, hatch=None if known else "////",
-    )  # fmt: skip
+        (x - wide / 2, y - 0.24),
+        wide,
+        0.48,
+        boxstyle="round,pad=0,rounding_size=0.14",
+        facecolor="white" if known else "#F4F4F4",
+        edgecolor=color if known else GRAY,
+        lw=3.2 if strong else 1.4,
+        hatch=None if known else "////",
+    )
     ax.add_patch(box)
     ink = {"bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1}} if not known else {}
     ax.text(x, y, text, ha="center", va="center", fontsize=fontsize, **ink)
@@ -460,8 +465,10 @@ def forces_alone(histories: dict, pairs) -> Picture:
         ax.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), aspect="equal", xticks=[], yticks=[])
         for side in ax.spines.values():
             side.set_visible(False)
-        said.append(f"{name}: mean cosine of center and neighbor vectors {across:.2f}, a true pair looks true with "
-                    f"{true:.2f}, a random pair with {any_pair:.2f}")  # fmt: skip
+        said.append(
+            f"{name}: mean cosine of center and neighbor vectors {across:.2f}, a true pair looks true with "
+            f"{true:.2f}, a random pair with {any_pair:.2f}"
+        )
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     return Picture(
         figure,

@@ -236,8 +236,15 @@ class Looks:
             for s, weight in enumerate(row):
                 if weight > 0.03:
                     color = BLUE if s == true[t] or alignment is None else RED
-                    ax.plot([top[s], bottom[t]], [0.8, -0.8], color=color, lw=0.6 + 4.5 * weight,
-                            alpha=0.35 + 0.65 * weight, zorder=0, solid_capstyle="butt")  # fmt: skip
+                    ax.plot(
+                        [top[s], bottom[t]],
+                        [0.8, -0.8],
+                        color=color,
+                        lw=0.6 + 4.5 * weight,
+                        alpha=0.35 + 0.65 * weight,
+                        zorder=0,
+                        solid_capstyle="butt",
+                    )
         for x, word in zip(top, source, strict=True):
             _chip(ax, x, 1, word)
         for t, (x, word) in enumerate(zip(bottom, target, strict=True)):

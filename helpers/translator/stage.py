@@ -29,10 +29,26 @@ TIME_LIMIT = 4.0  # seconds of processor time for one trial
 EXACT_SENTENCES, FEW_SENTENCES = 100, 10
 # Parts that run beside the network and not in it; and those that cannot change its loss.
 BESIDE = {
-    "encode", "cosine_similarity", "fixed_neighbors", "pull_and_push", "softmax_jacobian", "weights_jacobian",
-    "leaks_future", "context_shift", "head_importance", "shift_right", "greedy_decode", "attend_with_cache",
-    "filter_logits", "beam_search", "make_batch", "label_smoothed_loss", "noam_rate", "token_accuracy", "alignment",
-}  # fmt: skip
+    "encode",
+    "cosine_similarity",
+    "fixed_neighbors",
+    "pull_and_push",
+    "softmax_jacobian",
+    "weights_jacobian",
+    "leaks_future",
+    "context_shift",
+    "head_importance",
+    "shift_right",
+    "greedy_decode",
+    "attend_with_cache",
+    "filter_logits",
+    "beam_search",
+    "make_batch",
+    "label_smoothed_loss",
+    "noam_rate",
+    "token_accuracy",
+    "alignment",
+}
 NO_LOSS = BESIDE - {"shift_right", "greedy_decode", "attend_with_cache"}
 
 
