@@ -1,15 +1,19 @@
 """How long a check takes, beside importing torch in the same run: `python bench/check_time.py`.
 
-For each exercise the median of some checks of its finished block, and the slowest as a share of torch's import.
+For each exercise the median of some checks of its finished block, and the slowest as a share of torch's import; for a
+few, the very first check of a fresh kernel, with what it imports.
 """
 
 import contextlib
 import io
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
+from pathlib import Path
 
 from helpers.authoring.blocks import load_blocks
 from helpers.checking.key import load_keys
@@ -18,7 +22,30 @@ from helpers.checking.report import as_html
 from helpers.checking.verdict import decide
 from helpers.course import course
 
+ROOT = Path(__file__).resolve().parents[1]
 REPEATS = 15
+FIRST_CHECKS = (
+    ("04_scaling", "scaled_scores"),
+    ("06_softmax", "softmax"),
+    ("07_value_weighting", "attention"),
+    ("09_encoder_block", "EncoderBlock"),
+    ("12_language_model", "GPT"),
+)
+# What a learner has when the first check begins: torch, `helpers`, the lesson's name, and the answer in a cell.
+FRESH = """\
+import linecache, time
+import torch
+from helpers import check, setup
+from helpers.blocks import lesson_{number} as blocks
+source = open(blocks.__file__).read()
+linecache.cache["<cell>"] = (len(source), None, source.splitlines(True), "<cell>")
+cell = {{"__name__": "__main__"}}
+exec(compile(source, "<cell>", "exec"), cell)
+setup._lesson, answer = {lesson!r}, cell[{name!r}]
+clock, busy = time.perf_counter(), time.process_time()
+check(answer)
+print(time.perf_counter() - clock, time.process_time() - busy)
+"""
 
 
 def import_seconds() -> float:
@@ -30,6 +57,16 @@ def import_seconds() -> float:
         return time.perf_counter() - start
 
     return statistics.median(one("import torch") - one("pass") for _ in range(3))
+
+
+def first_check(lesson: str, name: str) -> tuple[float, float]:
+    """Seconds of the first check of a fresh process, by the clock and of processor time, without importing torch."""
+    program = FRESH.format(number=lesson[:2], lesson=lesson, name=name)
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"COURSE_PROGRESS_FILE": f"{folder}/progress.json", "PYTHONPATH": str(ROOT)}
+        said = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=True).stdout
+    seconds, processor = map(float, said.split()[-2:])
+    return seconds, processor
 
 
 def check_seconds(key, answer) -> float:
@@ -58,6 +95,9 @@ def main() -> None:
     slowest, median = max(rows), statistics.median(seconds for seconds, _, _ in rows)
     shares = f"{median / torch_seconds:.3f} of that (median), {slowest[0] / torch_seconds:.3f} at most ({slowest[2]})"
     print(f"importing torch {torch_seconds:.2f} s; a check takes {shares}")
+    for lesson, name in FIRST_CHECKS:
+        seconds, processor = first_check(lesson, name)
+        print(f"first check of {name:<14}{seconds:6.2f} s, {processor:5.2f} s of processor time")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Seconds to grade 1, 24 and 120 hand-ins, beside stock nbgrader, in one run: `python bench/grading_time.py`.
+"""Seconds to grade 1, 24 and 120 hand-ins, beside stock nbgrader, and seconds of a first check, in one run:
+`python bench/grading_time.py`.
 
     --lesson 04_scaling      another lesson
     --sizes 1 24 120         other sizes; `--sizes 1000 --no-stock --memory` shows that memory stays flat
@@ -6,10 +7,14 @@
 
 Wall-clock seconds, and processor seconds of all processes together, with start-up and self tests. Hand-ins are made
 as in the sample class, but for the endless loop: right ones, known mistakes, odd ones. Stock nbgrader gets right ones.
+The button is Formgrader's, pressed in a server that has nbgrader loaded, as Jupyter has.
 """
 
 import argparse
+import contextlib
+import ctypes
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -19,6 +24,7 @@ import time
 from pathlib import Path
 
 import psutil
+from check_time import FIRST_CHECKS, first_check
 
 from helpers.grading.folders import ROOT, load
 from helpers.grading.sample_class import Lesson, hand_in, make_class
@@ -33,48 +39,67 @@ c.CourseDirectory.release_directory = {release!r}
 """
 
 
-class Meter(threading.Thread):
-    """Looks at a process and all below it: seconds of processor time, and the most memory of the first one."""
+BUTTON = """\
+import os, time
+import nbgrader.server_extensions.formgrader.apihandlers
+from nbgrader.apps.api import NbGraderAPI
+from helpers.grading.folders import load
+folders, config = load({gradebook!r})
+api = NbGraderAPI(config=config)
+loading, began = sum(os.times()[:2]), time.monotonic()
+answer = api.autograde({lesson!r}, "student-0")
+assert answer["success"], answer
+print(time.monotonic() - began, loading)
+"""
+PR_SET_CHILD_SUBREAPER = 36
 
-    def __init__(self, pid: int):
+
+class Meter(threading.Thread):
+    """Seconds of processor time of all processes that this one starts, and the most memory of the first one.
+
+    What is orphaned, such as all inside the sandbox, becomes this process's child, so that nothing is missed.
+    """
+
+    def __init__(self, pid: int, before: float):
         super().__init__(daemon=True)
-        self.process, self.seen, self.memory = psutil.Process(pid), {}, []
+        self.process, self.before, self.memory = psutil.Process(pid), before, []
         self.start()
 
     def run(self):
-        while self.process.is_running():
-            try:
-                family = [self.process, *self.process.children(recursive=True)]
+        with contextlib.suppress(psutil.Error):
+            while self.process.is_running():
                 self.memory.append(self.process.memory_info().rss)
-            except psutil.Error:
-                return
-            for one in family:
-                try:
-                    times = one.cpu_times()
-                    self.seen[one.pid, one.create_time()] = times.user + times.system
-                except psutil.Error:
-                    continue
-            time.sleep(0.05)
+                time.sleep(0.05)
 
     def processor(self) -> float:
-        return sum(self.seen.values())
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.wait()
+        return children_seconds() - self.before
 
 
-def timed(command: list[str], folder: Path, gradebook: Path) -> tuple[float, Meter]:
-    """Seconds that a command took, and what was seen of it."""
-    began = time.monotonic()
+def children_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def timed(command: list[str], folder: Path, gradebook: Path) -> tuple[float, float, Meter]:
+    """Seconds that a command took, by the clock and of processor time, and what was seen of it."""
+    began, before = time.monotonic(), children_seconds()
     environment = os.environ | {"COURSE_GRADEBOOK": str(gradebook), "PYTHONPATH": str(ROOT)}
     with open(gradebook / "said.txt", "wb") as said:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=said, stderr=said)
-        meter = Meter(process.pid)
+        meter = Meter(process.pid, before)
         code = process.wait()
+    seconds = time.monotonic() - began
     if code != 0:
         sys.exit(f"{' '.join(command)} ended with {code}:\n{(gradebook / 'said.txt').read_text()[-2000:]}")
-    return time.monotonic() - began, meter
+    return seconds, meter.processor(), meter
 
 
-def ours(place: Path, lesson: str, size: int) -> tuple[float, Meter]:
-    folders, _ = load(place / f"ours-{size}")
+def handed_in(place: Path, lesson: str, size: int):
+    """The folders of a class of this size."""
+    folders, _ = load(place)
     made = Lesson(folders, lesson)
     if size < 10:
         for number in range(size):
@@ -84,7 +109,23 @@ def ours(place: Path, lesson: str, size: int) -> tuple[float, Meter]:
         for one in make_class(folders, made, size):
             if one.odd == "an endless loop":  # which takes a minute of any grader, whatever else that does
                 hand_in(folders, made, one.student, made.solutions)
+    for drawn in folders.drawn(lesson).parent.glob("*.npz"):
+        drawn.unlink()
+    return folders
+
+
+def ours(place: Path, lesson: str, size: int) -> tuple[float, float, Meter]:
+    folders = handed_in(place / f"ours-{size}", lesson, size)
     return timed([sys.executable, "-m", "helpers", "grade", lesson, "--gradebook", folders.gradebook], ROOT, place)
+
+
+def button(place: Path, lesson: str) -> tuple[float, float]:
+    """Seconds of one press, without those of the server before it: by the clock and of processor time."""
+    folders = handed_in(place / "button", lesson, 1)
+    program = BUTTON.format(gradebook=str(folders.gradebook), lesson=lesson)
+    _, processor, _ = timed([sys.executable, "-c", program], ROOT, folders.gradebook)
+    pressed, loading = map(float, (folders.gradebook / "said.txt").read_text().split()[-2:])
+    return pressed, processor - loading
 
 
 def stock(place: Path, lesson: str, size: int) -> tuple[float, float]:
@@ -107,10 +148,12 @@ def stock(place: Path, lesson: str, size: int) -> tuple[float, float]:
     subprocess.run(
         release, cwd=gradebook, env=os.environ | {"COURSE_GRADEBOOK": str(gradebook)}, capture_output=True, check=True
     )
-    seconds, meter = timed([sys.executable, "-m", "nbgrader", "autograde", lesson, "--create"], gradebook, gradebook)
+    seconds, processor, _ = timed(
+        [sys.executable, "-m", "nbgrader", "autograde", lesson, "--create"], gradebook, gradebook
+    )
     if folders.result(lesson, "student-0").exists():
         sys.exit("This was not stock nbgrader, but the course's own way.")
-    return seconds, meter.processor()
+    return seconds, processor
 
 
 def main() -> None:
@@ -124,22 +167,33 @@ def main() -> None:
     (ROOT / "gradebook").mkdir(exist_ok=True)  # below the course, so that stock's kernels find it
     place = Path(tempfile.mkdtemp(prefix="bench-", dir=ROOT / "gradebook"))
     subprocess.run([sys.executable, "-c", "import torch"], check=True)
-    spent = os.times()
-    print(f"{args.lesson}; importing torch takes {spent.children_user + spent.children_system:.1f} s of processor time")
+    torch_seconds = children_seconds()
+    print(f"{args.lesson}; importing torch takes {torch_seconds:.1f} s of processor time")
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
+        for lesson, name in FIRST_CHECKS:
+            seconds, processor = first_check(lesson, name)
+            print(f"first check of {name:<14}{seconds:5.2f} s, {processor:5.2f} s of processor time", end="")
+            print(f": {processor / torch_seconds:.2f} of importing torch", flush=True)
         first = each = (0.0, 0.0)
         if not args.no_stock:
             first, more = stock(place, args.lesson, 1), stock(place, args.lesson, args.stock)
             each = tuple((all_of - one) / (args.stock - 1) for one, all_of in zip(first, more, strict=True))
             print(f"stock nbgrader: {first[0]:.1f} s for 1 ({first[1]:.1f} s of processor time), ", end="")
             print(f"{each[0]:.1f} s ({each[1]:.1f} s) for each one more, from {args.stock}", flush=True)
+        pressed, processor = button(place, args.lesson)
+        print(f"   the button: {pressed:7.1f} s, {processor:6.1f} s of processor time", end="")
+        print(
+            f"; stock: {first[0] / pressed:.1f} and {first[1] / processor:.1f} times as much" if each[0] else "",
+            flush=True,
+        )
         for size in args.sizes:
-            seconds, meter = ours(place, args.lesson, size)
-            line = f"{size:5} hand-ins: {seconds:7.1f} s, {meter.processor():6.1f} s of processor time"
+            seconds, processor, meter = ours(place, args.lesson, size)
+            line = f"{size:5} hand-ins: {seconds:7.1f} s, {processor:6.1f} s of processor time"
             if each[0]:
                 other, busy = (one + step * (size - 1) for one, step in zip(first, each, strict=True))
                 line += f"; stock {other:7.1f} s, {busy:6.1f} s{'' if size in (1, args.stock) else ' (extrapolated)'}: "
-                line += f"{other / seconds:.1f} and {busy / meter.processor():.1f} times as much"
+                line += f"{other / seconds:.1f} and {busy / processor:.1f} times as much"
             print(line, flush=True)
             if args.memory:
                 parts = [meter.memory[len(meter.memory) * k // 4 :][: len(meter.memory) // 4] for k in range(4)]

@@ -477,7 +477,6 @@ def environment_inside(home: str = worker.HOME) -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
-        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # large pages: a fork has fewer to copy, in two thirds of the time
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "IPYTHONDIR": f"{home}/.ipython",
         "TMPDIR": home,
