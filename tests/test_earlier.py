@@ -92,20 +92,21 @@ BOTH = """class Head(Head):
 """
 
 
-@pytest.mark.parametrize("both", [False, True])
-def test_a_forbidden_call_of_an_earlier_answer_is_charged_once(both):
+def test_a_forbidden_call_of_an_earlier_answer_is_charged_once():
     """Not the caller's, in notebook and grader, unless it makes one itself."""
-    names = notebook("07_value_weighting", WHOLE, *[BOTH] * both)
-    verdict = verdict_on(session._keys("07_value_weighting")["Head"], names["Head"])
     need_sandbox()
     with Judge("07", 5) as judge:
         source = Pieces([blocks_source(judge.lesson)]).source_of([*judge.blocks.uses])
         cells = [Cell("pieces", source), Cell("attention", WHOLE, "learner", "attention")]
-        graded = judge.judge_cells([*cells, *[Cell("Head", BOTH, "learner", "Head")] * both], ["attention", "Head"])
-    assert graded.verdicts["attention"].mistake == "forbidden_call"
-    for found in (verdict, graded.verdicts["Head"]):
-        assert found.passed == (not both) and (found.mistake == "forbidden_call") == both
-        assert both or "finished attention" in found.message
+        for own in ([], [BOTH]):
+            names = notebook("07_value_weighting", WHOLE, *own)
+            here = verdict_on(session._keys("07_value_weighting")["Head"], names["Head"])
+            added = [Cell("Head", body, "learner", "Head") for body in own]
+            graded = judge.judge_cells([*cells, *added], ["attention", "Head"]).verdicts
+            assert graded["attention"].mistake == "forbidden_call"
+            for found in (here, graded["Head"]):
+                assert (found.passed, found.mistake) == ((False, "forbidden_call") if own else (True, None))
+                assert own or "finished attention" in found.message
 
 
 def test_a_right_answer_is_not_asked_what_it_calls():

@@ -285,6 +285,14 @@ def test_an_answer_of_this_lessons_blocks_is_refused(judge, neighbors):
         assert scores(result) == full_scores(judge) | {"dot_scores": 0}
 
 
+def test_a_block_in_an_earlier_answers_place_is_charged_once(judge):
+    cells = with_answer(honest_cells(judge), "dot_scores", "from helpers.blocks import dot_scores")
+    caller = "def fixed_self_scores(x, W_q, W_k):\n    return dot_scores(x @ W_q.T, x @ W_k.T)"
+    result = judge.judge_cells(with_answer(cells, "fixed_self_scores", caller))
+    assert scores(result) == full_scores(judge) | {"dot_scores": 0}
+    assert result.verdicts["dot_scores"].mistake == "forbidden_call"
+
+
 def test_numbers_of_the_visible_check_do_not_pass(judge):
     key = judge.visible["dot_scores"]
     table = [(case.args[0].tolist(), seen.output.tolist()) for case, seen in zip(key.cases, key.expected, strict=True)]

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -634,9 +634,9 @@ class Trial:
         return not_answered(key)
 
     def _block_in_place_of(self, key: ExerciseKey) -> str | None:
-        """A finished block of this or a later lesson that the answer is or uses."""
+        """A finished block of this or a later lesson that the answer is or uses, other than through another answer."""
         own = int(self.judge.lesson.number)
-        for name, lesson in self.pieces.blocks_used(key.name):
+        for name, lesson in self.pieces.blocks_used(key.name, set(self.judge.keys) - {key.name}):
             home = lesson if lesson is not None else home_of_block(name)
             if home is not None and home >= own:
                 return name
@@ -721,18 +721,18 @@ class Pieces:
             self.blocks.setdefault(name, set()).update(blocks)
         self.nodes.append((bound, node))
 
-    def closure(self, name: str) -> set[str]:
-        """All names that `name` uses, directly or through others that are bound here."""
+    def closure(self, name: str, but: Collection[str] = ()) -> set[str]:
+        """All names that `name` uses, directly or through others that are bound here; not those of `but`."""
         found, waiting = set(), [name]
         while waiting:
             for used in self.uses.get(waiting.pop(), ()):
-                if used not in found:
+                if used not in found and used not in but:
                     found.add(used)
                     waiting.append(used)
         return found
 
-    def blocks_used(self, name: str) -> set[tuple[str, int | None]]:
-        return {item for used in {name, *self.closure(name)} for item in self.blocks.get(used, ())}
+    def blocks_used(self, name: str, but: Collection[str]) -> set[tuple[str, int | None]]:
+        return {item for used in {name, *self.closure(name, but)} for item in self.blocks.get(used, ())}
 
     def detours(self, name: str, banned: set[str]) -> list[str]:
         """How `name`, or what it uses, may call what is banned without naming it."""
