@@ -601,6 +601,8 @@ def cases_beam_search(draw):
             {"bos_id": 0, "eos_id": 1, "max_len": 3, "beam_size": 100, "length_penalty": 0.5},
             part="arguments by name",
         ),
+        # eos at once without a penalty, with it the longest
+        case(leaning(table(4, 0.3), 2, 1.0), 1, 2, 4, 900, 3.0, part=PENALTY),
     ]
 
 
