@@ -21,7 +21,7 @@ from helpers.grading.judges import GradingStopped, Judges
 from helpers.grading.record import Recorder, Result, read_result, unrecorded, write_atomically
 from helpers.grading.words import one_line
 
-PORTION = 50  # submissions a judge takes between two self tests
+PORTION = 64  # submissions a judge takes between two self tests
 ROOM = 2 << 20  # bytes that must be free on the disk of the gradebook
 WORTH_A_JUDGE = 8  # submissions for which it pays to start one more judge
 
@@ -69,8 +69,10 @@ def grade_lesson(
     with OneWriter(folders, lesson), Recorder(folders, release, mark, unsafe, config) as recorder:
         todo = []
         for student in names:
-            submission = read_submission(folders.submitted, student, release, folders.release)
-            if not force and recorder.finished(submission):
+            graded_before = not force and folders.result(lesson, student).is_file()
+            if graded_before and recorder.finished(
+                read_submission(folders.submitted, student, release, folders.release)
+            ):
                 outcome.unchanged += 1
             else:
                 todo.append(student)

@@ -7,6 +7,7 @@ grader that is killed anywhere in between grades this submission again, with the
 from __future__ import annotations
 
 import base64
+import contextlib
 import errno
 import json
 import os
@@ -213,8 +214,8 @@ class Recorder:
         from nbgrader import utils
 
         facts = {"timestamp": submission.timestamp} if submission.timestamp else {}
-        self.gradebook.update_or_create_student(submission.student)
-        with self.gradebook.db.no_autoflush:
+        with one_commit(self.gradebook.db), self.gradebook.db.no_autoflush:
+            self.gradebook.update_or_create_student(submission.student)
             handed_in = self.gradebook.update_or_create_submission(self.lesson, submission.student, **facts)
         recorded = next(n for n in handed_in.notebooks if n.name == self.lesson)
         grades = {grade.name: grade for grade in recorded.grades}
@@ -238,7 +239,6 @@ class Recorder:
                 blank = cell.metadata.nbgrader.get("checksum") == utils.compute_checksum(cell)
                 blank = blank and grade_id not in waiting
                 comments[grade_id].auto_comment = "No response." if blank else None
-        self.gradebook.db.commit()
         recorded.late_submission_penalty = None
         if handed_in.total_seconds_late > 0:
             self._penalty(submission, notebook)
@@ -259,6 +259,16 @@ class Recorder:
         self.gradebook.db.commit()
         AssignLatePenalties(config=self.config).preprocess(notebook, resources)
         self.gradebook.db.expire_all()
+
+
+@contextlib.contextmanager
+def one_commit(session):
+    """nbgrader commits after each of its steps, and waits for the disk each time. Here its steps share one commit."""
+    commit, session.commit = session.commit, session.flush
+    try:
+        yield
+    finally:
+        session.commit = commit
 
 
 def finished_notebook(submission: Submission, graded: Graded | None, release: Release):
