@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
-from helpers.grading.judge import Cell
-from tests.sandboxes import between_honest_ones, honest_cells, with_answer
+from helpers.checking.fixtures import FIXTURES, resolve
+from helpers.checking.vocabulary import Fixture
+from helpers.grading.judge import Cell, Judge
+from tests.sandboxes import SEED, SMALL, between_honest_ones, honest_cells, with_answer
 
 LESSON = "06_softmax"
 TOP = "import sys, time, threading, functools, operator, torch\nimport torch.nn.functional as F\n"
@@ -157,3 +160,25 @@ def test_names_that_are_reached_around_the_source_are_flagged(judge, how):
     found = judge.judge_cells(with_softmax(judge, TOP + REACHES[how]), ["softmax"])
     assert "softmax reaches" in " ".join(found.flags), found.flags
     assert not found.verdicts["softmax"].passed
+
+
+PEEKS = """
+def leaks_future(f, x):
+    names = repr(f)
+    for cell in f.__closure__ or ():
+        names += repr(cell.cell_contents)
+    return "causal" not in names
+"""
+
+
+def test_what_looks_inside_the_functions_it_is_given_is_flagged():
+    with Judge("05_masking", SEED, limits=SMALL) as judge:
+        found = judge.judge_cells(with_answer(honest_cells(judge), "leaks_future", PEEKS), ["leaks_future"])
+    assert found.flags == ["leaks_future looks inside what it is called with (__closure__, cell_contents)."]
+
+
+def test_the_functions_that_cases_pass_do_not_say_what_they_are():
+    given = resolve(Fixture("causal_average", (3,)))
+    assert "average" not in repr(given) + given.__name__ + given.__qualname__ + " ".join(given.__code__.co_names)
+    x = torch.ones(1, 2, 3)
+    assert torch.equal(given(x), FIXTURES["causal_average"](3)(x))

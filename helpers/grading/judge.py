@@ -517,6 +517,8 @@ class Trial:
             return self._quiz(key)
         for way in self.pieces.detours(key.name, banned_names(key.facts.forbidden)):
             self.flags.append(f"{key.name} reaches {way}.")
+        if inside := self.pieces.looks_inside(key.name):
+            self.flags.append(f"{key.name} looks inside what it is called with ({', '.join(inside)}).")
         verdict = self._observe(key)
         if perhaps_ours(verdict):
             verdict = self._with_patience(key, verdict)
@@ -745,6 +747,12 @@ class Pieces:
                 found += detours_in(node, banned)
         return list(dict.fromkeys(found))
 
+    def looks_inside(self, name: str) -> list[str]:
+        """What `name`, or what it uses, asks of functions that tells how they are made."""
+        used = {name, *self.closure(name)}
+        nodes = (item for bound, node in self.nodes if bound & used for item in ast.walk(node))
+        return sorted({item.attr for item in nodes if isinstance(item, ast.Attribute) and item.attr in INSIDE})
+
     def source_of(self, names: list[str]) -> str:
         """The statements that bind `names` and all that they use, in their order."""
         wanted = set(names).union(*(self.closure(name) for name in names))
@@ -753,6 +761,7 @@ class Pieces:
 
 REACHING = {"getattr", "exec", "eval", "__import__", "import_module", "attrgetter", "methodcaller", "__getattribute__"}
 RUNNING = {"exec", "eval"}
+INSIDE = {"__closure__", "__code__", "__globals__", "__qualname__", "cell_contents"}
 SWITCHES = {"DisableTorchFunction", "DisableTorchFunctionSubclass", "_disable_current_modes", "_getframe", "setprofile"}
 
 
