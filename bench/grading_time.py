@@ -7,7 +7,8 @@
 
 Wall-clock seconds, and processor seconds of all processes together, with start-up and self tests. Hand-ins are made
 as in the sample class, but for the endless loop: right ones, known mistakes, odd ones. Stock nbgrader gets right ones.
-The button is Formgrader's, pressed in a server that has nbgrader loaded, as Jupyter has.
+The button is Formgrader's, pressed in a server that has nbgrader loaded, as Jupyter has: for the first hand-in of a
+class, whose inputs are drawn then, and for the next one.
 """
 
 import argparse
@@ -47,7 +48,7 @@ from helpers.grading.folders import load
 folders, config = load({gradebook!r})
 api = NbGraderAPI(config=config)
 loading, began = sum(os.times()[:2]), time.monotonic()
-answer = api.autograde({lesson!r}, "student-0")
+answer = api.autograde({lesson!r}, {student!r})
 assert answer["success"], answer
 print(time.monotonic() - began, loading)
 """
@@ -119,10 +120,9 @@ def ours(place: Path, lesson: str, size: int) -> tuple[float, float, Meter]:
     return timed([sys.executable, "-m", "helpers", "grade", lesson, "--gradebook", folders.gradebook], ROOT, place)
 
 
-def button(place: Path, lesson: str) -> tuple[float, float]:
+def press(folders, lesson: str, student: str) -> tuple[float, float]:
     """Seconds of one press, without those of the server before it: by the clock and of processor time."""
-    folders = handed_in(place / "button", lesson, 1)
-    program = BUTTON.format(gradebook=str(folders.gradebook), lesson=lesson)
+    program = BUTTON.format(gradebook=str(folders.gradebook), lesson=lesson, student=student)
     _, processor, _ = timed([sys.executable, "-c", program], ROOT, folders.gradebook)
     pressed, loading = map(float, (folders.gradebook / "said.txt").read_text().split()[-2:])
     return pressed, processor - loading
@@ -181,12 +181,14 @@ def main() -> None:
             each = tuple((all_of - one) / (args.stock - 1) for one, all_of in zip(first, more, strict=True))
             print(f"stock nbgrader: {first[0]:.1f} s for 1 ({first[1]:.1f} s of processor time), ", end="")
             print(f"{each[0]:.1f} s ({each[1]:.1f} s) for each one more, from {args.stock}", flush=True)
-        pressed, processor = button(place, args.lesson)
-        print(f"   the button: {pressed:7.1f} s, {processor:6.1f} s of processor time", end="")
-        print(
-            f"; stock: {first[0] / pressed:.1f} and {first[1] / processor:.1f} times as much" if each[0] else "",
-            flush=True,
-        )
+        class_of_two = handed_in(place / "button", args.lesson, 2)
+        for student, when in (("student-0", "first press"), ("student-1", "next press")):
+            pressed, processor = press(class_of_two, args.lesson, student)
+            print(f"{when:>12}: {pressed:8.1f} s, {processor:6.1f} s of processor time", end="")
+            print(
+                f"; stock: {first[0] / pressed:.1f} and {first[1] / processor:.1f} times as much" if each[0] else "",
+                flush=True,
+            )
         for size in args.sizes:
             seconds, processor, meter = ours(place, args.lesson, size)
             line = f"{size:5} hand-ins: {seconds:7.1f} s, {processor:6.1f} s of processor time"
