@@ -469,6 +469,7 @@ def test_each_kind_of_difference_has_its_name():
     found = with_one(key, 0, d(2.0, 4.0))
     assert found.mistake == "dtype_lost" and holds(found) == {DTYPE} and found.points == 18
     assert with_one(key, 0, Observation(error=Error("E"))).mistake == "raises"
+    assert found.alone
     slow = with_one(key, 0, Observation(error=Error("TooSlow")))
     assert slow.mistake == "too_slow" and slow.message.startswith("no answer after 5 seconds")
     slow = judge(key, key.expected[0], key.expected[1], *(Observation(error=Error("TooSlow", NOT_TRIED)),) * 3)
@@ -1121,6 +1122,11 @@ def test_lines_of_nan():
     )
     assert shown(t(NAN, 3.0), t(NAN, NAN), ()) == "1 of 2 numbers are nan; entry 1: expected 3, got nan"
     assert shown(3.14159, NAN) == "expected 3.142, yours is nan"
+    second = "output at [1]: 1 of 2 numbers are nan; entry 0: expected 3, got nan"
+    assert shown(t(3.0, 0.0), t(NAN, 0.0), ("query",), path=(1,)) == second
+    named = Case((torch.zeros(9),), view="facts_view")
+    whole = "sums: 1 of 2 numbers are nan; entry 0: expected 3, got nan"
+    assert shown(t(3.0, 0.0), t(NAN, 0.0), (), path=("sums",), case=named) == whole
     blank_row = t([[[0.0, 0.0], [1.0, 1.0]]])
     assert shown(blank_row, t([[[NAN, 0.0], [1.0, 1.0]]]), ()) == ("expected all zeros in item 0, row 0, got nan there")
     assert shown(t(0.0, 0.0), t(NAN, 0.0), ()) == "1 of 2 numbers are nan; entry 0: expected 0, got nan"
@@ -1131,8 +1137,14 @@ def test_other_lines():
     assert says(problem("input_changed", changed=["mask", 0])).startswith("your code changed its input mask in place;")
     assert says(problem("dtype_lost", d(1.0), t(1.0), path=(0,))) == "expected dtype float64 at [0], yours is float32"
     assert says(problem("dtype_lost", d(1.0), d(1.0))).startswith("your float64 answer holds float32 numbers only")
+    named = problem("dtype_lost", d(1.0), t(1.0), path=("sums",), case=Case((torch.zeros(9),), view="facts_view"))
+    assert says(named) == "sums: expected dtype float64, yours is float32"
     assert says(problem("detached", where="W")).startswith("no gradient reaches W: somewhere")
     assert says(problem("too_slow"), key).startswith("no answer after 1 second; is")
+    for said, words in ((NOT_TRIED, "not tried: another"), ("zzz", "no answer after 1 second; is")):
+        assert says(problem("too_slow", error=Error("TooSlow", said)), key).startswith(words)
+    for kind, words in (("WrongParts", "no W"), ("Zero", "your code raised Zero"), ("A", "your code raised A")):
+        assert says(problem("raises", error=Error(kind, "no W"))).startswith(words)
     assert says(problem("too_slow"), made_key([], [], time_limit=0.5)).startswith("no answer after 0.5 seconds; is")
     unnamed = problem("no_name", case=Case((), raises=Raises("KeyError", "pizza")), error=Error("KeyError", "m" * 130))
     assert says(unnamed) == f"the KeyError should name 'pizza'\nyours says: {'m' * 120}\nwith f()"
