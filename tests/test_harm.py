@@ -248,6 +248,15 @@ def test_what_cannot_be_recorded_waits_and_the_others_are_graded(one, lesson, mo
     assert set(scores(folders)) == {"a", "b", "c"} and recorded(folders)["b"]["written_1"][2]
 
 
+def test_a_gradebook_never_holds_half_a_hand_in(one, monkeypatch):
+    folders, config = one
+    monkeypatch.setattr("helpers.grading.batch.Judges", Judges)
+    monkeypatch.setattr("nbgrader.utils.determine_grade", lambda cell: 1 / 0)
+    outcome = grade_lesson(folders, LESSON, config=config)
+    assert all("could not be recorded" in result.problem for result in outcome.results)
+    assert scores(folders) == {}
+
+
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
 def test_a_full_or_read_only_disk_is_one_sentence_before_anything_is_judged(one, monkeypatch, capsys, code):
     def full(*arguments, **named):
