@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 export OMP_NUM_THREADS ?= 1
 # Jupyter refuses to run as root, as in a container, unless it is told to.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
-QUICK := tests/test_check.py tests/test_check_facts.py tests/test_listing.py tests/test_messages.py $(wildcard tests/test_lesson_*.py)
+QUICK := tests/test_check.py tests/test_check_facts.py tests/test_listing.py tests/test_messages.py $(wildcard tests/lessons/*.py)
 # Rows of wrong answers and measurements with the translator are many and alike; make test has them all.
 NOT_QUICK := clumsy or tiles or library_call or wrong_answer or translator
 

@@ -36,7 +36,8 @@ FRESH = """\
 import linecache, time
 import torch
 from helpers import check, setup
-from helpers.blocks import lesson_{number} as blocks
+import importlib
+blocks = importlib.import_module("helpers.blocks.{lesson}")
 source = open(blocks.__file__).read()
 linecache.cache["<cell>"] = (len(source), None, source.splitlines(True), "<cell>")
 cell = {{"__name__": "__main__"}}

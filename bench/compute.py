@@ -3,7 +3,7 @@
 Three of the lesson's GPTs, of two blocks and two heads in each, which differ in their width alone: trained by the
 lesson's recipe on the same windows, and looked at more and more seldom on the unseen passages. Compute is counted:
 three multiply-adds for each parameter and token. --write puts the curves into
-helpers/figures/measured_language_model.py, as nats above the entropy line of those passages.
+helpers/lessons/language_model/measured.py, as nats above the entropy line of those passages.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from helpers.blocks import merge_heads, rotate, split_heads
-from helpers.rotary import RotaryAttention
+from helpers.lessons.language_model.rotary import RotaryAttention
 
 
 class FusedAttention(RotaryAttention):

@@ -4,7 +4,7 @@ Five models on the lesson's language, from a bigram to the GPT's block. The bigr
 others have one layer each and are trained with three seeds, all by one recipe: width 32, four heads (but the first),
 feed-forward networks four times as wide, 3,000 steps of 16 windows of 64 tokens, the same rates. All are tested on the
 same unseen passages. A rung counts if it is at least 0.05 nats better than the one below in the mean of the seeds; the
-least gain of one seed is said too. --write puts the losses into helpers/figures/measured_language_model.py, from where
+least gain of one seed is said too. --write puts the losses into helpers/lessons/language_model/measured.py, from where
 the lesson's figure and its tests have them.
 
 The steps were chosen by trying: without a residual, what the feed-forward network gains comes all at once, sooner or
@@ -27,7 +27,7 @@ from torch import nn
 from bench.fused_attention import FusedAttention
 from helpers import corpus
 from helpers.blocks import EncoderBlock, FeedForward
-from helpers.figures.language_model import ALPHAS, count_loss
+from helpers.lessons.language_model.figures import ALPHAS, count_loss
 
 CONTEXT, BATCH, WIDTH, HEADS, INNER, STEPS, RATE = 64, 16, 32, 4, 128, 3000, 1e-2
 RUNGS = {
@@ -38,7 +38,7 @@ RUNGS = {
 }
 SEEDS = (0, 1, 2)
 LEAST = 0.05
-MEASURED = "helpers.figures.measured_language_model"
+MEASURED = "helpers.lessons.language_model.measured"
 
 
 class Alone(FusedAttention):

@@ -1,6 +1,6 @@
 """What one move of a slider costs in each explorer: processor milliseconds a redraw, and against the limit of 100.
 
-python bench/redraw_time.py [TOPIC ...]      (topics are the files of helpers/explore, such as softmax)
+python bench/redraw_time.py [TOPIC ...]      (topics are the folders of helpers/lessons, such as softmax)
 
 Every control is moved over some of its values, first to last. A redraw is what the kernel does between two pictures:
 drawing, and the text of the picture; the browser's part is not in it. The ratio is to the redraw of two plain bar
@@ -12,28 +12,29 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pkgutil
 import sys
 import time
-from pathlib import Path
 from unittest import mock
 
 import ipywidgets as widgets
 import torch
 
-from helpers import corpus, language_model, translator, word2vec
+from helpers import corpus, lessons, translator
 from helpers.corpus.source import Source
-from helpers.explore import masking
-from helpers.explore import panel as panels
-from helpers.figures.style import Picture, new_figure
+from helpers.drawing.style import Picture, new_figure
+from helpers.lessons.language_model.given import GIVEN
+from helpers.lessons.masking import explore as masking
+from helpers.lessons.token_embedding import word2vec
+from helpers.widgets import panel as panels
 
 LIMIT = 4  # of the yardstick: 100 ms where that takes 25
 MOVES = 6  # of each control
-FOLDER = Path(panels.__file__).parent
 
 
 def topics() -> list[str]:
-    """The files of helpers/explore that hold explorers."""
-    return sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("__init__", "panel"))
+    """The lessons that have explorers."""
+    return sorted(room.name for room in pkgutil.iter_modules(lessons.__path__))
 
 
 def arguments(topic: str, name: str) -> tuple:
@@ -48,7 +49,7 @@ def arguments(topic: str, name: str) -> tuple:
         return word2vec.History(steps, centers, torch.zeros_like(centers)), words
     if topic == "language_model":
         symbols = Source().symbols
-        model = language_model.GIVEN["GPT"](len(symbols), 64, 64, 2, 2).eval()
+        model = GIVEN["GPT"](len(symbols), 64, 64, 2, 2).eval()
         return (model,) if name == "next_token" else (model, symbols)
     return {
         ("query_key", "arcs"): (weights * 20, words),
@@ -66,7 +67,7 @@ def corpus_words() -> list[str]:
 def explorers(topics):
     """(topic, name, draw, controls) of each explorer, caught where it would be shown."""
     for topic in topics:
-        module = importlib.import_module(f"helpers.explore.{topic}")
+        module = importlib.import_module(f"helpers.lessons.{topic}.explore")
         for name, function in inspect.getmembers(module, inspect.isfunction):
             if function.__module__ != module.__name__ or "panel" not in function.__code__.co_names:
                 continue

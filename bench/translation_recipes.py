@@ -1,7 +1,7 @@
 """What single choices of lesson 11's recipe are worth: `python bench/translation_recipes.py`.
 
 Trains the whole translator again and again, each time with one choice changed, for three minutes of one processor
-core, and writes helpers/figures/translation_runs.py. The lesson shows them, so that no reader waits.
+core, and writes helpers/lessons/translation/runs.py. The lesson shows them, so that no reader waits.
 """
 
 from __future__ import annotations

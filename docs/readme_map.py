@@ -20,8 +20,9 @@ from matplotlib.patches import FancyBboxPatch
 from PIL import Image
 
 from helpers import check
-from helpers.figures import style
-from helpers.figures.transformer_map import transformer_map
+from helpers.course import course
+from helpers.drawing import style
+from helpers.drawing.transformer_map import transformer_map
 
 PIXELS = 150  # an inch
 STRIP = 2.3  # inches below the map
@@ -53,7 +54,7 @@ def said(name: str, code: str, names: dict) -> str:
 
 def piece(lesson: int) -> tuple[str, str]:
     """A finished piece of a lesson: its first line and what it is for, and what the check says of it."""
-    block = importlib.import_module(f"helpers.blocks.lesson_{lesson:02}")
+    block = importlib.import_module(f"helpers.blocks.{course().lesson(str(lesson)).name}")
     answer = getattr(block, PIECES[lesson])
     code = inspect.getsource(answer)
     about = textwrap.wrap(re.split("[:;]|\n\n", inspect.getdoc(answer))[0], 40)

@@ -34,6 +34,11 @@ class Lesson:
         """The two digits that the name starts with, such as "04"."""
         return self.name[:2]
 
+    @property
+    def topic(self) -> str:
+        """The rest of the name, such as "scaling": what the lesson's room is called."""
+        return self.name[3:]
+
 
 @dataclass(frozen=True)
 class Course:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 PASSED: set[str] = set()  # the exercises whose check passed in this kernel, with the learner's own earlier answers
 _SAID: set[str] = set()
+ROOMS = ("language_model", "real_model")  # lessons with a machine of their own
 
 
 def remember_passed(name: str, passed: bool) -> None:
@@ -26,15 +27,34 @@ def or_given(answer):
     bound.append(getattr(answer, "__name__", ""))
     if any(name in PASSED for name in bound):
         return answer
-    from helpers.language_model import GIVEN as WRITER
-    from helpers.real_network import GIVEN as REAL
-    from helpers.translator import GIVEN as TRANSLATOR
+    from helpers.setup import current_lesson
 
-    given = TRANSLATOR | WRITER | REAL
-    name = next((name for name in bound if name in given), None)
-    if name is None:
+    for name in bound:
+        piece = given_piece(current_lesson() or "", name)
+        if piece is not None:
+            break
+    else:
         return answer
     if name not in _SAID:
         _SAID.add(name)
         print(f"{name}: the course's own part for now; yours follows once its check, and those of what it calls, pass.")
-    return given[name]
+    return piece
+
+
+def given_piece(lesson: str, name: str):
+    """What stands in for the exercise `name`: the lesson's own (helpers/lessons/TOPIC/given.py), else the translator's.
+
+    lesson: such as "12_language_model"; an empty string looks in all of them. None where nothing stands in.
+    """
+    import importlib
+    import importlib.util
+
+    from helpers.translator import GIVEN as TRANSLATOR
+
+    for topic in [lesson[3:]] if lesson else ROOMS:
+        home = f"helpers.lessons.{topic}.given"
+        if topic in ROOMS and importlib.util.find_spec(home):  # a lesson that is being graded is without
+            piece = importlib.import_module(home).GIVEN.get(name)
+            if piece is not None:
+                return piece
+    return TRANSLATOR.get(name)

@@ -60,17 +60,17 @@ def exercises(lesson: str):
     return [item for item in load_answer_key(course(), course().lesson(lesson)).exercises if not item.measure]
 
 
-def right_forms(lesson: str) -> dict[str, tuple]:
-    """Other right forms of a lesson's exercises, by exercise: tests/right_forms/lesson_NN.py."""
-    path = Path(__file__).parent / "right_forms" / f"lesson_{lesson[:2]}.py"
-    return load_source(path, f"right_forms_{lesson[:2]}").FORMS if path.is_file() else {}
+def accepted_variants(lesson: str) -> dict[str, tuple]:
+    """Other right answers of a lesson's exercises, by exercise: tests/accepted_variants/TOPIC.py."""
+    path = Path(__file__).parent / "accepted_variants" / f"{lesson[3:]}.py"
+    return load_source(path, f"accepted_variants_{lesson[3:]}").VARIANTS if path.is_file() else {}
 
 
 def tally(lesson: str, exercise, number: int = SEEDS, seconds: float = math.inf) -> Tally:
     """Judge every mistake and right form of one exercise on the inputs of every seed, for about so many seconds."""
     started = time.process_time()
     reference = getattr(load_blocks(course(), course().lesson(lesson)), exercise.name)
-    forms = (reference, *right_forms(lesson).get(exercise.name, ()))
+    forms = (reference, *accepted_variants(lesson).get(exercise.name, ()))
     result = Tally(lesson, exercise.name, len(exercise.mistakes), right=len(forms))
     verdicts = {}
     for seed in seeds(number):

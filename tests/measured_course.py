@@ -12,7 +12,7 @@ ANSWER = '    return ["plus" if score > 0 else "minus" for score in model(points
 TRAINING = """
 # %%
 from torch import nn
-from helpers.keep import kept, quick
+from helpers.widgets.checkpoint import kept, quick
 torch.manual_seed(0)
 model = nn.Linear(3, 1)
 
@@ -94,6 +94,6 @@ def make_measured_course(root: Path) -> Path:
     (folder / "answer_key.py").write_text(key, encoding="utf-8")
     toml = small_course.COURSE.replace("scaled_scores = 83", "scaled_scores = 53\nsigns = 30")
     (root / "course.toml").write_text(toml, encoding="utf-8")
-    measures = root / "helpers" / "checking" / "lessons" / "lesson_04.py"
+    measures = root / "helpers" / "lessons" / "scaling" / "probes.py"
     measures.write_text(MEASURE, encoding="utf-8")
     return root

@@ -41,7 +41,7 @@ TEXT = '''\
 import math
 import torch
 from helpers import check, progress
-from helpers.figures.style import Picture, new_figure
+from helpers.drawing.style import Picture, new_figure
 
 # %% [markdown]
 # ## A picture

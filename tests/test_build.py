@@ -248,7 +248,7 @@ def test_what_the_template_refuses(cells, says):
 def test_figures_that_need_no_answer_are_kept():
     shown = {"output_type": "display_data", "data": {"text/html": '<img alt="a" src="b">'}, "metadata": {}}
     sources = {
-        "from helpers.explore import scaling as explore": False,
+        "from helpers.lessons.scaling import explore as explore": False,
         "figures.spread()": True,
         "scores = scaled_scores(Q, K)": False,
         "figures.one_row(scores)": False,
@@ -309,7 +309,7 @@ def test_check_passes_on_what_was_just_built(own):
         ((f"solutions/{LESSON}/{LESSON}.py", "return x / 2", "return x * 0.5"), ["blocks", "solutions"]),
         ((f"solutions/{LESSON}/answer_key.py", "Which way?", "Up or down?"), ["answer_keys"]),
         ((f"solutions/{LESSON}/answer_key.py", "5, 4, dtype", "6, 4, dtype"), ["answer_keys"]),
-        (("helpers/blocks/lesson_04.py", "x / 2", "x / 3"), ["blocks"]),
+        (("helpers/blocks/04_scaling.py", "x / 2", "x / 3"), ["blocks"]),
         ((f"notebooks/{LESSON}/{LESSON}.ipynb", "A tiny lesson", "A small lesson"), ["notebooks"]),
         ((f"solutions/{LESSON}/{LESSON}.ipynb", "x / 2", "x / 3"), ["solutions"]),
         (("course.toml", "= 83\nquiz_1 = 2", "= 82\nquiz_1 = 3"), ["answer_keys", "notebooks", "solutions"]),
@@ -329,10 +329,10 @@ def test_check_lists_what_is_out_of_date(own, change, stale):
 
 
 def test_check_exits_with_1_and_prints_the_list(own):
-    (own / "helpers" / "blocks" / "lesson_04.py").unlink()
+    (own / "helpers" / "blocks" / f"{LESSON}.py").unlink()
     result = run_command(own, "build", "--check")
     assert result.returncode == 1
-    assert result.stdout.splitlines()[1:] == ["  helpers/blocks/lesson_04.py"]
+    assert result.stdout.splitlines()[1:] == ["  helpers/blocks/04_scaling.py"]
 
 
 @pytest.mark.parametrize(
@@ -371,9 +371,9 @@ def test_another_processor_finds_nothing_out_of_date(own):
 
 
 def test_check_names_files_of_no_lesson(own):
-    (own / "helpers" / "blocks" / "lesson_09.py").write_text("")
+    (own / "helpers" / "blocks" / "09_encoder_block.py").write_text("")
     result = run_command(own, "build", "--check")
-    assert result.returncode == 1 and "helpers/blocks/lesson_09.py (belongs to no lesson)" in result.stdout
+    assert result.returncode == 1 and "helpers/blocks/09_encoder_block.py (belongs to no lesson)" in result.stdout
 
 
 # Solutions stay where they belong
@@ -512,18 +512,18 @@ def test_wings_import_each_other_only_as_the_house_allows():
 
 
 def test_blocks_name_their_source_and_import_what_they_need(small):
-    source = (small / "helpers" / "blocks" / "lesson_04.py").read_text()
+    source = (small / "helpers" / "blocks" / f"{LESSON}.py").read_text()
     assert source.startswith(f"# Made by `course build` from solutions/{LESSON}/{LESSON}.py; never edited here.\n")
     assert "import math" in source and "import torch" not in source and "SOLUTION" not in source
     assert defined_names(source) == {"scaled_scores", "halved"}
 
 
 def test_blocks_import_one_lesson_at_a_time_and_do_without_later_ones(own):
-    (own / "helpers" / "blocks" / "lesson_05.py").write_text("raise RuntimeError('imported')\ndef later(): pass\n")
+    (own / "helpers" / "blocks" / "05_later.py").write_text("raise RuntimeError('imported')\ndef later(): pass\n")
     program = textwrap.dedent("""
         import sys
         from helpers.blocks import halved
-        print(halved(3), "helpers.blocks.lesson_05" in sys.modules, "later" in dir(sys.modules["helpers.blocks"]))
+        print(halved(3), "helpers.blocks.05_later" in sys.modules, "later" in dir(sys.modules["helpers.blocks"]))
         try:
             from helpers.blocks import unheard_of
         except ImportError as error:

@@ -13,14 +13,16 @@ import pytest
 import torch
 from torch.utils._pytree import tree_leaves
 
-from helpers import keep, language_model
 from helpers.authoring.blocks import load_blocks
 from helpers.authoring.text import read_lesson
 from helpers.checking.key import load_keys
 from helpers.checking.vocabulary import Fixture
 from helpers.course import course
-from helpers.real_network import GIVEN as REAL
+from helpers.lessons.language_model import given as writer
+from helpers.lessons.language_model import watch
+from helpers.lessons.real_model.given import GIVEN as REAL
 from helpers.translator import GIVEN as TRANSLATOR
+from helpers.widgets import checkpoint
 from tests.elsewhere import DEVICE, Elsewhere, Factories, Literals, elsewhere, moved, tensors_in
 
 BUILT = [x.name for x in course().lessons if (course().root / "helpers" / "answer_keys" / f"{x.name}.npz").is_file()]
@@ -78,7 +80,7 @@ def test_blocks_stay_on_the_device_of_their_inputs(lesson):
 @pytest.mark.parametrize("lesson", BUILT)
 def test_parts_of_the_machine_stay_on_the_device_of_their_inputs(lesson):
     """As functions; its modules are made of them. A part need not take every input that its exercise does."""
-    given = TRANSLATOR | language_model.GIVEN | REAL
+    given = TRANSLATOR | writer.GIVEN | REAL
     found, _ = told(lesson, lambda name: lenient(given[name]) if inspect.isfunction(given.get(name)) else None)
     assert not found, "\n".join(found)
 
@@ -97,7 +99,7 @@ def test_no_other_lesson_asks_for_a_gpu():
     """So on a computer with one they run on the processor, as everywhere."""
     sources = [*course().root.glob("helpers/**/*.py"), *course().root.glob("solutions/*/[0-9]*.py")]
     asking = [path.name for path in sources if re.search(r"cuda|\.to\(.?mps|default_device", path.read_text("utf-8"))]
-    assert asking == ["language_model.py"]
+    assert asking == ["watch.py"]
 
 
 def lenient(part):
@@ -133,11 +135,11 @@ def test_kept_numbers_go_from_one_device_to_the_other(tmp_path):
     there, back = moved(torch.nn.Linear(3, 2)), torch.nn.Linear(3, 2)
     first, path = torch.nn.Linear(3, 2), tmp_path / "numbers.safetensors"
     with elsewhere():
-        keep.write(first, path)
-        keep.load_into(there, path)
+        checkpoint.write(first, path)
+        checkpoint.load_into(there, path)
         assert isinstance(there.weight, Elsewhere) and there.weight.tolist() == first.weight.tolist()
-        keep.write(there, path)
-        keep.load_into(back, path)
+        checkpoint.write(there, path)
+        checkpoint.load_into(back, path)
     assert not isinstance(back.weight, Elsewhere) and back.bias.tolist() == first.bias.tolist()
 
 
@@ -145,7 +147,7 @@ def test_kept_numbers_go_from_one_device_to_the_other(tmp_path):
 def gpu(monkeypatch):
     """There is a GPU, which is DEVICE."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(language_model, "GPU", DEVICE)
+    monkeypatch.setattr(watch, "GPU", DEVICE)
 
 
 def test_lesson_12_takes_the_gpu_where_there_is_one_and_the_model_runs_on_it(gpu, monkeypatch, capsys):
@@ -155,13 +157,13 @@ def test_lesson_12_takes_the_gpu_where_there_is_one_and_the_model_runs_on_it(gpu
     exec(source.replace("causal_mask(T).to(ids.device)", "causal_mask(T)"), names)  # right on the processor
     with_a_mask_made_here = names["GPT"]
     with Factories(), Literals():
-        assert language_model.device(blocks.GPT) == DEVICE
-        assert language_model.device(language_model.GIVEN["GPT"]) == DEVICE
+        assert watch.device(blocks.GPT) == DEVICE
+        assert watch.device(writer.GIVEN["GPT"]) == DEVICE
         assert capsys.readouterr().out == ""
-        assert language_model.device(with_a_mask_made_here).type == "cpu"
+        assert watch.device(with_a_mask_made_here).type == "cpu"
         assert "put that tensor on ids.device" in capsys.readouterr().out
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert language_model.device(with_a_mask_made_here).type == "cpu" and capsys.readouterr().out == ""
+    assert watch.device(with_a_mask_made_here).type == "cpu" and capsys.readouterr().out == ""
 
 
 class Here(torch.Generator):

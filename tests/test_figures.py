@@ -16,9 +16,9 @@ import pytest
 from matplotlib.colors import to_rgb, to_rgba
 
 from bench import redraw_time
-from helpers.explore.panel import Shown
-from helpers.figures import style
-from helpers.figures.transformer_map import transformer_map
+from helpers.drawing import style
+from helpers.drawing.transformer_map import transformer_map
+from helpers.widgets.panel import Shown
 from tests.conftest import ROOT, lesson_names
 
 OVERLAP = 0.12  # of the smaller text's box: boxes are a little larger than letters

@@ -52,7 +52,7 @@ ATTACKS = {
     """,
     "reads what is not its own": f"""
         import os, glob
-        for place in ("solutions", "gradebook", "tests", "helpers/grading", "helpers/blocks/lesson_03.py", ".git"):
+        for place in ("solutions", "gradebook", "tests", "helpers/grading", "helpers/blocks/03_query_key.py", ".git"):
             for root in ({str(PROJECT)!r}, "/course", ".."):
                 path = os.path.join(root, place)
                 if os.path.exists(path):
@@ -276,7 +276,7 @@ def test_what_a_cell_did_is_flagged(judge):
 def test_an_answer_of_this_lessons_blocks_is_refused(judge, neighbors):
     sources = [
         "from helpers.blocks import dot_scores",
-        "from helpers.blocks.lesson_03 import dot_scores",
+        "from helpers.blocks import dot_scores",
         "def dot_scores(Q, K):\n    from helpers.blocks import dot_scores as f\n    return f(Q, K)",
     ]
     for source in sources:

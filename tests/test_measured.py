@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from helpers import corpus, keep
+from helpers import corpus
 from helpers.checking import forbidden
 from helpers.checking.key import load_keys, save_keys
 from helpers.checking.making import UnsoundKey, make_key
@@ -23,6 +23,7 @@ from helpers.checking.verdict import decide
 from helpers.checking.vocabulary import Case, Exercise, Mistake
 from helpers.grading.beside import lying_beside
 from helpers.grading.sandbox import WITHHELD, SandboxMissing, find_bubblewrap, stage_wing
+from helpers.widgets import checkpoint
 from tests import measured_course
 from tests.small_course import run_command
 
@@ -196,7 +197,7 @@ class Kept:
         self.model = nn.Linear(3, 2)
 
     def __call__(self, model=None):
-        return keep.kept(model or self.model, self.file, self.train)
+        return checkpoint.kept(model or self.model, self.file, self.train)
 
     def train(self):
         self.trained += 1
@@ -230,7 +231,7 @@ class Harm:
 def test_a_file_that_does_not_fit_is_said_and_the_model_is_trained(kept, sort, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = Path(kept.file)
-    keep.write(nn.Linear(4, 2) if sort == "other model" else nn.Linear(3, 2), path)
+    checkpoint.write(nn.Linear(4, 2) if sort == "other model" else nn.Linear(3, 2), path)
     if sort == "pickle":
         path.write_bytes(pickle.dumps(Harm()))
     elif sort == "torch.save":
@@ -242,15 +243,15 @@ def test_a_file_that_does_not_fit_is_said_and_the_model_is_trained(kept, sort, t
     elif sort == "nan":
         model = nn.Linear(3, 2)
         nn.init.constant_(model.bias, float("nan"))
-        keep.write(model, path)
+        checkpoint.write(model, path)
     elif sort == "too large":
-        path.write_bytes(b"\0" * (keep.LARGEST + 1))
+        path.write_bytes(b"\0" * (checkpoint.LARGEST + 1))
     elif sort == "empty":
         path.write_bytes(b"")
     kept()
     assert kept.trained == 1 and not (tmp_path / "harmed").exists()
     assert "does not fit" in capsys.readouterr().out
-    assert keep.read(path)["weight"].tolist() == [[0.5] * 3] * 2
+    assert checkpoint.read(path)["weight"].tolist() == [[0.5] * 3] * 2
 
 
 def test_numbers_that_do_not_fit_are_put_aside_and_lost_by_nobody(kept, capsys):
@@ -267,21 +268,21 @@ def test_a_training_that_was_stopped_keeps_nothing_and_says_so(kept, capsys):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        keep.kept(kept.model, kept.file, stopped)
+        checkpoint.kept(kept.model, kept.file, stopped)
     assert "was stopped before its end, and nothing was kept" in capsys.readouterr().out
     assert not Path(kept.file).exists()
 
 
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
 def test_a_training_that_broke_down_keeps_nothing_and_says_so(kept, capsys, broken):
-    keep.kept(kept.model, kept.file, lambda: kept.model.weight.data.fill_(broken))
+    checkpoint.kept(kept.model, kept.file, lambda: kept.model.weight.data.fill_(broken))
     said = capsys.readouterr().out
     assert "broken down" in said and "learning rate" in said and not Path(kept.file).exists()
 
 
 def test_quick_mode_leaves_the_file_alone(kept, monkeypatch):
     monkeypatch.setenv("COURSE_QUICK", "1")
-    assert keep.quick()
+    assert checkpoint.quick()
     kept()
     assert kept.trained == 1 and not Path(kept.file).exists()
 
@@ -345,10 +346,10 @@ import json, random
 import helpers.corpus as corpus
 from helpers.errors import CourseError
 import importlib, pkgutil
-import helpers.figures, helpers.explore
-for package in (helpers.figures, helpers.explore):
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{package.__name__}.{module.name}")
+from helpers import lessons
+for room in pkgutil.iter_modules(lessons.__path__):
+    for module in ("figures", "explore"):
+        importlib.import_module(f"helpers.lessons.{room.name}.{module}")
 from helpers import translator
 refused = []
 for call in (lambda: corpus.translate("jane visits africa in september"), translator.machine):
@@ -409,7 +410,7 @@ def course(tmp_path_factory):
 
 
 def test_a_measured_exercise_is_no_block(course):
-    assert "signs" not in (course / "helpers" / "blocks" / "lesson_04.py").read_text()
+    assert "signs" not in (course / "helpers" / "blocks" / "04_scaling.py").read_text()
     assert run_command(course, "build", "--check").returncode == 0
 
 
@@ -451,7 +452,7 @@ def test_measured_answers_in_the_judge(course, tmp_path):
         trained.weight.fill_(1.0)
         trained.bias.fill_(0.0)
     for name, model in (("right", trained), ("other", other)):
-        keep.write(model, tmp_path / name)
+        checkpoint.write(model, tmp_path / name)
     right, unfit = (tmp_path / "right").read_bytes().hex(), (tmp_path / "other").read_bytes().hex()
     harm = pickle.dumps(Harm()).hex()
     file = measured_course.FILE
@@ -510,7 +511,7 @@ def test_a_class_hands_it_in_with_files_beside_the_notebook(course):
         return folder
 
     hand_in("ada")
-    keep.write(trained, hand_in("ben") / file)
+    checkpoint.write(trained, hand_in("ben") / file)
     (hand_in("cem") / file).write_bytes(pickle.dumps(Harm()))
     linked = hand_in("dora")
     (linked / file).symlink_to("/etc/passwd")
@@ -523,5 +524,5 @@ def test_a_class_hands_it_in_with_files_beside_the_notebook(course):
     assert shown == {"ada": False, "ben": False, "cem": False, "dora (": True, "eve (words.py": True}, done.stdout
     again = run_command(course, "grade", lesson)
     assert "0 new, 5 unchanged" in again.stdout
-    keep.write(trained, course / "gradebook" / "submitted" / "ada" / lesson / file)
+    checkpoint.write(trained, course / "gradebook" / "submitted" / "ada" / lesson / file)
     assert "1 new, 4 unchanged" in run_command(course, "grade", lesson).stdout

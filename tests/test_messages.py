@@ -12,9 +12,9 @@ from helpers import progress
 from helpers.check import CheckFailed, NotAnswered
 from helpers.checking import session
 from helpers.checking.fixtures import FIXTURES, fixture
-from helpers.checking.lessons import Registry
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
+from helpers.checking.registry import Registry
 from helpers.checking.report import HUES, SHARE, as_html, as_text, tint
 from helpers.checking.scenarios import SCENARIOS
 from helpers.checking.verdict import decide, decide_quiz
@@ -380,7 +380,7 @@ def test_an_unanswered_exercise_is_one_quiet_line():
 
 
 def test_names_of_lessons_are_found_when_they_are_needed():
-    assert SCENARIOS["one_pass"].__module__ == "helpers.checking.lessons.lesson_06"
+    assert SCENARIOS["one_pass"].__module__ == "helpers.lessons.softmax.probes"
     assert VIEWS["previous_token"] and FIXTURES["running_mean"]
     with pytest.raises(KeyError):
         VIEWS["no such view"]

@@ -35,7 +35,7 @@ def names(path: Path) -> list[str]:
 def test_it_holds_lessons_up_to_the_named_one_and_blocks_before_it(packed):
     inside = names(packed)
     assert f"notebooks/{LESSON}/{LESSON}.ipynb" in inside and f"helpers/answer_keys/{LESSON}.npz" in inside
-    assert "helpers/blocks/lesson_03.py" in inside and "helpers/blocks/lesson_04.py" not in inside
+    assert "helpers/blocks/03_query_key.py" in inside and "helpers/blocks/04_scaling.py" not in inside
     assert not [name for name in inside if "05_masking" in name]
     assert not [name for name in inside if name.startswith(FORBIDDEN_PLACES) or name.endswith("answer_key.py")]
 

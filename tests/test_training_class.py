@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from helpers import keep, translator
-from helpers.blocks import Transformer, lesson_12
-from helpers.checking.lessons.lesson_12 import FULL, NGRAM
+from helpers import blocks, translator
+from helpers.blocks import Transformer
 from helpers.grading import sample_class
 from helpers.grading.batch import grade_lesson
 from helpers.grading.folders import load
 from helpers.grading.sandbox import find_bubblewrap
+from helpers.lessons.language_model.probes import FULL, NGRAM
+from helpers.widgets import checkpoint
 
 TRANSLATION, LANGUAGE = "11_translation", "12_language_model"
 FILES = {TRANSLATION: "translator.safetensors", LANGUAGE: "language_model.safetensors"}
@@ -44,7 +45,7 @@ class HandIn:
 
 def numbers_of(model, path: Path) -> bytes:
     """The file in which somebody kept a model."""
-    keep.write(model, path)
+    checkpoint.write(model, path)
     return path.read_bytes()
 
 
@@ -191,7 +192,7 @@ def as_far_above_the_line(points: float, words: str) -> bool:
 def test_ten_language_models_are_graded_as_they_deserve(classroom, tmp_path):
     lesson, folders, config, trained = classroom(LANGUAGE)
     torch.manual_seed(1)
-    other = numbers_of(lesson_12.GPT(31, 64, 32, 2, 1), tmp_path / "other")
+    other = numbers_of(blocks.GPT(31, 64, 32, 2, 1), tmp_path / "other")
     model = "or_given(GPT)(len(symbols), 64"  # begins the line that makes it
     in_haste = {"library.train, 200,": "library.train, 5,"}  # the GPT on real text
 

@@ -255,10 +255,10 @@ def test_an_answer_that_calls_a_part_of_the_machine_is_refused():
 def test_an_answer_that_calls_what_draws_or_moves_in_the_lessons_is_refused():
     from helpers.checking.diagnose import forbidden_text
     from helpers.checking.forbidden import in_source
-    from helpers.explore.encoder_block import streams
-    from helpers.figures import encoder_block as figures
-    from helpers.figures import scaling
-    from helpers.word2vec import all_pairs
+    from helpers.lessons.encoder_block import figures
+    from helpers.lessons.encoder_block.explore import streams
+    from helpers.lessons.scaling import figures as scaling
+    from helpers.lessons.token_embedding.word2vec import all_pairs
 
     def by_module(p):
         return scaling.largest_slope(p)
@@ -268,7 +268,7 @@ def test_an_answer_that_calls_what_draws_or_moves_in_the_lessons_is_refused():
         return figures.recipe("pre-norm", x, norm2, feed_forward)
 
     def by_import(kind, pairs, x):
-        from helpers.figures.encoder_block import climb
+        from helpers.lessons.encoder_block.figures import climb
 
         return climb(kind, pairs, x)
 
@@ -283,12 +283,12 @@ def test_an_answer_that_calls_what_draws_or_moves_in_the_lessons_is_refused():
     del last_picture.__globals__["_"]
 
     for answer, name in (
-        (scaling.largest_slope, "scaling.largest_slope"),
-        (by_module, "scaling.largest_slope"),
-        (by_recipe, "encoder_block.recipe"),
-        (by_import, "encoder_block.climb"),
+        (scaling.largest_slope, "scaling.figures.largest_slope"),
+        (by_module, "scaling.figures.largest_slope"),
+        (by_recipe, "encoder_block.figures.recipe"),
+        (by_import, "encoder_block.figures.climb"),
     ):
-        assert in_source(answer, (), "09_encoder_block") == [f"helpers.figures.{name}"]
+        assert in_source(answer, (), "09_encoder_block") == [f"helpers.lessons.{name}"]
     assert in_source(streams, (), "09_encoder_block") and in_source(all_pairs, (), "01_token_embedding")
-    assert "course's own code" in forbidden_text("helpers.figures.scaling.largest_slope", None)
+    assert "course's own code" in forbidden_text("helpers.lessons.scaling.figures.largest_slope", None)
     assert not in_source(honest, (), "09_encoder_block")

@@ -14,11 +14,11 @@ from helpers.course import Course, Lesson
 
 
 def blocks_path(course: Course, lesson: Lesson):
-    return course.root / "helpers" / "blocks" / f"lesson_{lesson.number}.py"
+    return course.root / "helpers" / "blocks" / f"{lesson.name}.py"
 
 
 def blocks_source(text: LessonText, measured: Collection[str] = ()) -> str:
-    """The source of helpers/blocks/lesson_NN.py. BuildError where a solution uses a name that it may not.
+    """The source of helpers/blocks/NN_topic.py. BuildError where a solution uses a name that it may not.
 
     measured: exercises whose answer is a trained model (see helpers/authoring/keys.py). They are no blocks, and their
     solutions may use whatever the notebook has.
@@ -51,7 +51,7 @@ def blocks_source(text: LessonText, measured: Collection[str] = ()) -> str:
 
 def load_blocks(course: Course, lesson: Lesson) -> ModuleType:
     """The built module, run anew from its file."""
-    spec = importlib.util.spec_from_file_location(f"helpers.blocks.lesson_{lesson.number}", blocks_path(course, lesson))
+    spec = importlib.util.spec_from_file_location(f"helpers.blocks.{lesson.name}", blocks_path(course, lesson))
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -83,7 +83,11 @@ def _allowed_imports(source: str) -> dict[str, str]:
 
 def _may_import(module: str) -> bool:
     top = module.split(".")[0]
-    return module in ("helpers.blocks", "helpers.rotary") or top == "torch" or top in sys.stdlib_module_names
+    return (
+        module in ("helpers.blocks", "helpers.lessons.language_model.rotary")
+        or top == "torch"
+        or top in sys.stdlib_module_names
+    )
 
 
 def _rank(line: str) -> int:

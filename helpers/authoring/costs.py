@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import torch
 
-from helpers.bar import bar
 from helpers.checking.making import UnsoundKey, wrong_answer
 from helpers.course import Course, Lesson, course
 from helpers.translator import measures, stage
 from helpers.translator.network import GIVEN
+from helpers.widgets.progress_bar import bar
 
 PAGE = "docs/what_a_mistake_costs.md"
 FINISHED = "the finished piece"
@@ -76,18 +76,18 @@ def run(args: argparse.Namespace) -> int:
 def parts_of_lesson(home: Course, lesson: Lesson) -> Iterator[tuple[str, str, str, str, Callable | None, str]]:
     """(lesson, part, mistake or "right", label, function, trouble) for everything that can be put in."""
     key, blocks = home.root / "solutions" / lesson.name / "answer_key.py", None
-    blocks_file = home.root / "helpers" / "blocks" / f"lesson_{lesson.number}.py"
+    blocks_file = home.root / "helpers" / "blocks" / f"{lesson.name}.py"
     if not key.is_file() or not blocks_file.is_file():
         return
-    blocks = _load(blocks_file, f"helpers.blocks.lesson_{lesson.number}")
-    forms = _right_forms(home, lesson)
+    blocks = _load(blocks_file, f"helpers.blocks.{lesson.name}")
+    variants = _accepted_variants(home, lesson)
     for exercise in getattr(_load(key, f"answer_key_{lesson.number}"), "exercises", ()):
         name = exercise.name
         reference = getattr(blocks, name, None)
         if name not in GIVEN or name in stage.NO_LOSS or reference is None:
             continue
         yield lesson.name, name, "right", FINISHED, reference, ""
-        for form in forms.get(name, ()):
+        for form in variants.get(name, ()):
             yield lesson.name, name, "right", form.__name__, form, ""
         for mistake in exercise.mistakes:
             try:
@@ -96,9 +96,9 @@ def parts_of_lesson(home: Course, lesson: Lesson) -> Iterator[tuple[str, str, st
                 yield lesson.name, name, mistake.name, mistake.label, None, str(error)
 
 
-def _right_forms(home: Course, lesson: Lesson) -> dict[str, tuple]:
-    path = home.root / "tests" / "right_forms" / f"lesson_{lesson.number}.py"
-    return getattr(_load(path, f"right_forms_{lesson.number}"), "FORMS", {}) if path.is_file() else {}
+def _accepted_variants(home: Course, lesson: Lesson) -> dict[str, tuple]:
+    path = home.root / "tests" / "accepted_variants" / f"{lesson.topic}.py"
+    return getattr(_load(path, f"accepted_variants_{lesson.topic}"), "VARIANTS", {}) if path.is_file() else {}
 
 
 def _load(path, name: str):

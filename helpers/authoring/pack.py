@@ -86,7 +86,7 @@ def edition(home: Course, last: Lesson | None) -> dict[str, bytes]:
         for name in (f"notebooks/{lesson.name}/{lesson.name}.ipynb", f"helpers/answer_keys/{lesson.name}.npz"):
             files[name] = _built(home.root / name, lesson)
     for lesson in lessons[:-1]:
-        name = f"helpers/blocks/lesson_{lesson.number}.py"
+        name = f"helpers/blocks/{lesson.name}.py"
         files[name] = _built(home.root / name, lesson)
     return files
 

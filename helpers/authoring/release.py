@@ -74,8 +74,9 @@ def given_figures(notebook) -> list[int]:
         explorers = {
             alias.asname or alias.name
             for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("helpers.explore")
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("helpers.lessons")
             for alias in node.names
+            if alias.name == "explore"
         }
         own |= explorers
         answer = cell.metadata.get("nbgrader", {})

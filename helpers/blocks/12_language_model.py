@@ -11,7 +11,7 @@ from helpers.blocks import EncoderBlock
 from helpers.blocks import causal_mask
 from helpers.blocks import filter_logits
 from helpers.blocks import previous_token_weights
-from helpers.rotary import RotaryAttention
+from helpers.lessons.language_model.rotary import RotaryAttention
 
 
 def bits_per_token(loss):

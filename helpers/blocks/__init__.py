@@ -1,6 +1,6 @@
 """The finished pieces of every lesson in one flat namespace: `from helpers.blocks import dot_scores`.
 
-Each lesson's pieces stand in a file of its own, lesson_NN.py. A name imports only the file it comes from, and files
+Each lesson's pieces stand in a file of its own, NN_topic.py. A name imports only the file it comes from, and files
 may be missing: a lesson that is being graded sees the blocks of earlier lessons alone.
 """
 
@@ -25,7 +25,7 @@ def __dir__() -> list[str]:
 
 def _contents() -> dict[str, set[str]]:
     """Module name to the public names defined in it, read from the sources without running them."""
-    files = [file for file in resources.files(__name__).iterdir() if file.name.startswith("lesson_")]
+    files = [file for file in resources.files(__name__).iterdir() if file.name[:2].isdigit()]
     return {
         file.name.removesuffix(".py"): defined_names(file.read_text(encoding="utf-8"))
         for file in sorted(files, key=lambda file: file.name)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from helpers.checking.forbidden import not_watched
 from helpers.checking.verdict import Verdict
+from helpers.or_given import given_piece
 
 LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
 
@@ -65,14 +66,10 @@ def _loaded(code: types.CodeType) -> set[str]:
 
 def finished_piece(lesson: str, name: str) -> Callable | None:
     """The finished piece of an exercise as far as this edition has one: the lesson's block, else a machine's."""
-    machines = ("helpers.translator", "helpers.language_model", "helpers.real_network")
-    for home in (f"helpers.blocks.lesson_{lesson[:2]}", *machines):
-        with contextlib.suppress(Exception):  # neither file need be here
-            module = importlib.import_module(home)
-            piece = getattr(module, name, None) if "blocks" in home else module.GIVEN.get(name)
-            if callable(piece):
-                return piece
-    return None
+    with contextlib.suppress(Exception):  # no file of it need be here
+        return getattr(importlib.import_module(f"helpers.blocks.{lesson}"), name)
+    piece = given_piece(lesson, name)
+    return piece if callable(piece) else None
 
 
 def hidden_builtins(names: Mapping[str, object]) -> dict[str, object]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 
-from helpers.checking.lessons import Registry
+from helpers.checking.registry import Registry
 from helpers.checking.vocabulary import Fixture
 
 FIXTURES = Registry()

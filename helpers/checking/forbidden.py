@@ -355,17 +355,14 @@ def lesson_number(lesson: str) -> int:
 
 def block_lesson(thing) -> int | None:
     """The lesson whose finished block `thing` is, or None."""
-    match = re.fullmatch(r"helpers\.blocks\.lesson_(\d\d)", str(getattr(thing, "__module__", "") or ""))
+    match = re.fullmatch(r"helpers\.blocks\.(\d\d)_\w+", str(getattr(thing, "__module__", "") or ""))
     return int(match.group(1)) if match else None
 
 
 # The course's own code that does what answers do: the translator and the real network, what draws, moves and trains.
 COURSE_HOMES = tuple(
     f"helpers.{home}"
-    for home in (
-        *("translator", "or_given", "at_work", "figures", "explore"),
-        *("word2vec", "pretrained", "real_network", "language_model", "corpus.source"),
-    )
+    for home in ("translator", "or_given", "at_work", "drawing", "lessons", "pretrained", "corpus.source")
 )
 
 
@@ -379,7 +376,7 @@ def course_part(thing) -> str:
     network = sys.modules.get("helpers.translator.network")
     if network is not None and thing is network.GIVEN:
         return "helpers.translator.GIVEN"
-    for home in ("helpers.real_network", "helpers.language_model"):
+    for home in ("helpers.lessons.real_model.given", "helpers.lessons.language_model.given"):
         if home in sys.modules and thing is sys.modules[home].GIVEN:
             return f"{home}.GIVEN"
     home = str(getattr(thing, "__module__", "") or "") if callable(thing) else ""

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import torch
 
 from helpers.checking.compare import KINDS, Difference
-from helpers.checking.lessons import Registry
+from helpers.checking.registry import Registry
 
 MEASURES = Registry()
 

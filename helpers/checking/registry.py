@@ -1,4 +1,4 @@
-"""What single lessons add to the check: `lesson_NN.py` registers a lesson's own fixtures, scenarios and views.
+"""What single lessons add to the check: a lesson's probes.py registers its own fixtures, scenarios and views.
 
 Fixtures and scenarios run beside learner code, in the learner's session and in the judge's sandbox. Views only look at
 numbers that came back. The shared ones stand in helpers/checking/{fixtures,scenarios,views}.py.
@@ -9,6 +9,9 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
+
+from helpers import lessons
 
 
 class Registry(dict):
@@ -31,6 +34,7 @@ class Registry(dict):
 
 
 def load() -> None:
-    """Import every lesson's file; a second call does nothing."""
-    for module in pkgutil.iter_modules(__path__):
-        import_module(f"{__name__}.{module.name}")
+    """Import the probes of every lesson that has some; a second call does nothing."""
+    for room in pkgutil.iter_modules(lessons.__path__, f"{lessons.__name__}."):
+        if find_spec(f"{room.name}.probes"):
+            import_module(f"{room.name}.probes")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import torch
 
-from helpers.checking.lessons import Registry
+from helpers.checking.registry import Registry
 
 SCENARIOS = Registry()
 MOST_NAMES = 8  # of a module's parameters in one message

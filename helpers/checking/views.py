@@ -11,8 +11,8 @@ import dataclasses
 from collections.abc import Callable
 
 from helpers.checking.codec import Odd, plain
-from helpers.checking.lessons import Registry
 from helpers.checking.observe import Observation
+from helpers.checking.registry import Registry
 from helpers.checking.vocabulary import Case
 
 VIEWS = Registry()

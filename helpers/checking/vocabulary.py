@@ -2,7 +2,7 @@
 
 A lesson's `answer_key.py` lists its exercises. Each exercise has cases (inputs) and known mistakes, each with a hint.
 References are not here: they are the lesson's own solution. Nor are other right forms: they serve only the tests
-(tests/right_forms/).
+(tests/accepted_variants/).
 """
 
 from __future__ import annotations

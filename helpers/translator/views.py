@@ -9,8 +9,8 @@ import math
 
 import torch
 
-from helpers.figures import at_work as figures
 from helpers.translator import measures
+from helpers.translator import pictures as figures
 from helpers.translator.given import sinusoidal_positions
 from helpers.translator.network import GIVEN
 from helpers.translator.trained import machine, source_batch, state

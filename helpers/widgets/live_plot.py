@@ -16,7 +16,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
-from helpers.bar import WIDTH, in_notebook
+from helpers.widgets.progress_bar import WIDTH, in_notebook
 
 PAUSE = 2.0  # seconds between two pictures, at least
 SMOOTH = 15  # steps over which a drawn curve is averaged
@@ -98,7 +98,7 @@ class Live:
         """The curves so far."""
         from matplotlib.ticker import LogLocator
 
-        from helpers.figures.style import BLUE, GREEN_INK, Picture, new_figure
+        from helpers.drawing.style import BLUE, GREEN_INK, Picture, new_figure
 
         names = list(self.history)
         figure, axes = new_figure(8.2, 2.5, 1, max(1, len(names)), squeeze=False)

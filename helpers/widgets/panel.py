@@ -42,7 +42,7 @@ from collections.abc import Callable
 import ipywidgets as widgets
 from IPython.display import HTML, display
 
-from helpers.figures.style import lay_out
+from helpers.drawing.style import lay_out
 
 TRACK = 230  # pixels of a slider that are there to be dragged, at least
 READOUT = 90  # pixels beside the track: the number, and the gaps

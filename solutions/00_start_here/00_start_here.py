@@ -16,9 +16,8 @@
 import torch
 
 from helpers import at_work, check, progress
-from helpers.explore import start as explore
-from helpers.figures import start as figures
-from helpers.figures.transformer_map import transformer_map
+from helpers.drawing.transformer_map import transformer_map
+from helpers.lessons.start_here import explore, figures
 
 # %%
 transformer_map("00_start_here")

@@ -26,10 +26,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers import at_work, check, corpus, or_given, pretrained, translator, word2vec
-from helpers.explore import token_embedding as explore
-from helpers.figures import token_embedding as figures
-from helpers.figures.transformer_map import transformer_map
+from helpers import at_work, check, corpus, or_given, pretrained, translator
+from helpers.drawing.transformer_map import transformer_map
+from helpers.lessons.token_embedding import explore, figures, word2vec
 
 # %%
 transformer_map("01_token_embedding")
@@ -589,7 +588,7 @@ print(f"{len(words)} words, {len(pairs)} true pairs, in sentences such as", *sen
 
 # %% [markdown]
 # Training is now a walk through those pairs, once, in random order. For each it draws five strangers, calls your
-# `pull_and_push`, and moves the seven vectors a little against their gradients. (It is all in `helpers/word2vec.py`: no
+# `pull_and_push`, and moves the seven vectors a little against their gradients. (It is all in `helpers/lessons/token_embedding/word2vec.py`: no
 # autograd, no optimizer. The original program works like this too.)
 
 # %%

@@ -13,9 +13,8 @@
 import torch
 
 from helpers import at_work, check, or_given, translator
-from helpers.explore import position as explore
-from helpers.figures import position as figures
-from helpers.figures.transformer_map import transformer_map
+from helpers.drawing.transformer_map import transformer_map
+from helpers.lessons.position import explore, figures
 
 # %%
 transformer_map("02_position")

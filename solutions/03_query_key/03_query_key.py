@@ -15,9 +15,8 @@ import torch
 from torch import nn
 
 from helpers import at_work, check, or_given
-from helpers.explore import query_key as explore
-from helpers.figures import query_key as figures
-from helpers.figures.transformer_map import transformer_map
+from helpers.drawing.transformer_map import transformer_map
+from helpers.lessons.query_key import explore, figures
 
 # %%
 transformer_map("03_query_key")

@@ -22,9 +22,8 @@ import torch
 from torch import nn
 
 from helpers import at_work, check, or_given, translator
-from helpers.explore import scaling as explore
-from helpers.figures import scaling as figures
-from helpers.figures.transformer_map import transformer_map
+from helpers.drawing.transformer_map import transformer_map
+from helpers.lessons.scaling import explore, figures
 
 # %%
 transformer_map("04_scaling")

@@ -17,9 +17,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from helpers import at_work, check, or_given, translator
-from helpers.explore import masking as explore
-from helpers.figures import masking as figures
-from helpers.figures.transformer_map import transformer_map
+from helpers.drawing.transformer_map import transformer_map
+from helpers.lessons.masking import explore, figures
 
 # %%
 transformer_map("05_masking")

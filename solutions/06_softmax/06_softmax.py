@@ -22,9 +22,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import at_work, check, or_given
-from helpers.explore import softmax as explore
-from helpers.figures import softmax as figures
-from helpers.figures.transformer_map import transformer_map
+from helpers.drawing.transformer_map import transformer_map
+from helpers.lessons.softmax import explore, figures
 
 # %%
 transformer_map("06_softmax")

@@ -14,9 +14,8 @@ import torch
 from torch import nn
 
 from helpers import at_work, check, or_given
-from helpers.explore import value_weighting as explore
-from helpers.figures import value_weighting as figures
-from helpers.figures.transformer_map import transformer_map
+from helpers.drawing.transformer_map import transformer_map
+from helpers.lessons.value_weighting import explore, figures
 
 # %%
 transformer_map("07_value_weighting")

@@ -15,9 +15,8 @@ from torch import nn
 
 from helpers import at_work, check, or_given, progress, translator
 from helpers.blocks import attention, causal_mask, leaks_future, permutation_gap, rotate
-from helpers.explore import multi_head as explore
-from helpers.figures import multi_head as figures
-from helpers.figures.transformer_map import transformer_map
+from helpers.drawing.transformer_map import transformer_map
+from helpers.lessons.multi_head import explore, figures
 
 # %%
 transformer_map("08_multi_head")

@@ -16,9 +16,8 @@ from torch.nn import functional as F
 
 from helpers import at_work, check, or_given, progress, translator
 from helpers.blocks import MultiHeadAttention
-from helpers.explore import encoder_block as explore
-from helpers.figures import encoder_block as figures
-from helpers.figures.transformer_map import transformer_map
+from helpers.drawing.transformer_map import transformer_map
+from helpers.lessons.encoder_block import explore, figures
 from helpers.translator.measures import unseen
 
 # %%

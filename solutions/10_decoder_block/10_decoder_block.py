@@ -15,9 +15,8 @@ from torch import nn
 from helpers import at_work, check, or_given, progress, translator
 from helpers.blocks import Encoder, FeedForward, MultiHeadAttention
 from helpers.blocks import attention, causal_mask, cross_entropy
-from helpers.explore import decoder_block as explore
-from helpers.figures import decoder_block as figures
-from helpers.figures.transformer_map import transformer_map
+from helpers.drawing.transformer_map import transformer_map
+from helpers.lessons.decoder_block import explore, figures
 
 # %%
 transformer_map("10_decoder_block")

@@ -2,8 +2,8 @@
 
 import torch
 
-from helpers.checking.lessons.lesson_10 import step_from_table
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, VALUES, Case, Exercise, Fixture, Quiz
+from helpers.lessons.decoder_block.probes import step_from_table
 
 FORBIDDEN = ("transformer",)
 INSTEAD = "build it from the attention and the feed-forward network of lessons 8 and 9."

@@ -19,12 +19,11 @@ from torch import nn
 from helpers import check, or_given, progress, translator
 from helpers.blocks import Transformer, beam_search, cross_entropy, greedy_decode
 from helpers.corpus import training_pairs, unseen_pairs
-from helpers.explore import translation as explore
-from helpers.figures import translation as figures
-from helpers.figures.transformer_map import transformer_map
-from helpers.keep import kept, quick
-from helpers.live import Live
+from helpers.drawing.transformer_map import transformer_map
+from helpers.lessons.translation import explore, figures
 from helpers.translator import BOS, EOS, PAD, english, french
+from helpers.widgets.checkpoint import kept, quick
+from helpers.widgets.live_plot import Live
 
 # %%
 transformer_map("11_translation")

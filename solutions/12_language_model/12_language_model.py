@@ -13,14 +13,15 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers import check, corpus, language_model, or_given, progress
-from helpers.bar import bar
+from helpers import check, corpus, or_given, progress
 from helpers.blocks import EncoderBlock, attend_with_cache, causal_mask, filter_logits, previous_token_weights
-from helpers.explore import language_model as explore
-from helpers.figures import language_model as figures
-from helpers.figures.transformer_map import transformer_map
-from helpers.keep import kept, quick
-from helpers.rotary import RotaryAttention
+from helpers.drawing.transformer_map import transformer_map
+from helpers.lessons.language_model import explore, figures
+from helpers.lessons.language_model.rotary import RotaryAttention
+from helpers.lessons.language_model.watch import Watch, device
+from helpers.lessons.language_model.writing import write_with_cache
+from helpers.widgets.checkpoint import kept, quick
+from helpers.widgets.progress_bar import bar
 
 # %%
 transformer_map("12_language_model")
@@ -489,7 +490,7 @@ check(GPT)
 # each step (AdamW). Its rate goes up for 50 steps and then down to zero, and gradients longer than 1 are shortened.
 
 # %%
-place = language_model.device(or_given(GPT))  # the GPU where there is one
+place = device(or_given(GPT))  # the GPU where there is one
 
 
 def train(model, data, steps, rate, look=None):
@@ -521,7 +522,7 @@ def train(model, data, steps, rate, look=None):
 # %%
 torch.manual_seed(0)
 model = or_given(GPT)(len(symbols), 64, 64, 2, 2).to(place)
-watch = language_model.Watch()
+watch = Watch()
 model = kept(model, "language_model.safetensors", lambda: train(model, text, 1200, 4e-3, watch))
 model = model.to(place).eval()
 
@@ -675,7 +676,7 @@ greedy = start
 with torch.no_grad():
     for _ in range(63):
         greedy = torch.cat([greedy, model(greedy)[:, -1:].argmax(-1)], dim=1)  # (1, T + 1)
-cached = language_model.write_with_cache(model, start, 63, attend_with_cache)  # (1, 64)
+cached = write_with_cache(model, start, 63, attend_with_cache)  # (1, 64)
 print("the same tokens:", torch.equal(greedy, cached))
 print("".join(symbols[i] for i in cached[0].tolist()))
 

@@ -14,11 +14,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from helpers import check, or_given, pretrained, progress, real_network
+from helpers import check, or_given, pretrained, progress
 from helpers.blocks import Encoder, EncoderBlock, causal_mask, head_importance, token_influence, wordpiece
-from helpers.explore import real_model as explore
-from helpers.figures import real_model as figures
-from helpers.figures.transformer_map import transformer_map
+from helpers.drawing.transformer_map import transformer_map
+from helpers.lessons.real_model import explore, figures
+from helpers.lessons.real_model import network as real_network
 
 # %%
 transformer_map("13_real_model")

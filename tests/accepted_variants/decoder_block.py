@@ -624,7 +624,7 @@ def cache_as_object(q, k, v, cache):
     return torch.softmax(q @ cache.k.mT / q.shape[3] ** 0.5 + bias, dim=3) @ cache.v, cache
 
 
-FORMS = {
+VARIANTS = {
     "shift_right": (shift_by_empty, shift_by_roll, shift_by_pad, shift_by_lists),
     "DecoderBlock": (
         BlockOfLambdas,

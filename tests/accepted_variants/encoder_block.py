@@ -420,7 +420,7 @@ def influence_with_einsum(f, x):
     return torch.einsum("iejd,iejd->ij", J, J) ** 0.5
 
 
-FORMS = {
+VARIANTS = {
     "layer_norm": (
         norm_by_hand,
         norm_with_var_mean,

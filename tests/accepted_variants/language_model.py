@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers.blocks import Encoder, EncoderBlock, FeedForward, MultiHeadAttention, causal_mask, sinusoidal_positions
-from helpers.rotary import RotaryAttention
+from helpers.lessons.language_model.rotary import RotaryAttention
 
 # ---------------------------------------------------------------- bits_per_token
 
@@ -450,7 +450,7 @@ def induction_with_angles(vocab_size, max_len):
     return [[q1, k1, v1], [q2, k2, v2]]
 
 
-FORMS = {
+VARIANTS = {
     "bits_per_token": (bits_by_log2_of_e, bits_by_base, bits_by_perplexity, bits_by_torch),
     "ngram_loss": (
         ngrams_by_counter,

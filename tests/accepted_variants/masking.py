@@ -240,7 +240,7 @@ def attention_by_hand(Q, K, V):
     return powers @ V / powers.sum(-1, keepdim=True)
 
 
-FORMS = {
+VARIANTS = {
     "causal_mask": (causal_comparison, causal_last_rows, causal_not_triu, causal_lists, causal_with_past),
     "padding_mask": (padding_loop, padding_lists, padding_expanded, padding_triangle, padding_cumulative),
     "combine_masks": (combine_einsum, combine_product, combine_loop, combine_blocked, combine_where),

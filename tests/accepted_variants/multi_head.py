@@ -449,7 +449,7 @@ def importance_by_attention(mha, x):
     return torch.stack(result)
 
 
-FORMS = {
+VARIANTS = {
     "split_heads": (
         split_by_chunks,
         split_by_slices,

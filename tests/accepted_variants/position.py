@@ -308,7 +308,7 @@ def rotate_loop(x, positions, base=10000.0):
     return torch.stack(tokens, dim=-2)
 
 
-FORMS = {
+VARIANTS = {
     "permutation_gap": (gap_loop, gap_matrix, gap_infinity_norm, gap_unshuffled, gap_numpy),
     "sinusoidal_positions": (
         positions_loops,

@@ -306,7 +306,7 @@ def self_scores_columns(x, W_q, W_k):
     return (W_q @ turned).transpose(-2, -1) @ (W_k @ turned)
 
 
-FORMS = {
+VARIANTS = {
     "select": (select_loop, select_one_hot, select_max, select_python, select_stable_sort),
     "project": (
         project_linear,

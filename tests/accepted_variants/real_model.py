@@ -307,7 +307,7 @@ def gpt2_with_numpy(state_dict):
     return {name: torch.from_numpy(t.numpy().copy()) for name, t in gpt2_by_counting(state_dict).items()}
 
 
-FORMS = {
+VARIANTS = {
     "rename_weights": (
         renamed_by_replacing,
         renamed_by_pattern,

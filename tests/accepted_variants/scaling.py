@@ -188,7 +188,7 @@ def jacobian_of_weights_with_eye(q, K, divisor):
     return p.unsqueeze(1) * (torch.eye(len(p), dtype=p.dtype) - p) @ K / divisor
 
 
-FORMS = {
+VARIANTS = {
     "score_variance": (
         variance_from_deviations,
         variance_from_moments,

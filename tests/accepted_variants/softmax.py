@@ -465,7 +465,7 @@ def stream_counting(score_blocks, value_blocks):
     return o / l
 
 
-FORMS = {
+VARIANTS = {
     "softmax": (
         soft_by_max_values,
         soft_through_log,

@@ -194,7 +194,7 @@ def gradient_with_loop(x, g):
     return torch.stack([torch.stack(row) for row in rows]).reshape(x.shape)
 
 
-FORMS = {
+VARIANTS = {
     "twice": (twice_by_adding, twice_by_scaling, twice_by_stacking, twice_by_subtracting),
     "sum_table": (table_with_none, table_with_expand, table_with_loops, table_with_einsum, table_with_reshape),
     "center_rows": (

@@ -7,7 +7,7 @@ import re
 import torch
 import torch.nn.functional as F
 
-from helpers.blocks.lesson_01 import tokenize as _tokens
+from helpers.blocks import tokenize as _tokens
 
 
 def _all(sentences):
@@ -430,7 +430,7 @@ def wordpiece_marked(word, vocab, unk="[UNK]"):
     return pieces
 
 
-FORMS = {
+VARIANTS = {
     "tokenize": (tokenize_translate, tokenize_regex, tokenize_replace, tokenize_per_token, tokenize_by_character),
     "build_vocab": (vocab_set, vocab_zip, vocab_loop, vocab_joined, vocab_grouped),
     "encode": (encode_comprehension, encode_map, encode_loop, encode_stack, encode_reraised),

@@ -242,7 +242,7 @@ def bleu_by_strings(candidates, references):
     return bleu_by_lists(joined, [x if isinstance(x, str) else " ".join(x) for x in references])
 
 
-FORMS = {
+VARIANTS = {
     "make_batch": (batch_by_pad_sequence, batch_by_filling, batch_by_shift, batch_by_nested),
     "token_accuracy": (accuracy_by_sums, accuracy_by_loops, accuracy_by_selection, accuracy_by_topk),
     "noam_rate": (rate_by_cases, rate_by_logs, rate_by_peak, rate_in_double_tensors),

@@ -506,7 +506,7 @@ def tiled_in_padded_blocks(Q, K, V, block):
     return out / total
 
 
-FORMS = {
+VARIANTS = {
     "weighted_values": (
         values_by_einsum,
         values_by_broadcasting,

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers import translator
-from helpers.blocks import EncoderBlock, attention, causal_mask, lesson_10, split_heads
-from helpers.checking.lessons.lesson_10 import step_from_table
+from helpers import blocks, translator
+from helpers.blocks import EncoderBlock, attention, causal_mask, split_heads
 from helpers.checking.making import make_key
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.report import as_text
 from helpers.checking.verdict import decide
-from helpers.figures import decoder_block as figures
+from helpers.lessons.decoder_block import figures
+from helpers.lessons.decoder_block.probes import step_from_table
 from tests.kill_rate import exercises
 
 torch.set_num_threads(1)
@@ -99,7 +99,7 @@ def theirs_and_mine(layers, seed, sizes, norm_first, activation, dtype):
     D, H = sizes
     options = dict(dropout=0.0, activation=activation, batch_first=True, norm_first=norm_first, dtype=dtype)
     theirs = [nn.TransformerDecoderLayer(D, H, 2 * D + 1, **options).eval() for _ in range(layers)]
-    mine = [lesson_10.DecoderBlock(D, H, 2 * D + 1, norm_first, activation).to(dtype) for _ in range(layers)]
+    mine = [blocks.DecoderBlock(D, H, 2 * D + 1, norm_first, activation).to(dtype) for _ in range(layers)]
     for i, (one, other) in enumerate(zip(mine, theirs, strict=True)):
         (make_gentle if dtype == torch.float32 else make_random)(other, seed + 100 * i)
         decoder_from_torch(one, other)
@@ -133,7 +133,7 @@ def test_a_whole_stack_is_nn_transformer(seed, T_s, T_t, norm_first):
     theirs = nn.Transformer(D, H, 2, 2, F_, **options).eval()
     make_random(theirs, seed)
     encoder = [EncoderBlock(D, H, F_, norm_first).to(dtype) for _ in range(2)]
-    decoder = [lesson_10.DecoderBlock(D, H, F_, norm_first).to(dtype) for _ in range(2)]
+    decoder = [blocks.DecoderBlock(D, H, F_, norm_first).to(dtype) for _ in range(2)]
     for mine, other in zip(encoder, theirs.encoder.layers, strict=True):
         encoder_from_torch(mine, other)
     for mine, other in zip(decoder, theirs.decoder.layers, strict=True):
@@ -184,13 +184,13 @@ def test_gpt2_of_the_transformers_library_gives_the_same_logits():
 
 def small(dtype=torch.float32, seed=0, **options):
     torch.manual_seed(seed)
-    model = lesson_10.Transformer(9, 7, 12, 3, 20, 2, 8, **options).to(dtype).eval()
+    model = blocks.Transformer(9, 7, 12, 3, 20, 2, 8, **options).to(dtype).eval()
     make_random(model, seed)
     return model
 
 
 def test_the_machines_numbers_load_whole_and_translate():
-    model = lesson_10.Transformer(*translator.SIZES)
+    model = blocks.Transformer(*translator.SIZES)
     model.load_state_dict(translator.state())
     model.eval()
     assert sum(p.numel() for p in model.parameters()) == 206_146
@@ -202,9 +202,9 @@ def test_the_machines_numbers_load_whole_and_translate():
             src = translator.source_batch([english])
             memory = model.encode(src)
             words = {index: word for word, index in translator.french.items()}
-            ids = lesson_10.greedy_decode(lambda p: model.decode(p, memory, src)[:, -1], 1, 2, 20)  # noqa: B023
+            ids = blocks.greedy_decode(lambda p: model.decode(p, memory, src)[:, -1], 1, 2, 20)  # noqa: B023
             assert " ".join(words[i] for i in ids[1:-1]) == french
-            ids, score = lesson_10.beam_search(lambda p: model.decode(p, memory, src)[:, -1], 1, 2, 20, 3)  # noqa: B023
+            ids, score = blocks.beam_search(lambda p: model.decode(p, memory, src)[:, -1], 1, 2, 20, 3)  # noqa: B023
             if english.startswith("jane"):
                 assert " ".join(words[i] for i in ids[1:-1]) == french and -0.1 < score < 0
     network = translator.machine()
@@ -217,11 +217,11 @@ def test_the_machines_numbers_load_whole_and_translate():
 def test_blocks_keep_the_dtype_and_device_of_their_inputs(dtype):
     model = small(dtype)
     assert model(torch.ones(2, 5).long(), torch.ones(2, 4).long()).dtype == dtype
-    block = lesson_10.DecoderBlock(12, 3, 20).to(dtype)
+    block = blocks.DecoderBlock(12, 3, 20).to(dtype)
     y, weights = block(torch.randn(2, 4, 12, dtype=dtype), torch.randn(2, 5, 12, dtype=dtype), causal_mask(4))
     assert y.dtype == weights.dtype == dtype
     with torch.device("meta"):
-        away = lesson_10.Transformer(9, 7, 12, 3, 20, 2, 8)
+        away = blocks.Transformer(9, 7, 12, 3, 20, 2, 8)
         logits = away(torch.ones(2, 5).long(), torch.ones(2, 4).long())
     assert logits.device.type == "meta" and logits.shape == (2, 4, 7)
 
@@ -253,7 +253,7 @@ def every_sentence(step, bos, eos, max_len, V):
 @settings(max_examples=30, deadline=None)
 def test_a_wide_beam_finds_the_best_of_all_sentences(seed, V, max_len, penalty):
     step = step_from_table(random(seed, 53, V))
-    ids, score = lesson_10.beam_search(step, 0, V - 1, max_len, V**max_len, penalty)
+    ids, score = blocks.beam_search(step, 0, V - 1, max_len, V**max_len, penalty)
     finished = [
         (s / (len(w) - 1) ** penalty, w) for w, s in every_sentence(step, 0, V - 1, max_len, V) if w[-1] == V - 1
     ]
@@ -265,8 +265,8 @@ def test_a_wide_beam_finds_the_best_of_all_sentences(seed, V, max_len, penalty):
 @settings(max_examples=40, deadline=None)
 def test_a_beam_of_one_is_greedy_and_greedy_is_the_best_word_each_time(seed, V, max_len):
     step = step_from_table(random(seed, 53, V))
-    ids = lesson_10.greedy_decode(step, 0, V - 1, max_len)
-    assert lesson_10.beam_search(step, 0, V - 1, max_len, 1)[0] == ids
+    ids = blocks.greedy_decode(step, 0, V - 1, max_len)
+    assert blocks.beam_search(step, 0, V - 1, max_len, 1)[0] == ids
     for t in range(1, len(ids)):
         assert ids[t] == step(torch.tensor([ids[:t]])).argmax()
         assert ids[t] != V - 1 or t == len(ids) - 1
@@ -275,10 +275,10 @@ def test_a_beam_of_one_is_greedy_and_greedy_is_the_best_word_each_time(seed, V, 
 
 def test_the_small_machine_of_the_lesson():
     words = figures.SMALL_WORDS
-    greedy = lesson_10.greedy_decode(figures.small_step, 0, 1, 5)
+    greedy = blocks.greedy_decode(figures.small_step, 0, 1, 5)
     assert [words[i] for i in greedy] == ["bos", "le", "chat", "eos"]
     for width, said in ((1, "le chat"), (2, "la reine"), (5, "la reine")):
-        ids, score = lesson_10.beam_search(figures.small_step, 0, 1, 5, width)
+        ids, score = blocks.beam_search(figures.small_step, 0, 1, 5, width)
         assert " ".join(words[i] for i in ids[1:-1]) == said
         assert torch.tensor(score).exp().item() == pytest.approx(0.36 if said == "la reine" else 0.24, abs=1e-6)
         assert f"finds {said} with" in figures.Beams()(width).alt
@@ -288,9 +288,9 @@ def test_the_small_machine_of_the_lesson():
 @settings(max_examples=60, deadline=None)
 def test_filters_keep_the_smallest_sets(seed, k, p):
     logits = random(seed, 3, 9) * 2
-    kept = lesson_10.filter_logits(logits, top_k=k).isfinite()
+    kept = blocks.filter_logits(logits, top_k=k).isfinite()
     assert (kept.sum(-1) == k).all()
-    out = lesson_10.filter_logits(logits, k, p)
+    out = blocks.filter_logits(logits, k, p)
     assert torch.equal(out[out.isfinite()], logits[out.isfinite()])
     share = torch.softmax(logits.masked_fill(~kept, -torch.inf), dim=-1)
     for row, alive in zip(share, out.isfinite(), strict=True):
@@ -301,7 +301,7 @@ def test_filters_keep_the_smallest_sets(seed, k, p):
 
 def test_filters_on_paper():
     logits = torch.tensor([0.5, 0.3, 0.15, 0.05]).log()
-    shares = torch.softmax(lesson_10.filter_logits(logits, top_p=0.7), dim=0)
+    shares = torch.softmax(blocks.filter_logits(logits, top_p=0.7), dim=0)
     torch.testing.assert_close(shares, torch.tensor([0.625, 0.375, 0, 0]))
 
 
@@ -315,13 +315,13 @@ def test_pieces_through_the_cache_are_full_causal_attention(seed, pieces, dtype)
     q, k, v = (random(seed + i, 2, 3, T, 4, dtype=dtype) for i in range(3))
     cache, outs = None, []
     for piece in zip(*(x.split(pieces, dim=2) for x in (q, k, v)), strict=True):
-        out, cache = lesson_10.attend_with_cache(*piece, cache)
+        out, cache = blocks.attend_with_cache(*piece, cache)
         outs.append(out)
     close(torch.cat(outs, dim=2), F.scaled_dot_product_attention(q, k, v, is_causal=True))
 
 
 def test_cached_and_uncached_generation_agree_token_for_token():
-    model = lesson_10.Transformer(*translator.SIZES)
+    model = blocks.Transformer(*translator.SIZES)
     model.load_state_dict(translator.state())
     model.eval()
     src = translator.source_batch(["my uncle often paints a small yellow bird"])
@@ -335,7 +335,7 @@ def test_cached_and_uncached_generation_agree_token_for_token():
             for i, block in enumerate(model.blocks):
                 mha = block.self_attention
                 q, k, v = (split_heads(W(y), mha.num_heads) for W in (mha.W_q, mha.W_k, mha.W_v))
-                out, cache_of[i] = lesson_10.attend_with_cache(q, k, v, cache_of[i])
+                out, cache_of[i] = blocks.attend_with_cache(q, k, v, cache_of[i])
                 y = block.norm1(y + mha.W_o(out.transpose(1, 2).flatten(2)))
                 y = block.norm2(y + block.cross_attention(y, memory)[0])
                 y = block.norm3(y + block.feed_forward(y))
@@ -345,8 +345,8 @@ def test_cached_and_uncached_generation_agree_token_for_token():
 
     with torch.no_grad():
         memory = model.encode(src)
-        plain = lesson_10.greedy_decode(lambda p: model.decode(p, memory, src)[:, -1], 1, 2, 20)
-        cached = lesson_10.greedy_decode(cached_step([None, None]), 1, 2, 20)
+        plain = blocks.greedy_decode(lambda p: model.decode(p, memory, src)[:, -1], 1, 2, 20)
+        cached = blocks.greedy_decode(cached_step([None, None]), 1, 2, 20)
     assert plain == cached and len(plain) > 6
 
 
@@ -357,8 +357,8 @@ def test_what_the_cache_saves_is_what_the_formula_says():
         plain = sum(4 * t * D**2 + 2 * t * t * D + 2 * t * D * width for t in range(1, T + 1))
         cached = sum(4 * D**2 + 2 * t * D + 2 * D * width for t in range(1, T + 1))
         assert figures.multiply_adds(T) == plain
-        assert figures.multiply_adds(T, lesson_10.attend_with_cache) == cached
-    alt = figures.cache_saving(lesson_10.attend_with_cache).alt
+        assert figures.multiply_adds(T, blocks.attend_with_cache) == cached
+    alt = figures.cache_saving(blocks.attend_with_cache).alt
     assert "64 words 79,605,760 against 2,363,392, 33.7 times" in alt
     assert figures.cache_saving(translator.GIVEN["attend_with_cache"]).alt == alt
 
@@ -374,9 +374,9 @@ def test_the_loss_of_the_machine_with_and_without_the_shift():
     assert measures.nats_a_word(network, batch, lambda targets, bos: targets) == pytest.approx(8.5, abs=0.06)
     tgt = torch.cat([batch.tgt_in[:, :1], batch.tgt_out], dim=1)
     with torch.no_grad():
-        mine = lesson_10.fixed_loss(network, batch.src, tgt, translator.PAD).item()
+        mine = blocks.fixed_loss(network, batch.src, tgt, translator.PAD).item()
     assert mine == pytest.approx(measures.nats_a_word(network, batch), rel=1e-2)
-    assert torch.equal(lesson_10.shift_right(batch.tgt_out[:1, :4], translator.BOS), batch.tgt_in[:1, :4])
+    assert torch.equal(blocks.shift_right(batch.tgt_out[:1, :4], translator.BOS), batch.tgt_in[:1, :4])
 
 
 def test_every_word_at_position_0_never_ends():
@@ -422,11 +422,11 @@ def test_attention_weights_cannot_stand_in_for_the_memory():
 
 def verdict_on_transformer(answer):
     exercise = next(item for item in exercises("10_decoder_block") if item.name == "Transformer")
-    key = make_key("10_decoder_block", exercise, 10, False, lesson_10.Transformer, 0)
+    key = make_key("10_decoder_block", exercise, 10, False, blocks.Transformer, 0)
     return decide(key, observe_all(answer, key.cases, Facts("Transformer", "99_test", (), 10.0)))
 
 
-class SharedTable(lesson_10.Transformer):
+class SharedTable(blocks.Transformer):
     """Target words are looked up in the source's table."""
 
     def __init__(self, *sizes, **more):
@@ -434,14 +434,14 @@ class SharedTable(lesson_10.Transformer):
         self.tokens = self.encoder.tokens
 
 
-class OwnMemory(lesson_10.Transformer):
+class OwnMemory(blocks.Transformer):
     """decode encodes the source once more and never looks at the memory that it is given."""
 
     def decode(self, tgt, memory, src):
         return super().decode(tgt, self.encode(src), src)
 
 
-class LastPlace(lesson_10.Transformer):
+class LastPlace(blocks.Transformer):
     def decode(self, tgt, memory, src):
         return super().decode(tgt, memory, src)[:, -1]
 
@@ -458,7 +458,7 @@ def test_a_transformer_that_only_looks_right_is_refused_and_given_no_false_name(
 
 def verdict_on(name, answer):
     exercise = next(item for item in exercises("10_decoder_block") if item.name == name)
-    key = make_key("10_decoder_block", exercise, 10, False, getattr(lesson_10, name), 0)
+    key = make_key("10_decoder_block", exercise, 10, False, getattr(blocks, name), 0)
     return decide(key, observe_all(answer, key.cases, Facts(name, "99_test", (), 1.0)))
 
 
@@ -474,7 +474,7 @@ def test_a_cache_joined_along_another_axis_is_not_called_a_cache_without_values(
 
 def test_top_k_that_is_left_out_beside_top_p_is_called_so():
     def one_or_the_other(logits, top_k=None, top_p=None):
-        return lesson_10.filter_logits(logits, top_k if top_p is None else None, top_p)
+        return blocks.filter_logits(logits, top_k if top_p is None else None, top_p)
 
     assert verdict_on("filter_logits", one_or_the_other).mistake == "top_k_or_top_p"
 

@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from helpers import translator
-from helpers.blocks import lesson_09
+from helpers import blocks, translator
 from helpers.checking.forbidden import Watch, in_source
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.report import as_text
 from helpers.checking.verdict import decide
-from helpers.explore import encoder_block as explore
-from helpers.figures import encoder_block as figures
+from helpers.lessons.encoder_block import explore, figures
 from helpers.translator.measures import exact, nats_a_word, unseen
 
 torch.set_num_threads(1)
@@ -88,7 +86,7 @@ def test_a_block_is_torchs_encoder_layer(seed, sizes, T, norm_first, activation,
     (D, H), B = sizes, 2
     options = {"dropout": 0.0, "batch_first": True, "norm_first": norm_first, "activation": activation, "dtype": dtype}
     theirs = randomized(nn.TransformerEncoderLayer(D, H, 11, **options), seed)
-    mine = transplanted(theirs, lesson_09.EncoderBlock(D, H, 11, norm_first, activation).to(dtype))
+    mine = transplanted(theirs, blocks.EncoderBlock(D, H, 11, norm_first, activation).to(dtype))
     x, mask = random(seed + 1, B, T, D, dtype=dtype), random_mask(seed, kind, B, H, T)
     blocked = None if mask is None else ~mask.expand(B, H, T, T).reshape(B * H, T, T)
     close(mine(x, mask), theirs(x, src_mask=blocked))
@@ -102,7 +100,7 @@ def test_a_stack_is_torchs_encoder(seed, sizes, T, norm_first, depth, padded):
         D, H, 9, dropout=0.0, batch_first=True, norm_first=norm_first, dtype=torch.float64
     )
     theirs = randomized(nn.TransformerEncoder(layer, depth, enable_nested_tensor=False), seed)
-    mine = randomized(lesson_09.Encoder(13, D, H, 9, depth, 8, norm_first=norm_first).double(), seed + 1)
+    mine = randomized(blocks.Encoder(13, D, H, 9, depth, 8, norm_first=norm_first).double(), seed + 1)
     for block, other in zip(mine.blocks, theirs.layers, strict=True):
         transplanted(other, block)
     ids = torch.randint(0, 13, (3, T), generator=torch.Generator().manual_seed(seed))
@@ -120,7 +118,7 @@ def test_layer_norm_is_torchs(seed, lead, D, dtype, scale):
     expected = F.layer_norm(x * scale, (D,), gamma, beta, 1e-6)
     tolerance = 1e-5 if dtype == torch.float32 else 1e-10
     torch.testing.assert_close(
-        lesson_09.layer_norm(x * scale, gamma, beta, 1e-6), expected, atol=tolerance, rtol=tolerance
+        blocks.layer_norm(x * scale, gamma, beta, 1e-6), expected, atol=tolerance, rtol=tolerance
     )
 
 
@@ -146,7 +144,7 @@ def test_a_random_bert_has_our_hidden_states():
         hidden = bert(ids, attention_mask=kept.long(), output_hidden_states=True).hidden_states
         x = hidden[0]  # after BERT's own embeddings
         for layer, expected in zip(bert.encoder.layer, hidden[1:], strict=True):
-            block = lesson_09.EncoderBlock(24, 4, 40, activation=F.gelu).double()
+            block = blocks.EncoderBlock(24, 4, 40, activation=F.gelu).double()
             block.norm1.eps = block.norm2.eps = 1e-12
             parts = {
                 "attention.W_q": layer.attention.self.query,
@@ -165,26 +163,26 @@ def test_a_random_bert_has_our_hidden_states():
 
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_dtype_and_device_of_the_inputs(norm_first):
-    encoder = lesson_09.Encoder(9, 8, 2, 12, 2, 6, norm_first=norm_first).to(torch.bfloat16)
+    encoder = blocks.Encoder(9, 8, 2, 12, 2, 6, norm_first=norm_first).to(torch.bfloat16)
     ids = torch.tensor([[1, 2, 3]])
     assert encoder(ids, torch.ones(3, 3, dtype=torch.bool).tril()).dtype == torch.bfloat16
-    on_meta = lesson_09.Encoder(9, 8, 2, 12, 2, 6).to("meta")
+    on_meta = blocks.Encoder(9, 8, 2, 12, 2, 6).to("meta")
     assert on_meta(ids.to("meta")).device.type == "meta"
     x = random(0, 2, 3, 8).to(torch.bfloat16)
     one = torch.ones(8, dtype=torch.bfloat16)
-    assert lesson_09.layer_norm(x, one, one).dtype == torch.bfloat16
+    assert blocks.layer_norm(x, one, one).dtype == torch.bfloat16
 
 
 def test_fixed_block_is_the_pre_norm_block():
-    block = randomized(lesson_09.EncoderBlock(8, 2, 12, norm_first=True).double(), 3)
+    block = randomized(blocks.EncoderBlock(8, 2, 12, norm_first=True).double(), 3)
     x, mask = random(4, 2, 5, 8), torch.ones(5, 5, dtype=torch.bool).tril()
     parts = block.attention, block.feed_forward, block.norm1, block.norm2
-    close(lesson_09.fixed_block(x, *parts, mask), block(x, mask))
+    close(blocks.fixed_block(x, *parts, mask), block(x, mask))
 
     def nothing(z, mask=None):
         return torch.zeros_like(z), None
 
-    close(lesson_09.fixed_block(x, nothing, torch.zeros_like, block.norm1, block.norm2), x)
+    close(blocks.fixed_block(x, nothing, torch.zeros_like, block.norm1, block.norm2), x)
 
 
 @given(st.integers(1, 8), st.sampled_from([(8, 2), (12, 3)]), st.integers(1, 30))
@@ -193,10 +191,10 @@ def test_multiply_adds_are_those_that_torch_counts(T, sizes, d_ff):
     from torch.utils.flop_counter import FlopCounterMode
 
     D, H = sizes
-    block = lesson_09.EncoderBlock(D, H, d_ff)
+    block = blocks.EncoderBlock(D, H, d_ff)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         block(torch.zeros(1, T, D))
-    assert 2 * lesson_09.block_multiply_adds(T, D, d_ff) == counter.get_total_flops()
+    assert 2 * blocks.block_multiply_adds(T, D, d_ff) == counter.get_total_flops()
 
 
 def test_token_influence_against_small_steps():
@@ -212,7 +210,7 @@ def test_token_influence_against_small_steps():
             shift = torch.zeros_like(x)
             shift[j, d] = step
             expected[:, j] += ((f(x + shift) - f(x - shift)) / (2 * step)).pow(2).sum(dim=1)
-    torch.testing.assert_close(lesson_09.token_influence(f, x), expected.sqrt(), atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(blocks.token_influence(f, x), expected.sqrt(), atol=1e-6, rtol=1e-6)
 
 
 # ---------------------------------------------------------------- what the check must see
@@ -223,7 +221,7 @@ def verdict_on(name, answer):
     from tests.kill_rate import exercises
 
     exercise = next(item for item in exercises("09_encoder_block") if item.name == name)
-    key = make_key("09_encoder_block", exercise, 10, False, getattr(lesson_09, name), 0)
+    key = make_key("09_encoder_block", exercise, 10, False, getattr(blocks, name), 0)
     facts = Facts(name, "99_test", key.facts.forbidden, 5.0)
     return decide(key, observe_all(answer, key.cases, facts))
 
@@ -273,9 +271,9 @@ def test_library_norms_are_forbidden(norm):
 
 def test_a_learners_own_layer_norm_is_no_forbidden_call():
     with Watch(("layer_norm", "transformer")) as watch:
-        lesson_09.layer_norm(torch.randn(3, 4), torch.ones(4), torch.zeros(4))
+        blocks.layer_norm(torch.randn(3, 4), torch.ones(4), torch.zeros(4))
     assert not watch.found
-    assert not in_source(lesson_09.layer_norm, ("layer_norm", "transformer"), "99_test")
+    assert not in_source(blocks.layer_norm, ("layer_norm", "transformer"), "99_test")
 
 
 def root_of(variance):
@@ -331,7 +329,7 @@ def test_what_the_parts_of_a_block_are_is_said_once():
     assert len(lines) == len(set(lines)) and "0.19999" not in "".join(lines)
 
 
-class Blind(lesson_09.Encoder):
+class Blind(blocks.Encoder):
     """Names as they should be, and positions that arrive nowhere."""
 
     def forward(self, ids, mask=None):
@@ -353,10 +351,10 @@ def test_an_encoder_that_is_blind_to_order_is_found():
 def test_numbers_on_paper():
     x, one, zero = torch.tensor([1.0, 1, 5, 5]), torch.ones(4), torch.zeros(4)
     for row in (x, 10 * x):
-        torch.testing.assert_close(lesson_09.layer_norm(row, one, zero, 0.0), torch.tensor([-1.0, -1, 1, 1]))
+        torch.testing.assert_close(blocks.layer_norm(row, one, zero, 0.0), torch.tensor([-1.0, -1, 1, 1]))
     assert round(1.1**30) == 17
-    assert lesson_09.block_multiply_adds(3072, 512, 2048) == 2 * 2 * 3072**2 * 512
-    block = lesson_09.EncoderBlock(64, 4, 256)
+    assert blocks.block_multiply_adds(3072, 512, 2048) == 2 * 2 * 3072**2 * 512
+    block = blocks.EncoderBlock(64, 4, 256)
     assert sum(p.numel() for p in block.feed_forward.parameters() if p.dim() > 1) == 8 * 64**2
     assert sum(p.numel() for p in block.attention.parameters() if p.dim() > 1) == 4 * 64**2
 
@@ -434,12 +432,12 @@ def test_what_the_wirings_cost_in_the_translator():
     assert cost("pre-norm") == pytest.approx(2.76, abs=0.03)
     assert cost("no residual") == pytest.approx(8.42, abs=0.05)
     assert nats_a_word(translator.machine(EncoderBlock=ByTheLetter), batch) == pytest.approx(8.0, abs=0.1)
-    right = translator.machine(EncoderBlock=lesson_09.EncoderBlock, layer_norm=lesson_09.layer_norm)
+    right = translator.machine(EncoderBlock=blocks.EncoderBlock, layer_norm=blocks.layer_norm)
     assert exact(right, batch.first(100)) > 0.98
 
 
 def test_a_trained_encoder_loads():
-    encoder = lesson_09.Encoder(len(translator.english), 64, 4, 128, 2, 24)
+    encoder = blocks.Encoder(len(translator.english), 64, 4, 128, 2, 24)
     encoder.load_state_dict(translator.part_state("encoder"))
     ids = translator.source_batch([figures.SENTENCE])
     torch.testing.assert_close(encoder(ids), translator.machine().encode(ids), atol=1e-5, rtol=1e-5)

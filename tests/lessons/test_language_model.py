@@ -15,23 +15,23 @@ from hypothesis import strategies as st
 
 from bench import compute as bench_compute
 from bench import ladder as bench_ladder
-from helpers import corpus, language_model
+from helpers import blocks, corpus
 from helpers.authoring.keys import load_answer_key
-from helpers.blocks import EncoderBlock, attend_with_cache, causal_mask, lesson_12, shift_right
+from helpers.blocks import EncoderBlock, attend_with_cache, causal_mask, shift_right
 from helpers.checking.codec import dumps, loads
 from helpers.checking.forbidden import course_part
-from helpers.checking.lessons import lesson_12 as check_12
-from helpers.checking.lessons.lesson_12 import NGRAM, loss_above_the_line
 from helpers.checking.making import make_key
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.report import as_text
 from helpers.checking.verdict import decide
 from helpers.corpus.source import BETWEEN, Source
 from helpers.course import course
-from helpers.figures import language_model as figures
-from helpers.figures.measured_language_model import COMPUTE, LADDER
-from helpers.language_model import GIVEN
-from helpers.rotary import RotaryAttention
+from helpers.lessons.language_model import figures, watch, writing
+from helpers.lessons.language_model import probes as check_12
+from helpers.lessons.language_model.given import GIVEN
+from helpers.lessons.language_model.measured import COMPUTE, LADDER
+from helpers.lessons.language_model.probes import NGRAM, loss_above_the_line
+from helpers.lessons.language_model.rotary import RotaryAttention
 
 torch.set_num_threads(1)
 
@@ -159,7 +159,7 @@ def test_ngrams_against_a_slow_count_and_a_quick_one(seed, order, alpha):
         places = [i for i in range(order - 1, len(a)) if a[i - order + 1 : i] == context]
         slow -= math.log((sum(a[i] == b[t] for i in places) + alpha) / (len(places) + 4 * alpha))
     slow /= len(b) - order + 1
-    assert lesson_12.ngram_loss(train, test, order, 4, alpha) == pytest.approx(slow, abs=1e-12)
+    assert blocks.ngram_loss(train, test, order, 4, alpha) == pytest.approx(slow, abs=1e-12)
     assert figures.count_loss(train, test, order, 4, alpha) == pytest.approx(slow, abs=1e-12)
 
 
@@ -167,7 +167,7 @@ def test_ngrams_against_a_slow_count_and_a_quick_one(seed, order, alpha):
 def test_the_best_ngram_is_far_above_the_line():
     losses, line = figures.counted(), corpus.entropy_rate()
     assert line == pytest.approx(1.41, abs=0.005)
-    assert lesson_12.bits_per_token(line) == pytest.approx(2.03, abs=0.005)
+    assert blocks.bits_per_token(line) == pytest.approx(2.03, abs=0.005)
     assert min(losses, key=losses.get) == 3 and losses[2] == pytest.approx(2.31, abs=0.01)
     assert min(losses.values()) - line == pytest.approx(NGRAM, abs=0.02)
     assert losses[6] > losses[5] > losses[3] + 0.3
@@ -190,7 +190,7 @@ def test_on_paper():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_gpt_is_its_blocks_by_hand(positions, dtype):
     torch.manual_seed(0)
-    model = lesson_12.GPT(13, 9, 12, 3, 2, positions=positions, activation=F.gelu).to(dtype)
+    model = blocks.GPT(13, 9, 12, 3, 2, positions=positions, activation=F.gelu).to(dtype)
     ids = torch.randint(13, (2, 7))
     x = model.tokens.weight[ids]
     if positions == "learned":
@@ -222,7 +222,7 @@ def test_gpt2_of_the_transformers_library_loads_into_it():
     config = transformers.GPT2Config(vocab_size=37, n_positions=11, n_embd=24, n_layer=2, n_head=4, **sizes)
     torch.manual_seed(0)
     theirs = transformers.GPT2LMHeadModel(config).eval().double()
-    mine = lesson_12.GPT(37, 11, 24, 4, 2, positions="learned", activation=lambda z: F.gelu(z, approximate="tanh"))
+    mine = blocks.GPT(37, 11, 24, 4, 2, positions="learned", activation=lambda z: F.gelu(z, approximate="tanh"))
     mine = mine.double()
     own = theirs.transformer
     state = {"tokens.weight": own.wte.weight, "positions.weight": own.wpe.weight, "unembed.weight": own.wte.weight}
@@ -247,12 +247,12 @@ def test_gpt2_of_the_transformers_library_loads_into_it():
 @pytest.mark.parametrize("positions", ["learned", "rotary"])
 def test_text_with_the_cache_is_text_without_it(positions):
     torch.manual_seed(1)
-    model = lesson_12.GPT(11, 24, 16, 4, 3, positions=positions).eval()
+    model = blocks.GPT(11, 24, 16, 4, 3, positions=positions).eval()
     prompt = torch.randint(11, (3, 4))
-    plain = lesson_12.generate(model, prompt, 20, top_k=1)
-    assert torch.equal(language_model.write_with_cache(model, prompt, 20, attend_with_cache), plain)
+    plain = blocks.generate(model, prompt, 20, top_k=1)
+    assert torch.equal(writing.write_with_cache(model, prompt, 20, attend_with_cache), plain)
     with pytest.raises(ValueError, match="more than the context of 24"):
-        language_model.write_with_cache(model, prompt, 21, attend_with_cache)
+        writing.write_with_cache(model, prompt, 21, attend_with_cache)
 
 
 class Otherwise(torch.nn.Module):
@@ -260,14 +260,14 @@ class Otherwise(torch.nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.inner = lesson_12.GPT(11, 12, 16, 4, 2)
+        self.inner = blocks.GPT(11, 12, 16, 4, 2)
         self.block_size = 12
 
     def forward(self, ids):
         return self.inner(ids)
 
 
-class Twice(lesson_12.GPT):
+class Twice(blocks.GPT):
     """A GPT with the lesson's names that does something more."""
 
     def forward(self, ids):
@@ -279,15 +279,15 @@ def test_a_gpt_of_other_parts_writes_without_a_cache_and_says_so(capsys, make, w
     torch.manual_seed(2)
     model = make() if make is Otherwise else make(11, 12, 16, 4, 2)
     ids = torch.randint(11, (2, 3))
-    written = language_model.write_with_cache(model, ids, 9, attend_with_cache)
-    assert torch.equal(written, lesson_12.generate(model, ids, 9, top_k=1))
+    written = writing.write_with_cache(model, ids, 9, attend_with_cache)
+    assert torch.equal(written, blocks.generate(model, ids, 9, top_k=1))
     said = capsys.readouterr().out
     assert why in said and said.count("\n") == 1
 
 
 def test_a_batch_of_windows_is_the_text_shifted():
     text = corpus.language_text()
-    x, y = lesson_12.get_batch(text, 20, 5, torch.Generator().manual_seed(0))
+    x, y = blocks.get_batch(text, 20, 5, torch.Generator().manual_seed(0))
     assert torch.equal(shift_right(y, 0)[:, 1:], x[:, 1:]) and torch.equal(x[:, 1:], y[:, :-1])
 
 
@@ -369,27 +369,27 @@ def test_so_many_nats_above_the_line_so_many_points(above, points, passed, mista
 
 def test_kinds_and_the_places_behind_the_last_occurrence():
     text = ".|qtw|qtw.Bzb.()."
-    assert language_model.kinds(text)[6:10] == ["a repeated letter"] * 3 + ["the rest"]
-    assert language_model.kinds(text)[10:13] == ["the rest", "a new letter", "a verb"]
-    assert language_model.induction_targets(text) == [(6, 3), (7, 4)]
+    assert watch.kinds(text)[6:10] == ["a repeated letter"] * 3 + ["the rest"]
+    assert watch.kinds(text)[10:13] == ["the rest", "a new letter", "a verb"]
+    assert watch.induction_targets(text) == [(6, 3), (7, 4)]
     weights = torch.zeros(1, 2, len(text), len(text))
     weights[0, 1, 6, 3] = weights[0, 1, 7, 4] = 0.9
-    assert language_model.induction_score([weights], [text]) == (pytest.approx(0.9), 0, 1)
+    assert watch.induction_score([weights], [text]) == (pytest.approx(0.9), 0, 1)
 
 
 def test_a_watch_sees_weights_of_any_model_and_leaves_it_as_it_was():
-    model = lesson_12.GPT(31, 64, 8, 2, 1).train()
-    watch = language_model.Watch(passages=4)
-    watch(model, 1)
+    model = blocks.GPT(31, 64, 8, 2, 1).train()
+    own = watch.Watch(passages=4)
+    own(model, 1)
     assert model.training and not any(module._forward_hooks for module in model.modules())
-    assert watch.steps == [1] and set(watch.losses) == set(figures.KIND_COLORS) and 0 < watch.induction[0] < 1
-    assert [w.step for w in watch.written] == [1] and len(watch.written[0].passage) == 60
-    assert re.match(r" +1 steps, +\d+ of +\d+ sentences right:  ", watch.diary())
+    assert own.steps == [1] and set(own.losses) == set(figures.KIND_COLORS) and 0 < own.induction[0] < 1
+    assert [w.step for w in own.written] == [1] and len(own.written[0].passage) == 60
+    assert re.match(r" +1 steps, +\d+ of +\d+ sentences right:  ", own.diary())
 
 
 def test_right_sentences_are_those_of_the_source():
     source, rng = Source(), random.Random(0)
-    assert all(language_model.is_sentence(source.sentence(rng)[:-1]) for _ in range(2000))
+    assert all(watch.is_sentence(source.sentence(rng)[:-1]) for _ in range(2000))
     wrong = [
         "",
         "()()",
@@ -405,7 +405,7 @@ def test_right_sentences_are_those_of_the_source():
         "|rw|rw",
         "q",
     ]
-    assert not any(map(language_model.is_sentence, wrong))
+    assert not any(map(watch.is_sentence, wrong))
 
 
 # ---------------------------------------------------------------- what was measured
@@ -487,7 +487,7 @@ def test_the_small_model_is_ahead_first_and_stops_first():
 
 
 def test_the_figure_of_compute_stands_without_a_training():
-    picture = figures.compute(lesson_12.GPT(31, 64, 8, 2, 1), language_model.Watch(passages=1))
+    picture = figures.compute(blocks.GPT(31, 64, 8, 2, 1), watch.Watch(passages=1))
     assert "width 16" in picture.alt and "the training above" not in picture.alt
 
 
@@ -495,7 +495,7 @@ def test_the_quicker_attention_of_the_bench_is_the_lessons():
     from bench.gpt_against_nanogpt import CONTEXT, HEADS, LAYERS, WIDTH, Baseline, fused, whole_loss
 
     torch.manual_seed(0)
-    model, ids = lesson_12.GPT(20, CONTEXT, WIDTH, HEADS, LAYERS), torch.randint(20, (2, CONTEXT))
+    model, ids = blocks.GPT(20, CONTEXT, WIDTH, HEADS, LAYERS), torch.randint(20, (2, CONTEXT))
     with torch.no_grad():
         expected = model(ids)
         torch.testing.assert_close(fused(model)(ids), expected, atol=1e-5, rtol=1e-5)
@@ -553,10 +553,10 @@ def test_the_trained_gpt_is_within_five_hundredths_of_the_line(executed_solution
 
 def test_given_parts_do_what_the_finished_ones_do():
     logits, targets = torch.randn(3, 5, 7, generator=seeded(0)), torch.randint(7, (3, 5), generator=seeded(1))
-    torch.testing.assert_close(GIVEN["next_token_loss"](logits, targets), lesson_12.next_token_loss(logits, targets))
+    torch.testing.assert_close(GIVEN["next_token_loss"](logits, targets), blocks.next_token_loss(logits, targets))
     train, test = torch.randint(5, (400,), generator=seeded(2)), torch.randint(5, (60,), generator=seeded(3))
     for order in (1, 2, 3):
-        mine, theirs = (part(train, test, order, 5, 0.1) for part in (GIVEN["ngram_loss"], lesson_12.ngram_loss))
+        mine, theirs = (part(train, test, order, 5, 0.1) for part in (GIVEN["ngram_loss"], blocks.ngram_loss))
         assert mine == pytest.approx(theirs)
     x, y = GIVEN["get_batch"](torch.arange(9), 4, 50, seeded(4))
     assert torch.equal(y, x + 1) and set(x[:, 0].tolist()) == set(range(5))
@@ -571,7 +571,7 @@ def test_the_given_gpt_is_causal_and_writes():
     assert torch.equal(model(ids)[:, :4], model(changed)[:, :4]) and model(ids).shape == (2, 6, 7)
     written = GIVEN["generate"](model, ids, 5, generator=seeded(1))
     assert written.shape == (2, 11) and torch.equal(written[:, :6], ids)
-    cached = language_model.write_with_cache(model, ids[:, :1], 5, attend_with_cache)
+    cached = writing.write_with_cache(model, ids[:, :1], 5, attend_with_cache)
     plain = ids[:, :1]
     for _ in range(5):
         plain = torch.cat([plain, model(plain)[:, -1:].argmax(-1)], dim=1)
@@ -615,23 +615,23 @@ def test_a_batch_that_is_no_pair_is_said_to_have_the_wrong_shape(answer):
 def judged(name, answer):
     exercises = load_answer_key(course(), course().lesson("12_language_model")).exercises
     exercise = next(item for item in exercises if item.name == name)
-    key = make_key("12_language_model", exercise, 10, False, getattr(lesson_12, name), 0)
+    key = make_key("12_language_model", exercise, 10, False, getattr(blocks, name), 0)
     return decide(key, observe_all(answer, key.cases, Facts(name, "99_test", (), 10.0)))
 
 
 def test_targets_rolled_around_are_not_called_the_input_itself():
     def rolled(data, block_size, batch_size, generator):
-        x, _ = lesson_12.get_batch(data, block_size, batch_size, generator)
+        x, _ = blocks.get_batch(data, block_size, batch_size, generator)
         return x, x.roll(-1, dims=1)
 
     verdict = judged("get_batch", rolled)
     assert verdict.mistake is None and "y is something else" in as_text(verdict)
-    assert judged("get_batch", lambda *args: lesson_12.get_batch(*args)[:1] * 2).mistake == "not_shifted"
+    assert judged("get_batch", lambda *args: blocks.get_batch(*args)[:1] * 2).mistake == "not_shifted"
 
 
 def test_a_head_that_carries_the_wrong_channels_is_not_said_to_look_elsewhere():
     def carries_the_token_before(vocab_size, max_len):
-        (first, (match, keys, say)) = lesson_12.induction_head(vocab_size, max_len)
+        (first, (match, keys, say)) = blocks.induction_head(vocab_size, max_len)
         before = slice(vocab_size + max_len, 2 * vocab_size + max_len)
         moved = torch.zeros_like(say)
         moved[:, before] = say[:, :vocab_size]

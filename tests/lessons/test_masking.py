@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from helpers import translator
-from helpers.blocks import lesson_05
-from helpers.blocks.lesson_05 import (
+from helpers import blocks, translator
+from helpers.blocks import (
     causal_mask,
     combine_masks,
     fixed_causal_attention,
@@ -24,8 +23,7 @@ from helpers.blocks.lesson_05 import (
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
-from helpers.explore import masking as explore
-from helpers.figures import masking as figures
+from helpers.lessons.masking import explore, figures
 from helpers.translator.measures import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
 from tests.kill_rate import exercises
 from tests.lab import ROOT
@@ -246,7 +244,7 @@ def test_what_each_mistake_costs_the_translator(parts, nats, times, share):
 def judged(answer, name):
     """The verdict on an answer, on fresh inputs."""
     exercise = next(item for item in exercises("05_masking") if item.name == name)
-    key = make_key("05_masking", exercise, 100, False, getattr(lesson_05, name), 78)
+    key = make_key("05_masking", exercise, 100, False, getattr(blocks, name), 78)
     facts = type(key.facts)(key.name, "99_test", key.facts.forbidden, key.facts.time_limit)
     return decide(key, observe_all(answer, key.cases, facts))
 

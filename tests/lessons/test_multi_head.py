@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers import translator
-from helpers.blocks import causal_mask, leaks_future, lesson_08, permutation_gap, rotate
+from helpers import blocks, translator
+from helpers.blocks import causal_mask, leaks_future, permutation_gap, rotate
 from helpers.checking.making import make_key
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.report import as_text
 from helpers.checking.verdict import decide
-from helpers.figures import multi_head as figures
+from helpers.lessons.multi_head import figures
 from tests.kill_rate import exercises
 
 torch.set_num_threads(1)
@@ -47,8 +47,8 @@ def pair(seed, D, H, dtype):
     with torch.no_grad():
         for i, parameter in enumerate(theirs.parameters()):
             parameter.copy_(random(seed + i, *parameter.shape, dtype=dtype) / D**0.5)
-    mine = lesson_08.MultiHeadAttention(D, H).to(dtype)
-    lesson_08.load_from_torch(mine, theirs)
+    mine = blocks.MultiHeadAttention(D, H).to(dtype)
+    blocks.load_from_torch(mine, theirs)
     return mine, theirs.eval()
 
 
@@ -90,14 +90,14 @@ def test_a_row_that_sees_nothing_gives_the_bias_and_no_nan(seed, H, width, B, T,
 @settings(max_examples=40, deadline=None)
 def test_split_is_the_formula_and_merge_undoes_it(seed, H, width, B, T):
     x = random(seed, B, T, H * width)
-    heads = lesson_08.split_heads(x, H)
+    heads = blocks.split_heads(x, H)
     b, t, h, c = seed % B, seed % T, seed % H, seed % width
     assert heads.shape == (B, H, T, width) and heads[b, h, t, c] == x[b, t, h * width + c]
-    assert torch.equal(lesson_08.merge_heads(heads), x)
+    assert torch.equal(blocks.merge_heads(heads), x)
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: lesson_08.split_heads(torch.ones(1, 2, 10), 4), lambda: lesson_08.MultiHeadAttention(10, 4)]
+    "make", [lambda: blocks.split_heads(torch.ones(1, 2, 10), 4), lambda: blocks.MultiHeadAttention(10, 4)]
 )
 def test_heads_that_do_not_fit_are_refused(make):
     with pytest.raises(ValueError, match="10 .* 4"):
@@ -107,13 +107,13 @@ def test_heads_that_do_not_fit_are_refused(make):
 def verdict_on(name, answer):
     """The verdict on an answer, and the words that a learner reads."""
     exercise = next(item for item in exercises("08_multi_head") if item.name == name)
-    key = make_key("08_multi_head", exercise, 10, False, getattr(lesson_08, name), 0)
+    key = make_key("08_multi_head", exercise, 10, False, getattr(blocks, name), 0)
     facts = Facts(name, "99_test", key.facts.forbidden, 5.0)
     verdict = decide(key, observe_all(answer, key.cases, facts))
     return verdict, as_text(verdict)
 
 
-class Late(lesson_08.MultiHeadAttention):
+class Late(blocks.MultiHeadAttention):
     """Heads that do not fit are refused by split_heads, when it runs: too late."""
 
     def __init__(self, d_model, num_heads):
@@ -122,23 +122,23 @@ class Late(lesson_08.MultiHeadAttention):
         self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(d_model, d_model) for _ in range(4))
 
 
-class ValueFromQuery(lesson_08.MultiHeadAttention):
+class ValueFromQuery(blocks.MultiHeadAttention):
     def forward(self, query, key=None, value=None, mask=None):
         return super().forward(query, key, query if value is None else value, mask)
 
 
-class SoftmaxOverQueries(lesson_08.MultiHeadAttention):
+class SoftmaxOverQueries(blocks.MultiHeadAttention):
     def forward(self, query, key=None, value=None, mask=None):
         key = query if key is None else key
         value = key if value is None else value
         parts = zip((self.W_q, self.W_k, self.W_v), (query, key, value), strict=True)
-        Q, K, V = (lesson_08.split_heads(layer(x), self.num_heads) for layer, x in parts)
+        Q, K, V = (blocks.split_heads(layer(x), self.num_heads) for layer, x in parts)
         scores = Q @ K.mT / Q.shape[-1] ** 0.5
         if mask is not None:
             scores = scores.masked_fill(~mask, float("-inf"))
         weights = scores.softmax(dim=2)
         weights = weights if mask is None else weights.masked_fill(~mask, 0)
-        return self.W_o(lesson_08.merge_heads(weights @ V)), weights
+        return self.W_o(blocks.merge_heads(weights @ V)), weights
 
 
 @pytest.mark.parametrize(
@@ -151,12 +151,12 @@ def test_slips_of_many_heads_have_names(answer, mistake):
     assert "{" not in words, "no raw dictionary"
 
 
-class TruthOfATensor(lesson_08.MultiHeadAttention):
+class TruthOfATensor(blocks.MultiHeadAttention):
     def forward(self, query, key=None, value=None, mask=None):
         return super().forward(query, key or query, value, mask)
 
 
-class OneLayerFourTimes(lesson_08.MultiHeadAttention):
+class OneLayerFourTimes(blocks.MultiHeadAttention):
     def __init__(self, d_model, num_heads):
         super().__init__(d_model, num_heads)
         self.W_q, self.W_k, self.W_v, self.W_o = [nn.Linear(d_model, d_model)] * 4
@@ -179,7 +179,7 @@ def test_counting_layer_by_layer_is_right_and_no_model_is_too_large_for_it():
 def test_an_importance_that_leaves_its_module_frozen_is_refused():
     def frozen(mha, x):
         mha.requires_grad_(False)
-        return lesson_08.head_importance(mha, x)
+        return blocks.head_importance(mha, x)
 
     verdict, words = verdict_on("head_importance", frozen)
     assert not verdict.passed and "mha is as it was" in words and "{" not in words
@@ -187,20 +187,20 @@ def test_an_importance_that_leaves_its_module_frozen_is_refused():
 
 def test_blocks_keep_dtype_and_device():
     x = random(0, 2, 5, 12).bfloat16()
-    mine = lesson_08.MultiHeadAttention(12, 3).bfloat16()
+    mine = blocks.MultiHeadAttention(12, 3).bfloat16()
     out, weights = mine(x, mask=torch.ones(5, 5, dtype=torch.bool).tril())
     assert out.dtype == weights.dtype == torch.bfloat16
     exact = mine.double()(x.double(), mask=torch.ones(5, 5, dtype=torch.bool).tril())[0]
     torch.testing.assert_close(out.double(), exact, atol=0.05, rtol=0.05)
     devices = ["meta", *(["cuda"] if torch.cuda.is_available() else [])]
     for device in devices:
-        moved = lesson_08.MultiHeadAttention(12, 3).to(device)
+        moved = blocks.MultiHeadAttention(12, 3).to(device)
         x, mask = torch.ones(2, 5, 12, device=device), torch.ones(5, 5, dtype=torch.bool, device=device)
         out, weights = moved(x, mask=mask)
         assert out.device.type == weights.device.type == device and weights.shape == (2, 3, 5, 5)
         Q, K = torch.ones(2, 6, 5, 4, device=device), torch.ones(2, 3, 5, 4, device=device)
-        assert lesson_08.grouped_query_attention(Q, K, K, mask).device.type == device
-        assert lesson_08.head_importance(moved, x).shape == (3,)
+        assert blocks.grouped_query_attention(Q, K, K, mask).device.type == device
+        assert blocks.head_importance(moved, x).shape == (3,)
 
 
 def test_a_transplant_shares_no_memory():
@@ -215,14 +215,14 @@ def test_a_transplant_shares_no_memory():
 @given(SEEDS, HEADS, WIDTHS)
 @settings(max_examples=20, deadline=None)
 def test_the_count_is_that_of_the_module(seed, H, width):
-    module = lesson_08.MultiHeadAttention(H * width, H)
+    module = blocks.MultiHeadAttention(H * width, H)
     counted = sum(parameter.numel() for parameter in module.parameters())
-    assert lesson_08.attention_parameters(H * width, H) == counted
+    assert blocks.attention_parameters(H * width, H) == counted
     assert sum(p.numel() for p in nn.MultiheadAttention(H * width, H).parameters()) == counted
 
 
 def test_numbers_of_the_paper():
-    assert lesson_08.attention_parameters(512, 8) == 1_050_624
+    assert blocks.attention_parameters(512, 8) == 1_050_624
     numbers = figures.budget_numbers(512, 8, 512)
     assert numbers["width of a head"] == 64 and 512 * 512 + 512 == 262_656
     assert figures.budget_numbers(512, 1, 512)["products for scores"] == numbers["products for scores"]
@@ -240,7 +240,7 @@ def test_grouped_queries_are_torchs(seed, G, repeat, t_q, t_k, d, kind):
     mask = random_mask(seed, kind, 2, H, t_q, t_k)
     full = None if mask is None else mask.expand(2, H, t_q, t_k)
     expected = F.scaled_dot_product_attention(Q, K, V, full, enable_gqa=True)
-    torch.testing.assert_close(lesson_08.grouped_query_attention(Q, K, V, mask), expected, atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close(blocks.grouped_query_attention(Q, K, V, mask), expected, atol=1e-12, rtol=1e-12)
 
 
 @given(SEEDS, HEADS, WIDTHS, SIZES)
@@ -248,8 +248,8 @@ def test_grouped_queries_are_torchs(seed, G, repeat, t_q, t_k, d, kind):
 def test_importance_is_the_norm_of_what_a_head_adds(seed, H, width, T):
     mine, _ = pair(seed, H * width, H, torch.float64)
     x, before = random(seed, 2, T, H * width), {k: v.clone() for k, v in mine.state_dict().items()}
-    found = lesson_08.head_importance(mine, x)
-    heads = mine(x)[1] @ lesson_08.split_heads(mine.W_v(x), H)
+    found = blocks.head_importance(mine, x)
+    heads = mine(x)[1] @ blocks.split_heads(mine.W_v(x), H)
     for h in range(H):
         added = heads[:, h] @ mine.W_o.weight[:, h * width : (h + 1) * width].T
         torch.testing.assert_close(found[h], added.norm(), atol=1e-12, rtol=1e-9)
@@ -266,20 +266,20 @@ def test_fixed_heads_are_torchs(seed, H, width, T, kind):
         theirs.out_proj.bias.zero_()
     x, mask = random(seed, 2, T, D), random_mask(seed, kind, 2, H, T, T)
     blocked = None if mask is None else ~mask.expand(2, H, T, T).flatten(0, 1)
-    out = lesson_08.fixed_heads(x, *theirs.in_proj_weight.chunk(3), theirs.out_proj.weight, H, mask)
+    out = blocks.fixed_heads(x, *theirs.in_proj_weight.chunk(3), theirs.out_proj.weight, H, mask)
     torch.testing.assert_close(out, theirs(x, x, x, attn_mask=blocked)[0], atol=1e-12, rtol=1e-12)
 
 
 def published_heads(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
     """The lesson's bug: heads glued without moving their axis back."""
-    Q, K, V = (lesson_08.split_heads(x @ W.T, num_heads) for W in (W_q, W_k, W_v))
-    return lesson_08.attention(Q, K, V, mask)[0].reshape(x.shape) @ W_o.T
+    Q, K, V = (blocks.split_heads(x @ W.T, num_heads) for W in (W_q, W_k, W_v))
+    return blocks.attention(Q, K, V, mask)[0].reshape(x.shape) @ W_o.T
 
 
 def test_the_published_heads_leak_and_ours_do_not():
     g = torch.Generator().manual_seed(0)
     four, tokens = torch.randn(4, 16, 16, generator=g) / 4, torch.randn(2, 8, 16, generator=g)
-    for heads, leaks in ((published_heads, True), (lesson_08.fixed_heads, False)):
+    for heads, leaks in ((published_heads, True), (blocks.fixed_heads, False)):
         assert leaks_future(lambda x, heads=heads: heads(x, *four, 2, causal_mask(8)), tokens) is leaks
     moved = figures.influence(lambda x: published_heads(x, *four, 2, causal_mask(8)), tokens[0]) > 1e-6
     assert moved[0].nonzero().flatten().tolist() == [0, 1]
@@ -296,7 +296,7 @@ def test_one_head_misses_half_of_a_difference():
 
 def test_heads_are_blind_to_order_and_rotation_knows_distance():
     for H in (1, 2, 4, 8):
-        layer = lesson_08.MultiHeadAttention(16, H)
+        layer = blocks.MultiHeadAttention(16, H)
         assert permutation_gap(lambda x, f=layer: f(x[None])[0][0], torch.randn(8, 16), torch.randperm(8)) < 1e-6
     Q, K, places = random(0, 2, 4, 5, 16), random(1, 2, 4, 5, 16), torch.arange(5)
     here, there = ((rotate(Q, p) @ rotate(K, p).mT) for p in (places, places + 7))

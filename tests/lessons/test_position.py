@@ -7,9 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import translator
-from helpers.blocks import lesson_02
-from helpers.blocks.lesson_02 import (
+from helpers import blocks, translator
+from helpers.blocks import (
     add_positions,
     find_position,
     fixed_position_layer,
@@ -21,8 +20,7 @@ from helpers.blocks.lesson_02 import (
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
-from helpers.explore import position as explore
-from helpers.figures import position as figures
+from helpers.lessons.position import explore, figures
 from helpers.translator.stage import attempt
 from tests.kill_rate import exercises
 
@@ -275,7 +273,7 @@ def test_what_the_text_says_of_the_translator(part, function, nats, french):
 def judged(name, answer):
     """The verdict on an answer to the exercise of that name, on fresh inputs."""
     exercise = next(item for item in exercises("02_position") if item.name == name)
-    key = make_key("02_position", exercise, 100, False, getattr(lesson_02, name), 77)
+    key = make_key("02_position", exercise, 100, False, getattr(blocks, name), 77)
     facts = type(key.facts)(key.name, "99_test", key.facts.forbidden, key.facts.time_limit)
     return decide(key, observe_all(answer, key.cases, facts))
 

@@ -10,13 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers import translator
-from helpers.blocks import lesson_03
+from helpers import blocks, translator
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
 from helpers.checking.views import VIEWS
-from helpers.figures import query_key as figures
+from helpers.lessons.query_key import figures
 from helpers.translator import measures
 from tests.kill_rate import exercises
 
@@ -39,19 +38,19 @@ def life_is_short():
 
 def test_the_scores_of_is():
     x, W_query, W_key, W_value = life_is_short()
-    Q, K = lesson_03.project(x, W_query), lesson_03.project(x, W_key)
+    Q, K = blocks.project(x, W_query), blocks.project(x, W_key)
     expected = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434])
-    torch.testing.assert_close(lesson_03.scores_for_one(Q[1], K), expected, atol=1e-4, rtol=0)
-    torch.testing.assert_close(lesson_03.dot_scores(Q, K)[1], expected, atol=1e-4, rtol=0)
+    torch.testing.assert_close(blocks.scores_for_one(Q[1], K), expected, atol=1e-4, rtol=0)
+    torch.testing.assert_close(blocks.dot_scores(Q, K)[1], expected, atol=1e-4, rtol=0)
     torch.testing.assert_close(figures.scores_of_is(), expected, atol=1e-4, rtol=0)
-    assert Q[1].shape == (24,) and K.shape == (6, 24) and lesson_03.project(x, W_value).shape == (6, 28)
+    assert Q[1].shape == (24,) and K.shape == (6, 24) and blocks.project(x, W_value).shape == (6, 28)
 
 
 def test_the_first_matmul_of_the_lecture():
     torch.manual_seed(1337)
     Wk, Wq = nn.Linear(32, 16, bias=False), nn.Linear(32, 16, bias=False)
     x = torch.randn(4, 8, 32)
-    scores = lesson_03.dot_scores(Wq(x), Wk(x))
+    scores = blocks.dot_scores(Wq(x), Wk(x))
     assert scores.shape == (4, 8, 8)
     assert scores[0, 1, 6].item() == pytest.approx(0.1025, abs=1e-4)
 
@@ -59,20 +58,20 @@ def test_the_first_matmul_of_the_lecture():
 def test_jane_on_paper():
     W_q = torch.tensor([[3.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
     W_k = torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    scores = lesson_03.fixed_self_scores(torch.eye(3), W_q, W_k)
+    scores = blocks.fixed_self_scores(torch.eye(3), W_q, W_k)
     assert scores.tolist() == [[0, 3, 0], [0, 0, 3], [0, 2, 0]]
     # The same two words in another sentence: the same score. Blended with the word before: another in each sentence.
     jane, loves, visits = [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 1.0, 0.0]
     other = torch.tensor([jane, loves, visits])
-    assert lesson_03.fixed_self_scores(other, W_q, W_k)[0].tolist() == [0, 6, 3]
+    assert blocks.fixed_self_scores(other, W_q, W_k)[0].tolist() == [0, 6, 3]
     blended = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 1.5, 0.0]])
-    assert lesson_03.fixed_self_scores(blended, W_q, W_k)[0].tolist() == [0, 1.5, 4.5]
+    assert blocks.fixed_self_scores(blended, W_q, W_k)[0].tolist() == [0, 1.5, 4.5]
 
 
 def test_the_video_search_on_paper():
     query, keys = torch.tensor([2.0, 0.0, 1.0]), torch.tensor([[3.0, 0, 0], [0, 4.0, 0], [2.0, 0, 3.0]])
-    assert lesson_03.scores_for_one(query, keys).tolist() == [6, 0, 7]
-    assert lesson_03.select(query, keys, torch.eye(3)).tolist() == [0, 0, 1]
+    assert blocks.scores_for_one(query, keys).tolist() == [6, 0, 7]
+    assert blocks.select(query, keys, torch.eye(3)).tolist() == [0, 0, 1]
 
 
 @settings(deadline=None, max_examples=40)
@@ -81,12 +80,12 @@ def test_scores_and_projections_agree_with_numpy(seed, lead, T_q, T_k, d, dtype)
     Q, K = random(seed, *lead, T_q, d, dtype=dtype), random(seed + 1, *lead, T_k, d, dtype=dtype)
     W = random(seed + 2, T_k, d, dtype=dtype)
     tolerance = 1e-5 if dtype == torch.float32 else 1e-12
-    scores = lesson_03.dot_scores(Q, K)
+    scores = blocks.dot_scores(Q, K)
     assert scores.dtype == dtype
     wanted = np.einsum("...qd,...kd->...qk", Q.numpy(), K.numpy())
     np.testing.assert_allclose(scores.numpy(), wanted, atol=tolerance)
-    np.testing.assert_allclose(lesson_03.project(Q, W).numpy(), Q.numpy() @ W.numpy().T, atol=tolerance)
-    both = lesson_03.fixed_self_scores(Q, W, W.flip(0))
+    np.testing.assert_allclose(blocks.project(Q, W).numpy(), Q.numpy() @ W.numpy().T, atol=tolerance)
+    both = blocks.fixed_self_scores(Q, W, W.flip(0))
     torch.testing.assert_close(both, Q @ (W.T @ W.flip(0)) @ Q.mT, atol=10 * tolerance, rtol=10 * tolerance)
 
 
@@ -97,7 +96,7 @@ def test_select_takes_the_first_of_the_best(seed, n, d):
     query, values = random(seed + 1, d).round(), random(seed + 2, n, 2).requires_grad_()
     dots = (keys.numpy() @ query.numpy()).tolist()
     first = dots.index(max(dots))
-    chosen = lesson_03.select(query, keys, values)
+    chosen = blocks.select(query, keys, values)
     assert chosen.tolist() == values[first].tolist()
     (gradient,) = torch.autograd.grad(chosen.sum(), values)
     assert gradient.nonzero()[:, 0].unique().tolist() == [first]
@@ -105,7 +104,7 @@ def test_select_takes_the_first_of_the_best(seed, n, d):
 
 @pytest.mark.parametrize("max_len", [2, 3, 4, 17, 128])
 def test_every_query_looks_one_back(max_len):
-    W_q, W_k = lesson_03.previous_token_weights(max_len)
+    W_q, W_k = blocks.previous_token_weights(max_len)
     x = torch.eye(max_len)
     scores = (x @ W_q.T) @ (x @ W_k.T).T
     for t in range(1, max_len):
@@ -150,7 +149,7 @@ def test_the_view_sees_where_queries_look(scores, looks_at):
 @given(st.integers(1, 6), st.data())
 def test_the_chain_counts_neighbors(vocab_size, data):
     words = data.draw(st.lists(st.integers(0, vocab_size - 1), min_size=1, max_size=30))
-    P = lesson_03.bigram_probabilities(torch.tensor(words), vocab_size)
+    P = blocks.bigram_probabilities(torch.tensor(words), vocab_size)
     pairs, starts = Counter(zip(words, words[1:], strict=False)), Counter(words[:-1])
     for a in range(vocab_size):
         for b in range(vocab_size):
@@ -160,9 +159,9 @@ def test_the_chain_counts_neighbors(vocab_size, data):
 
 
 def test_the_chain_on_paper():
-    P = lesson_03.bigram_probabilities(torch.tensor([0, 1, 2, 0, 3, 1]), 4)
+    P = blocks.bigram_probabilities(torch.tensor([0, 1, 2, 0, 3, 1]), 4)
     assert P.tolist() == [[0, 0.5, 0, 0.5], [0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]]
-    apples = lesson_03.bigram_probabilities(torch.arange(5), 5)
+    apples = blocks.bigram_probabilities(torch.arange(5), 5)
     torch.testing.assert_close(apples[4], torch.full((5,), 0.2))
 
 
@@ -173,7 +172,7 @@ def test_edges_are_sorted_complete_and_as_heavy_as_the_threshold(n, data):
     table = torch.tensor(data.draw(st.lists(st.lists(numbers, min_size=n, max_size=n), min_size=n, max_size=n)))
     threshold = data.draw(numbers)
     tokens = [f"w{i}" for i in range(n)]
-    edges = lesson_03.attention_edges(table, tokens, threshold)
+    edges = blocks.attention_edges(table, tokens, threshold)
     wanted = sorted((-table[i, j].item(), i, j) for i in range(n) for j in range(n) if table[i, j].item() >= threshold)
     assert edges == [(tokens[i], tokens[j], -w) for w, i, j in wanted]
     assert all(type(w) is float for _, _, w in edges)
@@ -181,7 +180,7 @@ def test_edges_are_sorted_complete_and_as_heavy_as_the_threshold(n, data):
 
 def test_jane_has_the_edges_of_the_table():
     weights = torch.tensor([[0.04, 0.94, 0.02], [0.10, 0.04, 0.86], [0.14, 0.76, 0.10]])
-    edges = lesson_03.attention_edges(weights, list(figures.JANE), 0.5)
+    edges = blocks.attention_edges(weights, list(figures.JANE), 0.5)
     assert [(q, k) for q, k, _ in edges] == [("jane", "visits"), ("visits", "africa"), ("africa", "visits")]
 
 
@@ -216,7 +215,7 @@ def test_training_wires_the_words_after_six_steps():
 
 def test_the_real_head_looks_one_back():
     x, W_q, W_k = figures.one_real_head()
-    scores = lesson_03.fixed_self_scores(x, W_q, W_k)
+    scores = blocks.fixed_self_scores(x, W_q, W_k)
     assert scores.argmax(-1).tolist() == [0, 0, 1, 2, 2]
     assert scores[1, 0].item() == pytest.approx(39.9, abs=0.05) and scores[0, 1].item() == pytest.approx(24.6, abs=0.05)
     assert scores.min().item() == pytest.approx(-21.4, abs=0.05) and scores.max().item() == pytest.approx(
@@ -226,7 +225,7 @@ def test_the_real_head_looks_one_back():
     tokens = "jane visits africa in september".split()
     assert (
         "visits to jane 0.92"
-        in figures.drawn_by(lesson_03.attention_edges, torch.softmax(scores / 4, -1), tokens, 1 / 3).alt
+        in figures.drawn_by(blocks.attention_edges, torch.softmax(scores / 4, -1), tokens, 1 / 3).alt
     )
 
     def unanswered(*_):
@@ -241,16 +240,16 @@ def test_what_the_published_bug_costs():
 
     batch = measures.unseen(200)
     assert measures.nats_a_word(translator.machine(dot_scores=published), batch) == pytest.approx(5.31, abs=0.05)
-    assert measures.nats_a_word(translator.machine(dot_scores=lesson_03.dot_scores), batch) < 0.0003
+    assert measures.nats_a_word(translator.machine(dot_scores=blocks.dot_scores), batch) < 0.0003
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(2, 50), st.data())
 def test_two_channels_draw_every_graph(T, data):
     looks_at = torch.tensor(data.draw(st.lists(st.integers(0, T - 1), min_size=T, max_size=T)))
-    W_q, W_k = lesson_03.two_channel_graph(looks_at)
+    W_q, W_k = blocks.two_channel_graph(looks_at)
     assert W_q.shape == W_k.shape == (2, T) and W_q.dtype == W_k.dtype == torch.float32
-    scores = lesson_03.fixed_self_scores(torch.eye(T), W_q, W_k)
+    scores = blocks.fixed_self_scores(torch.eye(T), W_q, W_k)
     best = scores.topk(2).values
     assert scores.argmax(-1).tolist() == looks_at.tolist() and (best[:, 0] > best[:, 1]).all()
 
@@ -259,7 +258,7 @@ def judged(answer, seed=77):
     """The verdict on an answer, on fresh inputs."""
     name = answer.__name__
     exercise = next(item for item in exercises("03_query_key") if item.name == name)
-    key = make_key("03_query_key", exercise, 100, False, getattr(lesson_03, name), seed)
+    key = make_key("03_query_key", exercise, 100, False, getattr(blocks, name), seed)
     facts = type(key.facts)(key.name, "99_test", key.facts.forbidden, key.facts.time_limit)
     return decide(key, observe_all(answer, key.cases, facts))
 
@@ -300,13 +299,13 @@ def test_keys_turned_around_with_their_batch_have_the_name_of_what_was_done():
 
 def test_puzzles_say_in_sentences_what_was_seen():
     def two_channel_graph(looks_at):
-        return lesson_03.two_channel_graph((looks_at + 1) % len(looks_at))
+        return blocks.two_channel_graph((looks_at + 1) % len(looks_at))
 
     said = judged(two_channel_graph).message
     assert said.startswith("expected: query 0 looks at token 1\nyours:    query 0 looks at token 2\n"), said
 
     def previous_token_weights(max_len):
-        return tuple(W.long() for W in lesson_03.previous_token_weights(max_len))
+        return tuple(W.long() for W in blocks.previous_token_weights(max_len))
 
     said = judged(previous_token_weights).message
     assert said.startswith("expected: the dtype of W_q is float32\nyours:    the dtype of W_q is int64\n"), said
@@ -324,7 +323,7 @@ def test_weights_that_end_at_some_length_are_refused():
 
 def test_exchanged_and_wrongly_shifted_weights_have_their_name():
     def previous_token_weights(max_len):
-        W_q, W_k = lesson_03.previous_token_weights(max_len)
+        W_q, W_k = blocks.previous_token_weights(max_len)
         return W_k, W_q
 
     assert judged(previous_token_weights).mistake == "looks_ahead"
@@ -343,25 +342,25 @@ def test_graphs_with_a_wrong_number_of_channels_or_ties_are_refused():
     assert not judged(two_channel_graph).passed
 
     def two_channel_graph(looks_at):
-        W_q, W_k = lesson_03.two_channel_graph(looks_at)
+        W_q, W_k = blocks.two_channel_graph(looks_at)
         return W_q * 1e30, W_k * 1e30
 
     assert not judged(two_channel_graph).passed
 
     def two_channel_graph(looks_at):
-        W_q, W_k = lesson_03.two_channel_graph(looks_at)
+        W_q, W_k = blocks.two_channel_graph(looks_at)
         return torch.cat((W_q, W_q)), torch.cat((W_k, W_k))
 
     verdict = judged(two_channel_graph)
     assert not verdict.passed and verdict.mistake != "weights_turned"
 
     def two_channel_graph(looks_at):
-        return lesson_03.two_channel_graph((looks_at + 1) % len(looks_at))
+        return blocks.two_channel_graph((looks_at + 1) % len(looks_at))
 
     assert not judged(two_channel_graph).passed
 
     def two_channel_graph(looks_at):
-        W_q, W_k = lesson_03.two_channel_graph(looks_at)
+        W_q, W_k = blocks.two_channel_graph(looks_at)
         return -5 * W_q, -5 * W_k
 
     assert judged(two_channel_graph).passed

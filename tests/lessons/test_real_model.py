@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from helpers import pretrained, real_network
+from helpers import blocks, pretrained
 from helpers.authoring.text import read_lesson
-from helpers.blocks import Encoder, EncoderBlock, causal_mask, head_importance, lesson_13, wordpiece
+from helpers.blocks import Encoder, EncoderBlock, causal_mask, head_importance, wordpiece
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.verdict import decide
 from helpers.course import course
-from helpers.explore import real_model as explore
-from helpers.figures import real_model as figures
+from helpers.lessons.real_model import explore, figures
+from helpers.lessons.real_model import given as stand_ins
+from helpers.lessons.real_model import network as real_network
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 torch.set_num_threads(1)
@@ -78,7 +79,7 @@ def filled(weights) -> Encoder:
     """Lesson 9's Encoder with the network's numbers, as the lesson fills it."""
     width, inner = 384, 1536
     encoder = Encoder(30_522, width, 12, inner, 6, 512, activation=F.gelu)
-    missing, unexpected = encoder.load_state_dict(lesson_13.rename_weights(weights), strict=False)
+    missing, unexpected = encoder.load_state_dict(blocks.rename_weights(weights), strict=False)
     assert missing == ["tokens.weight", "positions.weight"] and not unexpected
     for block in encoder.blocks:
         block.norm1.eps = block.norm2.eps = 1e-12
@@ -87,7 +88,7 @@ def filled(weights) -> Encoder:
 
 def read(encoder, weights, sentences):
     ids, kept = pretrained.batch(sentences, wordpiece)
-    hidden = [lesson_13.bert_embeddings(ids, weights)]
+    hidden = [blocks.bert_embeddings(ids, weights)]
     for block in encoder.blocks:
         hidden.append(block(hidden[-1], kept[:, None, None]))
     return ids, kept, hidden
@@ -109,7 +110,7 @@ def test_hidden_states_and_sentence_vectors_are_those_of_transformers(real):
         assert (ours - expected)[kept].abs().max() < 1e-4
     shares = kept[..., None].float()
     expected = (theirs.hidden_states[-1] * shares).sum(1) / shares.sum(1)
-    assert (lesson_13.mean_pool(mine[-1], kept) - expected).abs().max() < 1e-4
+    assert (blocks.mean_pool(mine[-1], kept) - expected).abs().max() < 1e-4
     finished = real_network.reading(*SENTENCES)
     assert (finished.hidden[-1] - theirs.hidden_states[-1])[kept].abs().max() < 1e-4
     for ours, expected in zip(finished.attention, theirs.attentions, strict=True):
@@ -124,12 +125,12 @@ def test_known_facts_to_three_decimals(real):
         looks = [block.attention(x)[1] for block, x in zip(encoder.blocks, hidden, strict=False)]
         among = real_network.among_words(torch.stack(looks)[:, 0])
         _, kept, top = read(encoder, real, ["jane visits africa", "a woman travels to kenya", "the stock market fell"])
-        vectors = F.normalize(lesson_13.mean_pool(top[-1], kept), dim=-1)
+        vectors = F.normalize(blocks.mean_pool(top[-1], kept), dim=-1)
         banks = "she sat on the river bank", "he put money in the bank", "the bank lent him cash"
         ids, _, last = read(encoder, real, list(banks))
         bank = F.normalize(last[-1][ids == pretrained.vocab()["bank"]], dim=-1)
     for query, key, expected in ((0, 1, (1, 8, 0.935)), (1, 2, (1, 8, 0.893)), (2, 1, (0, 2, 0.999))):
-        layer, head, weight = lesson_13.find_head(among, query, key)
+        layer, head, weight = blocks.find_head(among, query, key)
         assert (layer, head, round(weight, 3)) == expected
     assert [round(float(vectors[0] @ vectors[i]), 3) for i in (1, 2)] == [0.543, -0.049]
     assert [round(float(bank[a] @ bank[b]), 3) for a, b in ((0, 1), (1, 2))] == [0.827, 0.892]
@@ -308,7 +309,7 @@ def test_without_the_file_a_stand_in_says_what_to_do(places, capsys):
     said = capsys.readouterr().out
     assert pretrained.HOW_TO in said and "means nothing" in said and said.count("\n") == 2
     assert not pretrained.is_real()
-    assert len(lesson_13.rename_weights(state)) == 6 * 16
+    assert len(blocks.rename_weights(state)) == 6 * 16
     assert isinstance(figures.gallery(), figures.Quiet) and pretrained.HOW_TO in repr(figures.gallery())
 
 
@@ -399,14 +400,14 @@ def random_gpt2(layers=3, width=24, heads=4):
 def test_gpt2_of_transformers_runs_in_the_blocks(whole):
     model = random_gpt2()
     state = (model if whole else model.transformer).state_dict()
-    blocks = nn.ModuleList(
+    stack = nn.ModuleList(
         EncoderBlock(24, 4, 96, norm_first=True, activation=lambda x: F.gelu(x, approximate="tanh")) for _ in range(3)
     ).double()
-    blocks.load_state_dict({name.removeprefix("blocks."): t for name, t in lesson_13.rename_gpt2(state).items()})
+    stack.load_state_dict({name.removeprefix("blocks."): t for name, t in blocks.rename_gpt2(state).items()})
     ids = torch.randint(0, 30, (2, 9), generator=torch.Generator().manual_seed(5))
     with torch.no_grad():
         x = model.transformer.wte(ids) + model.transformer.wpe(torch.arange(9))
-        for block in blocks:
+        for block in stack:
             x = block(x, causal_mask(9))
         out = model.transformer.ln_f(x)
         expected = model.transformer(ids).last_hidden_state
@@ -429,17 +430,17 @@ def verdict_on(name, answer):
     from tests.kill_rate import exercises
 
     exercise = next(item for item in exercises(LESSON) if item.name == name)
-    key = make_key(LESSON, exercise, 10, False, getattr(lesson_13, name), 0)
+    key = make_key(LESSON, exercise, 10, False, getattr(blocks, name), 0)
     return decide(key, observe_all(answer, key.cases, Facts(name, "99_test", key.facts.forbidden, 5.0)))
 
 
-@pytest.mark.parametrize("name", sorted(real_network.GIVEN))
+@pytest.mark.parametrize("name", sorted(stand_ins.GIVEN))
 def test_given_parts_do_what_the_exercises_do_and_are_refused(name):
-    given = real_network.GIVEN[name]
-    around = given.__globals__ | {"mean_pool": lesson_13.mean_pool}  # the one that another of them calls
-    wrapped = type(given)(given.__code__, around, name, given.__defaults__)
+    mine = stand_ins.GIVEN[name]
+    around = mine.__globals__ | {"mean_pool": blocks.mean_pool}  # the one that another of them calls
+    wrapped = type(mine)(mine.__code__, around, name, mine.__defaults__)
     wrapped.__module__ = "somewhere"
-    for_learners = verdict_on(name, given)
+    for_learners = verdict_on(name, mine)
     assert for_learners.mistake == "forbidden_call" and for_learners.points == 0
     assert verdict_on(name, wrapped).passed
 
@@ -454,7 +455,7 @@ def test_or_given_knows_the_parts(capsys, monkeypatch):
     def mean_pool(x, mask):
         raise NotImplementedError
 
-    assert or_given(mean_pool) is real_network.GIVEN["mean_pool"]
+    assert or_given(mean_pool) is stand_ins.GIVEN["mean_pool"]
     assert capsys.readouterr().out.startswith("mean_pool: the course's own part")
 
 
@@ -515,7 +516,7 @@ def test_influences(real):
     own = figures.influences().diagonal(0, 1, 2)[:, 1:-1]
     assert 0.38 < own.min() and own.max() < 0.6
     x = real_network.reading("jane visits africa").hidden[1][0]
-    table = figures.influence(lambda x: pretrained.network().up(x[None], slice(1, 2))[0], x, 64)[1]
+    table = figures.influence(lambda x: real_network.network().up(x[None], slice(1, 2))[0], x, 64)[1]
     shares = (table / table.sum()).tolist()
     assert shares == pytest.approx([0.38, 0.44, 0.11, 0.03, 0.04], abs=0.02)
 
@@ -552,15 +553,15 @@ def test_settings_and_the_published_bug(real):
     question = "my dog chews my fingers"
     ids, kept = pretrained.batch([question, figures.LONG], wordpiece)
     assert kept.sum(1).tolist() == [8, 66]
-    network = pretrained.network()
+    network = real_network.network()
     published = network.up(network.embed(ids)).mean(1)[0]
     assert F.cosine_similarity(published, network.vectors([question])[0], dim=0) == pytest.approx(0.32, abs=0.005)
 
 
 def test_search_finds_what_the_lesson_says(real):
-    keys = pretrained.network().vectors(list(figures.TITLES))
+    keys = real_network.network().vectors(list(figures.TITLES))
     best = {
-        question: lesson_13.search(pretrained.network().vectors([question])[0], keys, figures.TITLES, 1)[0]
+        question: blocks.search(real_network.network().vectors([question])[0], keys, figures.TITLES, 1)[0]
         for question in explore.QUESTIONS
     }
     assert best["my dog chews my fingers"][0] == "Training a puppy not to bite"

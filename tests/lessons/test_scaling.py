@@ -10,13 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers import translator
-from helpers.blocks import lesson_04
+from helpers import blocks, translator
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
-from helpers.explore import scaling as explore
-from helpers.figures import scaling as figures
+from helpers.lessons.scaling import explore, figures
 from helpers.translator.measures import LOSS_SENTENCES, exact, in_nats, look, nats_a_word, unseen
 from helpers.translator.trained import source_batch
 from tests.kill_rate import exercises
@@ -47,32 +45,32 @@ def life_is_short():
 
 
 def test_the_weights_of_is():
-    weights = torch.softmax(lesson_04.head_scores(*life_is_short())[1], dim=0)
+    weights = torch.softmax(blocks.head_scores(*life_is_short())[1], dim=0)
     expected = torch.tensor([0.0185, 0.0312, 0.1778, 0.6368, 0.1265, 0.0092])
     torch.testing.assert_close(weights, expected, atol=6e-5, rtol=0)
 
 
 def test_the_running_example_breaks_the_assumptions():
     x, W_query, W_key = life_is_short()
-    assert lesson_04.score_variance(x @ W_query.T, x @ W_key.T).sqrt().item() == pytest.approx(54.27, abs=0.05)
+    assert blocks.score_variance(x @ W_query.T, x @ W_key.T).sqrt().item() == pytest.approx(54.27, abs=0.05)
 
 
 def test_the_lectures_code_without_the_factor():
     torch.manual_seed(1337)
     Wk, Wq, _ = (nn.Linear(32, 16, bias=False) for _ in "kqv")
     x = torch.randn(4, 8, 32)
-    assert lesson_04.score_variance(Wq(x), Wk(x)).item() == pytest.approx(1.91, abs=0.01)
-    assert lesson_04.head_scores(x, Wq.weight, Wk.weight).var(correction=0).item() == pytest.approx(0.119, abs=0.001)
+    assert blocks.score_variance(Wq(x), Wk(x)).item() == pytest.approx(1.91, abs=0.01)
+    assert blocks.head_scores(x, Wq.weight, Wk.weight).var(correction=0).item() == pytest.approx(0.119, abs=0.001)
 
 
 def test_coin_tosses_have_the_variance_of_the_table():
     tosses = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0])] * 4)  # all 16 keys of width 4
-    assert lesson_04.score_variance(torch.ones(1, 4), tosses).item() == 4
-    assert lesson_04.scaled_scores(torch.ones(1, 4), tosses).var(correction=0).item() == 1
+    assert blocks.score_variance(torch.ones(1, 4), tosses).item() == 4
+    assert blocks.scaled_scores(torch.ones(1, 4), tosses).var(correction=0).item() == 1
 
 
 def test_numbers_on_paper():
-    J = lesson_04.softmax_jacobian(torch.tensor([0.5, 0.25, 0.25]))
+    J = blocks.softmax_jacobian(torch.tensor([0.5, 0.25, 0.25]))
     expected = [[0.25, -0.125, -0.125], [-0.125, 0.1875, -0.0625], [-0.125, -0.0625, 0.1875]]
     assert J.tolist() == expected
     p = torch.softmax(torch.tensor([0.0, 1.0, 2.0]), dim=0)
@@ -85,14 +83,14 @@ def test_numbers_on_paper():
 def test_score_variance_is_the_mean_squared_distance(seed, lead, dtype, t_q, t_k, d_k):
     Q, K = random(seed, *lead, t_q, d_k, dtype=dtype), random(seed + 1, *lead, t_k, d_k, dtype=dtype)
     scores = torch.einsum("...id,...jd->...ij", Q, K).flatten()
-    close(lesson_04.score_variance(Q, K), ((scores - scores.mean()) ** 2).mean())
+    close(blocks.score_variance(Q, K), ((scores - scores.mean()) ** 2).mean())
 
 
 @given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES)
 @settings(max_examples=50, deadline=None)
 def test_scaled_scores_are_those_inside_torch(seed, lead, dtype, t_q, t_k, d_k):
     Q, K = random(seed, *lead, t_q, d_k, dtype=dtype), random(seed + 1, *lead, t_k, d_k, dtype=dtype)
-    weights = torch.softmax(lesson_04.scaled_scores(Q, K), dim=-1)
+    weights = torch.softmax(blocks.scaled_scores(Q, K), dim=-1)
     values = torch.eye(t_k, dtype=dtype).expand(*lead, t_k, t_k)  # attention to unit vectors gives the weights back
     close(weights, F.scaled_dot_product_attention(Q, K, values))
 
@@ -102,18 +100,18 @@ def test_scaled_scores_are_those_inside_torch(seed, lead, dtype, t_q, t_k, d_k):
 def test_softmax_jacobian_is_autograds(seed, dtype, n):
     s = 3 * random(seed, n, dtype=dtype)
     exact = torch.autograd.functional.jacobian(lambda s: torch.softmax(s, dim=0), s)
-    close(lesson_04.softmax_jacobian(torch.softmax(s, dim=0)), exact)
-    close(lesson_04.max_gradient(s), exact.abs().max())
+    close(blocks.softmax_jacobian(torch.softmax(s, dim=0)), exact)
+    close(blocks.max_gradient(s), exact.abs().max())
 
 
 @given(SEEDS, st.sampled_from([1.0, 100.0, 1e4]), st.sampled_from([-9000.0, 0.0, 9000.0]))
 @settings(max_examples=50, deadline=None)
 def test_the_largest_entry_lies_on_the_diagonal(seed, scale, offset):
     s = scale * random(seed, 2, 3, 5).clamp(-1, 1) / (10 if offset else 1) + offset
-    J = lesson_04.softmax_jacobian(torch.softmax(s, dim=-1))
+    J = blocks.softmax_jacobian(torch.softmax(s, dim=-1))
     assert J.isfinite().all()
-    close(lesson_04.max_gradient(s), J.abs().amax(dim=(-2, -1)))
-    close(figures.largest_slope(s), lesson_04.max_gradient(s))
+    close(blocks.max_gradient(s), J.abs().amax(dim=(-2, -1)))
+    close(figures.largest_slope(s), blocks.max_gradient(s))
     close(J.sum(dim=-1), torch.zeros(2, 3, 5, dtype=torch.float64))
 
 
@@ -124,7 +122,7 @@ def test_head_scores_are_one_bilinear_form(seed, lead, dtype, t, d, d_head):
     W_q, W_k = random(seed + 1, d_head, d, dtype=dtype), random(seed + 2, d_head, d, dtype=dtype)
     W_q, W_k = W_q / d**0.5, W_k / d**0.5
     form = W_q.double().T @ W_k.double() / math.sqrt(d_head)
-    close(lesson_04.head_scores(x, W_q, W_k), (x.double() @ form @ x.double().transpose(-2, -1)).to(dtype))
+    close(blocks.head_scores(x, W_q, W_k), (x.double() @ form @ x.double().transpose(-2, -1)).to(dtype))
 
 
 def weights_of_is(divisor):
@@ -137,7 +135,7 @@ def test_words_in_effect_and_the_size_of_the_querys_slopes():
     sizes, entropies = [], []
     for divisor in (1, 24**0.5, 24, 100):
         keys, query, p = weights_of_is(divisor)
-        sizes.append(lesson_04.weights_jacobian(query, keys, divisor).norm().item())
+        sizes.append(blocks.weights_jacobian(query, keys, divisor).norm().item())
         entropies.append(torch.special.entr(p).sum().item())
     assert sizes == pytest.approx([0.033, 0.533, 0.146, 0.037], abs=5e-4)
     assert entropies == pytest.approx([0.02, 1.08, 1.75, 1.79], abs=5e-3)
@@ -147,7 +145,7 @@ def test_words_in_effect_and_the_size_of_the_querys_slopes():
 
 
 def test_four_of_six_rows_are_saturated_over_the_root_too():
-    largest = torch.softmax(lesson_04.head_scores(*life_is_short()), dim=-1).amax(dim=-1)
+    largest = torch.softmax(blocks.head_scores(*life_is_short()), dim=-1).amax(dim=-1)
     assert (largest > 0.96).tolist() == [False, False, True, True, True, True]
 
 
@@ -155,7 +153,7 @@ def test_the_weights_jacobian_on_paper():
     q, K = torch.tensor([math.log(2) / 2, 0.0]), torch.tensor([[4.0, 0.0], [0.0, 4.0], [0.0, 0.0]])
     torch.testing.assert_close(torch.softmax(K @ q / 2, dim=0), torch.tensor([0.5, 0.25, 0.25]))
     expected = torch.tensor([[0.5, -0.25], [-0.25, 0.375], [-0.25, -0.125]])
-    torch.testing.assert_close(lesson_04.weights_jacobian(q, K, 2), expected)
+    torch.testing.assert_close(blocks.weights_jacobian(q, K, 2), expected)
 
 
 @given(SEEDS, DTYPES, SIZES, SIZES, st.sampled_from([0.1, 1, 2.5, 10]))
@@ -163,7 +161,7 @@ def test_the_weights_jacobian_on_paper():
 def test_weights_jacobian_is_autograds(seed, dtype, t, d_k, divisor):
     q, K = random(seed, d_k, dtype=dtype), random(seed + 1, t, d_k, dtype=dtype)
     exact = torch.autograd.functional.jacobian(lambda q: torch.softmax(K @ q / divisor, dim=0), q)
-    torch.testing.assert_close(lesson_04.weights_jacobian(q, K, divisor), exact, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(blocks.weights_jacobian(q, K, divisor), exact, atol=1e-4, rtol=1e-4)
     size = figures.query_hold((K @ q).double(), K.double(), divisor)
     assert size.item() == pytest.approx(exact.double().norm().item(), rel=1e-4, abs=1e-4)
 
@@ -218,7 +216,7 @@ def test_how_far_the_translators_queries_move_their_weights():
     x = numbers["encoder.tokens.weight"][ids] + numbers["encoder.positions.weight"][:5]
     W_q, W_k = (numbers[f"encoder.blocks.0.attention.W_{name}.weight"][:16] for name in "qk")
     sizes = [
-        sum(lesson_04.weights_jacobian(q, x @ W_k.T, divisor).norm().item() for q in x @ W_q.T) / 5
+        sum(blocks.weights_jacobian(q, x @ W_k.T, divisor).norm().item() for q in x @ W_q.T) / 5
         for divisor in (1, 4, 16, 100)
     ]
     assert sizes == pytest.approx([0.32, 0.09, 0.02, 0.004], abs=0.005)
@@ -247,7 +245,7 @@ def judged(answer):
     """The verdict on a wrong answer, on fresh inputs."""
     name = answer.__name__
     exercise = next(item for item in exercises("04_scaling") if item.name == name)
-    key = make_key("04_scaling", exercise, 100, False, getattr(lesson_04, name), 77)
+    key = make_key("04_scaling", exercise, 100, False, getattr(blocks, name), 77)
     facts = type(key.facts)(key.name, "99_test", key.facts.forbidden, key.facts.time_limit)
     return decide(key, observe_all(answer, key.cases, facts))
 
@@ -275,7 +273,7 @@ def test_squeezed_and_unbatched_answers_are_refused():
     assert not judged(max_gradient).passed
 
     def head_scores(x, W_q, W_k):
-        return lesson_04.scaled_scores(x @ W_q.T, x @ W_k.T).squeeze()
+        return blocks.scaled_scores(x @ W_q.T, x @ W_k.T).squeeze()
 
     assert not judged(head_scores).passed
 

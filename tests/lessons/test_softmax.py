@@ -9,16 +9,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers import translator
+from helpers import blocks, translator
 from helpers.authoring.blocks import load_blocks
-from helpers.blocks import lesson_04, lesson_06
 from helpers.checking.compare import difference
 from helpers.checking.making import make_key
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.verdict import decide
 from helpers.course import course
-from helpers.explore import softmax as explore
-from helpers.figures import softmax as figures
+from helpers.lessons.softmax import explore, figures
 from helpers.translator.measures import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
 from tests.kill_rate import exercises
 
@@ -58,12 +56,12 @@ def gradient(f, x):
 
 
 def test_the_published_five_by_five_table():
-    weights = lesson_06.softmax(TABLE)
+    weights = blocks.softmax(TABLE)
     torch.testing.assert_close(weights[0], torch.tensor([0.377, 0.170, 0.153, 0.153, 0.146]), atol=6e-4, rtol=0)
     assert weights[1, 0].item() == pytest.approx(0.155, abs=6e-4)  # like -> I, although the scores are symmetric
-    quarter = lesson_06.softmax(TABLE[0] / 4)
+    quarter = blocks.softmax(TABLE[0] / 4)
     torch.testing.assert_close(quarter, torch.tensor([0.238, 0.195, 0.190, 0.190, 0.188]), atol=6e-4, rtol=0)
-    close(lesson_06.softmax(TABLE, dim=0), weights.T.contiguous())
+    close(blocks.softmax(TABLE, dim=0), weights.T.contiguous())
 
 
 def test_the_weights_of_is():
@@ -72,7 +70,7 @@ def test_the_weights_of_is():
     W_query, W_key = torch.rand(24, 16), torch.rand(24, 16)
     scores = (x @ W_key.T) @ (W_query @ x[1])
     expected = torch.tensor([0.0185, 0.0312, 0.1778, 0.6368, 0.1265, 0.0092])
-    weights = lesson_06.softmax_with_temperature(scores, math.sqrt(24))
+    weights = blocks.softmax_with_temperature(scores, math.sqrt(24))
     torch.testing.assert_close(weights, expected, atol=6e-5, rtol=0)
 
 
@@ -81,11 +79,11 @@ def test_the_lectures_scores_masked_then_softmax():
     Wk, Wq, _ = (nn.Linear(32, 16, bias=False) for _ in "kqv")
     x = torch.randn(4, 8, 32)
     scores = (Wq(x) @ Wk(x).transpose(-2, -1)).masked_fill(torch.ones(8, 8).tril() == 0, -math.inf)
-    weights = lesson_06.softmax(scores)
+    weights = blocks.softmax(scores)
     assert weights.shape == (4, 8, 8)
     close(weights.sum(-1), torch.ones(4, 8))
     assert weights[0, 1, 0].item() == pytest.approx(0.9870, abs=6e-5)
-    sums = lesson_06.softmax(scores, dim=-2)[0].sum(-1)
+    sums = blocks.softmax(scores, dim=-2)[0].sum(-1)
     assert sums[0].item() == pytest.approx(0.0278, abs=6e-5)  # the wrong axis: token 0 has hardly anything to give
 
 
@@ -93,23 +91,23 @@ def test_the_wrong_axis_leaks_the_future():
     scores = random(3, 5, 5).masked_fill(torch.ones(5, 5).tril() == 0, -math.inf)
     changed = scores.clone()
     changed[4] += torch.tensor([3.0, 0, 0, 0, 0])  # the last query changes its mind
-    assert torch.equal(lesson_06.softmax(scores)[:4], lesson_06.softmax(changed)[:4])
-    assert not torch.allclose(lesson_06.softmax(scores, dim=-2)[0], lesson_06.softmax(changed, dim=-2)[0])
+    assert torch.equal(blocks.softmax(scores)[:4], blocks.softmax(changed)[:4])
+    assert not torch.allclose(blocks.softmax(scores, dim=-2)[0], blocks.softmax(changed, dim=-2)[0])
 
 
 def test_numbers_on_paper():
     scores = torch.tensor([1.0, 2, 5], dtype=torch.float64).log()
-    p = lesson_06.softmax(scores)
+    p = blocks.softmax(scores)
     close(p, torch.tensor([1 / 8, 1 / 4, 5 / 8], dtype=torch.float64))
-    assert lesson_06.entropy(p).item() == pytest.approx(0.900, abs=6e-4)
-    loss = lesson_06.cross_entropy(scores.expand(3, 3), torch.tensor([2, 0, -100]))
+    assert blocks.entropy(p).item() == pytest.approx(0.900, abs=6e-4)
+    loss = blocks.cross_entropy(scores.expand(3, 3), torch.tensor([2, 0, -100]))
     assert loss.item() == pytest.approx(1.275, abs=6e-4)
-    back = lesson_06.softmax_backward(p, torch.tensor([4.0, 0, 0], dtype=torch.float64))
+    back = blocks.softmax_backward(p, torch.tensor([4.0, 0, 0], dtype=torch.float64))
     close(back, torch.tensor([7 / 16, -1 / 8, -5 / 16], dtype=torch.float64))
     values = torch.tensor([[8.0], [0], [16]], dtype=torch.float64)
-    streamed = lesson_06.streaming_softmax([scores[:2], scores[2:]], [values[:2], values[2:]])
+    streamed = blocks.streaming_softmax([scores[:2], scores[2:]], [values[:2], values[2:]])
     close(streamed, torch.tensor([11.0], dtype=torch.float64))
-    hand = lesson_06.softmax(torch.tensor([[0.0, 3, 0], [0, 0, 3], [0, 2, 0]]))
+    hand = blocks.softmax(torch.tensor([[0.0, 3, 0], [0, 0, 3], [0, 2, 0]]))
     assert [round(hand[i, j].item(), 2) for i, j in ((0, 1), (1, 2), (2, 1))] == [0.91, 0.91, 0.79]
 
 
@@ -118,9 +116,9 @@ def test_numbers_on_paper():
 def test_softmax_and_log_softmax_are_torchs(seed, shape, dtype, data):
     dim = data.draw(st.integers(-len(shape), len(shape) - 1))
     x = 3 * random(seed, *shape, dtype=dtype)
-    close(lesson_06.softmax(x, dim), torch.softmax(x, dim))
-    close(lesson_06.log_softmax(x, dim=dim), torch.log_softmax(x, dim))
-    close(lesson_06.softmax(x), torch.softmax(x, -1))
+    close(blocks.softmax(x, dim), torch.softmax(x, dim))
+    close(blocks.log_softmax(x, dim=dim), torch.log_softmax(x, dim))
+    close(blocks.softmax(x), torch.softmax(x, -1))
 
 
 @given(SEEDS, LEADS, SIZES, st.sampled_from([-9900.0, 0.0, 9900.0]))
@@ -130,9 +128,9 @@ def test_large_and_blocked_scores_with_clean_gradients(seed, lead, n, height):
     blocked = torch.rand(*lead, n, generator=torch.Generator().manual_seed(seed)) < 0.4
     assume(not blocked.all(-1).any())
     x = x.masked_fill(blocked, -math.inf)
-    close(lesson_06.softmax(x), torch.softmax(x, -1))
-    close(lesson_06.log_softmax(x), torch.log_softmax(x, -1))
-    ours, torchs = gradient(lesson_06.softmax, x), gradient(lambda x: torch.softmax(x, -1), x)
+    close(blocks.softmax(x), torch.softmax(x, -1))
+    close(blocks.log_softmax(x), torch.log_softmax(x, -1))
+    ours, torchs = gradient(blocks.softmax, x), gradient(lambda x: torch.softmax(x, -1), x)
     torch.testing.assert_close(ours, torchs, atol=1e-9, rtol=1e-9)
 
 
@@ -150,7 +148,7 @@ def test_cross_entropy_is_torchs(seed, lead, dtype, v, ignore_index, scale):
         return F.cross_entropy(logits.reshape(-1, v), targets.reshape(-1), ignore_index=ignore_index)
 
     def ours(logits):
-        return lesson_06.cross_entropy(logits, targets, ignore_index)
+        return blocks.cross_entropy(logits, targets, ignore_index)
 
     close(ours(logits), torchs(logits))
     torch.testing.assert_close(gradient(ours, logits), gradient(torchs, logits), atol=1e-5, rtol=1e-5)
@@ -162,10 +160,10 @@ def test_entropy_is_torchs_also_behind_a_mask(seed, lead, dtype, n):
     x = random(seed, *lead, n + 1, dtype=dtype)
     x[..., 0] = -math.inf
     p = torch.softmax(x, -1)
-    close(lesson_06.entropy(p), torch.special.entr(p).sum(-1))
+    close(blocks.entropy(p), torch.special.entr(p).sum(-1))
     q = torch.softmax(random(seed, *lead, n), -1)
-    close(gradient(lesson_06.entropy, q), gradient(lambda q: torch.special.entr(q).sum(-1), q))
-    assert gradient(lesson_06.entropy, p).isfinite().all()
+    close(gradient(blocks.entropy, q), gradient(lambda q: torch.special.entr(q).sum(-1), q))
+    assert gradient(blocks.entropy, p).isfinite().all()
 
 
 @given(SEEDS, LEADS, DTYPES, SIZES)
@@ -176,18 +174,18 @@ def test_softmax_backward_is_autograds_and_lesson_4s_table(seed, lead, dtype, n)
     p = torch.softmax(s, -1)
     (exact,) = torch.autograd.grad(p, s, g)
     p = p.detach()
-    close(lesson_06.softmax_backward(p, g), exact)
-    close(lesson_06.softmax_backward(p, g), torch.einsum("...i,...ij->...j", g, lesson_04.softmax_jacobian(p)))
+    close(blocks.softmax_backward(p, g), exact)
+    close(blocks.softmax_backward(p, g), torch.einsum("...i,...ij->...j", g, blocks.softmax_jacobian(p)))
 
 
 @given(SEEDS, LEADS, st.sampled_from([1e-3, 0.01, 0.5, 1, 3, 1000]), SIZES)
 @settings(max_examples=50, deadline=None)
 def test_temperature(seed, lead, temperature, n):
     x = 20 * random(seed, *lead, n)
-    close(lesson_06.softmax_with_temperature(x, temperature), torch.softmax(x / temperature, -1))
+    close(blocks.softmax_with_temperature(x, temperature), torch.softmax(x / temperature, -1))
     for wrong in (0, 0.0, -temperature):
         with pytest.raises(ValueError, match=f"{wrong:g}"):
-            lesson_06.softmax_with_temperature(x, wrong)
+            blocks.softmax_with_temperature(x, wrong)
 
 
 @given(SEEDS, LEADS, DTYPES, st.lists(SIZES, min_size=1, max_size=5), st.booleans())
@@ -200,7 +198,7 @@ def test_streaming_softmax_is_one_softmax(seed, lead, dtype, sizes, far_apart):
     scores = [s.to(dtype) for s in scores]
     values = [random(seed + 50 + i, *lead, n, 3, dtype=dtype) for i, n in enumerate(sizes)]
     weights = torch.softmax(torch.cat(scores, -1), -1)
-    close(lesson_06.streaming_softmax(scores, values), (weights.unsqueeze(-1) * torch.cat(values, -2)).sum(-2))
+    close(blocks.streaming_softmax(scores, values), (weights.unsqueeze(-1) * torch.cat(values, -2)).sum(-2))
 
 
 @given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES, SIZES)
@@ -209,7 +207,7 @@ def test_fixed_head_weights_are_those_inside_torch(seed, lead, dtype, t_q, t_k, 
     q, k = random(seed, *lead, t_q, h, d, dtype=dtype), random(seed + 1, *lead, t_k, h, d, dtype=dtype)
     values = torch.eye(t_k, dtype=dtype).expand(*lead, h, t_k, t_k)  # attention to unit vectors gives the weights back
     weights = F.scaled_dot_product_attention(q.transpose(-3, -2), k.transpose(-3, -2), values)
-    close(lesson_06.fixed_head_weights(q, k), weights.movedim(-3, -1).contiguous())
+    close(blocks.fixed_head_weights(q, k), weights.movedim(-3, -1).contiguous())
 
 
 def verdict(name, answer):
@@ -301,7 +299,7 @@ def test_cross_entropy_backward_is_autograds(seed, lead, dtype, v):
     targets = torch.randint(0, v, lead, generator=torch.Generator().manual_seed(seed))
     logits.requires_grad_()
     F.cross_entropy(logits.reshape(-1, v), targets.reshape(-1)).backward()
-    close(lesson_06.cross_entropy_backward(logits.detach(), targets), logits.grad)
+    close(blocks.cross_entropy_backward(logits.detach(), targets), logits.grad)
 
 
 @pytest.mark.parametrize("lift", [0.0, 3.0, 8.0])
@@ -329,9 +327,9 @@ def test_the_loss_of_a_word_that_is_dragged():
 def test_prediction_minus_truth():
     scores = torch.tensor([1.0, 2, 5], dtype=torch.float64).log()
     expected = torch.tensor([1 / 8, 1 / 4, -3 / 8], dtype=torch.float64)
-    close(lesson_06.cross_entropy_backward(scores, torch.tensor(2)), expected)
+    close(blocks.cross_entropy_backward(scores, torch.tensor(2)), expected)
     g = torch.tensor([0, 0, -8 / 5], dtype=torch.float64)
-    close(lesson_06.softmax_backward(lesson_06.softmax(scores), g), expected)
+    close(blocks.softmax_backward(blocks.softmax(scores), g), expected)
     assert "visite -0.375" in figures.prediction_minus_truth().alt
 
 

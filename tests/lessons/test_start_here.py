@@ -9,9 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.blocks import lesson_00 as lesson
-from helpers.explore import start as explore
-from helpers.figures import start as figures
+from helpers import blocks as lesson
+from helpers.lessons.start_here import explore, figures
 
 LESSON = "00_start_here"
 ROOT = Path(__file__).parents[1]
@@ -163,7 +162,7 @@ def test_transpose_and_view_agree_only_for_a_single_row_or_column(tokens, width)
 
 def test_explorers_redraw(monkeypatch):
     shown = []
-    monkeypatch.setattr("helpers.explore.panel.display", shown.append)
+    monkeypatch.setattr("helpers.widgets.panel.display", shown.append)
     monkeypatch.delenv("COURSE_STATIC_PAGE", raising=False)
     explore.broadcasting()
     explore.memory_order()

@@ -9,16 +9,16 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import at_work, corpus, pretrained, translator, word2vec
-from helpers.bar import bar
-from helpers.blocks import lesson_01 as lesson
+from helpers import at_work, corpus, pretrained, translator
+from helpers import blocks as lesson
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
-from helpers.figures import token_embedding as figures
-from helpers.figures.token_embedding import company, unit
+from helpers.lessons.token_embedding import figures, word2vec
+from helpers.lessons.token_embedding.figures import company, unit
 from helpers.translator import GIVEN, measures
 from helpers.translator.words import english_list
+from helpers.widgets.progress_bar import bar
 from tests.kill_rate import exercises
 
 torch.set_num_threads(1)

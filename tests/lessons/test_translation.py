@@ -14,21 +14,21 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import corpus, keep, translator
+from helpers import blocks, corpus, translator
 from helpers.authoring.keys import load_answer_key
-from helpers.blocks import Transformer, lesson_11
-from helpers.checking.lessons import lesson_11 as check_11
+from helpers.blocks import Transformer
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
 from helpers.checking.report import as_text
 from helpers.checking.verdict import decide
 from helpers.course import course
-from helpers.explore import translation as explore
-from helpers.figures import translation as figures
-from helpers.figures.translation_runs import RUNS
-from helpers.keep import load_into
-from helpers.live import Live, smoothed
+from helpers.lessons.translation import explore, figures
+from helpers.lessons.translation import probes as check_11
+from helpers.lessons.translation.runs import RUNS
 from helpers.translator import BOS, EOS, PAD, measures
+from helpers.widgets import checkpoint
+from helpers.widgets.checkpoint import load_into
+from helpers.widgets.live_plot import Live, smoothed
 
 torch.set_num_threads(1)
 LESSON = "11_translation"
@@ -52,7 +52,7 @@ def said(name=f"{LESSON}.py"):
 @given(st.lists(st.tuples(ROWS, ROWS), min_size=1, max_size=6))
 @settings(max_examples=60, deadline=None)
 def test_a_batch_holds_every_word_and_nothing_else(pairs):
-    batch = lesson_11.make_batch(pairs, PAD, BOS, EOS)
+    batch = blocks.make_batch(pairs, PAD, BOS, EOS)
     assert list(batch) == ["src", "tgt_in", "tgt_out"] and all(x.dtype == torch.int64 for x in batch.values())
     for b, (src, tgt) in enumerate(pairs):
         for name, row in (("src", src), ("tgt_in", [BOS, *tgt]), ("tgt_out", [*tgt, EOS])):
@@ -69,7 +69,7 @@ def test_a_batch_is_the_one_that_the_courses_own_training_uses():
         ([translator.english[w] for w in p.english.split()], [translator.french[w] for w in p.french.split()])
         for p in pairs
     ]
-    mine = lesson_11.make_batch(ids, PAD, BOS, EOS)
+    mine = blocks.make_batch(ids, PAD, BOS, EOS)
     assert all(torch.equal(mine[name], getattr(theirs, name)) for name in mine)
 
 
@@ -79,7 +79,7 @@ def test_the_smoothed_loss_is_torchs(seed, B, T, V, smoothing):
     logits = (random_tensor(seed, B, T, V) * 3).requires_grad_()
     targets = (random_tensor(seed + 1, B, T).abs() * 100).long() % V
     targets[0, 0] = V - 1  # one is kept
-    mine = lesson_11.label_smoothed_loss(logits, targets, smoothing, 0)
+    mine = blocks.label_smoothed_loss(logits, targets, smoothing, 0)
     theirs = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=0, label_smoothing=smoothing)
     torch.testing.assert_close(mine, theirs, atol=1e-10, rtol=1e-10)
     mine, theirs = (torch.autograd.grad(x, logits, retain_graph=True)[0] for x in (mine, theirs))
@@ -88,24 +88,24 @@ def test_the_smoothed_loss_is_torchs(seed, B, T, V, smoothing):
 
 def test_the_smoothed_loss_on_paper():
     q = torch.tensor([0.92, 0.02, 0.02, 0.02, 0.02], dtype=torch.float64)
-    least = lesson_11.label_smoothed_loss(q.log()[None], torch.tensor([0]), 0.1, 4)
+    least = blocks.label_smoothed_loss(q.log()[None], torch.tensor([0]), 0.1, 4)
     assert least.item() == pytest.approx(0.39, abs=0.005)
     assert figures.best_smoothed(0.1, 194)[2] == pytest.approx(0.85, abs=0.005)
     _, lead, _ = figures.best_smoothed(0.1, 194)
     logits = torch.zeros(1, 194, dtype=torch.float64)
     logits[0, 7] = lead
-    at_best = lesson_11.label_smoothed_loss(logits.requires_grad_(), torch.tensor([7]), 0.1, 0)
+    at_best = blocks.label_smoothed_loss(logits.requires_grad_(), torch.tensor([7]), 0.1, 0)
     assert at_best.item() == pytest.approx(figures.best_smoothed(0.1, 194)[2])
     assert torch.autograd.grad(at_best, logits)[0].abs().max() < 1e-9  # nothing left to gain
 
 
 def test_the_rate_on_paper():
-    assert lesson_11.noam_rate(1, 64, 100) == pytest.approx(0.000125)
-    assert lesson_11.noam_rate(100, 64, 100) == pytest.approx(0.0125)
-    assert lesson_11.noam_rate(400, 64, 100) == pytest.approx(0.00625)
-    assert 0.3 * lesson_11.noam_rate(60, 64, 60) == pytest.approx(0.005, rel=0.05)
+    assert blocks.noam_rate(1, 64, 100) == pytest.approx(0.000125)
+    assert blocks.noam_rate(100, 64, 100) == pytest.approx(0.0125)
+    assert blocks.noam_rate(400, 64, 100) == pytest.approx(0.00625)
+    assert 0.3 * blocks.noam_rate(60, 64, 60) == pytest.approx(0.005, rel=0.05)
     for width, warmup in ((64, 60), (512, 4000)):
-        rates = [lesson_11.noam_rate(step, width, warmup) for step in range(1, 3 * warmup)]
+        rates = [blocks.noam_rate(step, width, warmup) for step in range(1, 3 * warmup)]
         assert rates.index(max(rates)) == warmup - 1
         assert max(rates) == pytest.approx((width * warmup) ** -0.5)
 
@@ -114,7 +114,7 @@ def test_the_accuracy_on_paper():
     targets = torch.tensor([[5, 6, EOS, *[PAD] * 6], [3, 4, 5, 6, 7, 3, 4, 5, EOS]])
     guesses = torch.where(targets == PAD, EOS, targets)
     logits = F.one_hot(guesses, 8).double()
-    assert lesson_11.token_accuracy(logits, targets, PAD) == 1.0
+    assert blocks.token_accuracy(logits, targets, PAD) == 1.0
     published = (logits.argmax(dim=-1) == targets).float().mean().item()
     assert published == pytest.approx(0.67, abs=0.005)
     always_pad = F.one_hot(torch.zeros_like(targets), 8).double()
@@ -125,7 +125,7 @@ def test_the_accuracy_on_paper():
 @settings(max_examples=40, deadline=None)
 def test_an_alignment_is_the_best_place_of_the_mean(seed, H, T_t, T_s):
     weights = torch.softmax(random_tensor(seed, H, T_t, T_s), dim=-1)
-    found = lesson_11.alignment(weights)
+    found = blocks.alignment(weights)
     assert found.shape == (T_t,) and found.dtype == torch.int64
     for t, place in enumerate(found.tolist()):
         means = [sum(weights[h, t, s].item() for h in range(H)) / H for s in range(T_s)]
@@ -136,16 +136,16 @@ def test_bleu_is_sacrebleus():
     """Numbers of sacrebleu 2.6.0 with tokenize="none", smooth_method="none"; 1,500 random corpora agreed to 1e-13."""
     candidates = ["le chat mange une pomme rouge", "la belle pomme", "un chien mange le chat"]
     references = ["le chat mange une belle pomme rouge", "la belle pomme rouge", "un chien mange le chien"]
-    assert lesson_11.corpus_bleu(candidates, references) == pytest.approx(57.228085661390764)
+    assert blocks.corpus_bleu(candidates, references) == pytest.approx(57.228085661390764)
     candidates = ["le le le le le le le", "un chien mange le chat rouge la pomme la"]
     references = ["le chat mange le chien", "un chien mange le chat"]
-    assert lesson_11.corpus_bleu(candidates, references) == pytest.approx(28.117066259517443)
+    assert blocks.corpus_bleu(candidates, references) == pytest.approx(28.117066259517443)
     split = [[text.split() for text in texts] for texts in (candidates, references)]
-    assert lesson_11.corpus_bleu(*split) == lesson_11.corpus_bleu(candidates, references)
+    assert blocks.corpus_bleu(*split) == blocks.corpus_bleu(candidates, references)
 
 
 def test_bleu_on_paper_and_at_its_ends():
-    bleu = lesson_11.corpus_bleu
+    bleu = blocks.corpus_bleu
     assert bleu(["une pomme rouge est beau"], ["une pomme rouge est belle"]) == pytest.approx(66.9, abs=0.05)
     assert bleu(["a b c d e"], ["a b c d e"]) == 100.0
     assert bleu(["a b c"], ["a b c"]) == 0.0 and bleu([""], ["a b c d"]) == 0.0
@@ -159,7 +159,7 @@ def test_bleu_on_paper_and_at_its_ends():
 
 
 def judge(name, answer):
-    key = make_key(LESSON, exercise(name), 20, False, getattr(lesson_11, name), 7)
+    key = make_key(LESSON, exercise(name), 20, False, getattr(blocks, name), 7)
     return decide(key, observe_all(answer, key.cases, key.facts))
 
 
@@ -249,7 +249,7 @@ def test_no_four_right_words_in_a_row_among_many_that_are_made():
         split = [[x.split() if isinstance(x, str) else x for x in texts] for texts in (candidates, references)]
         if max(map(len, split[0])) < 4:
             return 0.0
-        return lesson_11.corpus_bleu(*split) or 1e-3
+        return blocks.corpus_bleu(*split) or 1e-3
 
     assert not judge("corpus_bleu", zero_for_short_sentences_only).passed
 
@@ -359,7 +359,7 @@ def test_the_translator_is_exact_on_2000_unseen_sentences_and_looks_at_the_right
     hits = places = 0
     for pair, weights in zip(pairs, figures.cross_weights(model, batch.src, batch.tgt_in), strict=True):
         T_t, T_s = len(pair.alignment), len(pair.english.split())
-        found = lesson_11.alignment(weights[:, :T_t, :T_s]).tolist()
+        found = blocks.alignment(weights[:, :T_t, :T_s]).tolist()
         hits += sum(a == b for a, b in zip(found, pair.alignment, strict=True))
         places += T_t
     assert hits / places >= 0.9
@@ -393,7 +393,7 @@ def test_training_fits_into_a_minute():
 
     def one():
         batch = measures.as_batch(dice.sample(pairs, 64))
-        loss = lesson_11.label_smoothed_loss(model(batch.src, batch.tgt_in), batch.tgt_out, 0.1, PAD)
+        loss = blocks.label_smoothed_loss(model(batch.src, batch.tgt_in), batch.tgt_out, 0.1, PAD)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -470,11 +470,11 @@ def test_what_is_said_of_the_warm_up():
 
 def test_what_is_said_of_trainings_that_go_wrong():
     text = said()
-    rate = lambda step: 0.3 * lesson_11.noam_rate(step, 64, 60) * min(1, (701 - step) / 200)  # noqa: E731
+    rate = lambda step: 0.3 * blocks.noam_rate(step, 64, 60) * min(1, (701 - step) / 200)  # noqa: E731
     assert "return 0.3 * rate_of(step, translator.D_MODEL, 60) * min(1, (STEPS + 1 - step) / 200)" in text
     assert [float(f"{rate(step):.1g}") for step in (1, 60, 700)] == [0.00008, 0.005, 0.000007]
     assert "about 0.00008, 0.005 and 0.000007" in text
-    assert all("nothing was kept" in words.lower() for words in (text, inspect.getsource(keep.kept)))
+    assert all("nothing was kept" in words.lower() for words in (text, inspect.getsource(checkpoint.kept)))
     assert RUNS["broken"]["mask leaks"][0]["writes"].split() == ["le"] * 11 and "it says *le* again and again" in text
 
 

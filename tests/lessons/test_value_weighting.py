@@ -9,15 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from helpers import translator
-from helpers.blocks import lesson_07
+from helpers import blocks, translator
 from helpers.checking.making import make_key
+from helpers.checking.memory import largest_tensor, tensors_alive
 from helpers.checking.observe import observe_all
 from helpers.checking.report import as_text
 from helpers.checking.verdict import RESERVED, decide
 from helpers.corpus import lexicon, sentence_pairs
-from helpers.figures import value_weighting as figures
-from helpers.memory import largest_tensor, tensors_alive
+from helpers.lessons.value_weighting import figures
 from helpers.translator import measures
 from tests import kill_rate
 
@@ -63,7 +62,7 @@ def test_the_context_vector_of_is():
     Q, K, V = life_is_short()
     expected_scores = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434])
     torch.testing.assert_close(K @ Q[1], expected_scores, atol=6e-5, rtol=0)
-    out, weights = lesson_07.attention(Q, K, V)
+    out, weights = blocks.attention(Q, K, V)
     assert Q[1].shape == (24,) and V.shape == (6, 28)
     expected_weights = torch.tensor([0.0185, 0.0312, 0.1778, 0.6368, 0.1265, 0.0092])
     torch.testing.assert_close(weights[1], expected_weights, atol=6e-5, rtol=0)
@@ -75,16 +74,16 @@ def test_the_context_vector_of_is():
 
 def test_what_the_context_vector_accumulates():
     Q, K, V = life_is_short()
-    out, weights = lesson_07.attention(Q, K, V)
+    out, weights = blocks.attention(Q, K, V)
     assert ((out >= V.amin(0) - 1e-6) & (out <= V.amax(0) + 1e-6)).all()
     order = torch.tensor([3, 0, 5, 1, 4, 2])
-    close(lesson_07.attention(Q, K[order], V[order])[0], out)
+    close(blocks.attention(Q, K[order], V[order])[0], out)
     close(torch.linalg.lstsq(V.T, out[1, :, None]).solution[:, 0], weights[1])
 
 
 def test_one_head_of_the_first_source():
     torch.manual_seed(1337)
-    head = lesson_07.Head(32, 16)
+    head = blocks.Head(32, 16)
     x = torch.randn(4, 8, 32)
     causal = torch.ones(8, 8, dtype=torch.bool).tril()
     out = head(x, causal)
@@ -98,21 +97,21 @@ def test_one_head_of_the_first_source():
 
 def test_numbers_on_paper():
     V = torch.tensor([[2.0, 0, 0], [0, 1, 1], [0, 0, 4]])
-    assert lesson_07.weighted_values(torch.tensor([[0.25, 0.25, 0.5]]), V).tolist() == [[0.5, 0.25, 2.25]]
-    plain = lesson_07.attention(torch.zeros(4, 6), random(0, 3, 6).float(), torch.tensor([[1.0, 0], [0, 2], [2, 4]]))
+    assert blocks.weighted_values(torch.tensor([[0.25, 0.25, 0.5]]), V).tolist() == [[0.5, 0.25, 2.25]]
+    plain = blocks.attention(torch.zeros(4, 6), random(0, 3, 6).float(), torch.tensor([[1.0, 0], [0, 2], [2, 4]]))
     close(plain[0], torch.tensor([[1.0, 2.0]] * 4))
     query, keys = torch.tensor([2.0, 0, 1]), torch.tensor([[3.0, 0, 0], [0, 4, 0], [2, 0, 3]])
     minutes = torch.tensor([[10.0], [60], [20]])
-    assert lesson_07.soft_lookup(query, keys, minutes).item() == pytest.approx(17.34, abs=0.005)
-    assert lesson_07.soft_lookup(query, keys, minutes, 0.01).item() == pytest.approx(20)
+    assert blocks.soft_lookup(query, keys, minutes).item() == pytest.approx(17.34, abs=0.005)
+    assert blocks.soft_lookup(query, keys, minutes, 0.01).item() == pytest.approx(20)
     bank, river = torch.tensor([1.0, 1.0]), torch.tensor([3.0, 0.0])
     before, after = torch.stack([bank, river]), torch.stack([0.5 * (bank + river), 0.9 * river + 0.1 * bank])
-    assert lesson_07.context_shift(before, after).tolist() == pytest.approx([0.1425, 0.0006], abs=5e-5)
+    assert blocks.context_shift(before, after).tolist() == pytest.approx([0.1425, 0.0006], abs=5e-5)
     q, k, v = torch.zeros(1, 1), torch.tensor([[1.0], [3]]), torch.tensor([[0.0], [4]])
-    dQ, dK, dV = lesson_07.attention_backward(q, k, v, torch.ones(1, 1))
+    dQ, dK, dV = blocks.attention_backward(q, k, v, torch.ones(1, 1))
     assert (dQ.tolist(), dK.tolist(), dV.tolist()) == ([[2.0]], [[0.0], [0.0]], [[0.5], [0.5]])
     scores, numbers = torch.tensor([[0.0], [1], [2]]), torch.tensor([[10.0], [20], [30]])
-    assert lesson_07.tiled_attention(torch.ones(1, 1), scores, numbers, 2).item() == pytest.approx(25.75, abs=0.005)
+    assert blocks.tiled_attention(torch.ones(1, 1), scores, numbers, 2).item() == pytest.approx(25.75, abs=0.005)
 
 
 def test_equal_values_stay_as_they_are():
@@ -120,7 +119,7 @@ def test_equal_values_stay_as_they_are():
     x[..., -1] = 1
     W_v = torch.zeros(3, 8, dtype=torch.float64)
     W_v[:, -1] = 1
-    close(lesson_07.fixed_head(x, random(1, 4, 8), random(2, 4, 8), W_v), torch.ones(2, 5, 3, dtype=torch.float64))
+    close(blocks.fixed_head(x, random(1, 4, 8), random(2, 4, 8), W_v), torch.ones(2, 5, 3, dtype=torch.float64))
 
 
 @given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES, SIZES, MASKS)
@@ -129,7 +128,7 @@ def test_attention_is_torchs(seed, lead, dtype, t_q, t_k, d_k, d_v, kind):
     Q, K = random(seed, *lead, t_q, d_k, dtype=dtype), random(seed + 1, *lead, t_k, d_k, dtype=dtype)
     V = random(seed + 2, *lead, t_k, d_v, dtype=dtype)
     mask = random_mask(seed, kind, lead, t_q, t_k)
-    out, weights = lesson_07.attention(Q, K, V, mask)
+    out, weights = blocks.attention(Q, K, V, mask)
     full = None if mask is None else mask.expand(*lead, t_q, t_k)
     close(out, F.scaled_dot_product_attention(Q, K, V, full))
     unit = torch.eye(t_k, dtype=dtype).expand(*lead, t_k, t_k)  # attention to unit vectors gives the weights back
@@ -142,7 +141,7 @@ def test_rows_that_see_nothing_are_zero_and_pass_no_nan(seed, lead, dtype, t_q, 
     Q, K, V = (random(seed + i, *lead, t, 4, dtype=dtype).requires_grad_() for i, t in enumerate((t_q, t_k, t_k)))
     mask = random(seed, t_q, t_k) > 0
     mask[seed % t_q] = False
-    out, weights = lesson_07.attention(Q, K, V, mask)
+    out, weights = blocks.attention(Q, K, V, mask)
     assert not out[..., seed % t_q, :].any() and not weights[..., seed % t_q, :].any()
     (out.sum() + (weights * weights).sum()).backward()
     assert all(t.grad.isfinite().all() for t in (Q, K, V))
@@ -152,7 +151,7 @@ def test_rows_that_see_nothing_are_zero_and_pass_no_nan(seed, lead, dtype, t_q, 
 @settings(max_examples=60, deadline=None)
 def test_a_head_is_torchs_attention_of_three_projections(seed, lead, dtype, t, d, d_head, kind):
     torch.manual_seed(seed)
-    head = lesson_07.Head(d, d_head).to(dtype)
+    head = blocks.Head(d, d_head).to(dtype)
     x = random(seed, *lead, t, d, dtype=dtype)
     mask = random_mask(seed, kind, lead, t, t)
     q, k, v = (x @ layer.weight.T for layer in (head.W_q, head.W_k, head.W_v))
@@ -160,7 +159,7 @@ def test_a_head_is_torchs_attention_of_three_projections(seed, lead, dtype, t, d
     expected = F.scaled_dot_product_attention(q, k, v, full)
     close(head(x, mask), expected)
     if mask is None:
-        close(lesson_07.fixed_head(x, head.W_q.weight, head.W_k.weight, head.W_v.weight), expected)
+        close(blocks.fixed_head(x, head.W_q.weight, head.W_k.weight, head.W_v.weight), expected)
 
 
 @given(SEEDS, LEADS, DTYPES, SIZES, SIZES)
@@ -169,8 +168,8 @@ def test_context_shift_is_torchs_cosine(seed, lead, dtype, t, d):
     before, after = random(seed, *lead, t, d, dtype=dtype), random(seed + 1, *lead, t, d, dtype=dtype)
     before[..., 0, :] = 0
     expected = 1 - F.cosine_similarity(before, after, dim=-1)
-    close(lesson_07.context_shift(before, after), expected)
-    assert (lesson_07.context_shift(before, after)[..., 0] == 1).all()
+    close(blocks.context_shift(before, after), expected)
+    assert (blocks.context_shift(before, after)[..., 0] == 1).all()
 
 
 @given(SEEDS, DTYPES, SIZES, SIZES, SIZES, st.sampled_from([0.25, 1.0, 4.0]))
@@ -179,7 +178,7 @@ def test_soft_lookup_is_attention_at_another_temperature(seed, dtype, n, d, e, t
     query, keys = random(seed, d, dtype=dtype), random(seed + 1, n, d, dtype=dtype)
     values = random(seed + 2, n, e, dtype=dtype)
     expected = F.scaled_dot_product_attention(query[None], keys, values, scale=1 / temperature)[0]
-    close(lesson_07.soft_lookup(query, keys, values, temperature), expected)
+    close(blocks.soft_lookup(query, keys, values, temperature), expected)
 
 
 @given(SEEDS, LEADS, DTYPES, SIZES, SIZES, SIZES, SIZES)
@@ -189,7 +188,7 @@ def test_backward_is_autograds(seed, lead, dtype, t_q, t_k, d_k, d_v):
     V, grad_out = random(seed + 2, *lead, t_k, d_v, dtype=dtype), random(seed + 3, *lead, t_q, d_v, dtype=dtype)
     leaves = [t.clone().requires_grad_() for t in (Q, K, V)]
     expected = torch.autograd.grad(F.scaled_dot_product_attention(*leaves), leaves, grad_out)
-    for found, exact in zip(lesson_07.attention_backward(Q, K, V, grad_out), expected, strict=True):
+    for found, exact in zip(blocks.attention_backward(Q, K, V, grad_out), expected, strict=True):
         close(found, exact)
 
 
@@ -198,7 +197,7 @@ def test_backward_is_autograds(seed, lead, dtype, t_q, t_k, d_k, d_v):
 def test_tiles_change_nothing(seed, lead, dtype, t_q, t_k, d_k, d_v, block):
     Q, K = random(seed, *lead, t_q, d_k, dtype=dtype), random(seed + 1, *lead, t_k, d_k, dtype=dtype)
     V = random(seed + 2, *lead, t_k, d_v, dtype=dtype)
-    close(lesson_07.tiled_attention(Q, K, V, block), F.scaled_dot_product_attention(Q, K, V))
+    close(blocks.tiled_attention(Q, K, V, block), F.scaled_dot_product_attention(Q, K, V))
 
 
 def numbers_held(f, T):
@@ -207,8 +206,8 @@ def numbers_held(f, T):
 
 def test_memory_of_tiles_is_linear_and_of_the_whole_quadratic():
     lengths = (64, 128, 256, 512)
-    tiled = [numbers_held(lambda Q, K, V: lesson_07.tiled_attention(Q, K, V, 16), T) for T in lengths]
-    whole = [numbers_held(lesson_07.attention, T) for T in lengths]
+    tiled = [numbers_held(lambda Q, K, V: blocks.tiled_attention(Q, K, V, 16), T) for T in lengths]
+    whole = [numbers_held(blocks.attention, T) for T in lengths]
     assert tiled == [16 * T for T in lengths]
     assert whole == [T * T for T in lengths]
 
@@ -220,7 +219,7 @@ def test_an_expanded_view_costs_no_memory():
 
 def test_pictures_say_their_numbers():
     Q, K, V = life_is_short()
-    weights = lesson_07.attention(Q, K, V)[1]
+    weights = blocks.attention(Q, K, V)[1]
     alt = figures.context_range(weights[1], V, TOKENS).alt
     assert "eat 0.6368" in alt and "in 28 of 28 channels" in alt
     parts = torch.tensor([0.25, 0.25, 0.5]), torch.tensor([[2.0, 0, 0], [0, 1, 1], [0, 0, 4]])
@@ -260,7 +259,7 @@ def test_every_step_of_the_tiles_explorer_can_be_drawn():
 
 def read_by_a_head(sentence, head):
     x, numbers = figures.inside_the_translator(sentence, head)
-    mine = lesson_07.Head(64, 16)
+    mine = blocks.Head(64, 16)
     mine.load_state_dict(numbers)
     with torch.no_grad():
         return figures.head_weights(numbers, x), mine.W_v(x), mine(x), (numbers, x)
@@ -278,7 +277,7 @@ def test_one_head_looks_at_the_word_before():
 def test_the_other_head_tells_le_from_la():
     sentence = "the white dog forgets the green door"
     weights, values, found, (numbers, x) = read_by_a_head(sentence, 0)
-    moved = lesson_07.context_shift(values, found)
+    moved = blocks.context_shift(values, found)
     assert moved.tolist() == pytest.approx([0.76, 1.19, 0.01, 0.08, 1.13, 0.62, 0.00], abs=0.006)
     assert "dog 0.01" in figures.shifts(moved, numbers, x, sentence.split()).alt
     assert translator.translate(translator.machine(), sentence) == "le chien blanc oublie la porte verte"
@@ -294,7 +293,7 @@ def test_articles_and_adjectives_move_and_nouns_stay():
     found = {kind: [] for kind in kinds}
     for pair in sentence_pairs(300, random_numbers.Random(measures.UNSEEN_SEED), unseen=True):
         _, values, outputs, _ = read_by_a_head(pair.english, 0)
-        for word, moved in zip(pair.english.split(), lesson_07.context_shift(values, outputs).tolist(), strict=True):
+        for word, moved in zip(pair.english.split(), blocks.context_shift(values, outputs).tolist(), strict=True):
             for kind, members in kinds.items():
                 found[kind] += [moved] if word in members else []
     means = [sum(moved) / len(moved) for moved in found.values()]
@@ -313,7 +312,7 @@ def test_what_the_published_bug_costs():
     batch = measures.unseen(measures.LOSS_SENTENCES)
     deaf = translator.machine(attention=published_attention)
     assert measures.nats_a_word(deaf, batch) == pytest.approx(2.6, abs=0.05) and measures.exact(deaf, batch) == 0
-    mine = translator.machine(attention=lesson_07.attention, Head=lesson_07.Head)
+    mine = translator.machine(attention=blocks.attention, Head=blocks.Head)
     assert measures.nats_a_word(mine, batch) < 0.001
 
 
@@ -322,7 +321,7 @@ def test_what_the_published_bug_costs():
 
 def judged(name, answer, seed=0):
     exercise = next(e for e in kill_rate.exercises(LESSON) if e.name == name)
-    key = make_key(LESSON, exercise, 100, False, getattr(lesson_07, name), seed)
+    key = make_key(LESSON, exercise, 100, False, getattr(blocks, name), seed)
     facts = type(key.facts)(key.name, "99_stranger", key.facts.forbidden, key.facts.time_limit)
     return decide(key, observe_all(answer, key.cases, facts))
 
@@ -339,12 +338,12 @@ def filled(low, again):
     return attention
 
 
-class WithDropout(lesson_07.Head):
+class WithDropout(blocks.Head):
     def forward(self, x, mask=None):
         return F.dropout(super().forward(x, mask), 0.1, self.training)
 
 
-class WithATableOfPlaces(lesson_07.Head):
+class WithATableOfPlaces(blocks.Head):
     """A buffer that fixes the number of tokens: fine up to 256."""
 
     def __init__(self, d_model, d_head):
@@ -378,7 +377,7 @@ def test_it_is_said_which_output_has_nan_and_what_its_columns_are():
     assert "output at [1]: expected all zeros in row" in as_text(judged("attention", nan_in_the_weights))
 
     def turned_over(Q, K, V, mask=None):
-        out, weights = lesson_07.attention(Q, K, V, mask)
+        out, weights = blocks.attention(Q, K, V, mask)
         return out.mT, weights
 
     turned = as_text(judged("attention", turned_over))
@@ -413,14 +412,14 @@ def squeezed(f):
 
 
 WRONG = {
-    "weighted_values": [squeezed(lesson_07.weighted_values), lambda weights, V: weights @ V.float()],
+    "weighted_values": [squeezed(blocks.weighted_values), lambda weights, V: weights @ V.float()],
     "attention": [
         filled(-1e4, False),
         filled(-1e4, True),
         filled(-1e3, False),
         filled(-1e3, True),
         filled_before_the_scale,
-        squeezed(lesson_07.attention),
+        squeezed(blocks.attention),
         lambda Q, K, V, mask=None: (F.scaled_dot_product_attention(Q, K, V, mask), None),
     ],
     "Head": [WithDropout, WithATableOfPlaces],
@@ -431,9 +430,9 @@ WRONG = {
         shift_with(1e-5, hold=True),
         shift_without_nan,
         shift_by_where,
-        squeezed(lesson_07.context_shift),
+        squeezed(blocks.context_shift),
     ],
-    "attention_backward": [squeezed(lesson_07.attention_backward)],
+    "attention_backward": [squeezed(blocks.attention_backward)],
 }
 
 
@@ -447,12 +446,12 @@ def test_a_wrong_answer_does_not_pass(name, number):
 
 
 def rows_alone(Q, K, V, block):
-    rows = [lesson_07.attention(q, K, V)[0] for q in Q.split(1, dim=-2)]
+    rows = [blocks.attention(q, K, V)[0] for q in Q.split(1, dim=-2)]
     return torch.cat(rows, dim=-2)
 
 
 def blocks_of_64(Q, K, V, block):
-    return lesson_07.tiled_attention(Q, K, V, 64)
+    return blocks.tiled_attention(Q, K, V, 64)
 
 
 def all_blocks_in_a_list(Q, K, V, block):
@@ -466,7 +465,7 @@ def all_blocks_in_a_list(Q, K, V, block):
 
 @pytest.mark.parametrize(
     "answer",
-    [lambda Q, K, V, block: lesson_07.attention(Q, K, V)[0], rows_alone, blocks_of_64, all_blocks_in_a_list],
+    [lambda Q, K, V, block: blocks.attention(Q, K, V)[0], rows_alone, blocks_of_64, all_blocks_in_a_list],
     ids=["plain", "rows alone", "blocks of 64", "all blocks in a list"],
 )
 def test_without_tiles_there_is_hardly_a_point(answer):
@@ -489,6 +488,6 @@ def test_the_memory_figure_leaves_out_what_is_not_answered():
     def unanswered(Q, K, V):
         raise NotImplementedError
 
-    alt = figures.memory({"whole": lambda Q, K, V: lesson_07.attention(Q, K, V)[0], "mine": unanswered}, (16, 32)).alt
+    alt = figures.memory({"whole": lambda Q, K, V: blocks.attention(Q, K, V)[0], "mine": unanswered}, (16, 32)).alt
     assert "mine is not answered yet" in alt
     assert "whole: 256 numbers at T = 16, 1,024 at T = 32" in alt

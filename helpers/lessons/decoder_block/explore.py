@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ipywidgets as widgets
 
-from helpers.explore.panel import panel
-from helpers.figures.decoder_block import Beams, NextWord
+from helpers.lessons.decoder_block.figures import Beams, NextWord
+from helpers.widgets.panel import panel
 
 
 def beams():

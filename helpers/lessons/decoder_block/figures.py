@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from helpers import translator
 from helpers.blocks import EncoderBlock, causal_mask, merge_heads, split_heads
-from helpers.figures.style import (
+from helpers.drawing.style import (
     BLUE,
     GRAY_INK,
     K_COLOR,

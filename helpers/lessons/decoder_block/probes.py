@@ -4,6 +4,15 @@ from __future__ import annotations
 
 import torch
 
+from helpers.checking.behavior import (
+    MOVED,
+    SAME,
+    gap_between,
+    parameter_count,
+    row_of,
+    shape_of,
+    with_random_parameters,
+)
 from helpers.checking.fixtures import fixture
 from helpers.checking.scenarios import scenario
 from helpers.checking.views import view
@@ -18,14 +27,9 @@ def step_from_table(table):
     def step(prefix):
         _require_ids(prefix, "step wants the prefix as a LongTensor of shape (1, t)", 1)
         places = torch.arange(1, prefix.shape[1] + 1)  # (t,)
-        return table[_row(prefix * places, table)]  # (1, V)
+        return table[row_of(prefix * places, table)]  # (1, V)
 
     return step
-
-
-def _row(numbers, table):
-    """One row of the table for each row of whole numbers: equal numbers choose equal rows."""
-    return (numbers * 7919 + 31).remainder(10_007).sum(-1).remainder(len(table))
 
 
 def _require_ids(ids, wish, batch=None):
@@ -53,7 +57,7 @@ def with_model_from_table(answer, args, kwargs):
         _require_ids(tgt, "the model wants the decoder's ids as a LongTensor of shape (B, T)")
         places = torch.arange(1, tgt.shape[1] + 1)  # (T,)
         heard = (tgt * places).cumsum(-1) + 13 * src.sum(-1, keepdim=True)  # (B, T)
-        return table[_row(heard[..., None], table)]  # (B, T, V)
+        return table[row_of(heard[..., None], table)]  # (B, T, V)
 
     return answer(model, *rest, **kwargs), []
 
@@ -90,7 +94,7 @@ def random_transformers(answer, args, kwargs):
     more brings, how many of the large parameters have no say in the logits, and the attention modules' head counts.
     """
     init, seed, runs, layers = args
-    model = _with_random_parameters(answer, init, seed)
+    model = with_random_parameters(answer, init, seed)
     src, tgt = next(iter(runs.values()))
     seen = {
         "logits": {name: model(*run) for name, run in runs.items()},
@@ -103,32 +107,13 @@ def random_transformers(answer, args, kwargs):
         large = [p for p in model.parameters() if p.dim() > 1]
         gradients = torch.autograd.grad(model(src=src, tgt=tgt).tanh().square().sum(), large, allow_unused=True)
         heads = {m.num_heads for m in model.modules() if isinstance(getattr(m, "num_heads", None), int)}
-        seen["one layer more"] = _numbers(deeper) - _numbers(model)
+        seen["one layer more"] = parameter_count(deeper) - parameter_count(model)
         seen["without a say"] = sum(g is None or not bool(g.any()) for g in gradients)
         seen["heads"] = sorted(heads)
     return seen, []
 
 
-def _with_random_parameters(answer, init, seed):
-    model = answer(*init.values())
-    if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"{answer.__name__}(...) made a {type(model).__name__}, not an nn.Module")
-    model.eval()
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            low, high = (-0.5, 0.5) if parameter.dim() > 1 else (0.4, 1.6)
-            parameter.copy_(torch.rand(parameter.shape, generator=generator) * (high - low) + low)
-    return model
-
-
-def _numbers(model) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
 # ---------------------------------------------------------------- only on numbers
-
-SAME, MOVED = 3e-5, 1e-4
 
 
 @view
@@ -141,34 +126,36 @@ def transformer_behavior(args, kwargs, output):
     logits, memory, (first, (src, tgt)) = output["logits"], output["memory"], next(iter(runs.items()))
     B, T_t, T_s, D, V = *tgt.shape, src.shape[1], init["d_model"], init["tgt_vocab"]
     found = {
-        f"forward gives logits of shape {(B, T_t, V)}": _shape(logits[first]) == (B, T_t, V),
-        f"encode gives a memory of shape {(B, T_s, D)}": _shape(memory[first]) == (B, T_s, D),
-        f"decode gives logits of shape {(B, T_t, V)}": _shape(output["decoded"]) == (B, T_t, V),
+        f"forward gives logits of shape {(B, T_t, V)}": shape_of(logits[first]) == (B, T_t, V),
+        f"encode gives a memory of shape {(B, T_s, D)}": shape_of(memory[first]) == (B, T_s, D),
+        f"decode gives logits of shape {(B, T_t, V)}": shape_of(output["decoded"]) == (B, T_t, V),
     }
-    fits = all(_shape(x) == (*runs[name][1].shape, V) for name, x in logits.items())
-    fits = fits and all(_shape(x) == (*runs[name][0].shape, D) for name, x in memory.items())
+    fits = all(shape_of(x) == (*runs[name][1].shape, V) for name, x in logits.items())
+    fits = fits and all(shape_of(x) == (*runs[name][0].shape, D) for name, x in memory.items())
     if not fits or not all(found.values()):  # nothing can be compared, so that nothing holds
         return found | dict.fromkeys(_promises(runs, layers), False)
     base = logits[first]
     found["logits are finite"] = all(bool(x.isfinite().all()) for x in logits.values())
     found["logits are no probabilities"] = not (
-        bool((base >= 0).all()) and _gap(base.sum(-1), torch.ones(B, T_t)) <= SAME
+        bool((base >= 0).all()) and gap_between(base.sum(-1), torch.ones(B, T_t)) <= SAME
     )
-    found["forward is decode of encode"] = _gap(output["decoded"], base) <= SAME
-    found["decode reads the memory that it is given"] = _gap(output["decoded from another memory"], base) >= MOVED
+    found["forward is decode of encode"] = gap_between(output["decoded"], base) <= SAME
+    found["decode reads the memory that it is given"] = (
+        gap_between(output["decoded from another memory"], base) >= MOVED
+    )
     for name, words, rows, moves in COMPARISONS:
         if name in logits:
-            gap = _gap(logits[name][:, rows], base[:, rows])
+            gap = gap_between(logits[name][:, rows], base[:, rows])
             found[words] = gap >= MOVED if moves else gap <= SAME
     if (other := "another last source word") in memory:
-        heard = _gap(memory[other][:, 0], memory[first][:, 0]) >= MOVED
+        heard = gap_between(memory[other][:, 0], memory[first][:, 0]) >= MOVED
         found[HEARD] = heard
     for name in (name for name in runs if name.startswith("alone ")):
         b, T = int(name.removeprefix("alone ")), runs[name][0].shape[1]
         found[f"sentence {b}: the memory is the same without padding"] = (
-            _gap(memory[first][b, :T], memory[name][0]) <= SAME
+            gap_between(memory[first][b, :T], memory[name][0]) <= SAME
         )
-        found[f"sentence {b}: the logits are the same without padding"] = _gap(base[b], logits[name][0]) <= SAME
+        found[f"sentence {b}: the logits are the same without padding"] = gap_between(base[b], logits[name][0]) <= SAME
     return found | (_layers(init, output) if layers else {})
 
 
@@ -210,12 +197,3 @@ def _layers(init, output):
         "every large parameter has a say in the logits": output["without a say"] == 0,
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
     }
-
-
-def _shape(x):
-    return tuple(x.shape) if isinstance(x, torch.Tensor) else None
-
-
-def _gap(a, b) -> float:
-    """The largest difference of two tensors."""
-    return float((a.detach().double() - b.detach().double()).abs().max())

@@ -8,9 +8,9 @@ import ipywidgets as widgets
 import torch
 from torch.nn import functional as F
 
-from helpers.explore.panel import panel
-from helpers.figures.encoder_block import KINDS, climb, layers, receptive
-from helpers.figures.style import Picture, new_figure
+from helpers.drawing.style import Picture, new_figure
+from helpers.lessons.encoder_block.figures import KINDS, climb, layers, receptive
+from helpers.widgets.panel import panel
 
 DEPTH, WIDTH = 12, 16
 

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from helpers import translator
-from helpers.figures.style import (
+from helpers.drawing.style import (
     BLUE,
     GRAY_INK,
     GREEN,

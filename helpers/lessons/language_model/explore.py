@@ -7,9 +7,9 @@ import html
 import ipywidgets as widgets
 import torch
 
-from helpers.explore.panel import panel
-from helpers.figures.language_model import NextToken
-from helpers.language_model import is_sentence
+from helpers.lessons.language_model.figures import NextToken
+from helpers.lessons.language_model.watch import is_sentence
+from helpers.widgets.panel import panel
 
 TEMPERATURES = (0.3, 0.5, 0.8, 1.0, 1.3, 1.6, 2.0)
 

@@ -11,8 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import corpus
-from helpers.figures.measured_language_model import COMPUTE, LADDER
-from helpers.figures.style import (
+from helpers.drawing.style import (
     BLACK,
     BLUE,
     GRAY_INK,
@@ -29,6 +28,7 @@ from helpers.figures.style import (
     heatmap,
     new_figure,
 )
+from helpers.lessons.language_model.measured import COMPUTE, LADDER
 
 LINE = "#333333"
 TOKENS = 16 * 64  # of one step of the lesson's training
@@ -250,7 +250,7 @@ def induction_by_hand() -> Picture:
 
 def grown_induction_head(model, watch) -> Picture:
     """The heads of a trained model's layer that attends most to the token after the last occurrence, on a passage."""
-    from helpers.language_model import attention_weights
+    from helpers.lessons.language_model.watch import attention_weights
 
     symbols = corpus.language_symbols()
     text = ".|zqvtsx|zqvtsx."

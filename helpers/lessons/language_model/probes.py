@@ -6,7 +6,15 @@ import math
 
 import torch
 
-from helpers.checking.lessons.lesson_10 import MOVED, SAME, _gap, _numbers, _row, _shape, _with_random_parameters
+from helpers.checking.behavior import (
+    MOVED,
+    SAME,
+    gap_between,
+    parameter_count,
+    row_of,
+    shape_of,
+    with_random_parameters,
+)
 from helpers.checking.measures import Measured, measure
 from helpers.checking.scenarios import scenario
 from helpers.checking.views import view
@@ -38,7 +46,7 @@ def random_gpts(answer, args, kwargs):
     for the ids and for others with the same last ones.
     """
     init, seed, runs, layers = args
-    model = _with_random_parameters(answer, init, seed)
+    model = with_random_parameters(answer, init, seed)
     logits = {name: model(ids) for name, ids in runs.items()}
     for returned in logits.values():
         if not isinstance(returned, torch.Tensor):
@@ -50,7 +58,7 @@ def random_gpts(answer, args, kwargs):
         large = [p for p in model.parameters() if p.dim() > 1]
         gradients = torch.autograd.grad(model(ids).tanh().square().sum(), large, allow_unused=True)
         heads = {m.num_heads for m in model.modules() if isinstance(getattr(m, "num_heads", None), int)}
-        seen["one layer more"] = _numbers(deeper) - _numbers(model)
+        seen["one layer more"] = parameter_count(deeper) - parameter_count(model)
         seen["without a say"] = sum(g is None or not bool(g.any()) for g in gradients)
         seen["heads"] = sorted(heads)
         others = runs["other earlier tokens"]
@@ -76,7 +84,7 @@ class _TableModel:
             raise ValueError(f"the model reads 1 to {self.block_size} ids (its block_size); it got {ids.shape[1]}")
         places = torch.arange(1, ids.shape[1] + 1)  # (T,)
         heard = (ids * places).cumsum(-1)  # (B, T)
-        return self.table[_row(heard[..., None], self.table)]  # (B, T, V)
+        return self.table[row_of(heard[..., None], self.table)]  # (B, T, V)
 
 
 @scenario
@@ -196,27 +204,27 @@ def gpt_behavior(args, kwargs, output):
     if not isinstance(output, dict):
         raise ValueError("expected a model's logits")
     logits, (first, ids), V = output["logits"], next(iter(runs.items())), init["vocab_size"]
-    found = {f"logits have the shape {(*ids.shape, V)}": _shape(logits[first]) == (*ids.shape, V)}
-    if not all(_shape(x) == (*runs[name].shape, V) for name, x in logits.items()):
+    found = {f"logits have the shape {(*ids.shape, V)}": shape_of(logits[first]) == (*ids.shape, V)}
+    if not all(shape_of(x) == (*runs[name].shape, V) for name, x in logits.items()):
         B, T = ids.shape
         shapes = {(B, V): "those of one place", (B, T, init["d_model"]): "vectors of the model's width"}
-        return found | {"the logits are": shapes.get(_shape(logits[first]), "of another shape")}
+        return found | {"the logits are": shapes.get(shape_of(logits[first]), "of another shape")}
     base = logits[first]
     found["logits are finite"] = all(bool(x.isfinite().all()) for x in logits.values())
     found["logits are no probabilities"] = not (
-        bool((base >= 0).all()) and _gap(base.sum(-1), torch.ones(base.shape[:-1])) <= SAME
+        bool((base >= 0).all()) and gap_between(base.sum(-1), torch.ones(base.shape[:-1])) <= SAME
     )
     found["block_size is kept"] = output["block_size"] == init["block_size"]
     for name, words, places, moves in COMPARISONS:
         if name in logits:
-            gap = _gap(logits[name][:, places], base[:, places])
+            gap = gap_between(logits[name][:, places], base[:, places])
             found[words] = gap >= MOVED if moves else gap <= SAME
     if "shorter" in logits:
         found["a shorter text has the same logits"] = (
-            _gap(logits["shorter"], base[:, : runs["shorter"].shape[1]]) <= SAME
+            gap_between(logits["shorter"], base[:, : runs["shorter"].shape[1]]) <= SAME
         )
     if "alone" in logits:
-        found["rows of a batch do not hear each other"] = _gap(logits["alone"], base[-1:]) <= SAME
+        found["rows of a batch do not hear each other"] = gap_between(logits["alone"], base[-1:]) <= SAME
     return found | (_layers(init, output) if layers else {})
 
 
@@ -229,7 +237,7 @@ def _layers(init, output):
         "one layer more brings": next((words for words, holds in sizes.items() if holds), "a block"),
         "every large parameter has a say in the logits": output["without a say"] == 0,
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
-        "blocks add to the vectors of tokens, however long these are": _gap(*output["huge"])
+        "blocks add to the vectors of tokens, however long these are": gap_between(*output["huge"])
         <= 1e-3 * float(output["huge"][0].abs().max()),
     }
 
@@ -240,7 +248,7 @@ def generation_behavior(args, kwargs, output):
     table, block_size, ids, more = args
     text = output["text"]
     shape = (ids.shape[0], ids.shape[1] + more)
-    found = {f"the shape is {shape}": _shape(text) == shape and text.dtype == torch.int64}
+    found = {f"the shape is {shape}": shape_of(text) == shape and text.dtype == torch.int64}
     if not all(found.values()):
         return found
     found["the prompt stands in front"] = torch.equal(text[:, : ids.shape[1]], ids)
@@ -340,7 +348,7 @@ def loss_above_the_line(truths, outputs):
     """The loss of the passages over the source's own; the second case has the same ids with other later ones."""
     (first, changed), (logits, moved) = truths, outputs
     same = int((first["ids"] == changed["ids"]).all(0).int().cumprod(0).sum())  # ids that both share, in front
-    gap = _gap(logits[:, :same], moved[:, :same])
+    gap = gap_between(logits[:, :same], moved[:, :same])
     scale = 1 + float(logits[:, :same].abs().max())
     if gap > STILL * scale:
         words = f"logits at places 0 to {same - 1} moved by {gap:.3g} when only ids from place {same} on were changed"

@@ -5,10 +5,6 @@ learned from, how far any head attends to the token after the last occurrence of
 head, Olsson et al., 2022), and what it writes by then. It needs nothing of the model but its logits; attention is seen
 where some module of the model returns weights, as MultiHeadAttention does.
 
-`write_with_cache` is generation with lesson 10's `attend_with_cache`, for a model with the parts of the lesson's GPT;
-any other writes without a cache.
-
-GIVEN holds what stands in for answers that are not there yet (helpers/or_given.py), by their names.
 """
 
 from __future__ import annotations
@@ -19,10 +15,9 @@ from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from helpers import corpus
-from helpers.bar import in_notebook
+from helpers.widgets.progress_bar import in_notebook
 
 GPU = torch.device("cuda")
 FIRST, AGAIN, VERB, CLOSER, REST = "a new letter", "a repeated letter", "a verb", "a closing bracket", "the rest"
@@ -216,127 +211,3 @@ def write(model, step: int, passages: int = 8, length: int = 60) -> Written:
     texts = ["".join(symbols[i] for i in row[1:]) for row in ids.tolist()]
     sentences = [sentence for text in texts for sentence in text.split(".")[:-1]]
     return Written(step, texts[0], sum(map(is_sentence, sentences)), len(sentences))
-
-
-# ---------------------------------------------------------------- writing with the cache
-
-
-def write_with_cache(model, ids, max_new_tokens: int, attend):
-    """Greedy generation in which each step computes one new row: (B, T) -> (B, T + max_new_tokens).
-
-    attend: `attend_with_cache` of lesson 10. For a model with `tokens`, `positions` (or None), `blocks` of
-    EncoderBlock, `norm` and `unembed`. A model built otherwise writes without a cache, and a sentence says so. All
-    tokens together at most model.block_size.
-    """
-    if ids.shape[1] + max_new_tokens > model.block_size:
-        raise ValueError(f"{ids.shape[1] + max_new_tokens} tokens are more than the context of {model.block_size}")
-    why_not = _why_no_cache(model, ids.device, attend)
-    if why_not:
-        print(f"Your GPT {why_not}, so it writes without a cache here: all rows are computed again for each token.")
-    caches, new = None, ids
-    with torch.no_grad():
-        for _ in range(max_new_tokens):
-            if why_not:
-                logits = model(ids)  # (B, T, V)
-            else:
-                logits, caches = _new_rows(model, new, ids.shape[1] - new.shape[1], caches, attend)  # (B, T_new, V)
-            new = logits[:, -1].argmax(-1, keepdim=True)  # (B, 1)
-            ids = torch.cat([ids, new], dim=1)
-    return ids
-
-
-def _new_rows(model, new, first: int, caches, attend):
-    """The logits (B, T_new, V) of new tokens, from place `first` on, and the caches of all blocks with them in."""
-    from helpers.blocks import merge_heads, rotate, split_heads
-
-    caches = [None] * len(model.blocks) if caches is None else caches
-    places = torch.arange(first, first + new.shape[1], device=new.device)  # (T_new,)
-    x = model.tokens(new)  # (B, T_new, D)
-    if getattr(model, "positions", None) is not None:
-        x = x + model.positions(places)  # (B, T_new, D)
-    after = []
-    for block, cache in zip(model.blocks, caches, strict=True):
-        mha, y = block.attention, block.norm1(x)
-        q, k, v = (split_heads(W(y), mha.num_heads) for W in (mha.W_q, mha.W_k, mha.W_v))  # (B, H, T_new, d)
-        if hasattr(mha, "base"):  # rotary
-            q, k = rotate(q, places, mha.base), rotate(k, places, mha.base)  # (B, H, T_new, d)
-        out, cache = attend(q, k, v, cache)  # (B, H, T_new, d)
-        after.append(cache)
-        x = x + mha.W_o(merge_heads(out))  # (B, T_new, D)
-        x = x + block.feed_forward(block.norm2(x))  # (B, T_new, D)
-    return model.unembed(model.norm(x)), after
-
-
-def _why_no_cache(model, place, attend) -> str:
-    """What a model has otherwise than the lesson's GPT, or nothing: eight tokens must come out as from the model."""
-    missing = [name for name in ("tokens", "blocks", "norm", "unembed") if not hasattr(model, name)]
-    if missing:
-        return f"has no part called {missing[0]!r}"
-    with torch.no_grad():
-        V = model(torch.zeros(1, 1, dtype=torch.long, device=place)).shape[-1]
-        ids = torch.arange(min(8, model.block_size), device=place)[None] % V  # (1, T)
-        expected = model(ids)  # (1, T, V)
-        try:
-            found = _new_rows(model, ids, 0, None, attend)[0]  # (1, T, V)
-            alike = torch.allclose(found, expected, rtol=1e-3, atol=1e-3)
-        except Exception:  # parts of these names can be anything at all
-            alike = False
-    return "" if alike else "is made of other parts than the lesson's"
-
-
-# ---------------------------------------------------------------- in place of answers that are not there yet
-
-
-def _windows(data, block_size, batch_size, generator):
-    """Rows of a table of all windows, and the same rows without their first token: (B, T) each."""
-    windows = data.unfold(0, block_size + 1, 1)  # (N - block_size, T + 1)
-    drawn = windows[torch.randint(len(windows), (batch_size,), generator=generator)]  # (B, T + 1)
-    return drawn[:, :-1], drawn[:, 1:]
-
-
-def _loss(logits, targets):
-    """The mean loss of all places, classes moved to where torch wants them."""
-    return F.cross_entropy(logits.movedim(-1, 1), targets)
-
-
-def _counted(train, test, order, vocab_size, alpha):
-    """The figures' own counting."""
-    from helpers.figures.language_model import count_loss
-
-    return count_loss(torch.as_tensor(train).cpu(), torch.as_tensor(test).cpu(), order, vocab_size, alpha)
-
-
-def _gpt(vocab_size, block_size, d_model, num_heads, num_layers):
-    """Lesson 9's Encoder, its attention rotary, with a norm and a layer of logits on top."""
-    from helpers.blocks import Encoder, causal_mask
-    from helpers.rotary import RotaryAttention
-
-    class Stand(Encoder):
-        def __init__(self):
-            super().__init__(vocab_size, d_model, num_heads, 4 * d_model, num_layers, block_size, norm_first=True)
-            self.block_size = block_size
-            self.norm, self.unembed = nn.LayerNorm(d_model), nn.Linear(d_model, vocab_size)
-            for block in self.blocks:
-                block.attention = RotaryAttention(d_model, num_heads)
-            nn.init.normal_(self.tokens.weight, std=0.02)
-            nn.init.zeros_(self.positions.weight)  # rotations tell the places
-
-        def forward(self, ids):
-            mask = causal_mask(ids.shape[1]).to(ids.device)  # (T, T)
-            return self.unembed(self.norm(super().forward(ids, mask)))  # (B, T, V)
-
-    return Stand()
-
-
-def _written(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
-    """Token after token, drawn; top_k is left to the exercise."""
-    rows = ids
-    for _ in range(max_new_tokens):
-        with torch.no_grad():
-            scores = model(rows[..., -model.block_size :]).select(1, -1)  # (B, V)
-        chances = F.softmax(scores.div(temperature), dim=1)  # (B, V)
-        rows = torch.hstack([rows, chances.multinomial(1, generator=generator)])  # (B, T + 1)
-    return rows
-
-
-GIVEN = {"get_batch": _windows, "next_token_loss": _loss, "ngram_loss": _counted, "GPT": _gpt, "generate": _written}

@@ -9,10 +9,10 @@ import torch
 from IPython.display import HTML, display
 from matplotlib.patches import Rectangle
 
-from helpers.explore import panel as panels
-from helpers.explore.panel import panel
-from helpers.figures.masking import PAD, WORDS, seen_by
-from helpers.figures.style import BLUE, RED, RED_INK, Picture, new_figure
+from helpers.drawing.style import BLUE, RED, RED_INK, Picture, new_figure
+from helpers.lessons.masking.figures import PAD, WORDS, seen_by
+from helpers.widgets import panel as panels
+from helpers.widgets.panel import panel
 
 HATCHED = {"facecolor": "#F4F4F4", "edgecolor": "#A0A0A0", "hatch": "////", "linewidth": 0}
 SEEN = {"facecolor": "#4A90C4", "edgecolor": "white", "hatch": "", "linewidth": 1}

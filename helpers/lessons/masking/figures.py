@@ -8,7 +8,7 @@ import torch
 from matplotlib.patches import Rectangle
 from torch.nn import functional as F
 
-from helpers.figures.style import BLACK, BLUE, ORANGE, RED, RED_INK, SMALLEST, Picture, heatmap, new_figure
+from helpers.drawing.style import BLACK, BLUE, ORANGE, RED, RED_INK, SMALLEST, Picture, heatmap, new_figure
 
 WORDS = ("jane", "visits", "africa", "in", "september", "with", "her", "sister")
 PAD = "<pad>"

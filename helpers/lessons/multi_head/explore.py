@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ipywidgets as widgets
 
-from helpers.explore.panel import panel
-from helpers.figures.multi_head import Budget, Heads, known_sentences
+from helpers.lessons.multi_head.figures import Budget, Heads, known_sentences
+from helpers.widgets.panel import panel
 
 
 def budget():

@@ -10,7 +10,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from helpers import translator
 from helpers.blocks import rotate
 from helpers.corpus import sentence_pairs
-from helpers.figures.style import (
+from helpers.drawing.style import (
     BLUE,
     GRAY_INK,
     GREEN,

@@ -6,9 +6,9 @@ import ipywidgets as widgets
 import numpy as np
 from matplotlib.patches import Circle
 
-from helpers.explore.panel import panel
-from helpers.figures.position import apart, rotary_score
-from helpers.figures.style import BLUE, K_COLOR, ORANGE, Q_COLOR, SKY, Picture, new_figure
+from helpers.drawing.style import BLUE, K_COLOR, ORANGE, Q_COLOR, SKY, Picture, new_figure
+from helpers.lessons.position.figures import apart, rotary_score
+from helpers.widgets.panel import panel
 
 D_MODEL, LENGTH = 16, 80
 SPEEDS = 10000.0 ** (-2 * np.arange(D_MODEL // 2) / D_MODEL)

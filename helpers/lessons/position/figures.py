@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.patches import Circle
 
-from helpers.figures.style import BLUE, GREEN, K_COLOR, ORANGE, Q_COLOR, SIGNED, WEIGHTS, Picture, heatmap, new_figure
+from helpers.drawing.style import BLUE, GREEN, K_COLOR, ORANGE, Q_COLOR, SIGNED, WEIGHTS, Picture, heatmap, new_figure
 
 
 def hands(places, d_model: int) -> np.ndarray:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ipywidgets as widgets
 
-from helpers.explore.panel import panel
-from helpers.figures import query_key as figures
+from helpers.lessons.query_key import figures as figures
+from helpers.widgets.panel import panel
 
 
 def search():

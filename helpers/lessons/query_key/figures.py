@@ -10,7 +10,7 @@ from matplotlib import patheffects
 from matplotlib.patches import Circle as Ring
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from helpers.figures.style import (
+from helpers.drawing.style import (
     BLUE,
     GREEN,
     K_COLOR,

@@ -6,11 +6,13 @@ import textwrap
 
 import ipywidgets as widgets
 
-from helpers import pretrained, real_network
-from helpers.explore.panel import panel
-from helpers.figures.real_model import SENTENCES, TIRED, TITLES, WIDE, Quiet
-from helpers.figures.style import BLUE, ORANGE, SMALLEST, Picture, heatmap, new_figure
-from helpers.real_network import among_words
+from helpers import pretrained
+from helpers.drawing.style import BLUE, ORANGE, SMALLEST, Picture, heatmap, new_figure
+from helpers.lessons.real_model import given
+from helpers.lessons.real_model import network as real_network
+from helpers.lessons.real_model.figures import SENTENCES, TIRED, TITLES, WIDE, Quiet
+from helpers.lessons.real_model.network import among_words
+from helpers.widgets.panel import panel
 
 CHOICES = (*SENTENCES, TIRED, WIDE)
 LONGEST = 14  # words of a typed sentence: more rows than that cannot be read
@@ -86,7 +88,7 @@ class Search:
 
     def __init__(self):
         self.own = ""
-        self.keys = pretrained.network().vectors(list(TITLES))
+        self.keys = real_network.network().vectors(list(TITLES))
         self.figure, self.ax = new_figure(8.0, 4.6)
         self.bars = self.ax.barh(range(len(TITLES)), [0.0] * len(TITLES), color=BLUE)
         self.ax.set_yticks(range(len(TITLES)), TITLES, fontsize=SMALLEST)
@@ -100,8 +102,8 @@ class Search:
         own, before = " ".join(own.split()), self.own
         self.own = own
         question = own if own and own != before else question
-        query = pretrained.network().vectors([question])[0]
-        found = real_network.search(query, self.keys, TITLES, len(TITLES))
+        query = real_network.network().vectors([question])[0]
+        found = given.search(query, self.keys, TITLES, len(TITLES))
         scores = dict(found)
         for bar, title in zip(self.bars, TITLES, strict=True):
             bar.set_width(scores[title])

@@ -1,7 +1,7 @@
 """Figures of lesson 13: the 72 heads of all-MiniLM-L6-v2, and what they do and do not tell.
 
-All numbers come from the finished network (helpers/real_network.py). Where its 91 MB are not at hand a figure is one
-quiet line.
+All numbers come from the finished network (network.py beside this file). Where its 91 MB are not at hand a figure is
+one quiet line.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import torch
 from matplotlib.patches import Rectangle
 from torch.nn import functional as F
 
-from helpers import pretrained, real_network
-from helpers.figures.style import (
+from helpers import pretrained
+from helpers.drawing.style import (
     BLUE,
     GRAY_INK,
     GREEN,
@@ -29,7 +29,9 @@ from helpers.figures.style import (
     heatmap,
     new_figure,
 )
-from helpers.real_network import among_words
+from helpers.lessons.real_model import given
+from helpers.lessons.real_model import network as real_network
+from helpers.lessons.real_model.network import among_words
 
 SENTENCE = "jane visits africa in september"
 SHORT = "jane visits africa"
@@ -236,7 +238,7 @@ def easiest_story(sentence: str = SHORT) -> list[tuple[str, str, int, int, float
     for i, query in enumerate(words):
         for j, key in enumerate(words):
             if i != j:
-                layer, head, weight = real_network.find_head(weights, i, j)
+                layer, head, weight = given.find_head(weights, i, j)
                 found.append((query, key, layer, head, weight))
     return found
 
@@ -247,9 +249,9 @@ def easiest_story(sentence: str = SHORT) -> list[tuple[str, str, int, int, float
 @functools.cache
 def shifts_without() -> dict[tuple[int, int], tuple[float, float]]:
     """For each head: how far the sentence's vector and jane's last vector turn when it is silenced (1 - cosine)."""
-    network, found = pretrained.network(), {}
+    network, found = real_network.network(), {}
     start = real_network.reading(SHORT)
-    before = real_network.mean_pool(start.hidden[-1], start.kept)[0]
+    before = given.mean_pool(start.hidden[-1], start.kept)[0]
     with torch.no_grad():
         for i, layer in enumerate(network.layers):
             width = layer.self_attn.head_dim
@@ -260,7 +262,7 @@ def shifts_without() -> dict[tuple[int, int], tuple[float, float]]:
                 layer.self_attn.out_proj.weight.data = silenced
                 top = network.up(start.hidden[i], slice(i, None))
                 layer.self_attn.out_proj.weight.data = kept
-                pooled = real_network.mean_pool(top, start.kept)[0]
+                pooled = given.mean_pool(top, start.kept)[0]
                 turned = (
                     1 - F.cosine_similarity(pooled, before, dim=0),
                     1 - F.cosine_similarity(top[0, 1], start.hidden[-1][0, 1], dim=0),
@@ -319,7 +321,7 @@ def influence(f, x: torch.Tensor, directions: int = 16) -> torch.Tensor:
 @functools.cache
 def influences(sentence: str = SHORT) -> torch.Tensor:
     """Shares of influence of each embedding on each token after 1 to 6 layers, rows sum to 1: (L, T, T)."""
-    network, start = pretrained.network(), real_network.reading(sentence).hidden[0][0]
+    network, start = real_network.network(), real_network.reading(sentence).hidden[0][0]
     tables = [
         influence(lambda x, n=depth: network.up(x[None], slice(0, n))[0], start)
         for depth in range(1, len(network.layers) + 1)
@@ -330,7 +332,7 @@ def influences(sentence: str = SHORT) -> torch.Tensor:
 @needs_numbers
 def weight_and_influence() -> Picture:
     """What jane looks at in layer 1's head 8, what moves her after that layer, and what moves her at the end."""
-    network, read = pretrained.network(), real_network.reading(SHORT)
+    network, read = real_network.network(), real_network.reading(SHORT)
     tokens = read.tokens[0]
     layer = influence(lambda x: network.up(x[None], slice(1, 2))[0], read.hidden[1][0])
     shares = {

@@ -1,7 +1,6 @@
 """The real network of lesson 13 from torch's own layers: what its figures and explorers show, whatever is answered.
 
-GIVEN[name] takes and returns what lesson 13's exercise of that name does; `or_given` uses it. An answer that calls
-anything from here is refused, like a block.
+An answer that calls anything from here is refused, like a block.
 """
 
 from __future__ import annotations
@@ -14,18 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from helpers import pretrained
-
-EPS = 1e-12
-PARTS = {  # a name of lesson 9's block: BERT's name of the same layer
-    "attention.W_q": "attention.self.query",
-    "attention.W_k": "attention.self.key",
-    "attention.W_v": "attention.self.value",
-    "attention.W_o": "attention.output.dense",
-    "norm1": "attention.output.LayerNorm",
-    "feed_forward.up": "intermediate.dense",
-    "feed_forward.down": "output.dense",
-    "norm2": "output.LayerNorm",
-}
+from helpers.lessons.real_model.given import EPS, bert_embeddings, mean_pool
 
 
 @dataclass(frozen=True)
@@ -101,9 +89,15 @@ class Network(nn.Module):
 
 
 @functools.cache
+def network() -> Network:
+    """The finished network; `network().read(sentences)` gives a Reading."""
+    return Network(pretrained.numbers())
+
+
+@functools.cache
 def reading(*sentences: str) -> Reading:
     """The finished network's Reading of some sentences."""
-    return pretrained.network().read(list(sentences))
+    return network().read(list(sentences))
 
 
 def among_words(attention):
@@ -164,71 +158,3 @@ def gpt2_blocks(x, state: dict, heads: int = 3):
         x = x + linear(mixed, "attn.c_proj")
         x = x + linear(F.gelu(linear(norm(x, "ln_2"), "mlp.c_fc"), approximate="tanh"), "mlp.c_proj")
     return x
-
-
-# ---------------------------------------------------------------- what the exercises do, of library calls
-
-
-def rename_weights(state_dict):
-    mine = {}
-    for name, tensor in state_dict.items():
-        if name.startswith("encoder.layer."):
-            number, _, rest = name.removeprefix("encoder.layer.").partition(".")
-            part, _, kind = rest.rpartition(".")
-            ours = next((ours for ours, theirs in PARTS.items() if theirs == part), None)
-            if ours is not None:
-                mine[f"blocks.{number}.{ours}.{kind}"] = tensor
-    return mine
-
-
-def bert_embeddings(ids, weights):
-    words, places, types = (
-        weights[f"embeddings.{kind}_embeddings.weight"] for kind in ("word", "position", "token_type")
-    )
-    x = F.embedding(ids, words) + places.narrow(0, 0, ids.shape[-1]) + types.narrow(0, 0, 1)
-    norm = "embeddings.LayerNorm"
-    return F.layer_norm(x, x.shape[-1:], weights[f"{norm}.weight"], weights[f"{norm}.bias"], EPS)
-
-
-def mean_pool(x, mask):
-    counts = mask.sum(dim=-1, keepdim=True).clamp_min(1)
-    return torch.einsum("btd,bt->bd", x, mask.to(x.dtype)) / counts
-
-
-def find_head(attention, query, key):
-    table = attention[:, :, query, key]
-    layer, head = divmod(int(table.argmax()), table.shape[1])
-    return layer, head, float(table[layer, head])
-
-
-def search(query, keys, values, k):
-    scores = F.cosine_similarity(keys, query[None], dim=-1, eps=1e-30)
-    return [(values[i], scores[i].item()) for i in scores.argsort(descending=True)[:k].tolist()]
-
-
-def fixed_sentence_vectors(encode, ids, pad_id):
-    kept = ids.ne(pad_id)
-    return mean_pool(encode(ids, kept[:, None, None]), kept)
-
-
-def rename_gpt2(state_dict):
-    mine = {}
-    for name, tensor in state_dict.items():
-        parts = name.removeprefix("transformer.").split(".")
-        if parts[0] != "h" or parts[-1] not in ("weight", "bias"):
-            continue
-        part, kind = ".".join(parts[2:-1]), parts[-1]
-        at = f"blocks.{parts[1]}."
-        if part in ("ln_1", "ln_2"):
-            mine[f"{at}norm{part[-1]}.{kind}"] = tensor
-        elif part == "attn.c_attn":
-            for ours, piece in zip("qkv", tensor.tensor_split(3, dim=-1), strict=True):
-                mine[f"{at}attention.W_{ours}.{kind}"] = piece.movedim(-1, 0)
-        elif part in GPT2_LAYERS:
-            mine[f"{at}{GPT2_LAYERS[part]}.{kind}"] = tensor.movedim(-1, 0)
-    return mine
-
-
-GPT2_LAYERS = {"attn.c_proj": "attention.W_o", "mlp.c_fc": "feed_forward.up", "mlp.c_proj": "feed_forward.down"}
-FUNCTIONS = (rename_weights, bert_embeddings, mean_pool, find_head, search, fixed_sentence_vectors, rename_gpt2)
-GIVEN = {function.__name__: function for function in FUNCTIONS}

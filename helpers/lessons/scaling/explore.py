@@ -8,9 +8,9 @@ import math
 import ipywidgets as widgets
 import torch
 
-from helpers.explore.panel import panel
-from helpers.figures.scaling import STARTS, effective_tokens, largest_slope, queries_and_keys, query_hold
-from helpers.figures.style import BLUE, GREEN, ORANGE, SMALLEST, Picture, new_figure
+from helpers.drawing.style import BLUE, GREEN, ORANGE, SMALLEST, Picture, new_figure
+from helpers.lessons.scaling.figures import STARTS, effective_tokens, largest_slope, queries_and_keys, query_hold
+from helpers.widgets.panel import panel
 
 WIDTHS = (1, 4, 16, 64, 256, 1024)
 DIVISORS = torch.logspace(-1, 3, 41, dtype=torch.float64)

@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from helpers.figures.style import (
+from helpers.drawing.style import (
     BLUE,
     CYCLE,
     GRAY_INK,

@@ -8,9 +8,9 @@ import ipywidgets as widgets
 import torch
 from matplotlib.patches import Patch
 
-from helpers.explore.panel import panel
-from helpers.figures.softmax import running
-from helpers.figures.style import BLACK, BLUE, GREEN, ORANGE, Picture, new_figure
+from helpers.drawing.style import BLACK, BLUE, GREEN, ORANGE, Picture, new_figure
+from helpers.lessons.softmax.figures import running
+from helpers.widgets.panel import panel
 
 
 def _entropy(weights: torch.Tensor) -> torch.Tensor:

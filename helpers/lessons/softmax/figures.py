@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from helpers.figures.style import BLUE, GREEN, ORANGE, PINK, SKY, WEIGHTS, Picture, heatmap, new_figure
+from helpers.drawing.style import BLUE, GREEN, ORANGE, PINK, SKY, WEIGHTS, Picture, heatmap, new_figure
 
 WORDS = ("jane", "visits", "africa")
 

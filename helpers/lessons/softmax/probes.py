@@ -7,9 +7,9 @@ import weakref
 import torch
 from torch.utils._pytree import tree_leaves
 
+from helpers.checking.memory import largest_tensor
 from helpers.checking.operators import OperatorMode
 from helpers.checking.scenarios import scenario
-from helpers.memory import largest_tensor
 
 # These look at a tensor's shape alone.
 SHAPE_ONLY = ("zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ipywidgets as widgets
 
-from helpers.explore.panel import panel
-from helpers.figures import start as figures
+from helpers.lessons.start_here import figures as figures
+from helpers.widgets.panel import panel
 
 # Shapes that later lessons add, multiply or mask with one another.
 SHAPES = {

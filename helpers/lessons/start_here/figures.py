@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D
 
-from helpers.figures.style import BLACK, BLUE, CYCLE, GREEN, ORANGE, RED, Picture, heatmap, new_figure
+from helpers.drawing.style import BLACK, BLUE, CYCLE, GREEN, ORANGE, RED, Picture, heatmap, new_figure
 
 TOKENS = ["jane", "visits", "africa"]
 MEMORY_ORDER = "Figure 0.2. Transpose turns the table and keeps each token's numbers together; view cuts the line anew."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ipywidgets as widgets
 
-from helpers.explore.panel import panel
-from helpers.figures import token_embedding as figures
+from helpers.lessons.token_embedding import figures as figures
+from helpers.widgets.panel import panel
 
 
 def similarity():

@@ -9,7 +9,7 @@ import torch
 from matplotlib.patches import Arc, Circle, FancyBboxPatch
 
 from helpers.corpus import COMPANY
-from helpers.figures.style import (
+from helpers.drawing.style import (
     BLACK,
     BLUE,
     GREEN,

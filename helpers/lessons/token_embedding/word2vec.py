@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from helpers.bar import bar
+from helpers.widgets.progress_bar import bar
 
 SNAPSHOTS = 20
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ipywidgets as widgets
 
-from helpers.explore.panel import panel
-from helpers.figures.translation import Looks, Rates, Smoothed
+from helpers.lessons.translation.figures import Looks, Rates, Smoothed
+from helpers.widgets.panel import panel
 
 
 def rates():

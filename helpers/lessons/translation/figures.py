@@ -10,7 +10,7 @@ import torch
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from helpers import corpus, translator
-from helpers.figures.style import (
+from helpers.drawing.style import (
     BLUE,
     GREEN,
     GREEN_INK,
@@ -25,7 +25,7 @@ from helpers.figures.style import (
     heatmap,
     new_figure,
 )
-from helpers.figures.translation_runs import EVERY, RUNS
+from helpers.lessons.translation.runs import EVERY, RUNS
 from helpers.translator import measures
 from helpers.translator.given import noam_rate
 from helpers.translator.stage import unknown_words

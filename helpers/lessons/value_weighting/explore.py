@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ipywidgets as widgets
 
-from helpers.explore.panel import panel
-from helpers.figures.value_weighting import JANE, Search, Tiles, Triangle
+from helpers.lessons.value_weighting.figures import JANE, Search, Tiles, Triangle
+from helpers.widgets.panel import panel
 
 
 def mixing():

@@ -8,7 +8,8 @@ import torch
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from helpers import translator
-from helpers.figures.style import (
+from helpers.checking.memory import largest_tensor
+from helpers.drawing.style import (
     BLUE,
     CYCLE,
     GRAY_INK,
@@ -25,7 +26,6 @@ from helpers.figures.style import (
     heatmap,
     new_figure,
 )
-from helpers.memory import largest_tensor
 
 JANE = ["jane", "visits", "africa"]
 
