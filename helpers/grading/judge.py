@@ -812,7 +812,7 @@ def home_of_block(name: str) -> int | None:
 
     for path in sorted((HELPERS / "blocks").glob("[0-9]*.py")):
         if name in defined_names(path.read_text(encoding="utf-8")):
-            return int(path.stem[-2:])
+            return int(path.stem[:2])
     return None
 
 
