@@ -18,7 +18,7 @@ NOT_QUICK := clumsy or tiles or library_call or wrong_answer or translator
 MUTATED := 00_start_here 01_token_embedding 02_position 03_query_key 04_scaling 05_masking 06_softmax 07_value_weighting \
 	08_multi_head 09_encoder_block 10_decoder_block 11_translation 12_language_model 13_real_model
 
-.PHONY: lab quick test test-all test-more retrain grade build check-built check-mutants mutants kill-rate kill-rate-first lint
+.PHONY: lab quick test test-all test-more retrain grade build check-built check-mutants mutants mutation-score mutation-score-first lint
 
 .venv/learner: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "The course needs Python 3.11 or later; try: make PYTHON=python3.11 $(MAKECMDGOALS)")'
@@ -49,7 +49,7 @@ test-more: .venv/ready
 retrain: .venv/ready
 	$(BIN)/python -m pytest -m slow
 
-test-all: test test-more retrain kill-rate
+test-all: test test-more retrain mutation-score
 
 grade: .venv/ready
 	$(BIN)/python -m helpers.grading.sample_class
@@ -67,11 +67,11 @@ mutants: .venv/ready
 	$(BIN)/python -m tests.mutants $(MUTATED)
 
 # Thirty seeds of lessons 0 to 7, where nearly all exercises are functions: minutes. Modules take much longer.
-kill-rate-first: .venv/ready
-	$(BIN)/python -m tests.kill_rate --seeds 30 $(wordlist 1,8,$(MUTATED))
+mutation-score-first: .venv/ready
+	$(BIN)/python -m tests.mutation_score --seeds 30 $(wordlist 1,8,$(MUTATED))
 
-kill-rate: check-mutants mutants
-	$(BIN)/python -m tests.kill_rate --seeds 30
+mutation-score: check-mutants mutants
+	$(BIN)/python -m tests.mutation_score --seeds 30
 
 lint: .venv/ready
 	$(BIN)/ruff check .

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from helpers import translator
 from helpers.blocks import MultiHeadAttention, Transformer, beam_search
 from helpers.corpus import training_pairs, unseen_pairs
-from helpers.translator.measures import as_batch, exact
+from helpers.translator.evaluation import as_batch, exact
 
 BATCH, SMALL, BETAS = 32, 0.02, (0.9, 0.98)
 PEAK, WARMUP, SMOOTHING = 5e-3, 60, 0.1

@@ -63,24 +63,24 @@ def all_plus(points):
 
 
 exercises.append(
-    Exercise("signs", cases_signs, measure="right_signs", mistakes=[
+    Exercise("signs", cases_signs, metric="right_signs", mistakes=[
         Mistake("all_plus", "every point is called plus", "Does the model see the point?", all_plus),
         Mistake("exchanged", "the two words are exchanged", "What does a score above 0 mean?"),
     ])
 )
 """
 MEASURE = """
-from helpers.checking.measures import Measured, measure
+from helpers.checking.metrics import Score, metric
 
 
-@measure
+@metric
 def right_signs(truths, outputs):
     total = sum(map(len, truths))
     right = sum(a == b for t, o in zip(truths, outputs) for a, b in zip(t, o))
     share = right / total
     full = min(1.0, share / 0.95) if share >= 0.5 else 0.0
     mistake = "exchanged" if share < 0.1 else None
-    return Measured(full, share >= 0.95, f"{right} of {total} unseen points have the right sign", mistake)
+    return Score(full, share >= 0.95, f"{right} of {total} unseen points have the right sign", mistake)
 """
 
 

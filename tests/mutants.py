@@ -32,7 +32,7 @@ from helpers.checking.making import definition, make_key
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.verdict import decide
 from helpers.course import course
-from tests.kill_rate import exercises, lessons
+from tests.mutation_score import exercises, lessons
 
 SEED = 303
 SECONDS = 1.0
@@ -123,7 +123,7 @@ def outcome(lesson: str) -> Outcome:
     listed = known_equivalents(lesson)
     result = Outcome(lesson, 0, 0, [])
     for exercise in exercises(lesson):
-        if exercise.measure:
+        if exercise.metric:
             continue  # judged by how good it is: there is no one solution to change
         source = definition(text, exercise.name)
         key = make_key(lesson, replace(exercise, mistakes=()), 100, False, getattr(blocks, exercise.name), SEED)

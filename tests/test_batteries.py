@@ -7,13 +7,13 @@ from helpers.authoring.blocks import load_blocks
 from helpers.authoring.keys import load_answer_key
 from helpers.checking.facets import differs
 from helpers.checking.making import best_outputs, make_key
-from helpers.checking.measures import misfit
+from helpers.checking.metrics import misfit
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.verdict import RESERVED, decide
 from helpers.checking.views import viewed
 from helpers.course import course
 from tests.clumsy import ALWAYS_WRONG, FORMS, wrapped
-from tests.kill_rate import exercises, lessons
+from tests.mutation_score import exercises, lessons
 
 torch.set_num_threads(1)
 CASES = [(lesson, exercise) for lesson in lessons() for exercise in exercises(lesson)]
@@ -63,7 +63,7 @@ MEASURED = [
     (name, item)
     for name in lessons()
     for item in load_answer_key(course(), course().lesson(name)).exercises
-    if item.measure
+    if item.metric
 ]
 
 

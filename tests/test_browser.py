@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import lab
-from tests.kill_rate import lessons
+from tests.mutation_score import lessons
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 

@@ -11,14 +11,14 @@ from helpers.checking import diagnose
 from helpers.checking.codec import Odd
 from helpers.checking.compare import Difference, difference, gradient_tolerance, output_difference, rounded
 from helpers.checking.facets import agree, differs
-from helpers.checking.fixtures import FIXTURES
 from helpers.checking.key import ExerciseKey, KnownMistake
-from helpers.checking.measures import MEASURES, Measured
+from helpers.checking.metrics import METRICS, Score
 from helpers.checking.observe import NOT_TRIED, Error, Facts, Observation
 from helpers.checking.sketch import sketch
+from helpers.checking.stubs import STUBS
 from helpers.checking.verdict import Problem, Verdict, decide, decide_quiz, not_answered, refused
 from helpers.checking.views import VIEWS
-from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case, Fixture, Raises
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case, Raises, Stub
 
 NAN, INF = math.nan, math.inf
 TYPES, SHAPES = "wrong_type", "wrong_shape"
@@ -51,10 +51,10 @@ def facts_long(width):
     """
 
 
-FIXTURES.register(facts_mean)
-FIXTURES.register(facts_long)
-FIXTURES.register(facts_widths)
-FIXTURES.register(facts_wordless)
+STUBS.register(facts_mean)
+STUBS.register(facts_long)
+STUBS.register(facts_widths)
+STUBS.register(facts_wordless)
 
 
 def facts_view(args, kwargs, output):
@@ -650,15 +650,15 @@ def facts_measure(truths, outputs):
         a == b for truth, output in zip(truths, outputs, strict=True) for a, b in zip(truth, output, strict=True)
     )
     name = {7: "only_sevens", 8: "stuck_at_eight"}.get(outputs[0][0])
-    return Measured(right / 5 * (1.5 if name is None else -1), right >= 4, f"{right} of 5 right", name)
+    return Score(right / 5 * (1.5 if name is None else -1), right >= 4, f"{right} of 5 right", name)
 
 
-MEASURES.register(facts_measure)
+METRICS.register(facts_measure)
 
 
 def measured_key(*cases, expected=([1, 2, 3, 4, 5],), mistakes=(), **options):
     cases = cases or (Case((1,)),)
-    return made_key(cases, expected, mistakes, kind="exercise", measure="facts_measure", **options)
+    return made_key(cases, expected, mistakes, kind="exercise", metric="facts_measure", **options)
 
 
 def test_a_measured_answer_is_paid_by_its_share():
@@ -977,13 +977,10 @@ def test_values_as_a_learner_would_write_them():
     assert written([11] * 30) == f"[{', '.join(['11'] * 30)}]" and len(written([11] * 30)) == 120
     assert written([11] * 31) == f"[{', '.join(['11'] * 30)}…"[:119] + "…" and len(written([11] * 31)) == 120
     assert written(Odd("set", "{1}")) == "a set {1}" and written(Odd("object")) == "an object"
-    assert written(Fixture("facts_mean", (3,))) == "facts_mean(width=3)"
-    assert written(Fixture("facts_mean", (3, "a"))) == 'facts_mean(width=3, start="a")'
-    assert written(Fixture("facts_mean", (3, 4, 5))) == "facts_mean(3, 4, 5)"
-    assert (
-        written(Fixture("facts_widths", (3,))) == "facts_widths(3)"
-        and written(Fixture("no_such", (3,))) == "no_such(3)"
-    )
+    assert written(Stub("facts_mean", (3,))) == "facts_mean(width=3)"
+    assert written(Stub("facts_mean", (3, "a"))) == 'facts_mean(width=3, start="a")'
+    assert written(Stub("facts_mean", (3, 4, 5))) == "facts_mean(3, 4, 5)"
+    assert written(Stub("facts_widths", (3,))) == "facts_widths(3)" and written(Stub("no_such", (3,))) == "no_such(3)"
 
 
 def test_the_call_that_failed():
@@ -994,13 +991,13 @@ def test_the_call_that_failed():
     module = ((2, 3), {"W": t(1.0)}, (torch.zeros(9),), {"mask": None})
     assert call(*module, via="module") == "f(2, 3)(<float32 (9,)>, mask=None)"
     assert call((2,), 5, via="built") == "f(2)" and call(2, 5, via="built") == "f(2, 5)" and call(via="built") == "f()"
-    lines = diagnose.called(key, Case((Fixture("facts_mean", (2,)), Fixture("facts_mean", (2,)))))
+    lines = diagnose.called(key, Case((Stub("facts_mean", (2,)), Stub("facts_mean", (2,)))))
     assert lines[1:] == ["where facts_mean is mean over all seen"]
     assert lines[0] == "with f(facts_mean(width=2), facts_mean(width=2))"
-    assert diagnose.called(key, Case((Fixture("facts_mean", (2,)),), note="it")) == ["with it"]
-    assert len(diagnose.called(key, Case((Fixture("facts_wordless", (2,)), Fixture("no_such"))))) == 1
-    assert len(diagnose.called(key, Case((), {"x": [Fixture("facts_widths")]}))) == 2
-    assert diagnose.called(key, Case((Fixture("facts_long", (2,)),)))[1:] == ["where facts_long is mean over all"]
+    assert diagnose.called(key, Case((Stub("facts_mean", (2,)),), note="it")) == ["with it"]
+    assert len(diagnose.called(key, Case((Stub("facts_wordless", (2,)), Stub("no_such"))))) == 1
+    assert len(diagnose.called(key, Case((), {"x": [Stub("facts_widths")]}))) == 2
+    assert diagnose.called(key, Case((Stub("facts_long", (2,)),)))[1:] == ["where facts_long is mean over all"]
 
 
 def test_the_call_is_shown_where_it_says_something():

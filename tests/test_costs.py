@@ -1,4 +1,4 @@
-"""Every right form and every known mistake of the parts that the translator can take, put in their places."""
+"""Every accepted variant and every known mistake of the parts that the translator can take, put in their places."""
 
 import re
 
@@ -21,7 +21,7 @@ def few_sentences(monkeypatch):
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     stage.attempt_finished.cache_clear()
-    monkeypatch.setattr(stage.measures, "LOSS_SENTENCES", 10)
+    monkeypatch.setattr(stage.evaluation, "LOSS_SENTENCES", 10)
     monkeypatch.setattr(stage, "EXACT_SENTENCES", 3)
     monkeypatch.setattr(stage, "FEW_SENTENCES", 1)
     yield
@@ -30,7 +30,7 @@ def few_sentences(monkeypatch):
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
-def test_right_forms_cost_nothing_and_every_mistake_says_what_it_costs(few_sentences, lesson):
+def test_accepted_variants_cost_nothing_and_every_mistake_says_what_it_costs(few_sentences, lesson):
     rows = [costs.cost(*row) for row in costs.parts_of_lesson(course(), course().lesson(lesson))]
     right = [row for row in rows if row.name == "right"]
     assert {row.part for row in right if row.label == costs.FINISHED} == {row.part for row in rows}

@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves
 from helpers.authoring.blocks import load_blocks
 from helpers.authoring.text import read_lesson
 from helpers.checking.key import load_keys
-from helpers.checking.vocabulary import Fixture
+from helpers.checking.vocabulary import Stub
 from helpers.course import course
 from helpers.lessons.language_model import given as writer
 from helpers.lessons.language_model import watch
@@ -60,7 +60,7 @@ def told(lesson: str, answers) -> tuple[list[str], int]:
         if answer is None or key.kind == "quiz":
             continue
         for case in key.cases:
-            given = any(isinstance(item, Fixture) for item in tree_leaves((case.args, case.kwargs)))
+            given = any(isinstance(item, Stub) for item in tree_leaves((case.args, case.kwargs)))
             # A fixture's own tensors are on the processor.
             if case.raises is None and case.via in ("", None, "module") and not given:
                 calls += 1

@@ -13,7 +13,7 @@ from helpers.checking.session import verdict_on
 from helpers.course import course
 from helpers.grading.judge import Cell, Judge, Pieces, blocks_source
 from helpers.or_given import PASSED
-from tests.kill_rate import exercises, lessons
+from tests.mutation_score import exercises, lessons
 from tests.sandboxes import need_sandbox
 
 torch.set_num_threads(1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from helpers.checking.fixtures import FIXTURES, resolve
-from helpers.checking.vocabulary import Fixture
+from helpers.checking.stubs import STUBS, resolve
+from helpers.checking.vocabulary import Stub
 from helpers.grading.judge import Cell, Judge
 from tests.sandboxes import SEED, SMALL, between_honest_ones, honest_cells, with_answer
 
@@ -178,7 +178,7 @@ def test_what_looks_inside_the_functions_it_is_given_is_flagged():
 
 
 def test_the_functions_that_cases_pass_do_not_say_what_they_are():
-    given = resolve(Fixture("causal_average", (3,)))
+    given = resolve(Stub("causal_average", (3,)))
     assert "average" not in repr(given) + given.__name__ + given.__qualname__ + " ".join(given.__code__.co_names)
     x = torch.ones(1, 2, 3)
-    assert torch.equal(given(x), FIXTURES["causal_average"](3)(x))
+    assert torch.equal(given(x), STUBS["causal_average"](3)(x))

@@ -84,7 +84,7 @@ def test_a_text_that_breaks_the_rules_is_refused_in_a_sentence(text, functions, 
 
 
 def test_a_measured_exercise_may_list_what_its_measure_names():
-    [mistake] = Exercise("translate", list, measure="exact").with_mistakes("copies: it copies\n  Why?").mistakes
+    [mistake] = Exercise("translate", list, metric="exact").with_mistakes("copies: it copies\n  Why?").mistakes
     assert mistake == Mistake("copies", "it copies", "Why?")
 
 

@@ -16,12 +16,12 @@ from helpers import corpus
 from helpers.checking import forbidden
 from helpers.checking.key import load_keys, save_keys
 from helpers.checking.making import UnsoundKey, make_key
-from helpers.checking.measures import MEASURES, Measured
+from helpers.checking.metrics import METRICS, Score
 from helpers.checking.observe import observe_all
 from helpers.checking.report import as_text
 from helpers.checking.verdict import decide
 from helpers.checking.vocabulary import Case, Exercise, Mistake
-from helpers.grading.beside import lying_beside
+from helpers.grading.attachments import lying_beside
 from helpers.grading.sandbox import WITHHELD, SandboxMissing, find_bubblewrap, stage_wing
 from helpers.widgets import checkpoint
 from tests import measured_course
@@ -36,17 +36,17 @@ def measures():
         right = sum(a == b for t, o in zip(truths, outputs, strict=True) for a, b in zip(t, o, strict=True))
         total = sum(map(len, truths))
         mistake = "exchanged" if right == 0 else None
-        return Measured(right / total, right == total, f"{right} of {total} words right", mistake)
+        return Score(right / total, right == total, f"{right} of {total} words right", mistake)
 
     def low_loss(truths, outputs):
         losses = [nn.functional.cross_entropy(o, t["targets"]) for t, o in zip(truths, outputs, strict=True)]
         loss = float(sum(losses)) / len(losses)
-        return Measured(1.0 if loss < 0.5 else 0.0, loss < 0.5, f"{loss:.2f} nats a token")
+        return Score(1.0 if loss < 0.5 else 0.0, loss < 0.5, f"{loss:.2f} nats a token")
 
-    MEASURES.update(share_right=share_right, low_loss=low_loss)
+    METRICS.update(share_right=share_right, low_loss=low_loss)
     yield
     for name in ("share_right", "low_loss"):
-        del MEASURES[name]
+        del METRICS[name]
 
 
 def upper(words):
@@ -61,7 +61,7 @@ def cases_upper(draw):
 UPPER = Exercise(
     "upper",
     cases_upper,
-    measure="share_right",
+    metric="share_right",
     mistakes=[
         Mistake("as_they_are", "the words are left as they are", "What changes?", lambda words: list(words)),
         Mistake("exchanged", "no word is right", "Which way round?"),
@@ -148,7 +148,7 @@ def right_logits(ids):
     return 9 * nn.functional.one_hot((ids + 1) % 5, 5).float().mT
 
 
-LOGITS = Exercise("logits", cases_logits, measure="low_loss", best=lambda case: right_logits(*case.args))
+LOGITS = Exercise("logits", cases_logits, metric="low_loss", best=lambda case: right_logits(*case.args))
 
 
 def test_a_truth_may_only_say_the_shape_of_the_output():
@@ -164,7 +164,7 @@ def test_a_key_with_truths_comes_back_from_its_file(tmp_path):
     key = make_key("04_tiny", UPPER, 25, False, None, 0)
     save_keys(tmp_path / "04_tiny.npz", [key])
     again = load_keys("04_tiny", tmp_path / "04_tiny.npz")["upper"]
-    assert again.measure == "share_right"
+    assert again.metric == "share_right"
     assert [seen.output for seen in again.expected] == [upper(case.args[0]) for case in key.cases]
     assert decide(again, observe_all(upper, again.cases, again.facts)).passed
 
@@ -174,7 +174,7 @@ def test_unsound_keys_are_refused():
         with pytest.raises(UnsoundKey) as caught:
             make_key(
                 "04_tiny",
-                Exercise("upper", **{"cases": cases_upper, "measure": "share_right"} | changed),
+                Exercise("upper", **{"cases": cases_upper, "metric": "share_right"} | changed),
                 1,
                 0,
                 None,

@@ -11,15 +11,15 @@ import torch
 from helpers import progress
 from helpers.check import CheckFailed, NotAnswered
 from helpers.checking import session
-from helpers.checking.fixtures import FIXTURES, fixture
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
 from helpers.checking.registry import Registry
 from helpers.checking.report import HUES, SHARE, as_html, as_text, tint
 from helpers.checking.scenarios import SCENARIOS
+from helpers.checking.stubs import STUBS, stub
 from helpers.checking.verdict import decide, decide_quiz
 from helpers.checking.views import VIEWS, view
-from helpers.checking.vocabulary import Case, Exercise, Fixture, Mistake, Quiz, Raises, tensor_cases
+from helpers.checking.vocabulary import Case, Exercise, Mistake, Quiz, Raises, Stub, tensor_cases
 from helpers.course import CourseError
 from tests.lab import ROOT
 
@@ -82,7 +82,7 @@ def test_the_input_that_failed_is_written_out():
 
 
 def test_a_function_among_the_inputs_is_named_in_words():
-    text = one_case(Fixture("peeking", (3, 5, 0.1, 6)), reference=lambda f: 1, answer=lambda f: 2)
+    text = one_case(Stub("peeking", (3, 5, 0.1, 6)), reference=lambda f: 1, answer=lambda f: 2)
     assert "with f(peeking(place=3, source=5, strength=0.1, width=6))" in text
     assert "where peeking is the causal average" in text
 
@@ -381,7 +381,7 @@ def test_an_unanswered_exercise_is_one_quiet_line():
 
 def test_names_of_lessons_are_found_when_they_are_needed():
     assert SCENARIOS["one_pass"].__module__ == "helpers.lessons.softmax.probes"
-    assert VIEWS["previous_token"] and FIXTURES["running_mean"]
+    assert VIEWS["previous_token"] and STUBS["running_mean"]
     with pytest.raises(KeyError):
         VIEWS["no such view"]
     registry = Registry()
@@ -393,7 +393,7 @@ def test_names_of_lessons_are_found_when_they_are_needed():
     other.__name__, other.__module__ = "helper_of", "elsewhere"
     with pytest.raises(ValueError, match="helper_of is registered in"):
         registry.register(other)
-    assert fixture(FIXTURES["running_mean"]) is FIXTURES["running_mean"], "a file that runs again may register again"
+    assert stub(STUBS["running_mean"]) is STUBS["running_mean"], "a file that runs again may register again"
 
 
 def test_each_lesson_file_says_what_runs_where():

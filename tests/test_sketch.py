@@ -16,10 +16,10 @@ from helpers.checking.sketch import SMALL, SUMS, Sketch, can_be_sketched, sketch
 from helpers.checking.verdict import decide
 from helpers.checking.vocabulary import Case
 from helpers.course import course
-from tests.kill_rate import exercises, lessons
+from tests.mutation_score import exercises, lessons
 
 torch.set_num_threads(1)
-CASES = [(lesson, exercise) for lesson in lessons() for exercise in exercises(lesson) if not exercise.measure]
+CASES = [(lesson, exercise) for lesson in lessons() for exercise in exercises(lesson) if not exercise.metric]
 STORED = [5.355485, 5.462098, -0.968764, -1.810915]
 SHAPES = [(9,), (3, 5, 7), (40, 50)]
 BOTH = [torch.float32, torch.float64]

@@ -11,7 +11,7 @@ from safetensors.torch import load
 
 from helpers import blocks, translator
 from helpers.checking.forbidden import block_lesson
-from helpers.translator import GIVEN, measures, trained, training
+from helpers.translator import GIVEN, evaluation, trained, training
 
 PATH = Path(trained.__file__).with_name(trained.WEIGHTS)
 
@@ -39,19 +39,19 @@ def test_the_weights_are_small_and_load_fast():
 
 
 def test_it_translates_what_it_has_never_seen(network):
-    batch = measures.unseen(2000)
-    assert measures.exact(network, batch) >= 0.995
-    assert 0.00003 < measures.nats_a_word(network, batch) < 0.005  # perfect to the last digit would hide the bugs
+    batch = evaluation.unseen(2000)
+    assert evaluation.exact(network, batch) >= 0.995
+    assert 0.00003 < evaluation.nats_a_word(network, batch) < 0.005  # perfect to the last digit would hide the bugs
     assert translator.translate(network, "jane visits africa in september") == "jane visite l' afrique en septembre"
 
 
 def test_the_published_bugs_show(network):
-    batch = measures.unseen(500)
+    batch = evaluation.unseen(500)
 
     def loss(**parts):
-        return measures.nats_a_word(translator.machine(**parts), batch)
+        return evaluation.nats_a_word(translator.machine(**parts), batch)
 
-    right = measures.nats_a_word(network, batch)
+    right = evaluation.nats_a_word(network, batch)
     dots = GIVEN["dot_scores"]
     assert loss(scaled_scores=dots) > 2 * right
     assert loss(scaled_scores=lambda Q, K: dots(Q, K) / 8) > 2 * right
@@ -61,10 +61,10 @@ def test_the_published_bugs_show(network):
 
 
 def test_some_head_is_worth_looking_at():
-    table = measures.head_table()
-    assert set(table) == set(measures.RELATIONS)
+    table = evaluation.head_table()
+    assert set(table) == set(evaluation.RELATIONS)
     assert max(float(values.max()) for values in table.values()) > 0.6
-    layer, head, relation = measures.telling_encoder_head("jane visits africa in september")
+    layer, head, relation = evaluation.telling_encoder_head("jane visits africa in september")
     assert table[relation][layer, head] == table[relation].max()
 
 
@@ -75,9 +75,9 @@ def test_cross_attention_finds_the_true_word(network):
     from helpers.corpus import sentence_pairs
 
     right = total = 0
-    pairs = sentence_pairs(200, Random(measures.UNSEEN_SEED), unseen=True)
-    batch = measures.as_batch(pairs)
-    best = measures.look(network, batch.src, batch.tgt_in).cross.mean(dim=1).argmax(dim=-1)
+    pairs = sentence_pairs(200, Random(evaluation.UNSEEN_SEED), unseen=True)
+    batch = evaluation.as_batch(pairs)
+    best = evaluation.look(network, batch.src, batch.tgt_in).cross.mean(dim=1).argmax(dim=-1)
     for pair, row in zip(pairs, best.tolist(), strict=True):
         right += sum(a == b for a, b in zip(pair.alignment, row, strict=False))
         total += len(pair.alignment)
@@ -201,9 +201,9 @@ def test_given_modules_do_what_the_finished_ones_do(name, sizes, inputs):
 
 @pytest.mark.parametrize("name", [name for name in GIVEN if name in CALLS or name[0].isupper()])
 def test_every_finished_piece_runs_in_its_place(name, network):
-    batch = measures.unseen(50)
+    batch = evaluation.unseen(50)
     replaced = translator.machine(**{name: getattr(blocks, name)})
-    assert measures.nats_a_word(replaced, batch) == pytest.approx(measures.nats_a_word(network, batch), rel=1e-3)
+    assert evaluation.nats_a_word(replaced, batch) == pytest.approx(evaluation.nats_a_word(network, batch), rel=1e-3)
 
 
 def test_given_parts_are_no_blocks():
@@ -219,9 +219,9 @@ def test_a_short_training_is_seeded(capsys):
 @pytest.mark.slow
 @pytest.mark.timeout(3600)  # two minutes on a machine that does nothing else
 def test_training_anew_gives_as_good_a_machine():
-    network, batch = training.train(), measures.unseen(2000)
-    assert measures.exact(network, batch) >= 0.995
-    assert measures.nats_a_word(network, batch) < 0.005
+    network, batch = training.train(), evaluation.unseen(2000)
+    assert evaluation.exact(network, batch) >= 0.995
+    assert evaluation.nats_a_word(network, batch) < 0.005
 
 
 def test_an_answer_that_calls_a_part_of_the_machine_is_refused():

@@ -15,7 +15,7 @@ import torch
 
 from helpers.checking.making import UnsoundKey, wrong_answer
 from helpers.course import Course, Lesson, course
-from helpers.translator import measures, stage
+from helpers.translator import evaluation, stage
 from helpers.translator.network import GIVEN
 from helpers.widgets.progress_bar import bar
 
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"{PAGE}: {len(rows)} parts tried, {time.process_time() - start:.0f} s of processor time")
     bad = [row for row in rows if row.name == "right" and not is_right(row)]
     for row in bad:
-        print(f"{row.lesson}, {row.part}: a right form costs something: {row.label} {row.nats} {row.said}")
+        print(f"{row.lesson}, {row.part}: a accepted variant costs something: {row.label} {row.nats} {row.said}")
     return int(bool(bad))
 
 
@@ -109,7 +109,7 @@ def _load(path, name: str):
 
 
 def cost(lesson: str, part: str, name: str, label: str, function: Callable | None, trouble: str) -> Cost:
-    """Measure one mistake or one right form."""
+    """Measure one mistake or one accepted variant."""
     if function is None:
         return Cost(lesson, part, name, label, None, None, trouble)
     torch.manual_seed(0)
@@ -123,7 +123,7 @@ def is_right(row: Cost) -> bool:
 
 
 def sections(rows: list[Cost]) -> dict[str, str]:
-    """Each lesson's part of the page. Right forms have a line only where they cost something."""
+    """Each lesson's part of the page. Accepted variants have a line only where they cost something."""
     made = {}
     for lesson in dict.fromkeys(row.lesson for row in rows):
         own = [row for row in rows if row.lesson == lesson]
@@ -146,9 +146,9 @@ def page(made: dict[str, str]) -> str:
     """The Markdown page."""
     usual = stage.attempt_finished("jane visits africa in september")
     head = HEAD.format(
-        count=measures.LOSS_SENTENCES,
+        count=evaluation.LOSS_SENTENCES,
         exact=stage.EXACT_SENTENCES,
-        loss=measures.in_nats(usual.nats),
+        loss=evaluation.in_nats(usual.nats),
         share=f"{100 * usual.exact:.0f}",
     )
     return head + "\n\n".join(made.values()) + "\n"
@@ -159,7 +159,7 @@ def _line(row: Cost) -> str:
     if row.nats is None or row.said:
         said = row.said.splitlines()[0] if row.said else "no number"
         return f"| `{row.part}` | {_cell(label)} | {_cell(said)} | |\n"
-    return f"| `{row.part}` | {_cell(label)} | {measures.in_nats(row.nats)} | {100 * row.exact:.0f} % |\n"
+    return f"| `{row.part}` | {_cell(label)} | {evaluation.in_nats(row.nats)} | {100 * row.exact:.0f} % |\n"
 
 
 def _cell(text: str) -> str:

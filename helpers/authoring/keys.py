@@ -14,7 +14,7 @@ from helpers.authoring.text import BuildError, LessonText
 from helpers.checking.key import SKETCH, ExerciseKey, key_to_tree, load_keys, save_keys
 from helpers.checking.listing import UnreadableList
 from helpers.checking.making import UnsoundKey, lesson_keys
-from helpers.checking.vocabulary import Fixture
+from helpers.checking.vocabulary import Stub
 from helpers.course import Course, Lesson, load_source
 
 SEED = 0
@@ -52,7 +52,7 @@ def make_keys(course: Course, text: LessonText) -> list[ExerciseKey]:
 
 
 def measured_exercises(course: Course, lesson: Lesson) -> set[str]:
-    """The exercises that the answer key judges by a measure: Exercise("name", ..., measure="..."), found without
+    """The exercises that the answer key judges by a metric: Exercise("name", ..., metric="..."), found without
     running it, as it may need the blocks that are made first."""
     path = course.root / "solutions" / lesson.name / "answer_key.py"
     try:
@@ -60,7 +60,7 @@ def measured_exercises(course: Course, lesson: Lesson) -> set[str]:
     except (OSError, SyntaxError, ValueError):
         return set()
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
-    calls = [call for call in calls if any(word.arg == "measure" for word in call.keywords)]
+    calls = [call for call in calls if any(word.arg == "metric" for word in call.keywords)]
     return {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
 
 
@@ -119,7 +119,7 @@ def same(a, b, tolerances: dict) -> bool:
         return len(a) == len(b) and all(same(x, y, tolerances) for x, y in zip(a, b, strict=True))
     if isinstance(a, float):
         return a == b or bool(_close(torch.tensor(a).double(), torch.tensor(b).double(), tolerances[float]))
-    if isinstance(a, Fixture):
+    if isinstance(a, Stub):
         if a.name == b.name == SKETCH:
             return a.args[:-1] == b.args[:-1] and _same_sums(a.args, b.args[-1], tolerances)
         return a.name == b.name and same(a.args, b.args, tolerances)

@@ -1,6 +1,6 @@
 """Trees of tensors and plain Python values to bytes and back, without pickle.
 
-A tree is None, a bool, int, float, str, tensor, Fixture, or a list, tuple or dict of trees. Anything else that an
+A tree is None, a bool, int, float, str, tensor, Stub, or a list, tuple or dict of trees. Anything else that an
 answer may return becomes Odd, which keeps the type's name for a message. Tensors are gathered in one flat array
 for each dtype, so that a key of many small tensors loads as a handful of arrays.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from helpers.checking.vocabulary import Fixture
+from helpers.checking.vocabulary import Stub
 
 MAX_ELEMENTS = 20_000_000
 MAX_DEPTH = 40
@@ -55,7 +55,7 @@ def plain(value, depth: int = 0):
         return Odd("deeply nested value")
     if isinstance(value, torch.Tensor):
         return _plain_tensor(value)
-    if value is None or isinstance(value, (bool, Fixture, Odd)):
+    if value is None or isinstance(value, (bool, Stub, Odd)):
         return value
     if isinstance(value, int):
         return int(value) if abs(value) < 2**63 else Odd("int", "too large")
@@ -112,7 +112,7 @@ def pack(tree, shared: bool = False) -> tuple[object, dict[str, np.ndarray]]:
             return {"u": [walk(item) for item in node]}
         if isinstance(node, dict):
             return {"d": [[walk(key), walk(item)] for key, item in node.items()]}
-        if isinstance(node, Fixture):
+        if isinstance(node, Stub):
             return {"f": [node.name, walk(list(node.args))]}
         if isinstance(node, Odd):
             return {"o": [node.type_name, node.text]}
@@ -164,7 +164,7 @@ def unpack(packed, arrays: dict[str, np.ndarray], shared: bool = False):
         if kind == "d":
             return {walk(key, depth + 1): walk(item, depth + 1) for key, item in body}
         if kind == "f":
-            return Fixture(body[0], tuple(walk(body[1], depth + 1)))
+            return Stub(body[0], tuple(walk(body[1], depth + 1)))
         if kind == "o":
             return Odd(_writable(str(body[0])), _writable(str(body[1])))
         raise BadTree("an unknown node")

@@ -8,9 +8,9 @@ import torch
 
 from helpers.checking.codec import Odd
 from helpers.checking.compare import wrong_entries
-from helpers.checking.fixtures import FIXTURES
 from helpers.checking.observe import NOT_TRIED
-from helpers.checking.vocabulary import DTYPE, GRADIENT, UNCHANGED, VALUES, Case, Fixture
+from helpers.checking.stubs import STUBS
+from helpers.checking.vocabulary import DTYPE, GRADIENT, UNCHANGED, VALUES, Case, Stub
 
 MOST_WRITTEN = 8  # numbers of a tensor that is written out
 MOST_TEXT = 120  # characters of a string, list or dictionary
@@ -40,8 +40,8 @@ def forbidden_text(name: str, key) -> str:
 def called(key, case: Case) -> list[str]:
     """The call that failed, and what the functions among its arguments do."""
     lines = [f"with {call_text(key, case)}"]
-    for item in dict.fromkeys(_fixtures((case.args, case.kwargs))):
-        words = inspect.getdoc(FIXTURES[item.name]) if _known(item) else ""
+    for item in dict.fromkeys(_stubs((case.args, case.kwargs))):
+        words = inspect.getdoc(STUBS[item.name]) if _known(item) else ""
         if words and not case.note:
             first = words.splitlines()[0].rstrip(".")
             lines.append(f"where {item.name} is {first[0].lower()}{first[1:]}")
@@ -80,13 +80,13 @@ def _leaves(tree) -> list:
     return [tree]
 
 
-def _fixtures(tree) -> list[Fixture]:
-    return [leaf for leaf in _leaves(tree) if isinstance(leaf, Fixture)]
+def _stubs(tree) -> list[Stub]:
+    return [leaf for leaf in _leaves(tree) if isinstance(leaf, Stub)]
 
 
-def _known(item: Fixture) -> bool:
+def _known(item: Stub) -> bool:
     try:
-        return FIXTURES[item.name] is not None
+        return STUBS[item.name] is not None
     except KeyError:
         return False
 
@@ -131,8 +131,8 @@ def written(value) -> str:
     if isinstance(value, (list, tuple, dict)):
         whole = _nested(value)
         return whole if len(whole) <= MOST_TEXT else f"{whole[: MOST_TEXT - 1]}…"
-    if isinstance(value, Fixture):
-        return _fixture(value)
+    if isinstance(value, Stub):
+        return _stub(value)
     if isinstance(value, Odd):
         return f"{_a(value.type_name)} {value.text}".rstrip()
     return repr(value)
@@ -162,9 +162,9 @@ def _nested(value) -> str:
     return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(value) == 1 else ''})"
 
 
-def _fixture(item: Fixture) -> str:
+def _stub(item: Stub) -> str:
     try:
-        names = list(inspect.signature(FIXTURES[item.name]).parameters.values())
+        names = list(inspect.signature(STUBS[item.name]).parameters.values())
     except (KeyError, ValueError):
         names = []
     if len(names) < len(item.args) or any(name.kind is name.VAR_POSITIONAL for name in names):

@@ -17,7 +17,7 @@ from helpers.checking.codec import pack, unpack
 from helpers.checking.facets import differs
 from helpers.checking.observe import Facts, Observation, case_from_tree, case_to_tree, keeps_promise
 from helpers.checking.sketch import Sketch, can_be_sketched, sketch
-from helpers.checking.vocabulary import Case, Fixture
+from helpers.checking.vocabulary import Case, Stub
 from helpers.errors import CourseError
 
 FORMAT = 3
@@ -58,14 +58,14 @@ class ExerciseKey:
     weights: dict[str, int] = field(default_factory=dict)
     correct: str = ""
     explanations: dict[str, str] = field(default_factory=dict)
-    measure: str = ""  # then `expected` holds the truths
+    metric: str = ""  # then `expected` holds the truths
 
 
 def key_to_tree(key: ExerciseKey):
     """A key as a tree (see codec)."""
     tree = {name: getattr(key, name) for name in ("lesson", "name", "points", "bonus", "kind", "instead", "correct")}
     tree |= {"arguments": key.arguments, "axes": list(key.axes), "weights": key.weights}
-    tree |= {"explanations": key.explanations} | ({"measure": key.measure} if key.measure else {})
+    tree |= {"explanations": key.explanations} | ({"metric": key.metric} if key.metric else {})
     tree["forbidden"], tree["time_limit"] = list(key.facts.forbidden), key.facts.time_limit
     tree["cases"] = [case_to_tree(case) for case in key.cases]
     tree["expected"] = _steady(key.cases, key.expected)
@@ -138,11 +138,11 @@ def _small(leaf):
 def _written(leaf):
     if not isinstance(leaf, Sketch):
         return leaf
-    return Fixture(SKETCH, (str(leaf.dtype).removeprefix("torch."), list(leaf.shape), leaf.rounded, leaf.sums))
+    return Stub(SKETCH, (str(leaf.dtype).removeprefix("torch."), list(leaf.shape), leaf.rounded, leaf.sums))
 
 
 def _read(leaf):
-    if not isinstance(leaf, Fixture):
+    if not isinstance(leaf, Stub):
         return leaf
     dtype, shape, was_rounded, sums = leaf.args
     return Sketch(getattr(torch, dtype), tuple(shape), was_rounded, sums)
@@ -171,7 +171,7 @@ def key_from_tree(tree) -> ExerciseKey:
         tree["weights"],
         tree["correct"],
         tree["explanations"],
-        tree.get("measure", ""),
+        tree.get("metric", ""),
     )
 
 

@@ -26,7 +26,7 @@ class Mistake:
 
     `label` is what the learner reads after "This looks like:". `wrong` is an edit of the solution, "d_k**0.5 -> d_k",
     or several of them in a tuple; or, only where an edit cannot say it, a function (or class) of its own. The text
-    left of the arrow must stand exactly once in the solution. None only in a measured exercise: its measure names it.
+    left of the arrow must stand exactly once in the solution. None only in a measured exercise: its metric names it.
     """
 
     name: str

@@ -52,7 +52,7 @@ def lesson_keys(
     UnsoundKey as in `make_key`; MissingPiece.
     """
     for item in items:
-        needed = not isinstance(item, Quiz) and not item.measure
+        needed = not isinstance(item, Quiz) and not item.metric
         reference = getattr(blocks, item.name, None) if needed else None
         if reference is None and needed:
             raise MissingPiece(
@@ -86,7 +86,7 @@ def make_key(
             lesson, exercise.name, points, bonus, "quiz", facts, correct=exercise.correct, explanations=explanations
         )
     cases = exercise.cases(Draw(seed))
-    if exercise.measure:
+    if exercise.metric:
         return _measured_key(lesson, exercise, points, bonus, cases)
     open_facts = Facts(exercise.name, STRANGER, (), MISTAKE_TIME_LIMIT)
     expected = _seen(reference, cases, open_facts)
@@ -117,7 +117,7 @@ def make_key(
 
 
 def _measured_key(lesson: str, exercise: Exercise, points: float, bonus: bool, cases: list[Case]) -> ExerciseKey:
-    """The key of an exercise that is judged by a measure: its truths stand in the place of a reference's outputs."""
+    """The key of an exercise that is judged by a metric: its truths stand in the place of a reference's outputs."""
     where = f"{lesson}, {exercise.name}"
     for case in cases:
         if case.truth is None or case.via or case.view or case.gradient or case.raises:
@@ -134,7 +134,7 @@ def _measured_key(lesson: str, exercise: Exercise, points: float, bonus: bool, c
         [dataclasses.replace(case, truth=None) for case in cases],
         expected,
         instead=exercise.instead,
-        measure=exercise.measure,
+        metric=exercise.metric,
     )
     _require_sound_measure(where, decide(key, [Observation(output=output) for output in best_outputs(exercise, cases)]))
     for item in exercise.mistakes:
@@ -159,9 +159,7 @@ def _require_sound_measure(where: str, verdict: Verdict) -> None:
 def wrong_answer(mistake: Mistake, reference: Callable) -> Callable:
     """The mistake as code: its own function, or the solution with its edits. UnsoundKey where an edit does not fit."""
     if mistake.wrong is None:
-        raise UnsoundKey(
-            f"the mistake {mistake.name} has neither an edit nor a function; only a measure can do without"
-        )
+        raise UnsoundKey(f"the mistake {mistake.name} has neither an edit nor a function; only a metric can do without")
     if not mistake.edits:
         return mistake.wrong
     if reference is None:

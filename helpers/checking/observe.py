@@ -19,9 +19,9 @@ import torch
 
 from helpers.checking.codec import plain
 from helpers.checking.compare import difference
-from helpers.checking.fixtures import resolve
 from helpers.checking.forbidden import Listener, Watch, in_source, warm_up
 from helpers.checking.scenarios import SCENARIOS
+from helpers.checking.stubs import resolve
 from helpers.checking.vocabulary import Case, Raises
 
 TOO_SLOW = "TooSlow"
@@ -375,12 +375,12 @@ def _differs(old, new) -> bool:
     if not isinstance(old, MUTABLE):
         return False
     try:
-        return difference(_without_fixtures(old), plain(new), 0.0) is not None
+        return difference(_without_stubs(old), plain(new), 0.0) is not None
     except Exception:
         return True
 
 
-def _without_fixtures(tree):
+def _without_stubs(tree):
     return plain(resolve(tree))
 
 

@@ -1,7 +1,7 @@
-"""What single lessons add to the check: a lesson's probes.py registers its own fixtures, scenarios and views.
+"""What single lessons add to the check: a lesson's probes.py registers its own stubs, scenarios and views.
 
-Fixtures and scenarios run beside learner code, in the learner's session and in the judge's sandbox. Views only look at
-numbers that came back. The shared ones stand in helpers/checking/{fixtures,scenarios,views}.py.
+Stubs and scenarios run beside learner code, in the learner's session and in the judge's sandbox. Views only look at
+numbers that came back. The shared ones stand in helpers/checking/{stubs,scenarios,views}.py.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from helpers.checking.codec import Odd
 from helpers.checking.compare import Difference, difference, gradient_tolerance, output_difference
 from helpers.checking.facets import FACETS, agree
 from helpers.checking.key import ExerciseKey, KnownMistake
-from helpers.checking.measures import MEASURES, Measured, misfit
+from helpers.checking.metrics import METRICS, Score, misfit
 from helpers.checking.observe import TOO_SLOW, Observation, is_not_answered, keeps_promise
 from helpers.checking.views import viewed
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, UNCHANGED, VALUES, Case
@@ -128,7 +128,7 @@ def decide(key: ExerciseKey, observations: list[Observation]) -> Verdict:
     used = list(dict.fromkeys(name for seen in observations for name in seen.forbidden))
     if used:
         return refused(key, "forbidden_call", diagnose.forbidden_text(used[0], key))
-    if key.measure:
+    if key.metric:
         return _measured(key, observations)
     problems = [
         problem
@@ -191,7 +191,7 @@ def _measured(key: ExerciseKey, observations: list[Observation]) -> Verdict:
         return Verdict(
             key.name, 0, key.points, False, name, message=diagnose.text(problem, key), parts=parts, bonus=key.bonus
         )
-    result = MEASURES[key.measure]([seen.output for seen in key.expected], [seen.output for seen in observations])
+    result = METRICS[key.metric]([seen.output for seen in key.expected], [seen.output for seen in observations])
     parts = [Part(result.words, result.passed)]
     share = min(1.0, max(0.0, float(result.share)))
     if any(_mutable((*case.args, *case.kwargs.values())) for case in key.cases):
@@ -209,10 +209,8 @@ def _measured(key: ExerciseKey, observations: list[Observation]) -> Verdict:
     return Verdict(key.name, points, key.points, False, name, label, message, parts, bonus=key.bonus)
 
 
-def _measured_mistake(
-    key: ExerciseKey, result: Measured, observations: list[Observation]
-) -> tuple[str | None, str, str]:
-    """Name, label and hint of what went wrong: what the measure names, else a known mistake with the same outputs."""
+def _measured_mistake(key: ExerciseKey, result: Score, observations: list[Observation]) -> tuple[str | None, str, str]:
+    """Name, label and hint of what went wrong: what the metric names, else a known mistake with the same outputs."""
     known = {mistake.name: mistake for mistake in key.mistakes}
     name = result.mistake
     if name is None:

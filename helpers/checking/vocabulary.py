@@ -1,7 +1,7 @@
 """The small vocabulary in which an answer key is written.
 
 A lesson's `answer_key.py` lists its exercises. Each exercise has cases (inputs) and known mistakes, each with a hint.
-References are not here: they are the lesson's own solution. Nor are other right forms: they serve only the tests
+References are not here: they are the lesson's own solution. Nor are other accepted variants: they serve only the tests
 (tests/accepted_variants/).
 """
 
@@ -35,8 +35,8 @@ class Raises:
 
 
 @dataclass(frozen=True)
-class Fixture:
-    """A public object passed as an argument, by the name of a registered fixture, built with `args`."""
+class Stub:
+    """A public object passed as an argument, by the name of a registered stub, built with `args`."""
 
     name: str
     args: tuple = ()
@@ -46,7 +46,7 @@ class Fixture:
 class Case:
     """One call of the answer and what is compared.
 
-    args, kwargs: tensors, numbers, strings, lists, tuples, dicts, Fixtures.
+    args, kwargs: tensors, numbers, strings, lists, tuples, dicts, Stubs.
     part: the sub-check this case belongs to, in words a learner reads; VALUES is the gate.
     gradient: compare the gradients at the float inputs too, for a random cotangent.
     no_gradient: positions of args whose gradient is not compared.
@@ -55,7 +55,7 @@ class Case:
     via: the name of a scenario (helpers/checking/scenarios.py, lessons/) that calls the answer; None: a plain call.
     view: the name of a view (helpers/checking/views.py, lessons/) that outputs pass through before they are compared.
     note: what to call this input in a message, when its numbers would not help.
-    truth: of a measured exercise only: what is true of this input (see helpers/checking/measures.py).
+    truth: of a measured exercise only: what is true of this input (see helpers/checking/metrics.py).
     """
 
     args: tuple
@@ -79,7 +79,7 @@ class Exercise:
     forbidden: call names that would be the whole answer (see helpers/checking/forbidden.py); `instead` ends the
     message "torch.softmax is the answer to this exercise; ...".
     weights: how much a part counts, where the default (5 for VALUES, 2 for a corner case's part, else 1) is not right.
-    measure: the name of a measure (helpers/checking/measures.py) where the answer is a trained model: it is judged by
+    metric: the name of a metric (helpers/checking/metrics.py) where the answer is a trained model: it is judged by
     how good it is. Every case has a `truth`, there is no reference, and the solution is no block. `best` returns what a
     perfect answer returns for a case, where that is not its truth; the grader tests itself with it.
     """
@@ -92,14 +92,14 @@ class Exercise:
     instead: str = "build it from smaller pieces."
     weights: dict[str, int] = field(default_factory=dict)
     time_limit: float = 5.0
-    measure: str = ""
+    metric: str = ""
     best: Callable[[Case], object] | None = None
 
     def with_mistakes(self, text: str, **functions: Callable) -> Exercise:
         """The exercise with the mistakes that a text lists (helpers/checking/listing.py). UnreadableList."""
         try:
             listed = mistakes(text, **functions)
-            if not self.measure and (bare := [item.name for item in listed if item.wrong is None]):
+            if not self.metric and (bare := [item.name for item in listed if item.wrong is None]):
                 raise UnreadableList(f"{bare[0]} needs an edit, or a function given under its name")
             return replace(self, mistakes=listed)
         except UnreadableList as error:

@@ -16,7 +16,7 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from helpers.grading.beside import lying_beside
+from helpers.grading.attachments import lying_beside
 from helpers.grading.words import one_line
 
 LARGEST = 20 * 2**20  # bytes of a submitted notebook
@@ -72,7 +72,7 @@ class Submission:
     problem: str | None = None
     timestamp: str | None = None
     again: bool = False  # the problem is the grader's: grade it again next time
-    folder: Path | None = None  # where it lies, with what belongs to it (helpers/grading/beside.py)
+    folder: Path | None = None  # where it lies, with what belongs to it (helpers/grading/attachments.py)
 
     def code(self) -> str:
         """The learner's code, in one text."""

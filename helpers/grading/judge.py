@@ -182,7 +182,7 @@ class Judge:
         """Run the learner's cells in order and judge each exercise (all of the lesson, or those named) at its check
         cell; one that is not answered there, or has none, at the end.
 
-        files: what lies beside the notebook (helpers/grading/beside.py).
+        files: what lies beside the notebook (helpers/grading/attachments.py).
         """
         self.sandbox.files = files or {}
         wanted = list(self.keys) if exercises is None else exercises
@@ -669,7 +669,7 @@ class Trial:
         known = verdict.mistake is not None and verdict.mistake not in RESERVED
         fails = any(part.name == VALUES and not part.passed for part in verdict.parts)
         visible = self.judge.visible.get(key.name)
-        if known or not fails or visible is None or key.measure or verdict.mistake in NOT_HARD_CODED:
+        if known or not fails or visible is None or key.metric or verdict.mistake in NOT_HARD_CODED:
             return None
         shown = self._observe(visible)
         if not any(part.name == VALUES and part.passed for part in shown.parts):
@@ -891,7 +891,7 @@ def perfect_answers(lesson, keys: dict[str, ExerciseKey], seed: int) -> str:
 
     They stand in for a reference, which a training would take minutes to make.
     """
-    measured = [name for name, key in keys.items() if key.measure]
+    measured = [name for name, key in keys.items() if key.metric]
     described, source = answer_key(lesson) if measured else {}, ""
     for name in measured:
         cases = described[name].cases(Draw(seed))

@@ -21,7 +21,7 @@ from pathlib import Path
 from helpers.course import course
 from helpers.errors import CourseError
 from helpers.grading import worker
-from helpers.grading.beside import lying_beside
+from helpers.grading.attachments import lying_beside
 from helpers.grading.folders import ROOT
 from helpers.grading.intake import IntakeCell, Release, Submission
 from helpers.grading.scratch import Scratch

@@ -17,7 +17,7 @@ from pathlib import Path
 from helpers.checking.report import as_text
 from helpers.checking.verdict import Verdict
 from helpers.course import CourseError, course
-from helpers.grading.beside import lying_beside
+from helpers.grading.attachments import lying_beside
 from helpers.grading.judge import GraderBroken, Judge, fresh_keys
 from helpers.grading.sandbox import SandboxMissing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from helpers.drawing.style import BLUE, SIGNED, Picture, heatmap, new_figure
-from helpers.translator import measures
+from helpers.translator import evaluation
 from helpers.translator.trained import source_batch
 from helpers.translator.words import BOS, french_ids
 
@@ -18,8 +18,8 @@ def attention_map(trial, sentence: str) -> Picture | None:
     """
     words, written = sentence.split(), trial.french.split()[:14]
     target = torch.tensor([[BOS, *french_ids(" ".join(written))]])
-    seen = measures.look(trial.network, source_batch([sentence]), target)
-    layer, head, relation = measures.telling_encoder_head(sentence)
+    seen = evaluation.look(trial.network, source_batch([sentence]), target)
+    layer, head, relation = evaluation.telling_encoder_head(sentence)
     inside, across = (w if w is not None and w.isfinite().any() else None for w in (seen.encoder[layer], seen.cross))
     shown = [item for item in (inside, across) if item is not None]
     if not shown:

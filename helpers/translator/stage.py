@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from helpers.checking.observe import TooSlow, _time_limit
-from helpers.translator import measures
+from helpers.translator import evaluation
 from helpers.translator.decoding import write
 from helpers.translator.guard import PartFailed, Unanswered, guard, short, unanswered_line
 from helpers.translator.network import GIVEN
@@ -75,7 +75,7 @@ def show_at_work(answers: tuple, named: dict, sentence: str, names: Mapping[str,
     problem = unknown_words(sentence)
     if problem:
         return _show_line(problem)
-    measures.head_table()  # made once, outside of anybody's time limit
+    evaluation.head_table()  # made once, outside of anybody's time limit
     finished = attempt_finished(sentence)
     yours = attempt(parts, sentence)
     if yours.unanswered:
@@ -117,8 +117,8 @@ def unknown_words(sentence: str) -> str:
     strange = [word for word in words if word not in english or word.startswith("<")]
     if not words:
         return "The sentence is empty."
-    if len(words) > measures.MAX_WORDS:
-        return f"The sentence has {len(words)} words; the translator takes up to {measures.MAX_WORDS}."
+    if len(words) > evaluation.MAX_WORDS:
+        return f"The sentence has {len(words)} words; the translator takes up to {evaluation.MAX_WORDS}."
     if not strange:
         return ""
     word = strange[0]
@@ -146,8 +146,8 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = 
     try:
         with _alone(limit):
             network = machine(**inside)
-            batch = measures.unseen(measures.LOSS_SENTENCES)
-            trial.nats = measures.nats_a_word(network, batch, guards.get("shift_right"))
+            batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
+            trial.nats = evaluation.nats_a_word(network, batch, guards.get("shift_right"))
             src = source_batch([sentence])
             if "greedy_decode" in guards or "attend_with_cache" in guards:
                 trial.french = french_sentence(write(network, src, guards))
@@ -156,7 +156,7 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = 
                 trial.exact = sum(a == b for a, b in zip(written, few.french, strict=True)) / FEW_SENTENCES
             else:
                 trial.french = french_sentence(greedy(network, src)[0].tolist())
-                trial.exact = measures.exact(network, batch.first(EXACT_SENTENCES))
+                trial.exact = evaluation.exact(network, batch.first(EXACT_SENTENCES))
             trial.network = network
             if shown:
                 trial.lines, trial.pictures = view_of(trial, sentence, guards)
@@ -193,8 +193,8 @@ def lines(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Call
     """What is said, one line for each fact."""
     who = " and ".join(called(name, part) for name, part in parts.items())
     if not parts:
-        loss, share = measures.in_nats(finished.nats), f"{100 * finished.exact:.0f} %"
-        counted = f"{loss} nats a word on {measures.LOSS_SENTENCES} sentences that it has not seen"
+        loss, share = evaluation.in_nats(finished.nats), f"{100 * finished.exact:.0f} %"
+        counted = f"{loss} nats a word on {evaluation.LOSS_SENTENCES} sentences that it has not seen"
         return [f"{sentence} → {finished.french}", f"{counted}; {share} come out word for word"]
     if yours.failed:
         return [yours.failed, f"With the finished part: {sentence} → {finished.french}"]
@@ -202,9 +202,9 @@ def lines(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Call
     if yours.french != finished.french:
         said.append(f"with the finished part: {finished.french}")
     if not set(parts) <= NO_LOSS:
-        loss, usual = measures.in_nats(yours.nats), measures.in_nats(finished.nats)
+        loss, usual = evaluation.in_nats(yours.nats), evaluation.in_nats(finished.nats)
         said.append(
-            f"{loss} nats a word on {measures.LOSS_SENTENCES} unseen sentences with {who}; "
+            f"{loss} nats a word on {evaluation.LOSS_SENTENCES} unseen sentences with {who}; "
             f"{usual} with the finished part: {verdict(yours, finished)}"
         )
         share, usual = f"{100 * yours.exact:.0f} %", f"{100 * finished.exact:.0f} %"

@@ -9,7 +9,7 @@ import math
 
 import torch
 
-from helpers.translator import measures
+from helpers.translator import evaluation
 from helpers.translator import pictures as figures
 from helpers.translator.given import sinusoidal_positions
 from helpers.translator.network import GIVEN
@@ -62,26 +62,26 @@ def _neighbors(table, parts, ids) -> list[list[int]]:
 
 def order_view(trial, sentence, parts):
     """Lesson 2: the loss without positions, and with the English words shuffled."""
-    batch = measures.unseen(measures.LOSS_SENTENCES)
+    batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
     place = {"add_positions": lambda x, table: x}
-    blind = measures.nats_a_word(machine(**place), batch)
+    blind = evaluation.nats_a_word(machine(**place), batch)
     generator = torch.Generator().manual_seed(2)
     src = batch.src.clone()
     for row in src:
         length = int((row != PAD).sum())
         row[:length] = row[torch.randperm(length, generator=generator)]
     shuffled = batch._replace(src=src)
-    mixed = measures.nats_a_word(trial.network, shuffled)
+    mixed = evaluation.nats_a_word(trial.network, shuffled)
     said = [
-        f"without any positions: {measures.in_nats(blind)} nats a word",
-        f"with the English words shuffled: {measures.in_nats(mixed)} nats a word",
+        f"without any positions: {evaluation.in_nats(blind)} nats a word",
+        f"with the English words shuffled: {evaluation.in_nats(mixed)} nats a word",
     ]
     return said, _map(trial, sentence)
 
 
 def scores_view(trial, sentence, parts):
     """Lesson 3: the raw scores of a real head, and the edges that they draw."""
-    layer, head, _ = measures.telling_encoder_head(sentence)
+    layer, head, _ = evaluation.telling_encoder_head(sentence)
     Q, K = (_heads_of(trial, sentence, layer, letter, parts)[head] for letter in "qk")  # (T, d_k)
     scores = parts.get("dot_scores", GIVEN["dot_scores"])(Q, K)  # (T, T)
     if not scores.isfinite().any():
@@ -106,17 +106,17 @@ def _heads_of(trial, sentence, layer, letter, parts=None):
 def divisor_view(trial, sentence, parts):
     """Lesson 4: four divisors in the trained network, each with its loss."""
     said = ["one trained network, four divisors:"]
-    batch = measures.unseen(measures.LOSS_SENTENCES)
+    batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
     width = machine().encoder.tokens.embedding_dim
     for words, power in (("nothing", 0), ("the root of the head's width", 0.5), ("the head's width", 1)):
-        loss = measures.nats_a_word(
+        loss = evaluation.nats_a_word(
             machine(scaled_scores=lambda Q, K, p=power: GIVEN["dot_scores"](Q, K) / Q.shape[-1] ** p), batch
         )
-        said.append(f"  divided by {words}: {measures.in_nats(loss)} nats a word")
-    loss = measures.nats_a_word(machine(scaled_scores=lambda Q, K: GIVEN["dot_scores"](Q, K) / width**0.5), batch)
-    said.insert(3, f"  divided by the root of the model's width: {measures.in_nats(loss)} nats a word")
+        said.append(f"  divided by {words}: {evaluation.in_nats(loss)} nats a word")
+    loss = evaluation.nats_a_word(machine(scaled_scores=lambda Q, K: GIVEN["dot_scores"](Q, K) / width**0.5), batch)
+    said.insert(3, f"  divided by the root of the model's width: {evaluation.in_nats(loss)} nats a word")
     if "weights_jacobian" in parts:
-        layer, head, _ = measures.telling_encoder_head(sentence)
+        layer, head, _ = evaluation.telling_encoder_head(sentence)
         Q, K = (_heads_of(trial, sentence, layer, letter)[head] for letter in "qk")
         for words, divisor in (("nothing", 1.0), ("the root of the head's width", Q.shape[-1] ** 0.5)):
             moves = max(float(parts["weights_jacobian"](q, K, divisor).abs().max()) for q in Q)
@@ -126,7 +126,7 @@ def divisor_view(trial, sentence, parts):
 
 def leak_view(trial, sentence, parts):
     """Lesson 5: what leaks from later words, measured; and what a row with nothing to see becomes."""
-    batch = measures.unseen(measures.LOSS_SENTENCES)
+    batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
     before = trial.network(batch.src, batch.tgt_in).softmax(-1)  # (B, T, V)
     changed = batch.tgt_in.clone()
     half = changed.shape[1] // 2
@@ -159,16 +159,18 @@ def _leaks_found(leaks_future) -> list[str]:
 
 def temperature_view(trial, sentence, parts):
     """Lesson 6: the loss against the temperature of the softmax in attention."""
-    softmax, batch, points = parts.get("softmax", GIVEN["softmax"]), measures.unseen(measures.LOSS_SENTENCES), []
+    softmax, batch, points = parts.get("softmax", GIVEN["softmax"]), evaluation.unseen(evaluation.LOSS_SENTENCES), []
     for temperature in (0.25, 0.5, 1.0, 1.5, 2.0, 3.0):
         if "softmax_with_temperature" in parts:
             heated = {"softmax_with_temperature": lambda x, _t, t=temperature: parts["softmax_with_temperature"](x, t)}
         else:
             heated = {"softmax": lambda x, dim=-1, t=temperature: softmax(x / t, dim)}
-        points.append((temperature, measures.nats_a_word(machine(**heated), batch)))
+        points.append((temperature, evaluation.nats_a_word(machine(**heated), batch)))
     if not any(math.isfinite(loss) for _, loss in points):
         return ["the loss is NaN at every temperature: there is no curve to draw"], []
-    said = ["temperature of attention and loss: " + "  ".join(f"{t:g}: {measures.in_nats(loss)}" for t, loss in points)]
+    said = [
+        "temperature of attention and loss: " + "  ".join(f"{t:g}: {evaluation.in_nats(loss)}" for t, loss in points)
+    ]
     return said, [figures.temperature_curve(points)]
 
 
@@ -193,7 +195,7 @@ def heads_view(trial, sentence, parts):
     for block in network.encoder.blocks:
         found.append(importance(block.attention, x).tolist())
         x = block(x)
-    seen = measures.look(network, src).encoder
+    seen = evaluation.look(network, src).encoder
     said = [
         f"importance of the heads in block {i + 1}: " + "  ".join(f"{value:.2f}" for value in row)
         for i, row in enumerate(found)

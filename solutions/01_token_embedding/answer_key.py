@@ -4,7 +4,7 @@ import functools
 
 import torch
 
-from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Fixture, Raises, listed_quizzes
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Raises, Stub, listed_quizzes
 
 LIFE = "Life is short, eat dessert first"
 MARKS = ",.!?;:"
@@ -658,7 +658,7 @@ def cases_wordpiece(draw):
     a, b, c = draw.word(4, 6), draw.word(3, 5), draw.word(3, 5)
     names = [a, a[:2], "##" + b, "##" + b[:1], "##" + c, "##" + c[:1], "[UNK]"]
     numbered = {piece: i for i, piece in enumerate(names)}
-    pieces = Fixture("set_of_pieces", tuple(names))
+    pieces = Stub("set_of_pieces", tuple(names))
     greedy = {"un": 0, "unaf": 1, "##affable": 2, "##able": 3, "[UNK]": 4}
     letters = {"a": 0, "##a": 1, "##b": 2, "##ba": 3}
     long = "a" + "".join(draw.choice("ab") for _ in range(300))
@@ -674,7 +674,7 @@ def cases_wordpiece(draw):
         Case(("xyz", {"x": 0, "##y": 1}), {"unk": "<unk>"}, part="your own unk"),
         Case(("xyz", {"x": 0, "##y": 1}, "?"), part="your own unk"),
         Case((a.title(), pieces), part="case is kept"),
-        Case((a + b, Fixture("set_of_pieces", (a, "##" + b, "##" + b[:1]))), part="a set of pieces"),
+        Case((a + b, Stub("set_of_pieces", (a, "##" + b, "##" + b[:1]))), part="a set of pieces"),
         Case((long, letters), part="no length limit"),
     ]
 

@@ -8,8 +8,8 @@ from helpers.checking.vocabulary import (
     LEADING,
     Case,
     Exercise,
-    Fixture,
     Raises,
+    Stub,
     listed_quizzes,
     tensor_cases,
 )
@@ -36,18 +36,18 @@ def cases_permutation_gap(draw):
     tiny = draw.normal(5, 3, dtype=torch.float64, scale=1e-5)
     return [
         # An odd function at x and at -x: the largest difference is the smallest one with its sign changed.
-        Case((Fixture("running_mean"), x, perm), note="running_mean"),
-        Case((Fixture("running_mean"), -x, perm), note="running_mean"),
-        Case((Fixture("numbered_rows", (4,)), draw.normal(5, 4), _cycle(draw, 5)), note="rows times their place"),
-        Case((Fixture("bare_self_attention"), draw.normal(7, 3), _cycle(draw, 7)), part=blind, note="attention"),
-        Case((Fixture("tokenwise", (4,)), draw.normal(5, 4), _cycle(draw, 5)), part=blind, note="a tokenwise map"),
-        Case((Fixture("running_mean"), draw.normal(5, 4), torch.arange(5)), part=still, note="running_mean"),
-        Case((Fixture("numbered_rows", (7,)), draw.normal(5, 4), _cycle(draw, 5)), part="output of another width"),
-        Case((Fixture("numbered_rows", (1,)), draw.normal(6, 3), _cycle(draw, 6)), part="output of another width"),
-        Case((Fixture("tokenwise", (2,)), draw.normal(5, 4), _cycle(draw, 5)), part="output of another width"),
+        Case((Stub("running_mean"), x, perm), note="running_mean"),
+        Case((Stub("running_mean"), -x, perm), note="running_mean"),
+        Case((Stub("numbered_rows", (4,)), draw.normal(5, 4), _cycle(draw, 5)), note="rows times their place"),
+        Case((Stub("bare_self_attention"), draw.normal(7, 3), _cycle(draw, 7)), part=blind, note="attention"),
+        Case((Stub("tokenwise", (4,)), draw.normal(5, 4), _cycle(draw, 5)), part=blind, note="a tokenwise map"),
+        Case((Stub("running_mean"), draw.normal(5, 4), torch.arange(5)), part=still, note="running_mean"),
+        Case((Stub("numbered_rows", (7,)), draw.normal(5, 4), _cycle(draw, 5)), part="output of another width"),
+        Case((Stub("numbered_rows", (1,)), draw.normal(6, 3), _cycle(draw, 6)), part="output of another width"),
+        Case((Stub("tokenwise", (2,)), draw.normal(5, 4), _cycle(draw, 5)), part="output of another width"),
         # Rounded to float32, numbers near 1000 are off by up to 3e-5; rounded to four digits, a gap of 1e-5 is 0.
-        Case((Fixture("running_mean"), far, _cycle(draw, 5)), part=double, tolerance=1e-9, note="numbers near 1000"),
-        Case((Fixture("running_mean"), tiny, _cycle(draw, 5)), part=double, tolerance=1e-12, note="tiny numbers"),
+        Case((Stub("running_mean"), far, _cycle(draw, 5)), part=double, tolerance=1e-9, note="numbers near 1000"),
+        Case((Stub("running_mean"), tiny, _cycle(draw, 5)), part=double, tolerance=1e-12, note="tiny numbers"),
     ]
 
 

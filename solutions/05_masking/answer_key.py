@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.checking.vocabulary import GRADIENT, LEADING, Case, Exercise, Fixture, listed_quizzes, tensor_cases
+from helpers.checking.vocabulary import GRADIENT, LEADING, Case, Exercise, Stub, listed_quizzes, tensor_cases
 
 NOTHING = "rows with nothing to see"
 LARGE = "scores up to ±10⁴"
@@ -337,7 +337,7 @@ def cases_leaks_future(draw):
 
     def one(name, *args, T=6, B=2, dtype=torch.float32):
         # Not plain normal numbers: with an unlucky seed an answer would draw the very same ones as its noise.
-        return Fixture(name, args), draw.normal(B, T, 4, dtype=dtype, scale=1.5)
+        return Stub(name, args), draw.normal(B, T, 4, dtype=dtype, scale=1.5)
 
     def between(before, behind, place, source):
         return one("peeking_between", before, behind, place, source, 5, dtype=f64)

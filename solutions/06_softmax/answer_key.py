@@ -9,12 +9,12 @@ from helpers.checking.vocabulary import GRADIENT, LEADING, VALUES, Case, Exercis
 LARGE = "scores up to ±10,000"
 BLOCKED = "entries of −inf"
 ANY_DIM = "any dim"
-EXACT = 1e-30  # for inputs of which every right form gives the very same bits
+EXACT = 1e-30  # for inputs of which every accepted variant gives the very same bits
 LEADS = ((4,), (), (1,), (2, 1), (2, 3))
 
 
 def far_apart(draw, *shape):
-    """float32 scores up to ±1e4, all at least 400 apart: softmax of any vector is exact in every right form."""
+    """float32 scores up to ±1e4, all at least 400 apart: softmax of any vector is exact in every accepted variant."""
     n = math.prod(shape)
     return (draw.permutation(n).float() * 400 - 200 * (n - 1)).reshape(shape)
 

@@ -18,7 +18,7 @@ from helpers import at_work, check, or_given, progress, translator
 from helpers.blocks import MultiHeadAttention
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.encoder_block import explore, figures
-from helpers.translator.measures import unseen
+from helpers.translator.evaluation import unseen
 
 # %%
 transformer_map("09_encoder_block")

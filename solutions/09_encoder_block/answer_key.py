@@ -4,7 +4,7 @@ import dataclasses
 
 import torch
 
-from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Fixture, listed_quizzes, tensor_cases
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, Stub, listed_quizzes, tensor_cases
 
 MASK = "masks"
 ACTIVATION = "any activation"
@@ -151,12 +151,10 @@ def cases_feed_forward(draw):
         case(3, 1, 6, 10, part="a single token"),
         case(3, 5, 6, 10, dtype=float64, part=DTYPE),
         case(2, 5, 6, 10, dtype=float64, part=GRADIENT, gradient=True),
-        case(3, 5, 6, 10, Fixture("activation", ("gelu",)), part=ACTIVATION, note="activation: F.gelu"),
-        case(3, 5, 6, 10, Fixture("activation", ("tanh",)), part=ACTIVATION, note="activation: torch.tanh"),
-        case(2, 5, 6, 10, Fixture("activation", ("square",)), part=ACTIVATION, note="activation: torch.square"),
-        case(
-            3, 5, 6, 10, Fixture("activation", ("gelu",)), via="module_by_keywords", part=ACTIVATION, note="by keyword"
-        ),
+        case(3, 5, 6, 10, Stub("activation", ("gelu",)), part=ACTIVATION, note="activation: F.gelu"),
+        case(3, 5, 6, 10, Stub("activation", ("tanh",)), part=ACTIVATION, note="activation: torch.tanh"),
+        case(2, 5, 6, 10, Stub("activation", ("square",)), part=ACTIVATION, note="activation: torch.square"),
+        case(3, 5, 6, 10, Stub("activation", ("gelu",)), via="module_by_keywords", part=ACTIVATION, note="by keyword"),
     ]
 
 
@@ -220,7 +218,7 @@ def cases_encoder_block(draw):
         return Case(args, via="module_by_keywords", part=ACTIVATION, tolerance=tolerance(torch.float32))
 
     float64, before, after = torch.float64, (True,), (False,)
-    gelu, tanh = Fixture("activation", ("gelu",)), Fixture("activation", ("tanh",))
+    gelu, tanh = Stub("activation", ("gelu",)), Stub("activation", ("tanh",))
     nothing = draw.mask(5, 5)
     nothing[draw.integer(1, 4)] = False
     return [
@@ -420,10 +418,10 @@ Encoder = Exercise(
 def cases_fixed_block(draw):
     phase = draw.integer(1, 9) / 10
     parts = (
-        Fixture("averaging", (phase,)),
-        Fixture("tokenwise_network", (phase + 1,)),
-        Fixture("shrinking", (round(phase - 0.5, 2),)),
-        Fixture("shrinking", (round(phase + 0.25, 2),)),
+        Stub("averaging", (phase,)),
+        Stub("tokenwise_network", (phase + 1,)),
+        Stub("shrinking", (round(phase - 0.5, 2),)),
+        Stub("shrinking", (round(phase + 0.25, 2),)),
     )
 
     def x(*shape, dtype=torch.float32):
@@ -554,7 +552,7 @@ block_multiply_adds = Exercise("block_multiply_adds", cases_block_multiply_adds)
 
 def cases_token_influence(draw):
     def case(name, T, D, width, dtype=torch.float32, **options):
-        return Case((Fixture(name, (width,)), draw.normal(T, D, dtype=dtype)), tolerance=influence(dtype), **options)
+        return Case((Stub(name, (width,)), draw.normal(T, D, dtype=dtype)), tolerance=influence(dtype), **options)
 
     float64 = torch.float64
     return [

@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, VALUES, Case, Exercise, Fixture, Quiz
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, VALUES, Case, Exercise, Quiz, Stub
 from helpers.lessons.decoder_block.probes import step_from_table
 
 FORBIDDEN = ("transformer",)
@@ -84,7 +84,7 @@ def cases_DecoderBlock(draw):
     def case(dtype=torch.float32, norm_first=None, masks="none", B=B, T_s=T_s, H=H, activation=None, **options):
         init = (D, H, F)
         if norm_first is not None or activation:
-            init = (*init, bool(norm_first), *((Fixture(activation),) if activation else ()))
+            init = (*init, bool(norm_first), *((Stub(activation),) if activation else ()))
         y, memory = draw.normal(B, T_t, D, dtype=dtype), draw.normal(B, T_s, D, dtype=dtype)
         args, named = (y, memory), {}
         if masks == "both":
@@ -493,7 +493,7 @@ def always(table, word):
 
 def cases_greedy_decode(draw):
     def case(table, *rest, **options):
-        return Case((Fixture("step_from_table", (table,)), *rest), **options)
+        return Case((Stub("step_from_table", (table,)), *rest), **options)
 
     return [
         case(table_with_length(draw, 7, 1, 2, 9, 3, 6), 1, 2, 9, note="eos comes after a few words"),
@@ -574,7 +574,7 @@ def eos_again(draw, V, bos_id, eos_id, max_len):
 
 def cases_beam_search(draw):
     def case(table, *rest, **options):
-        return Case((Fixture("step_from_table", (table,)), *rest), **options)
+        return Case((Stub("step_from_table", (table,)), *rest), **options)
 
     def table(V, scale=2.0):
         return draw.normal(97, V, scale=scale)
@@ -597,7 +597,7 @@ def cases_beam_search(draw):
         case(always(table(5), 3), 0, 3, 6, 1, part="eos at once"),
         case(always(coarse(draw, 97, 310), 300), 1, 300, 3, 1, part="eos at once"),
         Case(
-            (Fixture("step_from_table", (table(3),)),),
+            (Stub("step_from_table", (table(3),)),),
             {"bos_id": 0, "eos_id": 1, "max_len": 3, "beam_size": 100, "length_penalty": 0.5},
             part="arguments by name",
         ),

@@ -640,7 +640,7 @@ def cases_translate(draw):
     return [Case(([pair.english for pair in pairs],), truth=[pair.french for pair in pairs])]
 
 
-translate = Exercise("translate", cases_translate, measure="exact_translations", time_limit=90.0).with_mistakes("""
+translate = Exercise("translate", cases_translate, metric="exact_translations", time_limit=90.0).with_mistakes("""
     marks_left_in: the marks for beginning, end or padding are among the words
         What stands between the marks is the sentence. What should become of the marks themselves?
     goes_on_after_the_end: the sentence goes on after its end

@@ -406,7 +406,7 @@ def _causal(source, row):
 language_model_logits = Exercise(
     "language_model_logits",
     cases_language_model_logits,
-    measure="loss_above_the_line",
+    metric="loss_above_the_line",
     best=best_logits,
     time_limit=60.0,
 ).with_mistakes("""

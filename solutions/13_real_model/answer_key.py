@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.checking.vocabulary import DTYPE, GRADIENT, Case, Exercise, Fixture, listed_quizzes
+from helpers.checking.vocabulary import DTYPE, GRADIENT, Case, Exercise, Stub, listed_quizzes
 
 BATCH_OF_ONE, ONE_TOKEN = "a batch of one", "a single token"
 
@@ -431,7 +431,7 @@ def cases_fixed_sentence_vectors(draw):
         ids = draw.integers(1, 9, (len(lengths), max(lengths)))
         ids = torch.where(ids == pad_id, 0, ids)  # 0 is a word where it is not the padding
         ids = torch.where(torch.arange(max(lengths)) < torch.tensor(lengths)[:, None], ids, pad_id)
-        return Case((Fixture("mixing", (D, dtype)), ids, pad_id), **options)
+        return Case((Stub("mixing", (D, dtype)), ids, pad_id), **options)
 
     return [
         case(5, 2, 3, note="sentences of 5, 2 and 3 tokens"),

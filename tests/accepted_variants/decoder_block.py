@@ -1,4 +1,4 @@
-"""Other right forms of lesson 10's exercises: what competent people write instead of the solution."""
+"""Other accepted variants of lesson 10's exercises: what competent people write instead of the solution."""
 
 import heapq
 import math

@@ -1,4 +1,4 @@
-"""Other right forms of lesson 9's exercises. They serve only the tests."""
+"""Other accepted variants of lesson 9's exercises. They serve only the tests."""
 
 import math
 from functools import partial

@@ -1,4 +1,4 @@
-"""Other right forms of lesson 13's exercises. They serve only the tests."""
+"""Other accepted variants of lesson 13's exercises. They serve only the tests."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Other right forms of lesson 0's answers: they must pass on every seed."""
+"""Other accepted variants of lesson 0's answers: they must pass on every seed."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Other right forms of lesson 11's exercises: what competent people write instead of the solution."""
+"""Other accepted variants of lesson 11's exercises: what competent people write instead of the solution."""
 
 import collections
 import itertools

@@ -17,7 +17,7 @@ from helpers.checking.report import as_text
 from helpers.checking.verdict import decide
 from helpers.lessons.decoder_block import figures
 from helpers.lessons.decoder_block.probes import step_from_table
-from tests.kill_rate import exercises
+from tests.mutation_score import exercises
 
 torch.set_num_threads(1)
 SEEDS = st.integers(0, 10_000)
@@ -367,25 +367,25 @@ def test_what_the_cache_saves_is_what_the_formula_says():
 
 
 def test_the_loss_of_the_machine_with_and_without_the_shift():
-    from helpers.translator import measures
+    from helpers.translator import evaluation
 
-    network, batch = translator.machine(), measures.unseen(200)
-    assert measures.nats_a_word(network, batch) < 0.0003
-    assert measures.nats_a_word(network, batch, lambda targets, bos: targets) == pytest.approx(8.5, abs=0.06)
+    network, batch = translator.machine(), evaluation.unseen(200)
+    assert evaluation.nats_a_word(network, batch) < 0.0003
+    assert evaluation.nats_a_word(network, batch, lambda targets, bos: targets) == pytest.approx(8.5, abs=0.06)
     tgt = torch.cat([batch.tgt_in[:, :1], batch.tgt_out], dim=1)
     with torch.no_grad():
         mine = blocks.fixed_loss(network, batch.src, tgt, translator.PAD).item()
-    assert mine == pytest.approx(measures.nats_a_word(network, batch), rel=1e-2)
+    assert mine == pytest.approx(evaluation.nats_a_word(network, batch), rel=1e-2)
     assert torch.equal(blocks.shift_right(batch.tgt_out[:1, :4], translator.BOS), batch.tgt_in[:1, :4])
 
 
 def test_every_word_at_position_0_never_ends():
-    from helpers.translator import measures
+    from helpers.translator import evaluation
 
     network = translator.machine()
     with torch.no_grad():
         network.positions.weight[:] = network.positions.weight[:1].clone()
-    assert measures.nats_a_word(network, measures.unseen(200)) == pytest.approx(11.8, abs=0.05)
+    assert evaluation.nats_a_word(network, evaluation.unseen(200)) == pytest.approx(11.8, abs=0.05)
     assert set(translator.translate(network, figures.ENGLISH).split()) == {"jane"}
 
 

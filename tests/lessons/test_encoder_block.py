@@ -15,7 +15,7 @@ from helpers.checking.observe import Facts, observe_all
 from helpers.checking.report import as_text
 from helpers.checking.verdict import decide
 from helpers.lessons.encoder_block import explore, figures
-from helpers.translator.measures import exact, nats_a_word, unseen
+from helpers.translator.evaluation import exact, nats_a_word, unseen
 
 torch.set_num_threads(1)
 SEEDS = st.integers(0, 10_000)
@@ -218,7 +218,7 @@ def test_token_influence_against_small_steps():
 
 def verdict_on(name, answer):
     from helpers.checking.making import make_key
-    from tests.kill_rate import exercises
+    from tests.mutation_score import exercises
 
     exercise = next(item for item in exercises("09_encoder_block") if item.name == name)
     key = make_key("09_encoder_block", exercise, 10, False, getattr(blocks, name), 0)

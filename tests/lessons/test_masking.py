@@ -24,9 +24,9 @@ from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
 from helpers.lessons.masking import explore, figures
-from helpers.translator.measures import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
-from tests.kill_rate import exercises
+from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
 from tests.lab import ROOT
+from tests.mutation_score import exercises
 
 SCORES = torch.tensor([[1.0, 2, 0], [0, 1, 2], [1, 0, 1]])  # jane visits africa, already scaled
 seeds = st.integers(0, 2**31)

@@ -16,7 +16,7 @@ from helpers.checking.observe import Facts, observe_all
 from helpers.checking.report import as_text
 from helpers.checking.verdict import decide
 from helpers.lessons.multi_head import figures
-from tests.kill_rate import exercises
+from tests.mutation_score import exercises
 
 torch.set_num_threads(1)
 HEADS, WIDTHS, SIZES = st.integers(1, 4), st.integers(1, 5), st.integers(1, 6)

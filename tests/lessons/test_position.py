@@ -22,7 +22,7 @@ from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
 from helpers.lessons.position import explore, figures
 from helpers.translator.stage import attempt
-from tests.kill_rate import exercises
+from tests.mutation_score import exercises
 
 SENTENCE = "jane visits africa in september"
 WORDS = torch.tensor([[1.0, 0, 0, 1], [0, 1, 1, 0], [1, 1, 0, 0]])  # jane, visits, africa

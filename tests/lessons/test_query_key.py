@@ -16,8 +16,8 @@ from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
 from helpers.checking.views import VIEWS
 from helpers.lessons.query_key import figures
-from helpers.translator import measures
-from tests.kill_rate import exercises
+from helpers.translator import evaluation
+from tests.mutation_score import exercises
 
 torch.set_num_threads(1)
 SIZES = st.integers(1, 6)
@@ -238,9 +238,9 @@ def test_what_the_published_bug_costs():
     def published(Q, K):
         return Q @ K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
 
-    batch = measures.unseen(200)
-    assert measures.nats_a_word(translator.machine(dot_scores=published), batch) == pytest.approx(5.31, abs=0.05)
-    assert measures.nats_a_word(translator.machine(dot_scores=blocks.dot_scores), batch) < 0.0003
+    batch = evaluation.unseen(200)
+    assert evaluation.nats_a_word(translator.machine(dot_scores=published), batch) == pytest.approx(5.31, abs=0.05)
+    assert evaluation.nats_a_word(translator.machine(dot_scores=blocks.dot_scores), batch) < 0.0003
 
 
 @settings(deadline=None, max_examples=40)

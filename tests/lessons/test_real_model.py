@@ -63,7 +63,7 @@ def real():
 @pytest.fixture
 def forgetful():
     """All that is read once in a kernel is forgotten before and after."""
-    kept = (pretrained._loaded, pretrained.network, real_network.reading, figures.shifts_without, figures.influences)
+    kept = (pretrained._loaded, real_network.network, real_network.reading, figures.shifts_without, figures.influences)
     for function in kept:
         function.cache_clear()
     yield
@@ -427,7 +427,7 @@ def test_made_up_gpt2_has_the_names_and_shapes_of_transformers():
 
 def verdict_on(name, answer):
     from helpers.checking.making import make_key
-    from tests.kill_rate import exercises
+    from tests.mutation_score import exercises
 
     exercise = next(item for item in exercises(LESSON) if item.name == name)
     key = make_key(LESSON, exercise, 10, False, getattr(blocks, name), 0)

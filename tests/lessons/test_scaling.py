@@ -15,10 +15,10 @@ from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
 from helpers.lessons.scaling import explore, figures
-from helpers.translator.measures import LOSS_SENTENCES, exact, in_nats, look, nats_a_word, unseen
+from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, look, nats_a_word, unseen
 from helpers.translator.trained import source_batch
-from tests.kill_rate import exercises
 from tests.lab import ROOT
+from tests.mutation_score import exercises
 
 torch.set_num_threads(1)
 SIZES = st.integers(1, 6)

@@ -17,8 +17,8 @@ from helpers.checking.observe import Facts, observe_all
 from helpers.checking.verdict import decide
 from helpers.course import course
 from helpers.lessons.softmax import explore, figures
-from helpers.translator.measures import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
-from tests.kill_rate import exercises
+from helpers.translator.evaluation import LOSS_SENTENCES, exact, in_nats, nats_a_word, unseen
+from tests.mutation_score import exercises
 
 torch.set_num_threads(1)
 LESSON = "06_softmax"

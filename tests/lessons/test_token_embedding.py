@@ -16,10 +16,10 @@ from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
 from helpers.lessons.token_embedding import figures, word2vec
 from helpers.lessons.token_embedding.figures import company, unit
-from helpers.translator import GIVEN, measures
+from helpers.translator import GIVEN, evaluation
 from helpers.translator.words import english_list
 from helpers.widgets.progress_bar import bar
-from tests.kill_rate import exercises
+from tests.mutation_score import exercises
 
 torch.set_num_threads(1)
 LESSON = "01_token_embedding"
@@ -312,9 +312,9 @@ def test_the_translators_own_table(capsys):
     def other_numbers(ids, table):
         return table[today[ids]] if len(table) == len(today) else table[ids]
 
-    batch = measures.unseen(measures.LOSS_SENTENCES)
-    assert measures.nats_a_word(translator.machine(embed=other_numbers), batch) == pytest.approx(9.2, abs=0.06)
-    assert measures.nats_a_word(translator.machine(embed=lesson.embed), batch) < 0.0003
+    batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
+    assert evaluation.nats_a_word(translator.machine(embed=other_numbers), batch) == pytest.approx(9.2, abs=0.06)
+    assert evaluation.nats_a_word(translator.machine(embed=lesson.embed), batch) < 0.0003
     encode, embed, cosine_similarity = lesson.encode, lesson.embed, lesson.cosine_similarity
     fixed_neighbors = lesson.fixed_neighbors
     at_work(encode, embed, cosine_similarity, fixed_neighbors)

@@ -25,7 +25,7 @@ from helpers.course import course
 from helpers.lessons.translation import explore, figures
 from helpers.lessons.translation import probes as check_11
 from helpers.lessons.translation.runs import RUNS
-from helpers.translator import BOS, EOS, PAD, measures
+from helpers.translator import BOS, EOS, PAD, evaluation
 from helpers.widgets import checkpoint
 from helpers.widgets.checkpoint import load_into
 from helpers.widgets.live_plot import Live, smoothed
@@ -64,7 +64,7 @@ def test_a_batch_holds_every_word_and_nothing_else(pairs):
 
 def test_a_batch_is_the_one_that_the_courses_own_training_uses():
     pairs = corpus.unseen_pairs()[:20]
-    theirs = measures.as_batch(pairs)
+    theirs = evaluation.as_batch(pairs)
     ids = [
         ([translator.english[w] for w in p.english.split()], [translator.french[w] for w in p.french.split()])
         for p in pairs
@@ -354,8 +354,8 @@ def outputs(notebook):
 def test_the_translator_is_exact_on_2000_unseen_sentences_and_looks_at_the_right_words(trained):
     _, model = trained
     pairs = corpus.sentence_pairs(2000, random.Random(411), unseen=True)
-    batch = measures.as_batch(pairs)
-    assert measures.exact(model, batch) >= 0.99
+    batch = evaluation.as_batch(pairs)
+    assert evaluation.exact(model, batch) >= 0.99
     hits = places = 0
     for pair, weights in zip(pairs, figures.cross_weights(model, batch.src, batch.tgt_in), strict=True):
         T_t, T_s = len(pair.alignment), len(pair.english.split())
@@ -392,7 +392,7 @@ def test_training_fits_into_a_minute():
     steps = int(re.search(r"STEPS = \d+ if quick\(\) else (\d+)", said())[1])
 
     def one():
-        batch = measures.as_batch(dice.sample(pairs, 64))
+        batch = evaluation.as_batch(dice.sample(pairs, 64))
         loss = blocks.label_smoothed_loss(model(batch.src, batch.tgt_in), batch.tgt_out, 0.1, PAD)
         optimizer.zero_grad()
         loss.backward()
@@ -439,10 +439,10 @@ def test_a_model_with_other_names_shows_its_weights_too(trained):
         def decode(self, tgt, memory, src):
             return self.inner.decode(tgt, memory, src)
 
-    batch = measures.as_batch(corpus.unseen_pairs()[:3])
+    batch = evaluation.as_batch(corpus.unseen_pairs()[:3])
     mine = figures.cross_weights(Own(), batch.src, batch.tgt_in)
     assert torch.equal(mine, figures.cross_weights(model, batch.src, batch.tgt_in))
-    same_width = measures.as_batch([corpus.translate("jane visits africa in september")])
+    same_width = evaluation.as_batch([corpus.translate("jane visits africa in september")])
     src = torch.cat([same_width.src, torch.zeros(1, 2, dtype=torch.long)], dim=1)  # as wide as the target
     weights = figures.cross_weights(model, src, same_width.tgt_in)
     assert weights.shape[-2:] == (7, 7) and not weights[..., 5:].any()

@@ -17,8 +17,8 @@ from helpers.checking.report import as_text
 from helpers.checking.verdict import RESERVED, decide
 from helpers.corpus import lexicon, sentence_pairs
 from helpers.lessons.value_weighting import figures
-from helpers.translator import measures
-from tests import kill_rate
+from helpers.translator import evaluation
+from tests import mutation_score
 
 torch.set_num_threads(1)
 LESSON = "07_value_weighting"
@@ -291,7 +291,7 @@ def test_the_other_head_tells_le_from_la():
 def test_articles_and_adjectives_move_and_nouns_stay():
     kinds = {"article": {*lexicon.DETERMINERS, "an"}, "adjective": set(lexicon.ADJECTIVES), "noun": set(lexicon.NOUNS)}
     found = {kind: [] for kind in kinds}
-    for pair in sentence_pairs(300, random_numbers.Random(measures.UNSEEN_SEED), unseen=True):
+    for pair in sentence_pairs(300, random_numbers.Random(evaluation.UNSEEN_SEED), unseen=True):
         _, values, outputs, _ = read_by_a_head(pair.english, 0)
         for word, moved in zip(pair.english.split(), blocks.context_shift(values, outputs).tolist(), strict=True):
             for kind, members in kinds.items():
@@ -309,18 +309,18 @@ def published_attention(Q, K, V, mask=None):
 
 
 def test_what_the_published_bug_costs():
-    batch = measures.unseen(measures.LOSS_SENTENCES)
+    batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
     deaf = translator.machine(attention=published_attention)
-    assert measures.nats_a_word(deaf, batch) == pytest.approx(2.6, abs=0.05) and measures.exact(deaf, batch) == 0
+    assert evaluation.nats_a_word(deaf, batch) == pytest.approx(2.6, abs=0.05) and evaluation.exact(deaf, batch) == 0
     mine = translator.machine(attention=blocks.attention, Head=blocks.Head)
-    assert measures.nats_a_word(mine, batch) < 0.001
+    assert evaluation.nats_a_word(mine, batch) < 0.001
 
 
 # ---------------------------------------------------------------- wrong answers that must not pass
 
 
 def judged(name, answer, seed=0):
-    exercise = next(e for e in kill_rate.exercises(LESSON) if e.name == name)
+    exercise = next(e for e in mutation_score.exercises(LESSON) if e.name == name)
     key = make_key(LESSON, exercise, 100, False, getattr(blocks, name), seed)
     facts = type(key.facts)(key.name, "99_stranger", key.facts.forbidden, key.facts.time_limit)
     return decide(key, observe_all(answer, key.cases, facts))

@@ -72,10 +72,10 @@ def _adam(p, g, m, v, step, rate=8e-3):
 @functools.lru_cache(maxsize=1)
 def trained_twice(steps: int = 40, sentences: int = 40) -> dict[str, tuple[list[float], str]]:
     """Loss curves of two small Transformers with the same start, and what each then writes for our sentence."""
-    from helpers.translator import measures
+    from helpers.translator import evaluation
     from helpers.translator.network import Transformer
 
-    batch = measures.unseen(sentences)
+    batch = evaluation.unseen(sentences)
     tgt = torch.cat([batch.tgt_in[:, :1], batch.tgt_out], dim=1)  # (B, T_t + 1): bos, words, eos, padding
     vocabularies = (len(translator.english), len(translator.french))
     results = {}

@@ -1,4 +1,4 @@
-"""Lesson 10. Beside learner code: the fixtures and scenarios. Only on numbers: the view."""
+"""Lesson 10. Beside learner code: the stubs and scenarios. Only on numbers: the view."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from helpers.checking.behavior import (
     shape_of,
     with_random_parameters,
 )
-from helpers.checking.fixtures import fixture
 from helpers.checking.scenarios import scenario
+from helpers.checking.stubs import stub
 from helpers.checking.views import view
 
 # ---------------------------------------------------------------- beside learner code
 
 
-@fixture
+@stub
 def step_from_table(table):
     """step(prefix (1, t)) -> logits (1, V): a row of `table` (rows, V), chosen by all words of the prefix."""
 
@@ -40,7 +40,7 @@ def _require_ids(ids, wish, batch=None):
         raise ValueError(f"{wish}; it got {ids.dtype} of shape {tuple(ids.shape)}")
 
 
-@fixture
+@stub
 def gelu():
     """The activation of BERT and GPT-2."""
     return torch.nn.functional.gelu

@@ -1,4 +1,4 @@
-"""Lesson 9. Beside learner code: the fixtures and scenarios. Only on numbers: nothing."""
+"""Lesson 9. Beside learner code: the stubs and scenarios. Only on numbers: nothing."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import functools
 import torch
 from torch.nn import functional as F
 
-from helpers.checking.fixtures import fixture
 from helpers.checking.scenarios import SCENARIOS, scenario
+from helpers.checking.stubs import stub
 
 ACTIVATIONS = {"gelu": F.gelu, "tanh": torch.tanh, "square": torch.square}
 
 
-@fixture
+@stub
 def activation(name):
     """A function of tensors to put between two linear layers."""
     return ACTIVATIONS[name]
@@ -25,7 +25,7 @@ def _numbers(rows, columns, phase, dtype):
     return ((count * 1.7 + phase).sin() * (2 / rows) ** 0.5).reshape(rows, columns).to(dtype)
 
 
-@fixture
+@stub
 def averaging(phase):
     """attention(x, mask=mask) -> (out, weights): averages the rows that the mask allows, then mixes columns."""
 
@@ -42,19 +42,19 @@ def averaging(phase):
     return attention
 
 
-@fixture
+@stub
 def tokenwise_network(phase):
     """feed_forward(x): every row by itself, bent by a sine."""
     return lambda x: torch.sin(x @ _numbers(x.shape[-1], x.shape[-1], phase, x.dtype) + phase)
 
 
-@fixture
+@stub
 def shrinking(phase):
     """norm(x): every row divided by its length, and shifted by `phase`."""
     return lambda x: x / x.pow(2).sum(-1, keepdim=True).add(1).sqrt() + phase
 
 
-@fixture
+@stub
 def looking_around(width):
     """f (T, D) -> (T, width): each row becomes an average of all rows, with weights that depend on them."""
 
@@ -65,7 +65,7 @@ def looking_around(width):
     return f
 
 
-@fixture
+@stub
 def sliding(width):
     """f (T, D) -> (T, width): row t is made of the rows t-1, t and t+1, with the same numbers everywhere."""
 
@@ -77,7 +77,7 @@ def sliding(width):
     return f
 
 
-@fixture
+@stub
 def running_products(width):
     """f (T, D) -> (T, width): row t is bent and sees the rows 0 to t."""
     return lambda x: torch.tanh(x.cumsum(0) @ _numbers(x.shape[-1], width, 0.1, x.dtype)) * x.sum(-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Lesson 12. Beside learner code: the scenarios. Only on numbers: the views and the measure."""
+"""Lesson 12. Beside learner code: the scenarios. Only on numbers: the views and the metric."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from helpers.checking.behavior import (
     shape_of,
     with_random_parameters,
 )
-from helpers.checking.measures import Measured, measure
+from helpers.checking.metrics import Score, metric
 from helpers.checking.scenarios import scenario
 from helpers.checking.views import view
 
@@ -343,7 +343,7 @@ LUCK = 20.0  # nats below the line over a whole text: one honest text in 485 mil
 STILL = 1e-3  # logits that move by more when later ids change are a leak
 
 
-@measure
+@metric
 def loss_above_the_line(truths, outputs):
     """The loss of the passages over the source's own; the second case has the same ids with other later ones."""
     (first, changed), (logits, moved) = truths, outputs
@@ -352,18 +352,18 @@ def loss_above_the_line(truths, outputs):
     scale = 1 + float(logits[:, :same].abs().max())
     if gap > STILL * scale:
         words = f"logits at places 0 to {same - 1} moved by {gap:.3g} when only ids from place {same} on were changed"
-        return Measured(0.0, False, words, "sees_later_ids")
+        return Score(0.0, False, words, "sees_later_ids")
     ids, nats = first["ids"], first["nats"]
     own = torch.log_softmax(logits.double(), dim=-1)[:, :-1].gather(-1, ids[:, 1:, None])[..., 0]  # (B, T - 1)
     loss, line = -own.mean().item(), nats[:, 1:].mean().item()
     said = f"{loss:.3f} nats a token; the entropy line of these passages is {line:.3f}"
     if not math.isfinite(loss):
-        return Measured(0.0, False, "a token that came has probability 0: the loss is infinite", "infinite_loss")
+        return Score(0.0, False, "a token that came has probability 0: the loss is infinite", "infinite_loss")
     if (line - loss) * own.numel() > LUCK:
-        return Measured(0.0, False, f"{said}: nobody can be below it", "below_the_line")
+        return Score(0.0, False, f"{said}: nobody can be below it", "below_the_line")
     above = loss - line
     share = min(1.0, max(0.0, (NGRAM - above) / (NGRAM - FULL)))
     passed = above <= ENOUGH
     if not passed:
         said += f", and {line + ENOUGH:.3f} is asked for"
-    return Measured(share, passed, said, None if passed or share else "not_trained")
+    return Score(share, passed, said, None if passed or share else "not_trained")

@@ -1,11 +1,11 @@
-"""Lesson 5. Beside learner code: the fixtures and the scenario. Only on numbers: the view."""
+"""Lesson 5. Beside learner code: the stubs and the scenario. Only on numbers: the view."""
 
 from __future__ import annotations
 
 import torch
 
-from helpers.checking.fixtures import fixture
 from helpers.checking.scenarios import scenario
+from helpers.checking.stubs import stub
 from helpers.checking.views import view
 
 
@@ -15,13 +15,13 @@ def _mixed(x, width):
     return x @ numbers.reshape(x.shape[-1], width)
 
 
-@fixture
+@stub
 def causal_average(width):
     """f (B, T, D) -> (B, T, width) in which row t sees the rows 0 to t."""
     return lambda x: _mixed(x.cumsum(1) / torch.arange(1, x.shape[1] + 1, dtype=x.dtype)[:, None], width)
 
 
-@fixture
+@stub
 def peeking(place, source, strength, width):
     """The causal average, but row `place` also sees row `source`, times `strength`."""
 
@@ -54,25 +54,25 @@ def _normed(x):
 NORMS = {"as it is": _as_is, "centered": _centered, "of one length": _of_one_length, "normed": _normed}
 
 
-@fixture
+@stub
 def peeking_between(before, behind, place, source, width):
     """Two of NORMS, and between them the causal average; row `place` also sees row `source` (no leak if equal)."""
     return lambda x: NORMS[behind](peeking(place, source, 1.0, width)(NORMS[before](x)))
 
 
-@fixture
+@stub
 def previous_row(width):
     """f (B, T, D) -> (B, T, width) in which row t sees row t - 1 and not itself."""
     return lambda x: _mixed(torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], dim=1), width)
 
 
-@fixture
+@stub
 def first_row(width):
     """f (B, T, D) -> (B, T, width) in which every row sees row 0 and nothing else."""
     return lambda x: _mixed(x[:, :1].expand_as(x), width)
 
 
-@fixture
+@stub
 def peeking_in_one(place, source, sentence, feature, width):
     """The causal average, but in one sentence and one feature row `place` also sees row `source`."""
 
@@ -85,13 +85,13 @@ def peeking_in_one(place, source, sentence, feature, width):
     return f
 
 
-@fixture
+@stub
 def whole_average(width):
     """f (B, T, D) -> (B, T, width) in which every row sees the mean of all rows."""
     return lambda x: _mixed(x + x.mean(1, keepdim=True), width)
 
 
-@fixture
+@stub
 def next_row(width):
     """f (B, T, D) -> (B, T, width) in which row t sees row t + 1, and the last row nothing."""
     return lambda x: _mixed(torch.cat([x[:, 1:], torch.zeros_like(x[:, :1])], dim=1), width)

@@ -25,7 +25,7 @@ from helpers.drawing.style import (
     heatmap,
     new_figure,
 )
-from helpers.translator import measures
+from helpers.translator import evaluation
 
 SENTENCE = "jane visits africa in september"
 HEAD_COLORS, LINES = (BLUE, ORANGE, GREEN, PINK), ("-", "--", "-.", ":")
@@ -46,7 +46,7 @@ def embedded(sentence: str, positions: bool = True) -> torch.Tensor:
 
 def encoder_weights(sentence: str, positions: bool = True) -> torch.Tensor:
     """What all heads of the encoder see: (blocks, heads, T, T)."""
-    return torch.cat(measures.look(_network(positions), translator.source_batch([sentence])).encoder)
+    return torch.cat(evaluation.look(_network(positions), translator.source_batch([sentence])).encoder)
 
 
 @functools.lru_cache(maxsize=2)
@@ -59,7 +59,7 @@ def _network(positions: bool):
 
 
 def _nats(network) -> float:
-    return measures.nats_a_word(network, measures.unseen(200))
+    return evaluation.nats_a_word(network, evaluation.unseen(200))
 
 
 @functools.lru_cache(maxsize=1)
@@ -476,7 +476,7 @@ def importance_against_damage(head_importance) -> Picture:
         network.get_submodule(place).register_forward_pre_hook(lambda module, args: inputs.append(args[0]))
         for place in PLACES
     ]
-    sentences = [row for row in measures.unseen(200).src if (row != 0).sum() == 8][:40]
+    sentences = [row for row in evaluation.unseen(200).src if (row != 0).sum() == 8][:40]
     with torch.no_grad():
         network.encode(torch.stack(sentences)[:, :8])
     for handle in handles:

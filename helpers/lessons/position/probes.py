@@ -1,19 +1,19 @@
-"""Lesson 2. Beside learner code: the fixtures. Only on numbers: nothing."""
+"""Lesson 2. Beside learner code: the stubs. Only on numbers: nothing."""
 
 from __future__ import annotations
 
 import torch
 
-from helpers.checking.fixtures import fixture
+from helpers.checking.stubs import stub
 
 
-@fixture
+@stub
 def running_mean():
     """f (T, D) -> (T, D): row t is the mean of rows 0 to t. It sees order."""
     return lambda x: x.cumsum(0) / torch.arange(1, len(x) + 1, dtype=x.dtype)[:, None]
 
 
-@fixture
+@stub
 def numbered_rows(width):
     """f (T, D) -> (T, width): row t is (t + 1) times fixed sums of row t's entries. It sees order."""
 
@@ -24,7 +24,7 @@ def numbered_rows(width):
     return f
 
 
-@fixture
+@stub
 def tokenwise(width):
     """f (T, D) -> (T, width): each row by itself. It is blind to order."""
 
@@ -35,7 +35,7 @@ def tokenwise(width):
     return f
 
 
-@fixture
+@stub
 def bare_self_attention():
     """f (T, D) -> (T, D): self-attention with nothing to learn and no positions. It is blind to order."""
     return lambda x: torch.softmax(x @ x.T, dim=-1) @ x

@@ -1,10 +1,10 @@
-"""Lesson 13. Beside learner code: the fixture. Only on numbers: the view."""
+"""Lesson 13. Beside learner code: the stub. Only on numbers: the view."""
 
 from __future__ import annotations
 
 import torch
 
-from helpers.checking.fixtures import fixture
+from helpers.checking.stubs import stub
 from helpers.checking.views import view
 
 
@@ -16,7 +16,7 @@ def entries_of_blocks(args, kwargs, output):
     return {name: tensor for name, tensor in output.items() if str(name).startswith("blocks.")}
 
 
-@fixture
+@stub
 def mixing(width, dtype):
     """encode(ids, mask=None) -> (B, T, D): two heads in which each token looks at all tokens that the mask allows."""
     kind = getattr(torch, dtype)

@@ -1,11 +1,11 @@
-"""Lesson 1. Beside learner code: the fixture. Only on numbers: nothing."""
+"""Lesson 1. Beside learner code: the stub. Only on numbers: nothing."""
 
 from __future__ import annotations
 
-from helpers.checking.fixtures import fixture
+from helpers.checking.stubs import stub
 
 
-@fixture
+@stub
 def set_of_pieces(*pieces):
     """A set of pieces."""
     return set(pieces)

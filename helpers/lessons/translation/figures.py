@@ -26,7 +26,7 @@ from helpers.drawing.style import (
     new_figure,
 )
 from helpers.lessons.translation.runs import EVERY, RUNS
-from helpers.translator import measures
+from helpers.translator import evaluation
 from helpers.translator.given import noam_rate
 from helpers.translator.stage import unknown_words
 
@@ -471,7 +471,7 @@ def beside(model) -> Picture:
         ax.scatter(a[shown], b[shown], s=4, color=BLUE, alpha=0.35, linewidths=0, rasterized=True)
         ax.set(title=f"{title}: r = {r:.2f}", xlabel="the course's", ylabel="yours")
         said.append(f"{title}: correlation {r:.2f}")
-    shares = [100 * measures.exact(network, measures.unseen(200)) for network in (_course(), model)]
+    shares = [100 * evaluation.exact(network, evaluation.unseen(200)) for network in (_course(), model)]
     line = "200 unseen sentences, exactly right: the course's {:g} %, yours {:g} %".format(*shares)
     figure.suptitle(line, fontsize=11)
     said.append(line)

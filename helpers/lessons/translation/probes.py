@@ -1,4 +1,4 @@
-"""Lesson 11. Only on numbers: the views and the measure. Nothing of it runs beside learner code."""
+"""Lesson 11. Only on numbers: the views and the metric. Nothing of it runs beside learner code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 import torch
 
-from helpers.checking.measures import Measured, measure
+from helpers.checking.metrics import Score, metric
 from helpers.checking.views import view
 
 
@@ -27,7 +27,7 @@ FULL, ENOUGH, LEAST = 0.99, 0.995, 0.5  # exact sentences: all points, the check
 MARKS = ("<pad>", "<bos>", "<eos>")
 
 
-@measure
+@metric
 def exact_translations(truths, outputs):
     """The share of sentences that come out word for word: all points from 99 %, none below 50 %."""
     pairs = [(a, b) for truth, output in zip(truths, outputs, strict=True) for a, b in zip(truth, output, strict=True)]
@@ -39,7 +39,7 @@ def exact_translations(truths, outputs):
         truth, output = next((a, b) for a, b in pairs if a != b.strip())
         shown = " ".join(output.split())[:100]
         words += f" ({100 * ENOUGH:g} % are asked for); expected “{truth}”, yours “{shown}”"
-    return Measured(share, passed, words, None if passed else _what_went_wrong(pairs))
+    return Score(share, passed, words, None if passed else _what_went_wrong(pairs))
 
 
 def _what_went_wrong(pairs) -> str | None:

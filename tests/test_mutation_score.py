@@ -1,4 +1,4 @@
-"""Every known mistake is rejected with its own hint and no other's; every right form is accepted."""
+"""Every known mistake is rejected with its own hint and no other's; every accepted variant is accepted."""
 
 import ast
 import re
@@ -10,7 +10,7 @@ from torch import nn
 from helpers.authoring.blocks import blocks_path
 from helpers.checking.making import definition
 from helpers.course import course
-from tests.kill_rate import exercises, lessons, right_forms, tally
+from tests.mutation_score import accepted_variants, exercises, lessons, tally
 
 torch.set_num_threads(1)
 CASES = [(lesson, exercise) for lesson in lessons() for exercise in exercises(lesson)]
@@ -18,7 +18,7 @@ IDS = [f"{lesson}-{exercise.name}" for lesson, exercise in CASES]
 
 
 @pytest.mark.parametrize(("lesson", "exercise"), CASES, ids=IDS)
-def test_mistakes_are_caught_and_named_and_right_forms_pass(lesson, exercise):
+def test_mistakes_are_caught_and_named_and_accepted_variants_pass(lesson, exercise):
     result = tally(lesson, exercise)
     assert not result.wrong, "\n".join(result.wrong)
     assert result.caught == result.named == result.mistakes
@@ -26,8 +26,8 @@ def test_mistakes_are_caught_and_named_and_right_forms_pass(lesson, exercise):
 
 
 @pytest.mark.parametrize(("lesson", "exercise"), CASES, ids=IDS)
-def test_there_are_enough_mistakes_and_right_forms(lesson, exercise):
-    forms = right_forms(lesson).get(exercise.name, ())
+def test_there_are_enough_mistakes_and_accepted_variants(lesson, exercise):
+    forms = accepted_variants(lesson).get(exercise.name, ())
     module = any(isinstance(form, type) and issubclass(form, nn.Module) for form in forms)
     assert len(forms) >= (8 if module else 4)
     assert len(exercise.mistakes) >= 3

@@ -1,21 +1,21 @@
 """Measures: how good an answer is, for exercises whose answer is a trained model.
 
 Such an answer is judged by what it says of inputs that nobody has seen, not by equality with a reference. Its cases
-carry the truth themselves (`Case(args, truth=...)`), and a measure turns all truths and all outputs of the answer into
+carry the truth themselves (`Case(args, truth=...)`), and a metric turns all truths and all outputs of the answer into
 a share of the points:
 
-    @measure
+    @metric
     def exact_translations(truths, outputs):
         right = sum(a == b for truth, output in zip(truths, outputs) for a, b in zip(truth, output))
         ...
-        return Measured(share, passed, f"{right} of {total} unseen sentences exactly right")
+        return Score(share, passed, f"{right} of {total} unseen sentences exactly right")
 
-A measure sees numbers only, never learner code; in the judge it runs outside the sandbox. A lesson's own measures
+A metric sees numbers only, never learner code; in the judge it runs outside the sandbox. A lesson's own metrics
 stand in its file in helpers/checking/lessons.
 
-An output that reaches a measure is of the truth's type and shape (see `misfit`). Where the truth is not of the kind
+An output that reaches a metric is of the truth's type and shape (see `misfit`). Where the truth is not of the kind
 that the answer returns, it is a dict with the entry "shape": the answer then returns a float tensor of that shape,
-and the rest of the dict is the measure's own business.
+and the rest of the dict is the metric's own business.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ import torch
 from helpers.checking.compare import KINDS, Difference
 from helpers.checking.registry import Registry
 
-MEASURES = Registry()
+METRICS = Registry()
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What a measure says.
+class Score:
+    """What a metric says.
 
     share: of the points, from 0 to 1. passed: whether it is good enough. words: what was measured, a sentence that a
     learner reads. mistake: the name of what went wrong, where the numbers show it: a Mistake of the answer key (whose
@@ -46,9 +46,9 @@ class Measured:
     mistake: str | None = None
 
 
-def measure(function: Callable) -> Callable:
-    """Register `function` as a measure under its own name."""
-    return MEASURES.register(function)
+def metric(function: Callable) -> Callable:
+    """Register `function` as a metric under its own name."""
+    return METRICS.register(function)
 
 
 def misfit(truth, output, path: tuple = ()) -> Difference | None:

@@ -9,20 +9,20 @@ import types
 from collections.abc import Callable
 
 from helpers.checking.registry import Registry
-from helpers.checking.vocabulary import Fixture
+from helpers.checking.vocabulary import Stub
 
-FIXTURES = Registry()
+STUBS = Registry()
 
 
-def fixture(make: Callable) -> Callable:
-    """Register `make` under its own name: Fixture(name, args) becomes make(*args)."""
-    return FIXTURES.register(make)
+def stub(make: Callable) -> Callable:
+    """Register `make` under its own name: Stub(name, args) becomes make(*args)."""
+    return STUBS.register(make)
 
 
 def resolve(tree):
-    """The tree with every Fixture replaced by the object that it names."""
-    if isinstance(tree, Fixture):
-        made = FIXTURES[tree.name](*tree.args)
+    """The tree with every Stub replaced by the object that it names."""
+    if isinstance(tree, Stub):
+        made = STUBS[tree.name](*tree.args)
         return _unnamed(made) if isinstance(made, types.FunctionType) else made
     if isinstance(tree, (list, tuple)):
         return type(tree)(resolve(item) for item in tree)

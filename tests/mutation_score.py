@@ -1,6 +1,6 @@
-"""How many wrong answers the check catches: every known mistake of every exercise, and every right form.
+"""How many wrong answers the check catches: every known mistake of every exercise, and every accepted variant.
 
-Run as a program it prints the table: `python -m tests.kill_rate [--seeds 30] [--seconds 30] [LESSON ...]`, two
+Run as a program it prints the table: `python -m tests.mutation_score [--seeds 30] [--seconds 30] [LESSON ...]`, two
 exercises at a time. An exercise that has taken its seconds of processor time stops, at ten seeds or more.
 """
 
@@ -30,7 +30,7 @@ LEAST = 10  # seeds that are tried however long they take, if so many are asked 
 
 @dataclass
 class Tally:
-    """What happened to an exercise's mistakes and right forms, over all seeds. The lists hold sentences."""
+    """What happened to an exercise's mistakes and accepted variants, over all seeds. The lists hold sentences."""
 
     lesson: str
     exercise: str
@@ -57,7 +57,7 @@ def lessons() -> list[str]:
 
 def exercises(lesson: str):
     """The exercises of a lesson that have a reference; what is measured has none."""
-    return [item for item in load_answer_key(course(), course().lesson(lesson)).exercises if not item.measure]
+    return [item for item in load_answer_key(course(), course().lesson(lesson)).exercises if not item.metric]
 
 
 def accepted_variants(lesson: str) -> dict[str, tuple]:
@@ -67,7 +67,7 @@ def accepted_variants(lesson: str) -> dict[str, tuple]:
 
 
 def tally(lesson: str, exercise, number: int = SEEDS, seconds: float = math.inf) -> Tally:
-    """Judge every mistake and right form of one exercise on the inputs of every seed, for about so many seconds."""
+    """Judge every mistake and accepted variant of one exercise on every seed's inputs, for about so many seconds."""
     started = time.process_time()
     reference = getattr(load_blocks(course(), course().lesson(lesson)), exercise.name)
     forms = (reference, *accepted_variants(lesson).get(exercise.name, ()))
@@ -80,7 +80,7 @@ def tally(lesson: str, exercise, number: int = SEEDS, seconds: float = math.inf)
         result.seeds += 1
         key = make_key(lesson, exercise, 100, False, reference, seed)
         # The reference is a block of this lesson, which the check refuses as an answer: judged as a stranger here.
-        facts = type(key.facts)(key.name, "99_kill_rate", key.facts.forbidden, key.facts.time_limit)
+        facts = type(key.facts)(key.name, "99_mutation_score", key.facts.forbidden, key.facts.time_limit)
         for form in forms:
             verdict = decide(key, observe_all(form, key.cases, facts))
             verdicts.setdefault(("right", form), []).append((seed, verdict))
@@ -112,10 +112,8 @@ def tally_of(place: tuple[str, str], number: int, seconds: float) -> Tally:
 
 
 def table(tallies: list[Tally]) -> str:
-    """The kill rate as lines of text."""
-    head = (
-        f"{'lesson':<20}{'exercise':<26}{'caught':>12}{'named':>12}{'right forms pass':>20}{'seeds':>7}{'seconds':>9}"
-    )
+    """The mutation score as lines of text."""
+    head = f"{'lesson':<20}{'exercise':<26}{'caught':>12}{'named':>12}{'variants pass':>20}{'seeds':>7}{'seconds':>9}"
     lines = [head, "-" * len(head)]
     for t in tallies:
         caught, named, accepted = f"{t.caught}/{t.mistakes}", f"{t.named}/{t.mistakes}", f"{t.accepted}/{t.right}"
