@@ -326,7 +326,7 @@ def test_the_course_translates_for_nobody():
         "\n    return", "\n    from helpers.corpus import translate as t\n    return"
     )
     words = "def translate(sentences):\n    return [french_sentence(english_ids(s)) for s in sentences]\n"
-    from helpers.translator.words import english_ids, french_sentence
+    from helpers.translator.word_ids import english_ids, french_sentence
 
     def found(text, lesson="11_translation"):
         import linecache

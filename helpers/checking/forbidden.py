@@ -367,7 +367,7 @@ COURSE_HOMES = tuple(
 
 OPEN_HOMES = ("helpers.lessons.language_model.rotary",)  # in those homes, and no exercise's answer
 
-WORDS, FREE_FROM = "helpers.translator.words", 11  # words and their ids: nobody's answer from this lesson on
+WORDS, FREE_FROM = "helpers.translator.word_ids", 11  # words and their ids: nobody's answer from this lesson on
 # Single functions that know the answer, in homes that answers may use.
 COURSE_FUNCTIONS = ("helpers.corpus.translation.translate", "helpers.corpus.translation._parse")
 
