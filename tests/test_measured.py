@@ -22,7 +22,8 @@ from helpers.checking.report import as_text
 from helpers.checking.verdict import decide
 from helpers.checking.vocabulary import Case, Exercise, Mistake
 from helpers.grading.attachments import lying_beside
-from helpers.grading.sandbox import WITHHELD, SandboxMissing, find_bubblewrap, stage_wing
+from helpers.grading.bubblewrap import SandboxMissing, find_bubblewrap
+from helpers.grading.staging import WITHHELD, stage_wing
 from helpers.widgets import checkpoint
 from tests import measured_course
 from tests.small_course import run_command
@@ -173,12 +174,7 @@ def test_unsound_keys_are_refused():
     def unsound(**changed):
         with pytest.raises(UnsoundKey) as caught:
             make_key(
-                "04_tiny",
-                Exercise("upper", **{"cases": cases_upper, "metric": "share_right"} | changed),
-                1,
-                0,
-                None,
-                0,
+                "04_tiny", Exercise("upper", **{"cases": cases_upper, "metric": "share_right"} | changed), 1, 0, None, 0
             )
         return str(caught.value)
 
@@ -416,7 +412,8 @@ def test_a_measured_exercise_is_no_block(course):
 
 JUDGE = """
 import json
-from helpers.grading.judge import Cell, Judge
+from helpers.grading.cell import Cell
+from helpers.grading.judge import Judge
 
 def cells(notebook, answer):
     found = []
@@ -427,7 +424,7 @@ def cells(notebook, answer):
         source = "".join(cell["source"])
         if name == "signs" and answer is not None:
             source = answer
-        kind = "check" if name.startswith("check_") else "learner"
+        kind = "check" if name.startswith("check_") else "answer"
         found.append(Cell(cell["id"], source, kind, name.removeprefix("check_") or None))
     return found
 
