@@ -21,7 +21,7 @@ from tests.conftest import ROOT
 HELPERS = ROOT / "helpers"
 TOPICS = {lesson.topic: lesson.name for lesson in course().lessons}
 # In a lesson's room and in the translator's alike: what stands in for an answer, and the network that it runs in.
-ROLES = {"__init__", "figures", "explore", "probes", "given", "network"}
+ROLES = {"__init__", "__main__", "figures", "explore", "probes", "given", "network"}
 PYTHON = sorted(path for path in HELPERS.rglob("*.py"))
 
 
@@ -36,16 +36,20 @@ MODULES = {module_of(path): path for path in PYTHON}
 def imports(path: Path, module: str = "") -> set[str]:
     """The modules of helpers that a file imports, those that its functions import included.
 
-    `helpers` itself is left out: Python imports a package before anything in it.
+    `helpers` itself is left out: Python imports a package before anything in it. So is what only a type checker reads.
     """
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    found, tree = set(), ast.parse(path.read_text(encoding="utf-8"))
+    unread = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    tree.body = [node for node in tree.body if node not in unread]
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{path}: imports by full names"
-            inside = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= inside & set(MODULES) or {node.module}
+            assert not node.level or path.parent.name == "inside", f"{path}: imports by full names"
+            home = f"{module_of(path.parent / '__init__.py')}." if node.level else ""  # inside/ goes alone into the box
+            home = f"{home}{node.module or ''}".rstrip(".")
+            inside = {f"{home}.{alias.name}" for alias in node.names}
+            found |= inside & set(MODULES) or {home}
     return {name for name in found if name in MODULES} - {module, "helpers"}
 
 

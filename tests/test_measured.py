@@ -18,7 +18,7 @@ from helpers.checking.key import load_keys, save_keys
 from helpers.checking.making import UnsoundKey, make_key
 from helpers.checking.metrics import METRICS, Score
 from helpers.checking.observe import observe_all
-from helpers.checking.report import as_text
+from helpers.checking.rendering import as_text
 from helpers.checking.verdict import decide
 from helpers.checking.vocabulary import Case, Exercise, Mistake
 from helpers.grading.attachments import lying_beside

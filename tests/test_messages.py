@@ -14,7 +14,7 @@ from helpers.checking import session
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
 from helpers.checking.registry import Registry
-from helpers.checking.report import HUES, SHARE, as_html, as_text, tint
+from helpers.checking.rendering import HUES, SHARE, as_html, as_text, tint
 from helpers.checking.scenarios import SCENARIOS
 from helpers.checking.stubs import STUBS, stub
 from helpers.checking.verdict import decide, decide_quiz

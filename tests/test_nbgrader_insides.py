@@ -6,7 +6,6 @@ import sys
 
 import nbformat
 import pytest
-from helpers.grading.pool import GradingStopped
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps import api, autogradeapp
 from nbgrader.dbutil import _temp_alembic_ini
@@ -26,6 +25,7 @@ from helpers.grading.nbgrader_insides import (
     open_gradebook,
     take_over_autograde,
 )
+from helpers.grading.pool import GradingStopped
 
 LESSON = "04_scaling"
 

@@ -13,7 +13,7 @@ from helpers.checking.key import ExerciseKey, lesson_of, load_keys
 from helpers.checking.names import namespace, used_names
 from helpers.checking.observe import observe_all
 from helpers.checking.policy import judged
-from helpers.checking.report import as_html, as_text
+from helpers.checking.rendering import as_html, as_text
 from helpers.or_given import remember_passed
 from helpers.progress import remember
 from helpers.setup import current_lesson

@@ -22,7 +22,7 @@ from helpers.checking.codec import dumps, loads
 from helpers.checking.forbidden import course_part
 from helpers.checking.making import make_key
 from helpers.checking.observe import Facts, observe_all
-from helpers.checking.report import as_text
+from helpers.checking.rendering import as_text
 from helpers.checking.verdict import decide
 from helpers.corpus.source import BETWEEN, Source
 from helpers.course import course

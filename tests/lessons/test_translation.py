@@ -19,7 +19,7 @@ from helpers.authoring.keys import load_answer_key
 from helpers.blocks import Transformer
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
-from helpers.checking.report import as_text
+from helpers.checking.rendering import as_text
 from helpers.checking.verdict import decide
 from helpers.course import course
 from helpers.lessons.translation import explore, figures
