@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import corpus
+from helpers.drawing.measured import measured
 from helpers.drawing.style import (
     BLACK,
     BLUE,
@@ -28,7 +29,6 @@ from helpers.drawing.style import (
     heatmap,
     new_figure,
 )
-from helpers.lessons.measured import measured
 
 LADDER, COMPUTE = measured("language_model", "ladder"), measured("language_model", "compute")
 LINE = "#333333"

@@ -10,6 +10,7 @@ import torch
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from helpers import corpus, translator
+from helpers.drawing.measured import measured
 from helpers.drawing.style import (
     BLUE,
     GREEN,
@@ -25,7 +26,6 @@ from helpers.drawing.style import (
     heatmap,
     new_figure,
 )
-from helpers.lessons.measured import measured
 from helpers.translator import evaluation
 from helpers.translator.given import noam_rate
 from helpers.translator.stage import unknown_words
