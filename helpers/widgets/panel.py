@@ -42,7 +42,7 @@ from collections.abc import Callable
 import ipywidgets as widgets
 from IPython.display import HTML, display
 
-from helpers.drawing.matplotlib_insides import pin_title
+from helpers.drawing.matplotlib_insides import keep_title
 from helpers.drawing.style import lay_out
 
 TRACK = 230  # pixels of a slider that are there to be dragged, at least
@@ -130,7 +130,7 @@ def _pin_names(figure) -> None:
     for ax in figure.axes:
         if ax.name != "rectilinear":
             continue
-        pin_title(ax)
+        keep_title(ax)
         box = ax.get_position()
         (along, below), (beside, up) = ax.xaxis.label.get_position(), ax.yaxis.label.get_position()
         ax.xaxis.set_label_coords(box.x0 + along * box.width, below / height, transform=figure.transFigure)
