@@ -115,7 +115,9 @@ def problem(kind="value", want=None, got=None, case=None, path=(), where="", par
 
 
 def says(item, key=None):
-    return diagnose.text(item, key or made_key([], [], arguments=["Q", "K"]))
+    """The lines of a problem; the call of the case that all have here stands below each and is taken away."""
+    said = diagnose.text(item, key or made_key([], [], arguments=["Q", "K"]))
+    return said.removesuffix("\nwith f(<float32 (9,)>)")
 
 
 def value_text(want, got, axes=("query", "key"), **options):
@@ -737,8 +739,8 @@ def test_lines_of_values():
         value_text(want, got) == "2 of 4 numbers differ, most at row 1 (query 1), column 1 (key 1): expected 4, yours 7"
     )
     ints = torch.tensor([1, 2, 3]), torch.tensor([1, 5, 9])
-    assert value_text(*ints, axes=()) == "2 of 3 numbers differ, first at entry 2: expected 3, yours 9"
-    assert value_text(*ints) == "2 of 3 numbers differ, first at entry 2 (key 2): expected 3, yours 9"
+    assert value_text(*ints, axes=()) == "2 of 3 numbers differ, first at entry 1: expected 2, yours 5"
+    assert value_text(*ints) == "2 of 3 numbers differ, first at entry 1 (key 1): expected 2, yours 5"
     assert value_text(t(1.0), t(2.0)) == "expected 1\nyours    2"
     assert value_text(1.0, 2.0) == "expected 1\nyours    2" and value_text(1, 2) == "expected 1\nyours    2"
     assert value_text("a", "b") == 'expected "a"\nyours    "b"'
@@ -993,34 +995,41 @@ def test_the_call_that_failed():
     assert call(*module, via="module") == "f(2, 3)(<float32 (9,)>, mask=None)"
     assert call((2,), 5, via="built") == "f(2)" and call(2, 5, via="built") == "f(2, 5)" and call(via="built") == "f()"
     lines = diagnose.called(key, Case((Stub("facts_mean", (2,)), Stub("facts_mean", (2,)))))
-    assert lines[1:] == ["where facts_mean is mean over all seen"]
-    assert lines[0] == "with f(facts_mean(width=2), facts_mean(width=2))"
+    assert lines[1:] == ["where Q is mean over all seen (width=2)", "where K is mean over all seen (width=2)"]
+    assert lines[0] == "with f(Q, K)", "in the exercise's words, not by our stub's name"
+    lines = diagnose.called(key, Case(([Stub("facts_mean", (2,))], 1, Stub("facts_mean", (2,)))))
+    assert lines == [
+        "with f([facts_mean(width=2)], 1, facts_mean(width=2))",
+        "where facts_mean is mean over all seen",
+    ], "where the exercise has no name for it"
+    named = diagnose.called(key, Case((), {"model": Stub("facts_mean", (2,))}))
+    assert named == ["with f(model=model)", "where model is mean over all seen (width=2)"]
     assert diagnose.called(key, Case((Stub("facts_mean", (2,)),), note="it")) == ["with it"]
     assert len(diagnose.called(key, Case((Stub("facts_wordless", (2,)), Stub("no_such"))))) == 1
     assert len(diagnose.called(key, Case((), {"x": [Stub("facts_widths")]}))) == 2
-    assert diagnose.called(key, Case((Stub("facts_long", (2,)),)))[1:] == ["where facts_long is mean over all"]
+    assert diagnose.called(key, Case((Stub("facts_long", (2,)),)))[1:] == ["where Q is mean over all (width=2)"]
 
 
-def test_the_call_is_shown_where_it_says_something():
+def test_the_call_is_always_shown():
     big, small = torch.zeros(9), torch.zeros(8)
+    key = made_key([], [], arguments=["Q", "K"])
 
     def shown(*args, part=VALUES, kind="value", **options):
-        return "\nwith " in says(
-            problem(kind, t(1.0), t(2.0), case=Case(args, **options), part=part, error=Error("E", "m"))
-        )
+        found = problem(kind, t(1.0), t(2.0), case=Case(args, **options), part=part, error=Error("E", "m"))
+        return next((line for line in diagnose.text(found, key).splitlines() if line.startswith("with ")), None)
 
-    assert not shown(big) and shown(small) and shown(big, 1) and shown(big, [1]) and shown(big, kwargs={"a": None})
-    assert (
-        not shown(big, [big])
-        and not shown(big, kwargs={"a": big})
-        and shown(big, note="it")
-        and shown(big, part="corner")
-    )
-    assert not any(shown(big, part=part) for part in (DTYPE, GRADIENT, UNCHANGED)) and shown(big, part=LEADING)
-    assert not shown((), {"W": small}, (big,), {}, via="module") and shown((2,), {"W": big}, (big,), {}, via="module")
-    assert shown((), {}, (big,), {"a": 1}, via="module") and shown((), {}, (small,), {}, via="module")
-    assert all(shown(big, kind=kind) for kind in ("raises", "too_slow", "wrong_type"))
+    assert shown(big) == "with f(<float32 (9,)>)" and shown(small).startswith("with f(torch.tensor([0., ")
+    for part in (VALUES, DTYPE, GRADIENT, UNCHANGED, LEADING, "corner"):
+        assert (
+            shown(big, [big], part=part, kwargs={"a": big})
+            == "with f(<float32 (9,)>, [<float32 (9,)>], a=<float32 (9,)>)"
+        )
+    assert shown(big, note="it") == "with it"
+    assert shown((), {"W": small}, (big,), {}, via="module") == "with f()(<float32 (9,)>)"
+    for kind in ("raises", "too_slow", "wrong_type"):
+        assert shown(big, kind=kind)
     assert shown(big, kind="no_error", raises=Raises("E", "")) and shown(big, kind="no_name", raises=Raises("E", ""))
+    assert shown(1, kind="measured") is None and shown(1, kind="forbidden_call") is None, "of no single call"
 
 
 def test_names_of_inputs_that_lack_a_gradient():

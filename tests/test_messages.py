@@ -1,9 +1,11 @@
 """The words of a check: what it shows of a wrong answer, line by line, readable on light and dark pages."""
 
+import base64
 import json
 import re
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -11,6 +13,7 @@ import torch
 from helpers import progress
 from helpers.check import CheckFailed, NotAnswered
 from helpers.checking import session
+from helpers.checking.contents import contents
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
 from helpers.checking.registry import Registry
@@ -21,6 +24,7 @@ from helpers.checking.verdict import decide, decide_quiz
 from helpers.checking.views import VIEWS, view
 from helpers.checking.vocabulary import Case, Exercise, Mistake, Quiz, Raises, Stub, tensor_cases
 from helpers.course import CourseError
+from helpers.progress import remember
 from tests.lab import ROOT
 
 LESSON = "50_test"
@@ -83,8 +87,8 @@ def test_the_input_that_failed_is_written_out():
 
 def test_a_function_among_the_inputs_is_named_in_words():
     text = one_case(Stub("peeking", (3, 5, 0.1, 6)), reference=lambda f: 1, answer=lambda f: 2)
-    assert "with f(peeking(place=3, source=5, strength=0.1, width=6))" in text
-    assert "where peeking is the causal average" in text
+    assert "with f(f)\n" in text and "peeking" not in text
+    assert "where f is the causal average" in text and "(place=3, source=5, strength=0.1, width=6)" in text
 
 
 @pytest.mark.parametrize("gap", [1e-4, 3e-5])
@@ -414,3 +418,138 @@ def test_a_damaged_progress_file_says_so_once_and_is_kept(monkeypatch, capsys, t
     assert (tmp_path / "progress.json.damaged").read_text() == damaged
     progress()
     assert "damaged" not in capsys.readouterr().out
+
+
+def test_text_and_picture_are_of_the_same_item():
+    """Of a batch both show the worst item, and the picture says which it is."""
+
+    def cases(draw):
+        return [Case((draw.normal(4, 5, 3), draw.normal(4, 7, 3)))]
+
+    def off(Q, K):
+        found = weights(Q, K).clone()
+        found[1, 0, 0] += 0.1
+        found[2, 3, 6] += 0.4
+        return found
+
+    def row_off(Q, K):
+        found = weights(Q, K).clone()
+        found[1, 0] *= 1.1
+        found[3, 2] *= 1.5
+        return found
+
+    for answer, item, where in ((off, 2, "row 3 (query 3)"), (row_off, 3, "row 2 (query 2)")):
+        verdict = judge(Exercise("weights", cases, axes=("query", "key")), weights, answer)
+        text, page = as_text(verdict), as_html(verdict)
+        assert f"item {item}, {where}" in text
+        assert f"framed: item {item}, {where}" in page and f"at item {item}, {where}" in page
+
+
+def test_the_picture_speaks_as_the_text_does():
+    page = as_html(
+        judge(Exercise("weights", matrix_cases, axes=("query", "key")), weights, lambda Q, K: weights(Q, K) + 2e-4)
+    )
+    svg = base64.b64decode(re.search(r"base64,([^\"]+)", page).group(1)).decode()
+    assert "expected" in svg and "target" not in svg + page
+    assert "the largest difference is 0.0002, on a color scale of its own" in page
+    left = min(float(x) for x in re.findall(r'<g transform="translate\((\d+),', svg))
+    turned = float(re.search(r"translate\((\d+),\d+\) rotate\(90\)", svg).group(1))
+    assert turned + 0.9 * 12 < left, "the axis word ends before the first column begins"
+    assert "#5e3c99" in svg.split(">difference<")[1], "the difference is drawn at full strength, however small"
+
+
+def test_of_whole_numbers_the_first_is_first():
+    text = one_case(
+        torch.tensor([0, 0, 0, 0, 0]), reference=lambda x: x, answer=lambda x: x + torch.tensor([0, 1, 1, 9, 1])
+    )
+    assert "4 of 5 numbers differ, first at entry 1: expected 0, yours 1" in text
+
+
+@pytest.mark.parametrize(
+    ("want", "got", "words"),
+    [
+        (2.391, 2.392, "close: off by 0.04 %"),
+        (2.391, 2.391001, "close: off by less than 0.0001 %"),
+        (2.391, 2.5, ""),
+        (0.0, 0.001, ""),
+    ],
+)
+def test_a_difference_that_is_rounding_is_called_small(want, got, words):
+    def number(x):
+        return torch.tensor(x, dtype=torch.float64)
+
+    text = one_case(1, reference=lambda x: number(want), answer=lambda x: number(got))
+    assert "✗ values" in text and (words in text if words else "close" not in text)
+    if words != "close: off by less than 0.0001 %":  # for a Python float no difference
+        assert one_case(1, reference=lambda x: want, answer=lambda x: got) == text
+    pair = one_case(1, reference=lambda x: number([want, 5.0]), answer=lambda x: number([got, 6.0]))
+    assert "most at entry 1: expected 5, yours 6" in pair and "close" not in pair, "of the entry that is named"
+
+
+def test_progress_keeps_the_best_check_and_says_so(monkeypatch, capsys, tmp_path):
+    file = tmp_path / "progress.json"
+    monkeypatch.setenv("COURSE_PROGRESS_FILE", str(file))
+    key = make_key(LESSON, Exercise("weights", matrix_cases), 20, False, weights, 0)
+    monkeypatch.setattr(session, "find_key", lambda *_: key)
+    session.check_one("weights", weights, {})
+    assert "best" not in capsys.readouterr().out
+    with pytest.raises(CheckFailed):
+        session.check_one("weights", lambda Q, K: 2 * weights(Q, K), {})
+    assert "Your best check so far stays in progress(): 20 points." in capsys.readouterr().out
+    with pytest.raises(NotAnswered):
+        session.check_one("weights", None, {})
+    assert "best" not in capsys.readouterr().out
+    assert json.loads(file.read_text("utf-8"))[LESSON]["weights"] == {"points": 20, "of": 20, "passed": True}
+    progress()
+    assert "The best of your checks counts here" in capsys.readouterr().out
+
+
+def test_a_run_in_solutions_is_nobodys_progress(monkeypatch, tmp_path):
+    monkeypatch.setenv("COURSE_PROGRESS_FILE", str(tmp_path / "progress.json"))
+    monkeypatch.chdir(ROOT / "solutions/04_scaling")
+    remember("04_scaling", "scaled_scores", 20, 20, True)
+    assert not (tmp_path / "progress.json").exists()
+    monkeypatch.chdir(ROOT / "notebooks/04_scaling")
+    remember("04_scaling", "scaled_scores", 20, 20, True)
+    assert (tmp_path / "progress.json").exists()
+
+
+def test_progress_reads_no_numbers_and_is_quick(monkeypatch, capsys, tmp_path):
+    from helpers.checking import key
+
+    monkeypatch.setenv("COURSE_PROGRESS_FILE", str(tmp_path / "progress.json"))
+    listed = {
+        lesson: [(row.name, row.points, row.bonus, row.kind) for row in rows]
+        for lesson, rows in contents(key.FOLDER).items()
+    }
+    for lesson in ("00_start_here", "04_scaling"):
+        assert listed[lesson] == [(k.name, k.points, k.bonus, k.kind) for k in key.load_keys(lesson).values()]
+    monkeypatch.setattr(key, "_loaded", None)
+    started = time.process_time()
+    progress()
+    assert time.process_time() - started < 0.3 and "04_scaling" in capsys.readouterr().out
+    assert key.lesson_of("scaled_scores") == "04_scaling" and key.lesson_of("quiz_1") is None
+
+
+def test_a_forbidden_call_inside_another_of_torchs_is_said_to_be_there():
+    def drawn(Q, K):
+        return torch.distributions.Categorical(logits=Q @ K.mT).probs
+
+    exercise = Exercise("weights", matrix_cases, forbidden=("softmax",))
+    text = as_text(judge(exercise, weights, drawn))
+    assert "torch.Tensor.logsumexp, called inside Categorical, is the answer to this exercise;" in text
+    plain = as_text(judge(exercise, weights, lambda Q, K: torch.nn.Softmax(-1)(Q @ K.mT)))
+    assert "F.softmax is the answer to this exercise;" in plain and "inside" not in plain
+
+
+def test_requires_grad_on_the_callers_tensor_is_a_change():
+    def with_grad(x):
+        return 2 * x.requires_grad_().detach()
+
+    def exercise(draw):
+        return [Case((draw.normal(3, 4),))]
+
+    verdict = judge(Exercise("f", exercise), lambda x: 2 * x, with_grad)
+    assert not verdict.passed and verdict.mistake == "input_changed"
+    assert "your code turned requires_grad on for its input x; the caller still needs it as it was" in as_text(verdict)
+    assert judge(Exercise("f", exercise), lambda x: 2 * x, lambda x: 2 * x.detach().clone().requires_grad_()).passed

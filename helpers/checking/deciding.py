@@ -49,11 +49,16 @@ class Part:
 
 @dataclass(frozen=True)
 class Picture:
-    """A matrix that came out wrong, and the one that was expected."""
+    """A matrix that came out wrong, and the one that was expected.
+
+    item: which one of a batch it is, in words; empty where there is no batch. worst: the row and column to frame.
+    """
 
     expected: torch.Tensor
     actual: torch.Tensor
     axes: tuple[str, ...]
+    item: str
+    worst: tuple[int, ...]
 
 
 @dataclass

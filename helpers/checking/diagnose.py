@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 
 import torch
 
 from helpers.checking.codec import Odd
 from helpers.checking.compare import wrong_entries
 from helpers.checking.deciding import RESERVED, WHOLE, Part, Picture, Problem, Verdict, argument_name, worst
-from helpers.checking.observe import NOT_TRIED
+from helpers.checking.observe import NOT_TRIED, WANTS_GRAD
 from helpers.checking.stubs import STUBS
-from helpers.checking.vocabulary import DTYPE, GRADIENT, UNCHANGED, VALUES, Case, Stub
+from helpers.checking.vocabulary import Case, Stub
 
 MOST_WRITTEN = 8  # numbers of a tensor that is written out
+CLOSE = 0.5  # percent
 MOST_TEXT = 120  # characters of a string, list or dictionary
-ALWAYS_CALLED = ("raises", "too_slow", "no_error", "no_name", "wrong_type")  # the call belongs to what is said
 SAID_TOO = ("wrong_shape", "raises", "measured")  # what was seen is said beside a known mistake's words
-PLAIN_PARTS = (VALUES, DTYPE, GRADIENT, UNCHANGED)
 
 
 def worded(key, verdict: Verdict) -> Verdict:
@@ -46,8 +46,7 @@ def _detailed(part: Part, problems: list[Problem], key) -> Part:
 def text(problem: Problem, key) -> str:
     """What was seen on a problem's case, a line for each fact: expected, yours, the call."""
     lines = _BY_KIND[problem.kind](problem, key).split("\n")
-    shown = problem.kind in ALWAYS_CALLED or problem.part not in PLAIN_PARTS or _says_something(problem.case)
-    if shown and problem.kind not in WHOLE:
+    if problem.kind not in WHOLE:
         lines += called(key, problem.case)
     return "\n".join(lines)
 
@@ -65,17 +64,20 @@ def forbidden_text(name: str, key) -> str:
         return f"{name} is the course's finished answer to this exercise; build your own."
     if name.startswith("helpers."):
         return f"{name} is the course's own code, which an answer cannot call; write your own."
-    return f"{name} is the answer to this exercise; {key.instead}"
+    return f"{name}{',' if ', called inside ' in name else ''} is the answer to this exercise; {key.instead}"
 
 
 def called(key, case: Case) -> list[str]:
     """The call that failed, and what the functions among its arguments do."""
     lines = [f"with {call_text(key, case)}"]
-    for item in dict.fromkeys(_stubs((case.args, case.kwargs))):
+    named = {id(item): name for name, item in _own_stubs(key, case).items()}
+    for item in _stubs((case.args, case.kwargs)):
         words = inspect.getdoc(STUBS[item.name]) if _known(item) else ""
         if words and not case.note:
             first = words.splitlines()[0].rstrip(".")
-            lines.append(f"where {item.name} is {first[0].lower()}{first[1:]}")
+            name, made = named.get(id(item), item.name), _stub(item).removeprefix(item.name)
+            made = f" {made}" if name != item.name and item.args else ""
+            lines.append(f"where {name} is {first[0].lower()}{first[1:]}{made}")
     return list(dict.fromkeys(lines))
 
 
@@ -89,16 +91,22 @@ def call_text(key, case: Case) -> str:
     made = key.name if init is None else f"{key.name}({', '.join(map(written, init))})"
     if args is None:
         return made
-    inner = [*map(written, args), *(f"{name}={written(value)}" for name, value in kwargs.items())]
+    own = _own_stubs(key, case)
+    inner = [_argument(argument_name(key, position), value, own) for position, value in enumerate(args)]
+    inner += [f"{name}={_argument(name, value, own)}" for name, value in kwargs.items()]
     return f"{made}({', '.join(inner)})"
 
 
-def _says_something(case: Case) -> bool:
-    """Whether the call shows more than the shapes of large tensors."""
-    if case.note:
-        return True
-    inputs = (case.call.init or (), case.call.args, case.call.kwargs)
-    return any(not isinstance(leaf, torch.Tensor) or leaf.numel() <= MOST_WRITTEN for leaf in _leaves(inputs))
+def _own_stubs(key, case: Case) -> dict[str, Stub]:
+    """The Stubs that are arguments themselves, by the exercise's own names for them."""
+    call = case.call
+    named = {argument_name(key, position): value for position, value in enumerate(call.args)} | call.kwargs
+    return {name: value for name, value in named.items() if isinstance(value, Stub) and name.isidentifier()}
+
+
+def _argument(name: str, value, own: dict[str, Stub]) -> str:
+    """An argument as it is written in a call: a function of ours by the exercise's name for it."""
+    return name if name in own else written(value)
 
 
 def _leaves(tree) -> list:
@@ -289,7 +297,11 @@ def _nan(problem, key) -> str:
 
 
 def _input_changed(problem, key) -> str:
-    name = argument_name(key, problem.seen.changed[0])
+    changed = problem.seen.changed[0]
+    position = str(changed).removesuffix(WANTS_GRAD)
+    name = argument_name(key, int(position) if position.isdigit() else position)
+    if str(changed).endswith(WANTS_GRAD):
+        return f"your code turned requires_grad on for its input {name}; the caller still needs it as it was"
     return f"your code changed its input {name} in place; the caller still needs it"
 
 
@@ -340,7 +352,7 @@ def _value(problem, key) -> str:
     name = _property(problem)
     if isinstance(want, torch.Tensor):
         axes = () if name or diff.path else key.axes
-        seen = _by_values(want, got, axes, problem.case.tolerance)
+        seen, _ = _by_values(want, got, axes, problem.case.tolerance)
         lines = [seen] if seen else []
         if not seen.startswith(("each row", "right but")):
             lines.append(_largest(want, got, problem.case.tolerance, axes))
@@ -357,8 +369,7 @@ def _value(problem, key) -> str:
             more = [f"yours:    {words} {value}" for words, value in got.items() if isinstance(value, str)]
             return "\n".join([f"this should hold and does not: {broken[0]}", *more])
         return _keys_differ(want, got) + _at(diff.path)
-    a, b = two_numbers(want, got) if isinstance(want, float) else (written(want), written(got))
-    return f"expected {a}{_at(diff.path)}\nyours    {b}"
+    return _two_lines(want, got, _at(diff.path))
 
 
 def _keys_differ(want: dict, got: dict) -> str:
@@ -374,20 +385,35 @@ def _keys_differ(want: dict, got: dict) -> str:
 
 
 def picture(key, problem: Problem) -> Picture | None:
+    """The matrix that came out wrong, of the item that the text names; None where there is no small one."""
     diff = problem.difference
     if problem.kind not in ("value", "nan") or diff is None or problem.where:
         return None
-    if not isinstance(diff.expected, torch.Tensor) or isinstance(diff.actual, Odd):
+    if not isinstance(diff.expected, torch.Tensor) or not isinstance(diff.actual, torch.Tensor):
         return None
     want, got = diff.expected, diff.actual
-    while want.dim() > 2:
-        wrong = [i for i in range(want.shape[0]) if not torch.allclose(want[i].double(), got[i].double(), 1e-5, 1e-5)]
-        if not wrong:
-            return None
-        want, got = want[wrong[0]], got[wrong[0]]
-    if want.dim() != 2 or not 1 < want.numel() <= 400:
+    if want.dim() < 2:
         return None
-    return Picture(want, got, key.axes if len(key.axes) == 2 else ())
+    front = _named_index(problem)[: want.dim() - 2]
+    want, got = want[tuple(front)], got[tuple(front)]
+    if not 1 < want.numel() <= 400 or not wrong_entries(want, got, problem.case.tolerance).any():
+        return None
+    worst = tuple(worst_index(want, got, problem.case.tolerance))
+    return Picture(want, got, key.axes if len(key.axes) == 2 else (), item_words(front), worst)
+
+
+def _named_index(problem: Problem) -> list[int]:
+    """Where in a wrong tensor the text of the problem points to, if only at a row."""
+    want, got = problem.difference.expected, problem.difference.actual
+    if problem.kind == "nan":
+        return (got.isnan() & ~want.isnan()).nonzero()[0].tolist()
+    _, index = _by_values(want, got, (), problem.case.tolerance)
+    return worst_index(want, got, problem.case.tolerance) if index is None else index
+
+
+def item_words(front: list[int]) -> str:
+    """ "item 2", "item [0, 1]"; empty for a matrix alone."""
+    return f"item {front[0] if len(front) == 1 else front}" if front else ""
 
 
 def index_words(index: list[int], axes: tuple[str, ...] = (), last: str = "", dims: int | None = None) -> str:
@@ -401,8 +427,7 @@ def index_words(index: list[int], axes: tuple[str, ...] = (), last: str = "", di
         return f"entry {index[0]}{noun}"
     words = []
     if dims > 2:
-        front = index[: dims - 2]
-        words.append(f"item {front[0] if len(front) == 1 else front}")
+        words.append(item_words(index[: dims - 2]))
     for title, number, axis in (("row", dims - 2, -2), ("column", dims - 1, -1)):
         if number < len(index):
             noun = axes[axis] if len(axes) >= 2 else ""
@@ -412,8 +437,11 @@ def index_words(index: list[int], axes: tuple[str, ...] = (), last: str = "", di
 
 
 def worst_index(want: torch.Tensor, got: torch.Tensor, tolerance: float | None = None) -> list[int]:
-    """The index of the largest difference; where something is not finite, that comes first."""
+    """The index of the largest difference; where something is not finite, that comes first. Of what is no float, where
+    a difference has no size, the first one."""
     wrong = wrong_entries(want, got, tolerance)
+    if not want.is_floating_point():
+        return wrong.nonzero()[0].tolist()
     gap = (got.double() - want.double()).abs()
     gap = torch.where(gap.isfinite(), gap, torch.inf).masked_fill(~wrong, -1.0)
     return [int(number) for number in torch.unravel_index(gap.argmax(), want.shape)]
@@ -422,15 +450,30 @@ def worst_index(want: torch.Tensor, got: torch.Tensor, tolerance: float | None =
 def _largest(want, got, tolerance, axes) -> str:
     """How many numbers differ, and both of them where they differ most."""
     if not want.dim():
-        a, b = two_numbers(want.item(), got.item())
-        return f"expected {a}\nyours    {b}"
+        return _two_lines(want.item(), got.item())
     wrong = wrong_entries(want, got, tolerance)
     index = worst_index(want, got, tolerance)
     a, b = two_numbers(want[tuple(index)].item(), got[tuple(index)].item())
     most = "differ, most" if want.is_floating_point() else "differ, first"
     differ = "differs," if int(wrong.sum()) == 1 else most
     count = f"{int(wrong.sum())} of {wrong.numel()} numbers {differ}"
-    return f"{count} at {index_words(index, axes)}: expected {a}, yours {b}"
+    close = _closeness(want[tuple(index)].item(), got[tuple(index)].item())
+    return f"{count} at {index_words(index, axes)}: expected {a}, yours {b}{close and f' ({close})'}"
+
+
+def _two_lines(want, got, at: str = "") -> str:
+    a, b = two_numbers(want, got) if isinstance(want, float) else (written(want), written(got))
+    close = _closeness(want, got)
+    return f"expected {a}{at}\nyours    {b}" + (f"\n{close}" if close else "")
+
+
+def _closeness(want, got) -> str:
+    """What a small difference of two floats amounts to, as their digits may read as equality; else empty."""
+    if not isinstance(want, float) or not isinstance(got, float) or not want or not math.isfinite(got - want):
+        return ""
+    percent = 100 * abs((got - want) / want)
+    much = f"{percent:.1g}" if percent >= 1e-4 else "less than 0.0001"
+    return f"close: off by {much} %" if percent < CLOSE else ""
 
 
 def two_numbers(want, got) -> tuple[str, str]:
@@ -446,45 +489,56 @@ def _number(value, digits: int = 4) -> str:
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
-def _by_values(want: torch.Tensor, got: torch.Tensor, axes=(), tolerance: float | None = None) -> str:
-    """A diagnosis from the numbers alone, or the empty string. Tried from the most telling to the least."""
+def _by_values(
+    want: torch.Tensor, got: torch.Tensor, axes=(), tolerance: float | None = None
+) -> tuple[str, list[int] | None]:
+    """A diagnosis from the numbers alone, or the empty string, and the index of the row that it names, if it does.
+
+    Tried from the most telling to the least.
+    """
     if not want.is_floating_point() or want.numel() < 2:
-        return ""
+        return "", None
     dtype = want.dtype
     want, got = want.double(), got.double()
     if not (want.isfinite().all() and got.isfinite().all()):
-        return ""
+        return "", None
     gap = got - want
     shift = gap.mean().item()
     noise = 1e-6 * float(want.abs().max()) if dtype == torch.float32 else 1e-12
     if abs(shift) > 20 * noise and (gap - shift).abs().max() <= 0.05 * abs(shift) + noise:
-        return f"every number is about {abs(shift):.2g} too {'large' if shift > 0 else 'small'}"
+        return f"every number is about {abs(shift):.2g} too {'large' if shift > 0 else 'small'}", None
     seen = _rounding(want, got)
     if seen or torch.allclose(got, want, 1e-4, 1e-6):
-        return seen or _close(want, got)
+        return seen or _close(want, got), None
     factor = (want * got).sum() / (want * want).sum().clamp_min(1e-30)
     if factor.abs() > 1e-6 and torch.allclose(got, factor * want, 1e-4, 1e-6):
-        return f"a constant factor off: every number is {two_numbers(1.0, factor.item())[1]} times what it should be"
+        return (
+            f"a constant factor off: every number is {two_numbers(1.0, factor.item())[1]} times what it should be",
+            None,
+        )
     if want.dim() >= 2 and want.shape[-1] == want.shape[-2] and torch.allclose(got, want.mT, 1e-4, 1e-6):
-        return "transposed: rows and columns have changed places"
+        return "transposed: rows and columns have changed places", None
     if want.dim() >= 2:
         blank = (want == 0).all(-1)
         wrong_rows = ~torch.isclose(got, want, 1e-4, 1e-6).all(-1)
         if blank.any() and not (wrong_rows & ~blank).any() and wrong_rows.any():
             index = wrong_rows.nonzero()[0].tolist()
-            return f"right but for rows of zeros: {index_words(index, axes, 'row', want.dim())} should be all zeros"
+            return (
+                f"right but for rows of zeros: {index_words(index, axes, 'row', want.dim())} should be all zeros",
+                index,
+            )
     total = got.sum(-1)
     if torch.allclose(want.sum(-1), torch.ones_like(total), 1e-4, 1e-4) and (total - 1).abs().max() > 1e-3:
         if want.dim() == 1:
-            return f"each row should sum to 1; yours sums to {two_numbers(1.0, total.item())[1]}"
+            return f"each row should sum to 1; yours sums to {two_numbers(1.0, total.item())[1]}", None
         index = worst_index(torch.ones_like(total), total)
         number = two_numbers(1.0, total[tuple(index)].item())[1]
-        return f"each row should sum to 1; {index_words(index, axes, 'row', want.dim())} sums to {number}"
+        return f"each row should sum to 1; {index_words(index, axes, 'row', want.dim())} sums to {number}", index
     if want.dim() >= 2 and _columns_permuted(want, got):
-        return "the right columns in another order"
+        return "the right columns in another order", None
     if want.dim() >= 3 and torch.allclose(got[0], want[0], 1e-4, 1e-6):
-        return "right for the first item of the batch only"
-    return ""
+        return "right for the first item of the batch only", None
+    return "", None
 
 
 def _rounding(want: torch.Tensor, got: torch.Tensor) -> str:

@@ -112,6 +112,7 @@ HIDING = {
     "fork_exec": ("_posixsubprocess",),
 }
 MOST_TOLD = 10
+MODULE_CALLS = ("_wrapped_call_impl", "_call_impl", "handle_torch_function")  # between a call and who answers it
 NO_AUTOGRAD = {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "vmap"}
 
 
@@ -206,7 +207,7 @@ class _ByName(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         name = getattr(func, "__name__", "")
         if _plain(name.split(".")[0]) in self.watch.names:
-            self.watch.note(readable(func, name))
+            self.watch.note(readable(func, name) + _inside(self.watch.names))
         return func(*args, **(kwargs or {}))
 
 
@@ -304,6 +305,15 @@ def _is_own_doing(frame) -> bool:
             return False
         frame = frame.f_back
     return True
+
+
+def _inside(names: set[str]) -> str:
+    """ ", called inside Categorical" where the answer called something of torch's that called what was seen."""
+    frame, outer = sys._getframe(2), None
+    while frame is not None and _lies_in(_caller(frame), ("torch",)):
+        outer = frame.f_code.co_qualname.split(".")[0] if frame.f_code.co_name not in MODULE_CALLS else outer
+        frame = frame.f_back
+    return f", called inside {outer}" if outer and _plain(outer) not in names else ""
 
 
 def _caller(frame) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from helpers.checking.codec import pack, unpack
+from helpers.checking.contents import contents
 from helpers.checking.facets import differs
 from helpers.checking.observe import Facts, Observation, case_from_tree, case_to_tree, keeps_promise
 from helpers.checking.sketch import Sketch, can_be_sketched, sketch
@@ -221,9 +222,5 @@ def lesson_of(name: str) -> str | None:
 
 @functools.lru_cache(maxsize=1)
 def _index() -> dict[str, str]:
-    found = {}
-    for path in sorted(FOLDER.glob("*.npz")):
-        for name, key in load_keys(path.stem, path).items():
-            if key.kind == "exercise":
-                found.setdefault(name, path.stem)
-    return found
+    rows = [row for rows in contents(FOLDER).values() for row in rows if row.kind == "exercise"]
+    return {row.name: row.lesson for row in reversed(rows)}

@@ -25,6 +25,7 @@ from helpers.checking.stubs import resolve
 from helpers.checking.vocabulary import Call, Case, Raises, Stub
 
 TOO_SLOW = "TooSlow"
+WANTS_GRAD = ".requires_grad"  # of an input that has it switched on
 NOT_TRIED = "not tried"  # a call after one that took too long
 HELPERS = str(Path(__file__).parents[1])
 LIBRARIES = (
@@ -345,9 +346,20 @@ def _fresh(tree):
 
 
 def _changed(case: Case, call: Call) -> list:
-    """Positions and names of the inputs that are not what the case gave."""
-    after = _inputs(call)
-    return [name for name, old in _inputs(case.call).items() if _differs(old, after.get(name))]
+    """Positions and names of the inputs that are not what the case gave, with WANTS_GRAD where only that is new."""
+    after, before = _inputs(call), _inputs(case.call)
+    changed = [name for name, old in before.items() if _differs(old, after.get(name))]
+    wanting = [name for name in before if name not in changed and _wants_grad(after.get(name))]
+    return changed + [f"{name}{WANTS_GRAD}" for name in wanting]
+
+
+def _wants_grad(tree) -> bool:
+    """Whether a tensor in the tree is a leaf that wants a gradient, as no case's input does; not a module's own."""
+    if isinstance(tree, dict):
+        tree = list(tree.values())
+    if isinstance(tree, (list, tuple)):
+        return any(map(_wants_grad, tree))
+    return type(tree) is torch.Tensor and tree.requires_grad
 
 
 def _left(call: Call) -> dict:

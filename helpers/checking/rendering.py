@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from helpers.checking.deciding import Picture, Verdict
-from helpers.checking.diagnose import index_words, two_numbers, worst_index
+from helpers.checking.diagnose import index_words, two_numbers
 from helpers.checking.vocabulary import UNCHANGED, VALUES
 
 # Hues that are mixed with the color of the text around them: darker on a light page, lighter on a dark one.
@@ -45,7 +45,7 @@ def as_text(verdict: Verdict) -> str:
 
 
 def as_html(verdict: Verdict) -> str:
-    """The same lines for a notebook, with yours, target and difference beside each other for a wrong matrix."""
+    """The same lines for a notebook, with yours, expected and difference beside each other for a wrong matrix."""
     rows = "".join(map(_row, lines(verdict)))
     style = "margin:0;font-family:var(--jp-code-font-family,monospace);line-height:1.45;overflow-wrap:break-word"
     if not verdict.answered:
@@ -139,31 +139,33 @@ def _picture(picture: Picture) -> str:
     gap_scale = max(float(gap_finite.max()) if gap_finite.numel() else 0.0, 1e-9)
     rows, columns = want.shape
     names = picture.axes[-2:] if len(picture.axes) >= 2 else ("row", "column")
-    worst = worst_index(picture.expected, picture.actual)
-    width, height, left, top = columns * CELL, rows * CELL, 20, 36
+    worst = picture.worst
+    width, height, left, top = columns * CELL, rows * CELL, 28, 36
     panels, x = [], left
-    for title, values, limit in (("yours", got, scale), ("target", want, scale), ("difference", gap, gap_scale)):
+    for title, values, limit in (("yours", got, scale), ("expected", want, scale), ("difference", gap, gap_scale)):
         inside = _cells(values, limit) + _frame(worst)
         panels.append(f'<text x="{x}" y="12" font-weight="bold">{title}</text>')
         panels.append(f'<text x="{x}" y="{top - 6}">{html.escape(names[1])} →</text>')
         panels.append(f'<g transform="translate({x},{top})">{inside}</g>')
         x += max(width, 10 * len(names[1]) + 20, 80) + 24
-    turned = f'<text transform="translate(13,{top}) rotate(90)">{html.escape(names[0])} →</text>'
+    turned = f'<text transform="translate(10,{top}) rotate(90)">{html.escape(names[0])} →</text>'
     tall = top + max(height, 9 * len(names[0]) + 20) + 4
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{x}" height="{tall}" font-size="12" font-family="sans-serif">'
         f'<rect width="100%" height="100%" fill="white"/>{turned}{"".join(panels)}</svg>'
     )
-    a, b = two_numbers(picture.expected[tuple(worst)].item(), picture.actual[tuple(worst)].item())
-    where = index_words(worst, picture.axes)
+    a, b = two_numbers(picture.expected[worst].item(), picture.actual[worst].item())
+    floats = picture.expected.is_floating_point() and bool(gap_finite.any())
+    most = "most" if floats else "first"
+    where = ", ".join(filter(None, [picture.item, index_words(list(worst), picture.axes)]))
     wrong = int((~torch.isclose(got, want, 1e-5, 1e-5)).sum())
     alt = (
-        f"rows: {names[0]}, columns: {names[1]}; {wrong} of {want.numel()} numbers differ, most at {where}: "
-        f"yours {b}, target {a}; orange below zero, purple above"
+        f"rows: {names[0]}, columns: {names[1]}; {wrong} of {want.numel()} numbers differ, {most} at {where}: "
+        f"yours {b}, expected {a}; orange below zero, purple above"
     )
     data = base64.b64encode(svg.encode()).decode()
-    largest = ", where the difference is largest" if picture.expected.is_floating_point() else ""
-    below = f"framed: {where}{largest}: yours {b}, target {a}"
+    largest = f"; the largest difference is {gap_scale:.2g}, on a color scale of its own" if floats else ""
+    below = f"framed: {where}: yours {b}, expected {a}{largest}"
     return (
         f'<img style="display:block;margin:6px 0 2px" alt="{html.escape(alt, quote=True)}" '
         f'src="data:image/svg+xml;base64,{data}"><div>{html.escape(below)}</div>'
@@ -180,7 +182,7 @@ def _cells(values: torch.Tensor, limit: float) -> str:
     return "".join(out)
 
 
-def _frame(index: list[int]) -> str:
+def _frame(index: tuple[int, ...]) -> str:
     i, j = index
     box = f'x="{j * CELL - 1}" y="{i * CELL - 1}" width="{CELL + 1}" height="{CELL + 1}"'
     return f'<rect {box} fill="none" stroke="black" stroke-width="2"/>'

@@ -13,7 +13,7 @@ from helpers.checking.key import ExerciseKey, lesson_of, load_keys
 from helpers.checking.names import namespace, used_names
 from helpers.checking.observe import observe_all
 from helpers.checking.policy import judged
-from helpers.checking.rendering import as_html, as_text
+from helpers.checking.rendering import as_html, as_text, counted
 from helpers.or_given import remember_passed
 from helpers.progress import remember
 from helpers.setup import current_lesson
@@ -26,8 +26,11 @@ def check_one(name: str | None, answer, names: Mapping[str, object]) -> None:
     """
     key = find_key(name, answer, names)
     verdict = verdict_on(key, answer)
+    best = remember(key.lesson, key.name, verdict.points, key.points, verdict.passed)
+    if verdict.answered and best > verdict.points:
+        note = f"Your best check so far stays in progress(): {counted(best, key.bonus)}."
+        verdict = dataclasses.replace(verdict, message=f"{verdict.message}\n{note}")
     show(verdict)
-    remember(key.lesson, key.name, verdict.points, key.points, verdict.passed)
     remember_passed(key.name, verdict.passed and verdict.alone)
     if not verdict.answered:
         raise NotAnswered(f"{key.name} is not answered yet.")
