@@ -1,5 +1,6 @@
 """What lies beside a notebook that was handed in and belongs to it: kept numbers of a training, small modules of one's
-own. Both go into the sandbox's folder, where the notebook finds them as it did at home.
+own, texts and tables that the code names. All go into the sandbox's folder, where the notebook finds them as it did at
+home.
 
 Only regular files, no links, nothing in subfolders, and no more than the limits below. Kept numbers are safetensors,
 so that reading them runs nothing; a module is the learner's code like the notebook's cells, and is flagged.
@@ -12,8 +13,9 @@ import re
 import stat
 from pathlib import Path
 
-LARGEST = {".safetensors": 4 * 10**6, ".py": 200_000}  # bytes
-MOST = {".safetensors": 2, ".py": 8}
+LARGEST = {".safetensors": 4 * 10**6, ".py": 200_000, ".txt": 200_000, ".csv": 200_000}  # bytes
+MOST = {".safetensors": 2, ".py": 8, ".txt": 4, ".csv": 4}
+DATA = (".txt", ".csv")  # taken along only where the code names them: nbgrader's timestamp.txt lies there too
 NAME = re.compile(r"\w[\w .()+-]{0,80}")
 
 
@@ -30,7 +32,7 @@ def lying_beside(folder: Path, text: str = "", only_named: bool = False) -> tupl
             stem = name.removesuffix(suffix)
             (named if re.search(rf"\b{re.escape(stem)}\b", text) else others).append(name)
         left = 0
-        for name in named + others * (not only_named):
+        for name in named + others * (not only_named and suffix not in DATA):
             if sum(other.endswith(suffix) for other in taken) >= MOST[suffix]:
                 left += 1
                 continue
@@ -41,7 +43,7 @@ def lying_beside(folder: Path, text: str = "", only_named: bool = False) -> tupl
             taken[name] = content
             if suffix == ".py":
                 flags.append(f"{name} was handed in beside the notebook and taken along")
-        if left:
+        if left and suffix not in DATA:
             flags.append(f"{left} more {suffix} files beside the notebook were left out: {MOST[suffix]} are the most")
     return taken, flags
 

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
-from helpers.grading.staging import HELPERS
+from helpers.grading.folders import ROOT
 from helpers.grading.suspicion import INSIDE, RUNNING, detours_in
 
 RUN_PYTHON = ("time", "timeit", "capture", "prun", "memit", "mprun")  # magics that run what stands behind or below them
+STARS = ("torch", "numpy", "math")
 
 
 class Pieces:
     """The top level of some code: which names it binds, and which names each of them uses."""
 
-    def __init__(self, sources: list[str]):
+    def __init__(self, sources: Iterable[str] = ()):
         self.uses: dict[str, set[str]] = {}
         self.blocks: dict[str, set[tuple[str, int | None]]] = {}
-        self.starred = any(
-            re.search(r"(?m)^[ \t]*+from\s+(torch|numpy|math)\b.*import\s+\*", source) for source in sources
-        )
+        self.starred = False  # whether a star import may hide Python's own functions
         self.nodes: list[tuple[set[str], ast.stmt]] = []
         for source in sources:
-            try:
-                tree = ast.parse(without_magics(source))
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                continue
-            for node in tree.body:
-                self._add(node)
+            self.read(source)
+
+    def read(self, source: str) -> None:
+        """Add the statements of some code, unless Python cannot read it."""
+        for node in statements(source):
+            self._add(node)
 
     def _add(self, node: ast.stmt) -> None:
         bound, used, blocks = set(), set(), set()
@@ -45,6 +44,7 @@ class Pieces:
                 if not inner:
                     bound |= names
                 blocks |= blocks_imported(item)
+                self.starred |= "*" in names and (item.module or "").split(".")[0] in STARS
             elif isinstance(item, (ast.FunctionDef, ast.ClassDef)) and not inner:
                 bound.add(item.name)
         for name in bound:
@@ -102,22 +102,64 @@ def home_of_block(name: str) -> int | None:
     """The number of the lesson whose finished pieces define `name`, or None."""
     from helpers.blocks import defined_names
 
-    for path in sorted((HELPERS / "blocks").glob("[0-9]*.py")):
+    for path in sorted((ROOT / "helpers" / "blocks").glob("[0-9]*.py")):
         if name in defined_names(path.read_text(encoding="utf-8")):
             return int(path.stem[:2])
     return None
 
 
+def statements(source: str) -> list[ast.stmt]:
+    """The top level of a cell, without its magics; nothing where Python cannot read it."""
+    try:
+        return ast.parse(without_magics(source)).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
+CELL_MAGIC = re.compile(r"\s*+%%(\w+)(.*)(?:\n|$)")
+OPTIONS = r"\b(?:[ \t]+-\w+(?:[ \t]+\d+)?)*"
+RUN_LINE = re.compile(rf"^([ \t]*)%(?:{'|'.join(RUN_PYTHON)}){OPTIONS}[ \t]+(?=\w)")
+LINE_MAGIC = re.compile(r"^([ \t]*)(?:[%!?].*|[\w.]+\?{1,2}[ \t]*)$")
+SET_BY_MAGIC = re.compile(r"^([\w., \t]++=[ \t]*+)[%!].*$")
+# What says whether a line goes on: texts, comments, brackets, ends of lines.
+TOKEN = re.compile(
+    r"(?s)\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''"
+    r"|\"(?:\\.|[^\\\"\n])*+\"|'(?:\\.|[^\\'\n])*+'|#[^\n]*|\\\n|[\[({\])}\n]"
+)
+
+
 def without_magics(source: str) -> str:
-    """The source as Python can parse it: what IPython's magics run stays, other magics, shell lines and questions for
-    help (`attention?`) are blanked."""
-    place, magic = 0, re.compile(r"\s*+%%(\w+).*(?:\n|$)")
-    while cell := magic.match(source, place):
-        if cell[1] not in RUN_PYTHON:
+    """The source as Python can parse it: what IPython's magics run or write into a module stays; other magics, shell
+    lines and questions for help (`attention?`) are blanked. A line that goes on from the one above is none of these."""
+    start = 0
+    while cell := CELL_MAGIC.match(source, start):
+        if cell[1] not in RUN_PYTHON and not (cell[1] == "writefile" and cell[2].rstrip().endswith(".py")):
             return ""
-        place = cell.end()
-    source = source[place:]
-    options = r"\b(?:[ \t]+-\w+(?:[ \t]+\d+)?)*"
-    source = re.sub(rf"(?m)^([ \t]*)%(?:{'|'.join(RUN_PYTHON)}){options}[ \t]+(?=\w)", r"\1", source)
-    source = re.sub(r"(?m)^([ \t]*)(?:[%!?].*|[\w.]+\?{1,2}[ \t]*)$", r"\1pass", source)
-    return re.sub(r"(?m)^([\w., \t]++=[ \t]*+)[%!].*$", r"\1None", source)
+        start = cell.end()
+    source, made, start, depth = source[start:], [], 0, 0
+    while start < len(source):
+        end = source.find("\n", start)
+        line = source[start : end if end >= 0 else len(source)]
+        if depth == 0 and (plain := _without_magic(line)) != line:
+            made.append(plain)
+            start += len(line)
+            made.append(source[start : start + 1])
+            start += 1
+            continue
+        token = ""
+        for found in TOKEN.finditer(source, start):
+            token = found[0]
+            depth = depth + 1 if token in "([{" else max(0, depth - 1) if token in ")]}" else depth
+            if token == "\n":
+                break
+        stop = found.end() if token == "\n" else len(source)
+        made.append(source[start:stop])
+        start = stop
+    return "".join(made)
+
+
+def _without_magic(line: str) -> str:
+    if not any(mark in line for mark in "%!?"):
+        return line
+    line = RUN_LINE.sub(r"\1", line)
+    return SET_BY_MAGIC.sub(r"\1None", LINE_MAGIC.sub(r"\1pass", line))

@@ -21,7 +21,7 @@ from helpers.grading.cell import Cell
 from helpers.grading.graded import Graded
 from helpers.grading.pieces import Pieces, home_of_block
 from helpers.grading.process import Lost
-from helpers.grading.run import Run
+from helpers.grading.run import NOT_RAISED, Run
 from helpers.grading.suspicion import flags_of
 from helpers.grading.words import one_line
 
@@ -39,8 +39,6 @@ LOST_WORDS = {
     "garbage": ("raises", "what came back from your code could not be read"),
     "died": ("raises", "the process ended while your code ran: an exit, a crash or too little memory"),
 }
-
-NOT_RAISED = ("SyntaxError", "IndentationError", "TabError")
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class Trial:
         self.judge = judge
         self.cells = cells
         self.wanted = set(wanted) & set(judge.keys)
-        self.pieces = Pieces([cell.source for cell in cells if cell.runs])
+        self.pieces, self.read = Pieces(), 0  # of the cells that ran so far, and how many these are
         self.run = Run(judge.sandbox, cells, judge.keys, judge.lesson.seconds)
         self.verdicts: dict[str, Verdict] = {}
         self.not_there: dict[str, Verdict] = {}  # of those that were not answered at their check cell
@@ -81,6 +79,7 @@ class Trial:
                 if cell.runs and not cell.trusted:
                     self.run.flags += flags_of(cell)
             self.run.play(self._judge_here)
+            self._read_cells()
             self.run.find()
         except BaseException:
             self.run.close()
@@ -100,6 +99,13 @@ class Trial:
         problem = TOO_LONG if run.late else TOO_FRAGILE if run.too_fragile() else None
         return Graded(verdicts, run.outputs, flags, run.errors, problem)
 
+    def _read_cells(self) -> None:
+        """Read the code down to the cell that is next: what stands below a check costs nothing at it."""
+        for cell in self.cells[self.read : self.run.index]:
+            if cell.runs:
+                self.pieces.read(cell.source)
+        self.read = self.run.index
+
     def defines(self, name: str) -> bool:
         """Whether the learner's code names this exercise at its top level."""
         return name in self.pieces.uses
@@ -109,6 +115,7 @@ class Trial:
         if name not in self.wanted or name in self.verdicts:
             return
         self.run.find(keep=name)
+        self._read_cells()
         self.raised.clear()
         verdict = self._verdict(self.judge.keys[name])
         unknown_name = verdict.mistake == "raises" and self.raised.get(name) == {"NameError"}
