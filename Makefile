@@ -52,7 +52,7 @@ retrain: .venv/ready
 test-all: test test-more retrain mutation-score
 
 grade: .venv/ready
-	$(BIN)/python -m helpers.grading.sample_class
+	$(BIN)/python -m tests.sample_class
 
 build: .venv/ready
 	$(BIN)/course build

@@ -33,17 +33,14 @@ c.CourseDirectory.ignore = [
 ]
 (root / gradebook).mkdir(parents=True, exist_ok=True)
 
-# What follows sets up nbgrader's programs; `course grade` only reads the settings above, and does without them.
-programs = "nbgrader.apps" in sys.modules
-
 # Release: what a learner sees where the solution was, set where `course build` sets it, so that both make the same.
-if programs and (root / "helpers" / "authoring").is_dir():
+if (root / "helpers" / "authoring").is_dir():
     from helpers.authoring.release import configure
 
     configure(c)
 
 # Grading: `nbgrader autograde` and Formgrader's button take the course's own judge, not the notebook's kernel.
-if programs and (root / "helpers" / "grading").is_dir():  # the learner edition has no grading wing
+if (root / "helpers" / "grading").is_dir():  # the learner edition has no grading wing
     from helpers.grading.autograde import install
 
     install()

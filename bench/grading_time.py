@@ -1,5 +1,5 @@
 """Seconds to grade 1, 24 and 120 hand-ins, beside stock nbgrader, and seconds of a first check, in one run:
-`python bench/grading_time.py`.
+`python -m bench.grading_time`.
 
     --lesson 04_scaling      another lesson
     --sizes 1 24 120         other sizes; `--sizes 1000 --no-stock --memory` shows that memory stays flat
@@ -25,10 +25,10 @@ import time
 from pathlib import Path
 
 import psutil
-from check_time import FIRST_CHECKS, first_check
 
+from bench.check_time import FIRST_CHECKS, first_check
 from helpers.grading.folders import ROOT, load
-from helpers.grading.sample_class import Lesson, hand_in, make_class
+from tests.sample_class import Lesson, hand_in, make_class
 
 STOCK = """\
 import os

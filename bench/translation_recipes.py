@@ -1,21 +1,20 @@
-"""What single choices of lesson 11's recipe are worth: `python bench/translation_recipes.py`.
+"""What single choices of lesson 11's recipe are worth: `python -m bench.translation_recipes`.
 
 Trains the whole translator again and again, each time with one choice changed, for three minutes of one processor
-core, and writes helpers/lessons/translation/runs.py. The lesson shows them, so that no reader waits.
+core, and writes helpers/lessons/translation/recipes.json. The lesson shows them, so that no reader waits.
 """
 
 from __future__ import annotations
 
 import contextlib
-import pprint
 import random
 import sys
 import time
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 
+from bench.written import write
 from helpers import translator
 from helpers.blocks import MultiHeadAttention, Transformer, beam_search
 from helpers.corpus import training_pairs, unseen_pairs
@@ -25,7 +24,6 @@ BATCH, SMALL, BETAS = 32, 0.02, (0.9, 0.98)
 PEAK, WARMUP, SMOOTHING = 5e-3, 60, 0.1
 EVERY = 10
 STARTS = (0, 1)
-RESULTS = Path(__file__).parents[1] / "helpers" / "figures" / "translation_runs.py"
 LOOKS = 200  # unseen sentences for a loss, and for a beam
 
 
@@ -159,7 +157,7 @@ def main():
         for peak in (5e-3, 2e-2):
             for warmup in (1, 60):
                 model = start(seed)
-                note("warmup", (peak, warmup), {"curve": train(model, 150, shaped(peak, warmup), seed)})
+                note("warmup", f"{peak}, {warmup}", {"curve": train(model, 150, shaped(peak, warmup), seed)})
     model = start(0, 1.0)
     note("start", 1.0, {"curve": train(model, 150, shaped(PEAK, WARMUP), 0)})
     model = start(0)
@@ -170,14 +168,7 @@ def main():
             model = start(seed)
             curve = train(model, 400, shaped(PEAK, WARMUP, 400), seed, smoothing)
             note("smoothing", smoothing, {"curve": curve, **told(model)})
-            write(runs)
-
-
-def write(runs):
-    text = '"""Measured by bench/translation_recipes.py; never edited by hand."""\n\n'
-    text += f"EVERY = {EVERY}  # steps between two numbers of a curve\n"
-    text += f"RUNS = {pprint.pformat(runs, width=116, compact=True, sort_dicts=False)}\n"
-    RESULTS.write_text(text, encoding="utf-8")
+            write("translation", "recipes", {"every": EVERY, "runs": runs})
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ COMMANDS = {
     "costs": ("helpers.authoring.costs", "measure what every known mistake costs in the translator"),
     # The teacher's wing looks at the sandbox too; the learner edition does without it.
     "doctor": (
-        "helpers.grading.doctor" if find_spec("helpers.grading") else "helpers.doctor",
+        "helpers.grading.readiness" if find_spec("helpers.grading") else "helpers.doctor",
         "look whether the course can run here, and say what to do where it cannot",
     ),
 }

@@ -7,8 +7,9 @@ import torch
 
 from helpers.authoring.blocks import load_blocks
 from helpers.checking import session
-from helpers.checking.earlier import finished_piece, in_place, used_names
+from helpers.checking.earlier import finished_piece, put_in
 from helpers.checking.forbidden import Watch, not_watched
+from helpers.checking.names import used_names
 from helpers.checking.session import verdict_on
 from helpers.course import course
 from helpers.grading.cell import Cell
@@ -128,7 +129,7 @@ def test_later_cells_take_an_answer_only_if_it_passed_with_the_learners_own_piec
 
 def test_in_place_leaves_the_namespace_as_it_was():
     names = {"a": 1}
-    with in_place(names, {"a": len, "b": len}):
+    with put_in(names, {"a": len, "b": len}):
         assert names["a"]("xy") == names["b"]("xy") == 2
     assert names == {"a": 1}
 

@@ -12,12 +12,11 @@ import urllib.request
 
 import pytest
 
-from helpers.grading import sample_class
 from helpers.grading.batch import grade_lesson
 from helpers.grading.folders import ROOT, load
 from helpers.grading.graded import Graded, Rendered
-from helpers.grading.sample_class import hand_in
-from tests import lab
+from tests import lab, sample_class
+from tests.sample_class import hand_in
 from tests.test_grading import LESSON, full_answers
 from tests.test_harm import FullMarks, added, at_the_end
 

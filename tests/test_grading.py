@@ -17,13 +17,13 @@ import pytest
 from helpers.__main__ import main
 from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
-from helpers.grading import sample_class
 from helpers.grading.batch import batch_seed, grade_lesson
 from helpers.grading.folders import ROOT, load
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import clean_html, plain_number, safe_output
 from helpers.grading.report import as_csv, as_page, read_class
-from helpers.grading.sample_class import grade_id, hand_in
+from tests import sample_class
+from tests.sample_class import grade_id, hand_in
 
 LESSON = "04_scaling"
 pytestmark = pytest.mark.skipif(
@@ -499,7 +499,7 @@ def test_outputs_of_learners_are_text_pictures_and_harmless_html():
     for bad in ("<script", "onerror", "https://x", "javascript:", "<input", "modal", "fixed", "text/html"):
         assert bad not in page
     assert '<img alt="a" src="data:image/png;base64,AA==">' in page
-    assert "data:image/svg+xml,%3Csvg width=&#x27;2&#x27;/%3E" in page
+    assert "data:image/svg+xml,%3Csvg width='2'/%3E" in page
     kept = safe_output(
         {
             "output_type": "execute_result",

@@ -6,8 +6,6 @@ import errno
 import json
 import os
 import shutil
-import subprocess
-import sys
 import time
 
 import pytest
@@ -15,14 +13,14 @@ import pytest
 from helpers.__main__ import main
 from helpers.checking.codec import BadTree, dumps, loads
 from helpers.checking.key import DamagedKey, load_keys
-from helpers.grading import sample_class
 from helpers.grading.batch import OneWriter, grade_lesson
 from helpers.grading.folders import load
 from helpers.grading.graded import Graded, Rendered
 from helpers.grading.intake import MOST_NAME, name_problem
 from helpers.grading.pool import GradingStopped
-from helpers.grading.record import Recorder, newest_gradebook
-from helpers.grading.sample_class import grade_id, hand_in
+from helpers.grading.record import Recorder
+from tests import sample_class
+from tests.sample_class import grade_id, hand_in
 from tests.test_grading import LESSON, full_answers, nbgrader, points, recorded, scores
 
 pytestmark = pytest.mark.skipif(
@@ -299,14 +297,6 @@ def test_a_damaged_gradebook_is_one_sentence(one, capsys):
     assert main(["grade", LESSON, "--gradebook", str(folders.gradebook)]) == 2
     told = capsys.readouterr().err
     assert "cannot be used" in told and len(told.splitlines()) == 1
-
-
-def test_a_new_gradebook_is_of_nbgraders_newest_version(tmp_path):
-    from nbgrader.dbutil import _temp_alembic_ini
-
-    with _temp_alembic_ini(f"sqlite:///{tmp_path}/unused.db") as place:
-        told = subprocess.run([sys.executable, "-m", "alembic", "-c", place, "heads"], capture_output=True, text=True)
-    assert told.stdout.split()[0] == newest_gradebook()
 
 
 def test_one_writer_for_each_gradebook_and_lesson(one):

@@ -12,10 +12,10 @@ import time
 
 import pytest
 
-from helpers.grading import sample_class
 from helpers.grading.batch import batch_seed, grade_lesson
 from helpers.grading.folders import ROOT, load
-from helpers.grading.sample_class import hand_in
+from tests import sample_class
+from tests.sample_class import hand_in
 from tests.test_grading import LESSON, WRONG, full_answers, points, scores
 
 pytestmark = pytest.mark.skipif(

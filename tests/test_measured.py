@@ -18,7 +18,7 @@ from helpers.checking.key import load_keys, save_keys
 from helpers.checking.making import UnsoundKey, make_key
 from helpers.checking.metrics import METRICS, Score
 from helpers.checking.observe import observe_all
-from helpers.checking.report import as_text
+from helpers.checking.rendering import as_text
 from helpers.checking.verdict import decide
 from helpers.checking.vocabulary import Case, Exercise, Mistake
 from helpers.grading.attachments import lying_beside
@@ -322,7 +322,7 @@ def test_the_course_translates_for_nobody():
         "\n    return", "\n    from helpers.corpus import translate as t\n    return"
     )
     words = "def translate(sentences):\n    return [french_sentence(english_ids(s)) for s in sentences]\n"
-    from helpers.translator.words import english_ids, french_sentence
+    from helpers.translator.word_ids import english_ids, french_sentence
 
     def found(text, lesson="11_translation"):
         import linecache

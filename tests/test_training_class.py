@@ -17,12 +17,12 @@ import torch
 
 from helpers import blocks, translator
 from helpers.blocks import Transformer
-from helpers.grading import sample_class
 from helpers.grading.batch import grade_lesson
 from helpers.grading.bubblewrap import find_bubblewrap
 from helpers.grading.folders import load
 from helpers.lessons.language_model.probes import FULL, NGRAM
 from helpers.widgets import checkpoint
+from tests import sample_class
 
 TRANSLATION, LANGUAGE = "11_translation", "12_language_model"
 FILES = {TRANSLATION: "translator.safetensors", LANGUAGE: "language_model.safetensors"}

@@ -20,13 +20,14 @@ from helpers.authoring.text import BuildError
 class ClearAnswers(ClearSolutions):
     """nbgrader's ClearSolutions, except that an answer which is a value (`quiz_1 = None`) needs no stub to run."""
 
-    def _replace_solution_region(self, cell, language):
-        replaced = super()._replace_solution_region(cell, language)
+    def preprocess_cell(self, cell, resources, cell_index):
+        before = cell.source
+        cell, resources = super().preprocess_cell(cell, resources, cell_index)
         name = re.escape(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
-        if replaced and cell.cell_type == "code" and re.search(rf"^{name} = None\b", cell.source, re.MULTILINE):
-            stub = self.code_stub[language]
+        if cell.source != before and re.search(rf"^{name} = None\b", cell.source, re.MULTILINE):
+            stub = self.code_stub["python"]
             cell.source = "\n".join(line for line in cell.source.split("\n") if line != stub)
-        return replaced
+        return cell, resources
 
 
 KEPT = 680_000  # bytes of outputs: a learner's notebook stays under 800 kB

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 
 import torch
 
 from helpers.checking.codec import Odd
 from helpers.checking.compare import wrong_entries
+from helpers.checking.deciding import RESERVED, WHOLE, Part, Picture, Problem, Verdict, argument_name, worst
 from helpers.checking.observe import NOT_TRIED
 from helpers.checking.stubs import STUBS
 from helpers.checking.vocabulary import DTYPE, GRADIENT, UNCHANGED, VALUES, Case, Stub
@@ -15,18 +17,47 @@ from helpers.checking.vocabulary import DTYPE, GRADIENT, UNCHANGED, VALUES, Case
 MOST_WRITTEN = 8  # numbers of a tensor that is written out
 MOST_TEXT = 120  # characters of a string, list or dictionary
 ALWAYS_CALLED = ("raises", "too_slow", "no_error", "no_name", "wrong_type")  # the call belongs to what is said
+SAID_TOO = ("wrong_shape", "raises", "measured")  # what was seen is said beside a known mistake's words
 PLAIN_PARTS = (VALUES, DTYPE, GRADIENT, UNCHANGED)
 
 
-def text(problem, key) -> str:
+def worded(key, verdict: Verdict) -> Verdict:
+    """The verdict with what is to be said of its problems: a detail for each part, the message, the picture."""
+    if not verdict.problems:
+        return verdict
+    about = verdict.problems[0]
+    known = next((mistake for mistake in key.mistakes if mistake.name == verdict.mistake), None)
+    label = "" if verdict.mistake in RESERVED else (verdict.mistake or "").replace("_", " ")
+    label = label if known is None else known.label.rstrip(".")
+    lines = [text(about, key)] if known is None or about.kind in SAID_TOO else []
+    if known is not None:
+        lines += [f"This looks like: {label}.", known.hint]
+    parts = [_detailed(part, verdict.problems, key) for part in verdict.parts]
+    return dataclasses.replace(
+        verdict, label=label, message="\n".join(lines), parts=parts, picture=picture(key, about), problems=[]
+    )
+
+
+def _detailed(part: Part, problems: list[Problem], key) -> Part:
+    own = [problem for problem in problems if problem.part == part.name and problem.kind not in WHOLE]
+    return dataclasses.replace(part, detail=text(worst(own), key)) if own else part
+
+
+def text(problem: Problem, key) -> str:
     """What was seen on a problem's case, a line for each fact: expected, yours, the call."""
     lines = _BY_KIND[problem.kind](problem, key).split("\n")
-    if problem.kind in ALWAYS_CALLED or problem.part not in PLAIN_PARTS or _says_something(problem.case):
+    shown = problem.kind in ALWAYS_CALLED or problem.part not in PLAIN_PARTS or _says_something(problem.case)
+    if shown and problem.kind not in WHOLE:
         lines += called(key, problem.case)
     return "\n".join(lines)
 
 
-short = text
+def _measured(problem, key) -> str:
+    return problem.where
+
+
+def _forbidden(problem, key) -> str:
+    return forbidden_text(problem.where, key)
 
 
 def forbidden_text(name: str, key) -> str:
@@ -52,10 +83,8 @@ def call_text(key, case: Case) -> str:
     """The call as a learner would write it: small inputs written out, large tensors by dtype and shape."""
     if case.note:
         return case.note
-    init, args, kwargs = None, case.args, case.kwargs
-    if case.via == "module":
-        init, _, args, kwargs = case.args
-    elif case.via and args and isinstance(args[0], tuple):  # a scenario that only builds the module
+    init, args, kwargs = case.call.init, case.call.args, case.call.kwargs
+    if init is None and case.via and args and isinstance(args[0], tuple):  # a scenario that only builds the module
         init, args = args[0], None
     made = key.name if init is None else f"{key.name}({', '.join(map(written, init))})"
     if args is None:
@@ -68,7 +97,7 @@ def _says_something(case: Case) -> bool:
     """Whether the call shows more than the shapes of large tensors."""
     if case.note:
         return True
-    inputs = (case.args[0], *case.args[2:]) if case.via == "module" else (case.args, case.kwargs)
+    inputs = (case.call.init or (), case.call.args, case.call.kwargs)
     return any(not isinstance(leaf, torch.Tensor) or leaf.numel() <= MOST_WRITTEN for leaf in _leaves(inputs))
 
 
@@ -89,36 +118,6 @@ def _known(item: Stub) -> bool:
         return STUBS[item.name] is not None
     except KeyError:
         return False
-
-
-def leaf_name(key, case: Case, number: int) -> str:
-    """The name of the number-th differentiable input, or of a parameter of the module."""
-    inputs = case.args[2] if case.via == "module" else case.args
-    names = []
-    for position, item in enumerate(inputs):
-        if position not in case.no_gradient:
-            names += [argument_name(key, position)] * _floats(item)
-    extra = case.args[3] if case.via == "module" else case.kwargs
-    for name, item in extra.items():
-        names += [name] * _floats(item)
-    if number < len(names):
-        return names[number]
-    state = list(case.args[1]) if case.via == "module" else []
-    return state[number - len(names)] if number - len(names) < len(state) else "a parameter"
-
-
-def argument_name(key, position) -> str:
-    if isinstance(position, int):
-        return key.arguments[position] if position < len(key.arguments) else f"argument {position + 1}"
-    return str(position)
-
-
-def _floats(tree) -> int:
-    if isinstance(tree, torch.Tensor):
-        return int(tree.is_floating_point())
-    if isinstance(tree, dict):
-        tree = list(tree.values())
-    return sum(map(_floats, tree)) if isinstance(tree, (list, tuple)) else 0
 
 
 def written(value) -> str:
@@ -374,6 +373,23 @@ def _keys_differ(want: dict, got: dict) -> str:
     return "; ".join(said).replace("it should", "your dictionary should", 0 if missing else 1)
 
 
+def picture(key, problem: Problem) -> Picture | None:
+    diff = problem.difference
+    if problem.kind not in ("value", "nan") or diff is None or problem.where:
+        return None
+    if not isinstance(diff.expected, torch.Tensor) or isinstance(diff.actual, Odd):
+        return None
+    want, got = diff.expected, diff.actual
+    while want.dim() > 2:
+        wrong = [i for i in range(want.shape[0]) if not torch.allclose(want[i].double(), got[i].double(), 1e-5, 1e-5)]
+        if not wrong:
+            return None
+        want, got = want[wrong[0]], got[wrong[0]]
+    if want.dim() != 2 or not 1 < want.numel() <= 400:
+        return None
+    return Picture(want, got, key.axes if len(key.axes) == 2 else ())
+
+
 def place_words(place: list[int], axes: tuple[str, ...] = (), last: str = "", dims: int | None = None) -> str:
     """Where an entry stands: "item [0, 1], row 2 (query 2), column 5 (key 5)"; counted from 0, as in Python.
 
@@ -508,6 +524,8 @@ def _columns_permuted(want, got) -> bool:
 
 
 _BY_KIND = {
+    "forbidden_call": _forbidden,
+    "measured": _measured,
     "not_answered": _not_answered,
     "raises": _raises,
     "wrong_type": _wrong_type,

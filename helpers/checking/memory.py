@@ -6,9 +6,8 @@ import weakref
 from collections.abc import Callable
 
 import torch
-from torch.utils._pytree import tree_leaves
 
-from helpers.checking.operators import OperatorMode
+from helpers.checking.torch_insides import OperatorMode, tree_leaves
 
 
 class LargestTensor(OperatorMode):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-import nbgrader.apps.api
-import nbgrader.apps.autogradeapp
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
 from traitlets import Bool, Float, Integer
 
 from helpers.grading.folders import from_coursedir
 from helpers.grading.intake import find_submissions
+from helpers.grading.nbgrader_insides import take_over_autograde
 
 
 class CourseAutograde(Autograde):
@@ -61,5 +60,4 @@ class CourseAutograde(Autograde):
 
 def install() -> None:
     """Let nbgrader's command and Formgrader use this converter; called by nbgrader_config.py."""
-    nbgrader.apps.autogradeapp.Autograde = CourseAutograde
-    nbgrader.apps.api.Autograde = CourseAutograde
+    take_over_autograde(CourseAutograde)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,21 +65,6 @@ def from_coursedir(coursedir) -> Folders:
         db_url=coursedir.db_url,
         course_id=coursedir.course_id,
     )
-
-
-def only_parts_of_nbgrader() -> None:
-    """Let this process import single modules of nbgrader without the programs and servers that its package starts with,
-    which take longer than all else. Where nbgrader is loaded already, nothing changes."""
-    if "nbgrader" not in sys.modules and (spec := importlib.util.find_spec("nbgrader")) is not None:
-        sys.modules["nbgrader"] = importlib.util.module_from_spec(spec)
-
-
-def all_of_nbgrader() -> None:
-    """Load what `only_parts_of_nbgrader` left out."""
-    import nbgrader
-
-    if not hasattr(nbgrader, "__version__"):
-        nbgrader.__spec__.loader.exec_module(nbgrader)
 
 
 def load(gradebook: str | Path | None = None):

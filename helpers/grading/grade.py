@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter
 
-from helpers.grading.folders import Folders, all_of_nbgrader, load, only_parts_of_nbgrader, shown
+from helpers.grading.folders import Folders, load, shown
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import Result
 from helpers.grading.words import one_line
@@ -40,7 +40,6 @@ def run(args: argparse.Namespace) -> int:
                 f"There is no folder {one_line(args.gradebook)}; --gradebook names the folder of a class, which holds "
                 "submitted/."
             )
-        only_parts_of_nbgrader()
         folders, config = load(args.gradebook)
         grade_and_tell(folders, config, args)
     except GradingStopped as stopped:
@@ -55,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[Result]:
     from helpers.grading.batch import grade_lesson
+    from helpers.grading.nbgrader_insides import write_feedback
     from helpers.grading.report import write_report
 
     lesson, began = _lesson_name(folders, args.lesson), time.monotonic()
@@ -74,7 +74,7 @@ def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[R
     graded = f"{outcome.new} graded in {_duration(time.monotonic() - began)}" if outcome.new else "nothing new to grade"
     report = write_report(folders, lesson)
     if args.feedback:
-        write_feedback(folders, config, lesson)
+        write_feedback(config, lesson)
     for line in summary(graded, outcome.results, report):
         print(line)
     print(f"  report: {shown(folders.report(lesson, 'html'))}   gradebook: {_gradebook(folders)}")
@@ -129,26 +129,6 @@ def _gradebook(folders: Folders) -> str:
 
 def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-def write_feedback(folders: Folders, config, lesson: str) -> None:
-    """nbgrader's own feedback pages for everybody who was graded."""
-    import logging
-
-    all_of_nbgrader()
-    from nbgrader.converters import GenerateFeedback
-    from nbgrader.converters.base import NbGraderException
-    from nbgrader.coursedir import CourseDirectory
-
-    coursedir = CourseDirectory(config=config)
-    coursedir.assignment_id = lesson
-    converter = GenerateFeedback(coursedir=coursedir, config=config)
-    converter.force = True
-    converter.log.setLevel(logging.ERROR)
-    try:
-        converter.start()
-    except NbGraderException as error:
-        raise GradingStopped(f"The scores are recorded, but the feedback pages could not be written: {error}") from None
 
 
 class Progress:

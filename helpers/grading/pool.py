@@ -271,7 +271,7 @@ def _reply(judge, message) -> tuple[str, object]:
 
 def rendered(verdict) -> Rendered:
     """A verdict in the words that the record keeps."""
-    from helpers.checking.report import as_html, as_text
+    from helpers.checking.rendering import as_html, as_text
 
     label = verdict.label or WORDS.get(verdict.mistake, (verdict.mistake or "").replace("_", " "))
     return Rendered(

@@ -7,7 +7,6 @@ grader that is killed anywhere in between grades this submission again, with the
 from __future__ import annotations
 
 import base64
-import contextlib
 import errno
 import json
 import os
@@ -24,12 +23,12 @@ from helpers.grading.cell import Cell
 from helpers.grading.folders import Folders
 from helpers.grading.graded import Graded
 from helpers.grading.intake import Release, Submission, blank_cells
+from helpers.grading.nbgrader_insides import announce, assign_penalty, one_commit, open_gradebook
 from helpers.grading.pool import GradingStopped
 from helpers.grading.sanitize import PICTURES, as_code, clean_html, no_tex_links, safe_markdown
 from helpers.grading.words import one_line
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
-STEP = ("revision", "down_revision")  # what a step between two versions of a gradebook is called, and what it builds on
 LARGEST_SOURCE = 100_000  # characters of a learner's cell that pages show; all of it stays in what was handed in
 LARGEST_OUTPUT = 400_000  # characters of one text or picture kept from a learner's output
 
@@ -78,17 +77,6 @@ def unrecorded(student: str, problem: str) -> Result:
     return Result(one_line(student, 60), "", "", {}, {}, {}, [], problem, False, True)
 
 
-def newest_gradebook() -> str:
-    """The version of a gradebook that nbgrader makes now: the one step that no other step builds on. Its own way starts
-    a program, which takes seconds."""
-    from nbgrader.dbutil import ALEMBIC_DIR
-
-    steps = [path.read_text(encoding="utf-8") for path in Path(ALEMBIC_DIR, "versions").glob("*.py")]
-    named = {word: set(re.findall(rf"(?m)^{word}\b.*?['\"](\w+)['\"]", "\n".join(steps))) for word in STEP}
-    (newest,) = named["revision"] - named["down_revision"]
-    return newest
-
-
 class Recorder:
     """The one writer of a batch. Use as a context manager."""
 
@@ -97,17 +85,15 @@ class Recorder:
         self.fingerprint, self.unsafe, self.config = fingerprint, unsafe, config
 
     def __enter__(self) -> Recorder:
-        import nbgrader.api
         from sqlalchemy.exc import SQLAlchemyError
 
-        nbgrader.api.get_alembic_version = newest_gradebook
         self.folders.gradebook.mkdir(parents=True, exist_ok=True)
         try:
-            self.gradebook = nbgrader.api.Gradebook(self.folders.db_url, self.folders.course_id)
+            self.gradebook = open_gradebook(self.folders)
         except SQLAlchemyError as error:
             raise GradingStopped(self._not_open(error)) from None
         try:
-            self._announce()
+            announce(self.gradebook, self.folders, self.lesson)
         except SQLAlchemyError as error:
             self.gradebook.close()
             raise GradingStopped(self._not_open(error)) from None
@@ -190,22 +176,6 @@ class Recorder:
         write_atomically(self.folders.result(self.lesson, submission.student), text)
         return result
 
-    def _announce(self) -> None:
-        """Put the lesson's cells into the gradebook, as `nbgrader generate_assignment` does."""
-        from nbgrader.preprocessors import SaveCells
-
-        self.gradebook.update_or_create_assignment(self.lesson)
-        notebook = nbformat.read(self.folders.notebook(self.lesson), as_version=4)
-        resources = {"nbgrader": {"notebook": self.lesson, "assignment": self.lesson, "db_url": self.folders.db_url}}
-        try:
-            SaveCells().preprocess(notebook, resources)
-        except RuntimeError as error:
-            raise GradingStopped(
-                f"The graded cells of {self.lesson} are no longer those that the gradebook knows, and there are "
-                f"submissions to the old ones ({error}). Grade with the released version, or start a new gradebook."
-            ) from None
-        self.gradebook.db.expire_all()
-
     def _write_notebook(self, submission: Submission, notebook) -> None:
         path = self.folders.autograded_notebook(self.lesson, submission.student)
         write_atomically(path, nbformat.v4.writes(notebook) + "\n", mode=0o444)
@@ -216,7 +186,7 @@ class Recorder:
         from nbgrader import utils
 
         facts = {"timestamp": submission.timestamp} if submission.timestamp else {}
-        with one_commit(self.gradebook.db), self.gradebook.db.no_autoflush:
+        with one_commit(self.gradebook):
             self.gradebook.update_or_create_student(submission.student)
             handed_in = self.gradebook.update_or_create_submission(self.lesson, submission.student, **facts)
         recorded = next(n for n in handed_in.notebooks if n.name == self.lesson)
@@ -243,34 +213,8 @@ class Recorder:
                 comments[grade_id].auto_comment = "No response." if blank else None
         recorded.late_submission_penalty = None
         if handed_in.total_seconds_late > 0:
-            self._penalty(submission, notebook)
+            assign_penalty(self.gradebook, self.folders, self.lesson, submission.student, notebook, self.config)
         self.gradebook.db.commit()
-
-    def _penalty(self, submission: Submission, notebook) -> None:
-        """Whatever late policy the teacher's configuration names."""
-        from nbgrader.preprocessors import AssignLatePenalties
-
-        resources = {
-            "nbgrader": {
-                "notebook": self.lesson,
-                "assignment": self.lesson,
-                "student": submission.student,
-                "db_url": self.folders.db_url,
-            }
-        }
-        self.gradebook.db.commit()
-        AssignLatePenalties(config=self.config).preprocess(notebook, resources)
-        self.gradebook.db.expire_all()
-
-
-@contextlib.contextmanager
-def one_commit(session):
-    """nbgrader commits after each of its steps, and waits for the disk each time. Here its steps share one commit."""
-    commit, session.commit = session.commit, session.flush
-    try:
-        yield
-    finally:
-        session.commit = commit
 
 
 def finished_notebook(submission: Submission, graded: Graded | None, release: Release):

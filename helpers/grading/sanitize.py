@@ -1,8 +1,8 @@
 """What learners wrote, as it may stand in a page that others open: nothing in it runs, loads or poses as the page.
 
-HTML is written anew from a short list of tags and attributes, in one pass; whatever is no such tag is text. Markdown
-keeps its looks but for tags and for links that lead elsewhere than to the web. Both take time in proportion to the
-length, and what is written to take longer in a browser or a converter is shown as plain text.
+nh3 reads HTML as a browser does and keeps a short list of tags and attributes. Markdown keeps its looks but for tags
+and for links that lead elsewhere than to the web. Both take time in proportion to the length, and what is written to
+take longer in a parser, a browser or a converter is shown as plain text.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Collection
+
+import nh3
 
 PICTURES = ("image/png", "image/jpeg", "image/gif")
 TAGS = set(
@@ -23,13 +25,9 @@ STYLES = set(
     "background-color border-collapse color font-family font-size font-weight max-width padding text-align "
     "white-space".split()
 )
-DEEPEST, MOST_TAGS = 60, 20_000  # of HTML
+MOST_STEPS, MOST_ATTRIBUTES = 400_000, 100  # of HTML: what a parser does for all of it, and what one tag sets
 LONGEST, MOST_BRACKETS, MOST_NESTED, MOST_LINES = 60_000, 2_000, 12, 1_500  # of Markdown
 
-TAG = re.compile(
-    r"<(/?)([A-Za-z][A-Za-z0-9]{0,20}+)((?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+)>|<!--.*?(?:-->|\Z)", re.DOTALL
-)
-ATTRIBUTE = re.compile(r"([A-Za-z-]++)\s*+=\s*+(\"[^\"]*+\"|'[^']*+'|[^\s\"'>]++)")
 STYLE_VALUE = re.compile(r"[\w\s#.,%'-]{1,100}|rgba?\([\d\s.,%]{1,40}\)")
 WEB = re.compile(r"https?://[^\s<>\"'`\\]{1,2000}")
 # An SVG in an <img> runs nothing and loads nothing.
@@ -37,58 +35,35 @@ DATA = re.compile(r"data:image/(?:(?:png|jpeg|gif|svg\+xml);base64,[A-Za-z0-9+/=
 
 
 def clean_html(page: str) -> str:
-    """A learner's HTML without anything that runs, loads or poses as part of the page around it."""
-    made: list[str] = []
-    open_tags: list[str] = []
-    place = count = 0
-    while place < len(page):
-        found = TAG.search(page, place)
-        if found is None:
-            break
-        made.append(_text(page[place : found.start()]))
-        place = found.end()
-        closing, name, rest = found[1], (found[2] or "").lower(), found[3]
-        count += 1
-        if name in SILENT and not closing:
-            end = re.compile(rf"</{name}\b[^>]*+>?", re.IGNORECASE).search(page, place)
-            place = end.end() if end else len(page)
-        elif name not in TAGS or count > MOST_TAGS:
-            continue
-        elif closing:
-            if name in open_tags:
-                while (last := open_tags.pop()) != name:
-                    made.append(f"</{last}>")
-                made.append(f"</{name}>")
-        elif name in ALONE or len(open_tags) < DEEPEST:
-            made.append(f"<{name}{_attributes(name, rest)}>")
-            if name not in ALONE:
-                open_tags.append(name)
-    made.append(_text(page[place:]))
-    made += [f"</{name}>" for name in reversed(open_tags)]
-    return "".join(made)
+    """A learner's HTML without anything that runs, loads or poses as part of the page around it; as plain text where
+    reading it would take long."""
+    read = UNREAD.sub("<!---->", page)  # so that what stood around it makes no new tag
+    if _steps(read) > MOST_STEPS:
+        return no_tex_links(f"<pre>{html.escape(page, quote=False)}</pre>")
+    return no_tex_links(CLEANER.clean(read))
 
 
-def _text(text: str) -> str:
-    return no_tex_links(html.escape(html.unescape(text), quote=False))
+def _attribute(tag: str, name: str, value: str) -> str | None:
+    """The value that an attribute keeps, or None."""
+    if name == "style":
+        return _style(value) or None
+    if name == "src":
+        allowed = DATA.fullmatch(value) is not None
+    elif name == "href":
+        allowed = WEB.fullmatch(value) is not None or re.fullmatch(r"#[\w-]*", value) is not None
+    else:
+        allowed = len(value) <= 5000
+    return value if allowed else None
 
 
-def _attributes(tag: str, rest: str) -> str:
-    kept: dict[str, str] = {}
-    for name, value in ATTRIBUTE.findall(rest)[:20]:
-        name = name.lower()
-        value = html.unescape(value[1:-1] if value[:1] in "\"'" else value)
-        if name == "style":
-            value = _style(value)
-            allowed = bool(value)
-        elif tag == "img" and name == "src":
-            allowed = DATA.fullmatch(value) is not None
-        elif tag == "a" and name == "href":
-            allowed = WEB.fullmatch(value) is not None or re.fullmatch(r"#[\w-]*", value) is not None
-        else:
-            allowed = name in ATTRIBUTES and len(value) <= 5000
-        if allowed:
-            kept.setdefault(name, value)
-    return "".join(f' {name}="{html.escape(value)}"' for name, value in kept.items())
+CLEANER = nh3.Cleaner(
+    tags=TAGS,
+    clean_content_tags=SILENT,
+    attributes={"*": ATTRIBUTES | {"style"}, "a": {"href"}, "img": {"src"}},
+    attribute_filter=_attribute,
+    url_schemes={"http", "https", "data"},
+    link_rel=None,
+)
 
 
 def _style(value: str) -> str:
@@ -99,6 +74,41 @@ def _style(value: str) -> str:
         if name in STYLES and STYLE_VALUE.fullmatch(wanted):
             kept.append(f"{name}: {wanted};")
     return " ".join(kept)
+
+
+# What a parser reads as no tags though it looks like some; it goes before anything is read.
+RAW = "script|style|template|iframe|object|noscript|textarea|title|svg|math|xmp|noembed|noframes|plaintext"
+UNREAD = re.compile(rf"(?is)<!--.*?(?:-->|\Z)|<(?:[!?]|/[^a-z])[^>]*+>?|<({RAW})(?=[\s/>]).*?(?:</\1\s*+>?|\Z)")
+# An attribute, cut as a parser cuts it.
+SET = r"[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:\"[^\"]*+\"|'[^']*+'|[^\s>\"'][^\s>]*+)?+)?+"
+TAG = re.compile(rf"<(/?)([A-Za-z][^\s/>]*+)((?:[\s/]++|{SET})*+)")
+ATTRIBUTE = re.compile(SET)
+ROWS = {"table", "thead", "tbody", "tfoot", "tr"}
+CELLS = ROWS | {"td", "th", "caption"}
+
+
+def _steps(page: str) -> int:
+    """At least what a parser of HTML takes for a page: for each tag, all that stands open there, and all that was
+    opened and not closed in its turn, since a browser opens such tags again and again."""
+    open_tags: list[str] = []
+    steps = untidy = 0
+    for found in TAG.finditer(page):
+        closing, name, rest = found[1], found[2].lower(), found[3]
+        if len(ATTRIBUTE.findall(rest)) > MOST_ATTRIBUTES:  # a parser compares them in pairs
+            return MOST_STEPS + 1
+        if not closing:
+            if open_tags and open_tags[-1] in ROWS and name not in CELLS:  # a parser moves it out of the table
+                untidy += 1
+            if name not in ALONE:
+                open_tags.append(name)
+        elif open_tags and open_tags[-1] == name:
+            open_tags.pop()
+        else:
+            untidy += 1
+        steps += len(open_tags) + untidy
+        if steps > MOST_STEPS:
+            break
+    return steps
 
 
 TEX_LINKS = re.compile(

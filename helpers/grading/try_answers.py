@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from helpers.checking.report import as_text
+from helpers.checking.rendering import as_text
 from helpers.checking.verdict import Verdict
 from helpers.course import CourseError, course
 from helpers.grading.attachments import lying_beside

@@ -42,6 +42,7 @@ from collections.abc import Callable
 import ipywidgets as widgets
 from IPython.display import HTML, display
 
+from helpers.drawing.matplotlib_insides import keep_title
 from helpers.drawing.style import lay_out
 
 TRACK = 230  # pixels of a slider that are there to be dragged, at least
@@ -129,7 +130,7 @@ def _pin_names(figure) -> None:
     for ax in figure.axes:
         if ax.name != "rectilinear":
             continue
-        ax._autotitlepos = False
+        keep_title(ax)
         box = ax.get_position()
         (along, below), (beside, up) = ax.xaxis.label.get_position(), ax.yaxis.label.get_position()
         ax.xaxis.set_label_coords(box.x0 + along * box.width, below / height, transform=figure.transFigure)

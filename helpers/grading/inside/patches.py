@@ -17,7 +17,7 @@ WATCHED = (
     ("time", "perf_counter monotonic"),
     ("signal", "signal setitimer"),
 )
-OBSERVERS = ("observe", "forbidden", "operators", "codec", "compare", "scenarios")  # of these, all functions
+OBSERVERS = ("observe", "forbidden", "torch_insides", "codec", "compare", "scenarios")  # of these, all functions
 _originals: dict[tuple[str, str], object] = {}
 _codes: dict[tuple[str, str], object] = {}
 

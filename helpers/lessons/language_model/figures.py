@@ -28,8 +28,9 @@ from helpers.drawing.style import (
     heatmap,
     new_figure,
 )
-from helpers.lessons.language_model.measured import COMPUTE, LADDER
+from helpers.lessons.measured import measured
 
+LADDER, COMPUTE = measured("language_model", "ladder"), measured("language_model", "compute")
 LINE = "#333333"
 TOKENS = 16 * 64  # of one step of the lesson's training
 

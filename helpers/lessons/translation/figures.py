@@ -25,11 +25,13 @@ from helpers.drawing.style import (
     heatmap,
     new_figure,
 )
-from helpers.lessons.translation.runs import EVERY, RUNS
+from helpers.lessons.measured import measured
 from helpers.translator import evaluation
 from helpers.translator.given import noam_rate
 from helpers.translator.stage import unknown_words
 
+RECIPES = measured("translation", "recipes")
+EVERY, RUNS = RECIPES["every"], RECIPES["runs"]  # EVERY: steps between two numbers of a curve
 SENTENCE = "jane visits africa in september"
 SPAN = 10.6  # of a row of words
 LONG = "the old woman often paints a white house in september"
@@ -312,7 +314,7 @@ def warm_ups() -> Picture:
     said = []
     for ax, peak in zip(axes, (5e-3, 2e-2), strict=True):
         for warmup, color, name in ((60, BLUE, "60 steps"), (1, ORANGE, "none")):
-            curves = [run["curve"] for run in runs[peak, warmup]]
+            curves = [run["curve"] for run in runs[f"{peak}, {warmup}"]]
             for curve in curves:
                 ax.plot([EVERY * (i + 1) for i in range(len(curve))], curve, color=color, lw=2)
             ax.lines[-1].set_label(f"warm-up: {name}")
@@ -385,7 +387,7 @@ def with_and_without_smoothing() -> Picture:
     said = []
     for ax, (name, title) in zip(axes, names.items(), strict=True):
         for y, (smoothing, color) in enumerate(((0.1, BLUE), (0.0, ORANGE))):
-            values = [run[name] for run in runs[smoothing]]
+            values = [run[name] for run in runs[str(smoothing)]]
             ax.barh([y], [sum(values) / len(values)], color=color, height=0.6, alpha=0.75)
             ax.plot(values, [y] * len(values), "o", color="black", ms=4)
             said.append(f"{title}, smoothing {smoothing:g}: {' and '.join(f'{x:g}' for x in values)}")

@@ -279,7 +279,7 @@ def prepare(gradebook: Path) -> Folders:
             )
         shutil.rmtree(gradebook)
     gradebook.mkdir(parents=True, exist_ok=True)
-    (gradebook / MARKER).write_text("Made by helpers/grading/sample_class.py; removed when it runs again.\n")
+    (gradebook / MARKER).write_text("Made by `make grade`; removed when it runs again.\n")
     return load(gradebook)[0]
 
 

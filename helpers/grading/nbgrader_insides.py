@@ -1,0 +1,102 @@
+"""All that leans on how nbgrader works inside; what else the course uses of it, its documentation names.
+
+Each function says what it takes for granted. tests/test_nbgrader_insides.py fails when nbgrader changes that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+
+from helpers.grading.folders import Folders
+from helpers.grading.pool import GradingStopped
+
+
+def take_over_autograde(converter: type) -> None:
+    """Let nbgrader's command and Formgrader's button use this converter in place of `Autograde`: both look the name up
+    in their own module when they start, and there is no setting for it."""
+    import nbgrader.apps.api
+    import nbgrader.apps.autogradeapp
+
+    for module in (nbgrader.apps.autogradeapp, nbgrader.apps.api):
+        if not issubclass(converter, module.Autograde):
+            raise TypeError(f"{converter.__name__} is no {module.Autograde.__name__}")
+        module.Autograde = converter
+
+
+def open_gradebook(folders: Folders):
+    """nbgrader's gradebook of a class. To mark a new one with its version, nbgrader.api.get_alembic_version starts
+    a program, which takes a third of the processor time of grading one hand-in; here alembic is asked directly."""
+    import nbgrader.api
+
+    nbgrader.api.get_alembic_version = newest_version
+    return nbgrader.api.Gradebook(folders.db_url, folders.course_id)
+
+
+def newest_version() -> str:
+    """The version of a gradebook that nbgrader makes now."""
+    from alembic.script import ScriptDirectory
+    from nbgrader.dbutil import ALEMBIC_DIR
+
+    return ScriptDirectory(ALEMBIC_DIR).get_current_head()
+
+
+@contextlib.contextmanager
+def one_commit(gradebook):
+    """nbgrader commits after each of its steps, through `gradebook.db.commit`, and waits for the disk each time. Here
+    its steps share one commit, so that a gradebook never holds half a hand-in."""
+    session = gradebook.db
+    commit, session.commit = session.commit, session.flush
+    try:
+        with session.no_autoflush:
+            yield
+    finally:
+        session.commit = commit
+
+
+def announce(gradebook, folders: Folders, lesson: str) -> None:
+    """Put the lesson's cells into the gradebook, as `nbgrader generate_assignment` does: its preprocessor takes what it
+    works on from `resources`. GradingStopped where they are other cells than those that were handed in."""
+    import nbformat
+    from nbgrader.preprocessors import SaveCells
+
+    gradebook.update_or_create_assignment(lesson)
+    notebook = nbformat.read(folders.notebook(lesson), as_version=4)
+    try:
+        SaveCells().preprocess(notebook, _resources(folders, lesson))
+    except RuntimeError as error:
+        raise GradingStopped(
+            f"The graded cells of {lesson} are no longer those that the gradebook knows, and there are "
+            f"submissions to the old ones ({error}). Grade with the released version, or start a new gradebook."
+        ) from None
+    gradebook.db.expire_all()
+
+
+def assign_penalty(gradebook, folders: Folders, lesson: str, student: str, notebook, config) -> None:
+    """Whatever late policy the teacher's configuration names: its preprocessor too works on what `resources` say."""
+    from nbgrader.preprocessors import AssignLatePenalties
+
+    gradebook.db.commit()
+    AssignLatePenalties(config=config).preprocess(notebook, _resources(folders, lesson, student=student))
+    gradebook.db.expire_all()
+
+
+def _resources(folders: Folders, lesson: str, **more) -> dict:
+    return {"nbgrader": {"notebook": lesson, "assignment": lesson, "db_url": folders.db_url, **more}}
+
+
+def write_feedback(config, lesson: str) -> None:
+    """nbgrader's own feedback pages for everybody who was graded: its converter is started without its program."""
+    from nbgrader.converters import GenerateFeedback
+    from nbgrader.converters.base import NbGraderException
+    from nbgrader.coursedir import CourseDirectory
+
+    coursedir = CourseDirectory(config=config)
+    coursedir.assignment_id = lesson
+    converter = GenerateFeedback(coursedir=coursedir, config=config)
+    converter.force = True
+    converter.log.setLevel(logging.ERROR)
+    try:
+        converter.start()
+    except NbGraderException as error:
+        raise GradingStopped(f"The scores are recorded, but the feedback pages could not be written: {error}") from None

@@ -1,0 +1,111 @@
+"""nbgrader still works inside as helpers/grading/nbgrader_insides.py takes for granted."""
+
+import datetime
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.apps import api, autogradeapp
+from nbgrader.dbutil import _temp_alembic_ini
+from nbgrader.plugins import BasePlugin
+from sqlalchemy import text
+from traitlets.config import Config
+
+from helpers.grading import nbgrader_insides
+from helpers.grading.autograde import CourseAutograde
+from helpers.grading.folders import load
+from helpers.grading.intake import read_release
+from helpers.grading.nbgrader_insides import (
+    announce,
+    assign_penalty,
+    newest_version,
+    one_commit,
+    open_gradebook,
+    take_over_autograde,
+)
+from helpers.grading.pool import GradingStopped
+
+LESSON = "04_scaling"
+
+
+@pytest.fixture
+def folders(tmp_path):
+    return load(tmp_path)[0]
+
+
+@pytest.fixture
+def gradebook(folders):
+    with open_gradebook(folders) as gradebook:
+        yield gradebook
+
+
+def test_command_and_button_look_their_converter_up_in_their_own_module(folders, tmp_path):
+    _, config = load(tmp_path)  # which installs the course's converter
+    assert api.Autograde is autogradeapp.Autograde is CourseAutograde
+    assert "Autograde" in autogradeapp.AutogradeApp.start.__code__.co_names
+    answer = api.NbGraderAPI(config=config).autograde(LESSON, "nobody")
+    assert "Nobody has handed in 04_scaling" in answer["log"]
+
+
+def test_only_a_converter_of_the_same_kind_takes_over():
+    with pytest.raises(TypeError, match="is no"):
+        take_over_autograde(dict)
+
+
+def test_a_new_gradebook_has_the_version_that_nbgraders_own_program_names(folders, monkeypatch):
+    with _temp_alembic_ini(folders.db_url) as place:
+        told = subprocess.run([sys.executable, "-m", "alembic", "-c", place, "heads"], capture_output=True, text=True)
+    assert told.stdout.split()[0] == newest_version()
+    monkeypatch.setattr(nbgrader_insides, "newest_version", lambda: "one like it")
+    with open_gradebook(folders) as gradebook:
+        kept = gradebook.db.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
+    assert kept == "one like it"
+
+
+def test_steps_share_one_commit(folders, gradebook):
+    gradebook.update_or_create_assignment(LESSON)
+    with Gradebook(folders.db_url, folders.course_id) as other:
+        with one_commit(gradebook):
+            gradebook.update_or_create_student("a")
+            gradebook.update_or_create_submission(LESSON, "a")
+            with pytest.raises(MissingEntry):
+                other.find_student("a")
+        gradebook.db.commit()
+        other.db.rollback()
+        assert other.find_submission(LESSON, "a").student.id == "a"
+
+
+def test_an_announced_lesson_is_known_and_keeps_its_cells(folders, gradebook, tmp_path):
+    announce(gradebook, folders, LESSON)
+    cells = {cell.name for cell in gradebook.find_notebook(LESSON, LESSON).grade_cells}
+    assert {f"check_{name}" for name in read_release(folders.notebook(LESSON)).checks} < cells
+    gradebook.update_or_create_student("a")
+    gradebook.update_or_create_submission(LESSON, "a")
+    changed = nbformat.read(folders.notebook(LESSON), as_version=4)
+    changed.cells = [cell for cell in changed.cells if "grade_id" not in cell.metadata.get("nbgrader", {})]
+    place = tmp_path / "release" / LESSON
+    place.mkdir(parents=True)
+    nbformat.write(changed, place / f"{LESSON}.ipynb")
+    with pytest.raises(GradingStopped, match="no longer those that the gradebook knows"):
+        announce(gradebook, type(folders)(**vars(folders) | {"release": tmp_path / "release"}), LESSON)
+
+
+class TwoAnHour(BasePlugin):
+    def late_submission_penalty(self, student_id, score, total_seconds_late):
+        return 2 * total_seconds_late / 3600
+
+
+def test_a_late_policy_of_the_configuration_is_heard(folders, gradebook):
+    due = datetime.datetime(2026, 3, 1, 12)
+    gradebook.update_or_create_assignment(LESSON, duedate=due)
+    announce(gradebook, folders, LESSON)
+    gradebook.update_or_create_student("a")
+    gradebook.update_or_create_submission(LESSON, "a", timestamp=due + datetime.timedelta(hours=3))
+    for grade in gradebook.find_submission_notebook(LESSON, LESSON, "a").grades:
+        grade.auto_score = grade.max_score
+    config = Config({"LateSubmissionPlugin": {}, "AssignLatePenalties": {"plugin_class": f"{__name__}.TwoAnHour"}})
+    notebook = nbformat.read(folders.notebook(LESSON), as_version=4)
+    assign_penalty(gradebook, folders, LESSON, "a", notebook, config)
+    assert gradebook.find_submission_notebook(LESSON, LESSON, "a").late_submission_penalty == 6
