@@ -5,7 +5,16 @@ import os
 
 import pytest
 
-from helpers.grading.intake import LARGEST, Release, find_submissions, only_shows, read_release, read_submission
+from helpers.grading.attachments import lying_beside, same_numbers
+from helpers.grading.intake import (
+    LARGEST,
+    Release,
+    find_submissions,
+    misplaced,
+    only_shows,
+    read_release,
+    read_submission,
+)
 from helpers.grading.pool import judge_input
 
 LESSON = "04_scaling"
@@ -343,3 +352,32 @@ def test_outputs_tell_whether_a_cell_ran_at_home(read, outputs, count, ran):
     cells = answered(first="def first(): return 1")
     cells[1] |= {"source": "import pandas", "outputs": outputs, "execution_count": count}
     assert next(c for c in read(as_notebook(cells)).cells if c.source == "import pandas").ran is ran
+
+
+def test_equal_numbers_of_two_students_are_flagged_and_links_are_not_followed(tmp_path):
+    folders = {name: tmp_path / name for name in ("ada", "ben", "cleo", "dan", "eve")}
+    for name, folder in folders.items():
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(b"x" * 9 if name in ("ada", "cleo") else name.encode())
+    (folders["eve"] / "model.safetensors").unlink()
+    (folders["eve"] / "model.safetensors").symlink_to(folders["ada"] / "model.safetensors")
+    assert same_numbers(folders) == {
+        "ada": ["model.safetensors holds the same numbers as a file of cleo"],
+        "cleo": ["model.safetensors holds the same numbers as a file of ada"],
+    }
+
+
+def test_texts_and_tables_come_along_where_the_code_names_them(tmp_path):
+    for name in ("notes.txt", "table.csv", "timestamp.txt", "other.txt"):
+        (tmp_path / name).write_text("1")
+    assert lying_beside(tmp_path, "open('notes.txt'), read('table.csv')")[0] == {"notes.txt": b"1", "table.csv": b"1"}
+    assert lying_beside(tmp_path, "x = 1") == ({}, [])
+
+
+def test_a_notebook_outside_of_the_lessons_folder_is_named(tmp_path):
+    for name in ("ada/04_scaling", "ben", "cleo/05_masking", "dan"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("ada/04_scaling.ipynb", "ben/my 04_scaling.ipynb", "cleo/05_masking/05_masking.ipynb", "dan/x.ipynb"):
+        (tmp_path / name).write_text("{}")
+    expected = "my 04_scaling.ipynb lies outside of the folder 04_scaling; move it there and grade again."
+    assert misplaced(tmp_path, LESSON) == {"ben": expected}

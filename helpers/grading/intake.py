@@ -131,6 +131,20 @@ def find_submissions(submitted: Path, lesson: str) -> list[str]:
     return sorted(found)
 
 
+def misplaced(submitted: Path, lesson: str) -> dict[str, str]:
+    """A sentence for each student whose notebook of this lesson lies outside of the folder that it is expected in."""
+    found = {}
+    for folder in submitted.iterdir() if submitted.is_dir() else ():
+        with contextlib.suppress(OSError):
+            if folder.name.startswith(".") or not folder.is_dir() or os.path.lexists(folder / lesson):
+                continue
+            loose = sorted(path.name for path in folder.glob("*.ipynb") if lesson in path.name)
+            if loose:
+                what = one_line(loose[0], 80)
+                found[folder.name] = f"{what} lies outside of the folder {lesson}; move it there and grade again."
+    return dict(sorted(found.items()))
+
+
 def name_problem(student: str) -> str | None:
     """Why a folder's name cannot be a student's, as gradebook, page or terminal could not show it; else None."""
     written = student == one_line(student) and not NO_NAME & set(student)

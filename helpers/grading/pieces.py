@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+import symtable
 from collections.abc import Collection, Iterable
 
 from helpers.grading.folders import ROOT
-from helpers.grading.suspicion import INSIDE, RUNNING, detours_in
+from helpers.grading.suspicion import INSIDE, detours_in, runs_text
 
 RUN_PYTHON = ("time", "timeit", "capture", "prun", "memit", "mprun")  # magics that run what stands behind or below them
 STARS = ("torch", "numpy", "math")
@@ -17,17 +18,20 @@ class Pieces:
     """The top level of some code: which names it binds, and which names each of them uses."""
 
     def __init__(self, sources: Iterable[str] = ()):
-        self.uses: dict[str, set[str]] = {}
+        self.uses: dict[str, set[str]] = {}  # the names in what binds a name, those of attributes and variables too
+        self.calls: dict[str, set[str]] = {}  # those of them that are looked up at the top level
         self.blocks: dict[str, set[tuple[str, int | None]]] = {}
         self.starred = False  # whether a star import may hide Python's own functions
         self.nodes: list[tuple[set[str], ast.stmt]] = []
         for source in sources:
             self.read(source)
 
-    def read(self, source: str) -> None:
-        """Add the statements of some code, unless Python cannot read it."""
-        for node in statements(source):
+    def read(self, source: str) -> list[ast.stmt]:
+        """Add the statements of some code, and return them; none where Python cannot read it."""
+        body = statements(source)
+        for node in body:
             self._add(node)
+        return body
 
     def _add(self, node: ast.stmt) -> None:
         bound, used, blocks = set(), set(), set()
@@ -47,20 +51,17 @@ class Pieces:
                 self.starred |= "*" in names and (item.module or "").split(".")[0] in STARS
             elif isinstance(item, (ast.FunctionDef, ast.ClassDef)) and not inner:
                 bound.add(item.name)
+        called = looked_up(node)
+        called = used if called is None else called
         for name in bound:
             self.uses.setdefault(name, set()).update(used - {name})
+            self.calls.setdefault(name, set()).update(called - {name})
             self.blocks.setdefault(name, set()).update(blocks)
         self.nodes.append((bound, node))
 
     def closure(self, name: str, but: Collection[str] = ()) -> set[str]:
-        """All names that `name` uses, directly or through others that are bound here; not those of `but`."""
-        found, waiting = set(), [name]
-        while waiting:
-            for used in self.uses.get(waiting.pop(), ()):
-                if used not in found and used not in but:
-                    found.add(used)
-                    waiting.append(used)
-        return found
+        """All names that `name` looks up, directly or through others that are bound here; not those of `but`."""
+        return _closure(self.calls, name, but)
 
     def blocks_used(self, name: str, but: Collection[str]) -> set[tuple[str, int | None]]:
         return {item for used in {name, *self.closure(name, but)} for item in self.blocks.get(used, ())}
@@ -69,16 +70,17 @@ class Pieces:
         """How `name`, or what it uses, may call what is banned without naming it."""
         if not banned:
             return []
-        used = {name, *self.closure(name)}
-        found = []
-        for bound, node in self.nodes:
-            if bound & used or not bound and any(isinstance(n, ast.Name) and n.id in RUNNING for n in ast.walk(node)):
-                found += detours_in(node, banned)
+        used = {name, *_closure(self.uses, name)}
+        found = (way for bound, node in self.nodes if bound & used for way in detours_in(node, banned))
         return list(dict.fromkeys(found))
+
+    def runs_text(self, banned: set[str]) -> list[str]:
+        """How statements that bind nothing run code that is only made then: it may belong to any answer."""
+        return list(dict.fromkeys(way for bound, node in self.nodes if not bound for way in runs_text(node, banned)))
 
     def looks_inside(self, name: str) -> list[str]:
         """What `name`, or what it uses, asks of functions that tells how they are made."""
-        used = {name, *self.closure(name)}
+        used = {name, *_closure(self.uses, name)}
         nodes = (item for bound, node in self.nodes if bound & used for item in ast.walk(node))
         return sorted({item.attr for item in nodes if isinstance(item, ast.Attribute) and item.attr in INSIDE})
 
@@ -86,6 +88,30 @@ class Pieces:
         """The statements that bind `names` and all that they use, in their order."""
         wanted = set(names).union(*(self.closure(name) for name in names))
         return "\n".join(ast.unparse(node) for bound, node in self.nodes if bound & wanted)
+
+
+def _closure(table: dict[str, set[str]], name: str, but: Collection[str] = ()) -> set[str]:
+    found, waiting = set(), [name]
+    while waiting:
+        for used in table.get(waiting.pop(), ()):
+            if used not in found and used not in but:
+                found.add(used)
+                waiting.append(used)
+    return found
+
+
+def looked_up(node: ast.stmt) -> set[str] | None:
+    """The names that a top-level statement looks up there, or in its functions; None where Python cannot tell."""
+    try:
+        waiting, found = [symtable.symtable(ast.unparse(node), "cell", "exec")], set()
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    while waiting:
+        table = waiting.pop()
+        waiting += table.get_children()
+        top = table.get_type() == "module"
+        found |= {one.get_name() for one in table.get_symbols() if one.is_referenced() and (top or one.is_global())}
+    return found
 
 
 def blocks_imported(node: ast.Import | ast.ImportFrom) -> set[tuple[str, int | None]]:
