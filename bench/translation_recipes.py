@@ -49,7 +49,7 @@ def broken(src, tgt_in, tgt_out, how):
         tgt_in = tgt_out
     if how == "sorted apart":  # sources by their own length, targets by theirs
         src = src[(src != 0).sum(dim=1).argsort(stable=True)]
-        order = (tgt_out != 0).sum(dim=1).argsort(stable=True).flip(0)
+        order = (tgt_out != 0).sum(dim=1).argsort(stable=True)
         tgt_in, tgt_out = tgt_in[order], tgt_out[order]
     return src, tgt_in, tgt_out
 
@@ -120,6 +120,15 @@ def told(model, how="right"):
     }
 
 
+@torch.no_grad()
+def other_source(model):
+    """Nats a word of unseen sentences that the encoder reads another sentence for: what the source is worth."""
+    batch = as_batch(unseen_pairs()[:LOOKS])
+    kept = batch.tgt_out != 0
+    logits = model(batch.src.roll(1, 0), batch.tgt_in)
+    return round(F.cross_entropy(logits[kept], batch.tgt_out[kept]).item(), 4)
+
+
 def beams(model, widths=(1, 2, 4, 8), sentences=40):
     """The share of exact sentences by the width of the beam."""
     pairs, found = unseen_pairs()[:sentences], {}
@@ -152,7 +161,7 @@ def main():
     for how in ("right", "not shifted", "mask leaks", "sorted apart"):
         model = start(0)
         curve = train(model, 200, shaped(PEAK, WARMUP, 200, 100), 0, how=how)
-        note("broken", how, {"curve": curve, **told(model, how)})
+        note("broken", how, {"curve": curve, **told(model, how), "other source": other_source(model)})
     for seed in STARTS:
         for peak in (5e-3, 2e-2):
             for warmup in (1, 60):

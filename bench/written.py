@@ -1,4 +1,4 @@
-"""Where bench programs put what they measured: JSON that helpers/lessons/measured.py reads."""
+"""Where bench programs put what they measured: JSON that helpers/drawing/measured.py reads."""
 
 from __future__ import annotations
 

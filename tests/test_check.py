@@ -373,26 +373,25 @@ def test_fresh_seeds_draw_fresh_numbers():
     assert Facts("a", "b").time_limit > 0
 
 
-def _imports(path) -> set[str]:
-    """The dotted names that a file imports anywhere, inside functions too."""
+def _imports(path, files) -> set[str]:
+    """The modules of ours that a file imports anywhere, inside functions too."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found
+            dotted = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in files else node.module for name in dotted}
+    return found & files.keys()
 
 
 def test_the_check_imports_in_no_circle():
     """What `check` leads to, imports inside functions included."""
-    files = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in ROOT.glob("helpers/**/*.py")}
-    leads = {name.removesuffix(".__init__"): _imports(path) for name, path in files.items()}
-    graph = {name: {other for other in found if other in leads} - {name, "helpers"} for name, found in leads.items()}
+    paths = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in ROOT.glob("helpers/**/*.py")}
+    files = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+    graph = {name: _imports(path, files) - {name} for name, path in files.items()}
     own = ("helpers.checking", "helpers.check", "helpers.or_given", "helpers.progress", "helpers.setup")
-    for name in graph:
-        if not name.startswith(own):
-            continue
+    for name in [name for name in graph if name.startswith(own)]:
         reached, waiting = set(), [*graph[name]]
         while waiting:
             one = waiting.pop()

@@ -912,7 +912,7 @@ def test_rounded_answers_are_told_so():
 
 
 def test_places_in_words():
-    words = diagnose.place_words
+    words = diagnose.index_words
     assert (
         words([3]) == "entry 3"
         and words([3], ("token",)) == "entry 3 (token 3)"
@@ -928,20 +928,20 @@ def test_places_in_words():
     assert words([3], ("score j", "key")) == "entry 3 (key 3)" and words([3], ("key", "score j")) == "entry 3"
 
 
-def test_the_worst_place():
+def test_the_worst_index():
     zeros = torch.zeros(2, 3, 4)
     for place in ([0, 0, 0], [1, 2, 3], [1, 0, 2]):
         got = zeros.clone()
         got[0, 1, 1] = 0.5
         got[tuple(place)] = -1.0
-        assert diagnose.worst_place(zeros, got) == place
-    assert diagnose.worst_place(t(0.0, 0.0), t(5.0, NAN)) == [1] and diagnose.worst_place(t(0.0, 0.0), t(5.0, INF)) == [
+        assert diagnose.worst_index(zeros, got) == place
+    assert diagnose.worst_index(t(0.0, 0.0), t(5.0, NAN)) == [1] and diagnose.worst_index(t(0.0, 0.0), t(5.0, INF)) == [
         1
     ]
-    assert diagnose.worst_place(t(INF, 0.0), t(INF, 1.0)) == [1] and diagnose.worst_place(
+    assert diagnose.worst_index(t(INF, 0.0), t(INF, 1.0)) == [1] and diagnose.worst_index(
         t(0.0, 9.0), t(1.0, 9.5), 0.2
     ) == [0]
-    assert diagnose.worst_place(t(-5.0, 1.0), t(5.0, 4.0)) == [0]
+    assert diagnose.worst_index(t(-5.0, 1.0), t(5.0, 4.0)) == [0]
 
 
 def test_two_numbers_have_as_many_digits_as_differ():

@@ -18,10 +18,10 @@ from helpers.__main__ import main
 from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
 from helpers.grading.batch import batch_seed, grade_lesson
+from helpers.grading.class_report import as_csv, as_page, read_class
 from helpers.grading.folders import ROOT, load
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import clean_html, plain_number, safe_output
-from helpers.grading.report import as_csv, as_page, read_class
 from tests import sample_class
 from tests.sample_class import grade_id, hand_in
 

@@ -15,7 +15,7 @@ import pytest
 
 from bench.written import write
 from helpers.course import course
-from helpers.lessons.measured import measured
+from helpers.drawing.measured import measured
 from tests.conftest import ROOT
 
 HELPERS = ROOT / "helpers"
@@ -119,7 +119,7 @@ def test_a_lesson_has_its_places_under_one_name(topic):
 @pytest.mark.parametrize(
     ("folder", "pattern"),
     [
-        ("helpers/lessons", r"({topic})|__init__\.py|__pycache__|measured\.py"),
+        ("helpers/lessons", r"({topic})|__init__\.py|__pycache__"),
         ("helpers/blocks", r"({name})\.py|__init__\.py|__pycache__"),
         ("helpers/answer_keys", r"({name})\.npz|__init__\.py|__pycache__"),
         ("tests/accepted_variants", r"({topic})\.py|__pycache__"),

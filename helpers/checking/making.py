@@ -120,8 +120,8 @@ def _measured_key(lesson: str, exercise: Exercise, points: float, bonus: bool, c
     """The key of an exercise that is judged by a metric: its truths stand in the place of a reference's outputs."""
     where = f"{lesson}, {exercise.name}"
     for case in cases:
-        if case.truth is None or case.via or case.view or case.gradient or case.raises:
-            raise UnsoundKey(f"{where}: a case of a measured exercise has a truth, and no via, view, gradient, raises")
+        if case.truth is None or case.view or case.gradient or case.raises:
+            raise UnsoundKey(f"{where}: a case of a measured exercise has a truth, and no view, gradient, raises")
     expected = [Observation(output=case.truth) for case in cases]
     facts = Facts(exercise.name, lesson, tuple(exercise.forbidden), exercise.time_limit)
     key = ExerciseKey(

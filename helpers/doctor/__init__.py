@@ -16,7 +16,7 @@ from pathlib import Path
 from helpers.course import Course, CourseError, course
 
 PACKAGES = ("numpy", "matplotlib", "ipywidgets", "safetensors")
-GRADING_PACKAGES = ("nbgrader", "psutil", "rich")
+GRADING_PACKAGES = ("nbgrader", "nh3", "psutil", "rich")
 SET_UP = re.compile(r"set_up\('(\w+)'")
 Finding = tuple[bool, str]
 

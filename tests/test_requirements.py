@@ -1,0 +1,77 @@
+"""What is imported is declared, each wing for itself, and what is declared is pinned with all that lies underneath."""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+
+import pytest
+
+from helpers.course import course
+
+ROOT = course().root
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+OWN = {"helpers", "tests", "bench", "google"}  # google: of Colab, and tests/colab_stand_in
+IF_THERE = {"huggingface_hub"}  # looked for before it is imported; nothing needs it
+SPELLED = re.compile(r"([A-Za-z0-9][\w.-]*)==([\w.]+)")
+
+
+def pins(lines) -> dict[str, str]:
+    """Package -> version, of lines as pip reads them."""
+    found = [SPELLED.match(line.strip()) for line in lines]
+    return {re.sub(r"[-_.]+", "-", one[1]).lower(): one[2] for one in found if one}
+
+
+LEARNER = pins((ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines())
+LOCK = pins((ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines())
+ALL = LEARNER | pins(line for extra in EXTRAS.values() for line in extra)
+WINGS = {
+    "learner": LEARNER,
+    "authoring": LEARNER | pins(EXTRAS["author"]),
+    "grading": LEARNER | pins(EXTRAS["grade"]),
+    "tests": ALL,
+    "bench": ALL,
+    "docs": ALL,
+    "solutions": LEARNER,
+}
+
+
+def wing(path) -> str:
+    top, *rest = path.relative_to(ROOT).parts
+    return (rest[0] if rest[0] in WINGS else "learner") if top == "helpers" else top
+
+
+def imported(path) -> set[str]:
+    """Top-level names of the packages that a file imports anywhere."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.split(".")[0])
+    return names - set(sys.stdlib_module_names) - OWN - IF_THERE
+
+
+@pytest.mark.parametrize("name", WINGS)
+def test_what_a_wing_imports_is_declared_for_it(name):
+    known, missing = packages_distributions(), set()
+    folders = [ROOT / folder for folder in ("helpers", "tests", "bench", "docs", "solutions")]
+    for path in [file for folder in folders for file in folder.rglob("*.py")]:
+        if wing(path) == name:
+            for package in imported(path) - {path.stem for path in path.parent.glob("*.py")}:
+                owners = {re.sub(r"[-_.]+", "-", owner).lower() for owner in known.get(package, [package])}
+                if not owners & set(WINGS[name]):
+                    missing.add(f"{path.relative_to(ROOT)}: {package}")
+    assert not missing
+
+
+def test_the_lock_file_pins_what_is_declared_as_it_is_declared():
+    assert {name: LOCK.get(name) for name in ALL} == ALL
+
+
+def test_the_lock_file_holds_pins_and_nothing_of_the_machine_that_made_it():
+    for line in (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines():
+        assert line.startswith("#") or SPELLED.fullmatch(line), line
+    assert LOCK["torch"] == "2.13.0"
