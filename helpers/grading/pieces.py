@@ -18,8 +18,9 @@ class Pieces:
     """The top level of some code: which names it binds, and which names each of them uses."""
 
     def __init__(self, sources: Iterable[str] = ()):
-        self.uses: dict[str, set[str]] = {}  # the names in what binds a name, those of attributes and variables too
-        self.calls: dict[str, set[str]] = {}  # those of them that are looked up at the top level
+        # By each name that is bound, one set for each statement that binds it, shared with all names that it binds.
+        self.uses: dict[str, list[frozenset[str]]] = {}  # all names in it, those of attributes and variables too
+        self.calls: dict[str, list[frozenset[str]]] = {}  # those that are looked up at the top level
         self.blocks: dict[str, set[tuple[str, int | None]]] = {}
         self.starred = False  # whether a star import may hide Python's own functions
         self.nodes: list[tuple[set[str], ast.stmt]] = []
@@ -52,10 +53,10 @@ class Pieces:
             elif isinstance(item, (ast.FunctionDef, ast.ClassDef)) and not inner:
                 bound.add(item.name)
         called = looked_up(node)
-        called = used if called is None else called
+        uses, calls = frozenset(used), frozenset(used if called is None else called)
         for name in bound:
-            self.uses.setdefault(name, set()).update(used - {name})
-            self.calls.setdefault(name, set()).update(called - {name})
+            self.uses.setdefault(name, []).append(uses)
+            self.calls.setdefault(name, []).append(calls)
             self.blocks.setdefault(name, set()).update(blocks)
         self.nodes.append((bound, node))
 
@@ -90,14 +91,16 @@ class Pieces:
         return "\n".join(ast.unparse(node) for bound, node in self.nodes if bound & wanted)
 
 
-def _closure(table: dict[str, set[str]], name: str, but: Collection[str] = ()) -> set[str]:
-    found, waiting = set(), [name]
+def _closure(table: dict[str, list[frozenset[str]]], name: str, but: Collection[str] = ()) -> set[str]:
+    found, waiting, seen = set(), [name], set()
     while waiting:
-        for used in table.get(waiting.pop(), ()):
-            if used not in found and used not in but:
-                found.add(used)
-                waiting.append(used)
-    return found
+        for names in table.get(waiting.pop(), ()):
+            if id(names) not in seen:
+                seen.add(id(names))
+                fresh = names - found - set(but)
+                found |= fresh
+                waiting += fresh
+    return found - {name}
 
 
 def looked_up(node: ast.stmt) -> set[str] | None:

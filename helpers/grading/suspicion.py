@@ -78,7 +78,7 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
 
 
 def _of_module(node: ast.Attribute) -> Iterator[str]:
-    text = ast.unparse(node)
+    text = _dotted(node)
     home = text.rpartition(".")[0]
     if home in OF_MODULES and node.attr in OF_MODULES[home][0]:
         yield OF_MODULES[home][1]
@@ -86,6 +86,15 @@ def _of_module(node: ast.Attribute) -> Iterator[str]:
         yield "replaces functions of torch or Python"
     if CHECK.fullmatch(text):
         yield "reaches into the check itself"
+
+
+def _dotted(node: ast.Attribute) -> str:
+    """Such as torch.nn.functional; "" where it is longer or no module's."""
+    parts, step = [], node
+    while isinstance(step, ast.Attribute) and len(parts) < 4:
+        parts.append(step.attr)
+        step = step.value
+    return ".".join([step.id, *reversed(parts)]) if isinstance(step, ast.Name) else ""
 
 
 def _only_shown(statement: ast.stmt) -> set[int]:
