@@ -68,6 +68,81 @@ def test_nor_does_it_below_the_answers(judge, how):
     assert scores(judge.judge_cells(cells(judge, last=LEFT_BEHIND[how]))) == full_scores(judge)
 
 
+# What a notebook has at home and not here.
+
+IMPORTS = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\nimport math"
+ONLY_AT_HOME = {
+    "a package": ("import a_package_of_home as aph\n" + IMPORTS, "ModuleNotFoundError in line 1"),
+    "on one line": (
+        "import a_package_of_home as aph; import torch\nfrom torch import nn",
+        "ModuleNotFoundError in line 1",
+    ),
+    "installed": ("!pip install -q of_home > /dev/null\nimport of_home\n" + IMPORTS, "ModuleNotFoundError in line 2"),
+    "colab": ("from google.colab import drive\ndrive.mount('/content')\n" + IMPORTS, "ModuleNotFoundError in line 1"),
+    "input": ("name = input('Your name? ')\nprint(name.title())\n" + IMPORTS, "EOFError in line 1"),
+    "a later piece": ("from helpers.blocks import attention\n" + IMPORTS, "ImportError in line 1"),
+    "nothing else": ("import a_package_of_home", "ModuleNotFoundError in line 1"),
+}
+
+
+@pytest.mark.parametrize("how", ONLY_AT_HOME)
+def test_an_import_cell_of_which_a_line_fails_costs_nothing_and_is_flagged_with_its_first_line(judge, how):
+    source, error = ONLY_AT_HOME[how]
+    made = cells(judge, "print(math.pi)" if "math" in source else "", last="torch.ones(2) @ torch.ones(2)")
+    made[0] = dataclasses.replace(made[0], source=source)
+    found = judge.judge_cells(made)
+    assert scores(found) == full_scores(judge), {n: v.message for n, v in found.verdicts.items() if not v.passed}
+    assert [*found.errors] == ["imports"] and len(found.flags) == 1
+    assert found.flags[0].startswith(f"Cell imports raised {error}: ")
+    assert found.flags[0].endswith(" here; its other statements were run.")
+
+
+def test_without_an_import_cell_the_releases_own_imports_are_there(judge):
+    found = judge.judge_cells(cells(judge)[1:])
+    assert (scores(found), found.flags, found.errors) == (full_scores(judge), [], {})
+
+
+def test_a_cell_that_raised_at_home_too_ends_there_and_is_no_news(judge):
+    """Its answer was not defined at home either."""
+    lines = "del not_there\n" + judge_answer(judge, "dot_scores")
+    for ran, points in ((True, full_scores(judge)["dot_scores"]), (None, full_scores(judge)["dot_scores"]), (False, 0)):
+        made = [dataclasses.replace(c, source=lines, ran=ran) if c.id == "dot_scores" else c for c in cells(judge)]
+        found = judge.judge_cells(made)
+        assert scores(found) == full_scores(judge) | {"dot_scores": points}
+        told = "Cell dot_scores raised NameError in line 1: name 'not_there' is not defined here, though not at home"
+        assert found.flags == ([f"{told}; its other statements were run."] if ran else [])
+
+
+def judge_answer(judge, name):
+    return next(cell.source for cell in honest_cells(judge) if cell.id == name)
+
+
+def test_a_module_that_a_cell_writes_is_found_by_the_next(judge):
+    written = "%%writefile my_tools.py\ndef swap(K):\n    return K.transpose(-2, -1)"
+    answer = "from my_tools import swap\ndef dot_scores(Q, K):\n    return Q @ swap(K)"
+    found = judge.judge_cells(cells(judge, written, answer))
+    assert (scores(found), found.flags, found.errors) == (full_scores(judge), [], {})
+
+
+def test_ones_own_data_file_is_read_or_named_in_one_sentence(judge):
+    reads = "with open('notes.txt') as file:\n    factor = float(file.read())"
+    answer = "def dot_scores(Q, K):\n    return Q @ K.transpose(-2, -1)"
+    made = cells(judge, reads, answer, last="assert factor == 2")
+    found = judge.judge_cells(made, files={"notes.txt": b"2"})
+    assert (scores(found), found.flags, found.errors) == (full_scores(judge), [], {})
+    found = judge.judge_cells(made)
+    told = "Cell first raised FileNotFoundError in line 1: [Errno 2] No such file or directory: 'notes.txt' here"
+    assert (scores(found), found.flags) == (full_scores(judge), [f"{told}; its other statements were run."])
+
+
+def test_an_import_below_the_check_takes_no_partial_credit_away(judge):
+    cut_off = "def dot_scores(Q, K):\n    return Q.detach() @ K.detach().transpose(-2, -1)"
+    alone = scores(judge.judge_cells(cells(judge, answer=cut_off)))
+    assert 0 < alone["dot_scores"] < full_scores(judge)["dot_scores"]
+    for below in (f"from helpers.blocks.{LESSON} import dot_scores", "from torch import *"):
+        assert scores(judge.judge_cells(cells(judge, answer=cut_off, last=below))) == alone
+
+
 # Magics in an answer cell: the judge reads which answers use which.
 
 CALLS = "def scores_of(X):\n    return dot_scores(X, X)\n"
@@ -93,6 +168,10 @@ def test_the_judge_sees_through_magics(how):
 
 def test_other_languages_are_not_read_as_python():
     assert without_magics("%%html\n<b>x</b>") == without_magics("%%bash\nls") == ""
+    for goes_on in ("x = (7\n     % 3)", "x = 7 \\\n % 3", "x = '''\n%time\n!ls\n'''"):
+        assert without_magics(f"{goes_on}\n%time y = 1\n!ls 'it") == f"{goes_on}\ny = 1\npass"
+    assert without_magics("%%writefile my.py\ndef f(): pass") == "def f(): pass"
+    assert without_magics("%%writefile my.txt\ndef f(): pass") == ""
     assert without_magics("x = 5 % 3\nprint('%d' % x)") == "x = 5 % 3\nprint('%d' % x)"
 
 

@@ -5,7 +5,16 @@ import os
 
 import pytest
 
-from helpers.grading.intake import LARGEST, Release, find_submissions, only_shows, read_release, read_submission
+from helpers.grading.attachments import lying_beside, same_numbers
+from helpers.grading.intake import (
+    LARGEST,
+    Release,
+    find_submissions,
+    misplaced,
+    only_shows,
+    read_release,
+    read_submission,
+)
 from helpers.grading.pool import judge_input
 
 LESSON = "04_scaling"
@@ -273,3 +282,102 @@ def test_students_are_found_by_their_folders(course, read):
     (course / "submitted" / "carla").mkdir()
     (course / "submitted" / ".hidden" / LESSON).mkdir(parents=True)
     assert find_submissions(course / "submitted", LESSON) == ["ada", "bert"]
+
+
+# Several notebooks in one folder, answers in check cells, lost metadata.
+
+
+def test_of_several_notebooks_the_answered_one_is_taken_and_the_others_are_named(read):
+    blank = lesson_cells("first", "second")
+    read(as_notebook(blank))
+    read(as_notebook(answered(first="def first(): return 1")), name=f"{LESSON} (1).ipynb")
+    both = answered(first="def first(): return 1", second="def second(): return 2")
+    taken = read(as_notebook(both), name=f"{LESSON}-Copy1.ipynb")
+    assert [c.source for c in taken.cells if c.kind == "answer"] == ["def first(): return 1", "def second(): return 2"]
+    assert taken.flags == [
+        f"the notebook is called {LESSON}-Copy1.ipynb, not {LESSON}.ipynb",
+        f"{LESSON} (1).ipynb lies beside it and was not graded",
+        f"{LESSON}.ipynb lies beside it and was not graded",
+    ]
+    own = read(as_notebook(answered(first="def first(): return 3")))
+    assert own.cells[2].source == "def first(): return 3"
+    assert [flag for flag in own.flags if "not graded" not in flag] == []
+
+
+def test_a_file_beside_the_notebook_that_is_none_is_not_named(read, course):
+    read(as_notebook(answered(first="def first(): return 1")))
+    (course / "submitted" / "ada" / LESSON / "settings.json").write_text("{}")
+    assert read(None).flags == []
+
+
+@pytest.mark.parametrize("how", ["above", "below", "alone", "in a copy"])
+def test_what_is_defined_in_a_check_cell_runs_above_the_pristine_one(read, how):
+    own = "def first():\n    return 1"
+    merged = {"above": f"{own}\n\ncheck(first)", "below": f"check(first)\n{own}"}.get(how, own)
+    cells = answered(check_first=merged)
+    if how == "in a copy":
+        cells[3]["source"] = "check(first)"
+        cells.insert(4, cell("code", merged, "check_first", grade=True, points=10))
+    submission = read(as_notebook(cells))
+    assert names(submission) == WHOLE
+    judged = [c for c in judge_input(submission, RELEASE) if "return 1" in c.source or c.exercise == "first"]
+    expected = [("answer", "first"), ("code", None), ("check", "first")]
+    if how == "in a copy":
+        expected = [("answer", "first"), ("check", "first"), ("code", None)]
+    assert [(c.kind, c.exercise) for c in judged] == expected
+    assert "check(first)" not in next(c.source for c in judged if c.kind == "code")
+
+
+def test_without_any_metadata_cells_are_known_by_what_they_define_and_check(read):
+    cells = [
+        {**c, "metadata": {}, "id": f"plain-{i}"}
+        for i, c in enumerate(
+            answered(first="x = 1\ndef first(): return x", second="def second():\n    return first()")
+        )
+    ]
+    cells.insert(2, {**cell("code", "def first(): return 0"), "id": "draft"})
+    submission = read(as_notebook(cells))
+    judged = [(c.kind, c.exercise) for c in judge_input(submission, RELEASE)]
+    assert judged == [("code", None), ("code", None), ("answer", "first"), ("check", "first")] + [
+        ("answer", "second"),
+        ("check", "second"),
+    ]
+    assert not any("deleted" in flag for flag in submission.flags)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "count", "ran"), [([], 3, True), ([], None, None), ([{"output_type": "error"}], 3, False)]
+)
+def test_outputs_tell_whether_a_cell_ran_at_home(read, outputs, count, ran):
+    cells = answered(first="def first(): return 1")
+    cells[1] |= {"source": "import pandas", "outputs": outputs, "execution_count": count}
+    assert next(c for c in read(as_notebook(cells)).cells if c.source == "import pandas").ran is ran
+
+
+def test_equal_numbers_of_two_students_are_flagged_and_links_are_not_followed(tmp_path):
+    folders = {name: tmp_path / name for name in ("ada", "ben", "cleo", "dan", "eve")}
+    for name, folder in folders.items():
+        folder.mkdir()
+        (folder / "model.safetensors").write_bytes(b"x" * 9 if name in ("ada", "cleo") else name.encode())
+    (folders["eve"] / "model.safetensors").unlink()
+    (folders["eve"] / "model.safetensors").symlink_to(folders["ada"] / "model.safetensors")
+    assert same_numbers(folders) == {
+        "ada": ["model.safetensors holds the same numbers as a file of cleo"],
+        "cleo": ["model.safetensors holds the same numbers as a file of ada"],
+    }
+
+
+def test_texts_and_tables_come_along_where_the_code_names_them(tmp_path):
+    for name in ("notes.txt", "table.csv", "timestamp.txt", "other.txt"):
+        (tmp_path / name).write_text("1")
+    assert lying_beside(tmp_path, "open('notes.txt'), read('table.csv')")[0] == {"notes.txt": b"1", "table.csv": b"1"}
+    assert lying_beside(tmp_path, "x = 1") == ({}, [])
+
+
+def test_a_notebook_outside_of_the_lessons_folder_is_named(tmp_path):
+    for name in ("ada/04_scaling", "ben", "cleo/05_masking", "dan"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("ada/04_scaling.ipynb", "ben/my 04_scaling.ipynb", "cleo/05_masking/05_masking.ipynb", "dan/x.ipynb"):
+        (tmp_path / name).write_text("{}")
+    expected = "my 04_scaling.ipynb lies outside of the folder 04_scaling; move it there and grade again."
+    assert misplaced(tmp_path, LESSON) == {"ben": expected}

@@ -1,5 +1,6 @@
 """What lies beside a notebook that was handed in and belongs to it: kept numbers of a training, small modules of one's
-own. Both go into the sandbox's folder, where the notebook finds them as it did at home.
+own, texts and tables that the code names. All go into the sandbox's folder, where the notebook finds them as it did at
+home.
 
 Only regular files, no links, nothing in subfolders, and no more than the limits below. Kept numbers are safetensors,
 so that reading them runs nothing; a module is the learner's code like the notebook's cells, and is flagged.
@@ -7,13 +8,15 @@ so that reading them runs nothing; a module is the learner's code like the noteb
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import stat
 from pathlib import Path
 
-LARGEST = {".safetensors": 4 * 10**6, ".py": 200_000}  # bytes
-MOST = {".safetensors": 2, ".py": 8}
+LARGEST = {".safetensors": 4 * 10**6, ".py": 200_000, ".txt": 200_000, ".csv": 200_000}  # bytes
+MOST = {".safetensors": 2, ".py": 8, ".txt": 4, ".csv": 4}
+DATA = (".txt", ".csv")  # taken along only where the code names them: nbgrader's timestamp.txt lies there too
 NAME = re.compile(r"\w[\w .()+-]{0,80}")
 
 
@@ -30,7 +33,7 @@ def lying_beside(folder: Path, text: str = "", only_named: bool = False) -> tupl
             stem = name.removesuffix(suffix)
             (named if re.search(rf"\b{re.escape(stem)}\b", text) else others).append(name)
         left = 0
-        for name in named + others * (not only_named):
+        for name in named + others * (not only_named and suffix not in DATA):
             if sum(other.endswith(suffix) for other in taken) >= MOST[suffix]:
                 left += 1
                 continue
@@ -41,9 +44,26 @@ def lying_beside(folder: Path, text: str = "", only_named: bool = False) -> tupl
             taken[name] = content
             if suffix == ".py":
                 flags.append(f"{name} was handed in beside the notebook and taken along")
-        if left:
+        if left and suffix not in DATA:
             flags.append(f"{left} more {suffix} files beside the notebook were left out: {MOST[suffix]} are the most")
     return taken, flags
+
+
+def same_numbers(folders: dict[str, Path]) -> dict[str, list[str]]:
+    """Flags for those whose kept numbers are, byte for byte, somebody else's too. folders: by student."""
+    holders: dict[bytes, list[tuple[str, str]]] = {}
+    for student, folder in folders.items():
+        for name in _names(folder, ".safetensors")[: MOST[".safetensors"]]:
+            content, _ = _read(folder / name, LARGEST[".safetensors"])
+            if content is not None:
+                holders.setdefault(hashlib.sha256(content).digest(), []).append((student, name))
+    flags: dict[str, list[str]] = {}
+    for held in holders.values():
+        for student, name in held:
+            if others := [other for other, _ in held if other != student]:
+                more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+                flags.setdefault(student, []).append(f"{name} holds the same numbers as a file of {others[0]}{more}")
+    return flags
 
 
 def _names(folder: Path, suffix: str) -> list[str]:

@@ -15,6 +15,7 @@ class Cell:
     what a caller calls it otherwise: the learner's code, locked cells of the release too.
     trusted: the source is the release's own, so it is not searched for what learners should not write.
     gone: the learner had deleted it and the intake put it back, so that its exercise counts as it stands at the end.
+    ran: whether it ran at home without an error, as far as its outputs tell.
     waits: a written answer that looks untouched, though there is other text: a person must look.
     """
 
@@ -28,6 +29,7 @@ class Cell:
     trusted: bool = False
     gone: bool = False
     waits: bool = False
+    ran: bool | None = None
 
     @property
     def runs(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from helpers.grading.attachments import lying_beside
 from helpers.grading.cell import Cell
+from helpers.grading.pieces import Pieces
 from helpers.grading.words import one_line
 
 LARGEST = 20 * 2**20  # bytes of a submitted notebook
@@ -27,6 +29,8 @@ MOST_CODE = 1_000_000  # characters of all its code
 MOST_NAME = 128  # bytes of a student's name: a folder, a file and a row of the gradebook are called so
 NO_NAME = set('<>"\\')  # Formgrader writes names into its pages as they are
 MOST_ATTACHMENTS = 50  # of one cell
+MOST_OUTPUTS = 200  # of one cell, of which an error is looked for
+MOST_NOTEBOOKS = 12  # of one hand-in, of which the answered one is looked for
 
 
 @dataclass
@@ -127,6 +131,20 @@ def find_submissions(submitted: Path, lesson: str) -> list[str]:
     return sorted(found)
 
 
+def misplaced(submitted: Path, lesson: str) -> dict[str, str]:
+    """A sentence for each student whose notebook of this lesson lies outside of the folder that it is expected in."""
+    found = {}
+    for folder in submitted.iterdir() if submitted.is_dir() else ():
+        with contextlib.suppress(OSError):
+            if folder.name.startswith(".") or not folder.is_dir() or os.path.lexists(folder / lesson):
+                continue
+            loose = sorted(path.name for path in folder.glob("*.ipynb") if lesson in path.name)
+            if loose:
+                what = one_line(loose[0], 80)
+                found[folder.name] = f"{what} lies outside of the folder {lesson}; move it there and grade again."
+    return dict(sorted(found.items()))
+
+
 def name_problem(student: str) -> str | None:
     """Why a folder's name cannot be a student's, as gradebook, page or terminal could not show it; else None."""
     written = student == one_line(student) and not NO_NAME & set(student)
@@ -171,29 +189,40 @@ def blank_cells(release: Release) -> list[Cell]:
 
 
 def _choose(folder: Path, release: Release, flags: list[str]) -> Path:
-    """The notebook in the folder: the one of the right name, else the one that looks most like the lesson."""
+    """The notebook in the folder: of several the one that holds answers, of the right name if that has some."""
     expected = f"{release.lesson}.ipynb"
     if folder.is_symlink() or not folder.is_dir():
         raise Unreadable(f"{release.lesson} is not a folder; nothing was read. Ask for the notebook {expected}.")
-    if os.path.lexists(folder / expected):
-        return folder / expected
     try:
-        others = sorted(p for p in folder.iterdir() if p.suffix.lower() in (".ipynb", ".json"))
+        found = sorted(p for p in folder.iterdir() if p.suffix.lower() in (".ipynb", ".json"))
     except OSError as error:
         raise Unreadable(f"The folder cannot be read ({error.strerror}). Ask for the notebook {expected}.") from None
-    if not others:
+    if not found:
         raise Unreadable(f"No notebook was handed in; {expected} was expected.")
-    if len(others) > 1:
-        others.sort(key=lambda path: -_likeness(path, release))
-    flags.append(f"the notebook is called {others[0].name[:80]}, not {expected}")
-    return others[0]
+    own = [path for path in found if path.name == expected]
+    others = [path for path in found if path.name != expected][:MOST_NOTEBOOKS]
+    chosen = own[0] if own else others[0]
+    if others and len(found) > 1 and not (own and _likeness(own[0], release)[0] > 0):
+        chosen = max([*own, *others], key=lambda path: _likeness(path, release))
+    if chosen.name != expected:
+        flags.append(f"the notebook is called {chosen.name[:80]}, not {expected}")
+    for path in found:
+        if path != chosen and (path.suffix.lower() == ".ipynb" or _likeness(path, release)[1] > 0):
+            flags.append(f"{path.name[:80]} lies beside it and was not graded")
+    return chosen
 
 
-def _likeness(path: Path, release: Release) -> int:
+def _likeness(path: Path, release: Release) -> tuple[int, int]:
+    """How many answers a notebook holds that differ from the release, and how many cells of the lesson; or -1, -1."""
     try:
-        return sum(_grade_id(cell) in release.graded for cell in _cells(_read_bytes(path), path.name))
+        cells = _cells(_read_bytes(path), path.name)
     except Unreadable:
-        return -1
+        return -1, -1
+    named = [(cell, name) for cell, name in zip(cells, _names(cells, release), strict=True) if name is not None]
+    own = sum(
+        _learners(release.graded[name]) and _squeezed(cell["source"]) not in release.texts for cell, name in named
+    )
+    return own, len(named)
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -259,8 +288,18 @@ def _plain(cell: dict) -> dict:
         "source": _text(cell.get("source", cell.get("input", ""))),
         "metadata": metadata,
         "attachments": _attachments(cell.get("attachments")),
+        "ran": _ran(cell),
         "id": own if isinstance(own, str) else None,
     }
+
+
+def _ran(cell: dict) -> bool | None:
+    """Whether a cell ran at home without an error, as far as its outputs tell."""
+    outputs = cell.get("outputs")
+    shown = outputs[:MOST_OUTPUTS] if isinstance(outputs, list) else []
+    if any(isinstance(output, dict) and output.get("output_type") in ("error", "pyerr") for output in shown):
+        return False
+    return True if isinstance(cell.get("execution_count"), int) else None
 
 
 def _attachments(found) -> dict:
@@ -316,7 +355,7 @@ def _merge(cells: list[dict], release: Release, flags: list[str]) -> list[Cell]:
     """
     merged: list[Cell] = []
     used = {pristine.get("id") or grade_id for grade_id, pristine in release.graded.items()}
-    names = [_name(cell, release) for cell in cells]
+    names = _names(cells, release)
     for index, (cell, grade_id) in enumerate(zip(cells, names, strict=True)):
         if grade_id is None:
             merged.append(_ordinary(cell, index, release, used))
@@ -334,8 +373,11 @@ def _merge(cells: list[dict], release: Release, flags: list[str]) -> list[Cell]:
                 flags.append(f"copied answer cell: {grade_id}")
             if cell["cell_type"] != pristine["cell_type"]:
                 flags.append(f"answer cell {grade_id} had become a {cell['cell_type']} cell; it was changed back")
-            merged.append(_named(grade_id, release, source, cell["attachments"]))
-        elif grade_id in names[:index]:
+            merged.append(_named(grade_id, release, source, cell["attachments"], cell["ran"]))
+            continue
+        if _sort(pristine) == "check" and (own := _written_into(cell["source"], pristine["source"])):
+            merged.append(_ordinary({**cell, "source": own, "id": None}, index, release, used))
+        if grade_id in names[:index]:
             flags.append(f"copied {_sort(pristine)} cell: {grade_id} (the copy was left out)")
         else:
             if cell["source"].strip() != pristine["source"].strip():
@@ -344,6 +386,12 @@ def _merge(cells: list[dict], release: Release, flags: list[str]) -> list[Cell]:
     _restore(merged, release, flags)
     _find_written(merged, release, flags)
     return merged
+
+
+def _written_into(source: str, pristine: str) -> str:
+    """What a learner defines in a check cell, without the check; "" where that is nothing."""
+    own = "\n".join(line for line in source.split("\n") if line.strip() != pristine.strip())
+    return own if Pieces([own]).uses else ""
 
 
 def _find_written(merged: list[Cell], release: Release, flags: list[str]) -> None:
@@ -409,6 +457,25 @@ def _name(cell: dict, release: Release) -> str | None:
     return grade_id if grade_id in release.graded else None
 
 
+def _names(cells: list[dict], release: Release) -> list[str | None]:
+    """Which cells of the release these are. Where a platform dropped all that says so, a check cell is known by its
+    call, and an answer by the exercise that it defines, the last one where there are several."""
+    names = [_name(cell, release) for cell in cells]
+    if any(names):
+        return names
+    defined = functools.cache(lambda index: Pieces([cells[index]["source"]]).uses)
+    for grade_id, pristine in release.graded.items():
+        kind = pristine["cell_type"]
+        free = [i for i, cell in enumerate(cells) if names[i] is None and cell["cell_type"] == kind]
+        if _learners(pristine) and kind == "code":
+            found = [i for i in free if grade_id in defined(i)][-1:]
+        else:
+            found = [i for i in free if _squeezed(cells[i]["source"]) == _squeezed(pristine["source"])][:1]
+        for index in found:
+            names[index] = grade_id
+    return names
+
+
 def _learners(pristine: dict) -> bool:
     """Whether the release leaves this cell to the learner."""
     return bool(pristine["metadata"]["nbgrader"].get("solution"))
@@ -437,10 +504,13 @@ def _ordinary(cell: dict, index: int, release: Release, used: set[str]) -> Cell:
         attachments=cell["attachments"],
         metadata={"copy": _name(cell, release)},
         trusted=cell["source"] in release.sources,
+        ran=cell["ran"],
     )
 
 
-def _named(grade_id: str, release: Release, source: str, attachments: dict | None = None) -> Cell:
+def _named(
+    grade_id: str, release: Release, source: str, attachments: dict | None = None, ran: bool | None = None
+) -> Cell:
     pristine = release.graded[grade_id]
     name = None
     if grade_id in release.written:
@@ -460,6 +530,7 @@ def _named(grade_id: str, release: Release, source: str, attachments: dict | Non
         pristine["metadata"],
         attachments or {},
         trusted=source == pristine["source"],
+        ran=ran,
     )
 
 

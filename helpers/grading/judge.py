@@ -9,15 +9,7 @@ from helpers.course import course
 from helpers.grading.cell import Cell
 from helpers.grading.graded import Graded
 from helpers.grading.pieces import Pieces
-from helpers.grading.reference import (
-    PRELUDE,
-    GraderBroken,
-    blocks_source,
-    course_imports,
-    fresh_keys,
-    released_sources,
-    visible_keys,
-)
+from helpers.grading.reference import PRELUDE, GraderBroken, blocks_source, fresh_keys, release_imports, visible_keys
 from helpers.grading.sandbox import Limits, Sandbox, SandboxFailed
 from helpers.grading.selftest import self_test
 from helpers.grading.trial import Trial
@@ -52,9 +44,8 @@ class Judge:
         self.visible = visible_keys(self.lesson.name)
         self.blocks = Pieces([blocks_source(self.lesson)])
         try:
-            self.sandbox = Sandbox(
-                self.lesson.name, notebook, unsafe, self.limits, course_imports(released_sources(self.lesson))
-            )
+            given = release_imports(self.lesson, self.keys) if notebook else PRELUDE
+            self.sandbox = Sandbox(self.lesson.name, notebook, unsafe, self.limits, given)
         except SandboxFailed as error:
             raise GraderBroken(str(error)) from None
 
@@ -92,7 +83,7 @@ class Judge:
     ) -> Graded:
         """Judge a loose file, `name` being what its errors call it; without `exercises`, those that it defines."""
         self.sandbox.files = files or {}
-        with Trial(self, [Cell("prelude", PRELUDE, trusted=True), Cell(name, source)]) as trial:
+        with Trial(self, [Cell(name, source)]) as trial:
             wanted = [key for key in self.keys if trial.defines(key)] if exercises is None else exercises
             for key in self.keys:
                 if key in wanted:

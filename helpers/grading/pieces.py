@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection
+import symtable
+from collections.abc import Collection, Iterable
 
-from helpers.grading.staging import HELPERS
-from helpers.grading.suspicion import INSIDE, RUNNING, detours_in
+from helpers.grading.folders import ROOT
+from helpers.grading.suspicion import INSIDE, detours_in, runs_text
 
 RUN_PYTHON = ("time", "timeit", "capture", "prun", "memit", "mprun")  # magics that run what stands behind or below them
+STARS = ("torch", "numpy", "math")
 
 
 class Pieces:
     """The top level of some code: which names it binds, and which names each of them uses."""
 
-    def __init__(self, sources: list[str]):
-        self.uses: dict[str, set[str]] = {}
+    def __init__(self, sources: Iterable[str] = ()):
+        # By each name that is bound, one set for each statement that binds it, shared with all names that it binds.
+        self.uses: dict[str, list[frozenset[str]]] = {}  # all names in it, those of attributes and variables too
+        self.calls: dict[str, list[frozenset[str]]] = {}  # those that are looked up at the top level
         self.blocks: dict[str, set[tuple[str, int | None]]] = {}
-        self.starred = any(
-            re.search(r"(?m)^[ \t]*+from\s+(torch|numpy|math)\b.*import\s+\*", source) for source in sources
-        )
+        self.starred = False  # whether a star import may hide Python's own functions
         self.nodes: list[tuple[set[str], ast.stmt]] = []
         for source in sources:
-            try:
-                tree = ast.parse(without_magics(source))
-            except (SyntaxError, ValueError, RecursionError, MemoryError):
-                continue
-            for node in tree.body:
-                self._add(node)
+            self.read(source)
+
+    def read(self, source: str) -> list[ast.stmt]:
+        """Add the statements of some code, and return them; none where Python cannot read it."""
+        body = statements(source)
+        for node in body:
+            self._add(node)
+        return body
 
     def _add(self, node: ast.stmt) -> None:
         bound, used, blocks = set(), set(), set()
@@ -45,22 +49,20 @@ class Pieces:
                 if not inner:
                     bound |= names
                 blocks |= blocks_imported(item)
+                self.starred |= "*" in names and (item.module or "").split(".")[0] in STARS
             elif isinstance(item, (ast.FunctionDef, ast.ClassDef)) and not inner:
                 bound.add(item.name)
+        called = looked_up(node)
+        uses, calls = frozenset(used), frozenset(used if called is None else called)
         for name in bound:
-            self.uses.setdefault(name, set()).update(used - {name})
+            self.uses.setdefault(name, []).append(uses)
+            self.calls.setdefault(name, []).append(calls)
             self.blocks.setdefault(name, set()).update(blocks)
         self.nodes.append((bound, node))
 
     def closure(self, name: str, but: Collection[str] = ()) -> set[str]:
-        """All names that `name` uses, directly or through others that are bound here; not those of `but`."""
-        found, waiting = set(), [name]
-        while waiting:
-            for used in self.uses.get(waiting.pop(), ()):
-                if used not in found and used not in but:
-                    found.add(used)
-                    waiting.append(used)
-        return found
+        """All names that `name` looks up, directly or through others that are bound here; not those of `but`."""
+        return _closure(self.calls, name, but)
 
     def blocks_used(self, name: str, but: Collection[str]) -> set[tuple[str, int | None]]:
         return {item for used in {name, *self.closure(name, but)} for item in self.blocks.get(used, ())}
@@ -69,16 +71,17 @@ class Pieces:
         """How `name`, or what it uses, may call what is banned without naming it."""
         if not banned:
             return []
-        used = {name, *self.closure(name)}
-        found = []
-        for bound, node in self.nodes:
-            if bound & used or not bound and any(isinstance(n, ast.Name) and n.id in RUNNING for n in ast.walk(node)):
-                found += detours_in(node, banned)
+        used = {name, *_closure(self.uses, name)}
+        found = (way for bound, node in self.nodes if bound & used for way in detours_in(node, banned))
         return list(dict.fromkeys(found))
+
+    def runs_text(self, banned: set[str]) -> list[str]:
+        """How statements that bind nothing run code that is only made then: it may belong to any answer."""
+        return list(dict.fromkeys(way for bound, node in self.nodes if not bound for way in runs_text(node, banned)))
 
     def looks_inside(self, name: str) -> list[str]:
         """What `name`, or what it uses, asks of functions that tells how they are made."""
-        used = {name, *self.closure(name)}
+        used = {name, *_closure(self.uses, name)}
         nodes = (item for bound, node in self.nodes if bound & used for item in ast.walk(node))
         return sorted({item.attr for item in nodes if isinstance(item, ast.Attribute) and item.attr in INSIDE})
 
@@ -86,6 +89,32 @@ class Pieces:
         """The statements that bind `names` and all that they use, in their order."""
         wanted = set(names).union(*(self.closure(name) for name in names))
         return "\n".join(ast.unparse(node) for bound, node in self.nodes if bound & wanted)
+
+
+def _closure(table: dict[str, list[frozenset[str]]], name: str, but: Collection[str] = ()) -> set[str]:
+    found, waiting, seen = set(), [name], set()
+    while waiting:
+        for names in table.get(waiting.pop(), ()):
+            if id(names) not in seen:
+                seen.add(id(names))
+                fresh = names - found - set(but)
+                found |= fresh
+                waiting += fresh
+    return found - {name}
+
+
+def looked_up(node: ast.stmt) -> set[str] | None:
+    """The names that a top-level statement looks up there, or in its functions; None where Python cannot tell."""
+    try:
+        waiting, found = [symtable.symtable(ast.unparse(node), "cell", "exec")], set()
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    while waiting:
+        table = waiting.pop()
+        waiting += table.get_children()
+        top = table.get_type() == "module"
+        found |= {one.get_name() for one in table.get_symbols() if one.is_referenced() and (top or one.is_global())}
+    return found
 
 
 def blocks_imported(node: ast.Import | ast.ImportFrom) -> set[tuple[str, int | None]]:
@@ -102,22 +131,64 @@ def home_of_block(name: str) -> int | None:
     """The number of the lesson whose finished pieces define `name`, or None."""
     from helpers.blocks import defined_names
 
-    for path in sorted((HELPERS / "blocks").glob("[0-9]*.py")):
+    for path in sorted((ROOT / "helpers" / "blocks").glob("[0-9]*.py")):
         if name in defined_names(path.read_text(encoding="utf-8")):
             return int(path.stem[:2])
     return None
 
 
+def statements(source: str) -> list[ast.stmt]:
+    """The top level of a cell, without its magics; nothing where Python cannot read it."""
+    try:
+        return ast.parse(without_magics(source)).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
+CELL_MAGIC = re.compile(r"\s*+%%(\w+)(.*)(?:\n|$)")
+OPTIONS = r"\b(?:[ \t]+-\w+(?:[ \t]+\d+)?)*"
+RUN_LINE = re.compile(rf"^([ \t]*)%(?:{'|'.join(RUN_PYTHON)}){OPTIONS}[ \t]+(?=\w)")
+LINE_MAGIC = re.compile(r"^([ \t]*)(?:[%!?].*|[\w.]+\?{1,2}[ \t]*)$")
+SET_BY_MAGIC = re.compile(r"^([\w., \t]++=[ \t]*+)[%!].*$")
+# What says whether a line goes on: texts, comments, brackets, ends of lines.
+TOKEN = re.compile(
+    r"(?s)\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''"
+    r"|\"(?:\\.|[^\\\"\n])*+\"|'(?:\\.|[^\\'\n])*+'|#[^\n]*|\\\n|[\[({\])}\n]"
+)
+
+
 def without_magics(source: str) -> str:
-    """The source as Python can parse it: what IPython's magics run stays, other magics, shell lines and questions for
-    help (`attention?`) are blanked."""
-    place, magic = 0, re.compile(r"\s*+%%(\w+).*(?:\n|$)")
-    while cell := magic.match(source, place):
-        if cell[1] not in RUN_PYTHON:
+    """The source as Python can parse it: what IPython's magics run or write into a module stays; other magics, shell
+    lines and questions for help (`attention?`) are blanked. A line that goes on from the one above is none of these."""
+    start = 0
+    while cell := CELL_MAGIC.match(source, start):
+        if cell[1] not in RUN_PYTHON and not (cell[1] == "writefile" and cell[2].rstrip().endswith(".py")):
             return ""
-        place = cell.end()
-    source = source[place:]
-    options = r"\b(?:[ \t]+-\w+(?:[ \t]+\d+)?)*"
-    source = re.sub(rf"(?m)^([ \t]*)%(?:{'|'.join(RUN_PYTHON)}){options}[ \t]+(?=\w)", r"\1", source)
-    source = re.sub(r"(?m)^([ \t]*)(?:[%!?].*|[\w.]+\?{1,2}[ \t]*)$", r"\1pass", source)
-    return re.sub(r"(?m)^([\w., \t]++=[ \t]*+)[%!].*$", r"\1None", source)
+        start = cell.end()
+    source, made, start, depth = source[start:], [], 0, 0
+    while start < len(source):
+        end = source.find("\n", start)
+        line = source[start : end if end >= 0 else len(source)]
+        if depth == 0 and (plain := _without_magic(line)) != line:
+            made.append(plain)
+            start += len(line)
+            made.append(source[start : start + 1])
+            start += 1
+            continue
+        token = ""
+        for found in TOKEN.finditer(source, start):
+            token = found[0]
+            depth = depth + 1 if token in "([{" else max(0, depth - 1) if token in ")]}" else depth
+            if token == "\n":
+                break
+        stop = found.end() if token == "\n" else len(source)
+        made.append(source[start:stop])
+        start = stop
+    return "".join(made)
+
+
+def _without_magic(line: str) -> str:
+    if not any(mark in line for mark in "%!?"):
+        return line
+    line = RUN_LINE.sub(r"\1", line)
+    return SET_BY_MAGIC.sub(r"\1None", LINE_MAGIC.sub(r"\1pass", line))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import json
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
 
@@ -13,7 +12,7 @@ from helpers.checking.key import DamagedKey, ExerciseKey, load_keys
 from helpers.checking.making import MissingPiece, UnsoundKey, lesson_keys
 from helpers.course import load_source
 from helpers.errors import CourseError
-from helpers.grading.pieces import without_magics
+from helpers.grading.pieces import statements
 from helpers.grading.staging import HELPERS
 
 # What a loose file may lack: a lesson's import cell.
@@ -48,27 +47,21 @@ def visible_keys(lesson: str) -> dict[str, ExerciseKey]:
         raise GraderBroken(str(error)) from None
 
 
-def released_sources(lesson) -> set[str]:
-    """The code cells that everybody gets, in which nothing is suspicious."""
+def release_imports(lesson, exercises: Collection[str]) -> str:
+    """The import statements of the lesson's release, one a line, without those that bind an exercise's name."""
     path = HELPERS.parent / "notebooks" / lesson.name / f"{lesson.name}.ipynb"
     try:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-        return {"".join(cell["source"]).strip() for cell in cells if cell["cell_type"] == "code"}
+        sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     except (OSError, ValueError, KeyError, TypeError):
-        return set()
-
-
-def course_imports(sources: Iterable[str]) -> list[str]:
-    """The course's own modules that these cells import: what every hand-in would spend its time on."""
-    found = set()
+        return PRELUDE
+    found = []
     for source in sources:
-        with contextlib.suppress(SyntaxError):
-            for node in ast.walk(ast.parse(without_magics(source))):
-                if isinstance(node, ast.Import):
-                    found |= {alias.name for alias in node.names}
-                elif isinstance(node, ast.ImportFrom) and node.module:
-                    found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return sorted(name for name in found if name.startswith("helpers."))
+        for node in statements(source):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                node.names = [alias for alias in node.names if (alias.asname or alias.name) not in exercises]
+                found += [ast.unparse(node)] if node.names else []
+    return "\n".join(found)
 
 
 def answer_key(lesson) -> dict[str, object]:

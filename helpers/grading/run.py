@@ -17,6 +17,8 @@ RESTARTS = 6  # how often the other cells run again without one that ended the p
 OUTPUT_CHARACTERS = 20_000_000  # of all cells together
 MOST_OUTPUTS, MOST_ERROR = 200, 1000  # outputs of one cell; characters of its error
 BUSY = 10.0  # times a cell's seconds that it may take by the clock where others keep the processor busy
+NOT_RAISED = ("SyntaxError", "IndentationError", "TabError")
+MISSING_HERE = ("ModuleNotFoundError", "ImportError", "FileNotFoundError", "EOFError", "StdinNotImplementedError")
 GRACE = 3.0  # seconds between a soft limit, which learner code can ignore, and the hard one
 
 
@@ -165,6 +167,7 @@ class Run:
         started = time.monotonic()
         try:
             request = {"do": "cell", "id": cell.id, "source": cell.source, "seconds": seconds}
+            request["resume"] = cell.ran is not False
             wait = max(PATIENCE * seconds, min(BUSY * seconds, self.end - started))
             reply = self.process.ask(request, wait + GRACE)
             self.outputs[cell.id] = self._afford([clean_output(output) for output in reply["outputs"][:MOST_OUTPUTS]])
@@ -178,9 +181,19 @@ class Run:
             return False
         if error:
             self.errors[cell.id] = error
+            self._flag_error(cell, error)
         if error.startswith("CellTimeout"):
             self.flags.append(f"Cell {cell.id} was stopped after {seconds:g} s.")
         return True
+
+    def _flag_error(self, cell: Cell, error: str) -> None:
+        """Say so where a learner's cell raised here and not at home, or for want of what is there only."""
+        kind = error.split(":")[0].split(" ")[0]
+        if cell.trusted or cell.ran is False or kind in (*NOT_RAISED, "CellTimeout"):
+            return
+        if cell.ran or kind in MISSING_HERE:
+            told = " here, though not at home" if cell.ran else " here"
+            self.flags.append(f"Cell {cell.id} raised {error}{told}; its other statements were run.")
 
     def _afford(self, outputs: list[dict]) -> list[dict]:
         """The outputs, or a word in their place once the submission has shown more than a page can hold."""

@@ -12,7 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from helpers.errors import CourseError
 from helpers.grading.bubblewrap import (
@@ -41,22 +41,17 @@ class Sandbox:
     """One worker with everything imported, which forks a process for each submission. Use as a context manager.
 
     lesson: blocks and answer keys of this lesson and later ones are left out. notebook: submissions are notebook
-    cells (IPython and figures are ready), else loose files. unsafe: a plain process instead of bubblewrap. imports:
-    modules of the learner's wing that are loaded once, for all submissions; names that are none do no harm.
+    cells (IPython and figures are ready), else loose files. unsafe: a plain process instead of bubblewrap. given:
+    import statements, one a line, whose names every submission finds; what cannot be imported does no harm.
     Raises SandboxMissing, SandboxFailed.
     """
 
     try_nested = True  # else, and where it is refused, every submission has a whole bubblewrap of its own
 
     def __init__(
-        self,
-        lesson: str,
-        notebook: bool = True,
-        unsafe: bool = False,
-        limits: Limits | None = None,
-        imports: Iterable[str] = (),
+        self, lesson: str, notebook: bool = True, unsafe: bool = False, limits: Limits | None = None, given: str = ""
     ):
-        self.lesson, self.notebook, self.unsafe, self.imports = lesson, notebook, unsafe, tuple(imports)
+        self.lesson, self.notebook, self.unsafe, self.given = lesson, notebook, unsafe, given
         self.limits = limits or Limits()
         self.process: subprocess.Popen | None = None
         self.nested = False
@@ -110,7 +105,7 @@ class Sandbox:
         self.control, theirs = socket.socketpair()
         boxed = not self.unsafe
         setting = Setting(
-            self.limits, boxed, boxed and self.try_nested, self.notebook, self.imports, tuple(writable_places())
+            self.limits, boxed, boxed and self.try_nested, self.notebook, self.given, tuple(writable_places())
         )
         told = f"{theirs.fileno()} {setting.as_text()}"
         if self.unsafe:

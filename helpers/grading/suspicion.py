@@ -8,20 +8,104 @@ from collections.abc import Iterator
 
 from helpers.grading.cell import Cell
 
-SUSPICIOUS = {
-    r"helpers\.checking\.(observe|forbidden|codec|compare|verdict|key)": "reaches into the check itself",
-    r"__torch_function__|TorchFunctionMode|TorchDispatchMode|_execution_engine": "interferes with how calls are seen",
-    r"\bctypes\b|\bptrace\b": "uses ctypes",
-    r"\bos\.(_exit|fork|kill|killpg)\b|\bsubprocess\b": "starts or ends processes",
-    r"\b(socket|urllib|requests|http\.client)\b": "looks for a network",
-    r"/proc/|\.\./solutions|/solutions|solutions/|gradebook": "looks for files that are not its own",
-    r"(torch\.\w+|torch\.testing\.\w+|builtins\.\w+)\s*=(?!=)": "replaces functions of torch or Python",
-    r"\bsetitimer\b|\bsignal\.(signal|alarm)\b": "changes timers",
+MODULES = {
+    "ctypes": "uses ctypes",
+    "subprocess": "starts or ends processes",
+    "socket": "looks for a network",
+    "urllib": "looks for a network",
+    "requests": "looks for a network",
+    "http": "looks for a network",
 }
+CHECK = re.compile(r"helpers\.checking\.(observe|forbidden|codec|compare|verdict|deciding|key)\b.*")
+SEEING = {"__torch_function__", "TorchFunctionMode", "TorchDispatchMode", "_execution_engine"}
+OF_MODULES = {
+    "os": ({"_exit", "fork", "kill", "killpg"}, "starts or ends processes"),
+    "signal": ({"signal", "alarm", "setitimer"}, "changes timers"),
+}
+REPLACED = ("torch", "torch.testing", "torch.Tensor", "builtins")
+PLACES = re.compile(r"[^\s]*(?:/proc/|(?:^|/)solutions/|/solutions\b|(?:^|/)gradebook/|/gradebook\b)[^\s]*")
+FILES = {"open", "Path", "listdir", "scandir", "walk", "glob", "rglob", "iglob", "joinpath", "chdir"}
+FOLDERS = ("solutions", "gradebook")
+SAYING = {"print", "display", "Markdown", "HTML", "warn", "title", "suptitle", "set_title", "annotate", "text", "write"}
 
 
-def flags_of(cell: Cell) -> list[str]:
-    return [f"Cell {cell.id} {words}." for pattern, words in SUSPICIOUS.items() if re.search(pattern, cell.source)]
+def flags_of(cell: Cell, body: list[ast.stmt]) -> list[str]:
+    """Sentences about a cell whose top level is `body`."""
+    return [f"Cell {cell.id} {words}." for words in dict.fromkeys(word for node in body for word in _suspicious(node))]
+
+
+def _suspicious(statement: ast.stmt) -> Iterator[str]:
+    unread = _only_shown(statement)
+    for node in ast.walk(statement):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from _imported(node)
+        elif isinstance(node, (ast.Name, ast.Attribute, ast.FunctionDef)):
+            name = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "name", "")
+            if name in SEEING:
+                yield "interferes with how calls are seen"
+            if name == "ptrace":
+                yield "uses ctypes"
+            if isinstance(node, ast.Attribute):
+                yield from _of_module(node)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in unread:
+            if CHECK.fullmatch(node.value):
+                yield "reaches into the check itself"
+            if PLACES.fullmatch(node.value):
+                yield "looks for files that are not its own"
+        elif isinstance(node, ast.Call) and node.args:
+            called = getattr(node.func, "id", "") or getattr(node.func, "attr", "")
+            if called in ("setattr", "delattr") and ast.unparse(node.args[0]) in REPLACED:
+                yield "replaces functions of torch or Python"
+            if called in FILES and any(getattr(argument, "value", None) in FOLDERS for argument in node.args):
+                yield "looks for files that are not its own"
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            if getattr(node.right, "value", None) in FOLDERS:
+                yield "looks for files that are not its own"
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    home = getattr(node, "module", None)
+    for alias in node.names:
+        name = f"{home}.{alias.name}" if home else alias.name
+        if name.split(".")[0] in MODULES and name != "http.HTTPStatus":
+            yield MODULES[name.split(".")[0]]
+        if CHECK.fullmatch(name):
+            yield "reaches into the check itself"
+        if alias.name in SEEING:
+            yield "interferes with how calls are seen"
+        if home in OF_MODULES and alias.name in OF_MODULES[home][0]:
+            yield OF_MODULES[home][1]
+
+
+def _of_module(node: ast.Attribute) -> Iterator[str]:
+    text = _dotted(node)
+    home = text.rpartition(".")[0]
+    if home in OF_MODULES and node.attr in OF_MODULES[home][0]:
+        yield OF_MODULES[home][1]
+    if home in REPLACED and not isinstance(node.ctx, ast.Load):
+        yield "replaces functions of torch or Python"
+    if CHECK.fullmatch(text):
+        yield "reaches into the check itself"
+
+
+def _dotted(node: ast.Attribute) -> str:
+    """Such as torch.nn.functional; "" where it is longer or no module's."""
+    parts, step = [], node
+    while isinstance(step, ast.Attribute) and len(parts) < 4:
+        parts.append(step.attr)
+        step = step.value
+    return ".".join([step.id, *reversed(parts)]) if isinstance(step, ast.Name) else ""
+
+
+def _only_shown(statement: ast.stmt) -> set[int]:
+    """The literal texts that are docstrings or only shown to a person, by id."""
+    found = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            found.add(id(node.value))
+        elif isinstance(node, ast.Call) and (getattr(node.func, "id", "") or getattr(node.func, "attr", "")) in SAYING:
+            found |= {id(inner) for argument in node.args for inner in ast.walk(argument)}
+    return found
 
 
 REACHING = {"getattr", "exec", "eval", "__import__", "import_module", "attrgetter", "methodcaller", "__getattribute__"}
@@ -42,9 +126,17 @@ def detours_in(node: ast.AST, banned: set[str]) -> Iterator[str]:
             continue
         name = item.func.id if isinstance(item.func, ast.Name) else getattr(item.func, "attr", "")
         if name in REACHING and (item.args or item.keywords):  # else it is a model's own .eval()
+            if name == "getattr" and item.args and getattr(item.args[0], "id", "") == "self":
+                continue  # parts of one's own, by number
             texts = item.args[1:2] if name == "getattr" else item.args[:1]
             if not texts or any(_says(text, banned) or not isinstance(text, ast.Constant) for text in texts):
                 yield f"what it calls through {name}"
+
+
+def runs_text(node: ast.AST, banned: set[str]) -> list[str]:
+    """The detours of a statement that runs code given as text."""
+    runs = any(isinstance(one, ast.Name) and one.id in RUNNING for one in ast.walk(node))
+    return list(detours_in(node, banned)) if runs else []
 
 
 def _is_namespace(node: ast.AST) -> bool:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from helpers.checking.diagnose import forbidden_text
-from helpers.checking.earlier import charged_once
 from helpers.checking.forbidden import banned_names
 from helpers.checking.key import ExerciseKey
 from helpers.checking.observe import Observation, case_to_tree, changed_of
+from helpers.checking.policy import judged
 from helpers.checking.session import wrong_kind_text
 from helpers.checking.verdict import RESERVED, Verdict, decide, decide_quiz, not_answered, refused
 from helpers.checking.vocabulary import VALUES
@@ -21,7 +21,7 @@ from helpers.grading.cell import Cell
 from helpers.grading.graded import Graded
 from helpers.grading.pieces import Pieces, home_of_block
 from helpers.grading.process import Lost
-from helpers.grading.run import Run
+from helpers.grading.run import NOT_RAISED, Run
 from helpers.grading.suspicion import flags_of
 from helpers.grading.words import one_line
 
@@ -39,8 +39,6 @@ LOST_WORDS = {
     "garbage": ("raises", "what came back from your code could not be read"),
     "died": ("raises", "the process ended while your code ran: an exit, a crash or too little memory"),
 }
-
-NOT_RAISED = ("SyntaxError", "IndentationError", "TabError")
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class Trial:
         self.judge = judge
         self.cells = cells
         self.wanted = set(wanted) & set(judge.keys)
-        self.pieces = Pieces([cell.source for cell in cells if cell.runs])
+        self.pieces, self.read = Pieces(), 0  # of the cells that ran so far, and how many these are
         self.run = Run(judge.sandbox, cells, judge.keys, judge.lesson.seconds)
         self.verdicts: dict[str, Verdict] = {}
         self.not_there: dict[str, Verdict] = {}  # of those that were not answered at their check cell
@@ -77,10 +75,8 @@ class Trial:
 
     def __enter__(self) -> Trial:
         try:
-            for cell in self.cells:
-                if cell.runs and not cell.trusted:
-                    self.run.flags += flags_of(cell)
             self.run.play(self._judge_here)
+            self._read_cells(len(self.cells))
             self.run.find()
         except BaseException:
             self.run.close()
@@ -95,10 +91,25 @@ class Trial:
         for name in wanted:
             if name in run.changed and name in self.verdicts:
                 self._flag_mended(name)
+        banned = {
+            name
+            for key in self.judge.keys.values()
+            if key.kind == "exercise"
+            for name in banned_names(key.facts.forbidden)
+        }
+        run.flags += [f"Code outside of the answers reaches {way}." for way in self.pieces.runs_text(banned)]
         verdicts = {name: self.verdicts[name] for name in self.judge.keys if name in wanted and name in self.verdicts}
         flags = [one_line(flag) for flag in dict.fromkeys(run.flags)]
         problem = TOO_LONG if run.late else TOO_FRAGILE if run.too_fragile() else None
         return Graded(verdicts, run.outputs, flags, run.errors, problem)
+
+    def _read_cells(self, index: int) -> None:
+        """Read the code above a cell: what stands below a check costs nothing at it."""
+        for cell in self.cells[self.read : index]:
+            if cell.runs:
+                body = self.pieces.read(cell.source)
+                self.run.flags += [] if cell.trusted else flags_of(cell, body)
+        self.read = index
 
     def defines(self, name: str) -> bool:
         """Whether the learner's code names this exercise at its top level."""
@@ -109,6 +120,7 @@ class Trial:
         if name not in self.wanted or name in self.verdicts:
             return
         self.run.find(keep=name)
+        self._read_cells(self.run.index)
         self.raised.clear()
         verdict = self._verdict(self.judge.keys[name])
         unknown_name = verdict.mistake == "raises" and self.raised.get(name) == {"NameError"}
@@ -172,17 +184,32 @@ class Trial:
             self.run.flags.append(f"{key.name} reaches {way}.")
         if inside := self.pieces.looks_inside(key.name):
             self.run.flags.append(f"{key.name} looks inside what it is called with ({', '.join(inside)}).")
-        verdict = self._observe(key)
-        if perhaps_ours(verdict):
-            verdict = self._with_patience(key, verdict)
-        if verdict.passed:
-            return verdict
+        kind, _ = self.run.found.get(key.name, ("missing", None))
+        if kind in ("missing", "none"):
+            return self._missing(key)
+        if kind != "callable":
+            return refused(key, "wrong_type", wrong_kind_text(key, kind))
+        verdict = judged(
+            key,
+            lambda replaced, builtins: self._observe(key, Way(tuple(replaced), builtins=builtins)),
+            lambda: self.pieces.starred,
+            lambda: {name: self._stands(name) for name in self._earlier(key)},
+            lambda name: name in self.judge.blocks.uses,
+            lambda verdict: self._refused(key, verdict),
+            lambda: [n for n in self._earlier(key) if n in self.run.changed and self._stands(n).passed],
+        )
+        return verdict if verdict.passed else self._hard_coded(key, verdict) or verdict
+
+    def _earlier(self, key: ExerciseKey) -> list[str]:
+        """The earlier exercises that an answer calls, of those that have a finished piece."""
+        order = list(self.judge.keys)
+        called = self.pieces.closure(key.name)
+        return [name for name in order[: order.index(key.name)] if name in called and name in self.judge.blocks.uses]
+
+    def _refused(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
         if block := self._block_in_place_of(key):
             return refused(key, "forbidden_call", forbidden_text(f"helpers.blocks.{block}", key))
-        if verdict.mistake in ("not_answered", "wrong_type") and not verdict.parts:
-            return verdict
-        own = self._charged_once(key, verdict) or verdict
-        return own if own.passed else self._hard_coded(key, own) or own
+        return verdict if verdict.mistake == "wrong_type" and not verdict.parts else None
 
     def _quiz(self, key: ExerciseKey) -> Verdict:
         kind, text = self.run.found.get(key.name, ("missing", None))
@@ -190,23 +217,20 @@ class Trial:
             return self._missing(key)
         return decide_quiz(key, text if kind == "str" else ...)
 
-    def _observe(self, key: ExerciseKey, way: Way = PLAIN) -> Verdict:
-        """The verdict on the answer as it stands, or in another way.
+    def _observe(self, key: ExerciseKey, way: Way) -> Verdict:
+        """The verdict on a callable answer, tried in a way; with more time and nobody beside it where it was slow: a
+        slow or crowded machine is no mistake.
 
-        Where it fails and `from torch import *` hides Python's `float` or `range` from it, it is tried with those too.
+        Not for ever: where that was no use a few times, the rest of a hand-in is endless too.
         """
         verdict = self._observed(key, way)
-        if verdict.passed or not verdict.answered or not self.pieces.starred:
+        if way != PLAIN or not perhaps_ours(verdict) or self.in_vain >= IN_VAIN:
             return verdict
-        again = self._observed(key, dataclasses.replace(way, builtins=True))
-        return again if again.points > verdict.points else verdict
+        again = self._observed(key, Way(slack=SLACK))
+        self.in_vain += perhaps_ours(again)
+        return again
 
     def _observed(self, key: ExerciseKey, way: Way) -> Verdict:
-        kind, _ = self.run.found.get(key.name, ("missing", None))
-        if kind in ("missing", "none"):
-            return self._missing(key)
-        if kind != "callable":
-            return refused(key, "wrong_type", wrong_kind_text(key, kind))
         try:
             return decide(key, self._observations(key, way))
         except Lost as lost:
@@ -216,17 +240,6 @@ class Trial:
         except Exception as error:  # decide met something no honest answer returns
             self.run.flags.append(f"{key.name} could not be judged: {type(error).__name__}: {str(error)[:200]}.")
             return refused(key, "wrong_type", "what your answer returned could not be read")
-
-    def _with_patience(self, key: ExerciseKey, verdict: Verdict) -> Verdict:
-        """The verdict with more time and nobody beside it: a slow answer, or a slow or crowded machine, is no mistake.
-
-        Not for ever: where that was no use a few times, the rest of a submission is endless too.
-        """
-        if self.in_vain >= IN_VAIN:
-            return verdict
-        again = self._observe(key, Way(slack=SLACK))
-        self.in_vain += perhaps_ours(again)
-        return again
 
     def _observations(self, key: ExerciseKey, way: Way) -> list[Observation]:
         """What a fork of the hand-in's process saw, one observation for each case. Raises Lost."""
@@ -238,6 +251,7 @@ class Trial:
             "cases": [case_to_tree(dataclasses.replace(case, part="", note="")) for case in key.cases],
             "replace": {"source": blocks.source_of(way.replace), "names": [*way.replace]} if way.replace else None,
             "builtins": way.builtins,
+            "together": bool(key.metric),
             "cpu_seconds": math.ceil(slack * max(15.0, 3 * key.facts.time_limit)),
         }
         self.run.lent.update(way.replace, *map(blocks.closure, way.replace))
@@ -277,34 +291,13 @@ class Trial:
                 return name
         return None
 
-    def _charged_once(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
-        """The verdict with finished pieces in place of earlier answers that are wrong too."""
-        order = list(self.judge.keys)
-        earlier = [
-            name
-            for name in order[: order.index(key.name)]
-            if self.judge.keys[name].kind == "exercise" and name in self.pieces.closure(key.name)
-        ]
-        finished = [name for name in earlier if name in self.judge.blocks.uses]
-        wrong = [name for name in finished if not self._stands(name).passed]
-        reused = [name for name in finished if name not in wrong and name in self.run.changed]
-        if not wrong and not reused:
-            return None
-        again = self._observe(key, Way((*wrong, *reused)))
-        if wrong:
-            return charged_once(verdict, again, wrong, missing=not any(self._stands(name).answered for name in wrong))
-        if again.points <= verdict.points:
-            return None
-        note = f"Judged with a finished {' and '.join(reused)}: by here the name stands for something else."
-        return dataclasses.replace(again, message=f"{again.message}\n{note}" if again.message else note)
-
     def _hard_coded(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
         known = verdict.mistake is not None and verdict.mistake not in RESERVED
         fails = any(part.name == VALUES and not part.passed for part in verdict.parts)
         visible = self.judge.visible.get(key.name)
         if known or not fails or visible is None or key.metric or verdict.mistake in NOT_HARD_CODED:
             return None
-        shown = self._observe(visible)
+        shown = self._observe(visible, PLAIN)
         if not any(part.name == VALUES and part.passed for part in shown.parts):
             return None
         words = "right for the numbers of the visible check only; compute the result from the arguments"

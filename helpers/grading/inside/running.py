@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import linecache
 import signal
 import sys
@@ -12,6 +13,7 @@ import types
 
 from .streams import ERROR_BYTES, Outputs, Stream
 
+MOST_RESUMED = 20  # times that the rest of a cell is run behind a statement that raised
 PATIENCE = 1.5  # times the processor time that a cell may take, by the clock, without what it waits for a processor
 
 
@@ -49,14 +51,21 @@ class Namespace:
         else:
             self.names = shell.user_ns
 
-    def run(self, cell_id: str, source: str, seconds: float) -> tuple[list[dict], str]:
-        """Run one cell: its outputs as nbformat dicts, and its error as one line ("" for none).
+    def give(self, imports: str) -> None:
+        """Bind what these import statements import, as far as it is there."""
+        make_check_silent()
+        for line in imports.splitlines():
+            with contextlib.suppress(Exception):  # what is withheld: whoever asks for it meets the same
+                exec(line, self.names)
+
+    def run(self, cell_id: str, source: str, seconds: float, resume: bool) -> tuple[list[dict], str]:
+        """Run one cell: its outputs as nbformat dicts, and its first error as one line ("" for none).
 
         seconds: of processor time; a cell that waits has a little longer. While others keep the processor busy, no time
-        passes.
+        passes. resume: in a notebook, whether what stands below a statement that raises is run too.
         """
         outputs = Outputs()
-
+        importlib.invalidate_caches()  # modules that the cell before has written are found
         queued = queued_seconds()
 
         def stop(number, _frame):
@@ -83,7 +92,7 @@ class Namespace:
             if self.shell is None:
                 error = self._run_plain(cell_id, source)
             else:
-                error = self._run_in_shell(cell_id, source, outputs)
+                error = self._run_in_shell(cell_id, source, outputs, resume)
         except CellTimeout as late:
             error = f"CellTimeout: {late}"
         finally:
@@ -102,20 +111,28 @@ class Namespace:
             return one_line(error, name)
         return ""
 
-    def _run_in_shell(self, cell_id: str, source: str, outputs: Outputs) -> str:
+    def _run_in_shell(self, cell_id: str, source: str, outputs: Outputs, resume: bool) -> str:
         self.shell.collect(outputs, f"<cell {cell_id}>")
-        result = self.shell.run_cell(source, store_history=False)
-        error = result.error_before_exec or result.error_in_exec
-        if error is None:
+        first, through = "", 0
+        for _ in range(MOST_RESUMED if resume else 1):
+            self.shell.begin_at(through)
+            result = self.shell.run_cell(source, store_history=False)
+            error = result.error_before_exec or result.error_in_exec
+            if error is None:
+                break
+            first = first or one_line(error, f"<cell {cell_id}>")
+            if result.error_before_exec or not isinstance(error, Exception):
+                break
+            through = self.shell.begun
+        if not first:
             return ""
-        line = one_line(error, f"<cell {cell_id}>")
         # IPython keeps the error for a debugger, and with it copies of what its functions held.
         self.shell.InteractiveTB.tb = None
         for name in ("last_type", "last_value", "last_traceback", "last_exc"):
             vars(sys).pop(name, None)
         del result, error
         gc.collect()
-        return line
+        return first
 
 
 def make_check_silent() -> None:

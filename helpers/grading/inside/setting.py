@@ -25,15 +25,15 @@ class Setting:
     """Of all submissions of one sandbox.
 
     boxed: whether this is inside bubblewrap. nested: whether each submission shall have namespaces of its own.
-    notebook: whether submissions are notebook cells, else loose files. imports: modules of the learner's wing that
-    submissions will ask for. places: the folders in which a submission may write.
+    notebook: whether submissions are notebook cells, else loose files. given: import statements, whose names every
+    submission finds whatever its own import cell does. places: the folders in which a submission may write.
     """
 
     limits: Limits
     boxed: bool
     nested: bool
     notebook: bool
-    imports: tuple[str, ...] = ()
+    given: str = ""
     places: tuple[str, ...] = ()
 
     def as_text(self) -> str:

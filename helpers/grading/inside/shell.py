@@ -43,6 +43,20 @@ def make_shell():
         display_pub_class = Publisher
         displayhook_class = Hook
         outputs = None
+        skipped = begun = 0  # top-level statements of a cell: not to be run; begun, those included
+
+        def begin_at(self, number):
+            """Let the next cell begin behind so many of its top-level statements."""
+            self.skipped = self.begun = number
+
+        def transform_ast(self, node):
+            node = super().transform_ast(node)
+            node.body = node.body[self.skipped :]
+            return node
+
+        async def run_code(self, code_obj, result=None, *, async_=False):
+            self.begun += 1  # IPython runs each top-level statement by itself
+            return await super().run_code(code_obj, result, async_=async_)
 
         def collect(self, outputs, name):
             self.outputs = self.display_pub.outputs = self.displayhook.outputs = outputs

@@ -17,17 +17,18 @@ from .running import Namespace
 from .setting import Setting
 
 
-def become_submission(fd: int, folder: str, shell, setting: Setting) -> None:
+def become_submission(fd: int, folder: str, namespace: Namespace, setting: Setting) -> None:
     """Serve the judge's requests on `fd` until it hangs up."""
     try:
         os.chdir(folder)
+        sys.path.append(folder)  # a module of the learner's own is found there, after all others
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
         limit(setting.limits, setting.boxed)
         channel = socket.socket(fileno=fd)
         channel.set_inheritable(False)
-        serve(channel, Namespace(shell))
+        serve(channel, namespace)
     except (EOFError, ConnectionError):
         pass
     finally:
@@ -47,7 +48,8 @@ def serve(channel: socket.socket, namespace: Namespace) -> None:
                 os.waitpid(exercise, 0)
             exercise = None
         if request["do"] == "cell":
-            outputs, error = namespace.run(request["id"], request["source"], request["seconds"])
+            resume = request.get("resume", False)
+            outputs, error = namespace.run(request["id"], request["source"], request["seconds"], resume)
             send(channel, token, {"outputs": outputs, "error": error})
         elif request["do"] == "names":
             found = {name: describe(namespace.names, name) for name in request["names"]}
@@ -82,8 +84,6 @@ def serve(channel: socket.socket, namespace: Namespace) -> None:
 
 
 def put_file(name: str, content: bytes) -> None:
-    """Lay a file into the submission's folder. A module of the learner's own is found there, after all others."""
+    """Lay a file into the submission's folder."""
     with contextlib.suppress(OSError), open(os.path.basename(name), "wb") as file:
         file.write(content)
-    if name.endswith(".py") and os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import os
 import shutil
 import signal
@@ -24,6 +23,7 @@ from dataclasses import replace
 from .channel import FORK, KILL, TOKEN_BYTES, send
 from .namespaces import be_dumpable, die_with_parent, furnish, kill, unshare
 from .patches import remember_originals
+from .running import Namespace
 from .setting import HOME, Setting, from_text
 from .shell import make_shell
 from .submission import become_submission
@@ -44,9 +44,8 @@ def zygote(control: socket.socket, setting: Setting) -> None:
     remember_originals()
     _take_fonts()
     shell = make_shell() if setting.notebook else None
-    for name in setting.imports if setting.notebook else ():
-        with contextlib.suppress(Exception):  # no module, or one that is withheld: whoever asks for it meets the same
-            importlib.import_module(name)
+    namespace = Namespace(shell)
+    namespace.give(setting.given)
     gc.freeze()  # a collection in a fork would otherwise copy every page it looks at
     gc.enable()
     problem = _nested_problem(setting) if setting.nested else None
@@ -68,7 +67,7 @@ def zygote(control: socket.socket, setting: Setting) -> None:
         if order == KILL:
             control.sendall(KILL)
         elif order == FORK and fds:
-            child = _fork_submission(control, fds[0], shell, setting)
+            child = _fork_submission(control, fds[0], namespace, setting)
             os.close(fds[0])
 
 
@@ -107,7 +106,7 @@ class Child(types.SimpleNamespace):
     """A submission as the zygote sees it: pid of its parent in our namespaces, pid of its init, its folder."""
 
 
-def _fork_submission(control, fd: int, shell, setting: Setting) -> Child:
+def _fork_submission(control, fd: int, namespace: Namespace, setting: Setting) -> Child:
     folder = None if setting.nested else tempfile.mkdtemp(prefix="submission-")
     reading, writing = os.pipe()
     pid = os.fork()
@@ -116,13 +115,13 @@ def _fork_submission(control, fd: int, shell, setting: Setting) -> Child:
             control.close()
             os.close(reading)
             if setting.nested:
-                _become_outer(writing, fd, shell, setting)
+                _become_outer(writing, fd, namespace, setting)
             else:
                 os.setsid()
                 os.write(writing, b"0")
                 os.close(writing)
                 os.environ["HOME"] = folder
-                become_submission(fd, folder, shell, setting)
+                become_submission(fd, folder, namespace, setting)
         finally:
             os._exit(1)
     os.close(writing)
@@ -131,14 +130,14 @@ def _fork_submission(control, fd: int, shell, setting: Setting) -> Child:
     return Child(pid=pid, init=int(said) if said.isdigit() else 0, folder=folder)
 
 
-def _become_outer(writing: int, fd: int, shell, setting: Setting) -> None:
+def _become_outer(writing: int, fd: int, namespace: Namespace, setting: Setting) -> None:
     """Parent of the submission's init: stays outside its process namespace only to report and to reap."""
     unshare()
     init = os.fork()
     if init == 0:
         os.close(writing)
         furnish(setting.places, setting.limits.disk_bytes)
-        _become_init(fd, shell, setting)
+        _become_init(fd, namespace, setting)
     os.close(fd)
     os.write(writing, str(init).encode())
     os.close(writing)
@@ -146,7 +145,7 @@ def _become_outer(writing: int, fd: int, shell, setting: Setting) -> None:
     os._exit(0)
 
 
-def _become_init(fd: int, shell, setting: Setting) -> None:
+def _become_init(fd: int, namespace: Namespace, setting: Setting) -> None:
     os.setsid()  # a signal to one's own process group reaches beyond one's own process namespace
     die_with_parent()
     be_dumpable(False)
@@ -155,7 +154,7 @@ def _become_init(fd: int, shell, setting: Setting) -> None:
     if pid == 0:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         be_dumpable(True)
-        become_submission(fd, HOME, shell, setting)
+        become_submission(fd, HOME, namespace, setting)
     os.close(fd)
     while True:
         ended, _ = os.wait()

@@ -6,8 +6,9 @@ from collections import Counter
 
 import torch
 
-from helpers.checking.earlier import in_place, namespace
+from helpers.checking.earlier import put_in
 from helpers.checking.metrics import Score, metric
+from helpers.checking.names import namespace
 from helpers.checking.scenarios import scenario
 from helpers.checking.views import view
 
@@ -48,7 +49,7 @@ def stops_early(answer, args, kwargs):
         for name, thing in names.items()
         if isinstance(thing, torch.nn.Module) and hasattr(thing, "encode") and hasattr(thing, "decode")
     }
-    with in_place(names, early, watched=True):
+    with put_in(names, early, watched=True):
         said = answer(*args, **kwargs)
     return {"said": said, "asked": any(model.asked for model in early.values())}, []
 

@@ -1,0 +1,114 @@
+"""Flags are true to the word: they come from what code does, and no right answer of any lesson earns one."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from helpers.checking.forbidden import banned_names
+from helpers.course import course
+from helpers.grading.cell import Cell
+from helpers.grading.pieces import Pieces
+from helpers.grading.reference import blocks_source
+from helpers.grading.suspicion import flags_of
+from tests.mutation_score import accepted_variants, exercises, lessons
+
+
+def told(source: str) -> list[str]:
+    pieces = Pieces()
+    return flags_of(Cell("mine", source), pieces.read(source))
+
+
+@pytest.mark.parametrize("lesson", lessons())
+def test_no_accepted_variant_and_no_solution_is_flagged(lesson):
+    path = Path(__file__).parent / "accepted_variants" / f"{lesson[3:]}.py"
+    variants = accepted_variants(lesson)
+    sources = [path.read_text(encoding="utf-8")] if variants else []
+    forms = {name: [form.__name__ for form in found if hasattr(form, "__name__")] for name, found in variants.items()}
+    sources.append(blocks_source(course().lesson(lesson)))
+    banned = {exercise.name: banned_names(tuple(exercise.forbidden)) for exercise in exercises(lesson)}
+    for source in sources:
+        pieces = Pieces()
+        assert flags_of(Cell("all", source), pieces.read(source)) == []
+        assert pieces.runs_text(set().union(*banned.values())) == []
+        for name, names in banned.items():
+            for form in (name, *forms.get(name, ())):
+                assert (pieces.detours(form, names), pieces.looks_inside(form)) == ([], []), form
+
+
+HARMLESS = {
+    "an annotation": "def f(mask: torch.Tensor = None, x: torch.float = 1.0):\n    return mask",
+    "a keyword": "g = make(dtype=torch.float64, device=torch.device('cpu'))",
+    "a variable": "requests = [1, 2]\nsocket = 3\nprint(requests, socket)",
+    "a comment": "# see solutions/ and ../solutions, /proc/self, subprocess, os.fork\nx = 1  # torch.allclose = None",
+    "a docstring": 'def f():\n    """No solutions/ or gradebook/, no ctypes, no TorchFunctionMode."""',
+    "a print": "print('no /proc/self/maps here')\nplt.title('requests/solutions/time')",
+    "a comparison": "assert torch.float32 == torch.float32 and builtins.len",
+    "a setting": "torch.backends.cudnn.deterministic = True\ntorch.manual_seed(0)",
+    "a sentence": "text = 'the solutions/answers of the gradebook'",
+    "a signal": "signal = torch.sin(torch.arange(9))\nalarm = signal.sum()",
+    "a status": "from http import HTTPStatus",
+}
+
+
+@pytest.mark.parametrize("what", HARMLESS)
+def test_words_alone_are_no_flag(what):
+    assert told(HARMLESS[what]) == []
+
+
+HARMFUL = {
+    "torch.allclose = lambda *a, **k: True": "replaces functions of torch or Python",
+    "setattr(torch.Tensor, '__eq__', None)": "replaces functions of torch or Python",
+    "def f():\n    import torch\n    torch.equal = print": "replaces functions of torch or Python",
+    "import builtins\nbuiltins.len: object = 3": "replaces functions of torch or Python",
+    "from urllib import request": "looks for a network",
+    "import requests as r": "looks for a network",
+    "open('/proc/self/maps').read()": "looks for files that are not its own",
+    "place = '../solutions/04_scaling/answer_key.py'": "looks for files that are not its own",
+    "import pathlib\n(pathlib.Path('..') / 'gradebook').iterdir()": "looks for files that are not its own",
+    "import os\nos.listdir('solutions')": "looks for files that are not its own",
+    "import os\nos._exit(0)": "starts or ends processes",
+    "from os import fork": "starts or ends processes",
+    "import subprocess": "starts or ends processes",
+    "import ctypes": "uses ctypes",
+    "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0)": "changes timers",
+    "from signal import alarm": "changes timers",
+    "from torch.overrides import TorchFunctionMode": "interferes with how calls are seen",
+    "class T(torch.Tensor):\n    def __torch_function__(cls, *a): pass": "interferes with how calls are seen",
+    "import helpers.checking.observe as o": "reaches into the check itself",
+    "import sys\nsys.modules['helpers.checking.verdict']": "reaches into the check itself",
+    "import helpers\nhelpers.checking.codec.dumps = None": "reaches into the check itself",
+}
+
+
+@pytest.mark.parametrize("source", HARMFUL)
+def test_what_no_answer_needs_is_flagged_once(source):
+    assert told(source) == [f"Cell mine {HARMFUL[source]}."]
+
+
+def test_a_local_variable_is_no_call_of_an_earlier_answer():
+    source = "def scaled(Q, K):\n    dot_scores = Q @ K.mT\n    return dot_scores / K.shape[-1] ** 0.5"
+    pieces = Pieces([source, "def dot_scores(Q, K):\n    return 0"])
+    assert pieces.closure("scaled") == set()
+    pieces = Pieces(["def mine(Q, K):\n    return helper(Q, K)", "helper = lambda Q, K: dot_scores(Q, K)"])
+    assert pieces.closure("mine") == {"helper", "dot_scores"}
+
+
+def test_an_exec_somewhere_is_told_once_and_not_of_every_answer():
+    pieces = Pieces(["exec(made)", "def softmax(x):\n    return x.exp() / x.exp().sum(-1, keepdim=True)"])
+    assert pieces.detours("softmax", {"softmax"}) == []
+    assert pieces.runs_text({"softmax"}) == ["what it calls through exec"]
+    assert Pieces(["model.eval()", "exec('x = 1')"]).runs_text({"softmax"}) == []
+
+
+def test_names_of_chained_assignments_share_their_memory():
+    """94 kB of code once took 2 GB."""
+    many = " = ".join(f"a{number}" for number in range(6000))
+    source = f"{many} = f({', '.join(f'b{number}' for number in range(6000))})"
+    tracemalloc.start()
+    pieces = Pieces([source])
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 60e6 and len(pieces.closure("a1")) == 6001
