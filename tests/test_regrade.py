@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import pytest
-from nbconvert.filters import Highlight2HTML
+from nbconvert.filters import Highlight2HTML, ansi2html
 from nbgrader.api import Gradebook
 from nbgrader.apps.api import NbGraderAPI
 
@@ -15,7 +15,7 @@ from helpers.__main__ import main
 from helpers.grading.class_report import as_csv, as_page, read_class
 from helpers.grading.folders import ROOT, load
 from helpers.grading.judges import Graded, Score
-from helpers.grading.record import _shown
+from helpers.grading.record import _shown, safe_output
 from tests import sample_class
 from tests.sample_class import hand_in
 
@@ -226,6 +226,29 @@ def test_ten_times_the_white_space_takes_a_page_at_most_twelve_times_as_long(nam
     seconds(10)
     short, long = min(seconds(3_000) for _ in range(3)), min(seconds(30_000) for _ in range(2))
     assert long < max(12 * short, 0.5)
+
+
+GROWING_TEXT = {
+    "colors": lambda n: "\x1b[31ma" * n,
+    "colors without an end": lambda n: "\x1b[31" * n,
+    "bare escapes": lambda n: "\x1b" * n,
+    "one long color": lambda n: "\x1b[" + "1;" * n,
+}
+
+
+@pytest.mark.parametrize("name", GROWING_TEXT)
+def test_ten_times_the_colors_take_a_page_at_most_twelve_times_as_long(name):
+    def seconds(size: int) -> float:
+        began = time.process_time()
+        ansi2html(safe_output({"output_type": "stream", "text": GROWING_TEXT[name](size)})["text"])
+        return time.process_time() - began
+
+    short, long = min(seconds(6_000) for _ in range(3)), min(seconds(60_000) for _ in range(2))
+    assert long < max(12 * short, 0.2)
+
+
+def test_a_colored_traceback_keeps_its_colors():
+    assert safe_output({"output_type": "stream", "text": "\x1b[31mred\x1b[0m"})["text"] == "\x1b[31mred\x1b[0m"
 
 
 @pytest.mark.parametrize(

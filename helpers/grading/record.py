@@ -30,6 +30,7 @@ from helpers.grading.words import one_line
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 LARGEST_SOURCE = 100_000  # characters of a learner's cell that pages show; all of it stays in what was handed in
 LONGEST_SPACE = 80  # characters of white space in one place of it
+MOST_COLORS, COLOR = 1_000, re.compile("\x1b(?:\\[[0-9;]*+[@-~]?)?")  # in one text
 LARGEST_OUTPUT = 400_000  # characters of one text or picture kept from a learner's output
 
 
@@ -386,7 +387,10 @@ def _joined(value) -> str:
 
 
 def _short(value) -> str:
+    """A text as pages show it: what colors it copies the rest of it at each color."""
     text = _joined(value)
+    if text.count("\x1b") > MOST_COLORS:
+        text = COLOR.sub("", text)
     return text if len(text) <= LARGEST_OUTPUT else text[:LARGEST_OUTPUT] + "\n... (cut)"
 
 
