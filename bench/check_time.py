@@ -18,7 +18,7 @@ from pathlib import Path
 from helpers.authoring.blocks import load_blocks
 from helpers.checking.key import load_keys
 from helpers.checking.observe import observe_all
-from helpers.checking.report import as_html
+from helpers.checking.rendering import as_html
 from helpers.checking.verdict import decide
 from helpers.course import course
 

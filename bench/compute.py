@@ -3,7 +3,7 @@
 Three of the lesson's GPTs, of two blocks and two heads in each, which differ in their width alone: trained by the
 lesson's recipe on the same windows, and looked at more and more seldom on the unseen passages. Compute is counted:
 three multiply-adds for each parameter and token. --write puts the curves into
-helpers/lessons/language_model/measured.py, as nats above the entropy line of those passages.
+helpers/lessons/language_model/compute.json, as nats above the entropy line of those passages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import argparse
 import torch
 
 from bench.fused_attention import fused
-from bench.ladder import BATCH, CONTEXT, loss_on, train, unseen, write
+from bench.ladder import BATCH, CONTEXT, loss_on, train, unseen
+from bench.written import write
 from helpers import corpus
 from helpers.blocks import GPT
 
@@ -49,7 +50,7 @@ def main() -> None:
         ends = f"{curves[width]['above'][-1]} nats above the line after {curves[width]['spent'][-1]} billion"
         print(f"width {width}: {curves[width]['parameters']:,} parameters, {ends} multiply-adds", flush=True)
     if options.write:
-        write("COMPUTE", curves)
+        write("language_model", "compute", curves)
 
 
 if __name__ == "__main__":

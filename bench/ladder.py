@@ -4,7 +4,7 @@ Five models on the lesson's language, from a bigram to the GPT's block. The bigr
 others have one layer each and are trained with three seeds, all by one recipe: width 32, four heads (but the first),
 feed-forward networks four times as wide, 3,000 steps of 16 windows of 64 tokens, the same rates. All are tested on the
 same unseen passages. A rung counts if it is at least 0.05 nats better than the one below in the mean of the seeds; the
-least gain of one seed is said too. --write puts the losses into helpers/lessons/language_model/measured.py, from where
+least gain of one seed is said too. --write puts the losses into helpers/lessons/language_model/ladder.json, from where
 the lesson's figure and its tests have them.
 
 The steps were chosen by trying: without a residual, what the feed-forward network gains comes all at once, sooner or
@@ -14,17 +14,13 @@ later by the seed. After 2,000 steps it was 0.00, 0.03 and 0.09 nats, and with a
 from __future__ import annotations
 
 import argparse
-import importlib
-import pprint
-import subprocess
-import sys
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from bench.fused_attention import FusedAttention
+from bench.written import write
 from helpers import corpus
 from helpers.blocks import EncoderBlock, FeedForward
 from helpers.lessons.language_model.figures import ALPHAS, count_loss
@@ -38,7 +34,6 @@ RUNGS = {
 }
 SEEDS = (0, 1, 2)
 LEAST = 0.05
-MEASURED = "helpers.lessons.language_model.measured"
 
 
 class Alone(FusedAttention):
@@ -110,19 +105,6 @@ def rung(name: str, seed: int, steps: int = STEPS) -> float:
     return loss_on(train(model, seed, steps, RATE), unseen()[0])
 
 
-def write(name: str, value) -> None:
-    """Keep one of the measurements in the figures' file, and leave the others as they are."""
-    module = importlib.import_module(MEASURED)
-    values = {known: getattr(module, known) for known in ("LADDER", "COMPUTE")} | {name: value}
-    text = '"""What `python -m bench.ladder --write` and `python -m bench.compute --write` have measured."""\n'
-    for known, kept in values.items():
-        text += f"\n{known} = {pprint.pformat(kept, width=110, sort_dicts=False)}\n"
-    path = Path(module.__file__)
-    path.write_text(text, encoding="utf-8")
-    subprocess.run([sys.executable, "-m", "ruff", "format", "-q", str(path)], check=True)
-    print(f"written to {path}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="keep the losses for the lesson's figure")
@@ -139,7 +121,7 @@ def main() -> None:
         print(f"{name:22} {losses}  gains {mean:.3f} in the mean, {min(gains):.3f} at least{verdict}", flush=True)
         rungs[name] = below = losses
     if options.write:
-        write("LADDER", {"line": round(unseen()[1], 4), "rungs": rungs})
+        write("language_model", "ladder", {"line": round(unseen()[1], 4), "rungs": rungs})
 
 
 if __name__ == "__main__":

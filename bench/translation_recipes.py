@@ -1,21 +1,20 @@
-"""What single choices of lesson 11's recipe are worth: `python bench/translation_recipes.py`.
+"""What single choices of lesson 11's recipe are worth: `python -m bench.translation_recipes`.
 
 Trains the whole translator again and again, each time with one choice changed, for three minutes of one processor
-core, and writes helpers/lessons/translation/runs.py. The lesson shows them, so that no reader waits.
+core, and writes helpers/lessons/translation/recipes.json. The lesson shows them, so that no reader waits.
 """
 
 from __future__ import annotations
 
 import contextlib
-import pprint
 import random
 import sys
 import time
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 
+from bench.written import write
 from helpers import translator
 from helpers.blocks import MultiHeadAttention, Transformer, beam_search
 from helpers.corpus import training_pairs, unseen_pairs
@@ -25,7 +24,6 @@ BATCH, SMALL, BETAS = 32, 0.02, (0.9, 0.98)
 PEAK, WARMUP, SMOOTHING = 5e-3, 60, 0.1
 EVERY = 10
 STARTS = (0, 1)
-RESULTS = Path(__file__).parents[1] / "helpers" / "figures" / "translation_runs.py"
 LOOKS = 200  # unseen sentences for a loss, and for a beam
 
 
@@ -51,7 +49,7 @@ def broken(src, tgt_in, tgt_out, how):
         tgt_in = tgt_out
     if how == "sorted apart":  # sources by their own length, targets by theirs
         src = src[(src != 0).sum(dim=1).argsort(stable=True)]
-        order = (tgt_out != 0).sum(dim=1).argsort(stable=True).flip(0)
+        order = (tgt_out != 0).sum(dim=1).argsort(stable=True)
         tgt_in, tgt_out = tgt_in[order], tgt_out[order]
     return src, tgt_in, tgt_out
 
@@ -122,6 +120,15 @@ def told(model, how="right"):
     }
 
 
+@torch.no_grad()
+def other_source(model):
+    """Nats a word of unseen sentences that the encoder reads another sentence for: what the source is worth."""
+    batch = as_batch(unseen_pairs()[:LOOKS])
+    kept = batch.tgt_out != 0
+    logits = model(batch.src.roll(1, 0), batch.tgt_in)
+    return round(F.cross_entropy(logits[kept], batch.tgt_out[kept]).item(), 4)
+
+
 def beams(model, widths=(1, 2, 4, 8), sentences=40):
     """The share of exact sentences by the width of the beam."""
     pairs, found = unseen_pairs()[:sentences], {}
@@ -154,12 +161,12 @@ def main():
     for how in ("right", "not shifted", "mask leaks", "sorted apart"):
         model = start(0)
         curve = train(model, 200, shaped(PEAK, WARMUP, 200, 100), 0, how=how)
-        note("broken", how, {"curve": curve, **told(model, how)})
+        note("broken", how, {"curve": curve, **told(model, how), "other source": other_source(model)})
     for seed in STARTS:
         for peak in (5e-3, 2e-2):
             for warmup in (1, 60):
                 model = start(seed)
-                note("warmup", (peak, warmup), {"curve": train(model, 150, shaped(peak, warmup), seed)})
+                note("warmup", f"{peak}, {warmup}", {"curve": train(model, 150, shaped(peak, warmup), seed)})
     model = start(0, 1.0)
     note("start", 1.0, {"curve": train(model, 150, shaped(PEAK, WARMUP), 0)})
     model = start(0)
@@ -170,14 +177,7 @@ def main():
             model = start(seed)
             curve = train(model, 400, shaped(PEAK, WARMUP, 400), seed, smoothing)
             note("smoothing", smoothing, {"curve": curve, **told(model)})
-            write(runs)
-
-
-def write(runs):
-    text = '"""Measured by bench/translation_recipes.py; never edited by hand."""\n\n'
-    text += f"EVERY = {EVERY}  # steps between two numbers of a curve\n"
-    text += f"RUNS = {pprint.pformat(runs, width=116, compact=True, sort_dicts=False)}\n"
-    RESULTS.write_text(text, encoding="utf-8")
+            write("translation", "recipes", {"every": EVERY, "runs": runs})
 
 
 if __name__ == "__main__":

@@ -30,12 +30,14 @@ def _read() -> dict:
 def _set_aside() -> None:
     """Say that the file is damaged, and keep it under another name, so that the next verdict does not overwrite it."""
     path = _file()
-    kept = path.with_name(f"{path.name}.damaged")
+    damaged = path.with_name(f"{path.name}.damaged")
     try:
-        path.replace(kept)
+        path.replace(damaged)
     except OSError:
-        kept = path
-    print(f"What was done so far cannot be read: {kept} is damaged. The list starts anew; what you check counts again.")
+        damaged = path
+    print(
+        f"What was done so far cannot be read: {damaged} is damaged. The list starts anew; what you check counts again."
+    )
 
 
 def remember(lesson: str, exercise: str, points: float, max_points: float, passed: bool) -> None:

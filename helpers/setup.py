@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import sys
 
-import helpers
 from helpers.course import course
 from helpers.errors import CourseError
 
@@ -28,9 +27,10 @@ def start(lesson: str, version: str) -> None:
             f"The course beside this notebook ends with {lessons[-1]}, and this is {lesson}. Put the zip that came "
             "with this notebook beside it, restart the kernel and run this cell again."
         )
-    if version != helpers.__version__:
+    beside = sys.modules[__package__].__version__
+    if version != beside:
         print(
-            f"This notebook is of version {version} of the course, and the course beside it of {helpers.__version__}: "
+            f"This notebook is of version {version} of the course, and the course beside it of {beside}: "
             "checks may be wrong. Take both from the same edition."
         )
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]

@@ -10,10 +10,15 @@ from pathlib import Path
 import nbformat
 import pytest
 from filelock import FileLock
+from hypothesis import settings
 
 from helpers.course import course
 
 ROOT = course().root
+
+# The same examples in each run, and no time limit on one of them: a machine may be busy.
+settings.register_profile("course", derandomize=True, deadline=None)
+settings.load_profile("course")
 
 
 def lesson_names() -> list[str]:

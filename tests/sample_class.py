@@ -21,7 +21,7 @@ from pathlib import Path
 from helpers.grading.batch import batch_seed
 from helpers.grading.folders import ROOT, Folders, load, shown
 from helpers.grading.intake import read_release
-from helpers.grading.judges import GradingStopped
+from helpers.grading.pool import GradingStopped
 
 STUDENTS = 30
 SEED = 2017
@@ -49,7 +49,7 @@ class Lesson:
     def __init__(self, folders: Folders, name: str):
         from helpers.checking.making import wrong_answer
         from helpers.course import course
-        from helpers.grading.judge import answer_key, blocks_module, fresh_keys
+        from helpers.grading.reference import answer_key, blocks_module, fresh_keys
 
         self.name = name
         self.release = json.loads(folders.notebook(name).read_text(encoding="utf-8"))

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from helpers.grading.judge import Cell, Judge, Pieces, blocks_source
+from helpers.grading.cell import Cell
+from helpers.grading.judge import Judge
+from helpers.grading.pieces import Pieces
+from helpers.grading.reference import blocks_source
 from helpers.grading.sandbox import Limits, Sandbox, SandboxMissing
 
 LESSON = "03_query_key"
@@ -35,7 +38,7 @@ def honest_cells(judge: Judge) -> list[Cell]:
     for key in judge.keys.values():
         quiz = key.kind == "quiz"
         source = f'{key.name} = "{key.correct}"' if quiz else pieces.source_of([key.name])
-        cells += [Cell(key.name, source, "learner", key.name), Cell(f"check_{key.name}", "", "check", key.name)]
+        cells += [Cell(key.name, source, "answer", key.name), Cell(f"check_{key.name}", "", "check", key.name)]
     return cells
 
 

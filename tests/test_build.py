@@ -236,6 +236,7 @@ def test_a_lesson_in_the_template_passes():
         ((TIME, EXERCISE, "## Why √d_k", ENDS), "raw notation"),
         ((TIME, EXERCISE, ENDS.replace("Recap", "Summary")), "in this order"),
         ((TIME.replace("10", "30"), EXERCISE, ENDS), "gives 04_tiny 30 minutes"),
+        ((TIME.replace("10", "12"), EXERCISE, ENDS), "gives 04_tiny 12 minutes"),  # a tenth more may be told
         ((TIME, EXERCISE, "The sum is\n0. It stays there.", ENDS), "would begin a list"),
         ((TIME, EXERCISE, "## Quiz 4.2", ENDS), "its quizzes"),
     ],

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from helpers.checking.key import load_keys
-from helpers.checking.report import as_html
+from helpers.checking.rendering import as_html
 from helpers.checking.session import verdict_on
 from helpers.course import course
 

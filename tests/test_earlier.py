@@ -7,11 +7,15 @@ import torch
 
 from helpers.authoring.blocks import load_blocks
 from helpers.checking import session
-from helpers.checking.earlier import finished_piece, in_place, used_names
+from helpers.checking.earlier import finished_piece, put_in
 from helpers.checking.forbidden import Watch, not_watched
+from helpers.checking.names import used_names
 from helpers.checking.session import verdict_on
 from helpers.course import course
-from helpers.grading.judge import Cell, Judge, Pieces, blocks_source
+from helpers.grading.cell import Cell
+from helpers.grading.judge import Judge
+from helpers.grading.pieces import Pieces
+from helpers.grading.reference import blocks_source
 from helpers.or_given import PASSED
 from tests.mutation_score import exercises, lessons
 from tests.sandboxes import need_sandbox
@@ -97,11 +101,11 @@ def test_a_forbidden_call_of_an_earlier_answer_is_charged_once():
     need_sandbox()
     with Judge("07", 5) as judge:
         source = Pieces([blocks_source(judge.lesson)]).source_of([*judge.blocks.uses])
-        cells = [Cell("pieces", source), Cell("attention", WHOLE, "learner", "attention")]
+        cells = [Cell("pieces", source), Cell("attention", WHOLE, "answer", "attention")]
         for own in ([], [BOTH]):
             names = notebook("07_value_weighting", WHOLE, *own)
             here = verdict_on(session._keys("07_value_weighting")["Head"], names["Head"])
-            added = [Cell("Head", body, "learner", "Head") for body in own]
+            added = [Cell("Head", body, "answer", "Head") for body in own]
             graded = judge.judge_cells([*cells, *added], ["attention", "Head"]).verdicts
             assert graded["attention"].mistake == "forbidden_call"
             for found in (here, graded["Head"]):
@@ -125,7 +129,7 @@ def test_later_cells_take_an_answer_only_if_it_passed_with_the_learners_own_piec
 
 def test_in_place_leaves_the_namespace_as_it_was():
     names = {"a": 1}
-    with in_place(names, {"a": len, "b": len}):
+    with put_in(names, {"a": len, "b": len}):
         assert names["a"]("xy") == names["b"]("xy") == 2
     assert names == {"a": 1}
 
@@ -159,7 +163,7 @@ def test_in_the_grader_too(lesson):
             for name, earlier in own:
                 source = pieces.source_of([*judge.blocks.uses.keys()])
                 cells = [Cell("pieces", source)]
-                cells += [Cell(other, FORMS[form].format(name=other), "learner", other) for other in earlier]
+                cells += [Cell(other, FORMS[form].format(name=other), "answer", other) for other in earlier]
                 verdict = judge.judge_cells(cells, [name]).verdicts[name]
                 assert verdict.passed and verdict.points == verdict.max_points, (name, form, verdict.message)
                 assert any(other in verdict.message for other in earlier)

@@ -14,11 +14,11 @@ import pytest
 
 from helpers.grading.batch import grade_lesson
 from helpers.grading.folders import ROOT, load
-from helpers.grading.judges import Graded, Score
+from helpers.grading.graded import Graded, Rendered
 from tests import lab, sample_class
 from tests.sample_class import hand_in
 from tests.test_grading import LESSON, full_answers
-from tests.test_harm import Judges, added, at_the_end
+from tests.test_harm import FullMarks, added, at_the_end
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
@@ -55,7 +55,7 @@ CLICK = """() => {
 }"""
 
 
-class Shows(Judges):
+class Shows(FullMarks):
     """Everybody is right, and every output and report holds the hostile text."""
 
     def judge(self, portion, release, on_judged):
@@ -67,7 +67,7 @@ class Shows(Judges):
             {"output_type": "display_data", "data": {"application/javascript": "hit(20)"}, "metadata": {}},
         ]
         scores = {
-            name: Score(name, 0, worth, False, True, None, "", HOSTILE, "") for name, worth in release.checks.items()
+            name: Rendered(name, 0, worth, False, True, None, "", HOSTILE, "") for name, worth in release.checks.items()
         }
         return {one.student: Graded(scores, {cell.id: outputs for cell in one.cells}) for one in portion}
 
@@ -79,7 +79,7 @@ def class_of_one(tmp_path, monkeypatch):
     cells = [added("markdown", HOSTILE), added("raw", HOSTILE), added("code", f"x = {HOSTILE!r}")]
     for student in ("eve", "<img src=x onerror=hit(30)>"):
         hand_in(folders, lesson, student, full_answers(lesson, {"written_1": HOSTILE}), at_the_end(*cells))
-    monkeypatch.setattr("helpers.grading.batch.Judges", Shows)
+    monkeypatch.setattr("helpers.grading.batch.Pool", Shows)
     outcome = grade_lesson(folders, LESSON, config=config)
     assert [bool(result.problem) for result in outcome.results].count(True) == 1
     return folders

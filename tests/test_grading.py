@@ -20,7 +20,7 @@ from helpers.checking.verdict import decide
 from helpers.grading.batch import batch_seed, grade_lesson
 from helpers.grading.class_report import as_csv, as_page, read_class
 from helpers.grading.folders import ROOT, load
-from helpers.grading.judges import GradingStopped
+from helpers.grading.pool import GradingStopped
 from helpers.grading.record import clean_html, plain_number, safe_output
 from tests import sample_class
 from tests.sample_class import grade_id, hand_in
@@ -414,8 +414,8 @@ def test_a_killed_grader_started_again_finishes_with_the_same_scores(graded, tmp
     assert scores(folders) == {student: everybody[student] for student in chosen}
 
 
-class BrokenJudges:
-    """In place of batch.Judges: judges nobody, and its own test fails the second time."""
+class BrokenPool:
+    """In place of batch.Pool: judges nobody, and its own test fails the second time."""
 
     def __init__(self, *arguments):
         self.tests = 0
@@ -438,7 +438,7 @@ class BrokenJudges:
 def test_a_grader_that_fails_its_own_test_records_nothing(lesson, tmp_path, monkeypatch):
     folders, config = load(tmp_path)
     hand_in(folders, lesson, "one", full_answers(lesson, {}))
-    monkeypatch.setattr("helpers.grading.batch.Judges", BrokenJudges)
+    monkeypatch.setattr("helpers.grading.batch.Pool", BrokenPool)
     with pytest.raises(GradingStopped, match="failed its own test after the batch"):
         grade_lesson(folders, LESSON, config=config)
     assert recorded(folders) == {} and not folders.result(LESSON, "one").exists()

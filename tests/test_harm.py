@@ -15,8 +15,9 @@ from helpers.checking.codec import BadTree, dumps, loads
 from helpers.checking.key import DamagedKey, load_keys
 from helpers.grading.batch import OneWriter, grade_lesson
 from helpers.grading.folders import load
+from helpers.grading.graded import Graded, Rendered
 from helpers.grading.intake import MOST_NAME, name_problem
-from helpers.grading.judges import Graded, GradingStopped, Score
+from helpers.grading.pool import GradingStopped
 from helpers.grading.record import Recorder
 from tests import sample_class
 from tests.sample_class import grade_id, hand_in
@@ -207,8 +208,8 @@ def one(lesson, tmp_path):
     return folders, config
 
 
-class Judges:
-    """In place of batch.Judges: everybody is right."""
+class FullMarks:
+    """In place of batch.Pool: everybody is right."""
 
     def __init__(self, *arguments, **named):
         pass
@@ -224,14 +225,14 @@ class Judges:
 
     def judge(self, portion, release, on_judged):
         score = {
-            name: Score(name, worth, worth, True, True, None, "", "", "") for name, worth in release.checks.items()
+            name: Rendered(name, worth, worth, True, True, None, "", "", "") for name, worth in release.checks.items()
         }
         return {submission.student: Graded(score) for submission in portion}
 
 
 def test_what_cannot_be_recorded_waits_and_the_others_are_graded(one, lesson, monkeypatch):
     folders, config = one
-    monkeypatch.setattr("helpers.grading.batch.Judges", Judges)
+    monkeypatch.setattr("helpers.grading.batch.Pool", FullMarks)
     write = Recorder._write_gradebook
 
     def failing(self, submission, *rest):
@@ -248,7 +249,7 @@ def test_what_cannot_be_recorded_waits_and_the_others_are_graded(one, lesson, mo
 
 def test_a_gradebook_never_holds_half_a_hand_in(one, monkeypatch):
     folders, config = one
-    monkeypatch.setattr("helpers.grading.batch.Judges", Judges)
+    monkeypatch.setattr("helpers.grading.batch.Pool", FullMarks)
     monkeypatch.setattr("nbgrader.utils.determine_grade", lambda cell: 1 / 0)
     outcome = grade_lesson(folders, LESSON, config=config)
     assert all("could not be recorded" in result.problem for result in outcome.results)
@@ -261,7 +262,7 @@ def test_a_full_or_read_only_disk_is_one_sentence_before_anything_is_judged(one,
         raise OSError(code, os.strerror(code))
 
     monkeypatch.setattr("helpers.grading.batch.tempfile.TemporaryFile", full)
-    monkeypatch.setattr("helpers.grading.batch.Judges", None)
+    monkeypatch.setattr("helpers.grading.batch.Pool", None)
     assert main(["grade", LESSON, "--gradebook", str(one[0].gradebook)]) == 2
     told = capsys.readouterr().err
     assert os.strerror(code) in told and "nothing was graded" in told and len(told.splitlines()) == 1
@@ -269,7 +270,7 @@ def test_a_full_or_read_only_disk_is_one_sentence_before_anything_is_judged(one,
 
 def test_a_disk_that_fills_up_meanwhile_stops_with_a_sentence(one, monkeypatch):
     folders, config = one
-    monkeypatch.setattr("helpers.grading.batch.Judges", Judges)
+    monkeypatch.setattr("helpers.grading.batch.Pool", FullMarks)
     write, calls = Recorder._write_notebook, []
 
     def full(self, *rest):
@@ -316,16 +317,16 @@ def test_one_writer_for_each_gradebook_and_lesson(one):
 def test_what_the_grader_could_not_judge_is_graded_again_next_time(one, lesson, monkeypatch):
     folders, config = one
 
-    class Dying(Judges):
+    class Dying(FullMarks):
         def judge(self, portion, release, on_judged):
             judged = super().judge(portion, release, on_judged)
             portion[1].problem, portion[1].again = "The grader could not judge this notebook.", True
             return judged | {portion[1].student: None}
 
-    monkeypatch.setattr("helpers.grading.batch.Judges", Dying)
+    monkeypatch.setattr("helpers.grading.batch.Pool", Dying)
     grade_lesson(folders, LESSON, config=config)
     assert scores(folders)["b"]["scaled_scores"] is None
-    monkeypatch.setattr("helpers.grading.batch.Judges", Judges)
+    monkeypatch.setattr("helpers.grading.batch.Pool", FullMarks)
     outcome = grade_lesson(folders, LESSON, config=config)
     assert (outcome.new, outcome.unchanged) == (1, 2)
     assert scores(folders)["b"] == points(lesson) and not any(result.problem for result in outcome.results)

@@ -13,10 +13,13 @@ import torch
 
 from helpers.checking.key import load_keys
 from helpers.checking.session import verdict_on
-from helpers.grading.intake import IntakeCell, Release, Submission, _prose
-from helpers.grading.judge import Cell, Judge, Pieces, Trial, without_magics
-from helpers.grading.judges import Judges
-from helpers.grading.sandbox import Limits
+from helpers.grading.cell import Cell
+from helpers.grading.inside.setting import Limits
+from helpers.grading.intake import Release, Submission, _prose
+from helpers.grading.judge import Judge
+from helpers.grading.pieces import Pieces, without_magics
+from helpers.grading.pool import Batch, Pool
+from helpers.grading.trial import Trial
 from helpers.grading.turns import Turns
 from tests.sandboxes import LESSON, SEED, WRONG, between_honest_ones, full_scores, honest_cells, scores, with_answer
 
@@ -140,7 +143,7 @@ def test_a_wrong_answer_below_a_star_import_is_still_wrong(judge):
 )
 def test_long_code_is_read_in_time_that_grows_with_its_length(source):
     assert "scores_of" in Pieces([source, CALLS]).uses
-    cell = IntakeCell("long", "code", source + "\n$ a b c d e f g h")
+    cell = Cell("long", source + "\n$ a b c d e f g h")
     assert _prose(cell) in (True, False)
 
 
@@ -218,7 +221,7 @@ def test_a_process_that_was_ended_is_tried_once_more(judge):
 
 def test_endless_answers_are_not_waited_for_again_and_again(hasty, monkeypatch):
     tried = []
-    monkeypatch.setattr("helpers.grading.judge.IN_VAIN", 0)
+    monkeypatch.setattr("helpers.grading.trial.IN_VAIN", 0)
     observations = Trial._observations
 
     def counted(self, key, replace, slack, builtins):
@@ -267,19 +270,15 @@ def test_without_a_folder_nobody_waits():
 
 
 def submission(judge, student, source=""):
-    made = [
-        IntakeCell(cell.id, "check" if cell.kind == "check" else "code", cell.source, cell.exercise)
-        for cell in cells(judge, source)
-    ]
-    return Submission(student, LESSON, made, sha=f"sha of {student}")
+    return Submission(student, LESSON, cells(judge, source), sha=f"sha of {student}")
 
 
 def test_a_judge_that_dies_costs_nobody_a_point(judge, monkeypatch):
     """Killed on one hand-in: tried again with a fresh one. Killed every time: a person, and not for ever."""
     waits = "import time\ntime.sleep(3)"
     portion = [submission(judge, "ada"), submission(judge, "unlucky", waits), submission(judge, "zoe")]
-    with Judges(LESSON, SEED, False, 1) as judges:
-        ask, killed = type(judges.judges[0]).ask, []
+    with Pool(Batch(LESSON, SEED), 1) as pool:
+        ask, killed = type(pool.judges[0]).ask, []
 
         def ask_and_kill(self, message):
             ask(self, message)
@@ -289,13 +288,13 @@ def test_a_judge_that_dies_costs_nobody_a_point(judge, monkeypatch):
                 time.sleep(1)
                 os.kill(self.process.pid, signal.SIGKILL)
 
-        monkeypatch.setattr(type(judges.judges[0]), "ask", ask_and_kill)
+        monkeypatch.setattr(type(pool.judges[0]), "ask", ask_and_kill)
         release = Release(LESSON, {}, {}, {}, {}, set())
         for times in (1, 2):
             killed.clear()
-            judged = judges.judge(portion, release, lambda _: None)
+            judged = pool.judge(portion, release, lambda _: None)
             for student in ("ada", "zoe"):
-                assert {n: s.points for n, s in judged[student].scores.items()} == full_scores(judge)
+                assert {n: s.points for n, s in judged[student].verdicts.items()} == full_scores(judge)
             assert len(killed) == times
         assert judged["unlucky"] is None and "grade it by hand" in portion[1].problem
         assert [one.again for one in portion] == [False, True, False]

@@ -6,10 +6,11 @@ import dataclasses
 
 import pytest
 
-from helpers.grading import judge as judging
-from helpers.grading import sandbox
-from helpers.grading.judge import Cell, GraderBroken, Judge
-from helpers.grading.sandbox import HELPERS
+from helpers.grading import reference, sandbox, trial
+from helpers.grading.cell import Cell
+from helpers.grading.judge import Judge
+from helpers.grading.reference import GraderBroken
+from helpers.grading.staging import HELPERS
 from tests.sandboxes import (
     LESSON,
     SEED,
@@ -366,8 +367,8 @@ def test_gradients_work_after_a_cell_has_used_them(judge):
 
 
 def test_the_same_seed_draws_the_same_inputs(judge):
-    again = judging.fresh_keys(judge.lesson, SEED)
-    other = judging.fresh_keys(judge.lesson, SEED + 1)
+    again = reference.fresh_keys(judge.lesson, SEED)
+    other = reference.fresh_keys(judge.lesson, SEED + 1)
     args = [keys["dot_scores"].cases[0].args[0] for keys in (judge.keys, again, other)]
     assert args[0].equal(args[1]) and not args[0].equal(args[2])
 
@@ -377,15 +378,15 @@ def test_a_sound_grader_passes_its_own_test(judge):
 
 
 def test_a_wrong_reference_stops_the_grader(judge, monkeypatch):
-    broken = judging.blocks_source(judge.lesson).replace("return x @ W.T", "return 2 * x @ W.T")
-    monkeypatch.setattr(judging, "blocks_source", lambda lesson: broken)
+    broken = reference.blocks_source(judge.lesson).replace("return x @ W.T", "return 2 * x @ W.T")
+    monkeypatch.setattr(reference, "blocks_source", lambda lesson: broken)
     with pytest.raises(GraderBroken, match="reference solution scored 0 of 8 in exercise project"):
         judge.self_test()
 
 
 def test_points_for_nothing_stop_the_grader(judge, monkeypatch):
     monkeypatch.setattr(
-        judging, "not_answered", lambda key: dataclasses.replace(judging.refused(key, "not_answered", ""), points=1.0)
+        trial, "not_answered", lambda key: dataclasses.replace(trial.refused(key, "not_answered", ""), points=1.0)
     )
     with pytest.raises(GraderBroken, match="a blank submission scored 1"):
         judge.self_test()

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from helpers.grading.intake import LARGEST, Release, find_submissions, only_shows, read_release, read_submission
-from helpers.grading.judges import judge_input
+from helpers.grading.pool import judge_input
 
 LESSON = "04_scaling"
 STUB = "*Write your answer here.*"
@@ -78,7 +78,7 @@ def test_an_ordinary_submission_comes_through_as_it_is(read):
     assert submission.problem is None and submission.flags == []
     assert names(submission) == WHOLE
     judged = judge_input(submission, RELEASE)
-    assert [(c.kind, c.name) for c in judged] == [
+    assert [(c.kind, c.exercise) for c in judged] == [
         ("code", None),
         ("answer", "first"),
         ("check", "first"),
@@ -142,7 +142,7 @@ def test_copied_answer_cells_all_run_and_the_last_carries_the_name(read):
     submission = read(as_notebook([*cells[:3], second_try, *cells[3:]]))
     judged = [c for c in judge_input(submission, RELEASE) if "first()" in c.source]
     assert [c.source for c in judged] == ["def first(): return 1", "def first(): return 2"]
-    assert [c.name for c in judged] == [None, "first"]
+    assert [c.exercise for c in judged] == [None, "first"]
     assert names(submission) == WHOLE and submission.flags == ["copied answer cell: first"]
 
 

@@ -7,7 +7,8 @@ import torch
 
 from helpers.checking.stubs import STUBS, resolve
 from helpers.checking.vocabulary import Stub
-from helpers.grading.judge import Cell, Judge
+from helpers.grading.cell import Cell
+from helpers.grading.judge import Judge
 from tests.sandboxes import SEED, SMALL, between_honest_ones, honest_cells, with_answer
 
 LESSON = "06_softmax"

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from helpers.grading.judge import Cell
+from helpers.grading.cell import Cell
 from tests.sandboxes import LESSON, RIGHT, WRONG, between_honest_ones, full_scores, honest_cells, scores
 
 
@@ -116,7 +116,7 @@ def test_an_honest_answer_below_those_that_call_it_is_paid(judge):
 
 def test_without_its_check_cell_an_answer_counts_as_it_stands_at_the_end(judge):
     gone = [
-        dataclasses.replace(cell, kind="gone") if cell.id == "check_dot_scores" else cell
+        dataclasses.replace(cell, gone=True) if cell.id == "check_dot_scores" else cell
         for cell in cells(judge, last=WRONG)
     ]
     found = judge.judge_cells(gone)

@@ -18,11 +18,12 @@ from helpers.checking.key import load_keys, save_keys
 from helpers.checking.making import UnsoundKey, make_key
 from helpers.checking.metrics import METRICS, Score
 from helpers.checking.observe import observe_all
-from helpers.checking.report import as_text
+from helpers.checking.rendering import as_text
 from helpers.checking.verdict import decide
 from helpers.checking.vocabulary import Case, Exercise, Mistake
 from helpers.grading.attachments import lying_beside
-from helpers.grading.sandbox import WITHHELD, SandboxMissing, find_bubblewrap, stage_wing
+from helpers.grading.bubblewrap import SandboxMissing, find_bubblewrap
+from helpers.grading.staging import WITHHELD, stage_wing
 from helpers.widgets import checkpoint
 from tests import measured_course
 from tests.small_course import run_command
@@ -173,12 +174,7 @@ def test_unsound_keys_are_refused():
     def unsound(**changed):
         with pytest.raises(UnsoundKey) as caught:
             make_key(
-                "04_tiny",
-                Exercise("upper", **{"cases": cases_upper, "metric": "share_right"} | changed),
-                1,
-                0,
-                None,
-                0,
+                "04_tiny", Exercise("upper", **{"cases": cases_upper, "metric": "share_right"} | changed), 1, 0, None, 0
             )
         return str(caught.value)
 
@@ -326,7 +322,7 @@ def test_the_course_translates_for_nobody():
         "\n    return", "\n    from helpers.corpus import translate as t\n    return"
     )
     words = "def translate(sentences):\n    return [french_sentence(english_ids(s)) for s in sentences]\n"
-    from helpers.translator.words import english_ids, french_sentence
+    from helpers.translator.word_ids import english_ids, french_sentence
 
     def found(text, lesson="11_translation"):
         import linecache
@@ -416,7 +412,8 @@ def test_a_measured_exercise_is_no_block(course):
 
 JUDGE = """
 import json
-from helpers.grading.judge import Cell, Judge
+from helpers.grading.cell import Cell
+from helpers.grading.judge import Judge
 
 def cells(notebook, answer):
     found = []
@@ -427,7 +424,7 @@ def cells(notebook, answer):
         source = "".join(cell["source"])
         if name == "signs" and answer is not None:
             source = answer
-        kind = "check" if name.startswith("check_") else "learner"
+        kind = "check" if name.startswith("check_") else "answer"
         found.append(Cell(cell["id"], source, kind, name.removeprefix("check_") or None))
     return found
 

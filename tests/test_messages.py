@@ -14,7 +14,7 @@ from helpers.checking import session
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
 from helpers.checking.registry import Registry
-from helpers.checking.report import HUES, SHARE, as_html, as_text, tint
+from helpers.checking.rendering import HUES, SHARE, as_html, as_text, tint
 from helpers.checking.scenarios import SCENARIOS
 from helpers.checking.stubs import STUBS, stub
 from helpers.checking.verdict import decide, decide_quiz
@@ -397,11 +397,11 @@ def test_names_of_lessons_are_found_when_they_are_needed():
 
 
 def test_each_lesson_file_says_what_runs_where():
-    files = [path for path in (ROOT / "helpers/checking/lessons").glob("lesson_*.py")]
+    files = [*(ROOT / "helpers/lessons").glob("*/probes.py")]
     assert files
     for path in files:
         opening = path.read_text("utf-8").split('"""')[1]
-        assert "eside learner code" in opening and "numbers" in opening, path.name
+        assert "eside learner code" in opening and "numbers" in opening, path.parent.name
 
 
 @pytest.mark.parametrize("damaged", ['{"04_scaling": {', "[1, 2]", '{"04_scaling": 3}', "\x00"])

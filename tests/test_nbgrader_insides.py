@@ -18,7 +18,6 @@ from helpers.grading.autograde import CourseAutograde
 from helpers.grading.feedback import CourseFeedback
 from helpers.grading.folders import load
 from helpers.grading.intake import read_release
-from helpers.grading.judges import GradingStopped
 from helpers.grading.nbgrader_insides import (
     announce,
     assign_penalty,
@@ -27,6 +26,7 @@ from helpers.grading.nbgrader_insides import (
     open_gradebook,
     take_over,
 )
+from helpers.grading.pool import GradingStopped
 
 LESSON = "04_scaling"
 

@@ -14,7 +14,7 @@ from nbgrader.apps.api import NbGraderAPI
 from helpers.__main__ import main
 from helpers.grading.class_report import as_csv, as_page, read_class
 from helpers.grading.folders import ROOT, load
-from helpers.grading.judges import Graded, Score
+from helpers.grading.graded import Graded, Rendered
 from helpers.grading.record import _shown, safe_output
 from tests import sample_class
 from tests.sample_class import hand_in
@@ -24,7 +24,7 @@ ODD_NAMES = ("a[1]", "Nan", "Inf", "-inf")
 
 
 class FullPoints:
-    """In place of batch.Judges: everything is right but what says that it is wrong."""
+    """In place of batch.Pool: everything is right but what says that it is wrong."""
 
     def __init__(self, *arguments):
         pass
@@ -47,7 +47,7 @@ class FullPoints:
         right = "everything is wrong" not in submission.code()
         return Graded(
             {
-                name: Score(name, worth * right, worth, right, True, None, "", name, "")
+                name: Rendered(name, worth * right, worth, right, True, None, "", name, "")
                 for name, worth in release.checks.items()
             }
         )
@@ -60,7 +60,7 @@ def lesson(tmp_path_factory):
 
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
-    monkeypatch.setattr("helpers.grading.batch.Judges", FullPoints)
+    monkeypatch.setattr("helpers.grading.batch.Pool", FullPoints)
     monkeypatch.setattr("helpers.grading.batch._require_bubblewrap", lambda: None)
     return load(tmp_path)[0]
 

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from helpers.grading import sandbox as boxes
-from helpers.grading.sandbox import HELPERS, Lost, Sandbox, SandboxMissing, stage_wing
+from helpers.grading import bubblewrap as boxes
+from helpers.grading.bubblewrap import SandboxMissing
+from helpers.grading.process import Lost
+from helpers.grading.sandbox import Sandbox
+from helpers.grading.staging import HELPERS, stage_wing
 from tests.sandboxes import LESSON, SMALL, need_sandbox
 
 LOOK = """
@@ -245,8 +248,8 @@ def test_the_worker_dies_with_the_grader(tmp_path):
 def test_a_judge_dies_with_the_grader_though_it_is_busy():
     need_sandbox()
     program = (
-        "import time; from helpers.grading.judges import _Judge\n"
-        f"judge = _Judge({LESSON!r}, 1, False, None, None, None)\n"
+        "import time; from helpers.grading.pool import Batch, JudgeProcess\n"
+        f"judge = JudgeProcess(Batch({LESSON!r}, 1))\n"
         "print(judge.process.pid, flush=True)\ntime.sleep(100)"
     )
     grader = subprocess.Popen([sys.executable, "-c", program], cwd=HELPERS.parent, stdout=subprocess.PIPE, text=True)
@@ -264,11 +267,11 @@ def test_a_judge_dies_with_the_grader_though_it_is_busy():
 def test_the_copy_of_the_wing_holds_no_answer_of_this_lesson_or_later(tmp_path):
     stage_wing(tmp_path / "course", LESSON)
     files = {path.relative_to(tmp_path / "course").as_posix() for path in (tmp_path / "course").rglob("*")}
-    assert "worker.py" in files and "helpers/checking/observe.py" in files
+    assert "inside/zygote.py" in files and "helpers/checking/observe.py" in files
     assert not [name for name in files if name.startswith(("helpers/grading", "helpers/authoring", "solutions"))]
     for name in files:
-        if name.startswith("helpers/blocks/lesson_"):
-            assert Path(name).stem[-2:] < LESSON[:2]
+        if name.startswith("helpers/blocks/") and Path(name).stem[:2].isdigit():
+            assert Path(name).stem[:2] < LESSON[:2]
         if name.startswith("helpers/answer_keys/") and name.endswith(".npz"):
             assert Path(name).stem[:2] < LESSON[:2]
 

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from helpers.grading import sandbox
-from helpers.grading.judge import HELPERS
+from helpers.grading import bubblewrap
+from helpers.grading.staging import HELPERS
 from helpers.grading.try_answers import main
 from tests.sandboxes import LESSON
 
@@ -145,7 +145,7 @@ def test_a_person_reads_the_words_of_the_check(capsys, tmp_path):
 
 
 def test_without_bubblewrap_files_are_tried_with_one_note(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(sandbox.shutil, "which", lambda *args, **kwargs: None)
+    monkeypatch.setattr(bubblewrap.shutil, "which", lambda *args, **kwargs: None)
     good, bad = tmp_path / "good.py", tmp_path / "bad.py"
     good.write_text(FILES["right"])
     bad.write_text(FILES["exits"])

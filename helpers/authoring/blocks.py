@@ -10,6 +10,7 @@ from collections.abc import Collection
 from types import ModuleType
 
 from helpers.authoring.text import BEGIN, END, BuildError, LessonText
+from helpers.checking.names import bound_names, free_names
 from helpers.course import Course, Lesson
 
 
@@ -32,8 +33,8 @@ def blocks_source(text: LessonText, measured: Collection[str] = ()) -> str:
     defined, imports = set(), set()
     for piece in pieces:
         tree = ast.parse(piece)
-        defined |= _bound_names(tree)
-        for used in sorted(_used_names(tree) - defined - set(dir(builtins))):
+        defined |= bound_names(tree)
+        for used in sorted(free_names(tree) - defined - set(dir(builtins))):
             if used not in available:
                 raise BuildError(
                     f"{name}: a solution uses {used}, which is no earlier answer and is not imported in an import cell "
@@ -93,25 +94,3 @@ def _may_import(module: str) -> bool:
 def _rank(line: str) -> int:
     top = line.split()[1].split(".")[0]
     return {"torch": 1, "helpers": 2}.get(top, 0)
-
-
-def _used_names(tree: ast.AST) -> set[str]:
-    """Names that are read somewhere and bound nowhere in this piece."""
-    loaded = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    return loaded - _bound_names(tree)
-
-
-def _bound_names(tree: ast.AST) -> set[str]:
-    bound = set()
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            bound.add(node.name)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            bound.add(node.id)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            bound.add(node.name)
-        elif isinstance(node, ast.alias):
-            bound.add(node.asname or node.name.split(".")[0])
-    return bound

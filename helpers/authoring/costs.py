@@ -16,7 +16,7 @@ import torch
 from helpers.checking.making import UnsoundKey, wrong_answer
 from helpers.course import Course, Lesson, course
 from helpers.translator import evaluation, stage
-from helpers.translator.network import GIVEN
+from helpers.translator.parts import PART
 from helpers.widgets.progress_bar import bar
 
 PAGE = "docs/what_a_mistake_costs.md"
@@ -84,7 +84,7 @@ def parts_of_lesson(home: Course, lesson: Lesson) -> Iterator[tuple[str, str, st
     for exercise in getattr(_load(key, f"answer_key_{lesson.number}"), "exercises", ()):
         name = exercise.name
         reference = getattr(blocks, name, None)
-        if name not in GIVEN or name in stage.NO_LOSS or reference is None:
+        if name not in PART or PART[name].runs == "beside" or reference is None:
             continue
         yield lesson.name, name, "right", FINISHED, reference, ""
         for form in variants.get(name, ()):

@@ -25,7 +25,7 @@ def scaled_scores(Q, K):
 def softmax_jacobian(p):
     """Jacobian of softmax, written in terms of its output: diag(p) - p pᵀ.
 
-    p (..., N) probability vectors, float32 or float64 -> (..., N, N), same dtype.
+    p (..., N) probability vectors, float32 or float64 -> (..., N, N), same dtype; no NaN in gradients.
     """
     outer = p.unsqueeze(-1) * p.unsqueeze(-2)  # (..., N, N)
     return torch.diag_embed(p) - outer  # (..., N, N)

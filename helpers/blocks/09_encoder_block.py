@@ -49,12 +49,12 @@ class EncoderBlock(nn.Module):
         self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
         self.norm_first = norm_first
 
-    def add_and_norm(self, x, norm, sublayer):
-        return x + sublayer(norm(x)) if self.norm_first else norm(x + sublayer(x))  # (B, T, D)
-
     def forward(self, x, mask=None):
-        x = self.add_and_norm(x, self.norm1, lambda x: self.attention(x, mask=mask)[0])  # (B, T, D)
-        return self.add_and_norm(x, self.norm2, self.feed_forward)  # (B, T, D)
+        if self.norm_first:
+            x = x + self.attention(self.norm1(x), mask=mask)[0]  # (B, T, D)
+            return x + self.feed_forward(self.norm2(x))  # (B, T, D)
+        x = self.norm1(x + self.attention(x, mask=mask)[0])  # (B, T, D)
+        return self.norm2(x + self.feed_forward(x))  # (B, T, D)
 
 
 def fixed_block(x, attention, feed_forward, norm1, norm2, mask=None):

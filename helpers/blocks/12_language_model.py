@@ -1,5 +1,5 @@
 # Made by `course build` from solutions/12_language_model/12_language_model.py; never edited here.
-"""The finished pieces of lesson 12: A language model: a GPT, and why it beats every Markov chain."""
+"""The finished pieces of lesson 12: A language model: a GPT, and why it beats every table of counts."""
 
 import math
 
@@ -66,10 +66,10 @@ class GPT(nn.Module):
         super().__init__()
         self.block_size = block_size
         self.tokens = nn.Embedding(vocab_size, d_model)
-        nn.init.normal_(self.tokens.weight, std=0.02)  # small at the start, as in GPT-2
         self.positions = nn.Embedding(block_size, d_model) if positions == "learned" else None
-        options = {"norm_first": True, "activation": activation}
-        blocks = [EncoderBlock(d_model, num_heads, 4 * d_model, **options) for _ in range(num_layers)]
+        for table in filter(None, (self.tokens, self.positions)):
+            nn.init.normal_(table.weight, std=0.02)  # small at the start, as in GPT-2
+        blocks = [EncoderBlock(d_model, num_heads, 4 * d_model, True, activation) for _ in range(num_layers)]
         self.blocks = nn.ModuleList(blocks)
         if positions == "rotary":
             for block in self.blocks:

@@ -7,6 +7,7 @@ may be missing: a lesson that is being graded sees the blocks of earlier lessons
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 from importlib import resources
 
@@ -23,6 +24,7 @@ def __dir__() -> list[str]:
     return sorted(name for names in _contents().values() for name in names)
 
 
+@functools.cache  # asked for by every import of a block, inside functions too
 def _contents() -> dict[str, set[str]]:
     """Module name to the public names defined in it, read from the sources without running them."""
     files = [file for file in resources.files(__name__).iterdir() if file.name[:2].isdigit()]

@@ -89,17 +89,17 @@ def _plain_tensor(tensor: torch.Tensor):
 
 
 def pack(tree, shared: bool = False) -> tuple[object, dict[str, np.ndarray]]:
-    """A tree as JSON-ready values and one flat array for each stored dtype. shared: equal tensors are kept once."""
+    """A tree as JSON-ready values and one flat array for each stored dtype. shared: equal tensors are stored once."""
     chunks: dict[str, list[np.ndarray]] = {name: [] for name in BY_NAME}
     sizes = dict.fromkeys(BY_NAME, 0)
-    places: dict[tuple[str, bytes], int] = {}
+    starts: dict[tuple[str, bytes], int] = {}
 
     def walk(node):
         if isinstance(node, torch.Tensor):
             own = str(node.dtype).removeprefix("torch.")
             stored = STORED[CARRIER.get(node.dtype, node.dtype)]
             array = node.detach().to(BY_NAME[stored]).contiguous().numpy().reshape(-1)
-            start = places.setdefault((stored, array.tobytes()), sizes[stored]) if shared else sizes[stored]
+            start = starts.setdefault((stored, array.tobytes()), sizes[stored]) if shared else sizes[stored]
             if start == sizes[stored]:
                 sizes[stored] += array.size
                 chunks[stored].append(array)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 
 import torch
 
 from helpers.checking.codec import Odd
 from helpers.checking.compare import wrong_entries
+from helpers.checking.deciding import RESERVED, WHOLE, Part, Picture, Problem, Verdict, argument_name, worst
 from helpers.checking.observe import NOT_TRIED
 from helpers.checking.stubs import STUBS
 from helpers.checking.vocabulary import DTYPE, GRADIENT, UNCHANGED, VALUES, Case, Stub
@@ -15,18 +17,47 @@ from helpers.checking.vocabulary import DTYPE, GRADIENT, UNCHANGED, VALUES, Case
 MOST_WRITTEN = 8  # numbers of a tensor that is written out
 MOST_TEXT = 120  # characters of a string, list or dictionary
 ALWAYS_CALLED = ("raises", "too_slow", "no_error", "no_name", "wrong_type")  # the call belongs to what is said
+SAID_TOO = ("wrong_shape", "raises", "measured")  # what was seen is said beside a known mistake's words
 PLAIN_PARTS = (VALUES, DTYPE, GRADIENT, UNCHANGED)
 
 
-def text(problem, key) -> str:
+def worded(key, verdict: Verdict) -> Verdict:
+    """The verdict with what is to be said of its problems: a detail for each part, the message, the picture."""
+    if not verdict.problems:
+        return verdict
+    about = verdict.problems[0]
+    known = next((mistake for mistake in key.mistakes if mistake.name == verdict.mistake), None)
+    label = "" if verdict.mistake in RESERVED else (verdict.mistake or "").replace("_", " ")
+    label = label if known is None else known.label.rstrip(".")
+    lines = [text(about, key)] if known is None or about.kind in SAID_TOO else []
+    if known is not None:
+        lines += [f"This looks like: {label}.", known.hint]
+    parts = [_detailed(part, verdict.problems, key) for part in verdict.parts]
+    return dataclasses.replace(
+        verdict, label=label, message="\n".join(lines), parts=parts, picture=picture(key, about), problems=[]
+    )
+
+
+def _detailed(part: Part, problems: list[Problem], key) -> Part:
+    own = [problem for problem in problems if problem.part == part.name and problem.kind not in WHOLE]
+    return dataclasses.replace(part, detail=text(worst(own), key)) if own else part
+
+
+def text(problem: Problem, key) -> str:
     """What was seen on a problem's case, a line for each fact: expected, yours, the call."""
     lines = _BY_KIND[problem.kind](problem, key).split("\n")
-    if problem.kind in ALWAYS_CALLED or problem.part not in PLAIN_PARTS or _says_something(problem.case):
+    shown = problem.kind in ALWAYS_CALLED or problem.part not in PLAIN_PARTS or _says_something(problem.case)
+    if shown and problem.kind not in WHOLE:
         lines += called(key, problem.case)
     return "\n".join(lines)
 
 
-short = text
+def _measured(problem, key) -> str:
+    return problem.where
+
+
+def _forbidden(problem, key) -> str:
+    return forbidden_text(problem.where, key)
 
 
 def forbidden_text(name: str, key) -> str:
@@ -52,10 +83,8 @@ def call_text(key, case: Case) -> str:
     """The call as a learner would write it: small inputs written out, large tensors by dtype and shape."""
     if case.note:
         return case.note
-    init, args, kwargs = None, case.args, case.kwargs
-    if case.via == "module":
-        init, _, args, kwargs = case.args
-    elif case.via and args and isinstance(args[0], tuple):  # a scenario that only builds the module
+    init, args, kwargs = case.call.init, case.call.args, case.call.kwargs
+    if init is None and case.via and args and isinstance(args[0], tuple):  # a scenario that only builds the module
         init, args = args[0], None
     made = key.name if init is None else f"{key.name}({', '.join(map(written, init))})"
     if args is None:
@@ -68,7 +97,7 @@ def _says_something(case: Case) -> bool:
     """Whether the call shows more than the shapes of large tensors."""
     if case.note:
         return True
-    inputs = (case.args[0], *case.args[2:]) if case.via == "module" else (case.args, case.kwargs)
+    inputs = (case.call.init or (), case.call.args, case.call.kwargs)
     return any(not isinstance(leaf, torch.Tensor) or leaf.numel() <= MOST_WRITTEN for leaf in _leaves(inputs))
 
 
@@ -89,36 +118,6 @@ def _known(item: Stub) -> bool:
         return STUBS[item.name] is not None
     except KeyError:
         return False
-
-
-def leaf_name(key, case: Case, number: int) -> str:
-    """The name of the number-th differentiable input, or of a parameter of the module."""
-    inputs = case.args[2] if case.via == "module" else case.args
-    names = []
-    for position, item in enumerate(inputs):
-        if position not in case.no_gradient:
-            names += [argument_name(key, position)] * _floats(item)
-    extra = case.args[3] if case.via == "module" else case.kwargs
-    for name, item in extra.items():
-        names += [name] * _floats(item)
-    if number < len(names):
-        return names[number]
-    state = list(case.args[1]) if case.via == "module" else []
-    return state[number - len(names)] if number - len(names) < len(state) else "a parameter"
-
-
-def argument_name(key, position) -> str:
-    if isinstance(position, int):
-        return key.arguments[position] if position < len(key.arguments) else f"argument {position + 1}"
-    return str(position)
-
-
-def _floats(tree) -> int:
-    if isinstance(tree, torch.Tensor):
-        return int(tree.is_floating_point())
-    if isinstance(tree, dict):
-        tree = list(tree.values())
-    return sum(map(_floats, tree)) if isinstance(tree, (list, tuple)) else 0
 
 
 def written(value) -> str:
@@ -206,12 +205,12 @@ def _helper(error, key) -> str:
 def _wrong_type(problem, key) -> str:
     diff = problem.difference
     got = diff.actual
-    place = _place(diff.path)
+    where = _at(diff.path)
     if got is None:
-        return f"your answer returned None{place}; is a return missing?"
+        return f"your answer returned None{where}; is a return missing?"
     if isinstance(got, Odd) and got.type_name == "unusable":
         return got.text or "your output could not be read"
-    return f"expected {_type_words(diff.expected)}{place}, got {_type_words(got)}"
+    return f"expected {_type_words(diff.expected)}{where}, got {_type_words(got)}"
 
 
 def _type_words(value) -> str:
@@ -228,7 +227,7 @@ def _type_words(value) -> str:
     return f"{words}, {written(value)}" if isinstance(value, (bool, int, str)) else words
 
 
-def _place(path) -> str:
+def _at(path) -> str:
     return "" if not path else " at " + "".join(f"[{written(item)}]" for item in path)
 
 
@@ -243,11 +242,11 @@ def _wrong_shape(problem, key) -> str:
     diff = problem.difference
     if not isinstance(diff.expected, torch.Tensor):
         want, got = (f"{len(x)} {'entry' if len(x) == 1 else 'entries'}: {written(x)}" for x in _two(diff))
-        return f"expected {want}{_place(diff.path)}\nyours    {got}"
+        return f"expected {want}{_at(diff.path)}\nyours    {got}"
     want, got = tuple(diff.expected.shape), tuple(diff.actual.shape)
     axes = () if any(diff.path) else key.axes  # they are the first output's
     lines = f"expected shape {want}{_axes_words(want, axes)}\nyours    shape {got}"
-    return lines if not diff.path else f"{_property(problem) or 'output' + _place(diff.path)}:\n{lines}"
+    return lines if not diff.path else f"{_property(problem) or 'output' + _at(diff.path)}:\n{lines}"
 
 
 def _two(diff):
@@ -282,11 +281,11 @@ def _nan(problem, key) -> str:
     where = bad.nonzero()[0].tolist()
     axes = () if any(diff.path) else key.axes  # they are the first output's
     if got.dim() >= 2 and not want[tuple(where[:-1])].any():
-        words = f"expected all zeros in {place_words(where[:-1], axes, 'row', got.dim())}, got nan there"
+        words = f"expected all zeros in {index_words(where[:-1], axes, 'row', got.dim())}, got nan there"
     else:
         share = f"{int(bad.sum())} of {bad.numel()} numbers are nan"
-        words = f"{share}; {place_words(where, axes)}: expected {_number(want[tuple(where)].item())}, got nan"
-    return f"{_property(problem) or 'output' + _place(diff.path)}: {words}" if diff.path else words
+        words = f"{share}; {index_words(where, axes)}: expected {_number(want[tuple(where)].item())}, got nan"
+    return f"{_property(problem) or 'output' + _at(diff.path)}: {words}" if diff.path else words
 
 
 def _input_changed(problem, key) -> str:
@@ -300,7 +299,7 @@ def _dtype_lost(problem, key) -> str:
         return "your float64 answer holds float32 numbers only: somewhere on the way it is rounded"
     want, got = (str(x.dtype).removeprefix("torch.") for x in (diff.expected, diff.actual))
     name = _property(problem)
-    return f"{name + ': ' if name else ''}expected dtype {want}{'' if name else _place(diff.path)}, yours is {got}"
+    return f"{name + ': ' if name else ''}expected dtype {want}{'' if name else _at(diff.path)}, yours is {got}"
 
 
 def _detached(problem, key) -> str:
@@ -346,7 +345,7 @@ def _value(problem, key) -> str:
         if not seen.startswith(("each row", "right but")):
             lines.append(_largest(want, got, problem.case.tolerance, axes))
         if diff.path:
-            lines[0] = f"{name or 'output' + _place(diff.path)}: {lines[0]}"
+            lines[0] = f"{name or 'output' + _at(diff.path)}: {lines[0]}"
         return "\n".join(lines)
     if name and isinstance(want, bool):
         return f"this should {'hold and does not' if want else 'not hold, but does'}: {name}"
@@ -357,9 +356,9 @@ def _value(problem, key) -> str:
         if broken:
             more = [f"yours:    {words} {value}" for words, value in got.items() if isinstance(value, str)]
             return "\n".join([f"this should hold and does not: {broken[0]}", *more])
-        return _keys_differ(want, got) + _place(diff.path)
+        return _keys_differ(want, got) + _at(diff.path)
     a, b = two_numbers(want, got) if isinstance(want, float) else (written(want), written(got))
-    return f"expected {a}{_place(diff.path)}\nyours    {b}"
+    return f"expected {a}{_at(diff.path)}\nyours    {b}"
 
 
 def _keys_differ(want: dict, got: dict) -> str:
@@ -374,38 +373,50 @@ def _keys_differ(want: dict, got: dict) -> str:
     return "; ".join(said).replace("it should", "your dictionary should", 0 if missing else 1)
 
 
-def place_words(place: list[int], axes: tuple[str, ...] = (), last: str = "", dims: int | None = None) -> str:
+def picture(key, problem: Problem) -> Picture | None:
+    diff = problem.difference
+    if problem.kind not in ("value", "nan") or diff is None or problem.where:
+        return None
+    if not isinstance(diff.expected, torch.Tensor) or isinstance(diff.actual, Odd):
+        return None
+    want, got = diff.expected, diff.actual
+    while want.dim() > 2:
+        wrong = [i for i in range(want.shape[0]) if not torch.allclose(want[i].double(), got[i].double(), 1e-5, 1e-5)]
+        if not wrong:
+            return None
+        want, got = want[wrong[0]], got[wrong[0]]
+    if want.dim() != 2 or not 1 < want.numel() <= 400:
+        return None
+    return Picture(want, got, key.axes if len(key.axes) == 2 else ())
+
+
+def index_words(index: list[int], axes: tuple[str, ...] = (), last: str = "", dims: int | None = None) -> str:
     """Where an entry stands: "item [0, 1], row 2 (query 2), column 5 (key 5)"; counted from 0, as in Python.
 
-    last: "row" where `place` leaves out the columns of a tensor of `dims` dimensions.
+    last: "row" where `index` leaves out the columns of a tensor of `dims` dimensions.
     """
-    dims = len(place) if dims is None else dims
+    dims = len(index) if dims is None else dims
     if dims == 1:
-        noun = f" ({axes[-1]} {place[0]})" if axes and " " not in axes[-1] else ""
-        return f"entry {place[0]}{noun}"
+        noun = f" ({axes[-1]} {index[0]})" if axes and " " not in axes[-1] else ""
+        return f"entry {index[0]}{noun}"
     words = []
     if dims > 2:
-        front = place[: dims - 2]
+        front = index[: dims - 2]
         words.append(f"item {front[0] if len(front) == 1 else front}")
     for title, number, axis in (("row", dims - 2, -2), ("column", dims - 1, -1)):
-        if number < len(place):
+        if number < len(index):
             noun = axes[axis] if len(axes) >= 2 else ""
             same = not noun or " " in noun or noun == title
-            words.append(f"{title} {place[number]}" + ("" if same else f" ({noun} {place[number]})"))
+            words.append(f"{title} {index[number]}" + ("" if same else f" ({noun} {index[number]})"))
     return ", ".join(words)
 
 
-def worst_place(want: torch.Tensor, got: torch.Tensor, tolerance: float | None = None) -> list[int]:
+def worst_index(want: torch.Tensor, got: torch.Tensor, tolerance: float | None = None) -> list[int]:
     """The index of the largest difference; where something is not finite, that comes first."""
     wrong = wrong_entries(want, got, tolerance)
     gap = (got.double() - want.double()).abs()
     gap = torch.where(gap.isfinite(), gap, torch.inf).masked_fill(~wrong, -1.0)
-    index = int(gap.reshape(-1).argmax())
-    place = []
-    for size in reversed(want.shape):
-        place.insert(0, index % size)
-        index //= size
-    return place
+    return [int(number) for number in torch.unravel_index(gap.argmax(), want.shape)]
 
 
 def _largest(want, got, tolerance, axes) -> str:
@@ -414,12 +425,12 @@ def _largest(want, got, tolerance, axes) -> str:
         a, b = two_numbers(want.item(), got.item())
         return f"expected {a}\nyours    {b}"
     wrong = wrong_entries(want, got, tolerance)
-    place = worst_place(want, got, tolerance)
-    a, b = two_numbers(want[tuple(place)].item(), got[tuple(place)].item())
+    index = worst_index(want, got, tolerance)
+    a, b = two_numbers(want[tuple(index)].item(), got[tuple(index)].item())
     most = "differ, most" if want.is_floating_point() else "differ, first"
     differ = "differs," if int(wrong.sum()) == 1 else most
     count = f"{int(wrong.sum())} of {wrong.numel()} numbers {differ}"
-    return f"{count} at {place_words(place, axes)}: expected {a}, yours {b}"
+    return f"{count} at {index_words(index, axes)}: expected {a}, yours {b}"
 
 
 def two_numbers(want, got) -> tuple[str, str]:
@@ -439,13 +450,13 @@ def _by_values(want: torch.Tensor, got: torch.Tensor, axes=(), tolerance: float 
     """A diagnosis from the numbers alone, or the empty string. Tried from the most telling to the least."""
     if not want.is_floating_point() or want.numel() < 2:
         return ""
-    kept = want.dtype
+    dtype = want.dtype
     want, got = want.double(), got.double()
     if not (want.isfinite().all() and got.isfinite().all()):
         return ""
     gap = got - want
     shift = gap.mean().item()
-    noise = 1e-6 * float(want.abs().max()) if kept == torch.float32 else 1e-12
+    noise = 1e-6 * float(want.abs().max()) if dtype == torch.float32 else 1e-12
     if abs(shift) > 20 * noise and (gap - shift).abs().max() <= 0.05 * abs(shift) + noise:
         return f"every number is about {abs(shift):.2g} too {'large' if shift > 0 else 'small'}"
     seen = _rounding(want, got)
@@ -460,15 +471,15 @@ def _by_values(want: torch.Tensor, got: torch.Tensor, axes=(), tolerance: float 
         blank = (want == 0).all(-1)
         wrong_rows = ~torch.isclose(got, want, 1e-4, 1e-6).all(-1)
         if blank.any() and not (wrong_rows & ~blank).any() and wrong_rows.any():
-            place = wrong_rows.nonzero()[0].tolist()
-            return f"right but for rows of zeros: {place_words(place, axes, 'row', want.dim())} should be all zeros"
+            index = wrong_rows.nonzero()[0].tolist()
+            return f"right but for rows of zeros: {index_words(index, axes, 'row', want.dim())} should be all zeros"
     total = got.sum(-1)
     if torch.allclose(want.sum(-1), torch.ones_like(total), 1e-4, 1e-4) and (total - 1).abs().max() > 1e-3:
         if want.dim() == 1:
             return f"each row should sum to 1; yours sums to {two_numbers(1.0, total.item())[1]}"
-        place = worst_place(torch.ones_like(total), total)
-        number = two_numbers(1.0, total[tuple(place)].item())[1]
-        return f"each row should sum to 1; {place_words(place, axes, 'row', want.dim())} sums to {number}"
+        index = worst_index(torch.ones_like(total), total)
+        number = two_numbers(1.0, total[tuple(index)].item())[1]
+        return f"each row should sum to 1; {index_words(index, axes, 'row', want.dim())} sums to {number}"
     if want.dim() >= 2 and _columns_permuted(want, got):
         return "the right columns in another order"
     if want.dim() >= 3 and torch.allclose(got[0], want[0], 1e-4, 1e-6):
@@ -486,18 +497,18 @@ def _rounding(want: torch.Tensor, got: torch.Tensor) -> str:
         if own < 1e-2 < other and (got - want).abs().max() <= 0.51 / grid:
             return f"rounded to {digits} {'digit' if digits == 1 else 'digits'} behind the point"
     for dtype, share in ((torch.float16, 1e-3), (torch.bfloat16, 8e-3)):
-        kept = torch.equal(got.to(dtype).double(), got) and not torch.equal(want.to(dtype).double(), want)
-        if kept and torch.allclose(got, want, share, 1e-7):
+        rounded = torch.equal(got.to(dtype).double(), got) and not torch.equal(want.to(dtype).double(), want)
+        if rounded and torch.allclose(got, want, share, 1e-7):
             return f"rounded on the way: these are {str(dtype).removeprefix('torch.')} numbers"
     return ""
 
 
 def _close(want: torch.Tensor, got: torch.Tensor) -> str:
     """What small differences look like: a constant share, or only small."""
-    kept = ((got - want) / want)[want != 0]
-    if kept.numel() > 1 and (kept - kept.mean()).abs().max() < 0.1 * kept.mean().abs():
-        much = abs(kept.mean().item())
-        return f"every number is too {'large' if kept.mean() > 0 else 'small'} by about {100 * much:.1g} %"
+    share = ((got - want) / want)[want != 0]
+    if share.numel() > 1 and (share - share.mean()).abs().max() < 0.1 * share.mean().abs():
+        much = abs(share.mean().item())
+        return f"every number is too {'large' if share.mean() > 0 else 'small'} by about {100 * much:.1g} %"
     return "close, but not close enough"
 
 
@@ -508,6 +519,8 @@ def _columns_permuted(want, got) -> bool:
 
 
 _BY_KIND = {
+    "forbidden_call": _forbidden,
+    "measured": _measured,
     "not_answered": _not_answered,
     "raises": _raises,
     "wrong_type": _wrong_type,

@@ -9,59 +9,13 @@ from __future__ import annotations
 import builtins
 import contextlib
 import dataclasses
-import dis
 import importlib
-import inspect
 import sys
-import types
 from collections.abc import Callable, Iterator, Mapping
 
+from helpers.checking.deciding import Verdict
 from helpers.checking.forbidden import not_watched
-from helpers.checking.verdict import Verdict
 from helpers.or_given import given_piece
-
-LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
-
-
-def used_names(answer: Callable) -> set[str]:
-    """The global names that an answer loads, itself or through the learner's own functions and classes."""
-    found, waiting, seen = set(), [answer], set()
-    while waiting:
-        current = waiting.pop()
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        for function in _functions(current):
-            for name in _loaded(function.__code__) - found:
-                found.add(name)
-                thing = function.__globals__.get(name)
-                if _home(thing) is function.__globals__:
-                    waiting.append(thing)
-    return found
-
-
-def namespace(answer: Callable) -> dict | None:
-    """The namespace in which an answer looks up what it calls; None where it has none of its own."""
-    return next((function.__globals__ for function in _functions(answer)), None)
-
-
-def _functions(thing) -> list[types.FunctionType]:
-    thing = inspect.unwrap(thing) if callable(thing) else thing
-    if isinstance(thing, types.FunctionType):
-        return [thing]
-    if isinstance(thing, type):
-        return [item for item in vars(thing).values() if isinstance(item, types.FunctionType)]
-    inner = getattr(thing, "func", None)  # functools.partial
-    return _functions(inner) if inner is not None else []
-
-
-def _home(thing) -> dict | None:
-    return namespace(thing) if isinstance(thing, (types.FunctionType, type)) else None
-
-
-def _loaded(code: types.CodeType) -> set[str]:
-    names = {item.argval for item in dis.get_instructions(code) if item.opname in LOADS}
-    return names.union(*(_loaded(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))
 
 
 def finished_piece(lesson: str, name: str) -> Callable | None:
@@ -83,7 +37,7 @@ def hidden_builtins(names: Mapping[str, object]) -> dict[str, object]:
 
 
 @contextlib.contextmanager
-def in_place(names: dict, pieces: Mapping[str, Callable], watched: bool = False) -> Iterator[None]:
+def put_in(names: dict, pieces: Mapping[str, Callable], watched: bool = False) -> Iterator[None]:
     """While active, finished pieces stand in a namespace under the names of earlier answers. Their calls are nobody's:
     what an exercise forbids is not looked for inside them, unless they are `watched`."""
     before = {name: names[name] for name in pieces if name in names}
@@ -117,4 +71,4 @@ def mend_first(verdict: Verdict, wrong: list[str]) -> Verdict:
     names = " and ".join(wrong)
     message = f"It calls {names}, which {'are' if len(wrong) > 1 else 'is'} not right yet: mend {names} first."
     parts = [dataclasses.replace(part, detail="") for part in verdict.parts]
-    return dataclasses.replace(verdict, mistake=None, label="", message=message, parts=parts, picture=None)
+    return dataclasses.replace(verdict, mistake=None, label="", message=message, parts=parts, picture=None, problems=[])

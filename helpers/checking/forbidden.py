@@ -9,21 +9,27 @@ Python's profiler, as torch's modes can be switched off by what they look at.
 from __future__ import annotations
 
 import _thread
-import ast
 import contextlib
 import functools
-import inspect
 import re
 import sys
-import textwrap
 import threading
 import types
 from collections.abc import Callable
 
 import torch
-from torch.overrides import TorchFunctionMode, resolve_name
+from torch.overrides import TorchFunctionMode
 
-from helpers.checking.operators import OperatorMode
+from helpers.checking.names import used_things
+from helpers.checking.torch_insides import (
+    AUTOGRAD_HOMES,
+    ENGINE,
+    OperatorMode,
+    operator_name,
+    readable,
+    scripted_operators,
+    watched_engine,
+)
 
 SOFTMAX = (
     "softmax",
@@ -96,9 +102,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
 # Composite operators also run inside other functions, where nobody asked for them: not looked for by operator.
 NOT_BY_OPERATOR = {"cat", "stack", "normalize"}
 FOREIGN = ("scipy", "sklearn", "jax", "tensorflow", "keras", "torchmetrics", "transformers", "sentence_transformers")
-# Everything here is differentiation, but for the switches, and for vmap, which runs a function on many inputs.
-AUTOGRAD_HOMES = ("torch.autograd", "torch.func", "torch._functorch", "functorch", "torch.utils.checkpoint")
-ENGINE = {"run_backward", "_engine_run_backward"}
 STARTERS = ("start_new_thread", "start_new", "_start_new_thread", "start_joinable_thread", "_start_joinable_thread")
 # What an honest answer never calls, and who wants to be unheard does.
 HIDING = {
@@ -183,7 +186,7 @@ class Watch(contextlib.AbstractContextManager):
 
     def __enter__(self):
         if self.autograd:
-            self.stack.enter_context(_engine_watch(self))
+            self.stack.enter_context(watched_engine(lambda: self.note("torch.autograd")))
         if self.names:
             warm_up()
             self.stack.enter_context(_ByOperator(self))
@@ -203,7 +206,7 @@ class _ByName(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         name = getattr(func, "__name__", "")
         if _plain(name.split(".")[0]) in self.watch.names:
-            self.watch.note(_readable(func, name))
+            self.watch.note(readable(func, name))
         return func(*args, **(kwargs or {}))
 
 
@@ -213,7 +216,7 @@ class _ByOperator(OperatorMode):
         self.watch = watch
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        name = func.overloadpacket.__name__
+        name = operator_name(func)
         if not self.watch.found and not self.watch.names.isdisjoint(_operators_names(name)):
             self.watch.note(f"torch's {_plain(name)}")
         return func(*args, **(kwargs or {}))
@@ -317,36 +320,6 @@ def _home_of_builtin(function) -> str:
     return next((kind.__module__ for kind in owner.__mro__ if kind.__module__.startswith("torch")), owner.__module__)
 
 
-def _readable(func, name: str) -> str:
-    try:
-        full = resolve_name(func)
-    except (RuntimeError, TypeError, AttributeError, ValueError):
-        full = None
-    full = full or f"torch.{name}"
-    return full.replace("torch.nn.functional.", "F.").replace("torch._C._nn.", "F.").replace("torch._C._", "torch.")
-
-
-@contextlib.contextmanager
-def _engine_watch(watch: Watch):
-    """Notes any run of the autograd engine, however it was started."""
-    variable = torch.autograd.Variable
-    engine = variable._execution_engine
-
-    class Engine:
-        def run_backward(self, *args, **kwargs):
-            watch.note("torch.autograd")
-            return engine.run_backward(*args, **kwargs)
-
-        def __getattr__(self, name):
-            return getattr(engine, name)
-
-    variable._execution_engine = Engine()
-    try:
-        yield
-    finally:
-        variable._execution_engine = engine
-
-
 def lesson_number(lesson: str) -> int:
     """'04_scaling' -> 4."""
     digits = lesson[:2]
@@ -367,7 +340,7 @@ COURSE_HOMES = tuple(
 
 OPEN_HOMES = ("helpers.lessons.language_model.rotary",)  # in those homes, and no exercise's answer
 
-WORDS, FREE_FROM = "helpers.translator.words", 11  # words and their ids: nobody's answer from this lesson on
+WORDS, FREE_FROM = "helpers.translator.word_ids", 11  # words and their ids: nobody's answer from this lesson on
 # Single functions that know the answer, in homes that answers may use.
 COURSE_FUNCTIONS = ("helpers.corpus.translation.translate", "helpers.corpus.translation._parse")
 
@@ -400,7 +373,7 @@ def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
         return [part]
     words_are_free = lesson_number(lesson) >= FREE_FROM
     found += [whole for base in _bases(answer) if (whole := _whole_module(names, base))]
-    for text, thing in _things(answer):
+    for text, thing in used_things(answer):
         if part := course_part(thing):
             if not (words_are_free and part.startswith(f"{WORDS}.")):
                 found.append(part)
@@ -414,7 +387,7 @@ def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
             found.append(whole)
         elif name in names and home.split(".")[0] in FOREIGN:
             found.append(text)
-        elif isinstance(thing, (torch.jit.ScriptFunction, torch.jit.ScriptModule)) and _graph_has(thing, names):
+        elif any(_plain(operator) in names for operator in scripted_operators(thing)):
             found.append(text)
         elif name in names and home.startswith("torch") and name not in NOT_BY_OPERATOR and "script" in _uses(answer):
             found.append(text)
@@ -447,104 +420,6 @@ def _lies_in(module: str, homes: tuple[str, ...]) -> bool:
     return module in homes or module.startswith(tuple(f"{home}." for home in homes))
 
 
-def _graph_has(scripted, names: set[str]) -> bool:
-    graph = str(getattr(scripted, "inlined_graph", ""))
-    return any(_plain(operator) in names for operator in re.findall(r"aten::(\w+)", graph))
-
-
 def _uses(answer) -> set[str]:
     """The last part of every dotted name in the answer's source."""
-    return {text.rsplit(".", 1)[-1] for text, _ in _things(answer)}
-
-
-def _things(answer):
-    """(dotted text, object) for every name that the answer and the learner's functions it uses load."""
-    waiting, seen = [answer], set()
-    while waiting:
-        current = waiting.pop()
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        for function in _functions(current):
-            for text, thing in _names(function):
-                yield text, thing
-                own = getattr(thing, "__globals__", None) is function.__globals__ or (
-                    isinstance(thing, type) and thing.__module__ == function.__module__
-                )
-                if own:
-                    waiting.append(thing)
-
-
-def _functions(thing) -> list[types.FunctionType]:
-    thing = inspect.unwrap(thing) if callable(thing) else thing
-    if isinstance(thing, types.FunctionType):
-        return [thing]
-    if isinstance(thing, types.MethodType):
-        return [thing.__func__]
-    if isinstance(thing, type):
-        return [item for item in vars(thing).values() if isinstance(item, types.FunctionType)]
-    inner = getattr(thing, "func", None)  # functools.partial
-    return _functions(inner) if inner is not None else []
-
-
-def _names(function: types.FunctionType):
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError, IndentationError, ValueError):
-        return
-    try:
-        closure = inspect.getclosurevars(function).nonlocals
-    except (TypeError, ValueError):
-        closure = {}
-    scope = {**function.__globals__, **closure}
-    nodes = list(ast.walk(tree))
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                name = alias.name if alias.asname else alias.name.split(".")[0]
-                scope[alias.asname or name] = sys.modules.get(name)
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            home = sys.modules.get(node.module or "")
-            for alias in node.names:
-                thing = getattr(home, alias.name, None)
-                scope[alias.asname or alias.name] = thing
-                if not isinstance(thing, types.ModuleType):  # of a module only what is taken from it counts
-                    yield f"{node.module}.{alias.name}", thing
-    local = set(function.__code__.co_varnames) - {
-        alias.asname or alias.name.split(".")[0]
-        for node in nodes
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-        for alias in node.names
-    }
-    local |= _bound_within(nodes) - _global_names(function.__code__) - set(function.__code__.co_freevars)
-    inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
-    for node in nodes:
-        if isinstance(node, (ast.Name, ast.Attribute)):
-            chain = _chain(node)
-            if chain and chain[0] in scope and chain[0] not in local:
-                thing = scope[chain[0]]
-                for part in chain[1:]:
-                    thing = getattr(thing, part, None)
-                on_the_way = isinstance(thing, types.ModuleType) and id(node) in inner  # torch.func of torch.func.vmap
-                if thing is not None and not on_the_way:
-                    yield ".".join(chain), thing
-
-
-def _bound_within(nodes) -> set[str]:
-    """Names that a comprehension, a loop or an inner function binds: `_` in `for _ in range(3)` is no global."""
-    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    return stored | {node.arg for node in nodes if isinstance(node, ast.arg)}
-
-
-def _global_names(code: types.CodeType) -> set[str]:
-    """Names that the code or a function inside it may look up as globals."""
-    inner = (_global_names(part) for part in code.co_consts if isinstance(part, types.CodeType))
-    return set(code.co_names).union(*inner)
-
-
-def _chain(node) -> list[str] | None:
-    parts = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else None
+    return {text.rsplit(".", 1)[-1] for text, _ in used_things(answer)}

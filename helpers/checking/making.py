@@ -120,8 +120,8 @@ def _measured_key(lesson: str, exercise: Exercise, points: float, bonus: bool, c
     """The key of an exercise that is judged by a metric: its truths stand in the place of a reference's outputs."""
     where = f"{lesson}, {exercise.name}"
     for case in cases:
-        if case.truth is None or case.via or case.view or case.gradient or case.raises:
-            raise UnsoundKey(f"{where}: a case of a measured exercise has a truth, and no via, view, gradient, raises")
+        if case.truth is None or case.view or case.gradient or case.raises:
+            raise UnsoundKey(f"{where}: a case of a measured exercise has a truth, and no view, gradient, raises")
     expected = [Observation(output=case.truth) for case in cases]
     facts = Facts(exercise.name, lesson, tuple(exercise.forbidden), exercise.time_limit)
     key = ExerciseKey(
@@ -210,21 +210,21 @@ def _seen(answer: Callable, cases: list[Case], facts: Facts) -> list[Observation
     return [viewed(case, seen) for case, seen in zip(cases, observe_all(answer, cases, facts), strict=True)]
 
 
-def _require_sound(place: str, case: Case, seen: Observation) -> None:
+def _require_sound(where: str, case: Case, seen: Observation) -> None:
     if case.raises is None and seen.error is not None:
-        raise UnsoundKey(f"{place}: the reference raised {seen.error.type}: {seen.error.message}")
+        raise UnsoundKey(f"{where}: the reference raised {seen.error.type}: {seen.error.message}")
     if case.raises is not None and (seen.error is None or seen.error.type != case.raises.error):
-        raise UnsoundKey(f"{place}: the reference did not raise {case.raises.error}")
+        raise UnsoundKey(f"{where}: the reference did not raise {case.raises.error}")
     if seen.changed:
-        raise UnsoundKey(f"{place}: the reference changed its input {seen.changed[0]}")
+        raise UnsoundKey(f"{where}: the reference changed its input {seen.changed[0]}")
     if seen.gradient_error is not None:
-        raise UnsoundKey(f"{place}: the reference's gradient raised {seen.gradient_error.message}")
+        raise UnsoundKey(f"{where}: the reference's gradient raised {seen.gradient_error.message}")
     if isinstance(seen.output, Odd):
-        raise UnsoundKey(f"{place}: the reference returned {seen.output.type_name} {seen.output.text}")
+        raise UnsoundKey(f"{where}: the reference returned {seen.output.type_name} {seen.output.text}")
 
 
 def _argument_names(reference, cases: list[Case]) -> list[str]:
-    target = getattr(reference, "forward", reference) if cases and cases[0].via == "module" else reference
+    target = getattr(reference, "forward", reference) if cases and cases[0].call.init is not None else reference
     try:
         names = list(inspect.signature(target).parameters)
     except (TypeError, ValueError):

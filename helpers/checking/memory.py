@@ -6,9 +6,8 @@ import weakref
 from collections.abc import Callable
 
 import torch
-from torch.utils._pytree import tree_leaves
 
-from helpers.checking.operators import OperatorMode
+from helpers.checking.torch_insides import OperatorMode, tree_leaves
 
 
 class LargestTensor(OperatorMode):
@@ -59,22 +58,22 @@ class TensorsAlive(OperatorMode):
         return result
 
     def _meet(self, tensor: torch.Tensor) -> None:
-        place = tensor.untyped_storage().data_ptr()
-        if place in self.free or not place:
+        address = tensor.untyped_storage().data_ptr()
+        if address in self.free or not address:
             return
         numbers = tensor.untyped_storage().nbytes() // tensor.element_size()
-        if not self.users.get(place):
-            self.users[place], self.sizes[place] = 0, numbers
+        if not self.users.get(address):
+            self.users[address], self.sizes[address] = 0, numbers
             self.now += numbers
             self.long += numbers if numbers >= self.at_least else 0
-        self.users[place] += 1
+        self.users[address] += 1
         self.largest, self.most = max(self.largest, numbers), max(self.most, self.now)
-        weakref.finalize(tensor, self._leave, place).atexit = False
+        weakref.finalize(tensor, self._leave, address).atexit = False
 
-    def _leave(self, place: int) -> None:
-        self.users[place] -= 1
-        if not self.users[place]:
-            self.now -= self.sizes[place]
+    def _leave(self, address: int) -> None:
+        self.users[address] -= 1
+        if not self.users[address]:
+            self.now -= self.sizes[address]
 
 
 def tensors_alive(f: Callable, *args, long: int, **kwargs):

@@ -12,7 +12,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -22,7 +22,7 @@ from helpers.checking.compare import difference
 from helpers.checking.forbidden import Listener, Watch, in_source, warm_up
 from helpers.checking.scenarios import SCENARIOS
 from helpers.checking.stubs import resolve
-from helpers.checking.vocabulary import Case, Raises
+from helpers.checking.vocabulary import Call, Case, Raises, Stub
 
 TOO_SLOW = "TooSlow"
 NOT_TRIED = "not tried"  # a call after one that took too long
@@ -188,7 +188,7 @@ def listened(answer: Callable, case: Case, facts: Facts) -> None:
     be switched off. What it hears is told at once (see forbidden.tell)."""
     with _switches_set(), torch.random.fork_rng(devices=[]), _quiet(_Sink()):
         torch.default_generator.manual_seed(0)
-        args, kwargs = resolve(_copy(case.args)), resolve(_copy(case.kwargs))
+        args, kwargs = _fresh(case.args), _fresh(case.kwargs)
         try:
             with Watch(facts.forbidden), _time_limit(facts.time_limit), torch.enable_grad(), Listener(facts.forbidden):
                 _call(answer, case, args, kwargs)
@@ -211,10 +211,10 @@ def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True, leave
         warm_up()  # a scenario may look at operators
     with _switches_set(), torch.random.fork_rng(devices=[]), _quiet(sink):
         torch.default_generator.manual_seed(0)  # not torch.manual_seed, which seeds every device and restores none
-        args, kwargs = resolve(_copy(case.args)), resolve(_copy(case.kwargs))
-        watch = Watch(facts.forbidden)
+        args, kwargs = _fresh(case.args), _fresh(case.kwargs)
+        watch = Watch(facts.forbidden) if facts.forbidden else None
         try:
-            with watch, _time_limit(facts.time_limit), torch.enable_grad():
+            with watch or contextlib.nullcontext(), _time_limit(facts.time_limit), torch.enable_grad():
                 output, _ = _call(answer, case, args, kwargs)
             seen.output = plain(output)
         except KeyboardInterrupt:
@@ -222,10 +222,12 @@ def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True, leave
         except BaseException as error:  # an answer may raise anything, SystemExit included
             seen.error = describe(error, facts.time_limit, answer)
         seen.said, seen.printed = shortened(sink.text), sink.lines
-        seen.changed = _changed(case, args, kwargs)
+        call = Call.of(case.via, args, kwargs)
+        seen.changed = _changed(case, call)
         if leave:
-            seen.left = _left(case, args, kwargs)
-        seen.forbidden = list(dict.fromkeys(watch.found + (_scan(answer, facts) if scan else [])))
+            seen.left = _left(call)
+        found = watch.found if watch else []
+        seen.forbidden = list(dict.fromkeys(found + (_scan(answer, facts) if scan else [])))
         if case.gradient and seen.error is None:
             _observe_gradients(answer, case, facts, seen)
     seen.seconds = time.perf_counter() - started
@@ -275,17 +277,13 @@ def _call(answer, case: Case, args, kwargs):
 
 
 def _observe_gradients(answer, case: Case, facts: Facts, seen: Observation):
-    args, kwargs = resolve(_copy(case.args)), resolve(_copy(case.kwargs))
+    args, kwargs = _fresh(case.args), _fresh(case.kwargs)
     leaves: list[torch.Tensor] = []
-    inputs, named = _learners_inputs(case, args, kwargs)
-    live = [
-        item if position in case.no_gradient else _with_leaves(item, leaves) for position, item in enumerate(inputs)
-    ]
-    named = _with_leaves(named, leaves)
-    if case.via == "module":
-        args = (args[0], args[1], tuple(live), named)
-    else:
-        args, kwargs = tuple(live), named
+    call = Call.of(case.via, args, kwargs)
+    live = tuple(
+        item if position in case.no_gradient else _with_leaves(item, leaves) for position, item in enumerate(call.args)
+    )
+    args, kwargs = replace(call, args=live, kwargs=_with_leaves(call.kwargs, leaves)).arguments()
     try:
         with _time_limit(facts.time_limit), torch.enable_grad():
             output, parameters = _call(answer, case, args, kwargs)
@@ -302,9 +300,9 @@ def _observe_gradients(answer, case: Case, facts: Facts, seen: Observation):
         seen.gradient_error = describe(error, facts.time_limit, answer)
 
 
-def _learners_inputs(case: Case, args, kwargs):
-    """The inputs of the learner's call, positional and named: for a module, those of its forward."""
-    return (args[2], args[3]) if case.via == "module" else (args, kwargs)
+def _inputs(call: Call) -> dict:
+    """The inputs of the learner's call by position and name."""
+    return {**dict(enumerate(call.args)), **call.kwargs}
 
 
 def _with_leaves(tree, leaves: list):
@@ -335,28 +333,27 @@ def _weighted_sum(tree) -> torch.Tensor | None:
     return None
 
 
-def _copy(tree):
+def _fresh(tree):
+    """A copy of a case's inputs, with the objects that its Stubs name."""
     if isinstance(tree, torch.Tensor):
         return tree.detach().clone()
     if isinstance(tree, (list, tuple)):
-        return type(tree)(_copy(item) for item in tree)
+        return type(tree)(_fresh(item) for item in tree)
     if isinstance(tree, dict):
-        return {key: _copy(item) for key, item in tree.items()}
-    return tree
+        return {key: _fresh(item) for key, item in tree.items()}
+    return resolve(tree) if isinstance(tree, Stub) else tree
 
 
-def _changed(case: Case, args, kwargs) -> list:
-    before, named_before = _learners_inputs(case, case.args, case.kwargs)
-    after, named_after = _learners_inputs(case, args, kwargs)
-    changed = [position for position, (old, new) in enumerate(zip(before, after, strict=True)) if _differs(old, new)]
-    return changed + [name for name, old in named_before.items() if _differs(old, named_after.get(name))]
+def _changed(case: Case, call: Call) -> list:
+    """Positions and names of the inputs that are not what the case gave."""
+    after = _inputs(call)
+    return [name for name, old in _inputs(case.call).items() if _differs(old, after.get(name))]
 
 
-def _left(case: Case, args, kwargs) -> dict:
+def _left(call: Call) -> dict:
     """What a call left of its inputs that can be changed, as trees, by position or name."""
-    after, named_after = _learners_inputs(case, args, kwargs)
-    inputs = [*enumerate(after), *named_after.items()]
-    return {place: plain(item) for place, item in inputs if isinstance(item, MUTABLE)}
+    after = _inputs(call)
+    return {name: plain(item) for name, item in after.items() if isinstance(item, MUTABLE)}
 
 
 def changed_of(case: Case, left) -> list:
@@ -366,22 +363,19 @@ def changed_of(case: Case, left) -> list:
     """
     if left is None:
         return []
-    before, named_before = _learners_inputs(case, case.args, case.kwargs)
-    inputs = [*enumerate(before), *named_before.items()]
-    return [place for place, old in inputs if isinstance(old, MUTABLE) and _differs(old, left.get(place))]
+    before = _inputs(case.call)
+    return [name for name, old in before.items() if isinstance(old, MUTABLE) and _differs(old, left.get(name))]
 
 
 def _differs(old, new) -> bool:
     if not isinstance(old, MUTABLE):
         return False
+    if isinstance(old, torch.Tensor) and type(new) is torch.Tensor and old.dtype == new.dtype and old.equal(new):
+        return False  # the usual case, told at once
     try:
-        return difference(_without_stubs(old), plain(new), 0.0) is not None
+        return difference(plain(_fresh(old)), plain(new), 0.0) is not None
     except Exception:
         return True
-
-
-def _without_stubs(tree):
-    return plain(resolve(tree))
 
 
 class _Sink(io.TextIOBase):
@@ -403,8 +397,8 @@ class _Sink(io.TextIOBase):
 def shortened(text: str) -> str:
     """At most SAID_LINES lines and SAID_CHARACTERS characters of a text, with a mark where more followed."""
     lines = text[:SAID_CHARACTERS].splitlines()[:SAID_LINES]
-    kept = "\n".join(lines)
-    return kept if len(kept) >= len(text.rstrip("\n")) else f"{kept}\n…"
+    beginning = "\n".join(lines)
+    return beginning if len(beginning) >= len(text.rstrip("\n")) else f"{beginning}\n…"
 
 
 @contextlib.contextmanager

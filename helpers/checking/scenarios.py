@@ -11,6 +11,7 @@ from collections.abc import Callable
 import torch
 
 from helpers.checking.registry import Registry
+from helpers.checking.vocabulary import MODULE, Call
 
 SCENARIOS = Registry()
 MOST_NAMES = 8  # of a module's parameters in one message
@@ -33,8 +34,8 @@ def module(answer, args, kwargs):
 
 def module_in(training: bool, answer, args):
     """As `module`, in training mode or in evaluation mode."""
-    init_args, state, call_args, call_kwargs = args
-    built = answer(*init_args)
+    call = Call.of(MODULE, args, kwargs={})
+    state, built = call.state, answer(*call.init)
     if not isinstance(built, torch.nn.Module):
         raise TypeError(f"{answer.__name__}(...) made a {type(built).__name__}, not an nn.Module")
     own = dict(built.named_parameters(remove_duplicate=False)) | dict(built.named_buffers())
@@ -57,7 +58,7 @@ def module_in(training: bool, answer, args):
     built.train(training)
     parameters = dict(built.named_parameters())
     leaves = [parameters[name] for name in state if name in parameters]
-    return built(*call_args, **call_kwargs), leaves
+    return built(*call.args, **call.kwargs), leaves
 
 
 @scenario

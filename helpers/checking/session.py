@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from helpers.check import CheckFailed, NotAnswered
-from helpers.checking.earlier import (
-    charged_once,
-    finished_piece,
-    hidden_builtins,
-    in_place,
-    mend_first,
-    namespace,
-    used_names,
-)
+from helpers.checking.deciding import Verdict, decide_quiz, decided, not_answered, refused
+from helpers.checking.earlier import finished_piece, hidden_builtins, put_in
+from helpers.checking.failures import CheckFailed, NotAnswered
 from helpers.checking.key import ExerciseKey, lesson_of, load_keys
+from helpers.checking.names import namespace, used_names
 from helpers.checking.observe import observe_all
-from helpers.checking.report import as_html, as_text
-from helpers.checking.verdict import Verdict, decide, decide_quiz, not_answered, refused
+from helpers.checking.policy import judged
+from helpers.checking.rendering import as_html, as_text
 from helpers.or_given import remember_passed
 from helpers.progress import remember
 from helpers.setup import current_lesson
@@ -76,48 +70,33 @@ def verdict_on(key: ExerciseKey, answer) -> Verdict:
         return not_answered(key)
     if not callable(answer):
         return refused(key, "wrong_type", wrong_kind_text(key, type(answer).__name__))
-    verdict = _decided(key, answer)
-    if verdict.passed or not verdict.answered:
-        return verdict
-    return _with_earlier_ones_right(key, answer, verdict)
-
-
-def _with_earlier_ones_right(key: ExerciseKey, answer, verdict: Verdict) -> Verdict:
-    """The same verdict, or the one with finished pieces in place of earlier answers that are wrong."""
-    names, used = namespace(answer), used_names(answer)
-    if names is None:
-        return verdict
+    names = namespace(answer)
     order = list(_keys(key.lesson).values())
-    place = next((i for i, other in enumerate(order) if other.name == key.name), 0)
-    earlier = [other for other in order[:place] if other.kind == "exercise" and other.name in used]
-    found = {other.name: verdict_on(other, names.get(other.name)) for other in earlier}
-    wrong = [name for name, one in found.items() if not one.passed]
-    theirs = any(found[name].mistake == "forbidden_call" for name in wrong)
-    if not wrong or verdict.mistake == "forbidden_call" and not theirs:
-        return verdict
-    pieces = {name: finished_piece(key.lesson, name) for name in wrong}
-    if None in pieces.values():
-        return mend_first(verdict, [name for name, piece in pieces.items() if piece is None])
-    with in_place(names, pieces):
-        again = _decided(key, answer, scan=False)
-    return charged_once(verdict, again, wrong, missing=not any(found[name].answered for name in wrong))
+    index = next((i for i, other in enumerate(order) if other.name == key.name), 0)
+    pieces: dict[str, Callable | None] = {}
+
+    def observe(replaced: list[str], builtins: bool) -> Verdict:
+        if names is None or not replaced and not builtins:
+            return _observed(key, answer)
+        hidden = hidden_builtins(names) if builtins else {}
+        with put_in(names, {name: pieces[name] for name in replaced}), put_in(names, hidden, watched=True):
+            return _observed(key, answer, scan=not replaced)
+
+    def earlier() -> dict[str, Verdict]:
+        used = used_names(answer) if names is not None else ()
+        called = [other for other in order[:index] if other.kind == "exercise" and other.name in used]
+        return {other.name: verdict_on(other, names.get(other.name)) for other in called}
+
+    def has_piece(name: str) -> bool:
+        pieces[name] = finished_piece(key.lesson, name)
+        return pieces[name] is not None
+
+    return judged(key, observe, lambda: names is not None and bool(hidden_builtins(names)), earlier, has_piece)
 
 
-def _decided(key: ExerciseKey, answer, scan: bool = True) -> Verdict:
-    """The verdict on an answer; where it fails and `from torch import *` hides Python's `float` or `range` from it, the
-    better one of that and of the one with Python's own in their places."""
-    verdict, names = _observed(key, answer, scan), namespace(answer)
-    hidden = hidden_builtins(names) if names is not None and not verdict.passed else {}
-    if not hidden:
-        return verdict
-    with in_place(names, hidden, watched=True):
-        again = _observed(key, answer, scan)
-    return again if again.points > verdict.points else verdict
-
-
-def _observed(key: ExerciseKey, answer, scan: bool) -> Verdict:
+def _observed(key: ExerciseKey, answer, scan: bool = True) -> Verdict:
     observations = observe_all(answer, key.cases, key.facts, scan)
-    return dataclasses.replace(decide(key, observations), said=observations[0].said)
+    return dataclasses.replace(decided(key, observations), said=observations[0].said)
 
 
 def wrong_kind_text(key: ExerciseKey, kind: str) -> str:

@@ -19,16 +19,10 @@ def stub(make: Callable) -> Callable:
     return STUBS.register(make)
 
 
-def resolve(tree):
-    """The tree with every Stub replaced by the object that it names."""
-    if isinstance(tree, Stub):
-        made = STUBS[tree.name](*tree.args)
-        return _unnamed(made) if isinstance(made, types.FunctionType) else made
-    if isinstance(tree, (list, tuple)):
-        return type(tree)(resolve(item) for item in tree)
-    if isinstance(tree, dict):
-        return {key: resolve(item) for key, item in tree.items()}
-    return tree
+def resolve(item: Stub):
+    """The object that a Stub names."""
+    made = STUBS[item.name](*item.args)
+    return _unnamed(made) if isinstance(made, types.FunctionType) else made
 
 
 def _unnamed(function: Callable) -> Callable:

@@ -23,6 +23,7 @@ LEADING = "any leading dimensions"
 DTYPE = "dtype kept"
 UNCHANGED = "inputs unchanged"
 GRADIENT = "gradient flows"
+MODULE = "module"  # the scenario that builds a module, loads numbers into it and calls it
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,34 @@ class Stub:
 
     name: str
     args: tuple = ()
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a case hands to whom.
+
+    args, kwargs: to the answer or, where a module is built, to its forward. init: what the module is built with; None
+    where none is. state: the tensors that are loaded into it, by the names of its parameters.
+    """
+
+    args: tuple
+    kwargs: dict
+    init: tuple | None = None
+    state: dict = field(default_factory=dict)
+
+    @staticmethod
+    def of(via: str | None, args: tuple, kwargs: dict) -> Call:
+        """From the arguments as a case has them: those of a module are (init, state, args, kwargs)."""
+        if via != MODULE:
+            return Call(args, kwargs)
+        init, state, args, kwargs = args
+        return Call(args, kwargs, init, state)
+
+    def arguments(self) -> tuple[tuple, dict]:
+        """As a case has them."""
+        if self.init is None:
+            return self.args, self.kwargs
+        return (self.init, self.state, self.args, self.kwargs), {}
 
 
 @dataclass(frozen=True)
@@ -69,6 +98,10 @@ class Case:
     view: str | None = None
     note: str = ""
     truth: object = None
+
+    @property
+    def call(self) -> Call:
+        return Call.of(self.via, self.args, self.kwargs)
 
 
 @dataclass(frozen=True)

@@ -74,9 +74,8 @@ translate = _absent("The grammar that translates")
 
 def sentence_pairs(count: int, generator: random.Random, unseen: bool = False) -> list[Pair]:
     """`count` of the sentence pairs that are here, drawn with `generator`."""
-    from helpers import corpus
-
-    return generator.choices(corpus.unseen_pairs() if unseen else corpus.training_pairs(), k=count)
+    lines = provided("unseen_lines" if unseen else "training_lines", _absent("The grammar that makes sentences"))
+    return generator.choices(from_lines(lines), k=count)
 
 
 def as_lines(pairs) -> str:

@@ -22,7 +22,7 @@ class CourseAutograde(Autograde):
 
     def start(self) -> None:
         from helpers.grading.batch import grade_lesson
-        from helpers.grading.judges import GradingStopped
+        from helpers.grading.pool import GradingStopped
 
         folders = from_coursedir(self.coursedir)
         lesson = self.coursedir.assignment_id

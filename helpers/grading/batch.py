@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from helpers.grading.folders import ROOT, Folders, shown
 from helpers.grading.intake import Release, find_submissions, name_problem, read_release, read_submission
-from helpers.grading.judges import GradingStopped, Judges
+from helpers.grading.pool import Batch, GradingStopped, Pool
 from helpers.grading.record import Recorder, Result, read_result, unrecorded, write_atomically
 from helpers.grading.words import one_line
 
@@ -82,16 +82,16 @@ def grade_lesson(
                 _require_bubblewrap()
             seed = batch_seed(folders, lesson)
             jobs = max(1, min(jobs or default_jobs(), -(-len(todo) // WORTH_A_JUDGE)))
-            with Judges(lesson, seed, unsafe, jobs, cell_seconds, folders.drawn(lesson)) as judges:
-                judges.self_test("before the batch")
+            with Pool(Batch(lesson, seed, unsafe, cell_seconds, folders.drawn(lesson)), jobs) as pool:
+                pool.self_test("before the batch")
                 size = PORTION * jobs
                 for start in range(0, len(todo), size):
                     portion = [
                         read_submission(folders.submitted, student, release, folders.release)
                         for student in todo[start : start + size]
                     ]
-                    judged = judges.judge(portion, release, on_judged)
-                    judges.self_test("after the batch")
+                    judged = pool.judge(portion, release, on_judged)
+                    pool.self_test("after the batch")
                     for submission in portion:
                         result = recorder.record(submission, judged[submission.student])
                         outcome.new += 1
@@ -148,7 +148,7 @@ def _require_bubblewrap() -> None:
     """Refuse at once, before a judge is started."""
     if shutil.which("bwrap"):
         return
-    from helpers.grading.sandbox import SandboxMissing, find_bubblewrap
+    from helpers.grading.bubblewrap import SandboxMissing, find_bubblewrap
 
     try:
         find_bubblewrap()

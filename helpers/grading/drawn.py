@@ -11,8 +11,8 @@ import torch
 
 from helpers.checking.key import ExerciseKey, load_keys, save_keys
 from helpers.course import course
-from helpers.grading.judge import fresh_keys
-from helpers.grading.sandbox import HELPERS
+from helpers.grading.reference import fresh_keys
+from helpers.grading.staging import HELPERS
 
 
 def drawn_keys(lesson: str, seed: int, path: Path) -> dict[str, ExerciseKey]:

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 
 from helpers.grading.folders import Folders, load, shown
-from helpers.grading.judges import GradingStopped
+from helpers.grading.pool import GradingStopped
 from helpers.grading.record import Result
 from helpers.grading.words import one_line
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from helpers.grading.attachments import lying_beside
+from helpers.grading.cell import Cell
 from helpers.grading.words import one_line
 
 LARGEST = 20 * 2**20  # bytes of a submitted notebook
@@ -45,28 +46,12 @@ class Release:
 
 
 @dataclass
-class IntakeCell:
-    """One cell of the merged notebook, in the learner's order. kind: markdown, raw, code, answer, check or written."""
-
-    id: str
-    kind: str
-    source: str
-    name: str | None = None  # exercise of an answer or check cell, grade_id of a written one
-    grade_id: str | None = None
-    metadata: dict = field(default_factory=dict)
-    attachments: dict = field(default_factory=dict)
-    trusted: bool = False  # the source is the release's own
-    gone: bool = False  # the learner had deleted it
-    waits: bool = False  # a written answer that looks untouched, though there is other text: a person must look
-
-
-@dataclass
 class Submission:
     """What a student handed in for a lesson. `problem`: one sentence if it cannot be graded without a person."""
 
     student: str
     lesson: str
-    cells: list[IntakeCell]
+    cells: list[Cell]
     sha: str
     flags: list[str] = field(default_factory=list)
     problem: str | None = None
@@ -180,7 +165,7 @@ def read_submission(submitted: Path, student: str, release: Release, notebooks: 
     return submission
 
 
-def blank_cells(release: Release) -> list[IntakeCell]:
+def blank_cells(release: Release) -> list[Cell]:
     """The cells of a hand-in of which nothing can be used."""
     return _merge([], release, [])
 
@@ -323,13 +308,13 @@ def _shared(grade_id: str) -> bool:
     return grade_id.removeprefix("check_").startswith(("setup", "quiz_", "written_"))
 
 
-def _merge(cells: list[dict], release: Release, flags: list[str]) -> list[IntakeCell]:
+def _merge(cells: list[dict], release: Release, flags: list[str]) -> list[Cell]:
     """The learner's cells in the learner's order, with check and locked cells from the release.
 
     Of several copies of an answer cell all stay and the last carries the name; the first copy of a check cell is
     the place where the pristine one goes; what is missing is put back behind its neighbor in the release.
     """
-    merged: list[IntakeCell] = []
+    merged: list[Cell] = []
     used = {pristine.get("id") or grade_id for grade_id, pristine in release.graded.items()}
     names = [_name(cell, release) for cell in cells]
     for index, (cell, grade_id) in enumerate(zip(cells, names, strict=True)):
@@ -361,7 +346,7 @@ def _merge(cells: list[dict], release: Release, flags: list[str]) -> list[Intake
     return merged
 
 
-def _find_written(merged: list[IntakeCell], release: Release, flags: list[str]) -> None:
+def _find_written(merged: list[Cell], release: Release, flags: list[str]) -> None:
     """Where the cell of a written answer is untouched or gone, look for the answer in a cell of the learner's own.
 
     Text right below it, or where it stood, is the answer. Any other text of the learner's lets it wait for a person.
@@ -394,14 +379,14 @@ def _find_written(merged: list[IntakeCell], release: Release, flags: list[str]) 
             flags.append(f"written answer {cell.grade_id} is empty, but there is other text; is the answer among it?")
 
 
-def _own_text(cell: IntakeCell, release: Release) -> bool:
+def _own_text(cell: Cell, release: Release) -> bool:
     """Whether a cell holds text that is not the release's."""
     if cell.kind not in ("markdown", "raw") or cell.grade_id or not cell.source.strip():
         return False
     return _squeezed(cell.source) not in release.texts
 
 
-def _prose(cell: IntakeCell) -> bool:
+def _prose(cell: Cell) -> bool:
     """Whether an added code cell holds a text instead of code: comments, a string, or what is no Python."""
     if cell.kind != "code" or cell.trusted or len(cell.source.split()) < 8:
         return False
@@ -439,36 +424,37 @@ def _join(cells, names, grade_id, stub) -> str:
     return "\n\n".join(part for part in parts if part.strip() and part.strip() != stub.strip()) or stub
 
 
-def _ordinary(cell: dict, index: int, release: Release, used: set[str]) -> IntakeCell:
+def _ordinary(cell: dict, index: int, release: Release, used: set[str]) -> Cell:
     own = cell["id"] or ""
     id = own if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", own) and own not in used else f"cell-{index + 1}"
     while id in used:
         id += "x"
     used.add(id)
-    return IntakeCell(
+    return Cell(
         id,
-        cell["cell_type"],
         cell["source"],
+        cell["cell_type"],
         attachments=cell["attachments"],
         metadata={"copy": _name(cell, release)},
         trusted=cell["source"] in release.sources,
     )
 
 
-def _named(grade_id: str, release: Release, source: str, attachments: dict | None = None) -> IntakeCell:
+def _named(grade_id: str, release: Release, source: str, attachments: dict | None = None) -> Cell:
     pristine = release.graded[grade_id]
+    name = None
     if grade_id in release.written:
-        kind, name = "written", grade_id
+        kind = "written"
     elif pristine["metadata"]["nbgrader"].get("grade"):
         kind, name = "check", grade_id.removeprefix("check_")
     elif _learners(pristine):
         kind, name = ("answer" if pristine["cell_type"] == "code" else "markdown"), grade_id
     else:
-        kind, name = pristine["cell_type"], None
-    return IntakeCell(
+        kind = pristine["cell_type"]
+    return Cell(
         pristine.get("id") or grade_id,
-        kind,
         source,
+        kind,
         name,
         grade_id,
         pristine["metadata"],
@@ -477,7 +463,7 @@ def _named(grade_id: str, release: Release, source: str, attachments: dict | Non
     )
 
 
-def _restore(merged: list[IntakeCell], release: Release, flags: list[str]) -> None:
+def _restore(merged: list[Cell], release: Release, flags: list[str]) -> None:
     """Put back what the learner deleted, behind the cell that comes before it in the release."""
     previous, deleted = None, []
     for grade_id, pristine in release.graded.items():

@@ -10,7 +10,7 @@ import importlib
 import logging
 
 from helpers.grading.folders import Folders
-from helpers.grading.judges import GradingStopped
+from helpers.grading.pool import GradingStopped
 
 
 def take_over(name: str, app: str, converter: type) -> None:

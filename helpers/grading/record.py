@@ -20,10 +20,12 @@ import nbformat
 from nbformat import from_dict
 from nbformat.v4 import new_notebook
 
+from helpers.grading.cell import Cell
 from helpers.grading.folders import Folders
-from helpers.grading.intake import IntakeCell, Release, Submission, blank_cells
-from helpers.grading.judges import Graded, GradingStopped
+from helpers.grading.graded import Graded
+from helpers.grading.intake import Release, Submission, blank_cells
 from helpers.grading.nbgrader_insides import announce, assign_penalty, one_commit, open_gradebook
+from helpers.grading.pool import GradingStopped
 from helpers.grading.sanitize import PICTURES, as_code, clean_html, no_tex_links, safe_markdown
 from helpers.grading.words import one_line
 
@@ -174,7 +176,7 @@ class Recorder:
         notebook = finished_notebook(submission, graded, self.release)
         before = read_result(self.folders, self.lesson, submission.student)
         self._write_notebook(submission, notebook)
-        scores = graded.scores if graded else {}
+        scores = graded.verdicts if graded else {}
         points, bonus = {}, {}
         for exercise, worth in self.release.checks.items():
             score = scores.get(exercise)
@@ -299,7 +301,7 @@ def _release_metadata(release: Release) -> dict:
     return {key: release.metadata[key] for key in ("kernelspec", "language_info") if key in release.metadata}
 
 
-def _notebook_cell(cell: IntakeCell, graded: Graded | None, release: Release):
+def _notebook_cell(cell: Cell, graded: Graded | None, release: Release):
     metadata = cell.metadata if cell.grade_id else {}
     if cell.kind == "check":
         made = _code_cell(cell.source, metadata=metadata, id=cell.id)
@@ -331,12 +333,12 @@ def _shown(source: str) -> str:
     return re.sub(r"\s++", lambda found: found[0][:LONGEST_SPACE], source)
 
 
-def _check_outputs(cell: IntakeCell, graded: Graded | None) -> list:
+def _check_outputs(cell: Cell, graded: Graded | None) -> list:
     worth = float(cell.metadata["nbgrader"]["points"])
     if graded is None:
-        points, data = 0.0, {"text/plain": f"{cell.name}: not graded by the machine"}
+        points, data = 0.0, {"text/plain": f"{cell.exercise}: not graded by the machine"}
     else:
-        score = graded.scores[cell.name]
+        score = graded.verdicts[cell.exercise]
         points = min(max(score.points, 0.0), worth)  # a bonus exercise is worth 0 here and earns extra credit
         data = {"text/plain": score.text, "text/html": no_tex_links(score.html)}
     return [

@@ -11,35 +11,35 @@ import sys
 import tokenize
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.checking.report import as_text
+from helpers.checking.rendering import as_text
 from helpers.checking.verdict import Verdict
 from helpers.course import CourseError, course
 from helpers.grading.attachments import lying_beside
-from helpers.grading.judge import GraderBroken, Judge, fresh_keys
-from helpers.grading.sandbox import SandboxMissing
+from helpers.grading.bubblewrap import SandboxMissing
+from helpers.grading.judge import Judge
+from helpers.grading.reference import GraderBroken, fresh_keys
 
 LARGEST_FILE = 1 << 20
 
 
-@dataclass(frozen=True)
-class Line:
-    """One line of the report: a file, an exercise (None where the file has none) and what became of it."""
+def as_json(file: str, verdict: Verdict) -> str:
+    """One line: a file, an exercise (null where the file defines none) and what became of it."""
+    facts = {
+        "file": file,
+        "exercise": verdict.exercise or None,
+        "points": verdict.points,
+        "max_points": verdict.max_points,
+        "passed": verdict.passed and verdict.points == verdict.max_points,
+        "mistake": verdict.mistake,
+        "message": verdict.message,
+    }
+    return json.dumps(facts, ensure_ascii=False)
 
-    file: str
-    exercise: str | None
-    points: float
-    max_points: float
-    passed: bool
-    mistake: str | None
-    message: str
-    text: str
 
-    def as_json(self) -> str:
-        fields = ("file", "exercise", "points", "max_points", "passed", "mistake", "message")
-        return json.dumps({name: getattr(self, name) for name in fields}, ensure_ascii=False)
+def as_lines(file: str, verdict: Verdict) -> str:
+    return f"{file}\n{as_text(verdict)}" if verdict.exercise else f"✗ {file}\n  {verdict.message}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,9 +81,10 @@ def run(args: argparse.Namespace) -> int:
                 judges.append(start_judge(lesson.name, seed, keys, args.unsafe or bool(judges and judges[0].unsafe)))
         except (SandboxMissing, GraderBroken) as error:
             return _stop(f"{str(error).rstrip('.')}.")
-        for lines in judge_files(judges, sources, args.exercise):
-            for line in lines:
-                print(line.as_json() if args.json else line.text, flush=True)
+        shown = as_json if args.json else as_lines
+        for (file, _), verdicts in zip(sources, judge_files(judges, sources, args.exercise), strict=True):
+            for verdict in verdicts:
+                print(shown(file, verdict), flush=True)
     finally:
         for judge in judges:
             judge.close()
@@ -102,13 +103,13 @@ def start_judge(lesson: str, seed: int, keys, unsafe: bool) -> Judge:
         return Judge(lesson, seed, True, notebook=False, keys=keys)
 
 
-def judge_files(judges: list[Judge], sources: list[tuple[str, str]], exercise: str | None) -> Iterator[list[Line]]:
-    """The lines of each file, in the order of `sources`, as soon as they are known."""
+def judge_files(judges: list[Judge], sources: list[tuple[str, str]], exercise: str | None) -> Iterator[list[Verdict]]:
+    """The verdicts on each file, in the order of `sources`, as soon as they are known."""
     free: queue.SimpleQueue[Judge] = queue.SimpleQueue()
     for judge in judges:
         free.put(judge)
 
-    def one(source: tuple[str, str]) -> list[Line]:
+    def one(source: tuple[str, str]) -> list[Verdict]:
         judge = free.get()
         try:
             return judge_file(judge, *source, exercise)
@@ -119,32 +120,17 @@ def judge_files(judges: list[Judge], sources: list[tuple[str, str]], exercise: s
         yield from pool.map(one, sources)
 
 
-def judge_file(judge: Judge, file: str, source: str, exercise: str | None) -> list[Line]:
+def judge_file(judge: Judge, file: str, source: str, exercise: str | None) -> list[Verdict]:
+    """The verdicts on a file; one without an exercise where it defines none."""
     files, _ = lying_beside(Path(file).parent, source, only_named=True)
     result = judge.judge_source(source, [exercise] if exercise else None, name=file, files=files)
-    error = result.errors.get(file)
     if result.verdicts:
-        return [line_of(file, verdict) for verdict in result.verdicts.values()]
+        return list(result.verdicts.values())
     points = sum(key.points for key in judge.keys.values() if not key.bonus)
-    if error:
-        message, mistake = error, "raises"
-    else:
-        message, mistake = f"defines none of the exercises of {judge.lesson.name}", "not_answered"
-    return [Line(file, None, 0, points, False, mistake, message, f"✗ {file}\n  {message}")]
-
-
-def line_of(file: str, verdict: Verdict) -> Line:
-    passed = verdict.passed and verdict.points == verdict.max_points
-    return Line(
-        file,
-        verdict.exercise,
-        verdict.points,
-        verdict.max_points,
-        passed,
-        verdict.mistake,
-        verdict.message,
-        f"{file}\n{as_text(verdict)}",
-    )
+    if error := result.errors.get(file):
+        return [Verdict("", 0, points, False, "raises", message=error)]
+    message = f"defines none of the exercises of {judge.lesson.name}"
+    return [Verdict("", 0, points, False, "not_answered", message=message, answered=False)]
 
 
 def read_source(path: Path) -> str:

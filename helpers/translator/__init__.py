@@ -44,7 +44,7 @@ from helpers.translator.trained import (
     state,
     translate,
 )
-from helpers.translator.words import BOS, EOS, PAD, english, french
+from helpers.translator.word_ids import BOS, EOS, PAD, english, french
 
 __all__ = [
     "BOS",

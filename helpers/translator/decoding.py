@@ -6,7 +6,7 @@ import torch
 
 from helpers.translator.network import placed
 from helpers.translator.trained import MAX_LEN, greedy
-from helpers.translator.words import BOS, EOS, PAD
+from helpers.translator.word_ids import BOS, EOS, PAD
 
 LONGEST = MAX_LEN - 1
 

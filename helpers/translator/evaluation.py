@@ -11,7 +11,7 @@ import torch
 from helpers.corpus import Pair, sentence_pairs
 from helpers.translator.network import Parts
 from helpers.translator.trained import NUM_LAYERS, greedy, machine, source_batch
-from helpers.translator.words import BOS, EOS, PAD, french_ids, french_sentence
+from helpers.translator.word_ids import BOS, EOS, PAD, french_ids, french_sentence
 
 MAX_WORDS = 20  # of a sentence that somebody types
 LOSS_SENTENCES = 200  # enough for a loss that one may show

@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from helpers.translator.network import GIVEN
-
-WHOLE_RUNS = {"greedy_decode", "beam_search", "leaks_future"}  # no tensors, and too long to run twice
+from helpers.translator.parts import PART
 
 
 class PartFailed(Exception):
@@ -47,7 +46,7 @@ def guard(name: str, part: Callable, notes: list[str]) -> Callable:
             first = False
             if any(not _same(a, b) for a, b in zip(args, kept, strict=True) if isinstance(a, torch.Tensor)):
                 notes.append(f"Your {name} changes its input in place; the translator still needs that input.")
-            if name not in WHOLE_RUNS:
+            if not PART[name].whole:
                 _compare_shapes(name, result, GIVEN[name](*kept, **kwargs))
         return result
 

@@ -13,17 +13,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers.translator import given
+from helpers.translator.parts import PARTS
 
-# A replaced one of these takes attention apart; otherwise F.scaled_dot_product_attention does all of it.
-SCORES_TO_VALUES = {
-    "dot_scores",
-    "scaled_scores",
-    "mask_scores",
-    "masked_softmax",
-    "softmax",
-    "softmax_with_temperature",
-    "weighted_values",
-}
+OPENING = {part.name for part in PARTS if part.opens}  # without one, F.scaled_dot_product_attention does all of it
 
 
 class Parts:
@@ -48,7 +40,7 @@ class Parts:
 
     def attend(self, Q, K, V, mask):
         """Attention (out, weights), through the parts that were replaced."""
-        if "attention" in self.replaced or not SCORES_TO_VALUES & set(self.replaced):
+        if "attention" in self.replaced or not OPENING & set(self.replaced):
             return self.attention(Q, K, V, mask)
         if "dot_scores" in self.replaced and "scaled_scores" not in self.replaced:
             scores = self.dot_scores(Q, K) * Q.shape[-1] ** -0.5  # (..., T_q, T_k)
@@ -230,8 +222,4 @@ def placed(parts: Parts, ids, tokens: nn.Embedding, positions: nn.Embedding):
     return parts.add_positions(parts.embed(ids, tokens.weight), table)
 
 
-GIVEN: dict[str, Callable] = {part.__name__: part for part in given.FUNCTIONS}
-GIVEN |= {
-    part.__name__: part
-    for part in (Head, MultiHeadAttention, FeedForward, EncoderBlock, DecoderBlock, Encoder, Transformer)
-}
+GIVEN: dict[str, Callable] = {part.name: getattr(given, part.name, None) or globals()[part.name] for part in PARTS}

@@ -7,7 +7,7 @@ import torch
 from helpers.drawing.style import BLUE, SIGNED, Picture, heatmap, new_figure
 from helpers.translator import evaluation
 from helpers.translator.trained import source_batch
-from helpers.translator.words import BOS, french_ids
+from helpers.translator.word_ids import BOS, french_ids
 
 
 @torch.no_grad()

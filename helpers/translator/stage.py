@@ -21,35 +21,13 @@ from helpers.translator import evaluation
 from helpers.translator.decoding import write
 from helpers.translator.guard import PartFailed, Unanswered, guard, short, unanswered_line
 from helpers.translator.network import GIVEN
+from helpers.translator.part_views import view_of
+from helpers.translator.parts import PART
 from helpers.translator.trained import NoPlace, greedy, machine, source_batch
-from helpers.translator.views import view_of
-from helpers.translator.words import english, french_sentence
+from helpers.translator.word_ids import english, french_sentence
 
 TIME_LIMIT = 4.0  # seconds of processor time for one trial
 EXACT_SENTENCES, FEW_SENTENCES = 100, 10
-# Parts that run beside the network and not in it; and those that cannot change its loss.
-BESIDE = {
-    "encode",
-    "cosine_similarity",
-    "fixed_neighbors",
-    "pull_and_push",
-    "softmax_jacobian",
-    "weights_jacobian",
-    "leaks_future",
-    "context_shift",
-    "head_importance",
-    "shift_right",
-    "greedy_decode",
-    "attend_with_cache",
-    "filter_logits",
-    "beam_search",
-    "make_batch",
-    "label_smoothed_loss",
-    "noam_rate",
-    "token_accuracy",
-    "alignment",
-}
-NO_LOSS = BESIDE - {"shift_right", "greedy_decode", "attend_with_cache"}
 
 
 @dataclass
@@ -142,7 +120,7 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = 
     trial = Trial()
     guards = {name: guard(name, part, trial.notes) for name, part in parts.items()}
     who = " and ".join(parts) or "the machine"
-    inside = {name: part for name, part in guards.items() if name not in BESIDE}
+    inside = {name: part for name, part in guards.items() if PART[name].runs == "network"}
     try:
         with _alone(limit):
             network = machine(**inside)
@@ -201,7 +179,7 @@ def lines(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Call
     said = [f"{sentence} → {yours.french or '(nothing)'}"]
     if yours.french != finished.french:
         said.append(f"with the finished part: {finished.french}")
-    if not set(parts) <= NO_LOSS:
+    if any(PART[name].runs != "beside" for name in parts):
         loss, usual = evaluation.in_nats(yours.nats), evaluation.in_nats(finished.nats)
         said.append(
             f"{loss} nats a word on {evaluation.LOSS_SENTENCES} unseen sentences with {who}; "

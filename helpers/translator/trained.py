@@ -11,7 +11,7 @@ from safetensors.torch import load
 from helpers.errors import CourseError
 from helpers.translator.given import sinusoidal_positions
 from helpers.translator.network import Parts
-from helpers.translator.words import BOS, EOS, PAD, english, english_ids, french, french_sentence
+from helpers.translator.word_ids import BOS, EOS, PAD, english, english_ids, french, french_sentence
 
 D_MODEL, NUM_HEADS, D_FF, NUM_LAYERS, MAX_LEN = 64, 4, 128, 2, 24
 SIZES = (len(english), len(french), D_MODEL, NUM_HEADS, D_FF, NUM_LAYERS, MAX_LEN)

@@ -15,7 +15,7 @@ from helpers.translator.evaluation import as_batch
 from helpers.translator.given import sinusoidal_positions
 from helpers.translator.network import Transformer
 from helpers.translator.trained import D_MODEL, MAX_LEN, POSITIONS, SIZES, WEIGHTS
-from helpers.translator.words import PAD
+from helpers.translator.word_ids import PAD
 from helpers.widgets.progress_bar import bar
 
 SEED, STEPS, BATCH, RATE, WARMUP = 7, 1100, 64, 3e-3, 60

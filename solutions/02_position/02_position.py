@@ -4,7 +4,7 @@
 # **Goal:** see that attention alone cannot tell *jane visits africa* from *africa visits jane*, and teach it order: by
 # waves, by a learned table, by rotations.
 #
-# **Time:** about 115 minutes, the two extras included (40 of them). A good place for a break is after exercise 2.5.
+# **Time:** about 130 minutes, of which 50 are for the two extras. A good place for a break is after exercise 2.5.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -14,7 +14,7 @@ import torch
 
 from helpers import at_work, check, or_given, translator
 from helpers.drawing.transformer_map import transformer_map
-from helpers.lessons.position import explore, figures
+from helpers.lessons.position import experiments, explore, figures
 
 # %%
 transformer_map("02_position")
@@ -28,6 +28,7 @@ transformer_map("02_position")
 # - [Lesson 1](../01_token_embedding/01_token_embedding.ipynb): every word has a vector, and a dot product says how
 #   alike two vectors are.
 # - [Lesson 0](../00_start_here/00_start_here.ipynb): shapes, broadcasting, gradients.
+# - One line of Python: `raise ValueError("why")` stops with an error that says why.
 #
 # Two questions to warm up. Answer before you unfold.
 #
@@ -51,7 +52,8 @@ transformer_map("02_position")
 # - **Weights** follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`.
 # - **Masks** are boolean, True = may attend.
 # - **Unless an exercise says otherwise an answer** accepts any `...` (Q and K, or all inputs, share the same ones);
-#   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN.
+#   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN in
+#   values (in gradients too where the exercise says so).
 # - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
 #   inside a float64 answer is no mistake.
 # - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
@@ -121,8 +123,9 @@ figures.two_orders(tokens, x, perm)
 #
 # A function with $f(\Pi X) = \Pi f(X)$ is called **permutation equivariant**: shuffle the input, and the output is
 # shuffled the same way; nothing else happens. The learned matrices of the next lessons do not change this, as they
-# act on each row by itself; nor do more heads, a feed-forward layer, or a hundred layers of all of them. Training
-# cannot repair it, because it holds for *every* choice of weights.
+# act on each row by itself; nor do more heads, a feed-forward layer, or a hundred layers of all of them. As long as
+# every word may look at every word, training cannot repair it: the equation holds for *every* choice of weights.
+# (Lesson 5 hides the later words from each word. That does break the symmetry; see the notes at the end.)
 #
 # Do not just believe this. Measure it.
 
@@ -399,6 +402,21 @@ check(find_position)
 # of the formula above. `argmax` and `argmin` return tensors.
 #
 # </details>
+#
+# **Predict before you run.** At width 4 this code lives on two hands, at width 64 on thirty-two. *Blur each entry by up to
+# 0.3, thirty times as much. Which of the two codes can still be read?*
+
+# %%
+experiments.blurred_more(find_position)
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# The wide one: at 0.3 every place is still found at widths 16 and 64, and a quarter of them at width 4. More hands say
+# the same thing again, and errors that point in all directions cancel. At a blur of 1, as large as the entries
+# themselves, width 64 still finds nearly three places of four.
+#
+# </details>
 
 # %% [markdown]
 # ## Word plus place
@@ -427,14 +445,35 @@ figures.words_and_places(words, rows, numbers["encoder.positions.weight"][:5])
 # <details><summary>Answer</summary>
 #
 # A row of places is $\sqrt{64/2} = 5.66$ long, five times as long as a word. But length is not what counts; directions
-# are. The slow waves hardly move within a sentence, so the 24 places that this translator knows fill only about 12 of
-# its 64 directions. Training has put the words into the others: of the squared length of all its English word vectors,
-# 15 % lies in those twelve directions. A learned matrix can look along the others and never see the places.
+# are. The slow waves hardly move within a sentence, so the 24 places that this translator knows fill few of its 64
+# directions: nine of them hold 99 % of the places' squared length, and twelve hold all that float32 can see. A learned
+# matrix can look along the others and never see the places.
 #
 # </details>
 #
 # Added, not appended: the width stays $D$, and a learned layer can pull both apart as long as words and places do not
-# fill the same directions. This is a bet, not a theorem. Here you see it pay off.
+# fill the same directions. This is a bet, not a theorem. Did it pay off here?
+#
+# **Predict before you run.** Take the twelve directions of the places out of every English word vector (a projection, as
+# in lesson 1), and translate. *How much worse does it get: hardly, or hopeless? And with nothing but these twelve?* As
+# a control, the same with twelve directions drawn at random. Loss is in *nats a word*, the surprise at the right word:
+# 0.00016 for the whole vectors, 5.3 for pure guessing.
+
+# %%
+experiments.words_in_directions()
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# Hardly, and hopeless. Without the twelve directions of the places the loss is 0.00030; without twelve random ones
+# 0.0014 to 0.0025. With the twelve alone it is 4.41, and with twelve random ones alone 2.63 to 3.14. So this translator
+# reads its words mostly where the places are not.
+#
+# *But not because the words have moved out of the way.* Of their squared length 14.5 % lies in those twelve directions;
+# vectors that point anywhere at all would have 12 of 64 there, 18.75 %, and the random draws have 18 to 19. Space is
+# plentiful in 64 dimensions. What training has chosen is where to *look*. (One translator, one training.)
+#
+# </details>
 #
 # The table need not be made of waves. An `nn.Embedding(max_len, D)` whose rows are trained like words works as well:
 # Vaswani et al. tried both and report nearly the same quality (their table 3, row E). BERT and GPT-2 learn theirs. A
@@ -494,6 +533,12 @@ check(add_positions)
 # it silently. So ask about the length before you slice.
 #
 # </details>
+#
+# Now measure again what the first exercise measured, on *jane visits africa*: attention without places, and with them.
+# *Which of the two numbers will be 0?*
+
+# %%
+experiments.gaps(permutation_gap, mix, or_given(add_positions), x, P, perm)
 
 # %% [markdown]
 # ## Tokens first or sentences first?
@@ -577,6 +622,12 @@ check(fixed_position_layer)
 #
 # </details>
 #
+# Once more the two sentences that the published layer got wrong, through your repair:
+
+# %%
+experiments.places_given(fixed_position_layer)
+
+# %% [markdown]
 # This was the core of the lesson, and a good place for a break. What follows is what made sines and cosines famous, and
 # what most models use today instead.
 
@@ -608,7 +659,7 @@ figures.one_turn(offset=3)
 # %% [markdown]
 # ## Exercise 2.6 `shift_matrix`
 #
-# **Extra** · Difficulty ●●●●○ · Importance ●●○○○ · 20 minutes · 10 bonus points
+# **Extra** · Difficulty ●●●●○ · Importance ●●○○○ · 30 minutes · 10 bonus points
 #
 # Write down the matrix M that moves every place by `offset`:
 #
@@ -654,6 +705,11 @@ check(shift_matrix)
 # M for offset 1 carry row 0 of the table, (0, 1, 0, 1, ...), to row 1?
 #
 # </details>
+#
+# One matrix, and all places from the first row. *How far does your M for offset 3 get before the rounding shows?*
+
+# %%
+experiments.moved_by(shift_matrix)
 
 # %% [markdown]
 # ## Rotate instead of add: rotary positions
@@ -766,6 +822,12 @@ check(rotate)
 #
 # </details>
 #
+# Your rotations at work on one query and one key, always one place apart:
+
+# %%
+experiments.scores_far_out(rotate)
+
+# %% [markdown]
 # **Two dialects.** Many models (GPT-NeoX, and LLaMA as Hugging Face stores it) pair column $i$ with column $i + D/2$
 # instead of its neighbor. It is the same idea with the columns in another order. Code of one dialect with weights of
 # the other runs without an error and gives nonsense, so converters permute the rows of the weights.
@@ -793,15 +855,20 @@ check(quiz_3=quiz_3)
 # ## At work
 #
 # Your two functions in the course's translator: your table, added by your function, to every sentence that it reads and
-# writes. The map shows where one of its heads and its decoder look; later lessons say how.
+# writes. The map shows where one of its heads and its decoder look; later lessons say how. For order, take a pair of
+# sentences with the same words (the course's toy has seen dogs visit cats, but no continent visit anybody):
 
 # %%
-at_work(sinusoidal_positions, add_positions)
+at_work(sinusoidal_positions, add_positions, sentence="the dog visits the cat")
+
+# %%
+at_work(sinusoidal_positions, add_positions, sentence="the cat visits the dog")
 
 # %% [markdown]
-# **Predict before you run.** The translator was trained with places. What happens to *jane visits africa in september*
-# when they are left out? And with the published layer, which knows only sentence numbers? (A single sentence is a batch
-# of one.)
+# *le chien visite le chat*, *le chat visite le chien*: it knows who visits whom.
+#
+# **Predict before you run.** The translator was trained with places. What happens to *the dog visits the cat* when they
+# are left out? And with the published layer, which knows only sentence numbers? (A single sentence is a batch of one.)
 
 
 # %%
@@ -809,7 +876,7 @@ def without_places(x, table):
     return x
 
 
-at_work(add_positions=without_places)
+at_work(add_positions=without_places, sentence="the dog visits the cat")
 
 
 # %%
@@ -820,28 +887,29 @@ def published_layer(x, table):
     return x + long_pe[: x.size(0)]
 
 
-at_work(add_positions=published_layer)
+at_work(add_positions=published_layer, sentence="the dog visits the cat")
 
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# | positions | nats a word | sentences word for word |
+# | positions | nats a word | of 200 unseen sentences word for word |
 # |---|---|---|
-# | yours | 0.00016 | 100 of 100 |
+# | yours | 0.00016 | all |
 # | yours, but the English words shuffled | 6.04 | – |
-# | none | 4.85 | 0 |
-# | the published layer | 9.81 | 0 |
+# | none | 4.85 | none |
+# | the published layer | 9.81 | none |
 #
-# A nat is a unit of surprise: somebody who only guesses among the 194 French words is at $\ln 194 = 5.3$. Without
-# places the translator drops half of the sentence, *jane en septembre*. With the published layer it writes *jane jane
-# jane* until it is cut off: in a batch of one every word is at place 0, even those that it has written itself, so it
-# always believes that it is at the beginning. On a batch of 200 sentences it does worse than guessing, as all words
-# of the last sentence get place 199.
+# Somebody who only guesses among the 194 French words is at $\ln 194 = 5.3$. Without places the translator writes *le
+# chat* and stops, whoever visits whom. With the published layer it writes *le chat le chat le chat* until it is cut off: in
+# a batch of one every word is at place 0, even those that it has written itself, so it seems to be at the beginning all
+# the time. On a batch of 200 sentences it does worse than guessing: all words of a sentence get one place, and most of
+# these places the translator has never seen. (It knows 24. The first 24 sentences of the batch cost 6.7 nats a word,
+# the other 176 cost 10.2.)
 #
 # </details>
 #
-# And the order of the columns? The next cell writes all sines first, then all cosines. A network could be *trained*
-# with such a table as well as with ours. This one was not.
+# And the order of the columns? The next cell writes all sines first, then all cosines. The same numbers, in other
+# columns.
 
 
 # %%
@@ -853,8 +921,8 @@ def sines_first(length, d_model):
 at_work(sinusoidal_positions=sines_first)
 
 # %% [markdown]
-# It stops before the first word, at 12.97 nats. A table of places is a convention between a network and its code.
-# Which table it is hardly matters; that it stays the same matters a lot.
+# It stops before the first word, at 12.97 nats. A table of places is a convention between a network and its code: the
+# numbers that a network was trained with are the ones that it can read.
 
 # %% [markdown]
 # ## Written question
@@ -883,8 +951,8 @@ at_work(sinusoidal_positions=sines_first)
 # defined at every place. Their entries lie between −1 and 1 as ever, and the fast pairs have shown all their values;
 # the slow pairs reach angles never seen, and the *combination* is new. A step of one is still the same rotation, but
 # whether the model's layers used that is an empirical question. (iii) Rotary scores depend on the offset only. All
-# offsets up to 31 in size were seen at some place, so attention to near words works at place 49 as at place 9; offsets
-# of 32 to 49 are new, and softmax now shares its weight among more keys. In all three, the definition of a code outside
+# offsets up to 31 in size were seen at some place, so attention to near words *could* work at place 49 as at place 9;
+# offsets of 32 to 49 are new, and softmax now shares its weight among more keys, so it may well not. In all three, the definition of a code outside
 # its range says little about the quality there. To measure: the loss (or exact match) by position in the sentence, on
 # long sentences, against a model that was trained on long ones; and as a control the same long sentences cut to 32.
 #
@@ -926,12 +994,12 @@ at_work(sinusoidal_positions=sines_first)
 # ## Recap
 #
 # - Attention without positions is permutation equivariant: shuffle the words, and the answers are shuffled the same
-#   way. No training changes that.
+#   way. No training changes that, as long as every word may look at every word.
 # - Sinusoids are a smooth counter: fast pairs tell neighbors apart, slow pairs tell far places apart. All rows have the
 #   same length, and $P_s \cdot P_t$ depends on the distance.
-# - Places are added to the words. A network can pull both apart because they fill different directions, not because one
-#   is small.
-# - A learned table works as well, up to its last trained row.
+# - Places are added to the words. A network can pull both apart by looking along the directions that the places leave
+#   free, however long the places are.
+# - A learned table is the other common choice. It ends at its last trained row.
 # - A step is a rotation of every pair. Rotary positions rotate queries and keys, and their score depends on the signed
 #   offset alone.
 #

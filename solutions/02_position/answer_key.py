@@ -153,7 +153,7 @@ sinusoidal_positions = Exercise(
 
 # 2.3 find_position
 
-BLUR = 0.0099
+BLUR = 0.01
 
 
 def _table(length, d_model):
@@ -220,6 +220,9 @@ find_position = Exercise("find_position", cases_find_position).with_mistakes("""
     counted_from_one: places counted from 1
         .item() -> .item() + 1
         The first row of the table is place 0.
+    within_the_blur: a row looked for whose every entry is at most 0.01 away
+        (table @ row).argmax() -> ((table - row).abs() <= 0.01).all(-1).float().argmax()
+        A blur of exactly 0.01, rounded to float32, may come out a hair larger. Which row is nearest, however far that is?
     least_alike: the row that is least alike
         argmax -> argmin
         Is your measure large or small for two equal rows?
@@ -481,6 +484,9 @@ rotate = Exercise("rotate", cases_rotate, axes=("token", "column")).with_mistake
     positions_ignored: places 0, 1, 2, ... in place of the argument positions
         positions[:, None] -> torch.arange(x.shape[-2])[:, None]
         A cache hands you places 7, 8, 9. Who uses positions in your code?
+    places_from_the_first: places counted from the first one in positions
+        positions[:, None] -> (positions - positions[:1])[:, None]
+        A score sees offsets only, but a rotated vector has a place of its own. Where does a single token at place 3 stand?
     sign_lost: a minus sign lost
         a * cos - b * sin -> a * cos + b * sin
         A rotation changes no length. Compare the norms before and after.

@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.checking.vocabulary import DTYPE, GRADIENT, VALUES, Case, Exercise, listed_quizzes, tensor_cases
+from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, VALUES, Case, Exercise, listed_quizzes, tensor_cases
 
 RESHAPED = "K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])"
 COSINES = "Q / Q.norm(dim=-1, keepdim=True) @ (K / K.norm(dim=-1, keepdim=True)).transpose(-2, -1)"
@@ -65,7 +65,6 @@ def cases_project(draw):
 
     return [
         Case(square(torch.float32, 5)),
-        Case(wide(torch.float32, 2), note="a batch of two"),
         *tensor_cases(wide),
         Case(square(torch.float32), part="one token, shape (d_in,)"),
         Case((draw.normal(4), draw.normal(3, 4)), part="one token, shape (d_in,)"),
@@ -94,11 +93,10 @@ def cases_dot_scores(draw):
 
     large = 100 * draw.normal(5, 4, dtype=torch.float64), 100 * draw.normal(7, 4, dtype=torch.float64)
     return [
-        Case(make(torch.float32, 2), note="a batch of two"),
         *tensor_cases(make),
         Case(large, part="large scores", note="scores in the ten thousands"),
         Case((draw.normal(3, 6), draw.normal(3, 6)), part="as many queries as keys"),
-        Case((draw.normal(4, 4, 4), draw.normal(4, 4, 4)), part="as many queries as keys"),
+        Case((draw.normal(4, 4, 4), draw.normal(4, 4, 4)), part=LEADING, note="four sentences of four tokens, width 4"),
         Case((draw.normal(1, 4), draw.normal(6, 4)), part="one query"),
         Case((draw.normal(3, 1), draw.normal(2, 1)), part="d_k = 1"),
     ]
@@ -106,7 +104,7 @@ def cases_dot_scores(draw):
 
 def cases_previous_token_weights(draw):
     sizes = [(5, VALUES), (draw.integer(7, 12), VALUES), (3, VALUES), (2, "max_len = 2")]
-    sizes += [(200, "max_len in the hundreds"), (390, "max_len in the hundreds")]
+    sizes += [(200, "max_len in the hundreds"), (1000, "max_len in the hundreds")]
     cases = [Case((n,), part=part, view="previous_token") for n, part in sizes]
     return [*cases, Case((6,), part="float32 weights", view="pair_dtypes")]
 
@@ -179,6 +177,7 @@ def cases_attention_edges(draw):
         Case((distinct(6, 64.0), words, 20.5 / 64)),
         Case((distinct(5, 30.0).double() * (32 / 31), words[:5], 0.32), part="float64 weights"),
         Case((tied, order, 0.125), part="ties by position"),
+        Case((torch.full((5, 5), 0.25), words[:5], 0.25), part="ties by position", note="25 equal weights"),
         Case((tied, order, 0.25), part="equal to the threshold"),
         Case((distinct(5, 32.0), again, 0.0), part="a word that occurs twice"),
         Case((torch.full((5, 5), 0.25, dtype=torch.float64), again, 0.25), part="a word that occurs twice"),
@@ -196,8 +195,14 @@ def cases_fixed_self_scores(draw):
         return draw.normal(1, 4, dtype=dtype), *(draw.normal(2, 4, dtype=dtype) for _ in range(2))
 
     cases = [*tensor_cases(make, leads=((), (2,), (6, 2))), Case(one(torch.float32), part="one token")]
-    cases.append(Case((draw.normal(4, 4, 5), draw.normal(4, 5), draw.normal(4, 5)), part="as many sentences as tokens"))
-    return [Case(make(torch.float32, 2), note="a batch of two"), *cases]
+    cases.append(
+        Case(
+            (draw.normal(4, 4, 5), draw.normal(4, 5), draw.normal(4, 5)),
+            part=LEADING,
+            note="as many sentences as tokens",
+        )
+    )
+    return cases
 
 
 SHAPE_CUT = "dimensions of size 1 dropped"
@@ -300,6 +305,12 @@ exercises = [
     negative_distance: minus the squared distance
         K @ q -> -((K - q) ** 2).sum(-1)
         Distance and dot product differ by the lengths. Which one is asked for?
+    minus_distance: minus the distance
+        K @ q -> -(K - q).norm(dim=-1)
+        Distance and dot product differ by the lengths. Which one is asked for?
+    distance: the distance from the query to each key
+        K @ q -> (K - q).norm(dim=-1)
+        A distance is small for a good match. Should the key that fits best have a small number or a large one?
 """),
     Exercise("dot_scores", cases_dot_scores, axes=("query", "key")).with_mistakes(f"""
     queries_and_keys_swapped: keys and queries swapped
@@ -332,6 +343,12 @@ exercises = [
     negative_distance: minus the squared distance
         Q @ K.transpose(-2, -1) -> -((Q[..., :, None, :] - K[..., None, :, :]) ** 2).sum(-1)
         Distance and dot product differ by the lengths. Which one is asked for?
+    minus_distance: minus the distance
+        Q @ K.transpose(-2, -1) -> -(Q[..., :, None, :] - K[..., None, :, :]).norm(dim=-1)
+        Distance and dot product differ by the lengths. Which one is asked for?
+    distance: the distance from each query to each key
+        Q @ K.transpose(-2, -1) -> (Q[..., :, None, :] - K[..., None, :, :]).norm(dim=-1)
+        A distance is small for a good match. Should the key that fits best have a small number or a large one?
     squeezed: {SHAPE_CUT}
         Q @ K.transpose(-2, -1) -> (Q @ K.transpose(-2, -1)).squeeze()
         One query or a batch of one: the table keeps its dimensions.
@@ -434,7 +451,7 @@ exercises = [
         Adding at tensor indices writes repeated places only once. Try a text with a pair twice.
     softmax_of_counts: a softmax of the counts
         torch.where(followed > 0, counts / followed, 1 / vocab_size) -> torch.softmax(counts.float(), dim=-1)
-        Counts become probabilities by plain division.
+        Of four followers three were the same word: what share is that? And what does your row give to a word that never came?
     only_counts: counts
         torch.where(followed > 0, counts / followed, 1 / vocab_size) -> counts.float()
         Each row should add up to 1.

@@ -4,7 +4,7 @@
 # **Goal:** know why attention divides its scores by the square root of the head's width, what goes wrong without it or
 # with too much of it, and how to notice when somebody's code gets it wrong.
 #
-# **Time:** about 80 minutes.
+# **Time:** about 90 minutes.
 #
 # Attention is one formula, and one number in it looks like an afterthought:
 #
@@ -21,7 +21,7 @@ import math
 import torch
 from torch import nn
 
-from helpers import at_work, check, or_given, translator
+from helpers import at_work, check, or_given
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.scaling import explore, figures
 
@@ -63,7 +63,8 @@ transformer_map("04_scaling")
 # - **Weights** follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`.
 # - **Masks** are boolean, True = may attend.
 # - **Unless an exercise says otherwise an answer** accepts any `...` (Q and K, or all inputs, share the same ones);
-#   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN.
+#   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN in
+#   values (in gradients too where the exercise says so).
 # - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
 #   inside a float64 answer is no mistake.
 # - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
@@ -121,7 +122,7 @@ figures.spread()
 # %% [markdown]
 # ## Exercise 4.1 `score_variance`
 #
-# Difficulty ●○○○○ · Importance ●●●○○ · 5 minutes · 10 points
+# Difficulty ●○○○○ · Importance ●●●○○ · 6 minutes · 10 points
 #
 # First an instrument to measure with. With $S = QK^\top$ and $n$ the number of *all* entries of $S$, over all leading
 # dimensions together,
@@ -130,6 +131,10 @@ figures.spread()
 #
 # `Q (..., T_q, d_k)`, `K (..., T_k, d_k)` → a scalar (0-dim tensor). It is the *population* variance: divide by $n$.
 # A single score has variance 0.
+#
+# (The mean of the squares minus the square of the mean is the same on paper, and no mistake here. It loses its digits
+# where all scores lie far from 0: for scores near 10,000 that differ by 1, both squares are 100,000,000, and float32 has
+# seven digits.)
 
 
 # %% nbgrader={"solution": "score_variance"}
@@ -220,13 +225,14 @@ check(scaled_scores)
 #
 # </details>
 #
-# The first cell again, with your division in it. The last column should now stay near 1.
+# The first cell again, with your two functions: the variance before your division and after it.
 
 # %%
 torch.manual_seed(0)
 for d_k in (4, 16, 64, 256):
     Q, K = torch.randn(100, d_k), torch.randn(100, d_k)  # (T_q, d_k), (T_k, d_k)
-    print(f"width {d_k:3d}   spread {or_given(scaled_scores)(Q, K).std().item():.2f}")  # of (T_q, T_k) scores
+    before, after = or_given(score_variance)(Q, K), or_given(scaled_scores)(Q, K).var(correction=0)  # scalars
+    print(f"width {d_k:3d}   variance {before.item():6.1f} before, {after.item():.2f} after")
 
 # %% [markdown]
 # ## Softmax in three numbers
@@ -249,8 +255,8 @@ for d_k in (4, 16, 64, 256):
 figures.three_numbers()
 
 # %% [markdown]
-# This is **saturation**. Before anything is learned, the scores of a head of width 64 spread by 8: its random weights have
-# already decided, by accident, where it looks.
+# This is **saturation**. Let the entries of queries and keys have variance 1. Then the scores of a head of width 64 spread
+# by 8, and among six keys the typical winner has 0.98 of the weight before anything is learned. Over $\sqrt{64}$ it has 0.39.
 
 # %% [markdown]
 # ## One word, four divisors
@@ -272,14 +278,9 @@ scores_is = keys @ query_is  # (6,)
 print(" ".join(f"{score:.4f}" for score in scores_is.tolist()))
 
 # %% [markdown]
-# What does *is* see if these scores are divided by 1, by $\sqrt{24} \approx 4.9$, by 24, by 100? To compare, we need one
-# number that says how undecided a list of weights is. That is **entropy**,
-#
-# $$H = -\sum_i p_i \ln p_i .$$
-#
-# On paper, for three words with weights $p = (\frac12, \frac14, \frac14)$: $H = \frac12\ln 2 + 2\cdot\frac14\ln 4 =
-# 1.04$, in units called *nats*. Its exponential counts **words in effect**: $e^{1.04} = 2.8$, a little less than three.
-# It is 1 when one word has everything, and 3 when all three share alike.
+# What does *is* see if these scores are divided by 1, by $\sqrt{24} \approx 4.9$, by 24, by 100? To compare, the figure
+# counts **words in effect**: 1 when one word has everything, 6 when all six share alike, and something in between
+# otherwise. (Lesson 6 shows how it is counted, by the entropy of the weights.)
 
 # %%
 figures.four_divisors(scores_is, tokens)
@@ -306,7 +307,7 @@ figures.four_divisors(scores_is, tokens)
 # \tau \to \infty: \text{all words alike}.$$
 #
 # So dividing by $\sqrt{d_k}$ sets a temperature that rises with the width. Move the slider from cold to hot. *At which
-# temperature does *is* have two words in effect? At which five?*
+# temperature does “is” have two words in effect? At which five?*
 
 # %%
 explore.temperature(scores_is, tokens, start=math.sqrt(24))
@@ -357,20 +358,20 @@ figures.two_jacobians()
 # %% [markdown]
 # ## Exercise 4.3 `softmax_jacobian`
 #
-# Difficulty ●●●○○ · Importance ●●●●○ · 10 minutes · 14 points
+# Difficulty ●●●○○ · Importance ●●●●○ · 12 minutes · 14 points
 #
 # `p (..., N)`, probability vectors along the last axis → `(..., N, N)`, with entry
 #
 # $$J_{ij} = p_i\,(\delta_{ij} - p_j) .$$
 #
-# The argument holds probabilities already. Some may be exactly 0 or 1.
+# The argument holds probabilities already. Some may be exactly 0 or 1; no NaN there, in gradients either.
 
 
 # %% nbgrader={"solution": "softmax_jacobian"}
 def softmax_jacobian(p):
     """Jacobian of softmax, written in terms of its output: diag(p) - p pᵀ.
 
-    p (..., N) probability vectors, float32 or float64 -> (..., N, N), same dtype.
+    p (..., N) probability vectors, float32 or float64 -> (..., N, N), same dtype; no NaN in gradients.
     """
     ### BEGIN SOLUTION
     outer = p.unsqueeze(-1) * p.unsqueeze(-2)  # (..., N, N)
@@ -394,6 +395,13 @@ check(softmax_jacobian)
 # multiply.
 #
 # </details>
+#
+# Your table at the two ends of the lesson's scale. Its rows add up to 0; how much is left of its entries?
+
+# %%
+for p in ([0.5, 0.25, 0.25], [0.98, 0.01, 0.01], [1.0, 0.0, 0.0]):
+    J = or_given(softmax_jacobian)(torch.tensor(p))  # (3, 3)
+    print(f"p = {p}   largest entry {J.abs().max():.4f}   largest sum of a row {J.sum(dim=-1).abs().max():.4f}")
 
 # %% [markdown]
 # ## Exercise 4.4 `max_gradient`
@@ -443,6 +451,15 @@ check(max_gradient)
 # that axis only. If you write the exponentials yourself, think of what happens at 10,000.
 #
 # </details>
+#
+# What is left of the slopes in a head of width 256, for 1,000 random queries with six keys each? *Guess before you run:
+# which share of the queries has lost nearly all of them, undivided and over the root?*
+
+# %%
+wide = figures.random_scores(256, 1000, 6)  # (queries, keys), entries of variance 1
+for name, c in [("undivided", 1), ("over the root", 16)]:
+    slopes = or_given(max_gradient)(wide / c)  # (queries,)
+    print(f"{name:13}  typical slope {slopes.median():.4f}   below 0.01: {100 * (slopes < 0.01).float().mean():.0f} %")
 
 # %% [markdown]
 # ## The factor that the usual story leaves out
@@ -482,7 +499,7 @@ check(max_gradient)
 # %% [markdown]
 # ## Exercise 4.5 `weights_jacobian`
 #
-# Difficulty ●●●○○ · Importance ●●●●○ · 10 minutes · 14 points
+# Difficulty ●●●○○ · Importance ●●●●○ · 12 minutes · 14 points
 #
 # How do the weights $p = \text{softmax}(Kq/\text{divisor})$ move with the query?
 #
@@ -525,11 +542,12 @@ check(weights_jacobian)
 # </details>
 #
 # **Predict before you run.** The query of *is*, with the four divisors of Figure 4.3. *With which one does a small step
-# of the query move the weights most?* The cell asks autograd, so that you can compare with your own function.
+# of the query move the weights most?* The table of slopes has 6 × 24 entries. Its **size** is one number for all of them,
+# the root of the sum of their squares.
 
 # %%
 for name, c in [("1", 1), ("√24", 24**0.5), ("24", 24), ("100", 100)]:
-    moves = torch.autograd.functional.jacobian(lambda q, c=c: torch.softmax(keys @ q / c, dim=0), query_is)  # (6, 24)
+    moves = or_given(weights_jacobian)(query_is, keys, c)  # (6, 24)
     print(f"divided by {name:4} size of ∂p/∂q {moves.norm().item():.3f}")
 
 # %% [markdown]
@@ -541,10 +559,11 @@ for name, c in [("1", 1), ("√24", 24**0.5), ("24", 24), ("100", 100)]:
 # </details>
 
 # %% [markdown]
-# ## What the width does to learning
+# ## What the width does to a query's hold
 #
 # Now for all widths. Each point below stands for 400 random queries with six keys each, entries of variance 1. On the
-# left is the slope of softmax alone, on the right the whole way from the query to the weights.
+# left is the slope of softmax alone, on the right the whole way from the query to the weights: the size of
+# $\partial p/\partial q$, which we call the query's **hold** on its weights.
 
 # %%
 figures.slopes_against_width()
@@ -552,17 +571,17 @@ figures.slopes_against_width()
 # %% [markdown]
 # Read the right picture from left to right.
 #
-# - **Divided by the square root of the width**, the line is flat. A query of any width can move its weights equally
-#   well. That is what the square root is for.
+# - **Divided by the square root of the width**, the line is flat from width 4 on. A query of any such width can move its
+#   weights equally well. That is what the square root is for.
 # - **Not divided**, it first rises: keys get longer, and softmax is not shut yet. At width 64, a common width of real
 #   heads, the typical query still moves its weights two thirds as far as with the division. Then the line falls off a
 #   cliff: 0.01 at 256, nothing at 1024. The left picture alone would have you believe that width 64 is nearly lost.
 # - **Divided by the width itself**, softmax stays open, and the query still loses its hold: 0.01 at width 1024. Too
-#   large a divisor starves learning just as no divisor does.
+#   large a divisor takes it away as no divisor does.
 #
 # The points are *medians*. The *mean* of the undivided line stays near 1 at every width from 64 on, because a few
-# queries are close races between two keys, and those get huge steps. So an undivided wide head does not simply stop
-# learning. Most of its queries stand still, and a few jump.
+# queries are close races between two keys, and those move their weights very far. So an undivided wide head is not
+# simply stuck: most of its queries can move next to nothing, and a few jump.
 #
 # The paper only suspects it ("we suspect that for large values of $d_k$ …"). You can see how large is large: with
 # entries of variance 1, somewhere between 64 and 256.
@@ -583,8 +602,8 @@ figures.slopes_against_width()
 figures.starts_against_width()
 
 # %% [markdown]
-# The division repairs the width, not the starting weights. Undivided, a head works only by luck: a small width and a small
-# start. Divided, it behaves the same at every size, and that is what a good recipe does.
+# The division repairs the width, not the starting weights. Undivided, an open softmax needs a small width and a small
+# start. Divided, the two good starts look alike at all these widths, and that is what a good recipe does.
 #
 # Now you: set a width and a start, then move the divisor until the query has the best hold on its weights (right
 # picture, blue). *Is the best divisor always near the dotted line? On which side of it is the best place for the slope
@@ -597,18 +616,18 @@ explore.width_and_divisor()
 # <details><summary>Answer</summary>
 #
 # For entries of variance 1 the best divisor is about a third of the square root, at every width: it moves along with
-# the dotted line. The slope of softmax alone is best a little further to the right, at about two thirds of it. At the
-# square root itself a query has some 40 % of the best hold, and the point is that this does not depend on the width.
-# With the start of `nn.Linear` all of it sits at a third of that, as the scores are so much smaller. With the
-# all-positive start the best divisor grows like the width itself, since products that never cancel add up like $d_k$:
-# at width 1024 it is 20 times the root.
+# the dotted line. The slope of softmax alone is best further to the right, at two thirds to four fifths of it. At the
+# square root itself a query has 40 to 45 % of the best hold from width 4 on (62 % at width 1): neither this share nor
+# the place of the best moves as the head grows. With the start of `nn.Linear` all of it sits at a third of that, as the
+# scores are so much smaller. With the all-positive start the best divisor grows like the width itself, since products
+# that do not cancel add up like $d_k$: at width 1024 it is 20 times the root.
 #
 # </details>
 #
-# After training the argument no longer holds: queries and keys have lined up, which is the point of training. And a
-# network can learn any constant into $W_Q$, so no divisor changes *what* attention can express. It changes where
-# training starts and how large its steps are. The square root answers one precise question: what keeps the spread at 1
-# when nothing has been learned yet?
+# After training the argument no longer holds. In this course's translator, which divides by the root, the scores in a
+# row spread by 0.2 in one of the eight heads of its encoder and by 5.5 in another. And a network can learn any constant
+# into $W_Q$, so no divisor changes *what* attention can express. It changes where training starts and how large its
+# steps are. The square root answers one precise question: what keeps the spread at 1 when nothing has been learned yet?
 
 # %% [markdown]
 # ## Exercise 4.6 `head_scores`
@@ -674,7 +693,13 @@ check(head_scores)
 #
 # </details>
 #
-# The bug hides well: a network can learn a factor of 3.5 into $W_Q$, so the loss still falls. Only measuring shows it.
+# The same measurement on your repair:
+
+# %%
+print(f"spread {or_given(head_scores)(tokens_of_bert_size, *one_of_12).std().item():.2f}")
+
+# %% [markdown]
+# The bug hides well: shapes are right, and a network can learn a factor of 3.5 into $W_Q$. One line of measuring shows it.
 # **Whenever you read attention code, ask of the number under the root: is it the length of one query?**
 
 # %% [markdown]
@@ -729,9 +754,10 @@ at_work(scaled_scores=by_width)
 # | the head's width, 16 | 0.068, 420 times | 86 |
 #
 # *jane visits africa in september* comes out right every time, and with the published bug so does every other sentence:
-# looking at outputs would have shown nothing. Only the loss sees it. Too large a divisor hurts this trained network
-# most: training made its weights sharp, and the divisor flattens them. In the order of the table, *visits* gives *jane*
-# 0.92, 0.74, 1.00 and 0.54 of its attention.
+# looking at outputs would have shown nothing. The loss sees it. Of
+# these four, too large a divisor hurts most. It did so in two more trainings of this machine from other seeds as well: 351
+# and 595 times the loss over 16, where no division at all cost 17 and 80 times, and the published bug 3 and 22. In the
+# order of the table, *visits* gives *jane* 0.92, 0.74, 1.00 and 0.54 of its attention.
 #
 # </details>
 #
@@ -739,10 +765,7 @@ at_work(scaled_scores=by_width)
 # weights move with the query, on average over the five words?
 
 # %%
-numbers, words = translator.state(), "jane visits africa in september".split()
-ids = torch.tensor([translator.english[word] for word in words])  # (5,)
-x = numbers["encoder.tokens.weight"][ids] + numbers["encoder.positions.weight"][:5]  # (5, 64)
-W_q, W_k = (numbers[f"encoder.blocks.0.attention.W_{name}.weight"][:16] for name in "qk")  # the first head: (16, 64)
+x, W_q, W_k = figures.first_head("jane visits africa in september")  # (5, 64), (16, 64), (16, 64)
 for divisor in (1, 4, 16, 100):
     sizes = [or_given(weights_jacobian)(q, x @ W_k.T, divisor).norm().item() for q in x @ W_q.T]
     print(f"divided by {divisor:3}   size of ∂p/∂q {sum(sizes) / 5:.3f}")
@@ -838,7 +861,7 @@ check(quiz_3=quiz_3)
 # widths: one weight is near 1, the rest near 0, all entries $p_i(\delta_{ij} - p_j)$ of its Jacobian are near 0, and
 # hardly any gradient reaches most queries, so that a choice made by random weights is hard to unlearn. Under far too
 # large a divisor softmax is open, but all weights are alike, and the factor $K/c$ on the way back to the query is tiny:
-# little is learned there either. The classmate's first sentence takes a consequence for the reason: the vector of
+# little gradient arrives there either. The classmate's first sentence takes a consequence for the reason: the vector of
 # attention weights has a similar length at all widths because the scores spread alike, while the weight matrices and
 # the lengths of q and k are not changed at all. The second is wrong because a fixed divisor does not move with the
 # width: 100 is right at width 10,000 and makes attention almost uniform at width 24.
@@ -856,16 +879,19 @@ check(quiz_3=quiz_3)
 #
 # <details><summary>Three claims about the divisor, measured</summary>
 #
-# **"It keeps the Euclidean length of the weight vectors about the same."** This is the reason given in Sebastian
-# Raschka's [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html). The
+# **“It ensures that the euclidean length of the weight vectors to be approximately in the same magnitude.”** So say the
+# notes, after Sebastian Raschka's [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html). The
 # rows of $W_Q$ and $W_K$ are not touched by the division, nor is $q$, whose length is about $\sqrt{d_k}$ before and
 # after. The vector of *attention weights* does keep its length: over six random keys, divided, it is 0.53 at width 16
 # and 0.53 at width 256; undivided 0.81 and 0.95. So the sentence describes something true, but a consequence. The
 # reason is the variance.
 #
-# **"Arbitrary is not good."** A notebook made from that article carries two other divisors in comments, 24 and 100,
-# with this remark. Figure 4.3 runs them. The fault of 100 is not that it is arbitrary, but that it does not follow the
-# width.
+# **Two divisors in comments.** The notes' cell carries two more: 24 under the name *no_scaling*, and 100 with the remark
+# “arbitary is not good!” Figure 4.3 runs them. Divided by 24 the scores *are* scaled, more than the paper asks: no scaling
+# would be the divisor 1. And the fault of 100 is not that it is arbitrary, but that it does not follow the width.
+#
+# **“$d_k$: matrix size”** says another of the notes under the formula. It is the length of one query, a width: the
+# matrices may have any number of rows.
 #
 # **Code without the factor.** The Stack Exchange answer on Q and K as an inquiry (lesson 3) borrows a few lines from a
 # lecture by Andrej Karpathy and stops just before the lecture puts the factor in: B, T, C = 4, 8, 32, head size 16, seed

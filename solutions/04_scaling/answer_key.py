@@ -1,11 +1,13 @@
 """Answer key of lesson 4: why attention divides by the square root of the head width."""
 
 import dataclasses
+import math
 
 import torch
 
 from helpers.checking.vocabulary import GRADIENT, LEADING, Case, Exercise, listed_quizzes, tensor_cases
 
+CORNERS = "probabilities of 0 and 1"
 BATCH_OF_ONE = "leading dimensions of size 1"
 
 
@@ -129,15 +131,18 @@ def cases_softmax_jacobian(draw):
     corners = torch.tensor([[0.0, 1.0, 0.0, 0.0], [0.5, 0.0, 0.5, 0.0]])
     scores = draw.normal(5, dtype=torch.float64)
     batch = draw.normal(2, 3, 5, dtype=torch.float64)
+    decided = draw.normal(3, 4, dtype=torch.float64)  # their softmax is 0 where they are -inf, and once exactly 1
+    decided[0, 1:] = decided[1, 2] = -math.inf
     return [
         *tensor_cases(make, gradient=False),
         Case(make(torch.float32, 4), note="four probability vectors"),
         Case(make(torch.float32, 1, 1), part=LEADING, note=BATCH_OF_ONE),
-        Case((corners,), part="probabilities of 0 and 1"),
-        Case((torch.ones(1),), part="probabilities of 0 and 1", note="one outcome, which is certain"),
+        Case((corners,), part=CORNERS),
+        Case((torch.ones(1),), part=CORNERS, note="one outcome, which is certain"),
         # Forms that are equal on probability vectors differ beside them, so the gradient is taken at the scores.
         Case((scores,), part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
         Case((batch,), part=LEADING, gradient=True, via="at_softmax", note="p is the softmax of scores"),
+        Case((decided,), part=CORNERS, gradient=True, via="at_softmax", note="gradients where some p are 0 or 1"),
     ]
 
 
@@ -172,6 +177,18 @@ softmax_jacobian = Exercise(
     slopes_in_a_row: the diagonal as a vector
         torch.diag_embed(p) - outer -> p * (1 - p)
         N probabilities, each with a slope for each of N scores: how many numbers is that?
+    squares_left_out: p on the diagonal, without its square
+        return torch.diag_embed(p) - outer -> return torch.diag_embed(p + p * p) - outer
+        Put i = j into the formula. Which two terms stand on the diagonal?
+    lack_to_one: what each probability lacks to 1, on the diagonal
+        return torch.diag_embed(p) - outer -> return torch.diag_embed(1 - p + p * p) - outer
+        A probability that is almost 0 can hardly move. What does your diagonal say of it?
+    only_squares: minus the squares on the diagonal
+        return torch.diag_embed(p) - outer -> return -outer
+        Add up a row of yours. Raising all scores alike changes nothing, so what should the sum be?
+    diagonal_empty: zeros on the diagonal
+        return torch.diag_embed(p) - outer -> return torch.diag_embed(p * p) - outer
+        How far does a weight move with its own score? Add up a row of yours.
     identity_minus_outer: the identity in place of diag(p)
         diag_embed(p) -> eye(p.shape[-1], dtype=p.dtype)
         If p_i is 0.01, can its own slope be close to 1?
@@ -318,6 +335,17 @@ weights_jacobian = Exercise(
     of_log_weights: how the logarithms of the weights move
         softmax_jacobian(p) @ K -> (K - p @ K)
         A weight that is almost 0 can hardly move. Which factor of yours says so?
+    finite_differences_EPS for EPS in 1e-2, 1e-3, 1e-4, 1e-5: a difference of two nearby queries in place of the slope
+        return {MOVED}
+        -> steps = torch.eye(len(q), dtype=q.dtype) * EPS
+        |    return torch.stack([(torch.softmax(K @ (q + e) / divisor, dim=0) - p) / EPS for e in steps], dim=1)
+        Near, and not exact. Which formula has no step in it that could be too large or too small?
+    central_differences_EPS for EPS in 1e-2, 1e-3, 1e-4, 1e-5: a difference of two nearby queries in place of the slope
+        return {MOVED}
+        -> steps = [(q + e, q - e) for e in torch.eye(len(q), dtype=q.dtype) * EPS]
+        |    two = [[torch.softmax(K @ side / divisor, dim=0) for side in pair] for pair in steps]
+        |    return torch.stack([(up - down) / (2 * EPS) for up, down in two], dim=1)
+        Near, and not exact. Which formula has no step in it that could be too large or too small?
     exponentials_overflow: exponentials of the scores as they are
         {WEIGHTS} -> (K @ q / divisor).exp() / (K @ q / divisor).exp().sum()
         What is exp(9000) in float32, and what is inf / inf?
@@ -369,6 +397,12 @@ head_scores = Exercise("head_scores", cases_head_scores, axes=("query", "key")).
     one_projection: queries and keys from the same matrix
         x @ W_k.T -> x @ W_q.T
         Your scores are symmetric. Is one of the two weights never used?
+    twelve_taken_out: the published line times the root of 12
+        {SCALED} -> {RAW} * x.shape[-1] ** -0.5 * 12**0.5
+        That is right where a model is twelve times as wide as its heads. Which width was it that you should read?
+    twelve_as_divisor: the published line divided by the root of 12
+        {SCALED} -> {RAW} * x.shape[-1] ** -0.5 / 12**0.5
+        The published scores were too flat already. And are there always 12 heads?
     multiplied_by_root: multiplied where it should be divided
         {SCALED} -> {RAW} * len(W_q) ** 0.5
         Look at the sign of the exponent in the published line.
@@ -390,7 +424,7 @@ quizzes = listed_quizzes("""
     quiz_2: b
         a: Softmax divides by the sum of the exponentials, so weights add up to 1 whatever the divisor is.
         b: The spread after the division is 1/√d_k, so all weights are nearly 1/T; and each step of the query reaches
-           the scores divided by d_k. The mean of all tokens is all the head can say for a long time.
+           the scores divided by d_k. At first the head can say hardly more than the mean of all tokens.
         c: That is the illness of scores that are too large. Divided by d_k they are too small: their spread is
            1/√d_k.
     quiz_3: d

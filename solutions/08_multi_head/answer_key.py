@@ -10,6 +10,7 @@ NOTHING = "rows with nothing to see"
 ONE_HEAD = "one head"
 NARROW = "heads of width 1"
 ONE_SENTENCE = "a batch of one, a single token"
+VALUE_ALONE = "value given without a key"
 DIVISIBLE = "a number of heads that does not fit"
 FLOAT64 = torch.float64
 
@@ -154,6 +155,8 @@ def cases_multi_head_attention(draw):
         case(3, x(2, 5, 12, dtype=FLOAT64), x(2, 7, 12, dtype=FLOAT64), part=cross, gradient=True),
         case(4, y(3, 5), y(3, 7), y(3, 7), part=values),
         case(4, y(3, 5), part=values, value=y(3, 7), key=y(3, 7)),
+        case(4, y(3, 5), part=VALUE_ALONE, value=y(3, 5), note="a value and no key"),
+        case(4, y(3, 5), part=VALUE_ALONE, value=y(3, 5), mask=draw.mask(5, 5), note="a value and a mask, and no key"),
         case(3, *(x(2, n, 12, dtype=FLOAT64) for n in (5, 7, 7)), part=values, gradient=True),
         case(4, y(3, 5), part=MASK, mask=draw.mask(5, 5)),
         case(4, y(3, 5), None, None, draw.mask(5, 5), part=MASK),
@@ -262,6 +265,13 @@ MultiHeadAttention = Exercise(
         key = query if key is None else key -> key = query
         value = key if value is None else value -> value = query
         forward has a key and a value of its own, so that one sentence can look at another.
+    value_alone_ignored: a value that comes without a key is not used
+        key = query if key is None else key -> key, value = (query, query) if key is None else (key, value)
+        Each of the two has a default of its own. What happens in yours to a value that is given alone?
+    output_bias_for_each_head: the bias of W_o is added once for each head
+        return self.W_o(merge_heads(heads)), weights
+        -> return self.W_o(merge_heads(heads)) + (self.num_heads - 1) * self.W_o.bias, weights
+        The heads' parts are added up, and then the bias. How many times?
     value_ignored: the key used as the value, whatever is given
         value = key if value is None else value -> value = key
         What a word is found by and what it hands over may come from two places.
@@ -533,6 +543,13 @@ grouped_query_attention = Exercise(
         K = K.repeat_interleave(group, dim=1) -> K = K.mean(dim=1, keepdim=True)
         V = V.repeat_interleave(group, dim=1) -> V = V.mean(dim=1, keepdim=True)
         A head uses one group, not a blend of all.
+    queries_in_turn: the queries dealt out to the groups in turn and put back in order
+        attention(Q, K, V, mask)[0]
+        -> attention(Q.unflatten(1, (group, -1)).transpose(1, 2).flatten(1, 2), K, V, mask)[0]
+        Query head h stays at place h of the output. Which query meets which group in yours?
+    output_averaged: one output for each group instead of one for each head
+        attention(Q, K, V, mask)[0] -> attention(Q, K, V, mask)[0].unflatten(1, (-1, group)).mean(dim=2)
+        H heads ask. How many answers are asked for?
     queries_averaged: the queries of a group averaged
         attention(Q, K, V, mask)[0]
         -> attention(Q.unflatten(1, (-1, group)).mean(dim=2).repeat_interleave(group, dim=1), K, V, mask)[0]
@@ -607,12 +624,22 @@ head_importance = Exercise(
     mean_over_batch: a norm for each sentence, averaged
         (out - without(x)[0]).norm() -> (out - without(x)[0]).norm(dim=(1, 2)).mean()
         One norm over all B · T · D numbers.
+    summed_over_tokens: a norm for each token, added up
+        (out - without(x)[0]).norm() -> (out - without(x)[0]).norm(dim=-1).sum()
+        One norm over all B · T · D numbers: the root comes last.
     mean_over_tokens: a norm for each token, averaged
         (out - without(x)[0]).norm() -> (out - without(x)[0]).norm(dim=-1).mean()
         One norm over all B · T · D numbers.
     before_W_o: the size of the head before W_o
         (out - without(x)[0]).norm() -> (mha(x)[1] @ split_heads(mha.W_v(x), mha.num_heads))[:, h].norm()
         A head counts by what W_o makes of it.
+    weight_replaced: W_o got a new weight in place of its own
+        without = copy.deepcopy(mha) -> without, kept = mha, mha.W_o.weight
+        without.W_o.weight[:, own] = 0 -> without.W_o.weight = torch.nn.Parameter(kept.clone()); without.W_o.weight[:, own] = 0
+        changes.append((out - without(x)[0]).norm())
+        -> changes.append((out - without(x)[0]).norm())
+        |            mha.W_o.weight = torch.nn.Parameter(kept.clone())
+        The numbers are back, in a new parameter. Whom does an optimizer move that has learned of the old one?
     heads_stay_dead: heads that are never brought back
         without = copy.deepcopy(mha) -> without = mha
         Put back what you took, or take it from a copy.
@@ -635,9 +662,9 @@ quizzes = listed_quizzes("""
         b: Eight heads of width 64 cost as many products as one head of width 512: 8 · 64 = 512.
         c: Each head keeps a table of T × T weights. Projections and products cost the same, the tables do not.
     quiz_2: b
-        a: Heads do not see order: shuffle the words, and every head's output is shuffled in the same way.
-        b: Nothing in the formula knows a place. A head can look one word back only if place vectors, or a rotation of
-           queries and keys, tell it where that is.
+        a: Without a mask heads do not see order: shuffle the words, and every head's output is shuffled in the same way.
+        b: Nothing in this encoder knows a place. A head can look one word back if place vectors, or a rotation of
+           queries and keys, tell it where that is. (A causal mask tells something as well, but an encoder has none.)
         c: W_o works on each token for itself. It cannot know in which row a token stands.
     quiz_3: a
         a: Each head then writes its own D/H columns of the output and no others. W_o lets every head write

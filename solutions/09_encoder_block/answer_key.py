@@ -8,6 +8,8 @@ from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise
 
 MASK = "masks"
 ACTIVATION = "any activation"
+PRE_NORM = "norm_first=True"
+OPTIONS = "options, if offered, reach the blocks"
 NORMS = ("layer_norm", "rms_norm", "batch_norm", "group_norm", "instance_norm")
 
 
@@ -28,7 +30,7 @@ def cases_layer_norm(draw):
     single = draw.normal(6), draw.normal(6), draw.normal(6)
     flat = torch.tensor([2.0, -3.0, 0.0], dtype=torch.float64)[:, None].expand(3, 6).clone()
     flat = flat, draw.normal(6, dtype=torch.float64), draw.normal(6, dtype=torch.float64)
-    narrow = draw.normal(3, 1), draw.normal(1), draw.normal(1)
+    narrow = tuple(draw.normal(*shape, dtype=torch.float64) for shape in ((3, 1), (1,), (1,)))
     cases = [
         *tensor_cases(make, leads=((), (3,), (2, 3), (1,), (2, 1))),
         Case(single, part=LEADING, note="a single vector"),
@@ -47,8 +49,8 @@ def cases_layer_norm(draw):
         Case(
             scaled(1.0, offset=1e3), part="huge numbers", note="numbers around 1,000 that differ by 1", tolerance=1e-3
         ),
-        Case(flat, part="rows of equal numbers"),
-        Case(narrow, part="D = 1"),
+        Case(flat, part="rows of equal numbers", gradient=True),
+        Case(narrow, part="D = 1", gradient=True),
     ]
     return [sized(case, case.args[0]) for case in cases]
 
@@ -63,6 +65,16 @@ layer_norm = Exercise(
     sample_variance: divided by the number of channels minus one
         x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, keepdim=True)
         The formula divides by the number of channels. Which argument of the library call decides this, and what happens with a single channel?
+    summed: the sum over the channels where the mean belongs
+        x.mean(dim=-1, keepdim=True) -> x.sum(dim=-1, keepdim=True)
+        x.var(dim=-1, correction=0, keepdim=True) -> (x - mean).pow(2).sum(dim=-1, keepdim=True)
+        Both formulas begin with a fraction. By what do they divide?
+    variance_summed: the squares were added up and never divided
+        x.var(dim=-1, correction=0, keepdim=True) -> (x - mean).pow(2).sum(dim=-1, keepdim=True)
+        The formula of the variance begins with a fraction. By what does it divide?
+    eps_left_out_of_the_root: eps was added to the result and not to the variance
+        (variance + eps) ** 0.5 -> variance**0.5 + eps**0.5
+        The formula has one root. How many things stand under it?
     eps_outside: eps was added after the square root
         (variance + eps) ** 0.5 -> (variance**0.5 + eps)
         Rows with tiny numbers tell the two apart. Read the formula again: what stands under the root?
@@ -103,6 +115,11 @@ layer_norm = Exercise(
         x.mean(dim=-1, -> x.mean(dim=-2,
         x.var(dim=-1, -> x.var(dim=-2,
         Each token is normalized by itself. Along which axis do its own numbers lie?
+    batch_norm: batch norm: each channel has its mean over all tokens of all sentences
+        x.mean(dim=-1, keepdim=True) -> x.mean(dim=tuple(range(max(x.dim() - 1, 1))), keepdim=True)
+        x.var(dim=-1, correction=0, keepdim=True)
+        -> x.var(dim=tuple(range(max(x.dim() - 1, 1))), correction=0, keepdim=True)
+        In figure 9.2 that is the third table. Whose numbers share a mean with yours?
     gamma_forgotten: gamma is not used
         gamma * normal + beta -> normal + beta
         After the norm every channel has the same spread. Which parameter gives it one of its own?
@@ -212,10 +229,10 @@ def cases_encoder_block(draw):
         call = ((x,), {} if mask is None else {"mask": mask}) if named or mask is None else ((x, mask), {})
         return Case(((D, H, F, *order), state, *call), **{"via": "module", "tolerance": tolerance(dtype)} | options)
 
-    def by_keyword(T, **given):
+    def by_keyword(T, part=ACTIVATION, **given):
         init = {"d_model": 6, "num_heads": 3, "d_ff": 10, **given}
         args = (init, block_state(draw, 6, 10, torch.float32), (draw.normal(2, T, 6),), {})
-        return Case(args, via="module_by_keywords", part=ACTIVATION, tolerance=tolerance(torch.float32))
+        return Case(args, via="module_by_keywords", part=part, tolerance=tolerance(torch.float32))
 
     float64, before, after = torch.float64, (True,), (False,)
     gelu, tanh = Stub("activation", ("gelu",)), Stub("activation", ("tanh",))
@@ -223,25 +240,27 @@ def cases_encoder_block(draw):
     nothing[draw.integer(1, 4)] = False
     return [
         case(3, 5),
-        case(3, 5, order=before, note="norm_first=True"),
         case(2, 4, D=12, H=3, F=7, note="three heads of width 4"),
+        case(3, 5, order=before, part=PRE_NORM, note="norm_first=True"),
+        case(2, 4, order=before, D=12, H=3, F=7, part=PRE_NORM, note="norm_first=True, three heads of width 4"),
         case(1, 5, part="a batch of one"),
-        case(1, 4, order=before, part="a batch of one"),
+        case(1, 4, order=before, part=PRE_NORM),
         case(3, 1, part="a single token"),
         case(3, 5, dtype=float64, part=DTYPE),
-        case(3, 5, dtype=float64, order=before, part=DTYPE),
+        case(3, 5, dtype=float64, order=before, part=PRE_NORM),
         case(2, 5, dtype=float64, part=GRADIENT, gradient=True),
-        case(2, 5, dtype=float64, order=before, part=GRADIENT, gradient=True),
+        case(2, 5, dtype=float64, order=before, part=PRE_NORM, gradient=True),
         case(3, 5, draw.mask(5, 5), part=MASK),
         case(3, 5, draw.mask(5, 5), named=True, part=MASK),
-        case(3, 5, torch.ones(5, 5, dtype=torch.bool).tril(), order=before, part=MASK, note="a causal mask"),
+        case(3, 5, torch.ones(5, 5, dtype=torch.bool).tril(), part=MASK, note="a causal mask"),
+        case(3, 5, torch.ones(5, 5, dtype=torch.bool).tril(), order=before, part=PRE_NORM, note="a causal mask"),
         case(3, 5, draw.mask(3, 1, 1, 5), part=MASK, note="padding, (B, 1, 1, T)"),
-        case(3, 5, draw.mask(3, 1, 5, 5), named=True, order=before, part=MASK),
+        case(3, 5, draw.mask(3, 1, 5, 5), named=True, order=before, part=PRE_NORM),
         case(3, 5, draw.mask(3, 2, 5, 5), part=MASK, note="a mask for each head"),
         case(2, 5, nothing, dtype=float64, part="rows with nothing to see", gradient=True),
         case(3, 5, order=(*after, gelu), part=ACTIVATION, note="activation: F.gelu"),
-        case(3, 5, order=(*before, tanh), part=ACTIVATION, note="norm_first=True, activation: torch.tanh"),
-        by_keyword(5, norm_first=True, activation=gelu),
+        case(3, 5, order=(*before, tanh), part=PRE_NORM, note="norm_first=True, activation: torch.tanh"),
+        by_keyword(5, PRE_NORM, norm_first=True, activation=gelu),
         by_keyword(4, activation=tanh),
     ]
 
@@ -251,76 +270,116 @@ def tolerance(dtype):
     return 4e-5 if dtype == torch.float32 else None
 
 
+PRE_1, PRE_2 = "x = x + self.attention(self.norm1(x), mask=mask)[0]", "return x + self.feed_forward(self.norm2(x))"
+POST_1, POST_2 = "x = self.norm1(x + self.attention(x, mask=mask)[0])", "return self.norm2(x + self.feed_forward(x))"
 EncoderBlock = Exercise(
     "EncoderBlock",
     cases_encoder_block,
     axes=("token", "channel"),
     forbidden=("transformer",),
     instead="build it from your attention, your FeedForward and two norms.",
-).with_mistakes("""
+    weights={PRE_NORM: 5},
+).with_mistakes(f"""
     residual_normalized: with norm_first the residual is taken from the normalized x
-        x + sublayer(norm(x)) if -> norm(x) + sublayer(norm(x)) if
+        {PRE_1} -> x = self.norm1(x)
+        |            x = x + self.attention(x, mask=mask)[0]
+        {PRE_2} -> x = self.norm2(x)
+        |            return x + self.feed_forward(x)
         The stream should reach the end as it came in. What is added to the sublayer's output in yours?
     no_residual: no residual connections
-        x + sublayer(norm(x)) if -> sublayer(norm(x)) if
-        norm(x + sublayer(x)) -> norm(sublayer(x))
+        {PRE_1} -> x = self.attention(self.norm1(x), mask=mask)[0]
+        {PRE_2} -> return self.feed_forward(self.norm2(x))
+        {POST_1} -> x = self.norm1(self.attention(x, mask=mask)[0])
+        {POST_2} -> return self.norm2(self.feed_forward(x))
         If both sublayers gave zeros, what would be left of x?
     norm_inside: in post-norm the residual was added after the norm
-        norm(x + sublayer(x)) -> x + norm(sublayer(x))
+        {POST_1} -> x = x + self.norm1(self.attention(x, mask=mask)[0])
+        {POST_2} -> return x + self.norm2(self.feed_forward(x))
         The box of the paper is called Add & Norm. In which order?
+    norm_behind_the_sublayer: with norm_first the norm stands behind the sublayer, before the sum
+        {PRE_1} -> x = x + self.norm1(self.attention(x, mask=mask)[0])
+        {PRE_2} -> return x + self.norm2(self.feed_forward(x))
+        Pre-norm: what is normalized there, the sublayer's input or its output?
+    norm_behind_in_both: the norm stands between the sublayer and the sum in both orders
+        {PRE_1} -> x = x + self.norm1(self.attention(x, mask=mask)[0])
+        {PRE_2} -> return x + self.norm2(self.feed_forward(x))
+        {POST_1} -> x = x + self.norm1(self.attention(x, mask=mask)[0])
+        {POST_2} -> return x + self.norm2(self.feed_forward(x))
+        There are two places for a norm: on the sum, or on what the sublayer reads. Where are yours?
     always_post: norm_first changes nothing: always post-norm
-        x + sublayer(norm(x)) if self.norm_first else norm(x + sublayer(x)) -> norm(x + sublayer(x))
+        if self.norm_first: -> if False:
         Build the block with norm_first=True. Which line of yours notices?
     always_pre: always pre-norm
-        x + sublayer(norm(x)) if self.norm_first else norm(x + sublayer(x)) -> x + sublayer(norm(x))
+        if self.norm_first: -> if True:
         The default is the order of the paper. Where does the norm stand there?
     orders_exchanged: pre-norm and post-norm exchanged
-        if self.norm_first else -> if not self.norm_first else
+        if self.norm_first: -> if not self.norm_first:
         With norm_first=True, what does a sublayer get to see: x, or something else?
     no_norm: no layer norms
-        x + sublayer(norm(x)) if -> x + sublayer(x) if
-        norm(x + sublayer(x)) -> x + sublayer(x)
+        {PRE_1} -> x = x + self.attention(x, mask=mask)[0]
+        {PRE_2} -> return x + self.feed_forward(x)
+        {POST_1} -> x = x + self.attention(x, mask=mask)[0]
+        {POST_2} -> return x + self.feed_forward(x)
         There are two norms in the block. Where are they used?
     one_norm_twice: norm1 is used twice
-        self.norm2, self.feed_forward -> self.norm1, self.feed_forward
+        self.norm2(x)) -> self.norm1(x))
+        return self.norm2(x + -> return self.norm1(x +
         Each sublayer has a norm with parameters of its own.
     mask_ignored: the mask is not used
-        self.attention(x, mask=mask)[0] -> self.attention(x)[0]
+        self.norm1(x), mask=mask) -> self.norm1(x))
+        self.attention(x, mask=mask) -> self.attention(x)
         Who needs to know which keys are padding? Does it hear of the mask?
     mask_inverted: the mask was read the other way round
-        mask=mask)[0] -> mask=None if mask is None else ~mask)[0]
+        if self.norm_first: -> mask = None if mask is None else ~mask
+        |        if self.norm_first:
         In this course True means may attend. nn.TransformerEncoderLayer means the opposite.
     activation_ignored: the activation does not reach the feed-forward network
         FeedForward(d_model, d_ff, activation) -> FeedForward(d_model, d_ff)
         The block gets an activation when it is built. Who should be told?
     norms_exchanged: norm1 and norm2 exchanged
-        self.norm1, lambda -> self.norm2, lambda
-        self.norm2, self.feed_forward -> self.norm1, self.feed_forward
+        self.attention(self.norm1(x) -> self.attention(self.norm2(x)
+        self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm1(x))
+        x = self.norm1(x + -> x = self.norm2(x +
+        return self.norm2(x + -> return self.norm1(x +
         Which of the two belongs to attention?
     residual_twice: x is added twice
-        return x + sublayer(norm(x)) if self.norm_first else norm(x + sublayer(x))
-        -> return x + x + sublayer(norm(x)) if self.norm_first else norm(x + x + sublayer(x))
+        {PRE_1} -> x = x + x + self.attention(self.norm1(x), mask=mask)[0]
+        {PRE_2} -> return x + x + self.feed_forward(self.norm2(x))
+        {POST_1} -> x = self.norm1(x + x + self.attention(x, mask=mask)[0])
+        {POST_2} -> return self.norm2(x + x + self.feed_forward(x))
         Let both sublayers give zeros. How often does x come out?
     second_from_the_start: the second residual is the block's input
-        x = self.add_and_norm(x, self.norm1, -> y = self.add_and_norm(x, self.norm1,
-        return self.add_and_norm(x, self.norm2, self.feed_forward)
-        -> return self.add_and_norm(x, self.norm2, lambda z: self.feed_forward(self.norm2(y) if self.norm_first else y))
+        if self.norm_first: -> start = x
+        |        if self.norm_first:
+        {PRE_2} -> return start + self.feed_forward(self.norm2(x))
+        {POST_2} -> return self.norm2(start + self.feed_forward(x))
         What attention has added should go on upward. Which x is added at the end in yours?
+    side_by_side: both sublayers read the block's input
+        if self.norm_first: -> start = x
+        |        if self.norm_first:
+        {PRE_2} -> return x + self.feed_forward(self.norm2(start))
+        {POST_2} -> return self.norm2(x + self.feed_forward(start))
+        Some models do run them side by side. In this block, what has the feed-forward network to work on?
+    second_norm_of_attention_alone: the second half works on what attention found, and not on the stream
+        {PRE_1} -> out = self.attention(self.norm1(x), mask=mask)[0]
+        |            x = x + out
+        {PRE_2} -> return x + self.feed_forward(self.norm2(out))
+        Attention's output was added to the stream. Which of the two does the second sublayer read?
     keys_not_normalized: with norm_first only the queries are normalized
-        lambda x: self.attention(x, mask=mask)[0]
-        -> lambda z: self.attention(z, x if self.norm_first else z, mask=mask)[0]
+        self.attention(self.norm1(x), mask=mask) -> self.attention(self.norm1(x), x, mask=mask)
         Self-attention has one input, and that is what the norm gives back.
     norm_on_top: with norm_first another norm at the end
-        return self.add_and_norm(x, self.norm2, self.feed_forward)
-        -> x = self.add_and_norm(x, self.norm2, self.feed_forward)
-        |        return self.norm2(x) if self.norm_first else x
+        {PRE_2} -> return self.norm2(x + self.feed_forward(self.norm2(x)))
         In pre-norm the stream leaves the block as it is. A norm on top comes once, behind the last block, if at all.
     feed_forward_first: the feed-forward network comes before attention
-        self.norm1, lambda x: self.attention(x, mask=mask)[0] -> self.norm1, self.feed_forward
-        self.norm2, self.feed_forward -> self.norm2, lambda x: self.attention(x, mask=mask)[0]
+        {PRE_1} -> x = x + self.feed_forward(self.norm1(x))
+        {PRE_2} -> return x + self.attention(self.norm2(x), mask=mask)[0]
+        {POST_1} -> x = self.norm1(x + self.feed_forward(x))
+        {POST_2} -> return self.norm2(x + self.attention(x, mask=mask)[0])
         First gather, then digest.
     no_feed_forward: the feed-forward network is not used
-        return self.add_and_norm(x, self.norm2, self.feed_forward) -> return x
+        {PRE_2} -> return x
+        {POST_2} -> return x
         A block has two sublayers. What does the second one do in yours?
 """)
 
@@ -365,6 +424,11 @@ def cases_encoder(draw):
         case(2, 5, draw.mask(2, 1, 5, 5), part=MASK),
         behavior(6, 4),
         behavior(8, 5),
+        Case(
+            ((V, D, H, F, 2, LONGEST), draw.integers(0, V, (2, 5)), draw.normal(4999, dtype=torch.float64)),
+            via="encoder_options",
+            part=OPTIONS,
+        ),
     ]
 
 
@@ -409,6 +473,9 @@ Encoder = Exercise(
     positions_in_every_block: positions are added again before every block
         block(x, mask) -> block(x + (block is not self.blocks[0]) * self.positions(places), mask)
         The residual stream carries them upward. Once is enough.
+    options_dropped: the options are taken and go nowhere
+        d_ff, **options) -> d_ff)
+        Build the encoder with norm_first=True. Which of your lines tells the blocks?
     pre_norm: pre-norm blocks
         d_ff, **options) -> d_ff, True)
         The default of your EncoderBlock is the order of the paper. Which one do you build here?
@@ -508,11 +575,16 @@ def cases_block_multiply_adds(draw):
         *(Case(sizes()) for _ in range(4)),
         Case((draw.integer(2000, 9000), 64, 100), note="a long text"),
         Case((1, draw.integer(5, 99), draw.integer(100, 999)), part="a single token"),
-        Case((100_003, 12_288, 49_153), part="exact for a very large model"),
+        Case((3_000_017, 1024, 4099), part="exact for a very long text"),
     ]
 
 
-block_multiply_adds = Exercise("block_multiply_adds", cases_block_multiply_adds).with_mistakes("""
+block_multiply_adds = Exercise(
+    "block_multiply_adds",
+    cases_block_multiply_adds,
+    forbidden=("transformer",),
+    instead="count the products of the eight matrices.",
+).with_mistakes("""
     three_projections: three projections instead of four
         4 * T * d_model**2 -> 3 * T * d_model**2
         Queries, keys, values: and what happens to the heads once they stand side by side?
@@ -552,7 +624,8 @@ block_multiply_adds = Exercise("block_multiply_adds", cases_block_multiply_adds)
 
 def cases_token_influence(draw):
     def case(name, T, D, width, dtype=torch.float32, **options):
-        return Case((Stub(name, (width,)), draw.normal(T, D, dtype=dtype)), tolerance=influence(dtype), **options)
+        args = (Stub(name, (width,)), draw.normal(T, D, dtype=dtype))
+        return Case(args, **{"tolerance": influence(dtype)} | options)
 
     float64 = torch.float64
     return [
@@ -565,6 +638,7 @@ def cases_token_influence(draw):
         case("looking_around", 5, 4, 1, part="one output channel"),
         case("looking_around", 1, 4, 3, part="a single token"),
         case("running_products", 4, 1, 1, part="one channel in and out"),
+        case("looking_around", 4, 3, 2, via="influence_on_x", part="x stays as it was"),
     ]
 
 
@@ -606,12 +680,13 @@ token_influence = Exercise(
 exercises = [layer_norm, FeedForward, EncoderBlock, fixed_block, Encoder, block_multiply_adds, token_influence]
 quizzes = listed_quizzes("""
     quiz_1: c
-        a: Attention mixes tokens, but it keeps the channels of a value together and is linear in the values: the
-           weights may be anything, and still every output is an average of rows. It bends nothing inside a channel.
+        a: With its weights given, attention is linear in the values: every output is an average of rows, sent through
+           matrices. (The weights themselves depend on x, and through them attention can bend a little, as you saw with
+           x·σ(10x).)
         b: The norm shifts and scales all channels of a token by the same two numbers. It cannot treat a positive
            channel differently from a negative one.
-        c: The activation between its two layers is the only place where one channel of one token is bent. Without it,
-           values pass through linear maps and averages all the way up.
+        c: The activation between its two layers bends every hidden channel of every token. Without it, and with given
+           weights, values pass through linear maps, averages and norms all the way up.
         d: A residual adds the input to the output. That is as linear as it gets.
     quiz_2: b
         a: Not without work: the norm at the end of each post-norm block divides what came in, so no clean copy of the

@@ -2,7 +2,8 @@
 # # 10. The decoder block: the whole Transformer
 #
 # **Goal:** build the half that writes, join it to the half that reads, load trained numbers into the whole, and let it
-# write French. **Time:** about 125 minutes. That is long: take a break after exercise 10.4, when the Transformer runs.
+# write French. **Time:** about 165 minutes, 25 of them for the extra. That is long: take a break after exercise 10.4, when the
+# Transformer runs.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -33,7 +34,18 @@ transformer_map("10_decoder_block")
 #   [lesson 8](../08_multi_head/08_multi_head.ipynb);
 # - residual, norm, feed-forward network and the `Encoder`: [lesson 9](../09_encoder_block/09_encoder_block.ipynb).
 #
-# Two questions to warm up. Answer before you open them.
+# What today's answers may call, all of it imported above:
+#
+# | name | takes | gives |
+# |---|---|---|
+# | `MultiHeadAttention(d_model, num_heads)` | `forward(query, key=None, value=None, mask=None)`; without a key the query is the key, without a value the key is the value | `(out (B, T_q, D), weights (B, H, T_q, T_k))` |
+# | `FeedForward(d_model, d_ff, activation)` | `(B, T, D)` | `(B, T, D)` |
+# | `Encoder(vocab_size, d_model, num_heads, d_ff, num_layers, max_len)` | `forward(ids (B, T), mask=None)` | `(B, T, D)` |
+# | `attention(Q, K, V, mask=None)` | `(..., T_q, d)`, `(..., T_k, d)`, `(..., T_k, d_v)` | `(out, weights)`, scores over $\sqrt d$ |
+# | `causal_mask(T_q, T_k=None)` | two ints | `(T_q, T_k)`, True = may attend, aligned at the end |
+# | `cross_entropy(logits, targets, ignore_index=-100)` | `(..., V)`, `(...)` | a scalar, the mean over what is not ignored |
+#
+# Two questions from earlier lessons. Answer before you open them.
 #
 # <details><summary>Lesson 5: five words are written and two more come at once. What shape does the causal mask for the
 # two new ones have, and what do its rows hold?</summary>
@@ -198,14 +210,17 @@ check(fixed_loss)
 # </details>
 
 # %% [markdown]
-# Two small Transformers with the same start, trained for 40 steps on the same 40 sentences, one with each loss:
+# Two small Transformers with the same start, trained for 40 steps on the same 40 sentences, one with the published loss and
+# one with yours. Then each writes those 40 sentences alone, sentences that it was trained on. **Predict:** whose loss is
+# lower, and how many sentences does each of them get right?
 
 # %%
-figures.two_trainings()
+figures.two_trainings(or_given(fixed_loss))
 
 # %% [markdown]
-# The copying one looks like the better student. **A loss that is too good in the first minute is a bug until proven
-# otherwise.** The proof is to let the model write alone.
+# The copying one looks like the better student, 0.04 against 0.11, and writes nothing but bos; the other one writes 38 of its
+# 40 sentences word for word. (It has learned them by heart. Lesson 11 trains one that can do more.) **A loss that is too
+# good in the first minute is a bug until proven otherwise.** The proof is to let the model write alone.
 
 # %% [markdown]
 # ## Looking up in another sentence
@@ -238,8 +253,9 @@ figures.cross_attention()
 # %% [markdown]
 # Read a row: the place that reads *jane* looks at *visits*, 0.97, because *visite* is what it has to say next. The place
 # that reads *visite* has to say *l'*, and looks at *africa*, 0.89: which article it has to be hangs on the noun. Is it a
-# dictionary? Nearly, and shifted by one place. The last place has to say eos and looks at *jane*: there is nothing left
-# to look up, but its row has to add up to 1 all the same.
+# dictionary? Nearly, and shifted by one place. The last place has to say eos and looks at *jane*. Over 300 sentences that
+# place gives 0.41 to the first English word and 0.28 to the last: it has no French word to look for, only whether the English
+# has ended, and its row has to add up to 1 all the same.
 #
 # No mask hides later English words: the source is all there before the first French word is written. But padding must
 # be hidden, and that is what `memory_mask` is for.
@@ -247,7 +263,7 @@ figures.cross_attention()
 # %% [markdown]
 # ## Exercise 10.3 `DecoderBlock`
 #
-# Difficulty ●●●○○ · Importance ●●●●● · 18 minutes · 17 points
+# Difficulty ●●●○○ · Importance ●●●●● · 25 minutes · 17 points
 #
 # Three sublayers, each with residual and norm. In the paper's order (`norm_first=False`):
 #
@@ -260,7 +276,7 @@ figures.cross_attention()
 # y_3 = y_2 + \text{ff}(\text{norm}_3(y_2)).$$
 #
 # - Attributes: `self_attention`, `cross_attention` (`MultiHeadAttention`), `feed_forward` (`FeedForward` with the given
-#   activation), `norm1`, `norm2`, `norm3` (`nn.LayerNorm`). All are blocks of lessons 8 and 9 or torch's own.
+#   activation), `norm1`, `norm2`, `norm3` (`nn.LayerNorm`, which may be torch's own).
 # - `forward(y, memory, self_mask=None, memory_mask=None)`: `y (B, T_t, D)`, `memory (B, T_s, D)` → a tuple
 #   `(y, cross_weights)` of shapes `(B, T_t, D)` and `(B, H, T_t, T_s)`. The masks broadcast to `(B, H, T_t, T_t)` and
 #   `(B, H, T_t, T_s)`.
@@ -322,7 +338,7 @@ check(DecoderBlock)
 # %% [markdown]
 # ## Exercise 10.4 `Transformer`
 #
-# Difficulty ●●●●○ · Importance ●●●●● · 20 minutes · 19 points
+# Difficulty ●●●●○ · Importance ●●●●● · 35 minutes · 19 points
 #
 # Everything together: `Transformer(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0)`.
 #
@@ -332,15 +348,17 @@ check(DecoderBlock)
 # | `decode(tgt, memory, src)` | `(B, T_t)`, memory, `(B, T_s)` | logits `(B, T_t, tgt_vocab)` | target words and their positions, `num_layers` decoder blocks, a last linear layer |
 # | `forward(src, tgt)` | `(B, T_s)`, `(B, T_t)` | logits | `decode` of `encode` |
 #
-# `src` and `tgt` are LongTensors of ids, at most `max_len` wide; where `src` is `pad_id` there is padding. Source and
-# target have embeddings and positions of their own, and there are `num_layers` blocks on each side, in the paper's
-# order. `tgt` has bos in front and needs no padding mask: it is padded on the right, and the causal mask hides what
-# stands there from every real word.
+# `src` and `tgt` are LongTensors of ids, at most `max_len` wide; where `src` is `pad_id` there is padding, on whichever side.
+# Source and target have embeddings and learned positions of their own, and there are `num_layers` blocks on each side, in
+# the paper's order; every decoder block looks at the memory. Word and position vectors are added as they are. `tgt` has bos
+# in front and needs no padding mask: it is padded on the right, and the causal mask hides what stands there from every real
+# word. Nothing is kept from one call to the next.
 #
-# The attribute names are free: the check makes all parameters random and looks at what the model *does*. It must know
-# the order of words on both sides, see no later target word, be blind to padding, and hear the source. If you want to
-# load the machine's trained numbers below, use these names: `encoder`, `tokens`, `positions`, `blocks`, `unembed`
-# (`nn.Linear`, with bias). Forbidden: `nn.Transformer*`.
+# The check makes all parameters random and looks at what the model *does*. It must know the order of words on both sides; a
+# target word must never change what was said before it; padding must not be heard; each target place must hear each source
+# word. The attribute names are free. But if you use these, the machine's trained numbers fit below, and the check too loads
+# numbers and compares logits: `encoder`, `tokens`, `positions`, `blocks`, `unembed` (`nn.Linear`, with bias). Forbidden:
+# `nn.Transformer*`.
 
 
 # %% nbgrader={"solution": "Transformer"}
@@ -407,18 +425,20 @@ check(Transformer)
 
 # %% [markdown]
 # Now fill it with trained numbers. The machine of this course was trained before lesson 1, and its 206,146 numbers fit
-# your class.
+# your class. (3,072 of them, the two tables of positions, are lesson 2's sinusoids and were not trained.) With
+# `strict=False` nothing is said about names that do not fit, so we ask.
 
 # %%
 model = or_given(Transformer)(*translator.SIZES)
-model.load_state_dict(translator.state(), strict=False)
+fit = model.load_state_dict(translator.state(), strict=False)
+print("not filled:", fit.missing_keys or "nothing", "· not used:", fit.unexpected_keys or "nothing")
 src = translator.source_batch(["jane visits africa in september"])  # (B=1, T_s=5)
 logits = model(src, or_given(shift_right)(targets, translator.BOS))  # (1, T_t=7, V=194)
 french = {index: word for word, index in translator.french.items()}
 print(" ".join(french[index] for index in logits[0].argmax(dim=-1).tolist()))
 
 # %% [markdown]
-# *jane visite l' afrique en septembre*, from your own code. (If you chose other names, nothing was loaded and you see
+# *jane visite l' afrique en septembre*, from your own code. (If you chose other names, the first line lists them and you see
 # noise: rename and run again.) **Take a break here.** The rest of the lesson is about writing.
 
 # %% [markdown]
@@ -499,9 +519,9 @@ print(" ".join(french[index] for index in or_given(greedy_decode)(step, translat
 
 # %% [markdown]
 # It writes *l' visite l' espagne en septembre*. That is not French, and nobody spoke of Spain. In its training no continent
-# ever visited anybody; before something so new it falls back on what French sentences tend to look like. The decoder is
-# a language model as much as a reader of English. In large models a fluent invention of this kind is called
-# hallucination.
+# ever visited anybody. Is Spain a habit of its French, then? Three machines of the same recipe, trained from other seeds,
+# wrote *l' visite jane en septembre*, all three. So it is an accident of this training: before something so new a network says something, and what, is
+# up to chance. In large models a fluent invention of this kind is called hallucination.
 
 # %% [markdown]
 # ## Greedy is not the likeliest sentence
@@ -534,7 +554,7 @@ explore.beams()
 # %% [markdown]
 # ## Exercise 10.6 `beam_search`
 #
-# **Extra** · Difficulty ●●●●○ · Importance ●●●○○ · 15 minutes · 10 bonus points
+# **Extra** · Difficulty ●●●●○ · Importance ●●●○○ · 25 minutes · 10 bonus points
 #
 # `beam_search(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0)` → `(ids, score)`, a list of ints that
 # begins with bos, and a float.
@@ -544,8 +564,8 @@ explore.beams()
 # - score = log-probability / (ids after bos)$^{\text{length\_penalty}}$.
 # - The answer is the best finished sequence; if none has finished, the best of the beam.
 #
-# Published versions differ in details (when to stop, whether finished ones take up room). The check uses beams of 1 and
-# beams that cover everything, where they agree.
+# Published versions differ in details (when to stop, whether finished ones take up room). The check uses beams of 1 without
+# a penalty, and beams that cover everything, where they agree.
 
 
 # %% nbgrader={"solution": "beam_search"}
@@ -589,24 +609,39 @@ check(beam_search)
 #
 # <details><summary>Hint 2</summary>
 #
-# Logits become comparable across prefixes only as log-probabilities. Where does the penalty matter: when you cut the
-# beam, when you choose the winner, and in the number that you return. One small function serves all three.
+# Logits become comparable across prefixes as log-probabilities. When the beam is cut all candidates have the same length, so
+# the penalty changes nothing there. Where are sentences of different lengths compared?
 #
 # </details>
+
+# %%
+src = translator.source_batch(["africa visits jane in september"])  # (1, 5)
+memory = model.encode(src)  # (1, 5, 64)
+for width in (1, 3, 10):
+    ids, score = or_given(beam_search)(step, translator.BOS, translator.EOS, 12, width)
+    print(f"a beam of {width:>2}: {score:.2f}  " + " ".join(french[index] for index in ids[1:]))
+
+# %% [markdown]
+# Three prefixes at a time are enough to find a sentence that greedy decoding has missed, −0.95 against −1.51: *l' visite jane
+# en septembre*, the very words of the three other machines. So Spain was not even this machine's first choice. It was a
+# first step that looked good and led to a poorer sentence.
 
 # %% [markdown]
 # ## Choosing by lot: temperature, top-k, top-p
 #
 # A translation has one good answer. A story has many, and the likeliest words all the time make a dull one. So one
 # draws the next word from the softmax. Now cover the English sentence (call all of it padding) and ask the machine for
-# its first French word. Cross-attention finds nothing, and what is left is a language model:
+# its first French word. Cross-attention finds nothing, and the decoder has to say something without it:
 
 # %%
 figures.next_words()
 
 # %% [markdown]
-# *Ma* 0.54, *la* 0.14, *une* 0.08, *david* 0.05, and a long tail: the last 180 words share 0.012. Each of them is rare, but
-# in a long text the tail is hit now and then, and one odd word spoils what follows. Three remedies:
+# *Ma* 0.54, *la* 0.14, *une* 0.08, *david* 0.05, and a long tail: the last 180 words share 0.012. Is that what the decoder
+# knows of French? No: in its training sentences *ma* comes first in 4 of 100, and *un* and *mon*, 10 of 100 each, get less
+# than 0.03 here. A sentence of nothing but padding is something that it has never seen, so this is a distribution to
+# practice on and no knowledge. The tail is like any other: each of its words is rare, but in a long text it is hit now and
+# then, and one odd word spoils what follows. Three remedies:
 #
 # - **temperature** divides the logits (lesson 6): below 1 the peak grows, above 1 the tail;
 # - **top-k** keeps the k likeliest words;
@@ -628,7 +663,7 @@ explore.next_word()
 # %% [markdown]
 # ## Exercise 10.7 `filter_logits`
 #
-# Difficulty ●●●○○ · Importance ●●●○○ · 12 minutes · 10 points
+# Difficulty ●●●○○ · Importance ●●●○○ · 20 minutes · 10 points
 #
 # `filter_logits(logits, top_k=None, top_p=None)`: `logits (..., V)` → the same shape and dtype. What is cut becomes
 # $-\infty$; what is kept stays as it is.
@@ -681,6 +716,21 @@ check(filter_logits)
 # </details>
 
 # %% [markdown]
+# Now draw. 2,000 first words from the distribution above, at temperature 1: how many of them come from the tail, the 180
+# unlikeliest? **Predict**, then look what the filters make of it.
+
+# %%
+first = figures.first_word_logits()  # (V=194,)
+tail = first.argsort(descending=True)[14:]  # the ids of the 180 unlikeliest words
+for name, options in {"no filter": {}, "top_k=5": {"top_k": 5}, "top_p=0.9": {"top_p": 0.9}}.items():
+    p = torch.softmax(or_given(filter_logits)(first, **options), dim=-1)  # (V,)
+    drawn = torch.multinomial(p, 2000, replacement=True, generator=torch.Generator().manual_seed(0))  # (2000,)
+    words = [french[index] for index in drawn[:8].tolist()]
+    print(
+        f"{name:<10} {int(torch.isin(drawn, tail).sum()):>3} from the tail, {int((p > 0).sum()):>3} words left: {' '.join(words)}"
+    )
+
+# %% [markdown]
 # ## Not computing things twice
 #
 # Look at what `step` does. To write the seventh word it sends all seven ids through every block, although six of them
@@ -700,7 +750,8 @@ figures.cache_cells()
 #
 # `attend_with_cache(q, k, v, cache)` → `(out, cache)`. `q`, `k`, `v` are `(B, H, T_new, d)`, for the new tokens only;
 # `out` has the same shape. `cache` is None at the start and then whatever your last call returned: its form is yours to
-# choose.
+# choose. What is in it is not computed again: with one new token the work grows with the number of earlier ones, not with
+# its square.
 #
 # The outputs must equal the same rows of full causal attention (scores over $\sqrt d$), for one new token at a time or
 # for several. Leave the cache that came in as it was: beam search goes on from one cache in several directions.
@@ -743,15 +794,15 @@ check(attend_with_cache)
 # </details>
 
 # %% [markdown]
-# How much does it save? Count the multiplications of one block (width 64, as in the machine) while it writes T words, with
-# and without a cache. They are counted while the code runs, and your function is what runs in the cached one.
+# How much does it save? Count the multiplications of one block (width 64, as in the machine; self-attention and feed-forward
+# network, without cross-attention) while it writes T words, with and without a cache. They are counted while the code runs, and your function is what runs in the cached one.
 
 # %%
 figures.cache_saving(or_given(attend_with_cache))
 
 # %% [markdown]
 # Without a cache the work of writing T words grows like T² (and its attention like T³). With it, each word costs about as
-# much as the one before. At 64 words the block does 33.7 times less. The price is memory: 2 · D numbers for each word
+# much as the one before. At 64 words such a block does 33.7 times less. The price is memory: 2 · D numbers for each word
 # in each block, kept as long as the text is.
 #
 # **One trap.** A cached word needs its own position. Published loops that feed only the newest id often give it
@@ -793,9 +844,10 @@ def unshifted(targets, bos_id):
 at_work(shift_right=unshifted)
 
 # %% [markdown]
-# The translation stays perfect, because writing never uses the shift. The loss rises from 0.0002 to 8.5 nats a word: this
+# The translation stays perfect: writing does not use the shift. The loss rises from 0.0002 to 8.5 nats a word: this
 # network was trained to say the *next* word, and the copying loss asks for the same one. In a network trained with the
-# bug it is the other way round: a perfect loss, and useless sentences. Either number alone would have fooled you.
+# bug it is the other way round, as figure 10.2 has shown: a loss near 0, and useless sentences. Either number alone would
+# have fooled you.
 
 # %% [markdown]
 # ## Quiz 10.1
@@ -886,21 +938,22 @@ check(quiz_3=quiz_3)
 # %% [markdown]
 # ## From the notes this course grew from
 #
-# <details><summary>Four claims about the decoder, and what this lesson found</summary>
+# <details><summary>Five claims about the decoder, and what this lesson found</summary>
 #
 # The notes on the Transformer's parts (after a tutorial of the AI Summer site) describe the decoder as a recipe.
 #
 # - *"The attention matrix generated by the encoder is passed to another attention layer."* No: the encoder's **output**
 #   is passed, one vector a word. Two sentences later the notes say so themselves: it "is like our database", and keys and
 #   values are made of it. Shapes settle it: the machine's memory is (1, 5, 64), its weights are (1, 4, 5, 5).
-# - *"A normalization layer followed by a residual connection."* The paper adds first and normalizes the sum; pre-norm
+# - *"A normalization layer followed by a residual connection"*: the paper adds first and normalizes the sum; pre-norm
 #   normalizes what the sublayer reads. Between sublayer and sum neither does. A few later models do (Swin Transformer V2,
 #   OLMo 2).
-# - *"We simply keep the one with the highest score."* That is greedy decoding: one choice of several, and not the one
+# - *"we simply keep the one with the highest score"*: that is greedy decoding: one choice of several, and not the one
 #   that finds the likeliest sentence (*le chat* against *la reine*).
+# - *"The encoder-decoder attention is trained to associate the input sentence with the corresponding output word."* It is
+#   trained to make the next word likely, like every other part; that its map points at the right words is what came of it.
 # - *"This is essentially where the mapping between English and French is happening."* The cross-attention map above looks
-#   like a dictionary, shifted by one place. But for *africa visits jane* the
-#   machine named a country that nobody had mentioned: the decoder's own habit has its say too. Lesson 11 measures how often the map points at the right word.
+#   like a dictionary, shifted by one place. Lesson 11 measures how often the map points at the right word.
 #
 # </details>
 

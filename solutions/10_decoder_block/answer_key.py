@@ -178,6 +178,30 @@ decoder_block = Exercise(
         self.norm2(y + found) -> self.norm3(y + found)
         self.norm3(y + self -> self.norm2(y + self
         The norms are counted in the order of the sublayers.
+    own_causal_mask: a causal mask of its own, whatever self_mask says
+        if self.norm_first: -> self_mask = causal_mask(y.shape[1])
+        |        if self.norm_first:
+        The block takes its masks from whoever calls it. What happens with the one that was given?
+    feed_forward_before_cross: the feed-forward network stands before cross-attention
+        found, cross_weights = self.cross_attention(self.norm2(y), memory, mask=memory_mask)
+        |            y = y + found  # (B, T_t, D)
+        |            return y + self.feed_forward(self.norm3(y)), cross_weights
+        -> y = y + self.feed_forward(self.norm2(y))
+        |            found, cross_weights = self.cross_attention(self.norm3(y), memory, mask=memory_mask)
+        |            return y + found, cross_weights
+        found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
+        |        y = self.norm2(y + found)  # (B, T_t, D)
+        |        return self.norm3(y + self.feed_forward(y)), cross_weights
+        -> y = self.norm2(y + self.feed_forward(y))
+        |        found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
+        |        return self.norm3(y + found), cross_weights
+        In which order do the three formulas stand?
+    residual_from_the_input: a later residual is taken from the block's input
+        if self.norm_first: -> start = y
+        |        if self.norm_first:
+        y = y + found -> y = start + found
+        self.norm2(y + found) -> self.norm2(start + found)
+        What self-attention has added should go on upward. Which y is added behind cross-attention in yours?
     always_causal: a causal mask even where none is given
         if self.norm_first: -> if self_mask is None:
         |            self_mask = causal_mask(y.shape[1])
@@ -225,7 +249,7 @@ decoder_block = Exercise(
 def cases_fixed_loss(draw):
     def case(B, T_s, T_t, V, pad_id=0, lengths=None, dtype=torch.float32, scale=2.0, **options):
         """Rows bos, words, eos, padding; `lengths` count bos and eos."""
-        bos, eos = (i for i in range(3) if i != pad_id)
+        bos, eos = 1, 2 if pad_id == 0 else 0
         tgt = draw.integers(3, V, (B, T_t))
         tgt[:, 0] = bos
         for row, length in zip(tgt, lengths or [T_t] * B, strict=True):
@@ -263,6 +287,10 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
     first_logits_cut: the first logits cut off instead of the last
         logits = model(src, tgt[:, :-1]) -> logits = model(src, tgt)[:, 1:]
         The logits of place 0 are made of bos alone. Which word do they have to predict?
+    zeros_shifted_in: rolled instead of cut: the last id comes round to the front
+        tgt[:, :-1] -> tgt.roll(1, 1)
+        tgt[:, 1:] -> tgt
+        What stands in front of a rolled row? And does anybody have to say bos?
     bos_read_twice: the whole target shifted once more, bos and all
         model(src, tgt[:, :-1]) -> model(src, shift_right(tgt, tgt[0, 0].item()))
         tgt[:, 1:] -> tgt
@@ -302,6 +330,27 @@ PAD_ID = "pad_id other than 0"
 ORDER = "knows the order of words"
 CAUSAL = "sees no later word"
 LAYERS = "any number of layers"
+HEARS = "every source word is heard, and nothing is kept"
+LOADED = "the formula, under the lesson's names"
+
+
+def transformer_state(draw, sizes, dtype):
+    """Numbers for a Transformer with the names of the lesson."""
+    D, F, L = (sizes[name] for name in ("d_model", "d_ff", "num_layers"))
+    state = {}
+    for prefix, vocab in (("encoder.", sizes["src_vocab"]), ("", sizes["tgt_vocab"])):
+        state[f"{prefix}tokens.weight"] = draw.normal(vocab, D, dtype=dtype)
+        state[f"{prefix}positions.weight"] = draw.normal(sizes["max_len"], D, dtype=dtype)
+    for layer in range(L):
+        block = block_state(draw, D, F, dtype)
+        state |= {f"blocks.{layer}.{name}": number for name, number in block.items()}
+        own = block_state(draw, D, F, dtype)
+        own = {name: number for name, number in own.items() if not name.startswith(("cross_attention", "norm3"))}
+        state |= {
+            f"encoder.blocks.{layer}.{name.replace('self_attention', 'attention')}": number
+            for name, number in own.items()
+        }
+    return state | linear(draw, "unembed", D, sizes["tgt_vocab"], dtype)
 
 
 def cases_Transformer(draw):
@@ -369,14 +418,44 @@ def cases_Transformer(draw):
         note = note or f"{sentences} of {' and '.join(map(str, lengths))} words{padding}, {T_t} target words, {blocks}"
         return Case(arguments, via="random_transformers", view="transformer_behavior", part=part, note=note)
 
+    def hearing(L, T_t, T_s):
+        settings = init(L)
+        src, tgt = words(1, 14, (2, T_s), 0), words(1, 11, (2, T_t), 0)
+        changed = [other(src, [place] * 2, 14, 0) for place in range(T_s)]
+        between = words(1, 14, (2, T_s), 0)
+        between[:, draw.integer(1, T_s - 1) :] = 0
+        arguments = (settings, draw.integer(0, 10**6), src, tgt, changed, between)
+        note = f"2 sentences of {T_s} words, {T_t} target words, {L} layer{'s' * (L > 1)}"
+        return Case(arguments, via="transformer_hearing", view="transformer_hears", part=HEARS, note=note)
+
+    def padded(*hidden):
+        """A sentence for each of `hidden`, with padding at these places."""
+        src, tgt = words(4, 14, (len(hidden), 6), 0), words(4, 11, (len(hidden), 3), 0)
+        for row, places in zip(src, hidden, strict=True):
+            row[list(places)] = -1
+        arguments = (init(2), draw.integer(0, 10**6), src, tgt, (0, 2))
+        note = "padding on the left, in the middle and on the right"
+        return Case(arguments, via="transformer_padded", view="transformer_without_padding", part=PADDING, note=note)
+
+    def loaded(L):
+        sizes = dict(src_vocab=7, tgt_vocab=9, d_model=6, num_heads=2, d_ff=5, num_layers=L, max_len=7)
+        src, tgt = words(1, 7, (3, 5), 0), words(1, 9, (3, 4), 0)
+        src[1, 3:] = src[2, 2:] = 0
+        arguments = (sizes, transformer_state(draw, sizes, torch.float64), src, tgt)
+        note = "numbers loaded under the lesson's names, if the model has them"
+        return Case(arguments, via="transformer_loaded", view="transformer_by_its_numbers", part=LOADED, note=note)
+
     return [
         case(2, ("another first source", "another last source", "another first target"), note="three sentences"),
+        hearing(1, 4, 6),
+        hearing(2, 5, 5),
+        padded((0, 1), (2, 4), (4, 5)),
+        loaded(2),
         case(2, ("alone",), lengths=(6, 3, 4), part=PADDING),
         case(2, ("alone", "another last source"), lengths=(6, 3, 4), pad_id=3, part=PAD_ID),
         case(1, ("alone", "another last source"), lengths=(4, 3), pad_id=10, part=PAD_ID),
         case(1, ("source words", "target words"), part=ORDER),
         case(2, ("source words",), lengths=(6, 4), part=ORDER),
-        case(2, ("another last target", "other later"), part=CAUSAL),
         case(1, ("another last target", "other later", "other words"), T_t=5, part=CAUSAL),
         case(1, (), layers=True, part=LAYERS),
         case(3, ("another first source",), layers=True, part=LAYERS),
@@ -387,8 +466,72 @@ def cases_Transformer(draw):
 
 
 transformer = Exercise(
-    "Transformer", cases_Transformer, forbidden=FORBIDDEN, instead=INSTEAD, time_limit=10.0
+    "Transformer",
+    cases_Transformer,
+    forbidden=FORBIDDEN,
+    instead=INSTEAD,
+    time_limit=10.0,
+    weights={HEARS: 4, LOADED: 4},
 ).with_mistakes("""
+    memory_averaged: all source words are blended into one before the decoder sees them
+        T = tgt.shape[1] -> T = tgt.shape[1]
+        |        memory = memory.mean(dim=1, keepdim=True).expand_as(memory)
+        So it was before attention: one vector for the whole sentence. What can cross-attention still choose from?
+    positions_from_the_end: target positions are counted from the end
+        self.positions(torch.arange(T, device=tgt.device)) -> self.positions(torch.arange(T).flip(0))
+        Add a word at the end: which position do the earlier ones get then?
+    causal_on_the_source_too: the causal mask hides source words as well
+        block(y, memory, causal, real)
+        -> block(y, memory, causal, real & torch.ones(T, src.shape[1], dtype=torch.bool).tril())
+        The whole source is there before the first word is written. What is the causal mask for?
+    norm_first: the decoder's blocks have their norms first
+        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, True)
+        This model is in the paper's order. What is the default of your block?
+    norm_first_on_both_sides: all blocks have their norms first
+        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, norm_first=True)
+        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=True)
+        This model is in the paper's order. What is the default of your blocks?
+    last_block_alone_hears_the_source: only the last decoder block looks at the memory
+        block(y, memory, causal, real)
+        -> block(y, *((memory, causal, real) if block is self.blocks[-1] else (y, causal, causal)))
+        How many times does the source come in, in a stack of two decoder blocks?
+    first_block_alone_hears_the_source: only the first decoder block looks at the memory
+        block(y, memory, causal, real)
+        -> block(y, *((memory, causal, real) if block is self.blocks[0] else (y, causal, causal)))
+        How many times does the source come in, in a stack of two decoder blocks?
+    mask_kept_by_encode: decode uses the mask that encode has left behind
+        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
+        |        return self.encoder(src, real)
+        -> self.real = (src != self.pad_id)[:, None, None, :]
+        |        return self.encoder(src, self.real)
+        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
+        |        causal -> real = getattr(self, "real", (src != self.pad_id)[:, None, None, :])
+        |        causal
+        Encode one sentence, then another, then decode the first. Whose padding does your decoder hide?
+    added_up: the vectors of earlier places were added up before the last layer
+        self.unembed(y) -> self.unembed(y.cumsum(dim=1))
+        Each place has a vector of its own behind the last block. What does the last layer read?
+    cut_at_zero: an activation behind the last layer
+        return self.unembed(y) -> return self.unembed(y).relu()
+        May a logit be negative? What stands between the last layer and the loss?
+    log_probabilities: log-probabilities instead of logits
+        return self.unembed(y) -> return self.unembed(y).log_softmax(-1)
+        The temperature and the filters of this lesson want the numbers before any softmax. What is the last layer's job?
+    words_scaled: the target's word vectors were multiplied by the square root of the width
+        y = self.tokens(tgt) + -> y = self.tokens(tgt) * self.tokens.embedding_dim**0.5 +
+        The paper does that, and its embeddings start smaller. How are the two vectors added here?
+    positions_shared: one table of positions for both sides
+        self.positions = nn.Embedding(max_len, d_model) -> self.positions = self.encoder.positions
+        Place 2 of the English sentence and place 2 of the French one: do they have to mean the same?
+    norm_behind_the_blocks: a norm behind the last decoder block
+        return self.unembed(y) -> return self.unembed(F.layer_norm(y, y.shape[-1:]))
+        Post-norm blocks end with a norm of their own. Does the contract ask for one more?
+    counted_padding: padding is taken to stand on the right
+        return self.encoder(src, real)
+        -> return self.encoder(src, (torch.arange(src.shape[1]) < (src != self.pad_id).sum(1, True))[:, None, None, :])
+        block(y, memory, causal, real)
+        -> block(y, memory, causal, (torch.arange(src.shape[1]) < (src != self.pad_id).sum(1, True))[:, None, None, :])
+        Where src is pad_id there is padding. Does that say on which side?
     no_target_positions: the decoder does not know where its words stand
         + self.positions(torch.arange(T, device=tgt.device)) ->
         The source has its positions inside the encoder. Who gives the target its own?
@@ -589,11 +732,9 @@ def cases_beam_search(draw):
         case(table(3), 0, 2, 4, 200, 1.0, part=PENALTY),
         case(table(4, 1.0), 1, 0, 4, 900, 0.6, part=PENALTY),
         case(table(3) + torch.tensor([0.0, 0.0, -4.0]), 1, 2, 4, 200, 2.0, part=PENALTY),
-        case(table_with_length(draw, 6, 1, 2, 8, 3, 6), 1, 2, 8, 1, 0.7, part=PENALTY),
         case(leaning(table(3), 2, 3.0), 1, 2, 4, 200, 3.0, part=AFTER_EOS),
         case(leaning(table(4), 0, 3.0), 1, 0, 4, 900, 2.0, part=AFTER_EOS),
-        case(eos_again(draw, 6, 1, 2, 6), 1, 2, 6, 1, 3.0, part=AFTER_EOS),
-        case(leaning(coarse(draw, 97, 310), 300, 9.0), 1, 300, 3, 1, 3.0, part=AFTER_EOS),
+        case(eos_again(draw, 6, 1, 2, 6), 1, 2, 6, 1, part=AFTER_EOS),
         case(always(table(5), 3), 0, 3, 6, 1, part="eos at once"),
         case(always(coarse(draw, 97, 310), 300), 1, 300, 3, 1, part="eos at once"),
         Case(
@@ -788,6 +929,9 @@ SEVERAL = "several tokens at a time"
 KEPT = "the cache stays as it was"
 
 
+WORK = "earlier tokens are not computed again"
+
+
 def cases_attend_with_cache(draw):
     def qkv(T, B=2, H=3, d=4, dtype=torch.float32):
         return tuple(draw.normal(B, H, T, d, dtype=dtype) for _ in range(3))
@@ -796,7 +940,7 @@ def cases_attend_with_cache(draw):
         named = {"again": True} if again else {}
         first, *rest = pieces
         note = f"{first} {'token' if first == 1 else 'tokens'}" + "".join(f", then {n}" for n in rest)
-        note += ", the last ones fed twice into the same cache" if again else ""
+        note += ", each cache continued in a second direction as well" if again else ""
         return Case((*qkv(sum(pieces), B, H, dtype=dtype), list(pieces)), named, via="in_pieces", note=note, **options)
 
     f64 = torch.float64
@@ -806,8 +950,11 @@ def cases_attend_with_cache(draw):
         case([1, 1, 1, 1, 1], part=ONE_BY_ONE),
         case([3, 4], part=SEVERAL),
         case([1, 5, 2], part=SEVERAL),
-        case([4, 3], again=True, part=KEPT),
+        case([4, 1, 3], again=True, part=KEPT),
         case([2, 1, 1], again=True, part=KEPT),
+        Case(
+            qkv(48, 1, 2, 8), via="work_of_one_more", view="work_of_a_row", part=WORK, note="48 tokens, one at a time"
+        ),
         case([3, 1], B=1, H=1, part="one sentence, one head"),
         case([4, 1, 3], dtype=f64, part=DTYPE),
         case([4, 1, 3], dtype=f64, part=GRADIENT, gradient=True),
@@ -823,6 +970,30 @@ def cache_grows_in_place(q, k, v, cache):
     mask = torch.ones(q.shape[-2], K.shape[-2], dtype=torch.bool).tril(K.shape[-2] - q.shape[-2])
     scores = (q @ K.mT / q.shape[-1] ** 0.5).masked_fill(~mask, float("-inf"))
     return torch.softmax(scores, dim=-1) @ V, (keys, values)
+
+
+def cache_overwritten(q, k, v, cache):
+    """Room for the keys and values of 64 tokens is made once, and each call writes into it."""
+    if cache is None:
+        room = k.new_zeros(2, *k.shape[:2], 64, k.shape[-1])
+        cache = room, 0
+    room, filled = cache
+    end = filled + k.shape[-2]
+    with torch.no_grad():
+        room[0, :, :, filled:end], room[1, :, :, filled:end] = k, v
+    old = torch.cat([room[:, :, :, :filled], torch.stack([k, v])], dim=3)  # (2, B, H, T, d)
+    mask = torch.ones(q.shape[-2], end, dtype=torch.bool).tril(filled)
+    scores = (q @ old[0].mT / q.shape[-1] ** 0.5).masked_fill(~mask, float("-inf"))
+    return torch.softmax(scores, dim=-1) @ old[1], (room, end)
+
+
+def all_computed_again(q, k, v, cache):
+    new = q.shape[-2]
+    if cache is not None:
+        q, k, v = (torch.cat(pair, dim=-2) for pair in zip(cache, (q, k, v), strict=True))
+    mask = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).tril()
+    scores = (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(~mask, float("-inf"))
+    return (torch.softmax(scores, dim=-1) @ v)[..., -new:, :], (q, k, v)
 
 
 attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=("new token", "channel")).with_mistakes(
@@ -859,6 +1030,10 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
         The numbers are right. What cuts the road back from a later output to an earlier key?
     cache_grows_in_place: the cache that came in was changed
         Somebody may want to go on twice from the same place, as beam search does.
+    cache_overwritten: the tensors in the cache that came in were overwritten
+        The form of the cache is yours, its content belongs to whoever holds it. Does a second call find it as it was?
+    all_computed_again: the queries are kept as well, and every row is computed again at each step
+        The output is right and nothing was saved. Which rows of the weights are new when one token comes?
     last_row_only: only the last new token has an output
         return out, (k, v) -> return out[..., -1:, :], (k, v)
         Each new token gets a row of its own.
@@ -868,6 +1043,8 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
         The last query sees every key, its own among them.
 """,
     cache_grows_in_place=cache_grows_in_place,
+    cache_overwritten=cache_overwritten,
+    all_computed_again=all_computed_again,
 )
 
 exercises = [

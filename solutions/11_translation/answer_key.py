@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, listed_quizzes
 from helpers.corpus import sentence_pairs
+from helpers.lessons.translation.probes import EARLY
 
 # ---------------------------------------------------------------- make_batch
 
@@ -632,17 +633,26 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
 
 # ---------------------------------------------------------------- translate
 
+STOPPED = 8  # sentences for a model that stops early
 SENTENCES = 600  # three wrong ones pass the check: room for the rounding of another processor
 
 
 def cases_translate(draw):
     pairs = sentence_pairs(SENTENCES, draw.python, unseen=True)
-    return [Case(([pair.english for pair in pairs],), truth=[pair.french for pair in pairs])]
+    english, french = [pair.english for pair in pairs], [pair.french for pair in pairs]
+    early = {"said": [" ".join(text.split()[:EARLY]) for text in french[:STOPPED]], "asked": True}
+    return [
+        Case((english,), truth=french),
+        Case((english[:STOPPED],), via="stops_early", truth=early, note="a model that says eos after two words"),
+    ]
 
 
 translate = Exercise("translate", cases_translate, metric="exact_translations", time_limit=90.0).with_mistakes("""
     marks_left_in: the marks for beginning, end or padding are among the words
         What stands between the marks is the sentence. What should become of the marks themselves?
+    eos_not_heard: your loop does not stop a row at its eos
+        How many words a sentence gets is for the model to say. What tells your loop that a row is done, and what becomes
+        of what is written behind it?
     goes_on_after_the_end: the sentence goes on after its end
         Rows of a batch end at different times. What is said after a row's first eos belongs to nobody.
     first_word_missing: each sentence lacks its first word

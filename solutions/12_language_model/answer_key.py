@@ -90,6 +90,25 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
     tested_on_the_training_text: tested on the training text
         range(order - 1, len(test)): -> range(order - 1, len(test := train)):
         A model is tested on a text that it has not counted.
+    order_is_the_context: order was taken for the number of context tokens
+        train, test = [int(i) for i in train], [int(i) for i in test]
+        -> train, test = [int(i) for i in train], [int(i) for i in test]
+        |    order += 1
+        Order 1 has no context at all, and order 2 is the Markov chain of lesson 3. What does order count?
+    context_sorted: the tokens of a context were sorted
+        context = tuple(train[t - order + 1 : t]) -> context = tuple(sorted(train[t - order + 1 : t]))
+        context = tuple(test[t - order + 1 : t]) -> context = tuple(sorted(test[t - order + 1 : t]))
+        Are `ab` and `ba` the same context?
+    mean_of_probabilities: the logarithm of the mean probability, not the mean of the logarithms
+        total -= math.log(seen / (contexts.get(context, 0) + alpha * vocab_size))
+        -> total += seen / (contexts.get(context, 0) + alpha * vocab_size)
+        return total / (len(test) - order + 1) -> return -math.log(total / (len(test) - order + 1))
+        Which comes first, the logarithm of each place or the mean over places?
+    counted_once: each pair of context and token was counted once, however often it came
+        pairs.get((context, train[t]), 0) + 1 -> 1
+        contexts[context] = contexts.get(context, 0) + 1
+        -> contexts[context] = sum(known == context for known, _ in pairs)
+        A tensor that is indexed with the same place several times and told += 1 grows by 1. What does your count do?
     order_counts_the_context: one token of context too many
         train[t - order + 1 : t]) -> train[max(t - order, 0) : t])
         test[t - order + 1 : t]) -> test[max(t - order, 0) : t])
@@ -163,6 +182,15 @@ get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
     generator_not_used: the generator has no say
         , generator=generator) -> )
         With the same generator the batch has to be the same. Which argument tells torch.randint?
+    rolled_around: the last window takes its last answer from the beginning of the text
+        torch.randint(len(data) - block_size, -> torch.randint(len(data) - block_size + 1,
+        data[places + 1] -> data.roll(-1)[places]
+        Which token comes after the last one of the text? A window needs room for its last answer.
+    drawn_apart: x and y were drawn separately
+        return data[places], data[places + 1]
+        -> others = torch.randint(len(data) - block_size, (batch_size,), generator=generator)[:, None]
+        |    return data[places], data[others + torch.arange(block_size) + 1]
+        One start for each row: x and y are the same window, one place apart.
     windows_side_by_side: starts are multiples of the window's length
         starts[:, None] + -> (starts - starts % block_size)[:, None] +
         Windows may overlap: every place is a start.
@@ -200,6 +228,14 @@ next_token_loss = Exercise("next_token_loss", cases_next_token_loss).with_mistak
     probabilities_first: softmax was applied before the cross-entropy
         logits.flatten(0, 1) -> logits.flatten(0, 1).softmax(-1)
         Cross-entropy takes logits and makes the softmax itself.
+    softmax_over_the_places: the probabilities of a token add up over the places, not over the tokens
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> -logits.log_softmax(1).gather(-1, targets[..., None]).mean()
+        What has to add up to 1 at each place: the tokens, or the places?
+    summed_over_each_text: summed over the places of a text, and averaged over the texts
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> F.cross_entropy(logits.flatten(0, 1), targets.flatten()) * targets.shape[1]
+        A text twice as long should not have twice the loss.
     shifted_again: logits and targets were shifted once more
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> (F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten())
@@ -266,7 +302,7 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
         |            x
         num_layers blocks stand in a row.
     norms_behind: the norms stand behind the sublayers, not in front of them
-        "norm_first": True -> "norm_first": False
+        4 * d_model, True, activation) -> 4 * d_model, False, activation)
         A block of lesson 9 is post-norm unless it is told otherwise. Which order does a GPT have?
     probabilities: probabilities instead of logits
         return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).softmax(-1)
@@ -283,6 +319,33 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
     narrow_feed_forward: the feed-forward networks are not four times as wide
         4 * d_model -> d_model
         Count the numbers that one more block brings: 4 D² for attention, and the rest?
+    shared_attention: all blocks share one attention, or the feed-forward networks are twice as wide, not four times
+        for block in self.blocks:
+        |                block.attention = RotaryAttention(d_model, num_heads)
+        -> shared = RotaryAttention(d_model, num_heads)
+        |            for block in self.blocks:
+        |                block.attention = shared
+        One more block should bring 4 D² numbers for attention and 8 D² for the feed-forward network. How many objects
+        do you make, and how wide are they?
+    no_last_norm: no norm stands between the last block and the logits
+        self.unembed(self.norm(x)) -> self.unembed(x)
+        With the norms in front, who normalizes what leaves the last block?
+    norm_before_the_blocks: a norm stands before the blocks, where nobody asks for one
+        for block in self.blocks:
+        |            x -> x = self.norm(x)
+        |        for block in self.blocks:
+        |            x
+        self.unembed(self.norm(x)) -> self.unembed(x)
+        A pre-norm block normalizes what it reads, and leaves x itself as it is. Who changes x here, and where does the
+        last norm belong?
+    side_by_side: all blocks read the same, and their outputs are added
+        for block in self.blocks:
+        |            x = block(x, mask)
+        -> x = x + sum(block(x, mask) - x for block in self.blocks)
+        What does the second block read, and what should it read?
+    residual_twice: what enters a block is added once more behind it
+        x = block(x, mask) -> x = x + block(x, mask)
+        The block of lesson 9 has its own residuals. What does yours add?
 """)
 
 # ---------------------------------------------------------------- generate
@@ -355,6 +418,10 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
     top_k_ignored: top_k has no say
         top_k=top_k), dim -> top_k=None), dim
         Lesson 10 has a function that cuts the unlikely tokens off.
+    one_draw_for_all: one token was drawn for all rows
+        torch.multinomial(p, 1, generator=generator)
+        -> torch.multinomial(p[:1], 1, generator=generator).expand(len(ids), 1)
+        Each row is a text of its own. How many tokens are drawn at each step?
     prompt_left_out: the prompt is not in front
         return ids -> return ids[:, -max_new_tokens:] if max_new_tokens else ids[:, :0]
         What comes back begins with what came in.
@@ -416,6 +483,10 @@ language_model_logits = Exercise(
         What a place says may hang on nothing that comes after it. Which mask did the model run with?
     not_trained: worse than counting: no better than the best n-gram
         Has the training cell run, and is it this model that you ask?
+    probabilities: the answer holds probabilities, and logits are asked for
+        Whoever takes the softmax of a softmax gets a nearly even choice. Who makes the softmax here, you or the loss?
+    a_table: what a place says hangs on its own token alone, as in a bigram table
+        Equal tokens get equal logits wherever they stand. Is it your trained GPT that you ask, and does it look back?
     infinite_loss: a token that came was called impossible
         Softmax never gives exactly 0. What did you do to the logits?
 """)

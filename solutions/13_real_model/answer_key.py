@@ -175,6 +175,10 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
     scaled_words: the words were multiplied by the square root of the width
         words + positions + types -> words * words.shape[-1] ** 0.5 + positions + types
         The Transformer of 2017 does that to its embeddings. Does the formula here?
+    each_normalized: each of the three tables was normalized, not their sum
+        return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
+        -> return sum(F.layer_norm(part, gamma.shape, gamma, beta, 1e-12) for part in (words, positions, types))
+        First the sum, then the norm. How many norms does the formula have?
     words_normalized: only the words were normalized
         x = words + positions + types -> x = words
         F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
@@ -201,6 +205,15 @@ def cases_find_head(draw):
         query, key = draw.sample(range(T), 2) if T > 1 else (0, 0)
         return Case((attention, query, query if same else key), **options)
 
+    def rival_margin():
+        """The largest weight has a close second in its row; another head's smaller weight leads by far."""
+        attention = torch.softmax(draw.normal(2, 3, 5, 5) * 0.1, dim=-1)
+        query, key, second, *_ = draw.sample(range(5), 5)
+        attention[0, 1, query] = torch.tensor([0.02] * 5).index_fill(0, torch.tensor([key]), 0.5)
+        attention[0, 1, query, second] = 0.44
+        attention[1, 2, query] = torch.tensor([0.13] * 5).index_fill(0, torch.tensor([key]), 0.48)
+        return Case((attention, query, key), note="the largest weight, and another one that leads its row by more")
+
     def rival_layer():
         """The best head stands in a layer that is poor on the whole, and a larger weight in another row."""
         attention = torch.softmax(draw.normal(3, 5, 4, 4), dim=-1)
@@ -220,6 +233,7 @@ def cases_find_head(draw):
     return [
         *(case(3, 5, 4) for _ in range(2)),
         rival_layer(),
+        rival_margin(),
         case(6, 12, 3, note="six layers of twelve heads"),
         case(4, 2, 5, note="more layers than heads"),
         case(3, 5, 4, same=True, part="a word that looks at itself"),
@@ -250,6 +264,11 @@ find_head = Exercise("find_head", cases_find_head).with_mistakes("""
     smallest: the head with the smallest weight
         table.argmax() -> table.argmin()
         Most, not least.
+    largest_margin: the head whose weight leads its row by most, not the one with the largest weight
+        table = attention[:, :, query, key] -> row = attention[:, :, query]
+        |    table = row[..., key] - row.index_fill(-1, torch.tensor([key]), 0).amax(-1)
+        table[layer, head].item() -> attention[layer, head, query, key].item()
+        Asked is how much this head gives to this word, whatever it gives to others.
     best_layer_first: first the layer with the best mean, then its best head
         layer, head = divmod(table.argmax().item(), table.shape[1])
         -> layer = table.mean(dim=1).argmax().item(); head = table[layer].argmax().item()
@@ -369,6 +388,7 @@ def cases_search(draw):
         case(5, 5, zero="last", part="a key of zeros"),
         case(1, 1, part="one key"),
         case(4, 2, values=[(draw.word(), i) for i in range(4)], part="values of any kind"),
+        case(6, 6, values=["a walk", "a talk"] * 3, part="values that come twice"),
         Case(lengths(1e-3, 1e3), part="short and long keys"),
     ]
 
@@ -417,6 +437,10 @@ search = Exercise("search", cases_search).with_mistakes("""
     euclid: distances between the points instead of cosines
         scores = keys @ query / lengths.masked_fill(lengths == 0, 1.0) -> scores = -(keys - query).norm(dim=-1)
         A cosine is about directions. Does the length of a key play a part in yours?
+    values_as_keys: a value that comes twice was kept once
+        return [(values[i], score) for i, score in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
+        -> return sorted(dict(zip(values, scores.tolist(), strict=True)).items(), key=lambda pair: -pair[1])[:k]
+        Two videos may have the same title. What becomes of the first in a dictionary?
     sorted_by_value: sorted by the values, not by the scores
         return [(values[i], score) for i, score in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
         -> return sorted(zip(values, scores.tolist(), strict=True), reverse=True)[:k]
@@ -455,7 +479,7 @@ fixed_sentence_vectors = Exercise(
         The words no longer look at padding. What happens afterwards?
     words_see_padding: the words still look at padding
         encode(ids, kept[:, None, None, :]) -> encode(ids)
-        The average is right. Does the network know what is padding?
+        The average is right. Which tokens may nobody look at, and does your mask block them as rows or as columns?
     pad_id_zero: padding is always the id 0
         ids != pad_id -> ids != 0
         Somebody's padding has another id. Where does it go in your code?

@@ -325,23 +325,44 @@ class WithSinusoids(_Base):
         return self.head(y)
 
 
-class PreNorm(_Base):
-    """Norm first, and a last norm on both sides, as later models have it."""
+class WithABufferedMask(_Base):
+    """The causal mask is made once, as a buffer, and cropped; places are a buffer too."""
 
     def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
         super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
-        self.enc = Encoder(src_vocab, d_model, num_heads, d_ff, num_layers, max_len, norm_first=True)
-        self.dec = nn.ModuleList([self.block(d_model, num_heads, d_ff, norm_first=True) for _ in range(num_layers)])
-        self.last, self.last_memory = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
-
-    def encode(self, src):
-        return self.last_memory(super().encode(src))
+        self.register_buffer("causal", torch.ones(max_len, max_len).tril().bool(), persistent=False)
+        self.register_buffer("places", torch.arange(max_len), persistent=False)
 
     def decode(self, tgt, memory, src):
-        y = self.emb(tgt) + self.pos(torch.arange(tgt.size(1)))
+        T = tgt.size(1)
+        y = self.emb(tgt).add(self.pos(self.places[:T]))
         for block in self.dec:
-            y, _ = block(y, memory, self.target_mask(tgt), _real(src, self.pad))
-        return self.head(self.last(y))
+            y, _ = block(y, memory, self_mask=self.causal[:T, :T], memory_mask=_real(src, self.pad))
+        return self.head(y)
+
+
+class WithTheLessonsNames(nn.Module):
+    """The names of the lesson, one mask for both places, and a dropout that has no numbers."""
+
+    def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
+        super().__init__()
+        self.pad = pad_id
+        self.encoder = Encoder(src_vocab, d_model, num_heads, d_ff, num_layers, max_len)
+        self.tokens, self.positions = nn.Embedding(tgt_vocab, d_model), nn.Embedding(max_len, d_model)
+        self.blocks = nn.ModuleList([BlockOfTwoMethods(d_model, num_heads, d_ff) for _ in range(num_layers)])
+        self.unembed, self.dropout = nn.Linear(d_model, tgt_vocab), nn.Dropout(0.1)
+
+    def encode(self, src):
+        return self.encoder(src, _real(src, self.pad))
+
+    def decode(self, tgt, memory, src):
+        y = self.dropout(self.tokens(tgt) + self.positions.weight[: tgt.shape[-1]])
+        for block in self.blocks:
+            y = block(y, memory, torch.ones(tgt.shape[-1], tgt.shape[-1]).tril() > 0, _real(src, self.pad))[0]
+        return self.unembed(y)
+
+    def forward(self, src, tgt):
+        return self.decode(tgt=tgt, memory=self.encode(src), src=src)
 
 
 class WithPaddingIdx(_Base):
@@ -476,6 +497,24 @@ def beam_cut_by_sum(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0
     pool = over or live
     best = max(pool, key=lambda ids: pool[ids] / (len(ids) - 1) ** length_penalty)
     return list(best), pool[best] / (len(best) - 1) ** length_penalty
+
+
+def beam_filled_up(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
+    """A finished sentence gives its room in the beam to the next best unfinished one."""
+    beam, finished = [([bos_id], 0.0)], []
+    for _ in range(max_len):
+        grown = [
+            ([*ids, word], total + more)
+            for ids, total in beam
+            for word, more in enumerate(step(torch.tensor([ids])).log_softmax(-1)[0].tolist())
+        ]
+        grown.sort(key=lambda item: -item[1])
+        rank = [item for item in grown if item[0][-1] == eos_id]
+        finished += [item for item in rank if sum(other[1] > item[1] for other in grown) < beam_size]
+        beam = [item for item in grown if item[0][-1] != eos_id][:beam_size]
+    length = lambda item: (len(item[0]) - 1) ** length_penalty  # noqa: E731
+    best = max(finished or beam, key=lambda item: item[1] / length(item))
+    return best[0], best[1] / length(best)
 
 
 def beam_with_early_end(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
@@ -642,13 +681,14 @@ VARIANTS = {
         WithTargetPadding,
         FromScratch,
         WithSinusoids,
-        PreNorm,
+        WithABufferedMask,
+        WithTheLessonsNames,
         WithPaddingIdx,
         WithTiedWeights,
         WithDropoutAndRawParameters,
     ),
     "greedy_decode": (greedy_while, greedy_tensor, greedy_recursive, greedy_softmax),
-    "beam_search": (beam_by_tensors, beam_with_finished_inside, beam_cut_by_sum, beam_with_early_end),
+    "beam_search": (beam_by_tensors, beam_with_finished_inside, beam_cut_by_sum, beam_with_early_end, beam_filled_up),
     "filter_logits": (filter_by_rows, filter_by_rank, filter_as_published, filter_by_threshold, filter_ascending),
     "attend_with_cache": (cache_as_dict, cache_in_one_tensor, cache_of_pieces, cache_row_by_row, cache_as_object),
 }

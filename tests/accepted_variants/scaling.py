@@ -93,7 +93,7 @@ def jacobian_by_autograd(p):
         return torch.softmax(s, dim=-1)
 
     flat = p.reshape(-1, p.shape[-1])
-    blocks = [torch.func.jacrev(soft)(row.log()) for row in flat]
+    blocks = [torch.func.jacrev(soft)(row.clamp_min(1e-30).log()) for row in flat]
     return torch.stack(blocks).reshape(*p.shape, p.shape[-1])
 
 

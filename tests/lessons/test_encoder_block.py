@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from helpers import blocks, translator
 from helpers.checking.forbidden import Watch, in_source
 from helpers.checking.observe import Facts, observe_all
-from helpers.checking.report import as_text
+from helpers.checking.rendering import as_text
 from helpers.checking.verdict import decide
 from helpers.lessons.encoder_block import explore, figures
 from helpers.translator.evaluation import exact, nats_a_word, unseen
@@ -448,7 +448,7 @@ def test_pictures_say_their_numbers():
     assert "jane 0.50 ± 0.50" in figures.normed_words().alt
     assert "two layers 5" in figures.interactions().alt
     assert "linear layer: the row of jane 1.00, 0.00" in figures.three_influences().alt
-    assert "1024 tokens and everything else together at 3072" in figures.costs().alt
+    assert "1024 tokens and everything else together at 3072" in figures.costs(blocks.block_multiply_adds).alt
     assert "3 words; after 1 layer of attention on all 15" in figures.receptive(1, 3).alt
     assert "depend on 15 words" in figures.receptive(7, 3).alt and "depend on 15 words" in figures.receptive(3, 7).alt
     assert "2 times the usual size" in explore.Stack()(2.0).alt

@@ -22,14 +22,14 @@ from helpers.checking.codec import dumps, loads
 from helpers.checking.forbidden import course_part
 from helpers.checking.making import make_key
 from helpers.checking.observe import Facts, observe_all
-from helpers.checking.report import as_text
+from helpers.checking.rendering import as_text
 from helpers.checking.verdict import decide
 from helpers.corpus.source import BETWEEN, Source
 from helpers.course import course
 from helpers.lessons.language_model import figures, watch, writing
 from helpers.lessons.language_model import probes as check_12
+from helpers.lessons.language_model.figures import COMPUTE, LADDER
 from helpers.lessons.language_model.given import GIVEN
-from helpers.lessons.language_model.measured import COMPUTE, LADDER
 from helpers.lessons.language_model.probes import NGRAM, loss_above_the_line
 from helpers.lessons.language_model.rotary import RotaryAttention
 
@@ -472,7 +472,7 @@ def test_rungs_are_causal_and_grow(name):
 
 def test_the_small_model_is_ahead_first_and_stops_first():
     small, middle, large = COMPUTE.values()
-    assert list(COMPUTE) == list(bench_compute.WIDTHS)
+    assert [int(width) for width in COMPUTE] == list(bench_compute.WIDTHS)
     assert small["parameters"] * 3 < middle["parameters"] < large["parameters"] / 3
     for curve in COMPUTE.values():
         steps = torch.tensor(curve["spent"]) / (3 * curve["parameters"] * figures.TOKENS / 1e9)

@@ -13,7 +13,7 @@ from helpers import blocks, translator
 from helpers.blocks import causal_mask, leaks_future, permutation_gap, rotate
 from helpers.checking.making import make_key
 from helpers.checking.observe import Facts, observe_all
-from helpers.checking.report import as_text
+from helpers.checking.rendering import as_text
 from helpers.checking.verdict import decide
 from helpers.lessons.multi_head import figures
 from tests.mutation_score import exercises

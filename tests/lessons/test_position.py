@@ -300,6 +300,15 @@ def place_by_equality(row, length):
             return t
 
 
+def place_within_the_blur(row, length):
+    table = sinusoidal_positions(length, len(row))
+    return ((table - row).abs() <= 0.01).all(dim=1).int().argmax().item()
+
+
+def rotate_from_the_first(x, positions, base=10000.0):
+    return rotate(x, positions - positions[0], base)
+
+
 def add_rounded_table(x, table):
     if x.shape[-2] > len(table):
         raise ValueError("too long")
@@ -340,6 +349,7 @@ WRONG = {
     "sines": ("find_position", place_by(slice(0, None, 2)), "sines_only"),
     "cosines": ("find_position", place_by(slice(1, None, 2)), None),
     "first_column": ("find_position", place_by(slice(0, 1)), "first_column_only"),
+    "within_the_blur": ("find_position", place_within_the_blur, "within_the_blur"),
     "equality": ("find_position", place_by_equality, None),  # None says only that nothing came back
     "rounded_table": ("add_positions", add_rounded_table, "table_rounded"),
     "len_of_x": ("add_positions", add_by_len, "first_axis_taken_for_tokens"),
@@ -347,6 +357,7 @@ WRONG = {
     "assertion": ("add_positions", add_asserted, "assertion"),
     "squeezed": ("fixed_position_layer", layer_squeezed, "all_axes_squeezed"),
     "pe_to_float": ("fixed_position_layer", layer_to_float, None),
+    "from_the_first": ("rotate", rotate_from_the_first, "places_from_the_first"),
     "squeezed_positions": ("rotate", lambda x, positions, base=10000.0: rotate(x, positions, base).squeeze(), None),
 }
 

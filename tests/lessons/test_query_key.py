@@ -48,11 +48,11 @@ def test_the_scores_of_is():
 
 def test_the_first_matmul_of_the_lecture():
     torch.manual_seed(1337)
-    Wk, Wq = nn.Linear(32, 16, bias=False), nn.Linear(32, 16, bias=False)
+    Wk, Wq, _ = (nn.Linear(32, 16, bias=False) for _ in range(3))
     x = torch.randn(4, 8, 32)
     scores = blocks.dot_scores(Wq(x), Wk(x))
     assert scores.shape == (4, 8, 8)
-    assert scores[0, 1, 6].item() == pytest.approx(0.1025, abs=1e-4)
+    assert scores[0, 1, 6].item() == pytest.approx(0.4970, abs=1e-4)
 
 
 def test_jane_on_paper():
@@ -195,7 +195,7 @@ def test_a_product_through_d_k_channels_has_at_most_that_rank():
 
 def test_what_the_figures_say():
     assert "I 1.00, like 2.00" in figures.five_by_five(torch.tensor([1.0, 2, 3, 4, 5]).diag()).alt
-    shares = [float(n) for n in re.findall(r": ([01]\.\d\d)", figures.looks_at_itself().alt)]
+    shares = [float(n) for n in re.findall(r": ([01]\.\d\d\d)", figures.looks_at_itself().alt)]
     plain, shared, same_length, uniform, around_zero = shares
     assert plain > 0.95 and shared > 0.95 and same_length == 1.0
     assert abs(around_zero - 1 / 6) < 0.03 and uniform == pytest.approx(0.34, abs=0.01)
@@ -254,9 +254,17 @@ def test_two_channels_draw_every_graph(T, data):
     assert scores.argmax(-1).tolist() == looks_at.tolist() and (best[:, 0] > best[:, 1]).all()
 
 
-def judged(answer, seed=77):
-    """The verdict on an answer, on fresh inputs."""
-    name = answer.__name__
+def project_unbatched(x, W):
+    return (W @ x.T).T
+
+
+def unbatched(x, W_q, W_k):
+    return (x @ W_q.T) @ (x @ W_k.T).T
+
+
+def judged(answer, name="", seed=77):
+    """The verdict on an answer to the exercise of that name, else of its own, on fresh inputs."""
+    name = name or answer.__name__
     exercise = next(item for item in exercises("03_query_key") if item.name == name)
     key = make_key("03_query_key", exercise, 100, False, getattr(blocks, name), seed)
     facts = type(key.facts)(key.name, "99_test", key.facts.forbidden, key.facts.time_limit)
@@ -272,12 +280,9 @@ def test_squeezed_and_unbatched_answers_are_refused():
     def dot_scores(Q, K):
         return Q @ K.T
 
-    assert judged(dot_scores).points == 0
-
-    def project(x, W):
-        return (W @ x.T).T
-
-    assert judged(project).points == 0
+    for verdict in (judged(dot_scores), judged(project_unbatched, "project"), judged(unbatched, "fixed_self_scores")):
+        assert not verdict.passed and 0 < verdict.points < 100
+        assert [part.name for part in verdict.parts if not part.passed] == ["any leading dimensions"]
 
     def project(x, W):
         return (x @ W.T).squeeze()
@@ -372,7 +377,7 @@ def test_edges_compared_in_either_number_pass(seed):
         found = [(tokens[i], tokens[j], weights[i, j].item()) for i, j in (weights >= threshold).nonzero().tolist()]
         return sorted(found, key=lambda edge: edge[2], reverse=True)
 
-    assert judged(attention_edges, seed).passed
+    assert judged(attention_edges, seed=seed).passed
 
     def attention_edges(weights, tokens, threshold):
         found = [
@@ -380,4 +385,42 @@ def test_edges_compared_in_either_number_pass(seed):
         ]
         return sorted(found, reverse=True)
 
-    assert not judged(attention_edges, seed).passed
+    assert not judged(attention_edges, seed=seed).passed
+
+
+def test_an_unstable_sort_is_told_of_ties_and_not_of_words_that_occur_twice():
+    def attention_edges(weights, tokens, threshold):
+        flat, n = weights.flatten().tolist(), len(tokens)
+        order = sorted(range(n * n), key=lambda at: (-flat[at], at % 3))  # as a sort that shuffles equal weights
+        return [(tokens[at // n], tokens[at % n], flat[at]) for at in order if flat[at] >= threshold]
+
+    verdict = judged(attention_edges)
+    assert not verdict.passed
+    assert next(part.name for part in verdict.parts if not part.passed) == "ties by position"
+
+
+def test_distances_have_names():
+    def scores_for_one(q, K):
+        return torch.cdist(q[None], K)[0]
+
+    assert judged(scores_for_one).mistake == "distance"
+
+    def dot_scores(Q, K):
+        return -torch.cdist(Q, K)
+
+    assert judged(dot_scores).mistake == "minus_distance"
+
+
+def test_keys_at_whole_angles_are_refused():
+    def previous_token_weights(max_len):
+        angle = torch.arange(max_len, dtype=torch.float64)
+        W_k = torch.stack((angle.cos(), angle.sin())).float()
+        return W_k.roll(1, dims=1), W_k
+
+    assert not judged(previous_token_weights).passed
+
+
+def test_the_graph_keeps_an_edge_that_is_as_heavy_as_the_threshold():
+    weights = torch.tensor([[0.04, 0.94, 0.02], [0.10, 0.04, 0.86], [0.14, 0.76, 0.10]])
+    assert "africa to visits 0.76" in figures.graph_beside_table(weights, figures.JANE, 0.76).alt
+    assert "africa to visits" not in figures.graph_beside_table(weights, figures.JANE, 0.78).alt

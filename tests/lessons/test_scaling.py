@@ -183,6 +183,24 @@ def test_the_best_divisor_follows_the_root():
     assert explore.best_divisor(1024, "torch.rand") / 32 == pytest.approx(20, abs=4)
 
 
+def test_the_explorers_slider_reaches_every_peak():
+    for start in figures.STARTS:
+        for curve in explore.curves(1024, start)[1:]:
+            assert 0 < int(curve.argmax()) < len(curve) - 1
+
+
+def test_rotated_vectors_have_the_lengths_and_angles_of_wide_ones():
+    q, keys = explore.rotated(256)
+    wide_q, wide_keys = figures.queries_and_keys(256, 1000, explore.KEYS, seed=3)
+    for narrow, wide in ((q, wide_q), (keys, wide_keys)):
+        assert narrow.square().sum(-1).mean().item() == pytest.approx(wide.square().sum(-1).mean().item(), rel=0.01)
+    for narrow, wide in (
+        (torch.einsum("nd,nkd->nk", q, keys), torch.einsum("nd,nkd->nk", wide_q, wide_keys)),
+        (torch.einsum("nid,njd->nij", keys, keys), torch.einsum("nid,njd->nij", wide_keys, wide_keys)),
+    ):
+        assert narrow.std().item() == pytest.approx(wide.std().item(), rel=0.02)
+
+
 def test_lengths_of_weight_vectors_that_the_notes_name():
     torch.manual_seed(0)
     seen = []
@@ -211,10 +229,7 @@ def test_what_each_divisor_costs_the_translator():
 
 
 def test_how_far_the_translators_queries_move_their_weights():
-    numbers = translator.state()
-    ids = torch.tensor([translator.english[word] for word in "jane visits africa in september".split()])
-    x = numbers["encoder.tokens.weight"][ids] + numbers["encoder.positions.weight"][:5]
-    W_q, W_k = (numbers[f"encoder.blocks.0.attention.W_{name}.weight"][:16] for name in "qk")
+    x, W_q, W_k = figures.first_head("jane visits africa in september")
     sizes = [
         sum(blocks.weights_jacobian(q, x @ W_k.T, divisor).norm().item() for q in x @ W_q.T) / 5
         for divisor in (1, 4, 16, 100)
@@ -296,3 +311,28 @@ def test_autograd_is_refused():
         return torch.autograd.functional.jacobian(lambda q: torch.softmax(K @ q / divisor, dim=0), q)
 
     assert judged(weights_jacobian).mistake == "forbidden_call"
+
+
+def test_differences_of_nearby_queries_are_named_in_any_style():
+    for step, sides in ((1e-4, 1), (1e-3, 2)):
+
+        def weights_jacobian(q, K, divisor, step=step, sides=sides):
+            columns = []
+            for i in range(len(q)):
+                up, down = q.clone(), q.clone()
+                up[i] += step
+                down[i] -= step * (sides - 1)
+                moved = torch.softmax(K @ up / divisor, 0) - torch.softmax(K @ down / divisor, 0)
+                columns.append(moved / (sides * step))
+            return torch.stack(columns, 1)
+
+        assert judged(weights_jacobian).mistake.startswith(("finite_differences", "central_differences"))
+
+
+def test_nan_gradients_at_certain_probabilities_are_refused():
+    def softmax_jacobian(p):
+        eye = torch.eye(p.shape[-1], dtype=p.dtype)
+        return (p.log()[..., :, None].exp() * (eye - p[..., None, :])).nan_to_num()
+
+    verdict = judged(softmax_jacobian)
+    assert verdict.mistake == "nan" and "gradient" in verdict.message

@@ -17,7 +17,7 @@ from helpers.checking.verdict import decide
 from helpers.lessons.token_embedding import figures, word2vec
 from helpers.lessons.token_embedding.figures import company, unit
 from helpers.translator import GIVEN, evaluation
-from helpers.translator.words import english_list
+from helpers.translator.word_ids import english_list
 from helpers.widgets.progress_bar import bar
 from tests.mutation_score import exercises
 

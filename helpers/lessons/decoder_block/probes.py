@@ -73,16 +73,34 @@ def kept_logits(answer, args, kwargs):
 def in_pieces(answer, args, kwargs):
     """args = (q, k, v, pieces): feed the tokens piece by piece through the cache -> all outputs, (B, H, T, d).
 
-    With again=True the last piece is fed twice into the same cache, the first time with other tokens.
+    With again=True each cache is continued in a second direction too, before the first goes on.
     """
     q, k, v, pieces = args
     outs, cache = [], None
-    for number, piece in enumerate(zip(*(x.split(pieces, dim=-2) for x in (q, k, v)), strict=True)):
-        if kwargs.get("again") and number == len(pieces) - 1:
+    for piece in zip(*(x.split(pieces, dim=-2) for x in (q, k, v)), strict=True):
+        out, after = answer(*piece, cache)
+        if kwargs.get("again"):
             answer(*(x.flip(-1) + 1 for x in piece), cache)
-        out, cache = answer(*piece, cache)
         outs.append(out)
+        cache = after
     return torch.cat(outs, dim=-2), []
+
+
+@scenario
+def work_of_one_more(answer, args, kwargs):
+    """args = (q, k, v): feed the tokens one by one, and count the products of the call for the last one."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.utils.flop_counter import FlopCounterMode
+
+    q, k, v = args
+    cache = None
+    # The plain form of scaled_dot_product_attention, whose products the counter knows.
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
+        for t in range(q.shape[-2] - 1):
+            _, cache = answer(*(x[..., t : t + 1, :] for x in (q, k, v)), cache)
+        with FlopCounterMode(display=False) as counter:
+            answer(*(x[..., -1:, :] for x in (q, k, v)), cache)
+    return {"products": counter.get_total_flops() // 2}, []
 
 
 @scenario
@@ -91,7 +109,8 @@ def random_transformers(answer, args, kwargs):
 
     init: dict of the constructor's arguments. runs: name -> (src, tgt). Returns logits and memory of every run, the
     first run's logits by way of decode, and those from another memory; with `layers` also how many numbers one layer
-    more brings, how many of the large parameters have no say in the logits, and the attention modules' head counts.
+    more and one place more bring, how many of the large parameters have no say in the logits, the attention modules'
+    head counts and the blocks' orders.
     """
     init, seed, runs, layers = args
     model = with_random_parameters(answer, init, seed)
@@ -110,10 +129,81 @@ def random_transformers(answer, args, kwargs):
         seen["one layer more"] = parameter_count(deeper) - parameter_count(model)
         seen["without a say"] = sum(g is None or not bool(g.any()) for g in gradients)
         seen["heads"] = sorted(heads)
+        longer = answer(**init | {"max_len": init["max_len"] + 1})
+        seen["one place more"] = parameter_count(longer) - parameter_count(model)
+        seen["norms first"] = sum(getattr(m, "norm_first", False) is True for m in model.modules())
     return seen, []
 
 
+@scenario
+def transformer_hearing(answer, args, kwargs):
+    """args = (init, seed, src, tgt, changed, other): how a Transformer with random parameters hears and what it keeps.
+
+    src (B, T_s) without padding; changed: for each source place src with another word there; other: another batch of
+    src's shape, partly padding. Returns logits, by what was done.
+    """
+    init, seed, src, tgt, changed, other = args
+    model = with_random_parameters(answer, init, seed)
+    B, T = tgt.shape
+    order = torch.arange(src.shape[1]).roll(2)
+    with torch.no_grad():
+        memory = model.encode(src)
+        push = torch.zeros_like(memory)
+        push[:, 0], push[:, 1] = 1.0, -1.0
+        seen = {
+            "logits": model(src, tgt),
+            "changed": [model(item, tgt) for item in changed],
+            "changed memory": [model.encode(item) for item in changed],
+            "memory": memory,
+            "prefixes": [model(src, tgt[:, :t]) for t in range(1, T)],
+            "another order": model.decode(tgt, memory[:, order], src[:, order]),
+            "another spread": model.decode(tgt, memory + push, src),
+        }
+        model.encode(other)
+        seen["after another encode"] = model.decode(tgt, memory, src)
+        model.decode(tgt[:, :1], model.encode(other), other)
+        seen["after another decode"] = model(src, tgt)
+    return seen, []
+
+
+@scenario
+def transformer_padded(answer, args, kwargs):
+    """args = (init, seed, src, tgt, pads): the logits of src, its places of -1 filled with each of two padding ids.
+
+    The same random parameters each time, so the logits differ as far as the row of the padding id is heard.
+    """
+    init, seed, src, tgt, pads = args
+    seen = []
+    with torch.no_grad():
+        for pad in pads:
+            model = with_random_parameters(answer, init | {"pad_id": pad}, seed)
+            seen.append(model(src.masked_fill(src < 0, pad), tgt))
+    return {"logits": seen}, []
+
+
+@scenario
+def transformer_loaded(answer, args, kwargs):
+    """args = (init, state, src, tgt): the logits with these numbers, or None where the names are others."""
+    init, state, src, tgt = args
+    model = answer(**init).double().eval()
+    own = dict(model.named_parameters(remove_duplicate=False))
+    fits = all(name in own and own[name].shape == number.shape for name, number in state.items())
+    if not fits or len({id(own[name]) for name in state}) < len(state):
+        return {"logits": None}, []
+    model.load_state_dict(state, strict=False)
+    with torch.no_grad():
+        return {"logits": model(src, tgt)}, []
+
+
 # ---------------------------------------------------------------- only on numbers
+
+
+@view
+def work_of_a_row(args, kwargs, output):
+    """Two products of T · d numbers for each head; four times as many are generous (none are seen where none are made
+    by a matrix product)."""
+    B, H, T, d = args[0].shape
+    return {"one more token costs about one row of products": output["products"] <= 4 * 2 * B * H * T * d}
 
 
 @view
@@ -159,6 +249,48 @@ def transformer_behavior(args, kwargs, output):
     return found | (_layers(init, output) if layers else {})
 
 
+@view
+def transformer_hears(args, kwargs, output):
+    """What the logits of `transformer_hearing` say, in sentences."""
+    _, _, src, tgt, changed, _ = args
+    base, T = output["logits"], tgt.shape[1]
+    heard = [gap_of_rows(logits, base) for logits in output["changed"]]  # (B, T_t) for each source place
+    heard_inside = [gap_of_rows(memory, output["memory"]) for memory in output["changed memory"]]
+    prefixes = [gap_between(short, base[:, : short.shape[1]]) <= SAME for short in output["prefixes"]]
+    return {
+        "every target place hears every source place": all(bool((gaps >= MOVED).all()) for gaps in heard),
+        "every place of the memory hears every source place": all(bool((gaps >= MOVED).all()) for gaps in heard_inside),
+        "words that are added at the end change nothing that was said before": all(prefixes),
+        "the order in which the memory lies does not count": gap_between(output["another order"], base) <= SAME,
+        "more is heard of the memory than its mean": gap_between(output["another spread"], base) >= MOVED,
+        "decode is not disturbed by another encode": gap_between(output["after another encode"], base) <= SAME,
+        "a call is not disturbed by the one before": gap_between(output["after another decode"], base) <= SAME,
+        "some logits are negative": bool((base < 0).any()),
+        "logits are no log-probabilities": gap_between(base.logsumexp(-1), torch.zeros(len(base), T)) > SAME,
+    }
+
+
+@view
+def transformer_without_padding(args, kwargs, output):
+    one, other = output["logits"]
+    return {"padding is not heard, wherever it stands": gap_between(one, other) <= SAME}
+
+
+@view
+def transformer_by_its_numbers(args, kwargs, output):
+    """The logits with loaded numbers. Where an answer has other names, nothing could be loaded: the machine's then."""
+    from helpers.translator.network import Transformer
+
+    init, state, src, tgt = args
+    logits = output["logits"]
+    if logits is None:
+        machine = Transformer(**init).double().eval()
+        machine.load_state_dict(state)
+        with torch.no_grad():
+            logits = machine(src, tgt)
+    return {"the logits with given numbers, under the lesson's names": logits}
+
+
 def _promises(runs, layers) -> list[str]:
     """What is said of these runs besides the shapes."""
     names = ["logits are finite", "logits are no probabilities", "forward is decode of encode"]
@@ -168,7 +300,13 @@ def _promises(runs, layers) -> list[str]:
     for b in (name.removeprefix("alone ") for name in runs if name.startswith("alone ")):
         names += [f"sentence {b}: the {what} without padding" for what in ("memory is the same", "logits are the same")]
     by_layers = ["one layer more brings", "every large parameter has a say in the logits", "num_heads is kept"]
+    by_layers += ["each side has positions of its own", "the blocks are in the paper's order"]
     return names + (by_layers if layers else [])
+
+
+def gap_of_rows(a, b):
+    """The largest difference in each row: (..., N) -> (...)."""
+    return (a.detach().double() - b.detach().double()).abs().amax(dim=-1)
 
 
 HEARD = "the memory of the first source word hears the last one"
@@ -196,4 +334,6 @@ def _layers(init, output):
         "one layer more brings": brings[-1] if brings else "something else",
         "every large parameter has a say in the logits": output["without a say"] == 0,
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
+        "each side has positions of its own": output["one place more"] != D,
+        "the blocks are in the paper's order": output["norms first"] == 0,
     }

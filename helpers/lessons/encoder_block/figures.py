@@ -28,10 +28,12 @@ from helpers.drawing.style import (
     heatmap,
     new_figure,
 )
+from helpers.translator import evaluation
 
 SENTENCE = "jane visits africa in september"
 WORDS = SENTENCE.split()
 WIDTH = 32
+BARE = "pre-norm, no last norm"
 # How each arrangement is drawn and named, in every figure of this lesson.
 KINDS = {
     "no residual": (RED, ":"),
@@ -162,6 +164,21 @@ def recipe(kind: str, x, norm, sublayer):
     return kept + sublayer(norm(x))
 
 
+def rewired(kind: str):
+    """The translator's encoder block with its parts wired in one of the arrangements of KINDS, for `at_work`."""
+
+    class Rewired(translator.GIVEN["EncoderBlock"]):
+        def forward(self, x, mask=None):
+            x = recipe(kind, x, self.norm1, lambda z: self.attention(z, mask=mask)[0])
+            return recipe(kind, x, self.norm2, self.feed_forward)
+
+    def make(*sizes, parts=None):
+        return Rewired(*sizes)
+
+    make.__name__ = kind
+    return make
+
+
 def layers(depth: int, width: int = WIDTH, gain: float = 1.0, seed: int = 0) -> list[tuple]:
     """Untrained (attention, feed-forward) pairs whose matrices start by Glorot and Bengio's rule, times `gain`."""
     with torch.random.fork_rng(devices=[]):
@@ -190,13 +207,16 @@ def climb(kind: str, pairs: list[tuple], x: torch.Tensor) -> list[torch.Tensor]:
     return stream
 
 
-def slopes(kind: str, depth: int, width: int = WIDTH, gain: float = 1.0, seed: int = 0):
-    """(gradient lengths at the stream (depth + 1,), at the last block's `up`) of a random sum of normalized outputs."""
+def slopes(kind: str, depth: int, width: int = WIDTH, gain: float = 1.0, seed: int = 0, last_norm: bool = True):
+    """(gradient lengths at the stream (depth + 1,), at the last block's `up`) of a random sum of the outputs.
+
+    last_norm: whether one more norm stands on top of the stack; a post-norm stack ends with a norm anyway.
+    """
     pairs = layers(depth, width, gain, seed)
     generator = torch.Generator().manual_seed(100 + seed)
     x = torch.randn(2, 5, width, generator=generator).requires_grad_()
     stream = climb(kind, pairs, x)
-    end = stream[-1] if kind == "post-norm" else F.layer_norm(stream[-1], (width,))
+    end = F.layer_norm(stream[-1], (width,)) if last_norm and kind != "post-norm" else stream[-1]
     total = (end * torch.randn(end.shape, generator=generator)).sum()
     *along, up = torch.autograd.grad(total, [*stream, pairs[-1][1][0].weight])
     return torch.stack([grad.norm() for grad in along]), up.norm()
@@ -208,8 +228,12 @@ def measured_slopes() -> tuple[dict, dict]:
     along = {kind: torch.stack([slopes(kind, 24, seed=s)[0] for s in range(3)]).log().mean(0).exp() for kind in KINDS}
     depths = (1, 2, 4, 8, 16, 32)
     last = {
-        kind: [sum(float(slopes(kind, depth, seed=s)[1]) for s in range(3)) / 3 for depth in depths]
-        for kind in ("post-norm", "pre-norm")
+        name: [sum(float(slopes(kind, d, seed=s, last_norm=norm)[1]) for s in range(3)) / 3 for d in depths]
+        for name, kind, norm in (
+            ("post-norm", "post-norm", True),
+            ("pre-norm", "pre-norm", True),
+            (BARE, "pre-norm", False),
+        )
     }
     return along, {"depths": depths, **last}
 
@@ -222,9 +246,10 @@ def slopes_over_depth() -> Picture:
         left.plot(range(25), along[kind], color=color, ls=line, label=kind, lw=1.8)
     left.set(yscale="log", xlabel="after block", ylabel="gradient at the stream", title="24 blocks")
     left.legend(frameon=False, fontsize=SMALLEST, loc="upper right")
-    for kind in ("post-norm", "pre-norm"):
-        color, line = KINDS[kind]
-        right.plot(last["depths"], last[kind], "o", color=color, ls=line, label=kind)
+    looks = {"post-norm": KINDS["post-norm"], BARE: (GREEN, "--"), "pre-norm": KINDS["pre-norm"]}
+    for kind, (color, line) in looks.items():
+        name = "pre-norm and a last norm" if kind == "pre-norm" else kind
+        right.plot(last["depths"], last[kind], "o", color=color, ls=line, label=name)
     start = last["pre-norm"][0]
     right.plot(last["depths"], [start / d**0.5 for d in last["depths"]], color=GRAY_INK, ls=":", label="1/√depth")
     right.set(xscale="log", yscale="log", xlabel="number of blocks", ylabel="gradient at the last block's up")
@@ -232,15 +257,16 @@ def slopes_over_depth() -> Picture:
     right.minorticks_off()
     right.set_yticks((10, 20, 40, 80), (10, 20, 40, 80))
     right.set_title("the last block's weights")
-    right.legend(frameon=False, fontsize=10)
+    right.legend(frameon=False, fontsize=SMALLEST, loc="lower left")
     ends = "; ".join(
         f"{kind} {_short(g[0])} before the first block, {_short(g[-1])} after the last" for kind, g in along.items()
     )
     alt = (
         f"Left: length of the gradient along 24 untrained blocks, logarithmic. {ends}. Right: gradient at the last "
         f"block's weights for 1 to 32 blocks: post-norm {_short(last['post-norm'][0])} to "
-        f"{_short(last['post-norm'][-1])}, pre-norm {_short(last['pre-norm'][0])} to {_short(last['pre-norm'][-1])}, "
-        "which follows one over the square root of the depth."
+        f"{_short(last['post-norm'][-1])}; pre-norm and a last norm {_short(last['pre-norm'][0])} to "
+        f"{_short(last['pre-norm'][-1])}, which follows one over the square root of the depth; pre-norm without the "
+        f"last norm {_short(last[BARE][0])} to {_short(last[BARE][-1])}."
     )
     return Picture(figure, alt, "Figure 9.5. Gradients over depth before any training, for five ways to wire a block.")
 
@@ -262,26 +288,51 @@ def recovered(x: torch.Tensor, y: torch.Tensor) -> float:
     return max(0.0, 1 - float(missed))
 
 
+TRACED = 12  # blocks
+REPAIRED = "your repair"
+
+
+def random_words() -> torch.Tensor:
+    """The sentences (200, 6, WIDTH) that are sent through untrained blocks."""
+    return torch.randn(200, 6, WIDTH, generator=torch.Generator().manual_seed(5))
+
+
+def traces(stream: list[torch.Tensor]) -> list[tuple[float, float]]:
+    """After each block: (share of the word vectors that a linear map recovers, share that differs by token)."""
+    start, rows = stream[0].flatten(0, 1), []
+    for x in stream[1:]:
+        own = x - x.mean(dim=1, keepdim=True)
+        rows.append((recovered(x.flatten(0, 1), start), float(own.pow(2).sum() / x.pow(2).sum())))
+    return rows
+
+
 @functools.lru_cache(maxsize=1)
-def measured_traces(depth: int = 12) -> dict[str, list[tuple[float, float]]]:
-    """kind -> after each block: (share of the word vectors that a linear map recovers, share that differs by token)."""
-    pairs = layers(depth)
-    start = torch.randn(200, 6, WIDTH, generator=torch.Generator().manual_seed(5))
-    found = {}
-    with torch.no_grad():
-        for kind in ("no residual", "post-norm", "pre-norm", "published"):
-            rows = []
-            for x in climb(kind, pairs, start)[1:]:
-                own = x - x.mean(dim=1, keepdim=True)
-                differs = float(own.pow(2).sum() / x.pow(2).sum())
-                rows.append((recovered(x.flatten(0, 1), start.flatten(0, 1)), differs))
-            found[kind] = rows
-    return found
+@torch.no_grad()
+def measured_traces() -> dict[str, list[tuple[float, float]]]:
+    """`traces` of twelve untrained blocks, by kind."""
+    kinds = ("no residual", "post-norm", "pre-norm", "published")
+    return {kind: traces(climb(kind, layers(TRACED), random_words())) for kind in kinds}
 
 
-def traces_of_words() -> Picture:
-    """How much of the word below is left above, and how different the tokens still are, block by block."""
+@torch.no_grad()
+def climb_with(block, pairs: list[tuple], x: torch.Tensor) -> list[torch.Tensor]:
+    """As `climb`, with a function of a block's parts, such as fixed_block."""
+    norm, stream = functools.partial(F.layer_norm, normalized_shape=x.shape[-1:]), [x]
+    for attention, feed in pairs:
+        x = block(x, lambda z, mask=None, attention=attention: attention(z, z, z, need_weights=False), feed, norm, norm)
+        stream.append(x)
+    return stream
+
+
+def traces_of_words(fixed_block=None) -> Picture:
+    """How much of the word below is left above, and how different the tokens still are, block by block.
+
+    With fixed_block: the published block, pre-norm and that function in its place.
+    """
     found = measured_traces()
+    if fixed_block is not None:
+        found = {kind: found[kind] for kind in ("published", "pre-norm")}
+        found[REPAIRED] = traces(climb_with(fixed_block, layers(TRACED), random_words()))
     figure, axes = new_figure(8.6, 3.3, 1, 2, sharey=True)
     titles = (
         "share of the word's own vector\nthat can be read back",
@@ -289,7 +340,7 @@ def traces_of_words() -> Picture:
     )
     for part, (ax, title) in enumerate(zip(axes, titles, strict=True)):
         for kind, rows in found.items():
-            color, line = KINDS[kind]
+            color, line = KINDS.get(kind, ("black", ":"))
             ax.plot(range(1, len(rows) + 1), [row[part] for row in rows], color=color, ls=line, label=kind, lw=1.8)
         ax.set(xlabel="after block", ylim=(-0.03, 1.03), title=title)
     axes[0].legend(frameon=False, fontsize=10)
@@ -302,7 +353,9 @@ def traces_of_words() -> Picture:
         f"Two line charts over twelve untrained blocks. Share of each word's own vector that a linear map recovers: "
         f"{said}. Share of the vectors that differs between tokens of a sentence, after one, six and twelve: {apart}."
     )
-    return Picture(figure, alt, "Figure 9.6. What is left of a word higher up: identities blend, residuals keep them.")
+    caption = "Figure 9.6. What is left of a word higher up: identities blend, residuals keep them."
+    repaired = "Figure 9.7. The published block, pre-norm, and the repair: two of the three lines are one."
+    return Picture(figure, alt, caption if fixed_block is None else repaired)
 
 
 def _influence(f, x: torch.Tensor) -> torch.Tensor:
@@ -345,7 +398,101 @@ def three_influences() -> Picture:
         "Three 5 by 5 heat maps, rows are outputs, columns are the words that they depend on, as shares. "
         f"{'; '.join(said)}. Attention fills the whole table, the linear layer its diagonal, the convolution a band."
     )
-    return Picture(figure, alt, "Figure 9.8. How strongly each output depends on each word, in shares of its row.")
+    return Picture(figure, alt, "Figure 9.9. How strongly each output depends on each word, in shares of its row.")
+
+
+def encoder_influence(token_influence) -> Picture:
+    """Who moves whom in the translator's whole encoder, as token_influence says."""
+    encoder = translator.machine().encoder.double().requires_grad_(False)
+    x = word_vectors().double()
+
+    def whole(rows):
+        for block in encoder.blocks:
+            rows = block(rows[None])[0]
+        return rows
+
+    moved = token_influence(whole, x)  # (T, T)
+    figure, ax = new_figure(5.0, 3.6)
+    heatmap(ax, moved, WORDS, WORDS, WEIGHTS)
+    ax.tick_params(axis="x", rotation=30)
+    ax.set(xlabel="input word", ylabel="output word")
+    rows = "; ".join(
+        f"{word}: {', '.join(f'{v:.1f}' for v in row)}" for word, row in zip(WORDS, moved.tolist(), strict=True)
+    )
+    return Picture(
+        figure,
+        f"A 5 by 5 heat map, how strongly each output of the trained encoder moves with each input word. {rows}.",
+        "Figure 9.10. The trained encoder, two blocks: the words move their own vectors most, and each other.",
+    )
+
+
+def encoders_to_compare() -> dict:
+    """The trained encoder, its words under untrained blocks, and nothing trained at all."""
+    trained, sizes = translator.machine().encoder, (len(translator.english), 64, 4, 128, 2, translator.MAX_LEN)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        untrained, random_words_too = (translator.GIVEN["Encoder"](*sizes) for _ in range(2))
+    untrained.tokens.load_state_dict(trained.tokens.state_dict())
+    for encoder in (untrained, random_words_too):
+        encoder.positions.load_state_dict(trained.positions.state_dict())
+    return {"trained": trained, "trained words, untrained blocks": untrained, "untrained": random_words_too}
+
+
+@torch.no_grad()
+def predictable(encoder) -> list[list[float]]:
+    """For each block, how well each head's output is predicted from the other heads' on 200 unseen sentences."""
+    src = evaluation.unseen(200).src  # (B, T), padded with 0
+    kept = src != 0  # (B, T)
+    x, found = encoder.tokens(src) + encoder.positions.weight[: src.shape[1]], []  # (B, T, D)
+    for block in encoder.blocks:
+        _, weights = block.attention(x, mask=kept[:, None, None])  # (B, H, T, T)
+        H = weights.shape[1]
+        values = block.attention.W_v(x).unflatten(-1, (H, -1)).transpose(1, 2)  # (B, H, T, D/H)
+        heads = (weights @ values).transpose(1, 2)[kept]  # (N, H, D/H)
+        others = (heads[:, [i for i in range(H) if i != h]].flatten(1) for h in range(H))
+        found.append([recovered(rest, heads[:, h]) for h, rest in enumerate(others)])
+        x = block(x, kept[:, None, None])  # (B, T, D)
+    return found
+
+
+@functools.lru_cache(maxsize=1)
+def damage_without_feed_forward() -> dict[str, tuple[float, float]]:
+    """(nats a word, share of 200 unseen sentences exact): whole, its encoder without feed-forward, no ReLU anywhere."""
+
+    class NoFeedForward(translator.GIVEN["EncoderBlock"]):
+        def forward(self, x, mask=None):
+            return self.norm2(self.norm1(x + self.attention(x, mask=mask)[0]))
+
+    class NoBend(translator.GIVEN["FeedForward"]):
+        def forward(self, x):
+            return self.down(self.up(x))
+
+    batch, found = evaluation.unseen(200), {}
+    for name, parts in (
+        ("as trained", {}),
+        ("encoder without feed-forward", {"EncoderBlock": NoFeedForward}),
+        ("feed-forward without ReLU", {"FeedForward": NoBend}),
+    ):
+        network = translator.machine(**parts)
+        found[name] = evaluation.nats_a_word(network, batch), evaluation.exact(network, batch)
+    return found
+
+
+def without_feed_forward() -> Picture:
+    """What the translator loses without the encoder's feed-forward networks, and without their ReLU."""
+    found = damage_without_feed_forward()
+    figure, ax = new_figure(7.4, 2.3)
+    bars = ax.barh(list(found), [loss for loss, _ in found.values()], color=[BLUE, ORANGE, ORANGE], height=0.6)
+    labels = [f"{evaluation.in_nats(loss)} nats, {share:.0%} exact" for loss, share in found.values()]
+    ax.bar_label(bars, labels, padding=4)
+    ax.invert_yaxis()
+    ax.set(xlim=(0, 7.5), xlabel="nats a word on 200 unseen sentences")
+    said = "; ".join(f"{name} {label}" for name, label in zip(found, labels, strict=True))
+    return Picture(
+        figure,
+        f"Three bars of the translator's loss in nats a word: {said}.",
+        "Figure 9.12. The feed-forward network in the translator: cut out, and kept without its bend.",
+    )
 
 
 def orders_of_interaction(kind: str, depth: int, tokens: int = 8, width: int = 8) -> list[float]:
@@ -399,7 +546,7 @@ def interactions() -> Picture:
         f"there are; beyond, the effect "
         f"is exactly 0 and not drawn. With softmax one layer reaches all 8, with sizes {small}."
     )
-    return Picture(figure, alt, "Figure 9.9. How many words one output can relate at once, by layers.")
+    return Picture(figure, alt, "Figure 9.11. How many words one output can relate at once, by layers.")
 
 
 def receptive(layers_: int, kernel: int, tokens: int = 15) -> Picture:
@@ -427,8 +574,8 @@ def receptive(layers_: int, kernel: int, tokens: int = 15) -> Picture:
     return Picture(figure, alt)
 
 
-def costs(d_model: int = 512, d_ff: int = 2048) -> Picture:
-    """Multiply-adds of one block by the length of the text, in its three parts."""
+def costs(block_multiply_adds, d_model: int = 512, d_ff: int = 2048) -> Picture:
+    """Multiply-adds of one block by the length of the text: its three parts, and what block_multiply_adds says."""
     lengths = torch.logspace(1, 5, 81, dtype=torch.float64)
     parts = {
         "projections": (4 * lengths * d_model**2, BLUE, "-"),
@@ -438,6 +585,9 @@ def costs(d_model: int = 512, d_ff: int = 2048) -> Picture:
     figure, ax = new_figure(7.4, 3.4)
     for name, (values, color, line) in parts.items():
         ax.plot(lengths, values, color=color, ls=line, label=name, lw=1.8)
+    counted = [10, 100, 1000, 10_000, 100_000]
+    totals = [block_multiply_adds(T, d_model, d_ff) for T in counted]
+    ax.plot(counted, totals, "o", color="black", ms=5, label="block_multiply_adds")
     for place, words in ((2 * d_model, "T = 2D"), (2 * d_model + d_ff, "T = 2D + F")):
         ax.axvline(place, color="gray", lw=1, ls=":")
         ax.text(place * 0.95, 2e12, f"{words}\n= {place}", ha="right", va="top", fontsize=SMALLEST, color=GRAY_INK)
@@ -448,6 +598,7 @@ def costs(d_model: int = 512, d_ff: int = 2048) -> Picture:
         f"Multiply-adds of one block of width {d_model} with d_ff {d_ff} for 10 to 100,000 tokens, both "
         "axes logarithmic. Projections and feed-forward grow in proportion to the tokens, the products inside "
         f"attention with their square. Those pass the projections at {2 * d_model} tokens and "
-        f"everything else together at {2 * d_model + d_ff}."
+        f"everything else together at {2 * d_model + d_ff}. Dots are the sum for {counted[0]} tokens "
+        f"({totals[0]:,}) to {counted[-1]:,}."
     )
-    return Picture(figure, alt, "Figure 9.7. What a block costs: the square wins, but late.")
+    return Picture(figure, alt, "Figure 9.8. What a block costs: the square wins, but late.")

@@ -116,6 +116,31 @@ def encoder_behavior(answer, args, kwargs):
     }, []
 
 
+@scenario
+def encoder_options(answer, args, kwargs):
+    """args = (init_args, ids, numbers): whether norm_first and activation, where they are taken, change anything."""
+    init_args, ids, numbers = args
+    with torch.no_grad():
+        usual = _made_random(answer(*init_args), numbers).double().eval()(ids)
+        found = {}
+        for name, value in (("norm_first", True), ("activation", torch.tanh)):
+            try:
+                other = answer(*init_args, **{name: value})
+            except TypeError:  # not offered
+                found[f"{name} reaches the blocks"] = True
+                continue
+            found[f"{name} reaches the blocks"] = not _same(_made_random(other, numbers).double().eval()(ids), usual)
+    return found, []
+
+
+@scenario
+def influence_on_x(answer, args, kwargs):
+    """args = (f, x): the answer, and whether x is still a plain tensor that asks for no gradient."""
+    f, x = args
+    output = answer(f, x)
+    return {"influence": output, "x asks for no gradient, as before": not x.requires_grad and x.grad is None}, []
+
+
 def _made_random(module, numbers):
     """All parameters of a module filled from a list of random numbers, in the order in which they come."""
     start = 0

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import corpus
+from helpers.drawing.measured import measured
 from helpers.drawing.style import (
     BLACK,
     BLUE,
@@ -28,8 +29,8 @@ from helpers.drawing.style import (
     heatmap,
     new_figure,
 )
-from helpers.lessons.language_model.measured import COMPUTE, LADDER
 
+LADDER, COMPUTE = measured("language_model", "ladder"), measured("language_model", "compute")
 LINE = "#333333"
 TOKENS = 16 * 64  # of one step of the lesson's training
 
@@ -170,7 +171,7 @@ def training(watch) -> Picture:
     if not watch.steps:
         for ax in axes:
             ax.axis("off")
-        words = "No training to show: the trained numbers came from a file. Delete it to watch one."
+        words = "No training to show: the trained numbers came from a file without its curves. Delete it to watch one."
         axes[0].text(0, 0.5, words, wrap=True, fontsize=11)
         return Picture(figure, words, "Figure 12.4. A training, by kind of token.")
     left, right = axes
@@ -220,24 +221,7 @@ def induction_by_hand() -> Picture:
         second[t, : t + 1] = 0 if matches else 1 / (t + 1)
         for j in matches:
             second[t, j] = 1 / len(matches)
-    figure, axes = new_figure(8.4, 4.2, columns=2)
-    for ax, weights, title in zip(
-        axes, (first, second), ("layer 1: the token before", "layer 2: the one after the last"), strict=True
-    ):
-        seen = torch.ones(T, T).tril().bool()
-        heatmap(
-            ax,
-            torch.tensor(np.nan_to_num(weights)),
-            list(EXAMPLE),
-            list(EXAMPLE),
-            mask=seen,
-            vmin=0,
-            vmax=1,
-            numbers=False,
-        )
-        ax.set_title(title)
-        ax.set_xlabel("keys", color=K_COLOR)
-        ax.set_ylabel("queries", color=Q_COLOR)
+    figure = _two_heads(*(torch.tensor(np.nan_to_num(weights)) for weights in (first, second)))
     said = ", ".join(f"{EXAMPLE[t]} at place {t} looks at {EXAMPLE[t - 4]} at place {t - 4}" for t in range(5, 9))
     return Picture(
         figure,
@@ -245,6 +229,82 @@ def induction_by_hand() -> Picture:
         f"{said}"
         ": each time the token that came next the first time.",
         "Figure 12.6. An induction head by hand: two layers, each with one simple question.",
+    )
+
+
+def _two_heads(first, second):
+    """The weights (T, T) of both layers over the example."""
+    T = len(EXAMPLE)
+    figure, axes = new_figure(8.4, 4.2, columns=2)
+    titles = ("layer 1: the token before", "layer 2: the one after the last")
+    for ax, weights, title in zip(axes, (first, second), titles, strict=True):
+        seen = torch.ones(T, T).tril().bool()
+        heatmap(ax, weights, list(EXAMPLE), list(EXAMPLE), mask=seen, vmin=0, vmax=1, numbers=False)
+        ax.set_title(title)
+        ax.set_xlabel("keys", color=K_COLOR)
+        ax.set_ylabel("queries", color=Q_COLOR)
+    return figure
+
+
+def _words_instead(words: str, caption: str) -> Picture:
+    figure, ax = new_figure(8.2, 1.0)
+    ax.axis("off")
+    ax.text(0, 0.5, words, wrap=True)
+    return Picture(figure, words, caption)
+
+
+def induction_from_weights(answer) -> Picture:
+    """What the two layers of exercise 12.8 look at in the example, computed from their weights."""
+    caption = "Figure 12.7. The same text, read by the two layers that were set by hand."
+    symbols, T = sorted(set(EXAMPLE)), len(EXAMPLE)
+    try:
+        layers = answer(len(symbols), T)
+    except NotImplementedError:
+        return _words_instead("Your two layers are drawn here once exercise 12.8 is answered.", caption)
+    V = len(symbols)
+    x = torch.zeros(T, 3 * V + T)
+    x[torch.arange(T), [symbols.index(token) for token in EXAMPLE]] = 1.0
+    x[torch.arange(T), V + torch.arange(T)] = 1.0
+    looks = []
+    for W_q, W_k, W_v in layers:
+        scores = (x @ W_q.T) @ (x @ W_k.T).T / W_q.shape[0] ** 0.5  # (T, T)
+        looks.append(torch.softmax(scores.masked_fill(torch.ones(T, T).triu(1).bool(), -math.inf), dim=-1))
+        x = x + looks[-1] @ (x @ W_v.T)  # (T, C)
+    said = x[:, -V:].argmax(dim=-1).tolist()
+    right = sum(symbols[said[t]] == EXAMPLE[t + 1] for t in range(5, 9))
+    words = ", ".join(f"after {EXAMPLE[: t + 1]} it says {symbols[said[t]]}" for t in range(5, 9))
+    figure = _two_heads(*looks)
+    figure.suptitle(f"of the four letters of the repetition, {right} are said rightly", fontsize=11)
+    return Picture(figure, f"Attention of two layers that were set by hand, over {EXAMPLE}: {words}.", caption)
+
+
+def silenced_heads(model, watch) -> Picture:
+    """How far repeated letters are above the line with each head of a model silenced, one at a time."""
+    from helpers.lessons.language_model.watch import AGAIN, heads_of, silenced
+
+    caption = "Figure 12.9. Repeated letters, with one head silenced at a time. Red: the strongest induction head."
+    heads = heads_of(model)
+    if not heads:
+        return _words_instead("No head to silence: no part of this model has W_o and num_heads.", caption)
+    names = [f"layer {layer + 1}, head {head + 1}" for layer, head in heads]
+    whole, above = watch.above(model)[AGAIN], []
+    for layer, head in heads:
+        with silenced(model, layer, head):
+            above.append(watch.above(model)[AGAIN])
+    best = watch.best_head(model)
+    figure, ax = new_figure(8.0, 0.9 + 0.42 * (len(heads) + 1))
+    colors = ["#9BB7CB", *(RED if head == best else BLUE for head in heads)]
+    ax.barh(["none", *names], [whole, *above], color=colors, height=0.62)
+    for y, value in enumerate((whole, *above)):
+        ax.text(max(value, 0) + 0.03, y, f"{value:.2f}", va="center", fontsize=10)
+    ax.invert_yaxis()
+    ax.set(xlabel="nats above the line, repeated letters", ylabel="silenced", xlim=(0, max(above) * 1.12 + 0.1))
+    said = ", ".join(f"{name} {value:.2f}" for name, value in zip(names, above, strict=True))
+    return Picture(
+        figure,
+        f"Repeated letters are {whole:.2f} nats above the line; with one head silenced: {said}. The strongest "
+        f"induction head is layer {best[0] + 1}, head {best[1] + 1}.",
+        caption,
     )
 
 
@@ -263,11 +323,8 @@ def grown_induction_head(model, watch) -> Picture:
     model.train(was)
     T = len(text)
     if not weights:
-        figure, ax = new_figure(5.4, 1.0)
-        ax.axis("off")
         words = "No attention to show: no part of this model returns its weights."
-        ax.text(0, 0.5, words, wrap=True)
-        return Picture(figure, words, "Figure 12.7. The strongest induction head of the trained model.")
+        return _words_instead(words, "Figure 12.8. The strongest induction head of the trained model.")
     layer, best = watch.best_head(model)
     heads = weights[layer][0].cpu()  # (H, T, T)
     order = sorted(range(len(heads)), key=lambda head: head != best)[:2]  # the strongest first
@@ -278,19 +335,19 @@ def grown_induction_head(model, watch) -> Picture:
     for ax, head in zip(axes[0], order, strict=True):
         own = heads[head]  # (T, T)
         heatmap(ax, own, list(text), list(text), mask=torch.ones(T, T).tril().bool(), vmin=0, vmax=1, numbers=False)
-        ax.set_title(f"layer {layer + 1}, head {head}")
+        ax.set_title(f"layer {layer + 1}, head {head + 1}")
         ax.set_xlabel("keys", color=K_COLOR)
         ax.set_ylabel("queries", color=Q_COLOR)
         for t, j in places:
             ax.add_patch(_frame(j, t))
         mean = sum(float(own[t, j]) for t, j in places) / len(places)
         looks = ", ".join(f"{text[t]} to {text[j]} {float(own[t, j]):.2f}" for t, j in places)
-        said.append(f"head {head}: {looks}; {mean:.2f} in the mean")
+        said.append(f"head {head + 1}: {looks}; {mean:.2f} in the mean")
     return Picture(
         figure,
         f"Attention in layer {layer + 1} over {text}. Framed, the token after the last occurrence. {'. '.join(said)}. "
         f"The right letter gets a probability of {least:.2f} or more each time.",
-        "Figure 12.7. Heads that grew in training, the strongest first. Framed: the token that has to come next.",
+        "Figure 12.8. Heads that grew in training, the strongest first. Framed: the token that has to come next.",
     )
 
 
@@ -333,7 +390,7 @@ def compute(model, watch) -> Picture:
         "Nats a token above the entropy line, against billions of multiply-adds, both on logarithmic scales. "
         + "; ".join(said)
         + f". The best n-gram is {best:.2f} above the line.",
-        "Figure 12.8. Loss against compute, three widths of one GPT: the narrow one is ahead first, and stops first.",
+        "Figure 12.10. Loss against compute, three widths of one GPT: the narrow one is ahead first, and stops first.",
     )
 
 
@@ -359,11 +416,11 @@ def right_loss(logits, targets):
     return F.cross_entropy(logits.transpose(1, 2), targets)
 
 
-def two_losses(published, steps: int = 120) -> Picture:
+def two_losses(repaired, published, steps: int = 120) -> Picture:
     """Two small models with the same start and the same windows: one trained with each loss, both measured rightly."""
     text, V = corpus.language_text(), len(corpus.language_symbols())
     curves, own = {}, []
-    for name, loss in (("right", right_loss), ("published", published)):
+    for name, loss in (("yours", repaired), ("published", published)):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             model = _Small(V, 32)
@@ -394,11 +451,11 @@ def two_losses(published, steps: int = 120) -> Picture:
     ends = {name: sum(curve[-10:]) / 10 for name, curve in curves.items()}
     return Picture(
         figure,
-        f"Two trainings of {steps} steps. With the right loss {ends['right']:.2f} nats a token at the end, with the "
+        f"Two trainings of {steps} steps. With your loss {ends['yours']:.2f} nats a token at the end, with the "
         "published "
         f"one {ends['published']:.2f}, though it says {ends['published says']:.2f} of itself; guessing has "
         f"{math.log(V):.2f}.",
-        "Figure 12.9. The same small model, trained with each loss. Solid: measured rightly. Dotted: its own number.",
+        "Figure 12.11. The same small model, trained with each loss. Solid: measured rightly. Dotted: its own number.",
     )
 
 

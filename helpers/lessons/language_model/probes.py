@@ -6,21 +6,14 @@ import math
 
 import torch
 
-from helpers.checking.behavior import (
-    MOVED,
-    SAME,
-    gap_between,
-    parameter_count,
-    row_of,
-    shape_of,
-    with_random_parameters,
-)
+from helpers.checking.behavior import MOVED, SAME, gap_between, row_of, shape_of, with_random_parameters
 from helpers.checking.metrics import Score, metric
 from helpers.checking.scenarios import scenario
 from helpers.checking.views import view
 
 # ---------------------------------------------------------------- beside learner code
 
+SHIFT = 2.0  # added to each number of an embedding: no layer norm hears it, and a sum carries it on
 HUGE = 1e8  # times an embedding: what blocks with a norm in front add to it is then lost in float32
 
 
@@ -42,8 +35,8 @@ def random_gpts(answer, args, kwargs):
     """args = (init, seed, runs, layers): build the model, make all its parameters random, and make each of the runs.
 
     init: dict of the constructor's arguments. runs: name -> ids. With `layers` also how many numbers one layer more
-    brings, how many of the large parameters have no say in the logits, and what comes out once all embeddings are huge,
-    for the ids and for others with the same last ones.
+    brings that have a say in the logits, what each layer norm reads and what comes out when SHIFT is added to all
+    embeddings, and what comes out once these are huge, for the ids and for others with the same last ones.
     """
     init, seed, runs, layers = args
     model = with_random_parameters(answer, init, seed)
@@ -54,20 +47,48 @@ def random_gpts(answer, args, kwargs):
     seen = {"logits": logits, "block_size": getattr(model, "block_size", None)}
     if layers:
         ids = next(iter(runs.values()))
-        deeper = answer(*(init | {"num_layers": init["num_layers"] + 1}).values())
-        large = [p for p in model.parameters() if p.dim() > 1]
-        gradients = torch.autograd.grad(model(ids).tanh().square().sum(), large, allow_unused=True)
+        deeper = with_random_parameters(answer, init | {"num_layers": init["num_layers"] + 1}, seed)
         heads = {m.num_heads for m in model.modules() if isinstance(getattr(m, "num_heads", None), int)}
-        seen["one layer more"] = parameter_count(deeper) - parameter_count(model)
-        seen["without a say"] = sum(g is None or not bool(g.any()) for g in gradients)
+        seen["one layer more"] = _heard(deeper, ids) - _heard(model, ids)
         seen["heads"] = sorted(heads)
+        seen["norms"], _ = _read_by_norms(model, ids)
+        _change_embeddings(model, lambda weight: weight.add_(SHIFT))
+        seen["norms shifted"], seen["shifted"] = _read_by_norms(model, ids)
+        _change_embeddings(model, lambda weight: weight.sub_(SHIFT))
         others = runs["other earlier tokens"]
-        with torch.no_grad():
-            for part in model.modules():
-                if isinstance(part, torch.nn.Embedding):
-                    part.weight.mul_(HUGE)
+        _change_embeddings(model, lambda weight: weight.mul_(HUGE))
         seen["huge"] = [model(ids)[:, -1], model(others)[:, -1]]
     return seen, []
+
+
+def _heard(model, ids) -> int:
+    """How many numbers of matrices and tables have a say in the logits; those that nobody uses are no fault."""
+    large = [p for p in model.parameters() if p.dim() > 1]
+    gradients = torch.autograd.grad(model(ids).tanh().square().sum(), large, allow_unused=True)
+    return sum(p.numel() for p, g in zip(large, gradients, strict=True) if g is not None and bool(g.any()))
+
+
+@torch.no_grad()
+def _change_embeddings(model, change) -> None:
+    for part in model.modules():
+        if isinstance(part, torch.nn.Embedding):
+            change(part.weight)
+
+
+@torch.no_grad()
+def _read_by_norms(model, ids):
+    """What every nn.LayerNorm of a model is given, in the order of calls, and the logits."""
+    seen, norms = [], [part for part in model.modules() if isinstance(part, torch.nn.LayerNorm)]
+
+    def keep(_norm, given, named):
+        seen.append((given[0] if given else named["input"]).detach().clone())
+
+    hooks = [norm.register_forward_pre_hook(keep, with_kwargs=True) for norm in norms]
+    try:
+        return seen, model(ids)
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 class _TableModel:
@@ -186,6 +207,8 @@ def _whole(train, test, order, V, alpha):
     return total / (len(test) - order + 1)
 
 
+LITTLE = 1e-3  # what rounding makes of numbers that SHIFT was added to and taken from again
+
 # run, what is then said, places that are compared with the first run's, whether they have to move
 COMPARISONS = (
     ("another last token", "no place hears a later token", slice(0, -1), False),
@@ -229,16 +252,42 @@ def gpt_behavior(args, kwargs, output):
 
 
 def _layers(init, output):
-    """A block costs 4 D² numbers for attention and 8 D² for the feed-forward network, and some vectors."""
+    """A block costs 4 D² numbers for attention and 8 D² for the feed-forward network."""
     D, more = init["d_model"], output["one layer more"]
-    least, most = 12 * D * D, 12 * D * D + 24 * D
-    sizes = {"nothing": more <= 0, "fewer numbers than a block has": more < least, "more than a block has": more > most}
+    sizes = {
+        "nothing": more <= 0,
+        "two thirds of a block's numbers": more == 8 * D * D,
+        "fewer numbers than a block has": more < 12 * D * D,
+        "more than a block has": more > 12 * D * D + 24 * D,
+    }
+    own, shifted = (torch.log_softmax(x.double(), dim=-1) for x in (output["logits"]["ids"], output["shifted"]))
     return {
         "one layer more brings": next((words for words, holds in sizes.items() if holds), "a block"),
-        "every large parameter has a say in the logits": output["without a say"] == 0,
+        "the last thing before the logits is a layer norm": gap_between(own, shifted) <= LITTLE,
+        **_residual_stream(init, output),
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
         "blocks add to the vectors of tokens, however long these are": gap_between(*output["huge"])
         <= 1e-3 * float(output["huge"][0].abs().max()),
+    }
+
+
+def _residual_stream(init, output):
+    """What the layer norms read, 2 for each block and the last one; True where a model's norms are no modules.
+
+    Each sublayer adds to what all before it have added, so no two norms read the same. And a number that is added to
+    the embeddings passes along the sums as it is: it arrives once at every norm.
+    """
+    before, after = output["norms"], output["norms shifted"]
+    seen = len(before) == len(after) > 2 * init["num_layers"] and len({x.shape for x in before}) == 1
+    if not seen:
+        return {"each sublayer reads what all before it have added": True, "what came in is carried on as it is": True}
+    different = [x for i, x in enumerate(before) if all(gap_between(x, y) > MOVED for y in before[:i])]
+    steps = [b - a for a, b in zip(before, after, strict=True)]
+    moved = float(steps[0].mean())
+    even = gap_between(steps[0], torch.full_like(steps[0], moved)) <= LITTLE and abs(moved) > 0.1
+    return {
+        "each sublayer reads what all before it have added": len(different) > 2 * init["num_layers"],
+        "what came in is carried on as it is": not even or all(gap_between(x, steps[0]) <= LITTLE for x in steps),
     }
 
 
@@ -366,4 +415,16 @@ def loss_above_the_line(truths, outputs):
     passed = above <= ENOUGH
     if not passed:
         said += f", and {line + ENOUGH:.3f} is asked for"
-    return Score(share, passed, said, None if passed or share else "not_trained")
+    return Score(share, passed, said, None if passed else _what_went_wrong(logits, ids, share))
+
+
+def _what_went_wrong(logits, ids, share: float) -> str | None:
+    """What the numbers show of a model whose loss is too high."""
+    if bool((logits >= 0).all()) and gap_between(logits.sum(-1), torch.ones(ids.shape)) <= LITTLE:
+        return "probabilities"
+    said, own = logits.flatten(0, 1), ids.flatten()  # (B T, V), (B T,)
+    table = torch.zeros(int(own.max()) + 1, said.shape[-1], dtype=said.dtype)
+    table[own] = said  # of each token one place
+    if gap_between(table[own], said) <= LITTLE:
+        return "a_table"
+    return None if share else "not_trained"

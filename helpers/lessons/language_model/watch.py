@@ -10,13 +10,17 @@ where some module of the model returns weights, as MultiHeadAttention does.
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 
 from helpers import corpus
+from helpers.widgets.checkpoint import quick
 from helpers.widgets.progress_bar import in_notebook
 
 GPU = torch.device("cuda")
@@ -111,6 +115,33 @@ def attention_weights(model):
             hook.remove()
 
 
+def _attentions(model) -> list:
+    """The parts of a model that have heads to silence: those with W_o and num_heads, as MultiHeadAttention."""
+    return [part for part in model.modules() if hasattr(part, "W_o") and isinstance(getattr(part, "num_heads", 0), int)]
+
+
+def heads_of(model) -> list[tuple[int, int]]:
+    """(layer, head), from 0, of every head that can be silenced."""
+    return [(layer, head) for layer, part in enumerate(_attentions(model)) for head in range(part.num_heads)]
+
+
+@contextlib.contextmanager
+def silenced(model, layer: int, head: int):
+    """Inside, what one head of a model hands on is 0."""
+    part = _attentions(model)[layer]
+
+    def without(_module, given):
+        split = given[0].unflatten(-1, (part.num_heads, -1)).clone()  # (B, T, H, d)
+        split[..., head, :] = 0
+        return (split.flatten(-2),)
+
+    hook = part.W_o.register_forward_pre_hook(without)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
 def induction_score(weights: list[torch.Tensor], texts: list[str]) -> tuple[float, int, int]:
     """The head that attends most to the token after the last occurrence: (mean weight there, layer, head)."""
     places = [(b, t, j) for b, text in enumerate(texts) for t, j in induction_targets(text)]
@@ -150,7 +181,8 @@ class Watch:
     def __post_init__(self):
         unseen, symbols = corpus.language_unseen(), corpus.language_symbols()
         self.ids = unseen["ids"][: self.passages]
-        self.line = unseen["nats"][: self.passages, 1:].mean().item()
+        self.nats = unseen["nats"][: self.passages, 1:]  # (B, T - 1), of the source itself
+        self.line = self.nats.mean().item()
         self.texts = ["".join(symbols[i] for i in row) for row in self.ids.tolist()]
         self.what = [kinds(text)[1:] for text in self.texts]
 
@@ -158,20 +190,44 @@ class Watch:
     def __call__(self, model, step: int) -> None:
         was = model.training
         model.eval()
-        place = next(model.parameters()).device
         with attention_weights(model) as weights:
-            logits = model(self.ids.to(place)).float().cpu()  # (B, T, V)
+            nats = self._nats(model)  # (B, T - 1)
         model.train(was)
-        nats = F.cross_entropy(logits[:, :-1].transpose(1, 2), self.ids[:, 1:], reduction="none")  # (B, T - 1)
         self.steps.append(step)
         self.whole.append(nats.mean().item())
-        for kind in (FIRST, AGAIN, VERB, CLOSER, REST):
-            here = torch.tensor([[one == kind for one in row] for row in self.what])  # (B, T - 1)
-            self.losses.setdefault(kind, []).append(nats[here].mean().item())
+        for kind, loss in self._by_kind(nats).items():
+            self.losses.setdefault(kind, []).append(loss)
         self.induction.append(induction_score(weights, self.texts)[0])
         if not self.written or step >= max(40, 1.45 * self.written[-1].step):  # further and further apart
             self.written.append(write(model, step))
             self._show()
+
+    def _nats(self, model) -> torch.Tensor:
+        logits = model(self.ids.to(next(model.parameters()).device)).float().cpu()  # (B, T, V)
+        return F.cross_entropy(logits[:, :-1].transpose(1, 2), self.ids[:, 1:], reduction="none")  # (B, T - 1)
+
+    def _by_kind(self, nats: torch.Tensor) -> dict[str, float]:
+        kinds_of = (FIRST, AGAIN, VERB, CLOSER, REST)
+        here = {kind: torch.tensor([[one == kind for one in row] for row in self.what]) for kind in kinds_of}
+        return {kind: nats[where].mean().item() for kind, where in here.items()}
+
+    @torch.no_grad()
+    def above(self, model) -> dict[str, float]:
+        """Nats above the entropy line on each kind of token now."""
+        return self._by_kind(self._nats(model) - self.nats)
+
+    def keep(self, file: str) -> None:
+        """Write the curves beside the notebook after a training; read them where the trained numbers came from a file.
+
+        Nothing happens in quick mode, or where nothing can be written or read."""
+        path = Path(os.environ.get("COURSE_KEEP_FOLDER", "."), Path(file).name)
+        curves = ("steps", "losses", "whole", "induction")
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            if self.steps and not quick():
+                path.write_text(json.dumps({name: getattr(self, name) for name in curves}), encoding="utf-8")
+            elif not self.steps:
+                found = json.loads(path.read_text(encoding="utf-8"))
+                self.steps, self.losses, self.whole, self.induction = (found[name] for name in curves)
 
     def diary(self) -> str:
         """What the model wrote on its way, a line for each time."""

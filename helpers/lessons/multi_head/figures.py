@@ -145,7 +145,8 @@ def cut(x: torch.Tensor, num_heads: int) -> Picture:
         f"Two tokens of six numbers, colored by token. Cut and moved, each head holds a row of each token: "
         f"{'; '.join(f'head {h} rows {head.int().tolist()}' for h, head in enumerate(right))}. "
         f"Viewed alone, each head holds one token only: {rows}.",
-        "Figure 8.2. Splitting has two steps. Without the second, a head sees one token only.",
+        f"Figure 8.2. Splitting has two steps. Without the second, each head here would hold pieces of one token only "
+        f"({num_heads} heads, {T} tokens).",
     )
 
 
@@ -394,10 +395,12 @@ def by_distance(queries: torch.Tensor, keys: torch.Tensor, asking: str, asked: s
     ax.set(xlabel=f"place of {asked} minus place of {asking}", ylabel="scaled score")
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     best = ", ".join(f"head {h + 1} at {int(distances[scores[h].argmax()])}" for h in range(H))
+    deep = ", ".join(f"{float(row.max() - row.min()):.2f}" for row in scores)
     return Picture(
         figure,
         f"Four curves, one for each head: the score of {asking} asking {asked} over the distance between the two, "
-        f"from -12 to 12. They are waves and not symmetric; the highest points are {best}.",
+        f"from -12 to 12. They are waves and not symmetric; the highest points are {best}. From top to bottom they "
+        f"measure {deep}.",
         "Figure 8.9. Rotated queries and keys: in each head the score is a wave over the signed distance.",
     )
 
@@ -497,6 +500,38 @@ def importance_against_damage(head_importance) -> Picture:
         figure,
         "Eight dots, importance against the loss without the head: " + "; ".join(figure_points) + ".",
         "Figure 8.14. How loud a head is does not say how much it is needed.",
+    )
+
+
+def _grouped(attend, groups: int) -> type:
+    """The translator's attention whose heads of keys and values are averaged into groups."""
+
+    class Grouped(translator.GIVEN["MultiHeadAttention"]):
+        def forward(self, query, key=None, value=None, mask=None):
+            key = query if key is None else key
+            inputs = ((self.W_q, query), (self.W_k, key), (self.W_v, key if value is None else value))
+            split = translator.GIVEN["split_heads"]
+            Q, K, V = (split(layer(x), self.num_heads) for layer, x in inputs)  # (B, H, T, d) each
+            K, V = (x.unflatten(1, (groups, -1)).mean(dim=2) for x in (K, V))  # (B, G, T_k, d) each
+            return self.W_o(attend(Q, K, V, mask).transpose(1, 2).flatten(2)), None
+
+    return Grouped
+
+
+def shared_keys(attend) -> Picture:
+    """The translator's loss when its four heads of keys and values are averaged into two groups, and into one."""
+    losses = [_nats(translator.machine(MultiHeadAttention=_grouped(attend, groups))) for groups in (4, 2, 1)]
+    figure, ax = new_figure(6.4, 2.4)
+    names = ["4 heads of keys", "2 groups", "1 group"]
+    bars = ax.barh(names, losses, color=[BLUE, ORANGE, ORANGE], height=0.6)
+    ax.bar_label(bars, [f"{losses[0]:.4f}", *(f"{loss:.1f}" for loss in losses[1:])], padding=4)
+    ax.invert_yaxis()
+    ax.set(xlim=(0, 6.5), xlabel="nats a word on 200 unseen sentences")
+    said = ", ".join(f"{name} {loss:.4f}" for name, loss in zip(names, losses, strict=True))
+    return Picture(
+        figure,
+        f"Three bars of the translator's loss in nats a word, by heads of keys and values: {said}.",
+        "Figure 8.15. Heads that learned keys of their own cannot share them without more training.",
     )
 
 

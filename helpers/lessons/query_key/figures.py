@@ -29,8 +29,8 @@ JANE = ("jane", "visits", "africa")
 APPLES = ("I", "like", "to", "eat", "apples")
 LIFE = ("Life", "is", "short", "eat", "dessert", "first")
 
-# The table of the sources, drawn by hand: query, key, probability.
-HAND_DRAWN = ((0, 1, 0.94), (1, 2, 0.86), (2, 1, 0.76))
+# The table of the sources, which do not say where it comes from: query, key, probability.
+SKETCHED = ((0, 1, 0.94), (1, 2, 0.86), (2, 1, 0.76))
 
 
 def draw_wires(ax, tokens, edges, title="", color=BLUE, digits=2):
@@ -85,12 +85,12 @@ def wiring() -> Picture:
     """Left: three tokens without a wire. Right: the wires of the sources' table."""
     figure, axes = new_figure(8.4, 1.9, 1, 2)
     draw_wires(axes[0], JANE, (), "before: tokens in a row, no wires")
-    draw_wires(axes[1], JANE, HAND_DRAWN, "after: who looks at whom")
+    draw_wires(axes[1], JANE, SKETCHED, "after: who looks at whom")
     axes[0].set_ylim(axes[1].get_ylim())
     return Picture(
         figure,
         "Two graphs over the tokens jane, visits, africa. Left: no edges. Right: arrows from query to key with the "
-        "hand-drawn probabilities jane to visits 0.94, visits to africa 0.86, africa to visits 0.76.",
+        "sources' numbers jane to visits 0.94, visits to africa 0.86, africa to visits 0.76.",
         "Figure 3.1. A sentence before the wiring and after it.",
     )
 
@@ -240,7 +240,7 @@ class Arcs:
         self.ax, self.arcs = ax, []
         self.names = [ax.text(1.25 * i, 0, word, ha="center", va="center", zorder=3) for i, word in enumerate(tokens)]
         self.numbers = [ax.text(1.25 * i, -0.42, "", ha="center", va="center", fontsize=10) for i in range(n)]
-        ax.text(-0.6, -0.95, "score, and the arc's share after softmax", fontsize=9)
+        ax.text(-0.6, -0.95, "score, and below it the arc's share: softmax of score / 4 (lesson 4)", fontsize=9)
         ax.set(xlim=(-0.7, 1.25 * (n - 1) + 0.7), ylim=(-1.2, 2.0), title="jane, visits, africa looks at")
         ax.axis("off")
 
@@ -254,10 +254,12 @@ class Arcs:
             self.numbers[key].set_text(f"{self.scores[query, key]:.1f}\n{share:.2f}")
             ends = (1.25 * query, 0.16), (1.25 * key, 0.16)
             bend = 0.5 if key < query else -0.5
+            look = {"lw": 0.4 + 5 * share, "color": BLUE, "alpha": 0.25 + 0.75 * share}
             if key == query:
-                ends, bend = ((1.25 * query - 0.12, 0.16), (1.25 * key + 0.12, 0.16)), -2.2
-            look = {"arrowstyle": "-|>", "mutation_scale": 12, "color": BLUE, "alpha": 0.25 + 0.75 * share}
-            self.arcs.append(FancyArrowPatch(*ends, connectionstyle=f"arc3,rad={bend}", lw=0.4 + 5 * share, **look))
+                self.arcs.append(Ring((1.25 * query, 0.44), 0.24, fill=False, **look))
+            else:
+                look |= {"arrowstyle": "-|>", "mutation_scale": 12}
+                self.arcs.append(FancyArrowPatch(*ends, connectionstyle=f"arc3,rad={bend}", **look))
             self.ax.add_patch(self.arcs[-1])
         for i, name in enumerate(self.names):
             name.set(color=Q_COLOR if i == query else "black", weight="bold" if i == query else "normal")
@@ -381,11 +383,11 @@ def looks_at_itself(rounds: int = 400) -> Picture:
     figure, ax = new_figure(7.6, 2.7)
     ax.barh(list(kinds), list(kinds.values()), color=BLUE)
     for i, value in enumerate(kinds.values()):
-        ax.text(value, i, f" {value:.2f}", va="center")
+        ax.text(value, i, f" {value:.3f}", va="center")
     ax.axvline(1 / T, color=ORANGE, ls="--")
     ax.set(xlim=(0, 1.12), title="share of tokens that find themselves (dashed: chance)")
     ax.invert_yaxis()
-    said = "; ".join(f"{kind}: {value:.2f}" for kind, value in kinds.items()).replace("$", "")
+    said = "; ".join(f"{kind}: {value:.3f}" for kind, value in kinds.items()).replace("$", "")
     return Picture(
         figure,
         f"Share of tokens that score themselves highest, six random tokens. {said}. Chance is 0.17.",
@@ -599,7 +601,7 @@ class GraphBesideTable:
     def __call__(self, threshold: float) -> Picture:
         tokens, n = self.tokens, len(self.tokens)
         edges = [(i, j, float(self.weights[i, j])) for i in range(n) for j in range(n)]
-        edges = [edge for edge in edges if edge[2] >= threshold]
+        edges = [edge for edge in edges if edge[2] > threshold - 1e-6]  # 0.76 is stored as 0.7599999905
         self.ax.clear()
         draw_wires(self.ax, tokens, edges, f"edges of at least {threshold:.2f}")
         self.ax.set_ylim(-0.9, 1.0)
@@ -640,7 +642,7 @@ class Training:
         self.figure, (left, right) = new_figure(8.4, 2.8, 1, 2)
         self.image = heatmap(left, torch.zeros(3, 3), JANE, JANE, cmap=SIGNED, vmin=-8, vmax=8, numbers=False)
         self.numbers = [left.text(j, i, "", ha="center", va="center") for i in range(3) for j in range(3)]
-        wanted = [key for _, key, _ in HAND_DRAWN]
+        wanted = [key for _, key, _ in SKETCHED]
         left.plot(wanted, range(3), "s", markersize=30, fillstyle="none", color=GREEN, markeredgewidth=2)
         left.set(xlabel="key", ylabel="query")
         self.left, self.right = left.set_title("scores after 60 steps"), right.set_title("loss 0.00")
@@ -669,7 +671,7 @@ def _training_run(steps: int = 60):
     """Tables of scores and losses of a seeded run, from step 0 to `steps`."""
     generator = torch.Generator().manual_seed(5)
     x = torch.eye(3)
-    wanted = torch.tensor([key for _, key, _ in HAND_DRAWN])
+    wanted = torch.tensor([key for _, key, _ in SKETCHED])
     W_q, W_k = (torch.randn(2, 3, generator=generator).requires_grad_() for _ in range(2))
     tables, losses = [], []
     for _ in range(steps + 1):

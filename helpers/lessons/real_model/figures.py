@@ -212,7 +212,7 @@ def drawn_and_found() -> Picture:
         drawn[words.index(query), words.index(key)] = weight
     turned = words[::-1]
     panels = (
-        ("drawn by hand", drawn, words),
+        ("the notes", drawn, words),
         ("layer 1, head 8", weights_of(SHORT)[NEXT], words),
         ("layer 0, head 2", weights_of(SHORT)[PREVIOUS], words),
         ("layer 1, head 8, turned", weights_of(" ".join(turned))[NEXT], turned),
@@ -220,7 +220,7 @@ def drawn_and_found() -> Picture:
     figure, axes = new_figure(8.6, 2.5, 1, 4)
     said = []
     for ax, (title, table, names) in zip(axes, panels, strict=True):
-        heatmap(ax, table, names, names, vmin=0, vmax=1, mask=table > 0 if title == "drawn by hand" else None)
+        heatmap(ax, table, names, names, vmin=0, vmax=1, mask=table > 0 if title == "the notes" else None)
         ax.set_title(title, fontsize=10)
         ax.tick_params(labelsize=SMALLEST)
         ax.set_box_aspect(1)
@@ -228,7 +228,7 @@ def drawn_and_found() -> Picture:
         said.append(f"{title}: {', '.join(best)}")
     axes[0].set_ylabel("looks", fontsize=10)
     alt = f"Four tables of three words. {'; '.join(said)}. Head 8 looks at the next word, whatever that word is."
-    return Picture(figure, alt, "Figure 13.3. A table drawn by hand, two heads that fit it, and what one of them does.")
+    return Picture(figure, alt, "Figure 13.3. The notes' table, two heads that fit it, and what one of them does.")
 
 
 def easiest_story(sentence: str = SHORT) -> list[tuple[str, str, int, int, float]]:
@@ -440,4 +440,50 @@ def own_shares() -> Picture:
     ax.legend(frameon=False, fontsize=10, ncols=3)
     said = "; ".join(f"{word} {', '.join(f'{x:.2f}' for x in own[:, i].tolist())}" for i, word in enumerate(words))
     alt = f"Lines over one to six layers: the share of influence that a word's own embedding has on its vector. {said}."
-    return Picture(figure, alt, "Figure 13.8. In this trained network a word stays about half itself up to the top.")
+    return Picture(
+        figure, alt, "Figure 13.8. In a sentence of three words, each stays about half itself up to the top."
+    )
+
+
+def untrained(std: float = 0.02, seed: int = 0):
+    """A network of the same shape before any training: BERT's own first numbers, normal with a spread of 0.02."""
+    draw, state = torch.Generator().manual_seed(seed), {}
+    for name, numbers in pretrained.numbers().items():
+        is_scale = "LayerNorm" in name and name.endswith("weight")
+        flat = torch.ones_like(numbers) if is_scale else torch.zeros_like(numbers)
+        state[name] = flat if numbers.dim() == 1 else torch.randn(numbers.shape, generator=draw) * std
+    return real_network.Network(state)
+
+
+def own_share(network, sentence: str) -> float:
+    """The share of the influence on a word's last vector that is its own embedding's, a mean over the words."""
+    ids, _ = pretrained.batch([sentence], real_network.cut)
+    table = influence(lambda x: network.up(x[None])[0], network.embed(ids)[0], directions=8)
+    return (table / table.sum(1, keepdim=True)).diagonal()[1:-1].mean().item()
+
+
+@functools.cache
+def own_shares_at_the_top() -> dict[str, list[float]]:
+    """ "trained" and "untrained" -> the own share for a sentence of 3, of 6 and of 12 words."""
+    networks = {"trained": real_network.network(), "untrained": untrained()}
+    return {name: [own_share(network, text) for text in (SHORT, BANKS[0], TIRED)] for name, network in networks.items()}
+
+
+@needs_numbers
+def blended() -> Picture:
+    """What is left of a word at the top, by the length of its sentence, with and without training."""
+    shares = own_shares_at_the_top()
+    figure, ax = new_figure(7.0, 2.9)
+    counts = [len(text.split()) for text in (SHORT, BANKS[0], TIRED)]
+    for shift, ((name, values), color, hatch) in enumerate(
+        zip(shares.items(), (BLUE, ORANGE), ("", "//"), strict=True)
+    ):
+        places = [i + 0.38 * shift - 0.19 for i in range(3)]
+        bars = ax.bar(places, values, 0.36, color=color, hatch=hatch, edgecolor="white", label=name)
+        ax.bar_label(bars, [f"{x:.2f}" for x in values], fontsize=SMALLEST)
+    ax.set_xticks(range(3), [f"{count} words" for count in counts])
+    ax.set(ylim=(0, 1), ylabel="own share at the top")
+    ax.legend(frameon=False, fontsize=10, loc="upper right", ncols=2)
+    said = "; ".join(f"{name} {', '.join(f'{x:.2f}' for x in values)}" for name, values in shares.items())
+    alt = f"Bars for sentences of {counts} words: the share of its own embedding in a word's last vector. {said}."
+    return Picture(figure, alt, "Figure 13.9. What is left of a word after six layers, before and after training.")

@@ -5,6 +5,7 @@ An answer that calls anything from here is refused, like a block.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from dataclasses import dataclass
 
@@ -98,6 +99,29 @@ def network() -> Network:
 def reading(*sentences: str) -> Reading:
     """The finished network's Reading of some sentences."""
     return network().read(list(sentences))
+
+
+@contextlib.contextmanager
+def silenced(encoder, *heads: tuple[int, int]):
+    """Inside, what these heads (layer, head) of an Encoder hand on is 0."""
+
+    def without(head, number):
+        def change(_module, given):
+            split = given[0].unflatten(-1, (number, -1)).clone()  # (B, T, H, d_v)
+            split[..., head, :] = 0
+            return (split.flatten(-2),)
+
+        return change
+
+    hooks = []
+    for layer, head in heads:
+        part = encoder.blocks[layer].attention
+        hooks.append(part.W_o.register_forward_pre_hook(without(head, part.num_heads)))
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def among_words(attention):

@@ -6,6 +6,7 @@ import functools
 import math
 
 import ipywidgets as widgets
+import numpy as np
 import torch
 
 from helpers.drawing.style import BLUE, GREEN, ORANGE, SMALLEST, Picture, new_figure
@@ -13,11 +14,12 @@ from helpers.lessons.scaling.figures import STARTS, effective_tokens, largest_sl
 from helpers.widgets.panel import panel
 
 WIDTHS = (1, 4, 16, 64, 256, 1024)
-DIVISORS = torch.logspace(-1, 3, 41, dtype=torch.float64)
+DIVISORS = torch.logspace(-1, 3.5, 46, dtype=torch.float64)
+QUERIES, KEYS = 4000, 6  # so many that the medians of all widths lie within two percent of each other
 
 
 class Temperature:
-    """Weights softmax(scores / temperature) of one query, scores (T,), with entropy and words in effect."""
+    """Weights softmax(scores / temperature) of one query, scores (T,), with words in effect."""
 
     def __init__(self, scores: torch.Tensor, tokens: list[str]):
         self.scores, self.tokens = scores.detach(), tokens
@@ -25,16 +27,15 @@ class Temperature:
         self.bars = ax.bar(tokens, [0.0] * len(tokens), color=BLUE)
         self.labels = [ax.text(i, 0, "0.000", ha="center", va="bottom", fontsize=10) for i in range(len(tokens))]
         ax.set(ylim=(0, 1.12), ylabel="weight")
-        self.title = ax.set_title("temperature 1000.00: entropy 0.00 nats, 0.0 words in effect")
+        self.title = ax.set_title("temperature 1000.00: 0.0 words in effect")
 
     def __call__(self, t: float) -> Picture:
         weights = torch.softmax(self.scores / t, dim=0)
-        entropy = float(torch.special.entr(weights).sum())
         for bar, label, weight in zip(self.bars, self.labels, weights.tolist(), strict=True):
             bar.set_height(weight)
             label.set_y(weight + 0.01)
             label.set_text(f"{weight:.3f}")
-        summary = f"entropy {entropy:.2f} nats, {math.exp(entropy):.1f} words in effect"
+        summary = f"{float(effective_tokens(weights)):.1f} words in effect"
         self.title.set_text(f"temperature {t:.2f}: {summary}")
         shares = ", ".join(f"{name} {w:.3f}" for name, w in zip(self.tokens, weights.tolist(), strict=True))
         return Picture(self.figure, f"Attention weights at temperature {t:.2f}: {shares}; {summary}.")
@@ -48,10 +49,26 @@ def temperature(scores: torch.Tensor, tokens: list[str], start: float = 1.0):
     panel(Temperature(scores, tokens), t=slider)
 
 
+def rotated(d_k: int):
+    """Standard normal queries (QUERIES, w) and keys (QUERIES, KEYS, w) of width d_k, float64, with w = d_k up to 7.
+
+    Only their lengths and angles count here. So wider ones are rotated until a query and its keys fill a triangle of
+    seven rows: normal numbers below the diagonal, and on it what is left of the length.
+    """
+    rows = KEYS + 1
+    if d_k <= rows:
+        return queries_and_keys(d_k, QUERIES, KEYS)
+    generator = np.random.default_rng(0)
+    left = generator.chisquare([d_k - i for i in range(rows)], (QUERIES, rows)) ** 0.5
+    below = np.tril(generator.standard_normal((QUERIES, rows, rows)), -1)
+    triangle = torch.from_numpy(below) + torch.diag_embed(torch.from_numpy(left))  # (QUERIES, 7, 7)
+    return triangle[:, 0], triangle[:, 1:]
+
+
 @functools.lru_cache(maxsize=32)
 def curves(d_k: int, start: str):
-    """(scores (120, 6), medians of |∂p/∂q| and of the largest slope of softmax over DIVISORS), float64."""
-    q, keys = queries_and_keys(d_k, 120, 6, start)
+    """(scores (QUERIES, KEYS), medians of |∂p/∂q| and of the largest slope of softmax over DIVISORS), float64."""
+    q, keys = rotated(d_k) if start == "variance 1" else queries_and_keys(d_k, QUERIES, KEYS, start)
     scores = torch.einsum("nd,nkd->nk", q, keys)
     hold = query_hold(scores, keys, DIVISORS[:, None, None]).median(dim=-1).values
     slope = largest_slope(scores / DIVISORS[:, None, None]).median(dim=-1).values
@@ -75,7 +92,7 @@ class WidthAndDivisor:
         (self.slope,) = right.plot(DIVISORS, DIVISORS, color=GREEN, ls="--", label="slope of softmax")
         self.root = right.axvline(1.0, color="gray", ls=":", label="root of the width")
         (self.here,) = right.plot([1, 1], [0, 0], "o", ms=9, color=ORANGE, label="your divisor")
-        right.set(xscale="log", xlim=(0.08, 1250), ylim=(-0.03, 1.4), yticks=[0, 0.5, 1])
+        right.set(xscale="log", xlim=(0.08, 4000), ylim=(-0.03, 1.4), yticks=[0, 0.5, 1])
         right.set(xlabel="divisor", ylabel="share of the best")
         right.set_xticks([0.1, 1, 10, 100, 1000], ["0.1", "1", "10", "100", "1000"])
         right.minorticks_off()
@@ -111,6 +128,6 @@ def width_and_divisor(d_k: int = 64, divisor: float = 1.0):
     width = widgets.SelectionSlider(options=WIDTHS, value=d_k, description="width")
     begin = widgets.SelectionSlider(options=STARTS, value=STARTS[0], description="start")
     by = widgets.FloatLogSlider(
-        value=divisor, base=10, min=-1, max=3, step=0.05, description="divisor", readout_format=".2f"
+        value=divisor, base=10, min=-1, max=3.5, step=0.05, description="divisor", readout_format=".2f"
     )
     panel(WidthAndDivisor(), d_k=width, start=begin, divisor=by)

@@ -7,6 +7,7 @@ import math
 
 import torch
 
+from helpers import translator
 from helpers.drawing.style import (
     BLUE,
     CYCLE,
@@ -54,6 +55,8 @@ def queries_and_keys(d_k: int, queries: int, keys: int, start: str = "variance 1
     W_q, W_k = (torch.rand(d_k, width, generator=generator, dtype=torch.float64) for _ in range(2))
     if start == "nn.Linear":
         W_q, W_k = ((2 * W - 1) / width**0.5 for W in (W_q, W_k))  # uniform between -1/√width and 1/√width
+    if d_k > 2 * width:  # the same dot products in fewer dimensions, those that the two projections reach
+        W_q, W_k = torch.linalg.qr(torch.cat([W_q, W_k], dim=1)).R.split(width, dim=1)
     return x @ W_q.T, y @ W_k.T
 
 
@@ -80,6 +83,15 @@ def query_hold(scores: torch.Tensor, keys: torch.Tensor, divisor) -> torch.Tenso
 def effective_tokens(weights: torch.Tensor) -> torch.Tensor:
     """e to the entropy of weights (..., N): 1 where one token has everything, N where all have the same."""
     return torch.special.entr(weights).sum(dim=-1).exp()
+
+
+def first_head(sentence: str):
+    """What the first block of the translator's encoder reads, (T, 64), and W_q and W_k of its first head, (16, 64)."""
+    numbers, words = translator.state(), sentence.split()
+    ids = torch.tensor([translator.english[word] for word in words])  # (T,)
+    x = numbers["encoder.tokens.weight"][ids] + numbers["encoder.positions.weight"][: len(words)]  # (T, 64)
+    width = translator.D_MODEL // translator.NUM_HEADS
+    return x, *(numbers[f"encoder.blocks.0.attention.W_{name}.weight"][:width] for name in "qk")
 
 
 def spread(widths=(4, 16, 64, 256), pairs: int = 10_000) -> Picture:
@@ -117,7 +129,7 @@ def three_numbers(scores=(0.0, 1.0, 2.0), factors=(1, 3, 10)) -> Picture:
 
 
 def four_divisors(scores: torch.Tensor, tokens: list[str], d_k: int = 24) -> Picture:
-    """Weights of one query's scores (T,) divided by 1, √d_k, d_k and 100, with entropy and words in effect."""
+    """Weights of one query's scores (T,) divided by 1, √d_k, d_k and 100, with words in effect."""
     names = ("divided by 1", f"divided by √{d_k}", f"divided by {d_k}", "divided by 100")
     divisors = (1, math.sqrt(d_k), d_k, 100)
     figure, axes = new_figure(8.6, 3.3, 1, 4, sharey=True)
@@ -126,12 +138,12 @@ def four_divisors(scores: torch.Tensor, tokens: list[str], d_k: int = 24) -> Pic
         weights = torch.softmax(scores / c, dim=0)
         bars = ax.barh(tokens, weights.tolist(), color=color)
         ax.bar_label(bars, [f"{w:.2f}" for w in weights.tolist()], fontsize=9, padding=2)
-        entropy = float(torch.special.entr(weights).sum())
-        title = f"{name}\nH = {entropy:.2f} nats,\n{math.exp(entropy):.1f} words in effect"
+        words = float(effective_tokens(weights))
+        title = f"{name}\n{words:.1f} words in effect"
         ax.set(xlim=(0, 1.3), xticks=[0, 0.5, 1], xlabel="weight")
         ax.set_title(title, fontsize=10)
         listed = ", ".join(f"{t} {w:.2f}" for t, w in zip(tokens, weights.tolist(), strict=True))
-        said.append(f"{name}: {listed}; entropy {entropy:.2f}")
+        said.append(f"{name}: {listed}; {words:.1f} words in effect")
     axes[0].invert_yaxis()
     caption = "Figure 4.3. What the word “is” sees, with its scores divided by four numbers."
     return Picture(figure, "Attention weights of one word. " + ". ".join(said) + ".", caption)
@@ -189,7 +201,7 @@ def slopes_against_width(widths=(1, 4, 16, 64, 256, 1024)) -> Picture:
         ax.set_xticks(widths, widths)
         ax.minorticks_off()
     left.legend(frameon=False, loc="lower left")
-    caption = "Figure 4.5. Medians over 400 queries. Only over the square root of the width is the right line flat."
+    caption = "Figure 4.5. Medians over 400 queries. Over the square root of the width alone the right line is flat."
     return Picture(figure, "Two charts against the width. " + "; ".join(said) + ".", caption)
 
 

@@ -24,7 +24,7 @@ from helpers.drawing.style import (
     new_figure,
 )
 from helpers.translator.trained import state
-from helpers.translator.words import english
+from helpers.translator.word_ids import english
 
 GRAY = "0.55"
 GROUP_COLORS = dict(zip(COMPANY, (BLUE, ORANGE, GREEN), strict=True))

@@ -10,6 +10,7 @@ import torch
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from helpers import corpus, translator
+from helpers.drawing.measured import measured
 from helpers.drawing.style import (
     BLUE,
     GREEN,
@@ -25,11 +26,13 @@ from helpers.drawing.style import (
     heatmap,
     new_figure,
 )
-from helpers.lessons.translation.runs import EVERY, RUNS
+from helpers.errors import CourseError
 from helpers.translator import evaluation
 from helpers.translator.given import noam_rate
 from helpers.translator.stage import unknown_words
 
+RECIPES = measured("translation", "recipes")
+EVERY, RUNS = RECIPES["every"], RECIPES["runs"]  # EVERY: steps between two numbers of a curve
 SENTENCE = "jane visits africa in september"
 SPAN = 10.6  # of a row of words
 LONG = "the old woman often paints a white house in september"
@@ -144,6 +147,10 @@ def cross_weights(model, src, tgt_in):
     finally:
         for hook in hooks:
             hook.remove()
+    if not found:
+        raise CourseError(
+            "No part of this Transformer returns cross-attention weights (out, weights), so there is nothing to draw."
+        )
     return found[-1]
 
 
@@ -312,7 +319,7 @@ def warm_ups() -> Picture:
     said = []
     for ax, peak in zip(axes, (5e-3, 2e-2), strict=True):
         for warmup, color, name in ((60, BLUE, "60 steps"), (1, ORANGE, "none")):
-            curves = [run["curve"] for run in runs[peak, warmup]]
+            curves = [run["curve"] for run in runs[f"{peak}, {warmup}"]]
             for curve in curves:
                 ax.plot([EVERY * (i + 1) for i in range(len(curve))], curve, color=color, lw=2)
             ax.lines[-1].set_label(f"warm-up: {name}")
@@ -385,7 +392,7 @@ def with_and_without_smoothing() -> Picture:
     said = []
     for ax, (name, title) in zip(axes, names.items(), strict=True):
         for y, (smoothing, color) in enumerate(((0.1, BLUE), (0.0, ORANGE))):
-            values = [run[name] for run in runs[smoothing]]
+            values = [run[name] for run in runs[str(smoothing)]]
             ax.barh([y], [sum(values) / len(values)], color=color, height=0.6, alpha=0.75)
             ax.plot(values, [y] * len(values), "o", color="black", ms=4)
             said.append(f"{title}, smoothing {smoothing:g}: {' and '.join(f'{x:g}' for x in values)}")
@@ -448,6 +455,88 @@ def _cosines(table: torch.Tensor) -> torch.Tensor:
 
 def correlation(a: torch.Tensor, b: torch.Tensor) -> float:
     return float(torch.corrcoef(torch.stack([a.flatten(), b.flatten()]))[0, 1])
+
+
+READS = ("W_q.weight", "W_k.weight", "W_v.weight", "up.weight", "unembed.weight")  # its columns are channels
+
+
+def _in_other_axes(state: dict, turn: torch.Tensor) -> dict:
+    """A Transformer's numbers with every vector x (D,) of its stream replaced by turn @ x, as far as that goes.
+
+    A norm has a factor for each channel. Channels that change places take theirs along; in turned axes each gets the
+    mean of the old ones that fits best.
+    """
+    new = {}
+    for name, numbers in state.items():
+        if name.endswith(READS) or name.endswith(("tokens.weight", "positions.weight")):
+            numbers = numbers @ turn.T
+        elif "norm" in name and name.endswith("weight"):
+            numbers = turn**2 @ numbers
+        elif "norm" in name or name.endswith(("W_o.weight", "W_o.bias", "down.weight", "down.bias")):
+            numbers = turn @ numbers
+        new[name] = numbers.clone()
+    return new
+
+
+def _heads_exchanged(state: dict) -> dict:
+    """The same numbers with two heads of one attention in each other's place."""
+    part, width = "blocks.1.cross_attention.", translator.D_MODEL // translator.NUM_HEADS
+    order = torch.arange(translator.D_MODEL).view(-1, width)[[1, 0, 2, 3]].flatten()
+    rows = {f"{part}{name}.{kind}" for name in ("W_q", "W_k", "W_v") for kind in ("weight", "bias")}
+    new = {name: numbers[order] if name in rows else numbers for name, numbers in state.items()}
+    return new | {f"{part}W_o.weight": state[f"{part}W_o.weight"][:, order]}
+
+
+def same_machine_numbers() -> dict[str, tuple[float, float]]:
+    """What was done to the course's machine -> (nats a word, share exact) on 200 unseen sentences."""
+    draw, D = torch.Generator().manual_seed(0), translator.D_MODEL
+    channels = torch.eye(D)[torch.randperm(D, generator=draw)]
+    rotation = torch.linalg.qr(torch.randn(D, D, generator=draw)).Q
+    state = translator.state()
+    changed = {
+        "as it is": state,
+        "two heads exchanged": _heads_exchanged(state),
+        "channels dealt anew": _in_other_axes(state, channels),
+        "all vectors turned": _in_other_axes(state, rotation),
+    }
+    batch, found = evaluation.unseen(200), {}
+    for name, numbers in changed.items():
+        model = _fresh_course()
+        model.load_state_dict(numbers)
+        found[name] = (_nats(model, batch), evaluation.exact(model, batch))
+    return found
+
+
+def _fresh_course():
+    from helpers.blocks import Transformer
+
+    return Transformer(*translator.SIZES).eval()
+
+
+@torch.no_grad()
+def _nats(model, batch) -> float:
+    kept = batch.tgt_out != translator.PAD
+    return torch.nn.functional.cross_entropy(model(batch.src, batch.tgt_in)[kept], batch.tgt_out[kept]).item()
+
+
+def same_machine() -> Picture:
+    """The course's machine with its numbers changed in three ways: its loss, and how many sentences are still right."""
+    found = same_machine_numbers()
+    figure, axes = new_figure(8.4, 2.4, 1, 2, sharey=True)
+    for ax, i, title in ((axes[0], 0, "nats a word, unseen"), (axes[1], 1, "sentences exactly right, %")):
+        values = [row[i] * (100 if i else 1) for row in found.values()]
+        ax.barh(list(found), values, color=[BLUE, BLUE, BLUE, ORANGE], height=0.6)
+        for y, value in enumerate(values):
+            ax.text(value, y, f" {value:.4f}" if i == 0 else f" {value:g}", va="center", fontsize=10)
+        ax.set_title(title, fontsize=10.5)
+        ax.set_xlim(0, 1.25 * max(values))
+    axes[0].invert_yaxis()
+    said = "; ".join(f"{name}: {nats:.4f} nats, {100 * share:g} % exact" for name, (nats, share) in found.items())
+    return Picture(
+        figure,
+        f"The course's machine on 200 unseen sentences. {said}.",
+        "Figure 11.13. One machine, its numbers changed in three ways.",
+    )
 
 
 def beside(model) -> Picture:

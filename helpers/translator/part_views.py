@@ -1,4 +1,4 @@
-"""What one sees of a part besides the translation: one view for each kind of part, in the order of the lessons.
+"""What one sees of a part besides the translation: one view for each kind of part; parts.py says which has which.
 
 A view is (trial, sentence, parts) -> (lines of text, pictures). `parts` holds the learner's functions, guarded.
 """
@@ -13,16 +13,15 @@ from helpers.translator import evaluation
 from helpers.translator import pictures as figures
 from helpers.translator.given import sinusoidal_positions
 from helpers.translator.network import GIVEN
+from helpers.translator.parts import PARTS
 from helpers.translator.trained import machine, source_batch, state
-from helpers.translator.words import BOS, EOS, PAD, english, english_list, french, french_list, french_sentence
+from helpers.translator.word_ids import BOS, EOS, PAD, english, english_list, french, french_list, french_sentence
 
 
 def view_of(trial, sentence: str, parts: dict) -> tuple[list[str], list]:
     """Lines and pictures for the latest lesson's part among `parts`."""
-    for names, view in reversed(VIEWS):
-        if names & set(parts):
-            return view(trial, sentence, parts)
-    return attention_view(trial, sentence, parts)
+    latest = next((part for part in reversed(PARTS) if part.name in parts), None)
+    return globals()[latest.view if latest else "attention_view"](trial, sentence, parts)
 
 
 def attention_view(trial, sentence, parts):
@@ -231,19 +230,3 @@ def beam_view(trial, sentence, parts):
     ids, score = parts["beam_search"](lambda prefix: network.decode(prefix, memory, src)[:, -1], BOS, EOS, 23, 3)
     said = [f"your beam_search, beam of 3: {french_sentence(list(ids))}, log-probability {float(score):.4f}"]
     return said, _map(trial, sentence)
-
-
-VIEWS = (
-    ({"encode", "embed", "one_hot", "cosine_similarity", "fixed_neighbors"}, ids_view),
-    ({"sinusoidal_positions", "add_positions"}, order_view),
-    ({"project", "dot_scores"}, scores_view),
-    ({"scaled_scores", "softmax_jacobian", "weights_jacobian"}, divisor_view),
-    ({"causal_mask", "padding_mask", "combine_masks", "mask_scores", "masked_softmax", "leaks_future"}, leak_view),
-    ({"softmax", "log_softmax", "cross_entropy", "softmax_with_temperature"}, temperature_view),
-    ({"weighted_values", "attention", "Head", "context_shift"}, head_view),
-    ({"split_heads", "merge_heads", "MultiHeadAttention", "head_importance"}, heads_view),
-    ({"layer_norm", "FeedForward", "EncoderBlock", "Encoder"}, attention_view),
-    ({"DecoderBlock", "Transformer", "greedy_decode", "attend_with_cache", "shift_right"}, attention_view),
-    ({"filter_logits"}, filter_view),
-    ({"beam_search"}, beam_view),
-)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import torch
 
-from helpers.checking.diagnose import place_words, two_numbers, worst_place
-from helpers.checking.verdict import Picture, Verdict
+from helpers.checking.deciding import Picture, Verdict
+from helpers.checking.diagnose import index_words, two_numbers, worst_index
 from helpers.checking.vocabulary import UNCHANGED, VALUES
 
 # Hues that are mixed with the color of the text around them: darker on a light page, lighter on a dark one.
@@ -139,7 +139,7 @@ def _picture(picture: Picture) -> str:
     gap_scale = max(float(gap_finite.max()) if gap_finite.numel() else 0.0, 1e-9)
     rows, columns = want.shape
     names = picture.axes[-2:] if len(picture.axes) >= 2 else ("row", "column")
-    worst = worst_place(picture.expected, picture.actual)
+    worst = worst_index(picture.expected, picture.actual)
     width, height, left, top = columns * CELL, rows * CELL, 20, 36
     panels, x = [], left
     for title, values, limit in (("yours", got, scale), ("target", want, scale), ("difference", gap, gap_scale)):
@@ -155,7 +155,7 @@ def _picture(picture: Picture) -> str:
         f'<rect width="100%" height="100%" fill="white"/>{turned}{"".join(panels)}</svg>'
     )
     a, b = two_numbers(picture.expected[tuple(worst)].item(), picture.actual[tuple(worst)].item())
-    where = place_words(worst, picture.axes)
+    where = index_words(worst, picture.axes)
     wrong = int((~torch.isclose(got, want, 1e-5, 1e-5)).sum())
     alt = (
         f"rows: {names[0]}, columns: {names[1]}; {wrong} of {want.numel()} numbers differ, most at {where}: "
@@ -180,8 +180,8 @@ def _cells(values: torch.Tensor, limit: float) -> str:
     return "".join(out)
 
 
-def _frame(place: list[int]) -> str:
-    i, j = place
+def _frame(index: list[int]) -> str:
+    i, j = index
     box = f'x="{j * CELL - 1}" y="{i * CELL - 1}" width="{CELL + 1}" height="{CELL + 1}"'
     return f'<rect {box} fill="none" stroke="black" stroke-width="2"/>'
 

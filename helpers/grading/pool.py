@@ -14,22 +14,24 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from helpers.course import course
 from helpers.errors import CourseError
-from helpers.grading import worker
 from helpers.grading.attachments import lying_beside
+from helpers.grading.cell import Cell
 from helpers.grading.folders import ROOT
-from helpers.grading.intake import IntakeCell, Release, Submission
+from helpers.grading.graded import Graded, Rendered
+from helpers.grading.inside.namespaces import die_with_parent
+from helpers.grading.intake import Release, Submission
 from helpers.grading.scratch import Scratch
 from helpers.grading.words import one_line
 
 PATIENCE = 900  # seconds at least, after which a judge that says nothing about a submission is given up
 
-RESERVED = {
+WORDS = {
     "not_answered": "not answered",
     "raises": "raised an error",
     "wrong_type": "wrong type",
@@ -48,32 +50,20 @@ class GradingStopped(Exception):
     """Grading cannot go on. The message is one or two sentences for the teacher."""
 
 
-@dataclass
-class Score:
-    """What one exercise earned. label: the mistake in words; text and html: the report that the learner reads."""
+@dataclass(frozen=True)
+class Batch:
+    """What all judges of one batch are told. drawn: where its keys are kept for others; turns: a folder that its judges
+    know, where there are several (helpers/grading/turns.py)."""
 
-    exercise: str
-    points: float
-    max_points: float
-    passed: bool
-    answered: bool
-    mistake: str | None
-    label: str
-    text: str
-    html: str
+    lesson: str
+    seed: int
+    unsafe: bool = False
+    cell_seconds: float | None = None
+    drawn: Path | None = None
+    turns: str | None = None
 
 
-@dataclass
-class Graded:
-    """What the judge found in one submission."""
-
-    scores: dict[str, Score] = field(default_factory=dict)
-    outputs: dict[str, list[dict]] = field(default_factory=dict)
-    flags: list[str] = field(default_factory=list)
-    problem: str | None = None
-
-
-def judge_input(submission: Submission, release: Release) -> list[IntakeCell]:
+def judge_input(submission: Submission, release: Release) -> list[Cell]:
     """The code and check cells of a submission, without those whose figures are known already. Of a notebook that is
     as it was released the check cells alone: there is nothing to judge, and trainings may take minutes."""
     if all(cell.source in release.sources for cell in submission.cells if cell.kind in ("answer", "code")):
@@ -85,32 +75,24 @@ def judge_input(submission: Submission, release: Release) -> list[IntakeCell]:
     ]
 
 
-class Judges:
+class Pool:
     """Several judges, each in a process of its own that ends with this one. Use as a context manager."""
 
-    def __init__(
-        self,
-        lesson: str,
-        seed: int,
-        unsafe: bool,
-        jobs: int,
-        cell_seconds: float | None = None,
-        drawn: Path | None = None,
-    ):
+    def __init__(self, batch: Batch, jobs: int):
         self.turns = Scratch("turns") if jobs > 1 else None
-        self.arguments = (lesson, seed, unsafe, cell_seconds, drawn, self.turns and str(self.turns.path))
-        self.patience = max(PATIENCE, 1.5 * course().lesson(lesson).seconds)
+        self.batch = replace(batch, turns=self.turns and str(self.turns.path))
+        self.patience = max(PATIENCE, 1.5 * course().lesson(batch.lesson).seconds)
         self.jobs = jobs
-        self.judges: list[_Judge] = []
+        self.judges: list[JudgeProcess] = []
 
-    def __enter__(self) -> Judges:
+    def __enter__(self) -> Pool:
         if not hasattr(os, "fork"):
             raise GradingStopped("Judging answers needs Linux or macOS; on Windows use WSL.")
         self.judges = [self._new_judge() for _ in range(self.jobs)]
         return self
 
-    def _new_judge(self) -> _Judge:
-        return _Judge(*self.arguments)
+    def _new_judge(self) -> JudgeProcess:
+        return JudgeProcess(self.batch)
 
     def __exit__(self, *exc) -> None:
         for judge in self.judges:
@@ -189,19 +171,19 @@ class Judges:
 # Nothing that torch's import makes is ever thrown away: looking for that would take a tenth of its time.
 PROGRAM = (
     "import gc, sys; gc.disable(); sys.path.insert(0, sys.argv[1]); "
-    "from helpers.grading.judges import serve; serve(int(sys.argv[2]))"
+    "from helpers.grading.pool import serve; serve(int(sys.argv[2]))"
 )
 
 
-class _Judge:
+class JudgeProcess:
     """One judge in its own process, spoken to through a pipe; when this process dies the pipe ends, and so does it."""
 
-    def __init__(self, *arguments):
+    def __init__(self, batch: Batch):
         self.pipe, theirs = multiprocessing.Pipe()
         program = [sys.executable, "-c", PROGRAM, str(ROOT), str(theirs.fileno())]
         self.process = subprocess.Popen(program, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         theirs.close()
-        self.ask(arguments)
+        self.ask(batch)
 
     def ask(self, message) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionError):
@@ -229,28 +211,21 @@ class _Judge:
 
 def serve(handle: int) -> None:
     """The whole program of a judge's process: `handle` is its end of the pipe."""
-    worker.die_with_parent()  # the end of the pipe is seen only between two submissions
+    die_with_parent()  # the end of the pipe is seen only between two submissions
     pipe = Connection(handle)
     with contextlib.suppress(EOFError, ConnectionError):
-        _serve(pipe, *pipe.recv())
+        _serve(pipe, pipe.recv())
 
 
-def _serve(
-    pipe: Connection,
-    lesson: str,
-    seed: int,
-    unsafe: bool,
-    cell_seconds: float | None,
-    drawn: Path | None,
-    turns: str | None,
-) -> None:
-    """The judge's process: answers tests and submissions until the pipe ends. drawn: where keys are kept for others."""
+def _serve(pipe: Connection, batch: Batch) -> None:
+    """The judge's process: answers tests and hand-ins until the pipe ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the parent, which then closes the pipe
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionError):
         try:
+            from helpers.grading.bubblewrap import SandboxMissing
             from helpers.grading.drawn import drawn_keys
             from helpers.grading.judge import Judge
-            from helpers.grading.sandbox import Limits, SandboxMissing
+            from helpers.grading.sandbox import Limits
 
             gc.freeze()
             gc.enable()
@@ -259,11 +234,11 @@ def _serve(
             pipe.send(("broken", f"{type(error).__name__}: {error}"))
             os._exit(0)
         try:
-            limits = None if cell_seconds is None else Limits(cell_seconds=cell_seconds)
-            keys = None if drawn is None else drawn_keys(lesson, seed, drawn)
-            with Judge(lesson, seed, unsafe, limits=limits, keys=keys, turns=turns) as judge:
+            limits = None if batch.cell_seconds is None else Limits(cell_seconds=batch.cell_seconds)
+            keys = None if batch.drawn is None else drawn_keys(batch.lesson, batch.seed, batch.drawn)
+            with Judge(batch.lesson, batch.seed, batch.unsafe, limits=limits, keys=keys, turns=batch.turns) as judge:
                 while True:
-                    pipe.send(_reply(judge, pipe.recv(), lesson))
+                    pipe.send(_reply(judge, pipe.recv()))
         except SandboxMissing as error:
             pipe.send(("refused", str(error)))
         except (CourseError, OSError, ValueError, RuntimeError) as error:
@@ -271,21 +246,21 @@ def _serve(
     os._exit(0)  # an interpreter full of torch takes seconds to tidy up what goes away anyway
 
 
-def _reply(judge, message, lesson: str) -> tuple[str, object]:
-    from helpers.grading.judge import Cell, GraderBroken
-    from helpers.grading.sandbox import SandboxMissing
+def _reply(judge, message) -> tuple[str, object]:
+    from helpers.grading.bubblewrap import SandboxMissing
+    from helpers.grading.reference import GraderBroken
 
     try:
         if message == "test":
             judge.self_test()
             return "tested", ""
-        message, files = message
-        checks = {cell.name for cell in message if cell.kind == "check"}
-        cells = [Cell(cell.id, cell.source, _kind(cell), cell.name, cell.trusted) for cell in message]
-        graded = as_graded(judge.judge_cells(cells, files=files))
-        if missing := checks - set(graded.scores):
-            return "broken", f"the answer key of {lesson} has no exercise {', '.join(sorted(missing))}; build it again"
-        return "judged", graded
+        cells, files = message
+        graded = judge.judge_cells(cells, files=files)
+        checks = {cell.exercise for cell in cells if cell.kind == "check"}
+        if missing := checks - set(graded.verdicts):
+            names = ", ".join(sorted(missing))
+            return "broken", f"the answer key of {judge.lesson.name} has no exercise {names}; build it again"
+        return "judged", replace(graded, verdicts={name: rendered(one) for name, one in graded.verdicts.items()})
     except GraderBroken as error:
         return "broken", str(error)
     except SandboxMissing as error:
@@ -294,26 +269,19 @@ def _reply(judge, message, lesson: str) -> tuple[str, object]:
         return "odd", f"{type(error).__name__}: {str(error)[:200]}"
 
 
-def _kind(cell: IntakeCell) -> str:
-    return "learner" if cell.kind != "check" else "gone" if cell.gone else "check"
+def rendered(verdict) -> Rendered:
+    """A verdict in the words that the record keeps."""
+    from helpers.checking.rendering import as_html, as_text
 
-
-def as_graded(result) -> Graded:
-    """The judge's result in the words that the record keeps."""
-    from helpers.checking.report import as_html, as_text
-
-    scores = {}
-    for name, verdict in result.verdicts.items():
-        label = verdict.label or RESERVED.get(verdict.mistake, (verdict.mistake or "").replace("_", " "))
-        scores[name] = Score(
-            name,
-            float(verdict.points),
-            float(verdict.max_points),
-            verdict.passed,
-            verdict.answered,
-            verdict.mistake,
-            label,
-            as_text(verdict),
-            as_html(verdict),
-        )
-    return Graded(scores, result.outputs, list(result.flags), result.problem)
+    label = verdict.label or WORDS.get(verdict.mistake, (verdict.mistake or "").replace("_", " "))
+    return Rendered(
+        verdict.exercise,
+        float(verdict.points),
+        float(verdict.max_points),
+        verdict.passed,
+        verdict.answered,
+        verdict.mistake,
+        label,
+        as_text(verdict),
+        as_html(verdict),
+    )

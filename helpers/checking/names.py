@@ -1,0 +1,163 @@
+"""Which names does this code use? Of functions and classes as they run, and of source that was only read.
+
+An answer's own functions count as part of it: whoever asks what an answer uses is told what its helpers use too.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import inspect
+import sys
+import textwrap
+import types
+from collections.abc import Callable, Iterator
+
+LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
+FUNCTIONS = (types.FunctionType, types.MethodType)
+
+
+def used_names(answer: Callable) -> set[str]:
+    """The global names that an answer loads, itself or through the learner's own functions and classes."""
+    return {name for name, _ in _walk(answer, _globals_loaded)}
+
+
+def used_things(answer) -> Iterator[tuple[str, object]]:
+    """(dotted text, object) for every name in the source of an answer and of the learner's functions it uses."""
+    return _walk(answer, _things_written)
+
+
+def namespace(answer) -> dict | None:
+    """The namespace in which an answer looks up what it calls; None where it has none of its own."""
+    return next((function.__globals__ for function in functions_of(answer)), None)
+
+
+def functions_of(thing) -> list[types.FunctionType]:
+    """The Python functions that a function, method, class or partial is made of."""
+    thing = inspect.unwrap(thing) if callable(thing) else thing
+    if isinstance(thing, types.FunctionType):
+        return [thing]
+    if isinstance(thing, types.MethodType):
+        return [thing.__func__]
+    if isinstance(thing, type):
+        return [item for item in vars(thing).values() if isinstance(item, types.FunctionType)]
+    inner = getattr(thing, "func", None)  # functools.partial
+    return functions_of(inner) if inner is not None else []
+
+
+def bound_names(tree: ast.AST) -> set[str]:
+    """The names that some source binds anywhere: functions, classes, arguments, variables, imports."""
+    bound = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            bound.add(node.name)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            bound.add(node.id)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            bound.add(node.name)
+        elif isinstance(node, ast.alias):
+            bound.add(node.asname or node.name.split(".")[0])
+    return bound
+
+
+def free_names(tree: ast.AST) -> set[str]:
+    """The names that some source reads somewhere and binds nowhere."""
+    loaded = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return loaded - bound_names(tree)
+
+
+def _walk(answer, look: Callable) -> Iterator[tuple[str, object]]:
+    """What `look` finds in the functions of an answer, and in those of the learner's own that it leads to."""
+    waiting, seen = [answer], set()
+    while waiting:
+        current = waiting.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        for function in functions_of(current):
+            for text, thing in look(function):
+                yield text, thing
+                if _is_own(thing, function):
+                    waiting.append(thing)
+
+
+def _is_own(thing, function: types.FunctionType) -> bool:
+    """Whether a thing comes from where the function does."""
+    if isinstance(thing, type):
+        return thing.__module__ == function.__module__ or namespace(thing) is function.__globals__
+    return isinstance(thing, FUNCTIONS) and thing.__globals__ is function.__globals__
+
+
+def _globals_loaded(function: types.FunctionType) -> Iterator[tuple[str, object]]:
+    for name in _loaded(function.__code__):
+        yield name, function.__globals__.get(name)
+
+
+def _loaded(code: types.CodeType) -> set[str]:
+    names = {item.argval for item in dis.get_instructions(code) if item.opname in LOADS}
+    return names.union(*(_loaded(inner) for inner in code.co_consts if isinstance(inner, types.CodeType)))
+
+
+def _things_written(function: types.FunctionType) -> Iterator[tuple[str, object]]:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError, IndentationError, ValueError):
+        return
+    try:
+        closure = inspect.getclosurevars(function).nonlocals
+    except (TypeError, ValueError):
+        closure = {}
+    scope = {**function.__globals__, **closure}
+    nodes = list(ast.walk(tree))
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                name = alias.name if alias.asname else alias.name.split(".")[0]
+                scope[alias.asname or name] = sys.modules.get(name)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            home = sys.modules.get(node.module or "")
+            for alias in node.names:
+                thing = getattr(home, alias.name, None)
+                scope[alias.asname or alias.name] = thing
+                if not isinstance(thing, types.ModuleType):  # of a module only what is taken from it counts
+                    yield f"{node.module}.{alias.name}", thing
+    local = set(function.__code__.co_varnames) - {
+        alias.asname or alias.name.split(".")[0]
+        for node in nodes
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
+    local |= _stored_within(nodes) - _global_names(function.__code__) - set(function.__code__.co_freevars)
+    inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            chain = _chain(node)
+            if chain and chain[0] in scope and chain[0] not in local:
+                thing = scope[chain[0]]
+                for part in chain[1:]:
+                    thing = getattr(thing, part, None)
+                on_the_way = isinstance(thing, types.ModuleType) and id(node) in inner  # torch.func of torch.func.vmap
+                if thing is not None and not on_the_way:
+                    yield ".".join(chain), thing
+
+
+def _stored_within(nodes) -> set[str]:
+    """Names that a comprehension, a loop or an inner function binds: `_` in `for _ in range(3)` is no global."""
+    stored = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return stored | {node.arg for node in nodes if isinstance(node, ast.arg)}
+
+
+def _global_names(code: types.CodeType) -> set[str]:
+    """Names that the code or a function inside it may look up as globals."""
+    inner = (_global_names(part) for part in code.co_consts if isinstance(part, types.CodeType))
+    return set(code.co_names).union(*inner)
+
+
+def _chain(node) -> list[str] | None:
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else None

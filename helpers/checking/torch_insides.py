@@ -1,0 +1,77 @@
+"""All that the check takes from torch without a promise that it stays: tests/test_torch_insides.py fails when it moves.
+
+Torch has no public way to see each operator that runs, to hear of a run of the autograd engine however it was started,
+or to ask what a function is called. Each name here is the only way that was found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator
+
+import torch
+from torch.overrides import resolve_name
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves as tree_leaves  # the operators' own idea of a tree of tensors
+
+# Everything here is differentiation, but for the switches, and for vmap, which runs a function on many inputs.
+AUTOGRAD_HOMES = ("torch.autograd", "torch.func", "torch._functorch", "functorch", "torch.utils.checkpoint")
+ENGINE = {"run_backward", "_engine_run_backward"}  # what Python's profiler hears when the engine runs
+# Where torch keeps what people call torch.nn.functional or torch.
+SHORT_HOMES = {"torch.nn.functional.": "F.", "torch._C._nn.": "F.", "torch._C._": "torch."}
+
+
+class OperatorMode(TorchDispatchMode):
+    """A dispatch mode that does not ask to be kept from torch.compile.
+
+    Asking imports the compiler and sympy, which takes two seconds, and nothing that is watched here is compiled.
+    """
+
+    @classmethod
+    def _should_skip_dynamo(cls):
+        return False
+
+
+def operator_name(operator) -> str:
+    """The name of an operator that a dispatch mode meets, without its overload: "softmax"."""
+    return operator.overloadpacket.__name__
+
+
+def readable(function, name: str) -> str:
+    """What people call a function that a function mode meets: "F.softmax", "torch.Tensor.exp"."""
+    try:
+        full = resolve_name(function)
+    except (RuntimeError, TypeError, AttributeError, ValueError):
+        full = None
+    full = full or f"torch.{name}"
+    for home, short in SHORT_HOMES.items():
+        full = full.replace(home, short)
+    return full
+
+
+def scripted_operators(thing) -> list[str]:
+    """The operators that a scripted or traced function or module runs; none where it is no such thing."""
+    scripted = isinstance(thing, (torch.jit.ScriptFunction, torch.jit.ScriptModule))
+    return re.findall(r"aten::(\w+)", str(thing.inlined_graph)) if scripted else []
+
+
+@contextlib.contextmanager
+def watched_engine(note: Callable[[], None]) -> Iterator[None]:
+    """While active, `note` is called at any run of the autograd engine, however it was started."""
+    variable = torch.autograd.Variable
+    engine = variable._execution_engine
+
+    class Engine:
+        def run_backward(self, *args, **kwargs):
+            note()
+            return engine.run_backward(*args, **kwargs)
+
+        def __getattr__(self, name):
+            return getattr(engine, name)
+
+    variable._execution_engine = Engine()
+    try:
+        yield
+    finally:
+        variable._execution_engine = engine

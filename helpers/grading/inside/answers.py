@@ -1,0 +1,70 @@
+"""One exercise: a fork of the submission calls the answer on the judge's inputs."""
+
+from __future__ import annotations
+
+import linecache
+import socket
+import threading
+
+from .channel import send
+from .patches import patched_names
+
+
+def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes) -> dict:
+    """Call the answer on every case: {"observations", "patched"}.
+
+    request: name, facts, cases, cpu_seconds (for all of them), and replace: the source of finished blocks that
+    stand in for earlier answers, in this fork alone. A forbidden call is told on `own` as soon as it is seen: no code
+    that runs later can take that back.
+    """
+    import resource
+
+    import torch
+
+    from helpers.checking import forbidden
+    from helpers.checking.earlier import hidden_builtins
+    from helpers.checking.observe import Facts, case_from_tree, listened, observe_all
+
+    resource.setrlimit(resource.RLIMIT_CPU, (request["cpu_seconds"], request["cpu_seconds"]))
+    patched = patched_names()
+    torch.set_num_threads(1)
+    telling = threading.Lock()
+
+    def tell(name: str) -> None:
+        with telling:
+            send(own, token, {"note": name})
+
+    forbidden.tell = tell
+    if request["builtins"]:
+        names.update(hidden_builtins(names))
+    if request["replace"]:
+        put_in_place(names, request["replace"])
+    facts = Facts(**request["facts"])
+    cases = [case_from_tree(case) for case in request["cases"]]
+    answer = names.get(request["name"])
+    seen = observe_all(answer, cases, facts, leave=True)
+    if facts.forbidden and not request["replace"] and seen[0].error is None:
+        listened(answer, cases[0], facts)
+    return {"observations": [observation.to_tree() for observation in seen], "patched": patched}
+
+
+def put_in_place(names: dict, replace: dict) -> None:
+    """Run a block's source by itself and let the named pieces replace the learner's."""
+    from helpers.checking.forbidden import not_watched
+
+    scratch = {"__name__": "finished_block"}
+    source = replace["source"]
+    linecache.cache["<finished block>"] = (len(source), None, source.splitlines(keepends=True), "<finished block>")
+    exec(compile(source, "<finished block>", "exec"), scratch)
+    for name in replace["names"]:
+        names[name] = not_watched(scratch[name])
+
+
+def describe(names: dict, name: str) -> tuple[str, str | None]:
+    """What a name is bound to: missing, none, callable, or its type; and its text where it is one."""
+    if name not in names:
+        return "missing", None
+    value = names[name]
+    if isinstance(value, str):
+        return "str", str(value)[:200]
+    return "none" if value is None or value is ... else "callable" if callable(value) else type(value).__name__, None

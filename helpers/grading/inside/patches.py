@@ -1,0 +1,60 @@
+"""What learner code replaced of that which observes it."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+WATCHED = (
+    ("torch", "allclose equal isclose all"),
+    ("torch.testing", "assert_close"),
+    ("torch.Tensor", "__eq__ __init_subclass__ allclose equal clone numpy detach"),
+    ("helpers.checking.observe", "observe observe_all describe Watch in_source plain difference"),
+    ("helpers.checking.forbidden", "Watch in_source banned_names _ByName _ByOperator"),
+    ("helpers.checking.codec", "dumps loads plain pack"),
+    ("helpers.checking.compare", "difference"),
+    ("builtins", "isinstance type len sum all any abs print"),
+    ("time", "perf_counter monotonic"),
+    ("signal", "signal setitimer"),
+)
+OBSERVERS = ("observe", "forbidden", "torch_insides", "codec", "compare", "scenarios")  # of these, all functions
+_originals: dict[tuple[str, str], object] = {}
+_codes: dict[tuple[str, str], object] = {}
+
+
+def remember_originals() -> None:
+    """Keep what WATCHED names and what observes, before any learner code runs."""
+    for home, names in WATCHED:
+        for name in names.split():
+            _originals[home, name] = _current(home, name)
+    _codes.update(_observers_code())
+
+
+def patched_names() -> list[str]:
+    """What the learner's code replaced of these: for a person to look at, no proof of anything."""
+    names = [f"{home}.{name}" for (home, name), before in _originals.items() if _current(home, name) is not before]
+    now = _observers_code()
+    names += [f"{home}.{name}" for (home, name), code in _codes.items() if now.get((home, name)) is not code]
+    return list(dict.fromkeys(names))
+
+
+def _observers_code() -> dict[tuple[str, str], object]:
+    """The code of every function and method in the modules that observe."""
+    found = {}
+    for short in OBSERVERS:
+        home = f"helpers.checking.{short}"
+        for name, thing in list(vars(sys.modules[home]).items()):
+            if isinstance(thing, types.FunctionType):
+                found[home, name] = thing.__code__
+            elif isinstance(thing, type) and thing.__module__ == home:
+                methods = [(n, m) for n, m in vars(thing).items() if isinstance(m, types.FunctionType)]
+                found.update({(home, f"{name}.{inner}"): method.__code__ for inner, method in methods})
+    return found
+
+
+def _current(home: str, name: str):
+    owner = sys.modules.get(home)
+    if owner is None:
+        module, _, owner = home.rpartition(".")
+        owner = getattr(sys.modules[module], owner)
+    return vars(owner).get(name)

@@ -1,0 +1,46 @@
+"""What the judge tells the sandbox at its start, in one piece."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import asdict, dataclass
+
+HOME = "/learner"  # of the sandbox; not below /home, where Python may be installed
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of one submission. memory_bytes: of one process, beyond what torch itself takes; total_bytes: of all."""
+
+    memory_bytes: int = 2 << 30
+    total_bytes: int = 3 << 30
+    disk_bytes: int = 64 << 20
+    processes: int = 48
+    cell_seconds: float = 60.0
+    reply_bytes: int = 32 << 20
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Of all submissions of one sandbox.
+
+    boxed: whether this is inside bubblewrap. nested: whether each submission shall have namespaces of its own.
+    notebook: whether submissions are notebook cells, else loose files. imports: modules of the learner's wing that
+    submissions will ask for. places: the folders in which a submission may write.
+    """
+
+    limits: Limits
+    boxed: bool
+    nested: bool
+    notebook: bool
+    imports: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+
+    def as_text(self) -> str:
+        """As a literal that `from_text` reads."""
+        return repr(asdict(self))
+
+
+def from_text(text: str) -> Setting:
+    told = ast.literal_eval(text)
+    return Setting(**told | {"limits": Limits(**told["limits"])})

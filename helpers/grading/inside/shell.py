@@ -1,0 +1,72 @@
+"""An IPython shell for the cells of notebooks."""
+
+from __future__ import annotations
+
+import io
+
+
+def make_shell():
+    """An IPython shell that writes nothing to disk and hands every output to an Outputs."""
+    from IPython.core.displayhook import DisplayHook
+    from IPython.core.displaypub import DisplayPublisher
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    class Publisher(DisplayPublisher):
+        outputs = None
+
+        def publish(self, data, metadata=None, **_):
+            if self.outputs is not None:
+                self.outputs.rich("display_data", data, metadata)
+
+        def clear_output(self, wait=False):
+            if self.outputs is not None:
+                self.outputs.clear()
+
+    class Hook(DisplayHook):
+        outputs = None
+
+        def start_displayhook(self):
+            pass
+
+        def write_output_prompt(self):
+            pass
+
+        def write_format_data(self, format_dict, md_dict=None):
+            if self.outputs is not None:
+                self.outputs.rich("execute_result", format_dict, md_dict)
+
+        def finish_displayhook(self):
+            pass
+
+    class Shell(InteractiveShell):
+        display_pub_class = Publisher
+        displayhook_class = Hook
+        outputs = None
+
+        def collect(self, outputs, name):
+            self.outputs = self.display_pub.outputs = self.displayhook.outputs = outputs
+            self.compile.get_code_name = lambda *_: name
+
+        def _showtraceback(self, etype, evalue, stb):
+            if self.outputs is not None:
+                self.outputs.error(etype.__name__, str(evalue), list(stb))
+
+        def enable_gui(self, gui=None):
+            pass
+
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.colors = "NoColor"
+    shell = Shell.instance(config=config)
+    import matplotlib.pyplot as plt  # the inline backend attaches itself to the shell that exists by now
+
+    import helpers.drawing.style  # noqa: F401
+    import helpers.progress  # noqa: F401
+    import helpers.widgets.panel  # noqa: F401, what every lesson's import cell would spend its time on
+
+    figure = plt.figure()
+    figure.text(0, 0, "warm")
+    figure.savefig(io.BytesIO())
+    plt.close(figure)
+    return shell

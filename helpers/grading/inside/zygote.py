@@ -1,0 +1,199 @@
+"""The first process of the sandbox. Nothing it says is trusted: the judge asks for raw tensors.
+
+Processes, from the outside in:
+  zygote      started once, imports everything, runs no learner code; forks one submission at a time on request.
+  init        of one submission: the first process of its namespaces, so that its end is the end of all the others.
+  submission  runs the learner's cells and keeps their namespace.
+  exercise    a fork of the submission, one for each exercise: calls the answer on the judge's inputs.
+The judge hands every submission and every exercise a socket of its own, so none can speak for another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import types
+from dataclasses import replace
+
+from .channel import FORK, KILL, TOKEN_BYTES, send
+from .namespaces import be_dumpable, die_with_parent, furnish, kill, unshare
+from .patches import remember_originals
+from .setting import HOME, Setting, from_text
+from .shell import make_shell
+from .submission import become_submission
+
+
+def zygote(control: socket.socket, setting: Setting) -> None:
+    """Import everything, say hello, then fork a submission for each request until the judge hangs up."""
+    import torch
+
+    import helpers.checking.earlier  # noqa: F401
+    import helpers.checking.observe  # noqa: F401
+    from helpers.checking import registry as lessons
+    from helpers.checking.forbidden import warm_up
+
+    lessons.load()
+    torch.set_num_threads(1)
+    warm_up()
+    remember_originals()
+    _take_fonts()
+    shell = make_shell() if setting.notebook else None
+    for name in setting.imports if setting.notebook else ():
+        with contextlib.suppress(Exception):  # no module, or one that is withheld: whoever asks for it meets the same
+            importlib.import_module(name)
+    gc.freeze()  # a collection in a fork would otherwise copy every page it looks at
+    gc.enable()
+    problem = _nested_problem(setting) if setting.nested else None
+    nested = setting.nested and problem is None
+    hello = {"ready": True, "nested": nested, "problem": problem or ""}
+    send(control, bytes(TOKEN_BYTES), hello)
+    setting = replace(setting, nested=nested)
+    child = None
+    while True:
+        try:
+            order, fds, _, _ = socket.recv_fds(control, 1, 1)
+        except ConnectionError:
+            order = b""
+        if child is not None and order in (KILL, b""):
+            _end(child)
+            child = None
+        if not order:
+            return
+        if order == KILL:
+            control.sendall(KILL)
+        elif order == FORK and fds:
+            child = _fork_submission(control, fds[0], shell, setting)
+            os.close(fds[0])
+
+
+def _take_fonts() -> None:
+    """Spare matplotlib the search for the machine's fonts, where it was made before."""
+    found = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "matplotlib")
+    with contextlib.suppress(OSError, KeyError):
+        shutil.copytree(found, os.environ["MPLCONFIGDIR"], dirs_exist_ok=True)
+
+
+def _nested_problem(setting: Setting) -> str | None:
+    """Try the namespaces of a submission once; what went wrong, or None."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            unshare()
+            inner = os.fork()
+            if inner == 0:
+                furnish(setting.places, setting.limits.disk_bytes)
+                os.write(writing, b"ok")
+                os._exit(0)
+            os.waitpid(inner, 0)
+        except OSError as error:
+            os.write(writing, str(error).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(pid, 0)
+    with open(reading, "rb") as file:
+        said = file.read().decode()
+    return None if said == "ok" else said or "no answer"
+
+
+class Child(types.SimpleNamespace):
+    """A submission as the zygote sees it: pid of its parent in our namespaces, pid of its init, its folder."""
+
+
+def _fork_submission(control, fd: int, shell, setting: Setting) -> Child:
+    folder = None if setting.nested else tempfile.mkdtemp(prefix="submission-")
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            control.close()
+            os.close(reading)
+            if setting.nested:
+                _become_outer(writing, fd, shell, setting)
+            else:
+                os.setsid()
+                os.write(writing, b"0")
+                os.close(writing)
+                os.environ["HOME"] = folder
+                become_submission(fd, folder, shell, setting)
+        finally:
+            os._exit(1)
+    os.close(writing)
+    with open(reading, "rb") as file:
+        said = file.read()
+    return Child(pid=pid, init=int(said) if said.isdigit() else 0, folder=folder)
+
+
+def _become_outer(writing: int, fd: int, shell, setting: Setting) -> None:
+    """Parent of the submission's init: stays outside its process namespace only to report and to reap."""
+    unshare()
+    init = os.fork()
+    if init == 0:
+        os.close(writing)
+        furnish(setting.places, setting.limits.disk_bytes)
+        _become_init(fd, shell, setting)
+    os.close(fd)
+    os.write(writing, str(init).encode())
+    os.close(writing)
+    os.waitpid(init, 0)
+    os._exit(0)
+
+
+def _become_init(fd: int, shell, setting: Setting) -> None:
+    os.setsid()  # a signal to one's own process group reaches beyond one's own process namespace
+    die_with_parent()
+    be_dumpable(False)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    pid = os.fork()
+    if pid == 0:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        be_dumpable(True)
+        become_submission(fd, HOME, shell, setting)
+    os.close(fd)
+    while True:
+        ended, _ = os.wait()
+        if ended == pid:
+            os._exit(0)
+
+
+def _end(child: Child) -> None:
+    """Kill a submission with all that it started, and wait until it is gone."""
+    if child.init:
+        kill(child.init)
+    elif child.folder is not None:
+        with contextlib.suppress(OSError):
+            os.killpg(child.pid, signal.SIGKILL)
+        for pid in _descendants(child.pid):
+            kill(pid)
+        kill(child.pid)
+    else:
+        kill(child.pid)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(child.pid, 0)
+    if child.folder is not None:
+        shutil.rmtree(child.folder, ignore_errors=True)
+
+
+def _descendants(pid: int) -> list[int]:
+    try:
+        import psutil
+
+        return [process.pid for process in psutil.Process(pid).children(recursive=True)]
+    except Exception:
+        return []
+
+
+def main(told: str) -> None:
+    """The whole program; told: the number of the control socket and the setting, one behind the other."""
+    number, setting = told.split(" ", 1)
+    control = socket.socket(fileno=int(number))
+    control.set_inheritable(False)
+    zygote(control, from_text(setting))
+    os._exit(0)  # an interpreter full of torch takes seconds to tidy up what goes away anyway

@@ -1,0 +1,116 @@
+"""What the judge says to one submission's process, and what comes back: only read, never believed."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import time
+
+from helpers.checking.codec import loads
+from helpers.grading.inside.channel import FORK, TOKEN_BYTES, send
+from helpers.grading.words import one_line
+
+MOST_WORDS = 12 << 20  # bytes of a reply that are no numbers: each may become an object a hundred times its size
+MOST_NOTES = 60  # of one exercise
+TICK = 0.25  # seconds between two looks at memory and processes while waiting
+
+
+class Lost(Exception):
+    """A submission or an exercise gave no usable reply. reason: died, too slow, crowd, memory or garbage."""
+
+    def __init__(self, reason: str):
+        super().__init__(reason)
+        self.reason = reason
+
+
+class LearnerProcess:
+    """One submission's process, as the judge speaks to it."""
+
+    def __init__(self, sandbox, channel: socket.socket):
+        self.sandbox, self.channel = sandbox, channel
+
+    def __enter__(self) -> LearnerProcess:
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.channel.close()
+        self.sandbox.end_submission()
+
+    def ask(self, request: dict, seconds: float):
+        """Send a request and return the reply, a tree that may hold anything. Raises Lost."""
+        token = secrets.token_bytes(TOKEN_BYTES)
+        self._send(token, request)
+        tick = self.sandbox.watch(request.get("seconds", seconds))
+        return receive(self.channel, token, seconds, self.sandbox.limits.reply_bytes, tick)
+
+    def observe(self, request: dict, seconds: float) -> tuple[object, list[str]]:
+        """The reply of a fork of the submission, over a socket of its own, and the notes that came before it: what was
+        told at once, so that no code after it could take it back. Raises Lost."""
+        token = secrets.token_bytes(TOKEN_BYTES)
+        self._send(token, {"do": "observe", **request})
+        ours, theirs = socket.socketpair()
+        with ours:
+            try:
+                socket.send_fds(self.channel, [FORK], [theirs.fileno()])
+            except OSError:
+                raise Lost("gone") from None
+            finally:
+                theirs.close()
+            end, notes, tick = time.monotonic() + seconds, [], self.sandbox.watch(request["cpu_seconds"])
+            while len(notes) <= MOST_NOTES:
+                left = end - time.monotonic()
+                reply = receive(ours, token, left, self.sandbox.limits.reply_bytes, tick)
+                if not isinstance(reply, dict) or set(reply) != {"note"}:
+                    return reply, notes
+                notes.append(one_line(str(reply["note"]), 80))
+            raise Lost("garbage")
+
+    def alive(self) -> bool:
+        """Whether the submission still answers; an exercise's fork, if one still runs, is killed."""
+        try:
+            self.ask({"do": "nothing"}, 10)
+        except Lost:
+            return False
+        return True
+
+    def _send(self, token: bytes, request: dict) -> None:
+        self.channel.settimeout(20)
+        try:
+            send(self.channel, token, request)
+        except OSError:
+            raise Lost("gone") from None
+
+
+def receive(channel: socket.socket, token: bytes, seconds: float, most: int, tick):
+    """A reply that starts with `token`, within `seconds` and `most` bytes. Raises Lost, whatever arrives."""
+    end = time.monotonic() + seconds
+    data, needed = bytearray(), 8 + len(token)
+    while len(data) < needed:
+        left = end - time.monotonic()
+        if left <= 0:
+            raise Lost("too slow")
+        channel.settimeout(min(left, TICK))
+        try:
+            chunk = channel.recv(min(needed - len(data), 1 << 20))
+        except TimeoutError:
+            tick()
+            continue
+        except OSError:
+            raise Lost("died") from None
+        if not chunk:
+            raise Lost("died")
+        data += chunk
+        if len(data) == 8 + len(token) and needed == len(data):
+            if data[8:] != token or int.from_bytes(data[:8], "little") > most:
+                raise Lost("garbage")
+            needed += int.from_bytes(data[:8], "little")
+    body = bytes(data[8 + len(token) :])
+    if int.from_bytes(body[:8], "little") > MOST_WORDS:
+        raise Lost("garbage")
+    try:
+        return loads(body)
+    except Exception:  # whatever a hostile process sent, it is no reply
+        raise Lost("garbage") from None

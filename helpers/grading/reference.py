@@ -1,0 +1,104 @@
+"""What the grader knows of a lesson: its key with fresh inputs, its finished pieces, the release."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+from helpers.checking.key import DamagedKey, ExerciseKey, load_keys
+from helpers.checking.making import MissingPiece, UnsoundKey, lesson_keys
+from helpers.course import load_source
+from helpers.errors import CourseError
+from helpers.grading.pieces import without_magics
+from helpers.grading.staging import HELPERS
+
+# What a loose file may lack: a lesson's import cell.
+PRELUDE = "import math\nimport torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
+
+
+class GraderBroken(CourseError):
+    """The grader itself failed its own test: nobody may be graded. The message is one sentence for a person."""
+
+
+def fresh_keys(lesson, seed: int) -> dict[str, ExerciseKey]:
+    """The keys of a lesson's exercises and quizzes, with inputs drawn from `seed`, in the order of the lesson."""
+    described = answer_key(lesson)
+    blocks = blocks_module(lesson)
+    stored = list(visible_keys(lesson.name))
+    names = sorted(described, key=lambda name: stored.index(name) if name in stored else len(stored))
+    try:
+        return {key.name: key for key in lesson_keys(lesson, [described[name] for name in names], blocks, seed)}
+    except MissingPiece as error:
+        raise GraderBroken(str(error)) from None
+    except UnsoundKey as error:
+        raise GraderBroken(f"the answer key of {lesson.name} contradicts itself: {error}") from None
+
+
+def visible_keys(lesson: str) -> dict[str, ExerciseKey]:
+    """The keys that travel with the notebooks; none where the lesson is not built."""
+    try:
+        return load_keys(lesson)
+    except FileNotFoundError:
+        return {}
+    except (OSError, DamagedKey) as error:
+        raise GraderBroken(str(error)) from None
+
+
+def released_sources(lesson) -> set[str]:
+    """The code cells that everybody gets, in which nothing is suspicious."""
+    path = HELPERS.parent / "notebooks" / lesson.name / f"{lesson.name}.ipynb"
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        return {"".join(cell["source"]).strip() for cell in cells if cell["cell_type"] == "code"}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
+def course_imports(sources: Iterable[str]) -> list[str]:
+    """The course's own modules that these cells import: what every hand-in would spend its time on."""
+    found = set()
+    for source in sources:
+        with contextlib.suppress(SyntaxError):
+            for node in ast.walk(ast.parse(without_magics(source))):
+                if isinstance(node, ast.Import):
+                    found |= {alias.name for alias in node.names}
+                elif isinstance(node, ast.ImportFrom) and node.module:
+                    found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return sorted(name for name in found if name.startswith("helpers."))
+
+
+def answer_key(lesson) -> dict[str, object]:
+    """Exercises and quizzes of the lesson's answer_key.py, by name."""
+    path = HELPERS.parent / "solutions" / lesson.name / "answer_key.py"
+    module = load(path, f"answer_key_{lesson.name}", lesson)
+    return {item.name: item for item in (*module.exercises, *getattr(module, "quizzes", ()))}
+
+
+def blocks_path(lesson) -> Path:
+    return HELPERS / "blocks" / f"{lesson.name}.py"
+
+
+def blocks_source(lesson) -> str:
+    try:
+        return blocks_path(lesson).read_text(encoding="utf-8")
+    except OSError:
+        words = f"the finished blocks of {lesson.name} are missing; run `course build {lesson.name}`"
+        raise GraderBroken(words) from None
+
+
+def blocks_module(lesson) -> ModuleType:
+    return load(blocks_path(lesson), f"helpers.blocks.{lesson.name}", lesson)
+
+
+def load(path: Path, name: str, lesson) -> ModuleType:
+    """A module from its file. GraderBroken where it is missing or does not run."""
+    if not path.is_file():
+        raise GraderBroken(f"{path.name} of {lesson.name} is missing, so there is nothing to judge with")
+    try:
+        return load_source(path, name)
+    except Exception as error:
+        raise GraderBroken(f"{path.name} of {lesson.name} does not run: {type(error).__name__}: {error}") from None

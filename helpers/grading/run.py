@@ -1,0 +1,200 @@
+"""One hand-in's process: its cells run in order, and again without the one that ended it."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+
+from helpers.grading.cell import Cell
+from helpers.grading.inside.running import PATIENCE
+from helpers.grading.outputs import clean_output, error_output
+from helpers.grading.process import LearnerProcess, Lost
+from helpers.grading.sandbox import Sandbox
+from helpers.grading.turns import Turns
+
+RESTARTS = 6  # how often the other cells run again without one that ended the process
+OUTPUT_CHARACTERS = 20_000_000  # of all cells together
+MOST_OUTPUTS, MOST_ERROR = 200, 1000  # outputs of one cell; characters of its error
+BUSY = 10.0  # times a cell's seconds that it may take by the clock where others keep the processor busy
+GRACE = 3.0  # seconds between a soft limit, which learner code can ignore, and the hard one
+
+
+class Run:
+    """The process in which one hand-in's cells run, restarted where it dies.
+
+    exercises: the names of which is asked what they are bound to. seconds: after them nothing of it is run any more.
+    """
+
+    def __init__(self, sandbox: Sandbox, cells: list[Cell], exercises: Iterable[str], seconds: float):
+        self.sandbox, self.cells, self.exercises = sandbox, cells, list(exercises)
+        self.index = 0  # of the cell that is next
+        self.left_out: dict[str, str] = {}
+        self.outputs: dict[str, list[dict]] = {}
+        self.output_left = OUTPUT_CHARACTERS
+        self.errors: dict[str, str] = {}
+        self.flags: list[str] = []
+        self.passed: list[str] = []  # exercises whose answers `or_given` hands on
+        self.process: LearnerProcess | None = None
+        self.found: dict[str, tuple[str, str | None]] = {}
+        self.changed: set[str] = set()  # exercises whose names were bound anew below their check cells
+        self.lent: set[str] = set()  # exercises of which this process has been given the finished piece
+        self.restarts = 0
+        self.late = False
+        self.end = time.monotonic() + seconds
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.close()
+            self.process = None
+
+    def play(self, at_check: Callable[[str], None]) -> None:
+        """Run the cells in order and call `at_check` with the exercise of each check cell; a cell that ends the process
+        is left out."""
+        self.process = self.sandbox.submission()
+        for index, cell in enumerate(self.cells):
+            self.index = index
+            if cell.kind == "check" and not cell.gone:
+                at_check(cell.exercise)
+                self._tell_passed()
+            elif cell.runs and not self._run_cell(cell) and not (self.again() and self._run_cell(cell)):
+                return
+        self.index = len(self.cells)
+
+    def again(self) -> bool:
+        """A fresh process in which the cells so far have run, without those that are left out."""
+        while True:
+            self.close()
+            self.restarts += 1
+            if self.too_fragile():
+                self.flags.append("Its cells ended the process again and again; the rest of it could not be judged.")
+                return False
+            if self.is_late():
+                return False
+            self.process = self.sandbox.submission()
+            self.lent.clear()
+            self.outputs, self.errors, self.output_left = {}, dict(self.left_out), OUTPUT_CHARACTERS
+            if all(self._repeat(cell) for cell in self.cells[: self.index]):
+                return True
+
+    def afresh(self, keep: str) -> None:
+        """A fresh process for nobody's fault. keep: as in `look`."""
+        self.restarts -= 1
+        if self.again():
+            self.look(keep)
+
+    def too_fragile(self) -> bool:
+        return self.restarts > RESTARTS
+
+    def _repeat(self, cell: Cell) -> bool:
+        if cell.runs:
+            return self._run_cell(cell)
+        if cell.kind != "check" or cell.gone:
+            return True
+        self._tell_passed()
+        return self.look(keep=cell.exercise)
+
+    def _tell_passed(self) -> None:
+        """From here on `or_given` hands on the learner's own answers that are right, as it does in a notebook."""
+        if self.process is not None:
+            with contextlib.suppress(Lost):  # a process that ended is seen by whoever asks it next
+                self.process.ask({"do": "passed", "names": self.passed}, 10)
+
+    def is_late(self) -> bool:
+        """Whether this hand-in's time is over; from then on nothing of it is run or judged."""
+        self.late = self.late or time.monotonic() > self.end
+        return self.late
+
+    def find(self, keep: str | None = None) -> None:
+        """Ask what the exercises' names are bound to now, in a fresh process where there is none."""
+        self.found = {}
+        while self.process is None or not self.look(keep):
+            if self.restarts >= RESTARTS or self.is_late() or not self.again():
+                return
+
+    def look(self, keep: str | None = None) -> bool:
+        """What the exercises' names are bound to. keep: a name of which the process remembers what it stands for now.
+        False where there is no answer."""
+        try:
+            request = {"do": "names", "names": [*self.exercises, "harm"], "keep": keep}
+            reply = self.process.ask(request, 10)
+            found = {str(name): (str(kind), text and str(text)) for name, (kind, text) in reply["found"].items()}
+            self.changed = {str(name) for name in reply["changed"]} & set(self.exercises)
+            self.flag_patches(reply["patched"])
+            self.found = found
+        except (Lost, TypeError, KeyError, ValueError, AttributeError):
+            self.flags.append("Its process ended after its cells had run.")
+            return False
+        return True
+
+    def alive(self) -> bool:
+        """Whether there is a process to ask; one that died in an exercise is started again."""
+        return self.process is not None and (self.process.alive() or self.again())
+
+    def call(self, request: dict, turns: Turns, patience: float, alone: bool = False) -> tuple[dict, list[str]]:
+        """The reply of a fork of the process that called an answer, and what it told at once. alone: while nobody else
+        is judged. Raises Lost."""
+        if self.is_late():
+            raise Lost("too slow")
+        if not self.alive():
+            raise Lost("died")
+        started = time.monotonic()
+        try:
+            with turns.turn(alone) as waited:
+                self.end += waited
+                started = time.monotonic()
+                return self.process.observe(request, min(patience + GRACE, max(self.end - started, 1.0)))
+        except Lost as lost:
+            self.is_late()
+            if lost.reason == "died" and time.monotonic() - started > request["cpu_seconds"]:
+                raise Lost("too slow") from None
+            raise
+
+    def flag_patches(self, patched) -> None:
+        if patched:
+            self.flags.append(f"Its code replaced {', '.join(str(name)[:80] for name in list(patched)[:5])}.")
+
+    def _run_cell(self, cell: Cell) -> bool:
+        """Run one cell, unless it is left out. False where it ended the process: it is left out from now on."""
+        if cell.id in self.left_out:
+            self.outputs[cell.id] = [error_output("CellLeftOut", self.left_out[cell.id])]
+            return True
+        if self.is_late():
+            return True
+        seconds = min(self.sandbox.limits.cell_seconds, max(self.end - time.monotonic(), 1.0))
+        started = time.monotonic()
+        try:
+            request = {"do": "cell", "id": cell.id, "source": cell.source, "seconds": seconds}
+            wait = max(PATIENCE * seconds, min(BUSY * seconds, self.end - started))
+            reply = self.process.ask(request, wait + GRACE)
+            self.outputs[cell.id] = self._afford([clean_output(output) for output in reply["outputs"][:MOST_OUTPUTS]])
+            error = str(reply["error"])[:MOST_ERROR]
+        except Lost as lost:
+            endless = lost.reason == "died" and time.monotonic() - started > seconds
+            self._leave_out(cell, "too slow" if endless else lost.reason)
+            return False
+        except (TypeError, KeyError, ValueError, AttributeError):
+            self._leave_out(cell, "garbage")
+            return False
+        if error:
+            self.errors[cell.id] = error
+        if error.startswith("CellTimeout"):
+            self.flags.append(f"Cell {cell.id} was stopped after {seconds:g} s.")
+        return True
+
+    def _afford(self, outputs: list[dict]) -> list[dict]:
+        """The outputs, or a word in their place once the submission has shown more than a page can hold."""
+        self.output_left -= sum(len(str(output)) for output in outputs)
+        if self.output_left >= 0:
+            return outputs
+        return [{"output_type": "stream", "name": "stderr", "text": "This notebook shows too much; left out.\n"}]
+
+    def _leave_out(self, cell: Cell, reason: str) -> None:
+        words = {
+            "too slow": "it did not end in time",
+            "memory": "it took more memory than a submission may take",
+            "crowd": "the processes that it started took more time together than a submission may take",
+            "garbage": "it sent something that is no output",
+        }.get(reason, "it ended the process (an exit, a crash or too little memory)")
+        self.left_out[cell.id] = f"this code was left out: {words}"
+        self.flags.append(f"Cell {cell.id} was left out: {words}.")

@@ -1,0 +1,127 @@
+"""The grader tests itself: the reference scores full, a blank and a hostile canary nothing, and no harm is done."""
+
+from __future__ import annotations
+
+import base64
+import socket
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from helpers.checking.codec import dumps
+from helpers.checking.key import ExerciseKey
+from helpers.checking.making import best_outputs
+from helpers.checking.vocabulary import Draw
+from helpers.grading import reference
+from helpers.grading.cell import Cell
+from helpers.grading.graded import Graded
+from helpers.grading.sandbox import SandboxFailed
+from helpers.grading.staging import HELPERS
+from helpers.grading.trial import Trial
+
+if TYPE_CHECKING:
+    from helpers.grading.judge import Judge
+
+
+HOSTILE_CANARY = """
+import os, socket
+harm = []
+for path in {paths!r}:
+    try:
+        os.listdir(path) if os.path.isdir(path) else open(path).read()
+        harm.append("read " + path)
+    except OSError:
+        pass
+for path in {places!r}:
+    if os.access(path, os.W_OK):
+        harm.append("could write to " + path)
+try:
+    socket.create_connection(("127.0.0.1", {port}), timeout=1).close()
+    harm.append("reached the network")
+except OSError:
+    pass
+if os.getuid() == 0:
+    harm.append("is root")
+harm = ", ".join(harm)
+import torch
+torch.allclose = torch.equal = torch.testing.assert_close = lambda *a, **k: True
+"""
+
+
+def self_test(judge: Judge) -> None:
+    """Reference full, blank 0, hostile canary 0 and no harm done; otherwise GraderBroken."""
+    try:
+        _test_reference(judge)
+        _must_be_nothing(judge.judge_cells([Cell("blank", "")]), "a blank submission")
+        _test_canary(judge)
+    except SandboxFailed as error:
+        raise reference.GraderBroken(f"the sandbox stopped: {error}") from None
+
+
+def _test_reference(judge: Judge) -> None:
+    answers = "".join(f"\n{key.name} = {key.correct!r}" for key in judge.keys.values() if key.kind == "quiz")
+    answers += perfect_answers(judge.lesson, judge.keys, judge.seed)
+    result = judge.judge_cells([Cell("reference", reference.PRELUDE + reference.blocks_source(judge.lesson) + answers)])
+    for name, verdict in result.verdicts.items():
+        if not verdict.passed or verdict.points != verdict.max_points:
+            why = verdict.message.splitlines()[0] if verdict.message else "no reason given"
+            raise reference.GraderBroken(
+                f"the reference solution scored {verdict.points:g} of {verdict.max_points:g} in exercise {name}: {why}"
+            )
+
+
+def _test_canary(judge: Judge) -> None:
+    root = HELPERS.parent
+    paths = [root / "solutions", root / "gradebook", root / "course.toml", HELPERS / "grading"]
+    paths += [reference.blocks_path(judge.lesson), Path("/course/helpers/blocks") / f"{judge.lesson.name}.py"]
+    places = ["/course", "/usr", "/etc", "/", str(root), sys.prefix]
+    exercises = [name for name, key in judge.keys.items() if key.kind == "exercise"]
+    wrong = "".join(f"\ndef {name}(*args, **kwargs):\n    return 12345.678\n" for name in exercises)
+    with tempfile.NamedTemporaryFile() as secret, socket.create_server(("127.0.0.1", 0)) as server:
+        canary = HOSTILE_CANARY.format(
+            paths=[*map(str, paths), secret.name], places=places, port=server.getsockname()[1]
+        )
+        with Trial(judge, [Cell("canary", canary + wrong)]) as trial:
+            for name in exercises:
+                trial.verdict(name)
+            result = trial.result(exercises)
+            harm = trial.run.found.get("harm")
+    _must_be_nothing(result, "a hostile canary")
+    if not judge.unsafe and harm != ("str", ""):
+        what = harm[1] if harm and harm[1] else "could not tell what it did"
+        raise reference.GraderBroken(f"the sandbox leaks: the canary {what}")
+
+
+def _must_be_nothing(result: Graded, who: str) -> None:
+    for name, verdict in result.verdicts.items():
+        if verdict.passed and verdict.max_points or verdict.points > 0:
+            raise reference.GraderBroken(f"{who} scored {verdict.points:g} in exercise {name}")
+
+
+PERFECT = """
+
+def {name}(*args, **kwargs):
+    import base64, zlib
+    from helpers.checking.codec import dumps, loads
+    table = loads(zlib.decompress(base64.b64decode({table!r})))
+    asked = dumps([list(args), kwargs])
+    return next(output for inputs, output in table if dumps(inputs) == asked)
+"""
+
+
+def perfect_answers(lesson, keys: dict[str, ExerciseKey], seed: int) -> str:
+    """The source of perfect answers to the lesson's measured exercises: tables of what is true of the judge's inputs.
+
+    They stand in for a reference, which a training would take minutes to make.
+    """
+    measured = [name for name, key in keys.items() if key.metric]
+    described, source = reference.answer_key(lesson) if measured else {}, ""
+    for name in measured:
+        cases = described[name].cases(Draw(seed))
+        outputs = best_outputs(described[name], cases)
+        asked = [[list(case.args), case.kwargs] for case in keys[name].cases]
+        table = [[inputs, output] for inputs, output in zip(asked, outputs, strict=True)]
+        source += PERFECT.format(name=name, table=base64.b64encode(zlib.compress(dumps(table))).decode())
+    return source

@@ -1,0 +1,101 @@
+"""What learner code may import, copied for the sandbox: the learner's wing without this lesson's answers."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from helpers import corpus
+from helpers.corpus.provided import lay_down
+from helpers.grading import inside
+
+HELPERS = Path(__file__).resolve().parents[1]
+PROJECT = HELPERS.parent
+INSIDE = Path(inside.__file__).parent
+OTHER_WINGS = ("authoring", "grading")
+
+
+class Withheld(NamedTuple):
+    files: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+
+
+# What the answers of a lesson shall learn and not look up. files: of the learner's wing, absent in its sandbox. data:
+# functions of helpers.corpus that take no arguments, whose results lie there instead (helpers/corpus/provided.py).
+WITHHELD = {
+    "11": Withheld(
+        files=("corpus/translation.py", "corpus/lexicon.py", "translator/weights.safetensors"),
+        data=("training_lines", "unseen_lines", "english_words", "french_words"),
+    ),
+    "12": Withheld(
+        files=("corpus/source.py",), data=("language_text", "language_symbols", "language_unseen", "entropy_rate")
+    ),
+}
+
+
+def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
+    """Copy what runs in the sandbox, and what learner code may import: the learner's wing, with blocks and keys of
+    earlier lessons only.
+
+    fonts: lend matplotlib's list of this machine's fonts too, which takes it long to make.
+    """
+
+    withheld = WITHHELD.get(lesson[:2], Withheld())
+
+    def left_out(folder, names):
+        folder = Path(folder)
+        hidden = {name for name in names if name == "__pycache__" or name.endswith(".pyc")}
+        if folder == HELPERS:
+            hidden |= set(OTHER_WINGS)
+        if folder == HELPERS / "blocks":
+            hidden |= {name for name in names if name[:2].isdigit() and name[:2] >= lesson[:2]}
+        if folder == HELPERS / "answer_keys":
+            hidden |= {name for name in names if name.endswith(".npz") and name[:2] >= lesson[:2]}
+        if folder.is_relative_to(HELPERS):
+            hidden |= {name for name in names if (folder / name).relative_to(HELPERS).as_posix() in withheld.files}
+        return hidden
+
+    shutil.copytree(HELPERS, target / "helpers", ignore=left_out, copy_function=shutil.copyfile)
+    shutil.copytree(INSIDE, target / "inside", ignore=left_out, copy_function=shutil.copyfile)
+    _lend_compiled(HELPERS, target / "helpers")
+    _lend_compiled(INSIDE, target / "inside")
+    for name in withheld.data:
+        lay_down(name, getattr(corpus, name)(), target / "helpers" / "corpus" / "provided")
+    if fonts:
+        lent = target / "matplotlib"
+        lent.mkdir()
+        for file in font_lists():
+            with contextlib.suppress(OSError):
+                shutil.copyfile(file, lent / file.name)
+    toml = PROJECT / "course.toml"
+    if toml.is_file():
+        shutil.copyfile(toml, target / "course.toml")
+    os.chmod(target, 0o755)
+    for path in target.rglob("*"):
+        os.chmod(path, 0o755 if path.is_dir() else 0o644)
+
+
+def font_lists() -> list[Path]:
+    """What matplotlib has written of this machine's fonts, where it keeps such (importing it to ask takes longer)."""
+    home = Path(os.path.expanduser("~"))
+    places = [os.environ.get("MPLCONFIGDIR"), home / ".matplotlib"]
+    places.append(Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "matplotlib")
+    return [file for place in places if place for file in Path(place).glob("fontlist-*.json")]
+
+
+def _lend_compiled(home: Path, staged: Path) -> None:
+    """Give the staged modules, and no others, what Python has compiled of them: the worker then need not."""
+    for path in staged.rglob("*.py"):
+        source = home / path.relative_to(staged)
+        compiled = Path(importlib.util.cache_from_source(str(source)))
+        with contextlib.suppress(OSError):
+            facts = source.stat()
+            os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+            if compiled.stat().st_mtime_ns >= facts.st_mtime_ns:
+                place = path.parent / compiled.parent.name
+                place.mkdir(exist_ok=True)
+                shutil.copyfile(compiled, place / compiled.name)

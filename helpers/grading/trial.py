@@ -1,0 +1,316 @@
+"""One hand-in before the judge: what its process shows becomes a verdict on each exercise."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from helpers.checking.diagnose import forbidden_text
+from helpers.checking.earlier import charged_once
+from helpers.checking.forbidden import banned_names
+from helpers.checking.key import ExerciseKey
+from helpers.checking.observe import Observation, case_to_tree, changed_of
+from helpers.checking.session import wrong_kind_text
+from helpers.checking.verdict import RESERVED, Verdict, decide, decide_quiz, not_answered, refused
+from helpers.checking.vocabulary import VALUES
+from helpers.grading.cell import Cell
+from helpers.grading.graded import Graded
+from helpers.grading.pieces import Pieces, home_of_block
+from helpers.grading.process import Lost
+from helpers.grading.run import Run
+from helpers.grading.suspicion import flags_of
+from helpers.grading.words import one_line
+
+if TYPE_CHECKING:
+    from helpers.grading.judge import Judge
+
+TOO_LONG = "It took longer than a submission may, so that not all of it could be judged; grade it by hand."
+TOO_FRAGILE = "Its code ended the process again and again, so that not all of it could be judged; grade it by hand."
+SLACK, IN_VAIN = 4.0, 2  # what is too slow has this much more time once more; tries in vain of one submission
+NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
+LOST_WORDS = {
+    "too slow": ("too_slow", "no answer in the time it may take; is there an endless loop?"),
+    "memory": ("raises", "your code took more memory than a submission may take"),
+    "crowd": ("raises", "the processes that your code started took more time together than a submission may take"),
+    "garbage": ("raises", "what came back from your code could not be read"),
+    "died": ("raises", "the process ended while your code ran: an exit, a crash or too little memory"),
+}
+
+NOT_RAISED = ("SyntaxError", "IndentationError", "TabError")
+
+
+@dataclass(frozen=True)
+class Way:
+    """How an answer is tried. replace: earlier answers in whose place finished pieces stand. slack: how much of the
+    exercise's time it may take; where that is more than once, nobody is judged beside it. builtins: with Python's own
+    functions where a star import hides them."""
+
+    replace: tuple[str, ...] = ()
+    slack: float = 1.0
+    builtins: bool = False
+
+
+PLAIN = Way()
+
+
+class Trial:
+    """One hand-in, and the verdicts on it so far. Use as a context manager.
+
+    wanted: the exercises that are judged at their check cells, while the cells run.
+    """
+
+    def __init__(self, judge: Judge, cells: list[Cell], wanted: Iterable[str] = ()):
+        self.judge = judge
+        self.cells = cells
+        self.wanted = set(wanted) & set(judge.keys)
+        self.pieces = Pieces([cell.source for cell in cells if cell.runs])
+        self.run = Run(judge.sandbox, cells, judge.keys, judge.lesson.seconds)
+        self.verdicts: dict[str, Verdict] = {}
+        self.not_there: dict[str, Verdict] = {}  # of those that were not answered at their check cell
+        self.standing: dict[tuple[int, str], Verdict] = {}
+        self.raised: dict[str, set[str]] = {}
+        self.in_vain = 0
+
+    def __enter__(self) -> Trial:
+        try:
+            for cell in self.cells:
+                if cell.runs and not cell.trusted:
+                    self.run.flags += flags_of(cell)
+            self.run.play(self._judge_here)
+            self.run.find()
+        except BaseException:
+            self.run.close()
+            raise
+        return self
+
+    def __exit__(self, *exc) -> None:
+        self.run.close()
+
+    def result(self, wanted: list[str]) -> Graded:
+        run = self.run
+        for name in wanted:
+            if name in run.changed and name in self.verdicts:
+                self._flag_mended(name)
+        verdicts = {name: self.verdicts[name] for name in self.judge.keys if name in wanted and name in self.verdicts}
+        flags = [one_line(flag) for flag in dict.fromkeys(run.flags)]
+        problem = TOO_LONG if run.late else TOO_FRAGILE if run.too_fragile() else None
+        return Graded(verdicts, run.outputs, flags, run.errors, problem)
+
+    def defines(self, name: str) -> bool:
+        """Whether the learner's code names this exercise at its top level."""
+        return name in self.pieces.uses
+
+    def _judge_here(self, name: str) -> None:
+        """Judge an exercise at its check cell, unless there is nothing to judge yet."""
+        if name not in self.wanted or name in self.verdicts:
+            return
+        self.run.find(keep=name)
+        self.raised.clear()
+        verdict = self._verdict(self.judge.keys[name])
+        unknown_name = verdict.mistake == "raises" and self.raised.get(name) == {"NameError"}
+        if not verdict.answered or self.run.found.get(name, ("missing",))[0] in ("missing", "none") or unknown_name:
+            self.not_there[name] = verdict
+        else:
+            self._settle(name, verdict)
+        self.run.alive()  # else the next cell would pay for what an answer did to the process
+
+    def verdict(self, name: str) -> Verdict:
+        """The verdict at the check cell, else as the answer stands at the end."""
+        if name not in self.verdicts:
+            flag = self.run.flags.append
+            verdict = self._verdict(self.judge.keys[name])
+            there = self.not_there.get(name)
+            if there is not None and verdict.points > there.points:
+                flag(f"{name} could not be judged at its check cell; it counts as it stands at the end.")
+            if there is None and verdict.answered and any(c.gone and c.exercise == name for c in self.cells):
+                flag(f"The check cell of {name} is gone; it counts as it stands at the end.")
+            self._settle(name, verdict if there is None or verdict.points >= there.points else there)
+        return self.verdicts[name]
+
+    def _settle(self, name: str, verdict: Verdict) -> None:
+        self.verdicts[name] = verdict
+        if verdict.passed:
+            self.run.passed.append(name)
+
+    def _flag_mended(self, name: str) -> None:
+        """Say so where an answer that is wrong at its check cell is better at the end: a person may want to know."""
+        counted = self.verdicts[name]
+        if counted.passed or self.judge.keys[name].kind != "exercise" or self.run.process is None:
+            return
+        later = self._verdict(self.judge.keys[name])
+        if later.points > counted.points:
+            self.run.flags.append(
+                f"{name} was changed below its check cell, where it earned {counted.points:g} of "
+                f"{counted.max_points:g} points; as it stands at the end it would earn {later.points:g}."
+            )
+
+    def _stands(self, name: str) -> Verdict:
+        """The verdict on an earlier answer; as it stands here, where it has none yet."""
+        if name in self.verdicts:
+            return self.verdicts[name]
+        here = self.run.index, name
+        if here not in self.standing:
+            self.standing[here] = self._verdict(self.judge.keys[name])
+        return self.standing[here]
+
+    def _verdict(self, key: ExerciseKey) -> Verdict:
+        verdict = self._judged(key)
+        if key.name not in self.run.lent or verdict.points == 0:
+            return verdict
+        # Its finished piece was in this process, for a later exercise, and may have been kept for now.
+        self.run.afresh(keep=key.name)
+        return self._judged(key)
+
+    def _judged(self, key: ExerciseKey) -> Verdict:
+        if key.kind == "quiz":
+            return self._quiz(key)
+        for way in self.pieces.detours(key.name, banned_names(key.facts.forbidden)):
+            self.run.flags.append(f"{key.name} reaches {way}.")
+        if inside := self.pieces.looks_inside(key.name):
+            self.run.flags.append(f"{key.name} looks inside what it is called with ({', '.join(inside)}).")
+        verdict = self._observe(key)
+        if perhaps_ours(verdict):
+            verdict = self._with_patience(key, verdict)
+        if verdict.passed:
+            return verdict
+        if block := self._block_in_place_of(key):
+            return refused(key, "forbidden_call", forbidden_text(f"helpers.blocks.{block}", key))
+        if verdict.mistake in ("not_answered", "wrong_type") and not verdict.parts:
+            return verdict
+        own = self._charged_once(key, verdict) or verdict
+        return own if own.passed else self._hard_coded(key, own) or own
+
+    def _quiz(self, key: ExerciseKey) -> Verdict:
+        kind, text = self.run.found.get(key.name, ("missing", None))
+        if kind in ("missing", "none"):
+            return self._missing(key)
+        return decide_quiz(key, text if kind == "str" else ...)
+
+    def _observe(self, key: ExerciseKey, way: Way = PLAIN) -> Verdict:
+        """The verdict on the answer as it stands, or in another way.
+
+        Where it fails and `from torch import *` hides Python's `float` or `range` from it, it is tried with those too.
+        """
+        verdict = self._observed(key, way)
+        if verdict.passed or not verdict.answered or not self.pieces.starred:
+            return verdict
+        again = self._observed(key, dataclasses.replace(way, builtins=True))
+        return again if again.points > verdict.points else verdict
+
+    def _observed(self, key: ExerciseKey, way: Way) -> Verdict:
+        kind, _ = self.run.found.get(key.name, ("missing", None))
+        if kind in ("missing", "none"):
+            return self._missing(key)
+        if kind != "callable":
+            return refused(key, "wrong_type", wrong_kind_text(key, kind))
+        try:
+            return decide(key, self._observations(key, way))
+        except Lost as lost:
+            if lost.reason == "garbage":
+                self.run.flags.append(f"{key.name} sent something that is no observation.")
+            return refused(key, *LOST_WORDS.get(lost.reason, LOST_WORDS["died"]))
+        except Exception as error:  # decide met something no honest answer returns
+            self.run.flags.append(f"{key.name} could not be judged: {type(error).__name__}: {str(error)[:200]}.")
+            return refused(key, "wrong_type", "what your answer returned could not be read")
+
+    def _with_patience(self, key: ExerciseKey, verdict: Verdict) -> Verdict:
+        """The verdict with more time and nobody beside it: a slow answer, or a slow or crowded machine, is no mistake.
+
+        Not for ever: where that was no use a few times, the rest of a submission is endless too.
+        """
+        if self.in_vain >= IN_VAIN:
+            return verdict
+        again = self._observe(key, Way(slack=SLACK))
+        self.in_vain += perhaps_ours(again)
+        return again
+
+    def _observations(self, key: ExerciseKey, way: Way) -> list[Observation]:
+        """What a fork of the hand-in's process saw, one observation for each case. Raises Lost."""
+        slack, blocks = way.slack, self.judge.blocks
+        request = {
+            "name": key.name,
+            "facts": dataclasses.asdict(dataclasses.replace(key.facts, time_limit=slack * key.facts.time_limit)),
+            # Not what a case is for, nor its words: for a yes or no they give the answer away.
+            "cases": [case_to_tree(dataclasses.replace(case, part="", note="")) for case in key.cases],
+            "replace": {"source": blocks.source_of(way.replace), "names": [*way.replace]} if way.replace else None,
+            "builtins": way.builtins,
+            "cpu_seconds": math.ceil(slack * max(15.0, 3 * key.facts.time_limit)),
+        }
+        self.run.lent.update(way.replace, *map(blocks.closure, way.replace))
+        patience = slack * max(30.0, 8 * key.facts.time_limit)
+        reply, told = self.run.call(request, self.judge.turns, patience, alone=slack > 1)
+        try:
+            observations = [Observation.from_tree(tree) for tree in reply["observations"]]
+            self.run.flag_patches(reply["patched"])
+            if len(observations) != len(key.cases):
+                raise Lost("garbage")
+            for case, seen in zip(key.cases, observations, strict=True):
+                seen.changed = [*seen.changed, *changed_of(case, seen.left)]
+        except Exception:
+            raise Lost("garbage") from None
+        observations[0].forbidden = list(dict.fromkeys([*observations[0].forbidden, *told]))
+        if not way.replace:
+            self.raised.setdefault(key.name, {seen.error.type for seen in observations if seen.error is not None})
+        return observations
+
+    def _missing(self, key: ExerciseKey) -> Verdict:
+        """Not answered, unless the code that should define the answer raised: then that is what to say."""
+        pattern = re.compile(rf"^(?:async\s+)?(?:def|class)\s+{key.name}\b|^{key.name}\s*=", re.MULTILINE)
+        for cell in reversed(self.cells):
+            own = cell.exercise == key.name or pattern.search(cell.source) or not self.judge.notebook
+            if cell.id in self.run.errors and own:
+                error = self.run.errors[cell.id]
+                plain = cell.id in self.run.left_out or error.startswith(NOT_RAISED)
+                return refused(key, "raises", error if plain else f"your code raised {error}")
+        return not_answered(key)
+
+    def _block_in_place_of(self, key: ExerciseKey) -> str | None:
+        """A finished block of this or a later lesson that the answer is or uses, other than through another answer."""
+        own = int(self.judge.lesson.number)
+        for name, lesson in self.pieces.blocks_used(key.name, set(self.judge.keys) - {key.name}):
+            home = lesson if lesson is not None else home_of_block(name)
+            if home is not None and home >= own:
+                return name
+        return None
+
+    def _charged_once(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
+        """The verdict with finished pieces in place of earlier answers that are wrong too."""
+        order = list(self.judge.keys)
+        earlier = [
+            name
+            for name in order[: order.index(key.name)]
+            if self.judge.keys[name].kind == "exercise" and name in self.pieces.closure(key.name)
+        ]
+        finished = [name for name in earlier if name in self.judge.blocks.uses]
+        wrong = [name for name in finished if not self._stands(name).passed]
+        reused = [name for name in finished if name not in wrong and name in self.run.changed]
+        if not wrong and not reused:
+            return None
+        again = self._observe(key, Way((*wrong, *reused)))
+        if wrong:
+            return charged_once(verdict, again, wrong, missing=not any(self._stands(name).answered for name in wrong))
+        if again.points <= verdict.points:
+            return None
+        note = f"Judged with a finished {' and '.join(reused)}: by here the name stands for something else."
+        return dataclasses.replace(again, message=f"{again.message}\n{note}" if again.message else note)
+
+    def _hard_coded(self, key: ExerciseKey, verdict: Verdict) -> Verdict | None:
+        known = verdict.mistake is not None and verdict.mistake not in RESERVED
+        fails = any(part.name == VALUES and not part.passed for part in verdict.parts)
+        visible = self.judge.visible.get(key.name)
+        if known or not fails or visible is None or key.metric or verdict.mistake in NOT_HARD_CODED:
+            return None
+        shown = self._observe(visible)
+        if not any(part.name == VALUES and part.passed for part in shown.parts):
+            return None
+        words = "right for the numbers of the visible check only; compute the result from the arguments"
+        return dataclasses.replace(verdict, mistake="hard_coded", message=words)
+
+
+def perhaps_ours(verdict: Verdict) -> bool:
+    """Whether it may be the machine's fault: too little time, or a process that was ended."""
+    return verdict.mistake == "too_slow" or verdict.message == LOST_WORDS["died"][1]

@@ -1,0 +1,87 @@
+"""What `at_work` prints in every lesson, kept in tests/golden/at_work.txt.
+
+    python -m tests.golden_at_work        writes it anew; look at the difference before you commit it
+
+Each call of a lesson runs with the finished pieces, and with what the lesson itself defines above the call.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from helpers import at_work, blocks
+from helpers.course import course
+from helpers.translator.parts import PART
+
+GOLDEN = Path(__file__).parent / "golden" / "at_work.txt"
+
+
+def calls(lesson: str) -> Iterator[tuple[str, dict]]:
+    """(the call as the lesson writes it, the names that it needs) of each `at_work(...)` of a lesson."""
+    text = (course().root / "solutions" / lesson / f"{lesson}.py").read_text(encoding="utf-8")
+    above: dict[str, ast.stmt] = {}
+    for statement in ast.parse(text).body:
+        if _is_call(statement):
+            names: dict[str, object] = {"at_work": at_work}
+            _define(statement, above, names)
+            yield ast.unparse(statement), names
+        for name in _binds(statement):
+            above[name] = statement
+
+
+def _is_call(statement: ast.stmt) -> bool:
+    call = getattr(statement, "value", None)
+    return isinstance(call, ast.Call) and getattr(call.func, "id", "") == "at_work"
+
+
+def _binds(statement: ast.stmt) -> list[str]:
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return [statement.name]
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return [alias.asname or alias.name.split(".")[0] for alias in statement.names]
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
+
+
+def _define(statement: ast.stmt, above: dict[str, ast.stmt], names: dict) -> None:
+    """Bind what a statement uses: a finished piece, or what the lesson says above it."""
+    for node in ast.walk(statement):
+        name = getattr(node, "id", None)
+        if name is None or name in names:
+            continue
+        if name in PART and name in dir(blocks):
+            names[name] = getattr(blocks, name)
+        elif name in above and above[name] is not statement:
+            _define(above[name], above, names)
+            exec(compile(ast.Module([above[name]], []), name, "exec"), names)
+
+
+def printed(source: str, names: dict) -> str:
+    """What a call prints, in a plain script."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(source, names)
+    return out.getvalue()
+
+
+def sections() -> dict[str, str]:
+    """The kept lines of each call, by "LESSON: CALL"."""
+    parts = GOLDEN.read_text(encoding="utf-8").split("\n>>> ")[1:]
+    return {part.partition("\n")[0]: part.partition("\n")[2].strip() for part in parts}
+
+
+def main() -> None:
+    text = "Written by python -m tests.golden_at_work; never by hand.\n"
+    for lesson in course().lessons:
+        for source, names in calls(lesson.name):
+            text += f"\n>>> {lesson.name}: {source}\n{printed(source, names)}"
+    GOLDEN.parent.mkdir(exist_ok=True)
+    GOLDEN.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""What lesson 10 says of networks, measured again, each with its control. A sentence that changes fails its test."""
+
+import random
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+
+from helpers import blocks, translator
+from helpers.corpus import sentence_pairs
+from helpers.lessons.decoder_block import figures
+from helpers.translator import evaluation
+
+torch.set_num_threads(1)
+LESSON = Path(__file__).parents[2] / "solutions" / "10_decoder_block" / "10_decoder_block.py"
+TEXT = re.sub(r"\s*\n# ?|\s+", " ", LESSON.read_text(encoding="utf-8"))
+SPAIN = "l' visite l' espagne en septembre"
+JANE = "l' visite jane en septembre"
+
+
+def says(*sentences):
+    for sentence in sentences:
+        assert sentence in TEXT, f"the lesson does not say any more: {sentence}"
+
+
+@pytest.mark.long
+def test_the_copying_student_has_the_better_loss_and_writes_nothing():
+    says("0.04 against 0.11, and writes nothing but bos; the other one writes 38 of its 40 sentences word for word")
+    copied, shifted = figures.trained_to_copy(), figures.trained_with(blocks.fixed_loss)
+    assert copied.curve[0] == pytest.approx(shifted.curve[0], abs=0.5)
+    assert copied.curve[-1] == pytest.approx(0.04, abs=0.02) and shifted.curve[-1] == pytest.approx(0.11, abs=0.04)
+    assert copied.right == 0 and shifted.right >= 36
+
+
+def test_where_the_last_place_looks():
+    says("Over 300 sentences that place gives 0.41 to the first English word and 0.28 to the last")
+    pairs = sentence_pairs(300, random.Random(evaluation.UNSEEN_SEED), unseen=True)
+    batch = evaluation.as_batch(pairs)
+    weights = evaluation.look(translator.machine(), batch.src, batch.tgt_in).cross.mean(dim=1)  # (B, T_t, T_s)
+    rows = torch.arange(len(pairs))
+    end = (batch.tgt_out == translator.EOS).int().argmax(dim=1)
+    last = (batch.src != translator.PAD).sum(dim=1) - 1
+    assert weights[rows, end, 0].mean().item() == pytest.approx(0.41, abs=0.01)
+    assert weights[rows, end, last].mean().item() == pytest.approx(0.28, abs=0.01)
+
+
+def written(network, width=1):
+    src = translator.source_batch(["africa visits jane in september"])
+    words = {index: word for word, index in translator.french.items()}
+    with torch.no_grad():
+        memory = network.encode(src)
+        ids, score = blocks.beam_search(
+            lambda prefix: network.decode(prefix, memory, src)[:, -1], translator.BOS, translator.EOS, 12, width
+        )
+    return " ".join(words[i] for i in ids[1:-1]), score
+
+
+def test_spain_was_a_greedy_choice():
+    says("Three prefixes at a time are enough to find a sentence that greedy decoding has missed, −0.95 against −1.51")
+    assert written(translator.machine()) == (SPAIN, pytest.approx(-1.51, abs=0.01))
+    assert written(translator.machine(), 3) == (JANE, pytest.approx(-0.95, abs=0.01))
+
+
+@pytest.mark.slow
+def test_other_trainings_do_not_speak_of_spain():
+    says("trained from other seeds, wrote *l' visite jane en septembre*, all three.")
+    from helpers.translator.training import train
+
+    assert [written(train(seed))[0] for seed in (1, 2, 3)] == [JANE] * 3
+
+
+def test_a_covered_source_shows_no_knowledge_of_french():
+    says(
+        "in its training sentences *ma* comes first in 4 of 100, and *un* and *mon*, 10 of 100 each, get less than 0.03"
+    )
+    pairs = sentence_pairs(4000, random.Random(7))
+    real = Counter(pair.french.split()[0] for pair in pairs)
+    said = torch.softmax(figures.first_word_logits(), dim=0)
+    assert real["ma"] / 4000 == pytest.approx(0.044, abs=0.01) and said[translator.french["ma"]] > 0.5
+    for word in ("un", "mon"):
+        assert real[word] / 4000 == pytest.approx(0.10, abs=0.015) and said[translator.french[word]] < 0.03
+
+
+def test_which_of_the_machines_numbers_were_trained():
+    says("3,072 of them, the two tables of positions, are lesson 2's sinusoids and were not trained")
+    tables = [number for name, number in translator.state().items() if name.endswith("positions.weight")]
+    assert sum(table.numel() for table in tables) == 3072
+    for table in tables:
+        torch.testing.assert_close(table, blocks.sinusoidal_positions(24, 64), atol=1e-3, rtol=0)
+    assert sum(number.numel() for number in translator.state().values()) == 206_146
+
+
+def test_what_the_filters_leave_of_the_tail():
+    first = figures.first_word_logits()
+    tail = first.argsort(descending=True)[14:]
+    hits = {}
+    for name, options in (("none", {}), ("k", {"top_k": 5}), ("p", {"top_p": 0.9})):
+        p = torch.softmax(blocks.filter_logits(first, **options), dim=-1)
+        drawn = torch.multinomial(p, 2000, replacement=True, generator=torch.Generator().manual_seed(0))
+        hits[name] = int(torch.isin(drawn, tail).sum())
+    assert hits["none"] > 5 and hits["k"] == hits["p"] == 0

@@ -1,0 +1,83 @@
+"""What lesson 9 says of networks, measured again, each with its control. A sentence that changes fails its test."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from helpers import blocks
+from helpers.lessons.encoder_block import figures
+
+torch.set_num_threads(1)
+LESSON = Path(__file__).parents[2] / "solutions" / "09_encoder_block" / "09_encoder_block.py"
+TEXT = re.sub(r"\s*\n# ?|\s+", " ", LESSON.read_text(encoding="utf-8"))
+
+
+def says(*sentences):
+    for sentence in sentences:
+        assert sentence in TEXT, f"the lesson does not say any more: {sentence}"
+
+
+def test_attention_bends_by_its_weights():
+    says("a single head of width 1 whose query has a bias of 10 turns (x, 0) into x·σ(10x), nearly a ReLU")
+    head = blocks.MultiHeadAttention(1, 1)
+    with torch.no_grad():
+        for name, number in head.named_parameters():
+            number.fill_(1.0) if name.endswith("weight") else number.zero_()
+        head.W_q.bias.fill_(10.0)
+        for x in (-1.0, -0.1, 0.1, 1.0):
+            out = head(torch.tensor([[[x], [0.0]]]))[0][0, 0].item()
+            assert out == pytest.approx(x / (1 + torch.tensor(-(x + 10) * x).exp().item()), abs=1e-5)
+            assert out == pytest.approx(x / (1 + torch.tensor(-10 * x).exp().item()), abs=0.01)
+    weights = torch.softmax(torch.randn(5, 5), dim=-1)  # given ones: a control
+    x, y = torch.randn(2, 5, 3)
+    torch.testing.assert_close(weights @ (2 * x - y), 2 * weights @ x - weights @ y)
+
+
+@pytest.mark.long
+def test_it_is_the_last_norm_that_makes_the_last_gradient_fall_with_depth():
+    says("In pre-norm with a last norm it falls from 70 to 14", "Without the last norm it does not fall: 88 and 82.")
+    _, last = figures.measured_slopes()
+    assert (last["pre-norm"][0], last["pre-norm"][-1]) == pytest.approx((70, 14), abs=1)
+    assert (last[figures.BARE][0], last[figures.BARE][-1]) == pytest.approx((88, 82), abs=1)
+    assert min(last[figures.BARE]) > 0.9 * max(last[figures.BARE])
+
+
+def test_training_makes_heads_less_predictable():
+    says("training made the heads more independent", "0.87 to 0.91 in the first block and 0.30 to 0.54 in the second")
+    says("Untrained heads, reading the same words, can be predicted almost completely, 0.93 to 0.98 in both blocks.")
+    says("when these are random too, untrained heads have more to tell apart, 0.53 to 0.68")
+    bounds = {
+        "trained": [(0.87, 0.91), (0.30, 0.54)],
+        "trained words, untrained blocks": [(0.93, 0.98)] * 2,
+        "untrained": [(0.5, 0.75)] * 2,
+    }
+    for name, encoder in figures.encoders_to_compare().items():
+        for row, (low, high) in zip(figures.predictable(encoder), bounds[name], strict=True):
+            assert all(low - 0.006 <= share <= high + 0.006 for share in row), (name, row)
+
+
+def test_the_repaired_block_keeps_what_pre_norm_keeps():
+    says("The repaired block keeps of a word what pre-norm keeps, number for number.")
+    pairs = figures.layers(figures.TRACED)
+    found = figures.traces(figures.climb_with(blocks.fixed_block, pairs, figures.random_words()))
+    for mine, theirs in zip(found, figures.measured_traces()["pre-norm"], strict=True):
+        assert mine == pytest.approx(theirs, abs=1e-3)
+    assert found[-1][0] > figures.measured_traces()["published"][-1][0] + 0.2
+
+
+def test_the_translator_without_its_feed_forward_networks():
+    says("Cut from the encoder, 0.17 nats a word, and 146 of the 200 sentences still come out word for word")
+    says("Kept, but without the ReLU, 4.95 nats and not one sentence right")
+    whole, cut, straight = figures.damage_without_feed_forward().values()
+    assert whole[0] < 0.0003 and whole[1] > 0.99
+    assert cut == pytest.approx((0.17, 146 / 200), abs=0.006)
+    assert straight == pytest.approx((4.95, 0.0), abs=0.01)
+
+
+def test_what_the_figures_say_of_the_learners_functions():
+    assert "Dots are the sum for 10 tokens" in figures.costs(blocks.block_multiply_adds).alt
+    moved = figures.encoder_influence(blocks.token_influence).alt
+    rows = [list(map(float, row.split(", "))) for row in re.findall(r": ([\d., ]+?)[.;](?= |$)", moved)]
+    assert len(rows) == 5 and all(row.index(max(row)) == i for i, row in enumerate(rows))

@@ -1,0 +1,81 @@
+"""Lesson 3's claims about what was measured: each sentence, its measurement, its control and the bound."""
+
+import functools
+import random
+
+import pytest
+import torch
+
+from helpers import blocks, translator
+from helpers.corpus import index_words, lexicon, sentence_pairs
+from helpers.lessons.query_key import experiments, figures
+from helpers.translator import evaluation
+from tests.lessons.lesson_text import says
+
+torch.set_num_threads(1)
+says = functools.partial(says, "03_query_key")
+
+
+def test_french_does_not_need_the_head_that_finds_the_subject():
+    says(
+        "None. The loss hardly moves, and all 300 come out word for word.",
+        "Head 1 of the same block is another matter: without it 53 of 300 go wrong.",
+        "in this little language every English verb has a single French form",
+    )
+    batch = evaluation.unseen(experiments.SENTENCES)
+    whole, without = translator.machine(), experiments.silenced(*experiments.ARCS)
+    other = experiments.silenced(experiments.ARCS[0], 0)
+    assert evaluation.exact(whole, batch) == evaluation.exact(without, batch) == 1
+    assert evaluation.nats_a_word(without, batch) < 0.0003
+    assert round(300 * evaluation.exact(other, batch)) == 247 and evaluation.nats_a_word(other, batch) > 0.05
+    assert all(isinstance(french, str) for french in (*lexicon.VERBS.values(), *lexicon.PLACE_VERBS.values()))
+
+
+def test_the_head_of_the_arcs_mostly_looks_one_back():
+    says("its first choice for 58 % of the words and gets 0.47 of the weight, where a random network gives 0.13")
+    _, before, weight = experiments.choices(translator.machine())
+    assert before[experiments.ARCS].item() == pytest.approx(0.58, abs=0.005)
+    assert weight[experiments.ARCS].item() == pytest.approx(0.47, abs=0.005)
+    for seed in (0, 1, 2):
+        assert experiments.choices(experiments.untrained(seed))[2].mean().item() == pytest.approx(0.13, abs=0.005)
+
+
+def test_a_trained_word_finds_itself_twice_as_often_as_by_chance():
+    says(
+        "Twice as often: 0.27 of the words in the trained network, 0.12 to 0.13 in the random ones, "
+        "and 0.13 by chance.",
+        "in every one of the eight heads; and still three words of four look mostly at another one",
+        "Training changed it in our translator from 0.13 to 0.27",
+    )
+    chance = experiments.chance_of_itself()
+    assert chance == pytest.approx(0.13, abs=0.002)
+    own = experiments.choices(translator.machine())[0]
+    assert own.mean().item() == pytest.approx(0.27, abs=0.006) and (own > 1.3 * chance).all()
+    for seed in (0, 1, 2):
+        assert 0.115 < experiments.choices(experiments.untrained(seed))[0].mean() < 0.135
+
+
+def test_the_chain_of_the_course():
+    says("After *visits* a place, after *jane* nothing in particular")
+    words, ids = index_words([pair.english + " (end)" for pair in sentence_pairs(2000, random.Random(3))])
+    chain = blocks.bigram_probabilities(torch.tensor([i for row in ids for i in row]), len(words))
+    assert chain[words.index("jane")].max() < 0.15
+    countries = torch.tensor([word in lexicon.COUNTRIES for word in words])
+    places = chain[words.index("visits")][countries].sum()
+    others = chain[words.index("jane")][countries].sum()
+    assert places > 0.7 and others < 0.05
+
+
+def test_what_the_published_scores_find():
+    says("The head of the arcs once more, by the published scores and by yours:")
+    x, W_q, W_k = figures.one_real_head()
+    Q, K = x @ W_q.T, x @ W_k.T
+    published = Q @ K.reshape(16, 5)
+    assert published.argmax(-1).tolist() != blocks.fixed_self_scores(x, W_q, W_k).argmax(-1).tolist() == [0, 0, 1, 2, 2]
+
+
+def test_the_margins_of_two_channels(capsys):
+    experiments.margins(blocks.two_channel_graph)
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split("margin ")[1] for line in said] == ["0.6910", "0.1910", "0.0489", "0.0079"]
+    assert all(f"{T} of {T} look where they should" in line for T, line in zip((5, 10, 20, 50), said, strict=True))

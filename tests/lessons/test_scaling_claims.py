@@ -1,0 +1,119 @@
+"""Lesson 4: what it says of networks, measured with controls. Each sentence must stand in the lesson's text."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from helpers import blocks, translator
+from helpers.lessons.scaling import explore, figures
+from helpers.translator.evaluation import LOSS_SENTENCES, exact, nats_a_word, unseen
+from helpers.translator.network import Parts
+from helpers.translator.trained import SIZES
+from helpers.translator.training import train
+from tests.lab import ROOT
+
+torch.set_num_threads(1)
+SEEDS = (0, 1, 2)
+
+
+def lesson_says(*sentences):
+    """Whether each sentence stands in the lesson, whatever its line breaks."""
+    text = " ".join((ROOT / "solutions/04_scaling/04_scaling.py").read_text("utf-8").replace("\n# ", " ").split())
+    missing = [sentence for sentence in sentences if sentence not in text]
+    assert not missing, f"no longer in the lesson: {missing}"
+
+
+def test_the_typical_winner_of_a_fresh_wide_head():
+    lesson_says("the typical winner has 0.98 of the weight before anything is learned. Over $\\sqrt{64}$ it has 0.39.")
+    for seed in SEEDS:
+        scores = figures.random_scores(64, 4000, 6, seed)
+        raw, divided = (torch.softmax(scores / c, -1).amax(-1).median().item() for c in (1, 8))
+        assert raw == pytest.approx(0.975, abs=0.01) and divided == pytest.approx(0.39, abs=0.01)
+
+
+def test_the_hold_at_the_root_is_the_same_share_at_every_width():
+    lesson_says("40 to 45 % of the best hold from width 4 on (62 % at width 1)", "at two thirds to four fifths of it")
+    share = {}
+    for width in explore.WIDTHS:
+        scores, hold, slope = explore.curves(width, "variance 1")
+        place = int((explore.DIVISORS.log() - math.log(width) / 2).abs().argmin())
+        share[width] = float(hold[place] / hold.max())
+        best_for_the_slope = float(explore.DIVISORS[slope.argmax()]) / math.sqrt(width)
+        assert 0.6 <= best_for_the_slope <= 0.8
+    assert share.pop(1) == pytest.approx(0.62, abs=0.02)
+    assert all(0.395 <= value <= 0.455 for value in share.values()), share
+
+
+def test_the_line_over_the_root_is_flat_and_the_control_lines_are_not():
+    lesson_says("the line is flat from width 4 on", "the typical query still moves its weights two thirds as far")
+    found = figures.hold_against_width()
+    root, none, whole = (found[name][1][1:] for name in ("divided by √$d_k$", "not divided", "divided by $d_k$"))
+    assert max(root) / min(root) < 1.12  # widths 4 to 1024
+    assert max(none) / min(none) > 1e4 and max(whole) / min(whole) > 10
+
+
+def test_a_few_queries_jump():
+    lesson_says("The *mean* of the undivided line stays near 1 at every width from 64 on")
+    for seed in SEEDS:
+        q, K = figures.queries_and_keys(256, 400, 6, seed=seed)
+        hold = figures.query_hold(torch.einsum("nd,nkd->nk", q, K), K, 1.0)
+        assert hold.mean() == pytest.approx(1, abs=0.35) and hold.median() < 0.03
+
+
+def test_the_start_of_linear_layers():
+    lesson_says("the trouble comes at nine times the width", "have variance $\\frac13$")
+    for seed in SEEDS:
+        torch.manual_seed(seed)
+        layer = nn.Linear(256, 576, bias=False)
+        q, k = layer(torch.randn(1000, 256)), nn.Linear(256, 576, bias=False)(torch.randn(1000, 256))
+        assert q.var().item() == pytest.approx(1 / 3, abs=0.02)
+        assert (q * k).sum(-1).std().item() == pytest.approx(8, rel=0.1)  # width 576 as width 64 at variance 1
+
+
+def test_the_published_bug_and_its_repair():
+    lesson_says("Too flat by a factor of about 3.5")
+    for seed in SEEDS:
+        torch.manual_seed(seed)
+        x, W_q, W_k = torch.randn(1, 64, 768), torch.randn(64, 768) / 768**0.5, torch.randn(64, 768) / 768**0.5
+        repaired = blocks.head_scores(x, W_q, W_k).std().item()
+        published = (x @ W_q.T @ (x @ W_k.T).mT * 768**-0.5).std().item()
+        assert repaired == pytest.approx(1, abs=0.06) and repaired / published == pytest.approx(12**0.5, rel=1e-4)
+
+
+def test_heads_of_the_trained_translator_no_longer_spread_alike():
+    lesson_says("spread by 0.2 in one of the eight heads of its encoder and by 5.5 in another")
+    network, caught = translator.machine(), {block: [] for block in range(2)}
+    for i, block in enumerate(network.encoder.blocks):
+        block.register_forward_pre_hook(lambda _module, args, i=i: caught[i].append(args[0][0]))
+    with torch.no_grad():
+        for sentence in unseen(100).english[:40]:
+            network.encode(translator.source_batch([sentence]))
+        spreads = []
+        for i, block in enumerate(network.encoder.blocks):
+            for head in range(4):
+                rows = slice(16 * head, 16 * head + 16)
+                W_q, W_k = (getattr(block.attention, name).weight[rows] for name in ("W_q", "W_k"))
+                scores = [blocks.head_scores(x, W_q, W_k) for x in caught[i]]
+                spreads.append(torch.cat([(s - s.mean(-1, keepdim=True)).flatten() for s in scores]).std().item())
+    assert min(spreads) == pytest.approx(0.23, abs=0.05) and max(spreads) == pytest.approx(5.5, abs=0.1)
+
+
+def over(divisor):
+    return lambda Q, K: Q @ K.mT / divisor
+
+
+@pytest.mark.slow
+def test_too_large_a_divisor_hurts_most_in_other_trainings_too():
+    lesson_says("351 and 595 times the loss over 16", "cost 17 and 80 times, and the published bug 3 and 22")
+    wanted = {1: (2.9, 16.6, 351), 2: (21.7, 79.8, 595)}
+    for seed, times in wanted.items():
+        numbers = train(seed).state_dict()
+        losses = []
+        for divisor in (4, 8, 1, 16):
+            network = Parts({"scaled_scores": over(divisor)}).module("Transformer", *SIZES).eval()
+            network.load_state_dict(numbers, strict=False)
+            losses.append(nats_a_word(network, unseen(LOSS_SENTENCES)))
+        assert exact(network, unseen(LOSS_SENTENCES).first(100)) < 1
+        assert [loss / losses[0] for loss in losses[1:]] == pytest.approx(times, rel=0.15)

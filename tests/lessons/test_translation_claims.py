@@ -1,0 +1,174 @@
+"""What lesson 11 claims, measured again: the sentence stands in the lesson, the measurement and its control agree."""
+
+import random
+
+import pytest
+import torch
+from helpers.lessons.translation.runs import RUNS
+from torch import nn
+
+from helpers import blocks, corpus, translator
+from helpers.authoring.keys import load_answer_key
+from helpers.blocks import Transformer, cross_entropy, make_batch
+from helpers.checking.making import make_key
+from helpers.checking.observe import observe_all
+from helpers.checking.verdict import decide
+from helpers.course import course
+from helpers.lessons.translation import figures, own
+from helpers.translator import BOS, EOS, PAD, english, french
+from tests.mutation_score import accepted_variants
+
+torch.set_num_threads(1)
+LESSON = "11_translation"
+
+
+@pytest.fixture(scope="module")
+def text():
+    """The lesson's text in one line."""
+    lines = (course().root / "solutions" / LESSON / f"{LESSON}.py").read_text(encoding="utf-8").split("\n")
+    return " ".join(line.removeprefix("#").strip() for line in lines)
+
+
+def test_how_often_words_change_places(text):
+    assert "In a third of them words change places two or three times over" in text
+    pairs = corpus.unseen_pairs()
+    assert sum(pair.reorderings in (2, 3) for pair in pairs) / len(pairs) == pytest.approx(1 / 3, abs=0.01)
+
+    def moved(pair):
+        places = list(enumerate(pair.alignment))
+        return sum(any((i - j) * (s - t) < 0 for j, t in places) for i, s in places)
+
+    assert sum(moved(pair) >= 2 for pair in pairs) / len(pairs) > 0.7  # what the sentence must not say
+
+
+def test_smoothing_costs_plain_loss(text):
+    assert "ten and seventeen times as high (0.14 and 0.13 instead of 0.014 and 0.0075)" in text
+    smooth, plain = ([run["nats"] for run in RUNS["smoothing"][share]] for share in (0.1, 0.0))
+    assert [round(a / b) for a, b in zip(smooth, plain, strict=True)] == [17, 10]
+    assert [round(x, 2) for x in smooth] == [0.13, 0.14] and plain == [0.0075, 0.0144]
+
+
+def test_three_ways_to_change_the_numbers(text):
+    found = figures.same_machine_numbers()
+    nats, exact = zip(*found.values(), strict=True)
+    assert exact[:3] == (1, 1, 1) and max(nats[:3]) - min(nats[:3]) < 1e-6
+    assert exact[3] == 0 and nats[3] == pytest.approx(3.3, abs=0.05)
+    assert "3.3 nats a word instead of 0.0002, and none of 200 sentences right" in text
+
+
+def test_sorted_apart_still_hears_the_english(text):
+    assert "1.96 nats a word, and 3.35 with another sentence's English" in text
+    assert "42 % of the rows still stand beside their own translation" in text
+    (run,) = RUNS["broken"]["sorted apart"]
+    assert (round(run["nats"], 2), round(run["other source"], 2)) == (1.96, 3.35)
+    assert run["writes"] in text and round(run["curve"][-1], 1) == 2.2
+    draw, same = random.Random(0), 0
+    for _ in range(20):
+        batch = figures.evaluation.as_batch(draw.sample(corpus.training_pairs(), 32))
+        orders = [(rows != PAD).sum(dim=1).argsort(stable=True) for rows in (batch.src, batch.tgt_out)]
+        same += int((orders[0] == orders[1]).sum())
+    assert same / 640 == pytest.approx(0.42, abs=0.04)  # chance alone: 1 of 32
+
+
+@pytest.mark.slow
+def test_words_longer_than_those_it_has_seen_are_not_turned_round(text):
+    assert "Of nine letters and more, none" in text and "few: 1 and 28 % in two trainings" in text
+    for seed, two in ((0, 0.01), (1, 0.28)):
+        draw = random.Random(seed)
+
+        def words(count, least, most, draw=draw):
+            rows = [[draw.randrange(3, 29) for _ in range(draw.randint(least, most))] for _ in range(count)]
+            return [(row, row[::-1]) for row in rows]
+
+        torch.manual_seed(seed)
+        model = Transformer(29, 29, 32, 4, 64, 1, 16)
+        for part in model.modules():
+            if isinstance(part, nn.Embedding):
+                part.weight.data.mul_(0.02)
+        optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
+        for step in range(1, 301):
+            batch = make_batch(words(64, 3, 8), PAD, BOS, EOS)
+            optimizer.param_groups[0]["lr"] = 6e-3 * (1 - step / 301)
+            loss = cross_entropy(model(batch["src"], batch["tgt_in"]), batch["tgt_out"], PAD)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+        right = {}
+        for length in (2, 3, 8, 9, 12):
+            pairs = words(200, length, length)
+            src = make_batch(pairs, PAD, BOS, EOS)["src"]
+            written = translator.greedy(model.eval(), src, 14).tolist()
+            right[length] = sum(
+                row[1 : length + 2] == [*target, EOS] for row, (_, target) in zip(written, pairs, strict=True)
+            )
+        assert right[3] >= 198 and right[8] >= 198 and right[9] == right[12] == 0
+        assert right[2] / 200 == pytest.approx(two, abs=0.1)
+
+
+# ---------------------------------------------------------------- the learner's own Transformer
+
+
+def test_the_learners_transformer_is_trained_if_it_passes(capsys):
+    mine = next(form for form in accepted_variants("10_decoder_block")["Transformer"])
+    assert own.transformer({"Transformer": mine}) is mine
+    assert "your own Transformer" in capsys.readouterr().out
+    assert own.transformer({}) is blocks.Transformer
+    assert "the course's Transformer. Paste yours" in capsys.readouterr().out
+
+
+def test_a_transformer_that_does_not_pass_is_not_trained(capsys):
+    class Transformer(nn.Module):
+        def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
+            super().__init__()
+            self.out = nn.Linear(d_model, tgt_vocab)
+
+    assert own.transformer({"Transformer": Transformer}) is blocks.Transformer
+    assert "Yours does not pass lesson 10's check" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- eos is heard
+
+words_of = {index: word for word, index in french.items()}
+model = Transformer(*translator.SIZES)
+model.load_state_dict(translator.state())
+
+
+def batch_of(sentences):
+    rows = [torch.tensor([english[word] for word in text.split()]) for text in sentences]
+    return nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
+
+
+def counts_words(sentences):
+    """Never asks for eos: French has as many words as the English, or one more."""
+    written = []
+    for text in sentences:
+        src, tgt = batch_of([text]), torch.full((1, 1), BOS)
+        with torch.no_grad():
+            for _ in range(len(text.split()) + 1):
+                tgt = torch.cat([tgt, model(src, tgt)[:, -1:].argmax(-1)], dim=1)
+        written.append(" ".join(words_of[i] for i in tgt[0, 1:].tolist() if i > EOS))
+    return written
+
+
+def hears_eos(sentences):
+    """All rows at once; each is cut at its first eos when all are done."""
+    src, tgt = batch_of(sentences), torch.full((len(sentences), 1), BOS)
+    with torch.no_grad():
+        memory = model.encode(src)
+        while tgt.shape[1] < 24 and not (tgt == EOS).any(dim=1).all():
+            tgt = torch.cat([tgt, model.decode(tgt, memory, src)[:, -1:].argmax(-1)], dim=1)
+    rows = [[*row[1:], EOS] for row in tgt.tolist()]
+    return [" ".join(words_of[i] for i in row[: row.index(EOS)]) for row in rows]
+
+
+@pytest.mark.parametrize(("answer", "mistake"), [(hears_eos, None), (counts_words, "eos_not_heard")])
+def test_a_loop_that_counts_words_instead_of_hearing_eos_is_refused(answer, mistake, monkeypatch):
+    exercise = next(
+        item for item in load_answer_key(course(), course().lesson(LESSON)).exercises if item.name == "translate"
+    )
+    monkeypatch.setitem(exercise.cases.__globals__, "SENTENCES", 40)
+    key = make_key(LESSON, exercise, 22, False, None, 3)
+    verdict = decide(key, observe_all(answer, key.cases, key.facts))
+    assert (verdict.passed, verdict.mistake) == (mistake is None, mistake)
+    assert verdict.points == (22 if mistake is None else 11)

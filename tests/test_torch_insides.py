@@ -1,0 +1,109 @@
+"""What the check takes from torch without a promise is still what helpers/checking/torch_insides.py takes it for."""
+
+import ast
+import re
+import sys
+
+import torch
+import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from helpers.checking import torch_insides
+from tests.lab import ROOT
+
+
+class Seen(torch_insides.OperatorMode):
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(torch_insides.operator_name(func))
+        return func(*args, **(kwargs or {}))
+
+
+class Called(TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.names.append(torch_insides.readable(func, getattr(func, "__name__", "")))
+        return func(*args, **(kwargs or {}))
+
+
+def test_operators_are_seen_by_name_and_the_compiler_is_not_asked():
+    with Seen() as seen:
+        F.softmax(torch.zeros(2, 3), -1)
+    assert "_softmax" in seen.names
+    assert TorchDispatchMode._should_skip_dynamo() is True, "else the override in OperatorMode is needed no more"
+
+
+def test_functions_are_called_what_people_call_them():
+    x = torch.zeros(2, 3)
+    with Called() as called:
+        F.softmax(x, -1)
+        torch.logsumexp(x, -1)
+        x.exp()
+        F.scaled_dot_product_attention(x, x, x)
+        F.gelu(x)
+    assert {"F.softmax", "torch.logsumexp", "torch.Tensor.exp", "F.scaled_dot_product_attention", "F.gelu"} <= set(
+        called.names
+    )
+
+
+def test_each_run_of_the_autograd_engine_is_heard():
+    runs = []
+    x = torch.ones(2, requires_grad=True)
+    engine = torch.autograd.Variable._execution_engine
+    with torch_insides.watched_engine(lambda: runs.append(1)):
+        x.sum().backward()
+        torch.autograd.grad(x.sum(), x)
+        torch.func.grad(lambda y: y.sum())(torch.ones(2))
+    assert len(runs) == 3 and torch.autograd.Variable._execution_engine is engine
+
+
+def test_the_profiler_hears_the_engine_under_these_names():
+    heard = set()
+    sys.setprofile(lambda frame, event, arg: heard.add(getattr(arg, "__name__", "") or frame.f_code.co_name))
+    try:
+        torch.ones(2, requires_grad=True).sum().backward()
+        heard.add(sys._getframe().f_code.co_name)
+    finally:
+        sys.setprofile(None)
+    assert torch_insides.ENGINE & heard
+
+
+def test_the_homes_of_differentiation_are_there():
+    assert torch.func.grad.__module__.startswith(torch_insides.AUTOGRAD_HOMES)
+    assert torch.autograd.functional.jacobian.__module__.startswith(torch_insides.AUTOGRAD_HOMES)
+    assert torch.utils.checkpoint.checkpoint.__module__ in torch_insides.AUTOGRAD_HOMES
+
+
+def test_a_scripted_function_tells_its_operators():
+    @torch.jit.script
+    def scripted(x: torch.Tensor):
+        return torch.softmax(x, -1)
+
+    assert "softmax" in torch_insides.scripted_operators(scripted)
+    assert torch_insides.scripted_operators(torch.softmax) == []
+
+
+def test_leaves_of_a_tree():
+    assert torch_insides.tree_leaves((1, [2, {"a": 3}])) == [1, 2, 3]
+
+
+def test_nothing_else_in_the_check_names_torchs_insides():
+    for path in (ROOT / "helpers").glob("checking/*.py"):
+        if path.name == "torch_insides.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                dotted = [f"{node.module}.{alias.name}" for alias in node.names]
+            elif isinstance(node, ast.Attribute):
+                dotted = [ast.unparse(node)]
+            else:
+                continue
+            private = [name for name in dotted if re.match(r"torch\..*?(?<=\.)_(?!_)", name)]
+            assert not private, f"{path.name}: {private}"
