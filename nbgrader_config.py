@@ -39,8 +39,10 @@ if (root / "helpers" / "authoring").is_dir():
 
     configure(c)
 
-# Grading: `nbgrader autograde` and Formgrader's button take the course's own judge, not the notebook's kernel.
+# Grading: `nbgrader autograde` and Formgrader's button take the course's own judge, not the notebook's kernel;
+# feedback pages are written anew each time.
 if (root / "helpers" / "grading").is_dir():  # the learner edition has no grading wing
-    from helpers.grading.autograde import install
+    from helpers.grading import autograde, feedback
 
-    install()
+    autograde.install()
+    feedback.install()

@@ -298,7 +298,7 @@ def test_nothing_left_the_sandbox(graded, port):
 
 def test_an_unreadable_notebook_has_a_record_and_waits_for_a_person(graded):
     grades = recorded(graded[0])["98-unreadable"]
-    assert all(auto == 0 and waits for auto, _, waits in grades.values())
+    assert all(auto is None and waits for auto, _, waits in grades.values())
     assert graded[2].count("cannot be read as a notebook") == 1
     notebook = nbformat.read(graded[0].autograded_notebook(LESSON, "98-unreadable"), as_version=4)
     assert "needs a person" in notebook.cells[0].source
@@ -365,7 +365,7 @@ def test_the_class_report(graded, lesson):
     row = next(row for row in table if row["student"] == "03-named-mistake")
     assert (row["lesson"], row["scaled_scores"], row["head_scores"], row["total"]) == (LESSON, "0", "14", "69")
     row = next(row for row in table if row["student"] == "98-unreadable")
-    assert row["total"] == "0" and "cannot be read" in row["flags"]
+    assert row["total"] == "" and row["status"] == "not graded" and "cannot be read" in row["flags"]
     page = as_page(report)
     assert "divided by the width instead of its square root" in page
     assert "http" not in page.replace("http-equiv", "") and "<script" not in page

@@ -146,7 +146,7 @@ def test_all_others_are_graded_as_ever(batch, lesson):
         assert found[name] == points(lesson), name
     assert found["patched answer"] == points(lesson, head_scores=0.0)
     for name in ("a folder", "much code"):
-        assert all(points == 0 for points in found[name].values())
+        assert all(points is None for points in found[name].values())
 
 
 def test_each_odd_one_has_a_sentence(batch):
@@ -325,7 +325,7 @@ def test_what_the_grader_could_not_judge_is_graded_again_next_time(one, lesson, 
 
     monkeypatch.setattr("helpers.grading.batch.Pool", Dying)
     grade_lesson(folders, LESSON, config=config)
-    assert scores(folders)["b"]["scaled_scores"] == 0
+    assert scores(folders)["b"]["scaled_scores"] is None
     monkeypatch.setattr("helpers.grading.batch.Pool", FullMarks)
     outcome = grade_lesson(folders, LESSON, config=config)
     assert (outcome.new, outcome.unchanged) == (1, 2)

@@ -7,7 +7,7 @@ import sys
 import nbformat
 import pytest
 from nbgrader.api import Gradebook, MissingEntry
-from nbgrader.apps import api, autogradeapp
+from nbgrader.apps import api, autogradeapp, generatefeedbackapp
 from nbgrader.dbutil import _temp_alembic_ini
 from nbgrader.plugins import BasePlugin
 from sqlalchemy import text
@@ -15,6 +15,7 @@ from traitlets.config import Config
 
 from helpers.grading import nbgrader_insides
 from helpers.grading.autograde import CourseAutograde
+from helpers.grading.feedback import CourseFeedback
 from helpers.grading.folders import load
 from helpers.grading.intake import read_release
 from helpers.grading.nbgrader_insides import (
@@ -23,7 +24,7 @@ from helpers.grading.nbgrader_insides import (
     newest_version,
     one_commit,
     open_gradebook,
-    take_over_autograde,
+    take_over,
 )
 from helpers.grading.pool import GradingStopped
 
@@ -49,9 +50,14 @@ def test_command_and_button_look_their_converter_up_in_their_own_module(folders,
     assert "Nobody has handed in 04_scaling" in answer["log"]
 
 
+def test_feedback_too():
+    assert api.GenerateFeedback is generatefeedbackapp.GenerateFeedback is CourseFeedback
+    assert "GenerateFeedback" in generatefeedbackapp.GenerateFeedbackApp.start.__code__.co_names
+
+
 def test_only_a_converter_of_the_same_kind_takes_over():
     with pytest.raises(TypeError, match="is no"):
-        take_over_autograde(dict)
+        take_over("Autograde", "autogradeapp", dict)
 
 
 def test_a_new_gradebook_has_the_version_that_nbgraders_own_program_names(folders, monkeypatch):

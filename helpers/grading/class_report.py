@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import statistics
 from collections import Counter
 from dataclasses import dataclass, field
@@ -24,13 +25,15 @@ class Column:
 
 @dataclass
 class Row:
-    """One student. scores by grade_id, None while a written answer waits for a person."""
+    """One student. scores by grade_id, None while one waits for a person; total: None where nothing could be graded."""
 
     student: str
     scores: dict[str, float | None]
-    total: float
+    total: float | None
     penalty: float
     notes: list[str]
+    status: str = "graded"  # or "waits for a person", "not graded"
+    bonus: float = 0.0  # of the total
 
 
 @dataclass
@@ -40,10 +43,12 @@ class ClassReport:
     rows: list[Row] = field(default_factory=list)
     results: dict[str, Result] = field(default_factory=dict)
     to_grade: int = 0
+    changed: dict[str, list[str]] = field(default_factory=dict)  # student -> answers that a person graded as others
 
     @property
     def totals(self) -> dict[str, float]:
-        return {row.student: row.total for row in self.rows}
+        """Of those who have one."""
+        return {row.student: row.total for row in self.rows if row.total is not None}
 
     @property
     def worth(self) -> float:
@@ -99,9 +104,33 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
             waiting = waits and manual is None
             row.scores[grade_id] = None if waiting else score
             row.total += score
-            report.to_grade += bool(waiting) and not report.results[student].problem
+            result = report.results[student]
+            report.to_grade += bool(waiting) and not result.problem
+            if waiting and grade_id in result.changed:
+                report.changed.setdefault(student, []).append(grade_id.removeprefix("check_"))
     report.rows = list(rows.values())
+    bonus = [column.grade_id for column in report.columns if column.kind == "bonus"]
+    for row in report.rows:
+        given = [score for score in row.scores.values() if score is not None]
+        row.bonus = sum(row.scores.get(name) or 0.0 for name in bonus)
+        if len(given) < len(row.scores):
+            row.status = "waits for a person" if given else "not graded"
+        if not given:
+            row.total = None
+        if names := report.changed.get(row.student):
+            was = ", ".join(f"{name}, which had {_number(_earlier(report, row, name))}" for name in names)
+            told = (
+                "1 answer changed since you graded it"
+                if len(names) == 1
+                else f"{len(names)} answers changed since you graded them"
+            )
+            row.notes.insert(0, f"{told}: {was}")
     return report
+
+
+def _earlier(report: ClassReport, row: Row, name: str) -> float:
+    changed = report.results[row.student].changed
+    return changed.get(name, changed.get(f"check_{name}"))
 
 
 def _column(cell) -> Column:
@@ -122,29 +151,29 @@ def _order(folders: Folders, lesson: str) -> dict[str, int]:
 
 
 def as_csv(report: ClassReport) -> str:
-    """One line a student: student, lesson, each exercise, total, flags. No cell can be read as a formula."""
+    """One line a student: each exercise, the total (with its bonus, of the maximum), what it waits for, and flags. No
+    cell can be read as a formula."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\r\n")
-    writer.writerow(["student", "lesson", *(_inert(column.name) for column in report.columns), "total", "flags"])
+    names = [_inert(column.name) for column in report.columns]
+    writer.writerow(["student", "lesson", *names, "total", "maximum", "bonus", "status", "flags"])
     for row in report.rows:
         scores = [_number(row.scores.get(column.grade_id)) for column in report.columns]
-        cells = [row.student, report.lesson, *scores, _number(row.total), "; ".join(row.notes)]
+        points = [_number(row.total), _number(report.worth), _number(row.bonus if row.total is not None else None)]
+        cells = [row.student, report.lesson, *scores, *points, row.status, "; ".join(row.notes)]
         writer.writerow([_inert(cell) for cell in cells])
     return file.getvalue()
 
 
 def _inert(cell: str) -> str:
     """Spreadsheets run a cell that begins like a formula; an apostrophe makes it text. Numbers stay numbers."""
-    try:
-        float(cell)
-        return cell if cell[:1].isdigit() or cell[:2].lstrip("-")[:1].isdigit() else "'" + cell
-    except ValueError:
-        pass
+    if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", cell):
+        return cell
     return "'" + cell if cell.lstrip(" ")[:1] in ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%") else cell
 
 
 def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}" if abs(value) < 1000 else f"{value:g}"
+    return "" if value is None else f"{round(value, 2):g}"
 
 
 def as_page(report: ClassReport) -> str:
@@ -165,6 +194,7 @@ def as_page(report: ClassReport) -> str:
         flagged=[row for row in report.rows if row.notes],
         columns=report.columns,
         rows=report.rows,
+        worth=f"{report.worth:g}",
         late=any(row.penalty for row in report.rows),
         unsafe=any(result.unsafe for result in report.results.values()),
     )
@@ -172,12 +202,14 @@ def as_page(report: ClassReport) -> str:
 
 def _facts(report: ClassReport) -> list[tuple[str, str]]:
     totals = list(report.totals.values())
+    changed = sum(map(len, report.changed.values()))
     facts = [(str(len(report.rows)), "submission" if len(report.rows) == 1 else "submissions")]
     if totals:
         facts += [
             (f"{statistics.mean(totals):.1f}", f"mean of {report.worth:g} points"),
             (f"{statistics.median(totals):.4g}", "median"),
             (str(report.to_grade), "answers to grade by hand"),
+            *([(str(changed), "of them changed since you graded them")] if changed else []),
             (str(sum(bool(row.notes) for row in report.rows)), "submissions to look at"),
         ]
     return facts

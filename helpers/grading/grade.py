@@ -73,12 +73,13 @@ def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[R
         )
     graded = f"{outcome.new} graded in {_duration(time.monotonic() - began)}" if outcome.new else "nothing new to grade"
     report = write_report(folders, lesson)
-    if args.feedback:
+    pages = args.feedback or any(folders.feedback.glob(f"*/{lesson}/{lesson}.html"))  # none may tell of older points
+    if pages:
         write_feedback(config, lesson)
     for line in summary(graded, outcome.results, report):
         print(line)
     print(f"  report: {shown(folders.report(lesson, 'html'))}   gradebook: {_gradebook(folders)}")
-    if args.feedback:
+    if pages:
         print(f"  feedback: {shown(folders.feedback)}")
     return outcome.results
 
@@ -92,7 +93,9 @@ def _lesson_name(folders: Folders, name: str) -> str:
 def summary(graded: str, results: list[Result], report) -> list[str]:
     """The lines that FEEL.md's teacher reads."""
     totals = [report.totals[result.student] for result in results if result.student in report.totals]
-    lines = [f"{graded} · mean {statistics.mean(totals):.1f} · median {statistics.median(totals):.4g}"]
+    lines = [graded]
+    if totals:
+        lines = [f"{graded} · mean {statistics.mean(totals):.1f} · median {statistics.median(totals):.4g}"]
     counts = Counter(
         label.rstrip(".")
         for result in results
@@ -104,6 +107,13 @@ def summary(graded: str, results: list[Result], report) -> list[str]:
     if report.to_grade:
         answers = "answer" if report.to_grade == 1 else "answers"
         lines.append(f"  {report.to_grade} written {answers} to grade by hand in Formgrader")
+    if report.changed:
+        count = sum(map(len, report.changed.values()))
+        who = " · ".join(
+            f"{student} ({', '.join(names)})" for student, names in list(report.changed.items())[:SHOWN_FLAGS]
+        )
+        more = " · …" if len(report.changed) > SHOWN_FLAGS else ""
+        lines.append(f"  {count} {'answer' if count == 1 else 'answers'} changed since you graded them: {who}{more}")
     problems = [result for result in results if result.problem]
     if problems:
         lines.append(f"  {len(problems)} could not be graded and {'needs' if len(problems) == 1 else 'need'} a person:")

@@ -6,22 +6,20 @@ Each function says what it takes for granted. tests/test_nbgrader_insides.py fai
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 
 from helpers.grading.folders import Folders
 from helpers.grading.pool import GradingStopped
 
 
-def take_over_autograde(converter: type) -> None:
-    """Let nbgrader's command and Formgrader's button use this converter in place of `Autograde`: both look the name up
-    in their own module when they start, and there is no setting for it."""
-    import nbgrader.apps.api
-    import nbgrader.apps.autogradeapp
-
-    for module in (nbgrader.apps.autogradeapp, nbgrader.apps.api):
-        if not issubclass(converter, module.Autograde):
-            raise TypeError(f"{converter.__name__} is no {module.Autograde.__name__}")
-        module.Autograde = converter
+def take_over(name: str, app: str, converter: type) -> None:
+    """Let nbgrader's command and Formgrader's button use this converter in place of nbgrader's own of that name: both
+    look it up in their own module when they start, and there is no setting for it."""
+    for module in (importlib.import_module(f"nbgrader.apps.{app}"), importlib.import_module("nbgrader.apps.api")):
+        if not issubclass(converter, getattr(module, name)):
+            raise TypeError(f"{converter.__name__} is no {name}")
+        setattr(module, name, converter)
 
 
 def open_gradebook(folders: Folders):
@@ -86,15 +84,15 @@ def _resources(folders: Folders, lesson: str, **more) -> dict:
 
 
 def write_feedback(config, lesson: str) -> None:
-    """nbgrader's own feedback pages for everybody who was graded: its converter is started without its program."""
-    from nbgrader.converters import GenerateFeedback
+    """Feedback pages for everybody who was graded: the converter is started without its program."""
     from nbgrader.converters.base import NbGraderException
     from nbgrader.coursedir import CourseDirectory
 
+    from helpers.grading.feedback import CourseFeedback
+
     coursedir = CourseDirectory(config=config)
     coursedir.assignment_id = lesson
-    converter = GenerateFeedback(coursedir=coursedir, config=config)
-    converter.force = True
+    converter = CourseFeedback(coursedir=coursedir, config=config)
     converter.log.setLevel(logging.ERROR)
     try:
         converter.start()

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import base64
 import errno
+import hashlib
 import json
 import os
 import re
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import nbformat
@@ -30,6 +31,8 @@ from helpers.grading.words import one_line
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 LARGEST_SOURCE = 100_000  # characters of a learner's cell that pages show; all of it stays in what was handed in
+LONGEST_SPACE = 80  # characters of white space in one place of it
+MOST_COLORS, COLOR = 1_000, re.compile("\x1b(?:\\[[0-9;]*+[@-~]?)?")  # in one text
 LARGEST_OUTPUT = 400_000  # characters of one text or picture kept from a learner's output
 
 
@@ -47,6 +50,8 @@ class Result:
     problem: str | None
     unsafe: bool
     again: bool = False  # the problem is the grader's: grade it again next time
+    answers: dict[str, str] = field(default_factory=dict)  # grade cell -> digest of what it grades
+    changed: dict[str, float] = field(default_factory=dict)  # grade cell -> a person's points for an earlier answer
 
 
 def read_result(folders: Folders, lesson: str, student: str) -> Result | None:
@@ -75,6 +80,24 @@ def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
 def unrecorded(student: str, problem: str) -> Result:
     """The result of a hand-in that left no record at all."""
     return Result(one_line(student, 60), "", "", {}, {}, {}, [], problem, False, True)
+
+
+def answers_of(submission: Submission) -> dict[str, str]:
+    """grade cell -> digest of the answer that it grades; empty where the hand-in could not be read."""
+    if submission.problem:
+        return {}
+    parts: dict[str, list] = {}
+    for cell in submission.cells:
+        if cell.kind == "answer":
+            parts.setdefault(f"check_{cell.name}", []).append(cell.source)
+        elif cell.kind == "written":
+            parts.setdefault(cell.grade_id, []).append([cell.source, cell.attachments])
+    return {
+        grade_id: hashlib.sha256(json.dumps(part, sort_keys=True, default=str).encode("utf-8", "replace")).hexdigest()[
+            :16
+        ]
+        for grade_id, part in parts.items()
+    }
 
 
 class Recorder:
@@ -159,7 +182,8 @@ class Recorder:
             score = scores.get(exercise)
             earned = score.points if score else 0.0
             (points if worth > 0 else bonus)[exercise] = min(earned, worth) if worth > 0 else earned
-        self._write_gradebook(submission, notebook, bonus, before)
+        answers = answers_of(submission)
+        changed = self._write_gradebook(submission, notebook, bonus, before, answers)
         result = Result(
             submission.student,
             submission.sha,
@@ -171,6 +195,8 @@ class Recorder:
             submission.problem,
             self.unsafe,
             submission.again,
+            answers,
+            changed,
         )
         text = json.dumps(asdict(result), ensure_ascii=False, indent=1)
         write_atomically(self.folders.result(self.lesson, submission.student), text)
@@ -182,8 +208,13 @@ class Recorder:
         if submission.timestamp:
             write_atomically(path.parent / "timestamp.txt", submission.timestamp)
 
-    def _write_gradebook(self, submission: Submission, notebook, bonus: dict[str, float], before: Result | None):
+    def _write_gradebook(
+        self, submission: Submission, notebook, bonus: dict[str, float], before: Result | None, answers: dict[str, str]
+    ) -> dict[str, float]:
+        """Write the points, and return what a person gave for answers that are others now: it counts no longer."""
         from nbgrader import utils
+
+        changed = dict(before.changed) if before else {}
 
         facts = {"timestamp": submission.timestamp} if submission.timestamp else {}
         with one_commit(self.gradebook):
@@ -196,16 +227,25 @@ class Recorder:
         for cell in notebook.cells:
             grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
             if utils.is_grade(cell):
-                grade = grades[grade_id]
+                grade, was = grades[grade_id], grades[grade_id].auto_score
                 grade.auto_score, _ = utils.determine_grade(cell)
-                if grade_id in waiting:
+                if grade_id in waiting or submission.problem is not None:
                     grade.auto_score = None
-                # as nbgrader's SaveAutoGrades: a person's score stays, and is looked at again
-                grade.needs_manual_grade = (
-                    grade.manual_score is not None or grade.auto_score is None or submission.problem is not None
+                same = before is None or self._same_answer(submission, before, answers, grade_id)
+                if before is not None and before.fingerprint == self.fingerprint and cell.cell_type == "code":
+                    same = same and grade.auto_score == was  # what it calls may have changed
+                if grade.manual_score is not None and not same:
+                    changed[grade_id], grade.manual_score = grade.manual_score, None
+                elif grade.manual_score is not None:
+                    changed.pop(grade_id, None)
+                grade.needs_manual_grade = grade.manual_score is None and (
+                    grade.auto_score is None or grade_id in changed
                 )
                 exercise = grade_id.removeprefix("check_")
-                if exercise in bonus and grade.extra_credit in (None, (before.bonus.get(exercise) if before else None)):
+                machines = (None, 0.0, before.bonus.get(exercise) if before else None)
+                if exercise in bonus and (grade.extra_credit in machines or not same):
+                    if grade.extra_credit not in machines:
+                        changed[grade_id], grade.needs_manual_grade = grade.extra_credit, True
                     grade.extra_credit = bonus[exercise] or None
             if utils.is_solution(cell) and grade_id in comments:
                 blank = cell.metadata.nbgrader.get("checksum") == utils.compute_checksum(cell)
@@ -215,6 +255,13 @@ class Recorder:
         if handed_in.total_seconds_late > 0:
             assign_penalty(self.gradebook, self.folders, self.lesson, submission.student, notebook, self.config)
         self.gradebook.db.commit()
+        return changed
+
+    def _same_answer(self, submission: Submission, before: Result, answers: dict[str, str], grade_id: str) -> bool:
+        """Whether what a cell grades is what it graded when this student was recorded before."""
+        if before.answers and answers:
+            return before.answers.get(grade_id) == answers.get(grade_id)
+        return before.sha == submission.sha  # one of the two was not read, or the result is of an older grader
 
 
 def finished_notebook(submission: Submission, graded: Graded | None, release: Release):
@@ -280,9 +327,10 @@ def _notebook_cell(cell: Cell, graded: Graded | None, release: Release):
 
 
 def _shown(source: str) -> str:
-    if len(source) <= LARGEST_SOURCE:
-        return source
-    return source[:LARGEST_SOURCE] + "\n# ... (cut: all of it is in what was handed in)"
+    """A learner's code as pages show it: what highlights it takes the square of the length of white space."""
+    if len(source) > LARGEST_SOURCE:
+        source = source[:LARGEST_SOURCE] + "\n# ... (cut: all of it is in what was handed in)"
+    return re.sub(r"\s++", lambda found: found[0][:LONGEST_SPACE], source)
 
 
 def _check_outputs(cell: Cell, graded: Graded | None) -> list:
@@ -341,7 +389,10 @@ def _joined(value) -> str:
 
 
 def _short(value) -> str:
+    """A text as pages show it: what colors it copies the rest of it at each color."""
     text = _joined(value)
+    if text.count("\x1b") > MOST_COLORS:
+        text = COLOR.sub("", text)
     return text if len(text) <= LARGEST_OUTPUT else text[:LARGEST_OUTPUT] + "\n... (cut)"
 
 

@@ -1,0 +1,271 @@
+"""What a person gave by hand, what cannot be read, and pages of feedback, through all that may happen to a hand-in."""
+
+import csv
+import io
+import re
+import subprocess
+import time
+
+import pytest
+from nbconvert.filters import Highlight2HTML, ansi2html
+from nbgrader.api import Gradebook
+from nbgrader.apps.api import NbGraderAPI
+
+from helpers.__main__ import main
+from helpers.grading.class_report import as_csv, as_page, read_class
+from helpers.grading.folders import ROOT, load
+from helpers.grading.graded import Graded, Rendered
+from helpers.grading.record import _shown, safe_output
+from tests import sample_class
+from tests.sample_class import hand_in
+
+LESSON = "04_scaling"
+ODD_NAMES = ("a[1]", "Nan", "Inf", "-inf")
+
+
+class FullPoints:
+    """In place of batch.Pool: everything is right but what says that it is wrong."""
+
+    def __init__(self, *arguments):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        pass
+
+    def self_test(self, when):
+        pass
+
+    def judge(self, portion, release, on_judged):
+        return {one.student: self.graded(one, release) for one in portion}
+
+    def graded(self, submission, release):
+        if submission.problem:
+            return None
+        right = "everything is wrong" not in submission.code()
+        return Graded(
+            {
+                name: Rendered(name, worth * right, worth, right, True, None, "", name, "")
+                for name, worth in release.checks.items()
+            }
+        )
+
+
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory):
+    return sample_class.Lesson(load(tmp_path_factory.mktemp("unused"))[0], LESSON)
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    monkeypatch.setattr("helpers.grading.batch.Pool", FullPoints)
+    monkeypatch.setattr("helpers.grading.batch._require_bubblewrap", lambda: None)
+    return load(tmp_path)[0]
+
+
+def answers(lesson, **changed):
+    return (
+        {name: lesson.solutions[name] for name in lesson.exercises}
+        | {"written_1": "Because of the variance."}
+        | changed
+    )
+
+
+def grade(folders, *options) -> None:
+    assert main(["grade", LESSON, "--gradebook", str(folders.gradebook), *options]) == 0
+
+
+def by_hand(folders, student: str, cell: str, **facts) -> None:
+    """What a person writes in Formgrader."""
+    with Gradebook(folders.db_url, folders.course_id) as gradebook:
+        grade = gradebook.find_grade(cell, LESSON, LESSON, student)
+        for name, value in facts.items():
+            setattr(grade, name, value)
+        grade.needs_manual_grade = False
+        gradebook.db.commit()
+
+
+def recorded(folders, student: str, cell: str):
+    """Points by hand, extra credit, and whether a person is waited for."""
+    with Gradebook(folders.db_url, folders.course_id) as gradebook:
+        grade = gradebook.find_grade(cell, LESSON, LESSON, student)
+        return grade.manual_score, grade.extra_credit, grade.needs_manual_grade
+
+
+def table(folders) -> dict[str, dict[str, str]]:
+    rows = csv.DictReader(io.StringIO(as_csv(read_class(folders, LESSON)), newline=""))
+    return {row["student"]: row for row in rows}
+
+
+def test_points_by_hand_hold_while_the_answer_is_the_same(folders, lesson, capsys):
+    hand_in(folders, lesson, "a", answers(lesson))
+    grade(folders)
+    assert recorded(folders, "a", "written_1") == (None, None, True)
+    by_hand(folders, "a", "written_1", manual_score=12.5)
+    by_hand(folders, "a", "check_max_gradient", manual_score=3.0)
+    hand_in(folders, lesson, "a", answers(lesson, scaled_scores=lesson.solutions["scaled_scores"] + "\n# mended"))
+    for options in ((), ("--force",)):
+        grade(folders, *options)
+        assert recorded(folders, "a", "written_1") == (12.5, None, False)
+        assert recorded(folders, "a", "check_max_gradient") == (3.0, None, False)
+    assert "changed since" not in capsys.readouterr().out + as_csv(read_class(folders, LESSON))
+
+
+def test_a_changed_answer_is_graded_anew_and_everybody_is_told(folders, lesson, capsys):
+    hand_in(folders, lesson, "a", answers(lesson))
+    hand_in(folders, lesson, "b", answers(lesson))
+    grade(folders)
+    for student in "ab":
+        by_hand(folders, student, "written_1", manual_score=12.5)
+        by_hand(folders, student, "check_max_gradient", manual_score=3.0)
+    changed = answers(
+        lesson, written_1="Something else.", max_gradient="# all new\n" + lesson.solutions["max_gradient"]
+    )
+    hand_in(folders, lesson, "a", changed)
+    capsys.readouterr()
+    for options in ((), ("--force",)):  # a regrade of the same forgets nothing
+        grade(folders, *options)
+        assert recorded(folders, "a", "written_1") == (None, None, True)
+        assert recorded(folders, "a", "check_max_gradient") == (None, None, True)
+        assert recorded(folders, "b", "written_1") == (12.5, None, False)
+        assert "2 answers changed since you graded them: a (max_gradient, written_1)" in capsys.readouterr().out
+        rows, page = table(folders), as_page(read_class(folders, LESSON))
+        assert (
+            "2 answers changed since you graded them: max_gradient, which had 3, written_1, which had 12.5"
+            in (rows["a"]["flags"])
+        )
+        assert rows["a"]["written_1"] == "" and rows["a"]["status"] == "waits for a person" and not rows["b"]["flags"]
+        assert "2</b><span>of them changed since you graded them" in page and "which had 12.5" in page
+    by_hand(folders, "a", "written_1", manual_score=9.0)
+    by_hand(folders, "a", "check_max_gradient", manual_score=12.0)
+    grade(folders)
+    assert "changed since" not in capsys.readouterr().out and table(folders)["a"]["status"] == "graded"
+
+
+def test_points_by_hand_for_code_whose_score_changed_with_what_it_calls_are_looked_at_again(folders, lesson):
+    hand_in(folders, lesson, "a", answers(lesson))
+    grade(folders)
+    by_hand(folders, "a", "check_max_gradient", manual_score=3.0)
+    hand_in(folders, lesson, "a", answers(lesson, scaled_scores="# everything is wrong"))
+    grade(folders)
+    assert recorded(folders, "a", "check_max_gradient") == (None, None, True)
+
+
+def test_a_hand_in_that_cannot_be_read_has_no_total_anywhere(folders, lesson, capsys):
+    for student in ("a", "b"):
+        hand_in(folders, lesson, student, answers(lesson))
+    broken = folders.submitted / "c" / LESSON
+    broken.mkdir(parents=True)
+    (broken / f"{LESSON}.ipynb").write_text("{")
+    grade(folders, "--feedback")
+    report, rows = read_class(folders, LESSON), table(folders)
+    assert report.totals == {"a": 85, "b": 85} and "mean 85.0" in capsys.readouterr().out
+    assert [rows["c"][name] for name in ("total", "bonus", "status", "scaled_scores")] == ["", "", "not graded", ""]
+    assert [rows["a"][name] for name in ("total", "maximum", "status")] == ["85", "100", "waits for a person"]
+    page = (folders.feedback / "c" / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
+    assert "(not graded, of 100.0)" in page and not re.search(r"Score: *\d", page)
+    assert "Score: 85.0 / 100.0" in (folders.feedback / "a" / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
+    assert "2 from 80 points" in as_page(report) and "from 0 points" not in as_page(report)
+
+
+def test_a_class_of_which_nothing_can_be_read_has_a_report(folders, capsys):
+    broken = folders.submitted / "c" / LESSON
+    broken.mkdir(parents=True)
+    (broken / f"{LESSON}.ipynb").write_text("{")
+    grade(folders)
+    assert "mean" not in capsys.readouterr().out and "Totals</h2>" not in as_page(read_class(folders, LESSON))
+
+
+def score_on_page(folders, student: str) -> bool:
+    """Whether the feedback page has full points."""
+    return "Score: 85.0 / 100.0" in (folders.feedback / student / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("way", ["course grade", "Formgrader", "nbgrader"])
+def test_feedback_is_true_after_a_regrade(folders, lesson, way):
+    hand_in(folders, lesson, "a", answers(lesson))
+    grade(folders, "--feedback")
+    assert score_on_page(folders, "a")
+    hand_in(folders, lesson, "a", answers(lesson, scaled_scores="# everything is wrong"))
+    config = load(folders.gradebook)[1]
+    if way == "course grade":
+        grade(folders)
+    else:
+        assert NbGraderAPI(config=config).autograde(LESSON, "a")["success"]
+        assert NbGraderAPI(config=config).generate_feedback(LESSON, force=way == "Formgrader")["success"]
+    assert not score_on_page(folders, "a")
+
+
+def test_a_name_that_looks_like_a_pattern_or_a_number_is_a_name(folders, lesson):
+    for name in ODD_NAMES:
+        hand_in(folders, lesson, name, answers(lesson))
+    grade(folders, "--feedback")
+    assert all(score_on_page(folders, name) for name in ODD_NAMES)
+    assert {row.student for row in read_class(folders, LESSON).rows} == set(ODD_NAMES)
+    assert set(table(folders)) == {"a[1]", "Nan", "Inf", "'-inf"}
+
+
+GROWING_CODE = {
+    "blank lines": lambda n: "x = 1\n" + "\n" * n + "y",
+    "spaces": lambda n: "x = 1\n" + " " * n + "y",
+    "blank lines here and there": lambda n: ("\n" * 150 + "x") * (n // 150),
+}
+
+
+@pytest.mark.parametrize("name", GROWING_CODE)
+def test_ten_times_the_white_space_takes_a_page_at_most_twelve_times_as_long(name):
+    highlight = Highlight2HTML(pygments_lexer="ipython3")
+
+    def seconds(size: int) -> float:
+        began = time.process_time()
+        highlight(_shown(GROWING_CODE[name](size)))
+        return time.process_time() - began
+
+    seconds(10)
+    short, long = min(seconds(3_000) for _ in range(3)), min(seconds(30_000) for _ in range(2))
+    assert long < max(12 * short, 0.5)
+
+
+GROWING_TEXT = {
+    "colors": lambda n: "\x1b[31ma" * n,
+    "colors without an end": lambda n: "\x1b[31" * n,
+    "bare escapes": lambda n: "\x1b" * n,
+    "one long color": lambda n: "\x1b[" + "1;" * n,
+}
+
+
+@pytest.mark.parametrize("name", GROWING_TEXT)
+def test_ten_times_the_colors_take_a_page_at_most_twelve_times_as_long(name):
+    def seconds(size: int) -> float:
+        began = time.process_time()
+        ansi2html(safe_output({"output_type": "stream", "text": GROWING_TEXT[name](size)})["text"])
+        return time.process_time() - began
+
+    short, long = min(seconds(6_000) for _ in range(3)), min(seconds(60_000) for _ in range(2))
+    assert long < max(12 * short, 0.2)
+
+
+def test_a_colored_traceback_keeps_its_colors():
+    assert safe_output({"output_type": "stream", "text": "\x1b[31mred\x1b[0m"})["text"] == "\x1b[31mred\x1b[0m"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "gradebook/gradebook.db",
+        "class_b/submitted/a/04_scaling/04_scaling.ipynb",
+        "class_b/feedback/a/04_scaling/04_scaling.html",
+        "class_b/gradebook.db",
+        "downloaded/04_scaling/archive/a.zip",
+        "exported/04_scaling.csv",
+        "grades.csv",
+        "attention-course-04_scaling.zip",
+    ],
+)
+def test_git_never_takes_what_is_of_students(path):
+    told = subprocess.run(["git", "check-ignore", "-q", path], cwd=ROOT)
+    if told.returncode == 128:
+        pytest.skip("not a clone")
+    assert told.returncode == 0
