@@ -4,7 +4,7 @@
 # **Goal:** decide for every query which keys it may see, take the others out before the softmax, and test that nothing
 # leaks.
 #
-# **Time:** about 90 minutes.
+# **Time:** about 110 minutes.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -16,9 +16,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from helpers import at_work, check, or_given, translator
+from helpers import at_work, check, or_given
 from helpers.drawing.transformer_map import transformer_map
-from helpers.lessons.masking import explore, figures
+from helpers.lessons.masking import explore, figures, machine
 
 # %%
 transformer_map("05_masking")
@@ -54,7 +54,8 @@ transformer_map("05_masking")
 # - **Weights** follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`.
 # - **Masks** are boolean, True = may attend.
 # - **Unless an exercise says otherwise an answer** accepts any `...` (Q and K, or all inputs, share the same ones);
-#   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN.
+#   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN in
+#   values (in gradients too where the exercise says so).
 # - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
 #   inside a float64 answer is no mistake.
 # - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
@@ -149,6 +150,27 @@ F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=or_given(cau
 
 # %% [markdown]
 # With `is_causal` the newest word sees only the oldest one. With your mask it sees all four alike.
+#
+# What does that cost a model that writes? A head of the translator's decoder reads *jane visite l' afrique en*. First all
+# five words ask at once. Then the first three wait in a cache, and the last two ask alone. Nothing should change. *Guess the
+# two numbers of the second line before you run: by which share of its length is the output off?*
+
+
+# %%
+def aligned_at_first_key(T_q, T_k):
+    return torch.ones(T_q, T_k, dtype=torch.bool).tril()  # (T_q, T_k)
+
+
+for mask_of in (or_given(causal_mask), aligned_at_first_key):
+    print(f"{mask_of.__name__:21}", " ".join(f"{off:.2f}" for off in machine.in_two_goes(mask_of).tolist()))
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# 0.79 and 0.58: both outputs are wrong by more than half of their length, and no error says so. With your mask a cache
+# changes nothing. The same two masks cannot be told apart as long as there is no cache.
+#
+# </details>
 
 # %% [markdown]
 # ## Exercise 5.2 `padding_mask`
@@ -413,7 +435,7 @@ figures.repairs(tokens, scores)
 # %% [markdown]
 # ## Exercise 5.5 `masked_softmax`
 #
-# Difficulty ●●●○○ · Importance ●●●●● · 12 minutes · 18 points
+# Difficulty ●●●○○ · Importance ●●●●● · 20 minutes · 18 points
 #
 # Softmax over what may be seen, and zeros where nothing may.
 #
@@ -505,8 +527,8 @@ figures.two_meanings(tokens, right[0], wrong[0])
 figures.too_good()
 
 # %% [markdown]
-# The model without a mask is *better* by every number that training prints. It is also worthless: the letter that it
-# copies is not there yet when it has to write. Its loss can fall to $\ln 8 / 12 = 0.173$: it can copy at 11 of 12 places, and
+# The model without a mask has by far the better loss. It is also worthless: the letter that it copies is not there yet
+# when it has to write. (From two other seeds the two losses end at 2.08 and 0.20 as well.) Its loss can fall to $\ln 8 / 12 = 0.173$: it can copy at 11 of 12 places, and
 # at the last one the next letter is not in its input.
 #
 # With real text there is no line at 2.079 to warn you. So test for leaks directly: **change the future, and see whether
@@ -515,18 +537,21 @@ figures.too_good()
 # %% [markdown]
 # ## Exercise 5.6 `leaks_future`
 #
-# Difficulty ●●●○○ · Importance ●●●●○ · 10 minutes · 12 points
+# Difficulty ●●●○○ · Importance ●●●●○ · 20 minutes · 12 points
 #
-# Does any output at a place t change when the inputs *after* t are replaced?
+# Does any output at a place t change when the inputs *after* t are replaced? (Replace, do not cut: f may be made for
+# sentences of this length.)
 #
 # - `f`: deterministic, `(B, T, D)` to `(B, T, any width)`; `x`: `(B, T, D)`
 # - returns a Python `bool`: True if, for some t, putting new random rows of x's size in the places after t changes an
 #   output at or before t by more than 1e-6
-# - every t, every sentence of the batch and every feature counts; T = 1: False; `x` is left as it is
-# - effects between 1e-6 and 1e-4 are not judged
+# - every t, every sentence of the batch and every feature counts, of the inputs and of the outputs; T = 1: False; `x` is
+#   left as it is
+# - effects between 1e-6 and 1e-4 are not judged; a change below 1e-6 is no leak
 #
-# Mind what f may be: a layer norm does not notice a row to which 1 was added, and after a layer norm the features of
-# a row always add up to 0.
+# Mind what f may be. Networks often begin by subtracting from each row its mean, and then do not notice a row to which 1
+# was added; where they end with that step, the features of a row add up to 0. A ReLU takes all negative numbers for zeros.
+# And a hard choice, such as `select` of lesson 3, has no slope that autograd could find.
 
 
 # %% nbgrader={"solution": "leaks_future"}
@@ -587,22 +612,43 @@ figures.before_or_after(tokens, scores, mask)
 #
 # The weights of a row do not add up to 1, so the output shrinks. And worse, **it leaks**. The row of *visits* adds up
 # to 0.335 because *africa* scored 2; had it scored 0, the sum would be 0.788. The weight on *africa* is 0, but the size
-# of all the others tells how much it *would* have got.
+# of the others tells how much it *would* have got.
 #
 # Dividing each row by its sum afterwards repairs the formula on paper. With a blocked score far above the visible ones
 # it does not: softmax has already rounded all visible weights to 0, and 0/0 is waiting.
 #
 # </details>
 #
-# A look at the masked weights does not show the leak. Changing inputs does:
+# That no weight above the diagonal is left does not mean that there is no leak. Changing inputs shows it:
 
 # %%
 figures.influence()
 
 # %% [markdown]
+# **Predict before you run.** Train the small model of Figure 5.5 with this order of steps, on random letters. *Does its
+# loss stay at 2.08, fall to 0.17, or end in between?* After all, no weight of the future is left.
+
+
+# %%
+def published_attention(Q, K, V):
+    weights = torch.softmax(Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5, dim=-1)  # (..., T, T)
+    return torch.tril(weights) @ V  # (..., T, d_v)
+
+
+print(f"mask after the softmax: loss {figures.last_loss(published_attention):.2f}")
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# In between, and far below what is honest: 1.39 (1.53 and 1.34 from two other seeds), and with ten times the steps it
+# falls to about 0.5. The sums of the rows are a narrow channel to the future, and training finds it.
+#
+# </details>
+
+# %% [markdown]
 # ## Exercise 5.7 `fixed_causal_attention`
 #
-# **Find the bug** · Difficulty ●●●○○ · Importance ●●●●● · 10 minutes · 10 points
+# **Find the bug** · Difficulty ●●●○○ · Importance ●●●●● · 12 minutes · 10 points
 #
 # $$\text{out} = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} \text{ with the future at } {-\infty}\right) V$$
 #
@@ -639,11 +685,23 @@ check(fixed_causal_attention)
 # Check your result by its first row: token 0 may see only itself. What must its output be?
 #
 # </details>
+#
+# Both experiments again, on the repair: your detector, and the training on random letters.
+
+# %%
+x = torch.randn(2, 6, 4)  # (B, T, D)
+for name, attention in {"published": published_attention, "repaired": or_given(fixed_causal_attention)}.items():
+    leaks = or_given(leaks_future)(lambda x, attention=attention: attention(x, x, x), x)
+    print(f"{name:10} leaks: {leaks!s:5}   loss on random letters {figures.last_loss(attention):.3f}")
+
+# %% [markdown]
+# The repaired model cannot guess random letters. That is how honesty looks: 2.085, a little above $\ln 8$.
 
 # %% [markdown]
 # ## At work
 #
-# Four of your functions at once, in every attention block of the course's translator:
+# Four of your functions at once, in every attention block of the course's translator. They have to build the mask that its
+# attention was trained with:
 
 # %%
 at_work(causal_mask, padding_mask, combine_masks, masked_softmax)
@@ -687,27 +745,23 @@ at_work(padding_mask=everything_is_real)
 #
 # *jane visits africa in september* comes out right every time: a single sentence has no padding, and one right sentence
 # is no test. Without a causal mask even all hundred come out right: when the machine writes, the future does not exist
-# yet, so there is nothing to look at. Only the loss shows it, because there the true words are in the input. And this
-# network was trained with a mask. One that is trained *without* learns to copy, and its loss looks splendid.
+# yet, so there is nothing to look at. The loss shows it, because there the true words are in the input. And this
+# network was trained with a mask. One that is trained *without* learns to copy, as in Figure 5.5, and its loss looks
+# splendid. (Two other trainings of this machine keep the order of the table: 480 and 1,000 times, 3,500 and 5,800 times,
+# 6,800 and 8,200 times.)
 #
 # </details>
 #
 # Does the translator itself leak? Ask your own detector about its first decoder block, and about two damaged ones. (The
 # source sentence is a single zero vector, so that the block can only look at its own words.)
 
-
 # %%
-def first_block(network, mask):
-    return lambda y: network.blocks[0](y, torch.zeros(2, 1, 64), self_mask=mask)[0]  # (B, T, D) to (B, T, D)
-
-
 torch.manual_seed(0)
 y, causal = torch.randn(2, 6, 64), or_given(causal_mask)(6)[None, None]  # (B, T, D), (1, 1, T, T)
-own, bug = translator.machine(), translator.machine(masked_softmax=masked_after)
 for name, f in {
-    "the machine": first_block(own, causal),
-    "without the causal mask": first_block(own, None),
-    "masked after the softmax": first_block(bug, causal),
+    "the machine": machine.first_block(causal),
+    "without the causal mask": machine.first_block(None),
+    "masked after the softmax": machine.first_block(causal, masked_softmax=masked_after),
 }.items():
     print(f"{name:26} leaks: {or_given(leaks_future)(f, y)}")
 
@@ -752,7 +806,8 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## Quiz 5.3
 #
-# A model with the bug of exercise 5.7 (mask after softmax, no division) is trained. What happens?
+# A model with the bug of exercise 5.7 is trained: the mask after the softmax, and the rows are not divided by their sums
+# again. What happens?
 #
 # - **a** Nothing bad: the blocked weights are exactly 0, so the future has no influence.
 # - **b** The sum of each row tells something about the future, and training can use it.
@@ -808,17 +863,18 @@ check(quiz_3=quiz_3)
 #
 # <details><summary>Three loose sentences about masks, and one about NaN</summary>
 #
-# **"Mask the next word embeddings by setting them to −inf"** says a widely read walk through the Transformer's parts
-# (Adaloglou, below). It is the *scores* that are set to −∞. An embedding of −∞ would turn everything into NaN.
+# **“Mask the next word embeddings (by setting them to −inf)”** say the notes, after a widely read walk through the
+# Transformer's parts (Adaloglou, below). It is the *scores* that are set to −∞. An embedding of −∞ would turn everything into NaN.
 #
 # **The mask that is divided too.** The same text writes $\mathrm{softmax}((QK^\top + M)/\sqrt{d_k})$, others add M
 # after the division. For 0 and −∞ both are right, and only for those.
 #
 # **A triangle without the root.** Karpathy's lecture, as the Stack Exchange answer of lesson 3 quotes it, shows Figure 5.2
 # with B, T, C = 4, 8, 32, head size 16 and seed 1337: scores, lower triangle, −∞, softmax. The quoted lines leave out
-# the division by $\sqrt{16}$ (lesson 4), and row 1 is already nearly all on key 0.
+# the division by $\sqrt{16}$ (lesson 4). In the sentence of the figure row 1 is nearly all on key 0 (0.99); in the other
+# three of the batch key 0 has 0.27, 0.20 and 0.85 of it.
 #
-# **Is `nan_to_num` to blame?** One reads that it "breaks gradients". Measured above: after a replacement they stay
+# **Is `nan_to_num` to blame?** One reads that it breaks gradients. Measured above: after a replacement they stay
 # clean, after an addition they do not.
 #
 # </details>
@@ -830,7 +886,7 @@ check(quiz_3=quiz_3)
 #   only, and *and* combines the two.
 # - Blocked scores become −∞ *before* the softmax. Masking afterwards leaves sums that tell of the future.
 # - A row with nothing to see is 0/0. Its gradient is clean only if something between the NaN and the scores cuts it off.
-# - A model that leaks looks too good. Change the future and see whether the past moves.
+# - A model that leaks may look too good. Change the future and see whether the past moves.
 #
 # `progress()` in a new cell shows what you have done so far, over all lessons (`from helpers import progress`).
 

@@ -135,6 +135,9 @@ def cases_combine_masks(draw):
 PADDED = "padding[:, None, None, :]"
 BOTH = f"causal & {PADDED}"
 combine_masks = Exercise("combine_masks", cases_combine_masks, axes=("sentence", "head", "query", "key")).with_mistakes(f"""
+    sum_above_one: the two masks added, and asked for more than 1
+        {BOTH} -> (causal + {PADDED}) > 1
+        To Python, True + True is 2. What is it between two boolean tensors?
     either_is_enough: a key seen if one of the masks says yes
         causal & -> causal |
         Both must say yes.
@@ -176,6 +179,7 @@ def cases_mask_scores(draw):
 
     return [
         *tensor_cases(make, leads=((), (3,), (2, 3)), gradient=False, **view),
+        Case(make(torch.float64), note="scores in float64", **view),  # where a large number added leaves a trace
         Case(make(torch.float32, 1, 1), part=LEADING, note=BATCH_OF_ONE, **view),
         # The fill itself has no gradient worth a comparison: the scenario takes it out.
         Case(make(torch.float64, 2), part=GRADIENT, gradient=True, via="kept_entries"),
@@ -214,6 +218,9 @@ mask_scores = Exercise("mask_scores", cases_mask_scores, axes=("query", "key")).
     plus_infinity: the wrong infinity
         -math.inf -> math.inf
         Which exponent makes the power 0?
+    divided_by_the_mask: the scores divided by the mask
+        {FILL} -> scores / mask
+        What is 1/0, and what is -1/0? One of the two takes everything.
     zero_times_infinity: 0 times infinity, which is NaN
         {FILL} -> scores + (1 - mask.to(scores.dtype)) * -math.inf
         What is 0 · (-inf)? Choose between two values; do not multiply them.
@@ -332,24 +339,39 @@ masked_softmax = Exercise("masked_softmax", cases_masked_softmax, axes=("query",
 
 
 def cases_leaks_future(draw):
-    clean, pairs, norms = "functions that do not leak", "a leak from any place", "layer norms before and behind"
+    clean, pairs, norms = (
+        "functions that do not leak",
+        "a leak from any place",
+        "rows centered or scaled, before and behind",
+    )
     small, one_spot, f64 = "a weak leak", "one sentence or one feature", torch.float64
+    no_slope, below = "a leak through a ReLU or a hard choice", "changes below 1e-6"
 
     def one(name, *args, T=6, B=2, dtype=torch.float32):
         # Not plain normal numbers: with an unlucky seed an answer would draw the very same ones as its noise.
         return Stub(name, args), draw.normal(B, T, 4, dtype=dtype, scale=1.5)
 
     def between(before, behind, place, source):
-        return one("peeking_between", before, behind, place, source, 5, dtype=f64)
+        return one("peeking_between", before, behind, place, source, 5, 6, dtype=f64)
 
     def one_way(height):
         """Row 4 lies so far off that the rows which replace it move row 2 in one direction."""
-        f, x = one("peeking_in_one", 2, 4, 1, 2, 4)
+        f, x = one("peeking_in_one", 2, 4, 1, 2, 4, 6)
         x[:, 4] = height
         return Case((f, x), part=one_spot, note=f"in sentence 1, feature 2 alone; token 4 is {height} throughout")
 
+    def lost_in_a_mean():
+        """One output of 150 moves by about 2e-4: the mean change lies below 1e-6, and the largest far above."""
+        f, x = one("peeking_in_one", 2, 4, 1, 2, 150, 6, 6e-6)
+        x[:, 4] = 8.0
+        return Case((f, x), part=small, note="one feature of 150 changes, by about 2e-4")
+
+    def negative():
+        f, x = one("turned_round", "positive part", B=1)
+        return Case((f, -x.abs() - 0.1), part=no_slope, note="a ReLU, all numbers negative")
+
     def peeking(place, source, T=6, part=pairs):
-        return Case(one("peeking", place, source, 1.0, 4, T=T), part=part, note=f"token {place} sees token {source}")
+        return Case(one("peeking", place, source, 1.0, 4, T, T=T), part=part, note=f"token {place} sees token {source}")
 
     return [
         Case(one("whole_average", 4), note="a mean over all tokens"),
@@ -369,11 +391,19 @@ def cases_leaks_future(draw):
         Case(
             between("as it is", "of one length", 0, 5), part=norms, note="outputs of one length; token 0 sees token 5"
         ),
-        Case(one("peeking_in_one", 1, 4, 1, 2, 4), part=one_spot, note="in sentence 1, feature 2 alone"),
-        Case(one("peeking_in_one", 0, 2, 0, 3, 4), part=one_spot, note="in sentence 0, feature 3 alone"),
-        Case(one("peeking_in_one", 2, 3, 2, 0, 4, B=3), part=one_spot, note="in sentence 2, feature 0 alone"),
-        Case(one("peeking", 1, 4, 1e-3, 4), part=small, note="token 1 sees a thousandth of token 4"),
-        Case(one("peeking", 1, 4, 1e-11, 4, dtype=f64), part="changes below 1e-6", note="a change far below 1e-6"),
+        Case(one("peeking_in_one", 1, 4, 1, 2, 4, 6), part=one_spot, note="in sentence 1, feature 2 alone"),
+        Case(one("peeking_in_one", 0, 2, 0, 3, 4, 6), part=one_spot, note="in sentence 0, feature 3 alone"),
+        Case(one("peeking_in_one", 2, 3, 2, 0, 4, 6, B=3), part=one_spot, note="in sentence 2, feature 0 alone"),
+        *[
+            Case(one("peeking_at_one", 1, 4, k, 4, 6), part=one_spot, note=f"token 1 sees feature {k} of token 4")
+            for k in range(4)
+        ],
+        negative(),
+        Case(one("turned_round", "signs"), part=no_slope, note="each token sees only signs, of the token across"),
+        Case(one("peeking", 1, 4, 1e-3, 4, 6), part=small, note="token 1 sees a thousandth of token 4"),
+        lost_in_a_mean(),
+        Case(one("peeking", 1, 4, 1e-11, 4, 6, dtype=f64), part=below, note="a change far below 1e-6"),
+        Case(one("turned_round", "as it is", 2e-8, dtype=f64), part=below, note="outputs and changes below 1e-6"),
         Case(one("whole_average", 4, T=1), part="T = 1", note="one token"),
     ]
 
@@ -414,13 +444,30 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
         Rounding may move the last digit. From which size on is a change a leak?
     changes_summed: changes added up with their signs, or averaged, before their size is asked
         not {SAME} -> (after - before)[:, :start].sum().abs() > 1e-6
-        Behind a layer norm the features of a row always sum to 0. What can a sum of changes tell there?
+        The features of a centered row always sum to 0. What can a sum of changes tell there?
     lengths_compared: the lengths of the outputs compared instead of the outputs
         {COMPARED} -> after[:, :start].norm(dim=-1), before[:, :start].norm(dim=-1)
-        A vector may turn and keep its length. Behind a layer norm it always does.
+        A vector may turn and keep its length. Which f makes all rows equally long?
     shifted_by_a_constant: the future moved by a constant instead of replaced
         other[:, start:] -> x[:, start:] + 1
-        What does a layer norm make of a row to which 1 was added?
+        Which row looks the same when its mean is subtracted, whether 1 was added or not?
+    future_set_to_zero: the future set to 0 instead of replaced by random rows
+        {FUTURE} -> x[:, :start], torch.zeros_like(x[:, start:])
+        To which f does a negative number look like 0?
+    first_feature_replaced: only one feature of the future replaced
+        {FUTURE} -> x[:, :start], torch.cat([other[:, start:, :1], x[:, start:, 1:]], -1)
+        f may look at any feature of a future row. How many of them did you change?
+    mean_change: the mean of the changes compared with 1e-6
+        not {SAME} -> (after - before)[:, :start].abs().mean() > 1e-6
+        One output of many moves, the others stand still. What does a mean make of that?
+    relative_change: changes measured against the outputs
+        torch.allclose({COMPARED}, rtol=0, atol=1e-6) -> torch.allclose({COMPARED})
+        Without further notice allclose has two tolerances of its own. Which size of change does the spec name?
+    slopes_asked: slopes in place of changes
+        before, other = f(x), torch.randn_like(x)
+        -> J = torch.autograd.functional.jacobian(f, x.detach().requires_grad_()).abs().amax((0, 2, 3, 5))
+        |    return bool((J.triu(1) > 1e-6).any())
+        A hard choice looks at the future and has no slope anywhere. What would show it?
     first_sentence_only: only the first sentence watched
         {COMPARED} -> after[0, :start], before[0, :start]
         Every sentence of the batch counts.
@@ -463,6 +510,7 @@ def cases_fixed_causal_attention(draw):
         Case(make(torch.float64, scale=1500.0), part=LARGE),
         Case(planned(-9000.0, 9000.0), part=LARGE, gradient=True),
         Case(planned(-10000.0, 0.0), part=LARGE, note="visible scores of -10000 to -9997"),
+        Case(planned(-3000.0, 0.0), part=LARGE, note="visible scores of -3000 to -2997"),
         Case((draw.normal(2, 1, 4), draw.normal(2, 1, 4), draw.normal(2, 1, 3)), part="one token"),
     ]
 
@@ -520,6 +568,13 @@ fixed_causal_attention = Exercise(
     minus_1000_filled: a fill of -1000
         {WEIGHTS} -> torch.softmax(scores.masked_fill(~{SEEN}, -1000.0), dim=-1)
         Put the past at -9000: who wins the row?
+    filled_and_divided: a fill of -10000 that is divided by the root of the width afterwards
+        {WEIGHTS} -> torch.softmax(scores.masked_fill(~{SEEN}, -10000.0 / Q.shape[-1] ** 0.5), dim=-1)
+        How much is left of -10000 after your division, and how low may visible scores be?
+    one_maximum_for_all: one maximum taken off the whole table
+        {WEIGHTS} -> (scores - scores.amax()).exp() * {SEEN}
+        return weights -> return weights / weights.sum(-1, keepdim=True)
+        The largest score of all may stand in another row, or in the future. What is left of a row far below it?
 """)
 
 

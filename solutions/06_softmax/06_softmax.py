@@ -4,8 +4,7 @@
 # **Goal:** build the function that turns scores into weights, safe for any scores; know its axis, its temperature, its
 # logarithm and its gradients, and see how it can be computed in a stream.
 #
-# **Time:** about 125 minutes, of which 30 are for the two extras. It is the longest lesson of the first half: **take a
-# break after Exercise 6.4**. What comes before makes the weights of attention, what comes after makes the loss and the
+# **Time:** about 130 minutes, of which 40 are for the two extras. **Take a break after Exercise 6.4**. What comes before makes the weights of attention, what comes after makes the loss and the
 # gradients.
 #
 # Lessons 4 and 5 used `torch.softmax` as a ready-made tool. Today you open it. It is two lines of code, and you will
@@ -61,7 +60,8 @@ transformer_map("06_softmax")
 # - **Weights** follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`.
 # - **Masks** are boolean, True = may attend.
 # - **Unless an exercise says otherwise an answer** accepts any `...` (Q and K, or all inputs, share the same ones);
-#   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN.
+#   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN in
+#   values (in gradients too where the exercise says so).
 # - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
 #   inside a float64 answer is no mistake.
 # - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
@@ -206,7 +206,7 @@ figures.three_axes(scores, jane)
 #
 # The left one, over keys. **Look at the sums beside the tables.** Over keys, each *row* adds up to 1: each query has one unit of
 # attention to give. Over queries, each *column* does, and *jane* as a query has 1.08 to give while *africa* has 0.64.
-# That sum is the only sign: nothing in the program will complain.
+# That sum is the sign to look for: nothing in the program complains.
 #
 # </details>
 #
@@ -251,7 +251,7 @@ def published_head_weights(q, k):
 
 # %% [markdown]
 # The model drew fine pictures all the same. The reader trained it both ways, and the usual measure of picture quality
-# did not tell the two apart. No loss and no shape shows this bug. A sum does:
+# did not tell the two apart. In this model, which has no mask, neither shape nor loss showed the bug. A sum does:
 
 # %%
 torch.manual_seed(0)
@@ -295,35 +295,24 @@ check(fixed_head_weights)
 # </details>
 
 # %% [markdown]
+# The same sums on your repair:
+
+# %%
+print("head 0, what each query has to give:", or_given(fixed_head_weights)(q, k).sum(dim=-2)[0, :, 0])
+
+# %% [markdown]
 # **A habit worth having:** after every softmax that you write, sum once along the dimension that you mean, and look.
 
 # %% [markdown]
 # ## Temperature: how sure?
 #
-# Divide all scores by a number $\tau$, the temperature, before softmax:
+# Lesson 4 divided all scores by a temperature $\tau$ before softmax. Now the quotient of two shares says what it does:
 #
 # $$p_i = \frac{e^{s_i/\tau}}{\sum_j e^{s_j/\tau}}, \qquad \frac{p_i}{p_j} = e^{(s_i - s_j)/\tau}.$$
 #
 # At $\tau = 1$ one point more is a factor of 2.72. At $\tau = 0.1$ it is a factor of 22,026: the best takes all. At
-# $\tau = 10$ it is 1.11: nearly alike. The scale $\sqrt{d_k}$ of lesson 4 is a temperature, and so is the dial of every
+# $\tau = 10$ it is 1.11: nearly alike. The scale $\sqrt{d_k}$ of lesson 4 is a temperature, and so is the dial of many a
 # chat model, where it divides the scores of the next word.
-#
-# The scores below are those of *is* in *Life is short, eat dessert first*. At $\tau = \sqrt{24}$ you find the weights
-# that lesson 4 printed. *Where is the curve on the right steepest, and what do the bars do there?* (It shows the
-# entropy, which comes after the exercise: how undecided the weights are.)
-
-# %%
-life = ["Life", "is", "short", "eat", "dessert", "first"]
-scores_is = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434])  # (T,)
-print(" ".join(f"{w:.4f}" for w in torch.softmax(scores_is / math.sqrt(24), dim=0).tolist()))
-explore.temperature(scores_is, life)
-
-# %% [markdown]
-# <details><summary>Answer</summary>
-#
-# Between 5 and 10. There the bars change most: at 5 *eat* still has 63 % of the weight, at 10 only 40 %. Far to the left and far to the right nothing happens any more: one bar has everything, or all are alike.
-#
-# </details>
 
 # %% [markdown]
 # ## Exercise 6.3 `softmax_with_temperature`
@@ -333,7 +322,7 @@ explore.temperature(scores_is, life)
 # $$\text{softmax\_with\_temperature}(x, \tau) = \text{softmax}(x / \tau)\ \text{along the last dimension}$$
 #
 # `x (..., N)`, `temperature` a Python number, `int` or `float`, from 0.001 to 1000 → `(..., N)`. For a temperature that
-# is not above 0 raise a `ValueError` whose message names the value that was sent. Scores may be large compared with
+# is not above 0 (`nan` is not) raise a `ValueError` whose message names the value that was sent. Scores may be large compared with
 # the temperature; no NaN. Nothing is forbidden, and your own `softmax` is at hand.
 
 
@@ -435,6 +424,30 @@ check(entropy)
 # for one vector only.
 #
 # </details>
+#
+# Your two functions at work on the scores of *is* in *Life is short, eat dessert first*. At $\tau = \sqrt{24}$ they give
+# the weights that lesson 4 printed. The next figure draws weights and entropy at 401 temperatures. **Predict before you
+# run:** *a doubling of the temperature moves weight from some words to others. From where does it move most: from 1 to 2,
+# from 2.5 to 5, from 5 to 10, or from 20 to 40?*
+
+# %%
+life = ["Life", "is", "short", "eat", "dessert", "first"]
+scores_is = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434])  # (T,)
+figures.temperatures(or_given(softmax_with_temperature), or_given(entropy), scores_is, life)
+
+# %%
+for cold in (1, 2.5, 5, 20):
+    before, after = (or_given(softmax_with_temperature)(scores_is, t) for t in (cold, 2 * cold))  # (T,) each
+    print(f"from {cold:3} to {2 * cold:4}: {100 * (after - before).abs().sum() / 2:2.0f} % of the weight moves")
+
+# %% [markdown]
+# <details><summary>Answer</summary>
+#
+# From 2.5 to 5: 26 % of the weight changes hands, from 5 to 10 it is 23 %, from 1 to 2 and from 20 to 40 it is 6 and 8 %.
+# The curve of the entropy is steepest there too, at 3.6. Far to the left and far to the right hardly anything happens:
+# one word has everything, or all are alike. The $\sqrt{24} = 4.9$ of lesson 4 lies on the slope between the two.
+#
+# </details>
 
 # %% [markdown]
 # **Halfway.** You have the weights of attention; this is a good place for a break. What follows is the other end of
@@ -518,14 +531,15 @@ explore.surprise()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# At none. The loss falls toward 0 as the score rises, but a share of 1 would need a score of $+\infty$. So a model that
+# At none. The loss falls toward 0 as the score rises (0.0006 at a score of 8.5), but a share of 1 would need a score of
+# $+\infty$. So a model that
 # is right already still wants to be surer. Its pull on the score, $1 - p$, fades as it gets there.
 #
 # </details>
 #
 # A batch has many places, and the loss is the mean over them. A model that knows nothing gives each of $V$ words
 # $1/V$, and its loss is $\ln V$: for our translator's 194 French words 5.27, for GPT-2's 50,257 words 10.82. Look for
-# that number at the first step of any training run; if the loss starts far above, the scores start too large.
+# that number at the first step of a training run; a loss that starts far above says that the first scores are too large.
 #
 # Sentences in a batch have different lengths, and the padding has no right answer. Such targets carry a number that is
 # no word, −100 by custom, and are **left out**: of the sum, *and of the count*.
@@ -611,7 +625,8 @@ figures.push_and_pull()
 #
 # $$\text{softmax\_backward}(p, g)_j = p_j\,\Big(g_j - \sum_i p_i g_i\Big)$$
 #
-# `p (..., N)` probability vectors, `grad (..., N)` the gradient at p → `(..., N)`, the gradient at the scores.
+# `p (..., N)` probability vectors, `grad (..., N)` the gradient at p → `(..., N)`, the gradient at the scores. Some p may
+# be exactly 0 or 1; no NaN there, in gradients either.
 #
 # *Forbidden:* autograd in every form (`torch.autograd`, `.backward`, `torch.func`), `torch._softmax_backward_data`.
 
@@ -665,8 +680,15 @@ check(softmax_backward)
 figures.prediction_minus_truth()
 
 # %% [markdown]
+# Your own function, on the same numbers:
+
+# %%
+p, g = torch.tensor([1 / 8, 1 / 4, 5 / 8]), torch.tensor([0.0, 0.0, -8 / 5])  # (V,) each
+print(or_given(softmax_backward)(p, g))
+
+# %% [markdown]
 # The division by $p_y$ has cancelled. No logarithm is left, nothing can overflow, and no entry exceeds 1. It may be the
-# most useful formula of the lesson: every language model learns by it. **The gradient at the scores is the prediction
+# most useful formula of the lesson: whatever is trained with this loss learns by it. **The gradient at the scores is the prediction
 # minus the truth.**
 
 # %% [markdown]
@@ -713,6 +735,16 @@ check(cross_entropy_backward)
 # by its rows: each adds up to 0.
 #
 # </details>
+#
+# Learning without autograd: eight random places, six words, and steps against your gradient. The loss starts near
+# $\ln 6 = 1.79$.
+
+# %%
+torch.manual_seed(0)
+logits, targets = 0.1 * torch.randn(8, 6), torch.randint(6, (8,))  # (places, V), (places,)
+for step in range(5):
+    print(f"step {step}   loss {or_given(cross_entropy)(logits, targets).item():.3f}")
+    logits = logits - 8 * or_given(cross_entropy_backward)(logits, targets)  # (places, V)
 
 # %% [markdown]
 # ## Softmax in a stream
@@ -761,14 +793,14 @@ explore.stream()
 # %% [markdown]
 # ## Exercise 6.9 `streaming_softmax`
 #
-# **Extra** · Difficulty ●●●●○ · Importance ●●●○○ · 20 minutes · 10 bonus points
+# **Extra** · Difficulty ●●●●○ · Importance ●●●○○ · 30 minutes · 10 bonus points
 #
 # $$\text{streaming\_softmax} = \sum_j \text{softmax}(s)_j\, v_j, \qquad s, v \text{ cut into blocks, seen once}$$
 #
 # `score_blocks`, `value_blocks`: two lists of equal length, of tensors `(..., n_i)` and `(..., n_i, d_v)`, each
 # $n_i \ge 1$, the sizes may differ → `(..., d_v)`. Scores are finite, up to ±10,000. Go through the blocks once, with a
 # running maximum and a running sum, as in the table above. **No block of scores may be used again after a later one**,
-# and you keep no copies of blocks: half of the points are for that.
+# and you keep no copies of blocks, nor a list of results that grows with their number: half of the points are for that.
 #
 # *Forbidden:* `cat`, `stack` and their kin (`concat`, `hstack`, `vstack`).
 
@@ -812,6 +844,14 @@ check(streaming_softmax)
 # Zero does not: try a first block of −10,000s.
 #
 # </details>
+#
+# A thousand scores of one query in blocks of ten, by your stream and all at once:
+
+# %%
+torch.manual_seed(0)
+s, v = 5 * torch.randn(1000), torch.randn(1000, 4)  # (T,), (T, d_v)
+print("streamed   ", or_given(streaming_softmax)(s.split(10), v.split(10)))
+print("all at once", or_given(softmax)(s) @ v)
 
 # %% [markdown]
 # ## At work
@@ -845,9 +885,10 @@ at_work(softmax=over_queries)
 # </details>
 #
 # And the temperature? The curve under your own functions shows what other temperatures do to a translator that was
-# trained at 1. At half the temperature the loss is 2.6 times as large, at twice the temperature 3.9 times, and all sentences
-# still come out word for word. At 4, beyond the curve, the loss is 0.068 and 14 of 100 sentences go wrong. So a scale that is off, as
-# in lesson 4, may go unnoticed for long.
+# trained at 1. In this training the loss is 2.6 times as large at half the temperature and 3.9 times at twice, and all
+# sentences still come out word for word. At 4, beyond the curve, the loss is 0.068 and 14 of 100 sentences go wrong. (Two
+# more trainings of the same machine: 1.5 and 5.2 times, 2.9 and 22 times, 10 and 18 sentences.) So a scale that is off, as
+# in lesson 4, may go unnoticed.
 #
 # A mistake in the loss does not show in the translations at all. Counting padding in the mean makes this loss 0.00009
 # instead of 0.00016: a better number, and not a better model. The $\varepsilon$ in the logarithm changes nothing here,

@@ -104,6 +104,9 @@ softmax = Exercise(
         x.amax(dim=dim -> x.amax(dim=0
         e.sum(dim=dim -> e.sum(dim=0
         Without further notice the last dimension is meant. Add up a row of yours.
+    base_two: powers of 2 in place of the exponential
+        torch.exp({SHIFT}) -> 2 ** ({SHIFT})
+        One point more should be a factor of 2.72. What is it in yours?
     whole_tensor: all entries of the tensor share one unit
         x.amax(dim=dim, keepdim=True) -> x.max()
         {SUM} -> e.sum()
@@ -226,6 +229,12 @@ log_softmax = Exercise(
     sign_flipped: the surprise: minus the logarithm
         return shifted - {LOG_SUM} -> return {LOG_SUM} - shifted
         The logarithm of a number below 1 has which sign?
+    shifted_by_the_mean: shifted by the mean
+        x.amax(dim=dim -> x.mean(dim=dim
+        How far above the mean can the largest score lie? Choose a shift that it cannot pass.
+    powers_of_two: powers of 2 and a logarithm to base 2
+        return shifted - {LOG_SUM} -> return shifted - (2**shifted).sum(dim=dim, keepdim=True).log2()
+        Which number is raised to the power of a score in softmax?
     base_two: a logarithm to base 2
         return shifted - {LOG_SUM} -> return (shifted - {LOG_SUM}) / math.log(2)
         The natural logarithm is meant.
@@ -329,6 +338,16 @@ cross_entropy = Exercise(
     mean_of_sentence_means: a mean for each sentence, then the mean of those
         return -picked.mean() -> {LOSSES}(loss.sum(-1) / kept.sum(-1)).mean()
         A sentence with one kept word would weigh as much as one with ten, and one with none is 0 / 0.
+    mean_of_kept_sentence_means: a mean for each sentence, then the mean of those that have one
+        return -picked.mean()
+        -> {LOSSES}((loss.sum(-1) / kept.sum(-1).clamp_min(1)).sum() / (kept.sum(-1) > 0).sum())
+        A sentence with one kept word would weigh as much as one with ten.
+    all_sentence_means: a mean for each sentence, an empty one counted as 0, then the mean of those
+        return -picked.mean() -> {LOSSES}(loss.sum(-1) / kept.sum(-1).clamp_min(1)).mean()
+        A sentence with one kept word would weigh as much as one with ten. And one with none?
+    every_target_in_every_row: each row pays for the targets of all rows
+        log_p[torch.arange(len(log_p)), targets[kept]] -> log_p[:, targets[kept]]
+        A table of K rows and K targets has K · K entries. How many losses are there?
     log_of_a_share: the logarithm of a share that was computed first
         {LOG_P} -> torch.softmax(logits[kept], -1).log()
         A share far behind the winner is 0 to the computer. You have a tool that never forms it.
@@ -394,7 +413,7 @@ def cases_softmax_with_temperature(draw):
         Case((at_heights(draw), 0.5), part=EXTREME, note="rows near 9990, -9990, 0 and 4000"),
         Case((far_apart(draw, 3, 5), 0.1), part=EXTREME),
         Case((torch.tensor([[1.0, 3.0, 2.0]]), 1e-3), part=EXTREME),
-        *map(refused, (0, 0.0, -3, -0.5)),
+        *map(refused, (0, 0.0, -3, -0.5, math.nan)),
     ]
 
 
@@ -404,6 +423,13 @@ softmax_with_temperature = Exercise("softmax_with_temperature", cases_softmax_wi
     multiplied: multiplied by the temperature
         {SCALED} -> softmax(x * temperature)
         Hot means undecided. Do your weights grow more alike as it rises?
+    multiplied_and_nothing_refused: multiplied by the temperature, and no temperature refused
+        {SCALED} -> softmax(x * temperature)
+        not temperature > 0 -> False
+        Hot means undecided. Do your weights grow more alike as it rises?
+    nan_slips_through: a temperature of nan not refused
+        not temperature > 0 -> temperature <= 0
+        nan is neither below 0 nor equal to it. Is it above 0?
     weights_divided: the weights divided, not the scores
         {SCALED} -> softmax(x) / temperature
         Do your weights still add up to 1?
@@ -557,6 +583,8 @@ def cases_softmax_backward(draw):
     corners = torch.tensor([[0.0, 1.0, 0.0, 0.0], [0.5, 0.0, 0.5, 0.0]])
     # Forms that are equal on probability vectors differ beside them, so the gradient is taken at the scores.
     plain = draw.normal(5, dtype=torch.float64), draw.normal(5, dtype=torch.float64)
+    decided = draw.normal(3, 4, dtype=torch.float64), draw.normal(3, 4, dtype=torch.float64)
+    decided[0][0, 1:] = decided[0][1, 2] = -math.inf
     batch = draw.normal(2, 3, 5, dtype=torch.float64), draw.normal(2, 3, 5, dtype=torch.float64)
     return [
         *tensor_cases(make, leads=LEADS, gradient=False),
@@ -564,6 +592,7 @@ def cases_softmax_backward(draw):
         Case((torch.ones(1), draw.normal(1)), part=ZEROS, note="one outcome, which is certain"),
         Case(plain, part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
         Case(batch, part=GRADIENT, gradient=True, via="at_softmax", note="p is the softmax of scores"),
+        Case(decided, part=ZEROS, gradient=True, via="at_softmax", note="gradients where some p are 0 or 1"),
     ]
 
 
@@ -661,6 +690,10 @@ cross_entropy_backward = Exercise(
     truth_forgotten: the prediction alone
         {MINUS} -> p
         Add up a row of yours. Raising all scores alike changes no loss, so what should the sum be?
+    every_target_in_every_row: 1 taken off at the targets of all rows, in every row
+        truth = torch.zeros_like(p).scatter(-1, targets.unsqueeze(-1), 1.0)
+        -> truth = torch.zeros_like(p).index_fill(-1, targets.flatten(), 1.0)
+        Add up a row of yours. How many targets does one place have?
     at_the_target_only: the target's score alone has a gradient
         {MINUS} -> (p - truth) * truth
         The rivals should be pushed down too, each as far as it was believed.
@@ -722,6 +755,9 @@ fixed_head_weights = Exercise("fixed_head_weights", cases_fixed_head_weights).wi
     scaled_by_the_number_of_heads: divided by the root of the number of heads
         q.shape[-1] -> q.shape[-2]
         Which dimension of q is as long as one dot product?
+    scaled_by_all_heads_together: divided by the root of all heads' widths together
+        q.shape[-1] ** 0.5 -> (q.shape[-1] * q.shape[-2]) ** 0.5
+        One head's score is a sum of how many products?
     divided_by_d_k: divided by the width instead of its square root
         ** 0.5 ->
         Lesson 4: the variance is d_k. What is the standard deviation?
@@ -784,6 +820,8 @@ def cases_streaming_softmax(draw):
         Case(rows_apart, part=HEIGHTS, note="rows near 9980, 0 and -9980"),
         # Two scores at least in each: then what is kept of a block is never a view of it.
         Case(even((30,) * 15 + (7,), d_v=1), part=ONE_PASS, via="one_pass", note="sixteen blocks of scores"),
+        # Here even a maximum, a sum and the values of each block are more than all scores together.
+        Case(even((2,) * 60, d_v=6), part=ONE_PASS, via="one_pass", note="sixty blocks of two scores"),
     ]
 
 
@@ -870,6 +908,17 @@ streaming_softmax = Exercise(
         |        top = torch.maximum(top, s.amax(dim=-1, keepdim=True))
         |    for scores, values in zip(
         A right result. But when the last block has come, the first one is gone.
+    results_kept: maximum, sum and values of every block kept until the end
+        {START} -> tops = [s.amax(-1, keepdim=True) for s in score_blocks]
+        |    powers = [torch.exp(s - t) for s, t in zip(score_blocks, tops)]
+        |    sums = [e.sum(-1, keepdim=True) for e in powers]
+        |    outs = [(e.unsqueeze(-1) * v).sum(-2) for e, v in zip(powers, value_blocks)]
+        |    powers, most = None, tops[0]
+        |    for t in tops:
+        |        most = torch.maximum(most, t)
+        |    whole = sum(n * torch.exp(t - most) for n, t in zip(sums, tops))
+        |    return sum(o * torch.exp(t - most) for o, t in zip(outs, tops)) / whole
+        A right result, from a list that grows with the text. Which three tensors are enough, however many blocks come?
     collected_first: all blocks copied into one tensor first
         A right result. But that tensor is what does not fit into memory.
 """,

@@ -108,13 +108,13 @@ def above_zero(temperature):
 
 
 def warm_functional(x, temperature):
-    if temperature <= 0:
+    if not temperature > 0:
         raise ValueError(f"temperature {temperature} is not above 0")
     return F.softmax(x / temperature, dim=-1)
 
 
 def warm_by_hand(x, temperature):
-    if temperature <= 0:
+    if not temperature > 0:
         raise ValueError(f"no temperature: {temperature:g}")
     z = x / temperature
     e = torch.exp(z - z.amax(-1, keepdim=True))
@@ -398,20 +398,6 @@ def stream_score_by_score(score_blocks, value_blocks):
     return o / l
 
 
-def stream_merged_later(score_blocks, value_blocks):
-    parts = []
-    for s, v in zip(score_blocks, value_blocks, strict=True):
-        m = s.amax(-1, keepdim=True)
-        e = torch.exp(s - m)
-        parts.append((m, e.sum(-1, keepdim=True), (e.unsqueeze(-1) * v).sum(-2)))
-    while len(parts) > 1:
-        (m1, l1, o1), (m2, l2, o2) = parts.pop(), parts.pop()
-        m = torch.maximum(m1, m2)
-        a, b = torch.exp(m1 - m), torch.exp(m2 - m)
-        parts.append((m, a * l1 + b * l2, a * o1 + b * o2))
-    return parts[0][2] / parts[0][1]
-
-
 def stream_from_the_end(score_blocks, value_blocks):
     assert all(s.shape[-1] == v.shape[-2] for s, v in zip(score_blocks, value_blocks, strict=True))
     m, l, o = torch.tensor(-1e30, dtype=score_blocks[0].dtype), 0, 0
@@ -512,7 +498,6 @@ VARIANTS = {
         stream_first_block_sets,
         stream_mean_moved,
         stream_score_by_score,
-        stream_merged_later,
         stream_from_the_end,
         stream_blocks_as_steps,
         stream_block_by_its_own_maximum,

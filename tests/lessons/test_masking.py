@@ -280,6 +280,10 @@ def largest(after, before, start):
         (replaced, lambda a, b, t: (a - b)[:, :t].abs().max() > 1e-2),
         (replaced, lambda a, b, t: (a.norm(dim=-1) - b.norm(dim=-1))[:, :t].abs().max() > 1e-6),
         (replaced, lambda a, b, t: t % 2 == 1 and largest(a, b, t)),
+        (replaced, lambda a, b, t: (a - b)[:, :t].abs().mean() > 1e-6),
+        (replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t])),
+        (lambda x, t: torch.cat([x[:, :t], 0 * x[:, t:]], dim=1), largest),
+        (lambda x, t: torch.cat([x[:, :t], torch.cat([x[:, t:, :3], 2 - x[:, t:, 3:]], 2)], dim=1), largest),
     ],
     ids=[
         "+= 1",
@@ -292,11 +296,41 @@ def largest(after, before, start):
         "1e-2",
         "norms",
         "every second t",
+        "mean size",
+        "allclose",
+        "zeros",
+        "feature 3 replaced",
     ],
 )
 def test_clumsy_detectors_are_refused_and_a_careful_one_is_not(change, look):
     assert not judged(compared(change, look), "leaks_future").passed
     assert judged(compared(replaced, largest), "leaks_future").passed
+
+
+def test_a_detector_that_asks_for_slopes_is_refused():
+    def slopes(f, x):
+        jacobian = torch.autograd.functional.jacobian(f, x).abs().amax((0, 2, 3, 5))
+        return bool((jacobian.triu(1) > 1e-6).any())
+
+    assert judged(slopes, "leaks_future").mistake == "slopes_asked"
+
+
+def test_a_cut_input_is_told_to_be_replaced():
+    cut = judged(compared(lambda x, t: x[:, :t], lambda a, b, t: (a - b[:, :t]).abs().max() > 1e-6), "leaks_future")
+    assert not cut.passed and "replace the rows after t, do not cut them off" in cut.message
+
+
+def test_a_fill_before_the_division_is_not_called_a_fill_of_minus_1000():
+    def fixed_causal_attention(Q, K, V):
+        raw = (Q @ K.mT).masked_fill(~causal_mask(Q.shape[-2]), -1e4)
+        return torch.softmax(raw / Q.shape[-1] ** 0.5, dim=-1) @ V
+
+    assert judged(fixed_causal_attention, "fixed_causal_attention").mistake == "filled_and_divided"
+
+
+def test_a_large_number_subtracted_gives_wrong_values():
+    verdict = judged(lambda s, m: s - 1e9 * ~m, "mask_scores")
+    assert verdict.points == 0 and verdict.mistake == "large_number_added"
 
 
 def test_rows_rolled_instead_of_replaced_are_not_told_of_later_outputs():

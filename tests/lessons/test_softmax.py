@@ -183,7 +183,7 @@ def test_softmax_backward_is_autograds_and_lesson_4s_table(seed, lead, dtype, n)
 def test_temperature(seed, lead, temperature, n):
     x = 20 * random(seed, *lead, n)
     close(blocks.softmax_with_temperature(x, temperature), torch.softmax(x / temperature, -1))
-    for wrong in (0, 0.0, -temperature):
+    for wrong in (0, 0.0, -temperature, math.nan):
         with pytest.raises(ValueError, match=f"{wrong:g}"):
             blocks.softmax_with_temperature(x, wrong)
 
@@ -289,7 +289,8 @@ def test_pictures_say_their_numbers():
     assert "rows add up to 1.08, 1.28, 0.64" in jane.alt
     scores = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434])
     life = "Life is short eat dessert first".split()
-    assert "eat 0.637" in explore.Temperature(scores, life)(24**0.5).alt
+    drawn = figures.temperatures(blocks.softmax_with_temperature, blocks.entropy, scores, life)
+    assert "0.02 at 1, 1.56 at 10" in drawn.alt and "steepest at 3.6; at most 1.79" in drawn.alt
 
 
 @given(SEEDS, LEADS, DTYPES, st.integers(2, 6))
@@ -320,6 +321,7 @@ def test_the_loss_of_a_word_that_is_dragged():
     surprise = explore.Surprise()
     assert "visite has score 1.61, loss 0.470 and gradient -0.375" in surprise("visite", math.log(5)).alt
     assert "loss 2.079" in surprise("est", 0.0).alt
+    assert "loss 0.0003" in surprise("visite", 9.2).alt and "loss 0.000 " not in surprise("visite", 10.0).alt
     assert math.log(len(translator.french)) == pytest.approx(5.27, abs=5e-3)
     assert math.log(50257) == pytest.approx(10.82, abs=5e-3)
 
@@ -526,3 +528,29 @@ def test_wrong_answers_are_refused_and_get_no_false_name(what):
 @pytest.mark.parametrize("answer", [early_touch, value_twice, copies_kept])
 def test_one_pass_is_worth_at_least_half(answer):
     assert verdict("streaming_softmax", answer).points <= 50
+
+
+def test_a_temperature_of_nan_must_be_refused():
+    def softmax_with_temperature(x, temperature):
+        if temperature <= 0:
+            raise ValueError(f"temperature must be above 0, got {temperature}")
+        return torch.softmax(x / temperature, dim=-1)
+
+    assert verdict("softmax_with_temperature", softmax_with_temperature).mistake == "nan_slips_through"
+
+
+def test_a_list_of_the_results_of_all_blocks_is_refused():
+    def streaming_softmax(score_blocks, value_blocks):
+        kept = []
+        for s, v in zip(score_blocks, value_blocks, strict=True):
+            top = s.amax(-1, keepdim=True)
+            e = torch.exp(s - top)
+            kept.append((top, e.sum(-1, keepdim=True), (e.unsqueeze(-1) * v).sum(-2)))
+        most = kept[0][0]
+        for top, _, _ in kept:
+            most = torch.maximum(most, top)
+        shares = [torch.exp(top - most) for top, _, _ in kept]
+        total = sum(n * share for (_, n, _), share in zip(kept, shares, strict=True))
+        return sum(o * share for (_, _, o), share in zip(kept, shares, strict=True)) / total
+
+    assert verdict("streaming_softmax", streaming_softmax).mistake == "results_kept"

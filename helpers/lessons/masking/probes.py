@@ -9,6 +9,14 @@ from helpers.checking.stubs import stub
 from helpers.checking.views import view
 
 
+def _whole(x, T):
+    """ValueError where the input was cut: f is made for T tokens."""
+    if x.shape[1] != T:
+        raise ValueError(
+            f"f was called with {x.shape[1]} of its {T} tokens; replace the rows after t, do not cut them off"
+        )
+
+
 def _mixed(x, width):
     """Fixed sums of the entries of each row, (..., D) -> (..., width)."""
     numbers = torch.arange(1, width * x.shape[-1] + 1, dtype=x.dtype).sin()
@@ -22,10 +30,11 @@ def causal_average(width):
 
 
 @stub
-def peeking(place, source, strength, width):
+def peeking(place, source, strength, width, T):
     """The causal average, but row `place` also sees row `source`, times `strength`."""
 
     def f(x):
+        _whole(x, T)
         own = causal_average(width)(x)
         seen = torch.zeros(x.shape[1], x.shape[1], dtype=x.dtype)
         seen[place, source] = strength
@@ -55,9 +64,9 @@ NORMS = {"as it is": _as_is, "centered": _centered, "of one length": _of_one_len
 
 
 @stub
-def peeking_between(before, behind, place, source, width):
+def peeking_between(before, behind, place, source, width, T):
     """Two of NORMS, and between them the causal average; row `place` also sees row `source` (no leak if equal)."""
-    return lambda x: NORMS[behind](peeking(place, source, 1.0, width)(NORMS[before](x)))
+    return lambda x: NORMS[behind](peeking(place, source, 1.0, width, T)(NORMS[before](x)))
 
 
 @stub
@@ -73,16 +82,37 @@ def first_row(width):
 
 
 @stub
-def peeking_in_one(place, source, sentence, feature, width):
+def peeking_in_one(place, source, sentence, feature, width, T, strength=1.0):
     """The causal average, but in one sentence and one feature row `place` also sees row `source`."""
 
     def f(x):
+        _whole(x, T)
         own = causal_average(width)(x)
         spot = torch.zeros(own.shape, dtype=x.dtype)
-        spot[sentence, place, feature] = 1.0
+        spot[sentence, place, feature] = strength
         return own + spot * x[:, source].sum(-1)[:, None, None]
 
     return f
+
+
+@stub
+def peeking_at_one(place, source, feature, width, T):
+    """The causal average, but row `place` also sees one feature of row `source`."""
+
+    def f(x):
+        _whole(x, T)
+        seen = torch.zeros_like(x)
+        seen[:, place, feature] = x[:, source, feature]
+        return causal_average(width)(x) + _mixed(seen, width)
+
+    return f
+
+
+@stub
+def turned_round(kind, strength=1.0):
+    """f (B, T, D) -> (B, T, D): row t sees the t-th row from the end, as it is, its positive part or its signs."""
+    parts = {"as it is": _as_is, "positive part": lambda x: x.clamp_min(0), "signs": torch.sign}
+    return lambda x: strength * parts[kind](x).flip(1)
 
 
 @stub

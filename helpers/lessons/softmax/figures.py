@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from helpers.drawing.style import BLUE, GREEN, ORANGE, PINK, SKY, WEIGHTS, Picture, heatmap, new_figure
+from helpers.drawing.style import BLUE, CYCLE, GREEN, ORANGE, PINK, SKY, SMALLEST, WEIGHTS, Picture, heatmap, new_figure
 
 WORDS = ("jane", "visits", "africa")
 
@@ -114,7 +114,7 @@ def before_and_after(table: torch.Tensor, tokens: list[str]) -> Picture:
     right.set(title="softmax of its rows", xlabel="key")
     rows = "; ".join(f"{token} {_list(row)}" for token, row in zip(tokens, weights.tolist(), strict=True))
     alt = f"Left: the published table of similarities, diagonal 1. Right: softmax of its rows, much flatter: {rows}."
-    return Picture(figure, alt, "Figure 6.8. The published table and the softmax of its rows.")
+    return Picture(figure, alt, "Figure 6.9. The published table and the softmax of its rows.")
 
 
 def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
@@ -138,6 +138,35 @@ def right_and_wrong_axis(right: torch.Tensor, wrong: torch.Tensor) -> Picture:
     )
 
 
+def temperatures(softmax_with_temperature, entropy, scores: torch.Tensor, tokens: list[str]) -> Picture:
+    """The weights of scores (T,) and their entropy at each temperature, by the two functions that are handed in."""
+    hot = torch.logspace(-1, 3, 401)
+    weights = torch.stack([softmax_with_temperature(scores, t) for t in hot.tolist()])  # (401, T)
+    undecided = entropy(weights)  # (401,)
+    rise = (undecided[2:] - undecided[:-2]) / (hot[2:] / hot[:-2]).log()
+    steepest = int(rise.argmax()) + 1
+    figure, (left, right) = new_figure(8.6, 3.4, 1, 2)
+    for token, line, color in zip(tokens, weights.T, CYCLE * 2, strict=False):
+        left.plot(hot, line, color=color, label=token)
+    left.set(ylabel="weight", ylim=(-0.03, 1.05))
+    left.legend(frameon=False, fontsize=SMALLEST)
+    most = math.log(len(tokens))
+    right.plot(hot, undecided, color=BLUE)
+    right.axhline(most, color="gray", ls=":")
+    right.text(0.12, most + 0.03, f"ln {len(tokens)} = {most:.2f}", fontsize=SMALLEST, va="bottom")
+    right.set(ylabel="entropy (nats)", ylim=(-0.08, most + 0.3))
+    for ax in (left, right):
+        ax.axvline(math.sqrt(24), color="gray", lw=1, ls="--", label="√24")
+        ax.set(xscale="log", xlabel="temperature (dashed: √24)")
+        ax.minorticks_off()
+    said = ", ".join(f"{undecided[i]:.2f} at {hot[i]:.3g}" for i in (0, 100, 200, 300, 400))
+    alt = (
+        f"Left: the weights of {', '.join(tokens)} against the temperature; one has everything when it is cold, all "
+        f"are alike when it is hot. Right: their entropy, {said}, steepest at {hot[steepest]:.1f}; at most {most:.2f}."
+    )
+    return Picture(figure, alt, "Figure 6.5. Six weights and their entropy, at temperatures from cold to hot.")
+
+
 def log_of_softmax() -> Picture:
     """Log of the share of a token behind the winner by a gap, in float32: exact, log(softmax), with an epsilon."""
     gaps = torch.arange(0.0, 161.0)
@@ -157,7 +186,7 @@ def log_of_softmax() -> Picture:
         f"-160. log(softmax) ends at a distance of {last} and is minus infinity beyond. With an epsilon of 1e-9 the "
         "curve turns flat at -20.7 from a distance of about 20."
     )
-    return Picture(figure, alt, "Figure 6.5. The logarithm of a share far behind the winner, computed in three ways.")
+    return Picture(figure, alt, "Figure 6.6. The logarithm of a share far behind the winner, computed in three ways.")
 
 
 def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
@@ -182,7 +211,7 @@ def push_and_pull(p=(1 / 8, 1 / 4, 5 / 8), g=(4.0, 0.0, 0.0)) -> Picture:
     return Picture(
         figure,
         f"Bars for p = {_list(p.tolist())}. " + "; ".join(said) + ".",
-        "Figure 6.6. From the gradient at the weights to the gradient at the scores, in three steps.",
+        "Figure 6.7. From the gradient at the weights to the gradient at the scores, in three steps.",
     )
 
 
@@ -200,7 +229,7 @@ def prediction_minus_truth(exponentials=(1, 2, 5), words=("est", "regarde", "vis
         ax.axhline(0, color="gray", lw=1)
         ax.set(title=name, ylim=(-0.55, 1.2))
         said.append(f"{name}: {', '.join(f'{w} {v:.3g}' for w, v in zip(words, values.tolist(), strict=True))}")
-    caption = "Figure 6.7. The gradient at the scores. A step against it lowers the rivals and raises the target."
+    caption = "Figure 6.8. The gradient at the scores. A step against it lowers the rivals and raises the target."
     return Picture(figure, "Three bar charts. " + "; ".join(said) + ".", caption)
 
 

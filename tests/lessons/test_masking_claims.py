@@ -1,0 +1,116 @@
+"""Lesson 5: what it says of networks, measured with controls. Each sentence must stand in the lesson's text."""
+
+import math
+import warnings
+
+import pytest
+import torch
+
+from helpers.blocks import causal_mask, fixed_causal_attention, leaks_future
+from helpers.lessons.masking import figures, machine
+from helpers.translator.evaluation import LOSS_SENTENCES, nats_a_word, unseen
+from helpers.translator.network import Parts
+from helpers.translator.trained import SIZES
+from helpers.translator.training import train
+from tests.lab import ROOT
+
+torch.set_num_threads(1)
+
+
+def lesson_says(*sentences):
+    """Whether each sentence stands in the lesson, whatever its line breaks."""
+    text = " ".join((ROOT / "solutions/05_masking/05_masking.py").read_text("utf-8").replace("\n# ", " ").split())
+    missing = [sentence for sentence in sentences if sentence not in text]
+    assert not missing, f"no longer in the lesson: {missing}"
+
+
+def published_attention(Q, K, V):
+    return torch.softmax(Q @ K.mT / Q.shape[-1] ** 0.5, dim=-1).tril() @ V
+
+
+def aligned_at_first_key(T_q, T_k):
+    return torch.ones(T_q, T_k, dtype=torch.bool).tril()
+
+
+def test_a_mask_aligned_at_the_first_key_costs_half_of_the_output_with_a_cache():
+    lesson_says("0.79 and 0.58: both outputs are wrong by more than half of their length")
+    assert machine.in_two_goes(aligned_at_first_key).tolist() == pytest.approx([0.79, 0.58], abs=0.01)
+    assert torch.equal(aligned_at_first_key(5, 5), causal_mask(5))  # no cache, no difference
+    for head in range(4):
+        assert machine.in_two_goes(causal_mask, head=head).max() < 1e-5
+        assert machine.in_two_goes(aligned_at_first_key, head=head).min() > 0.5
+
+
+def test_training_finds_the_sums_of_rows():
+    lesson_says("1.39 (1.53 and 1.34 from two other seeds)", "training finds it")
+    for seed, loss in ((5, 1.39), (6, 1.53), (7, 1.34)):
+        assert figures.last_loss(published_attention, seed) == pytest.approx(loss, abs=0.05)
+    lesson_says("The repaired model cannot guess random letters", "2.085, a little above $\\ln 8$")
+    for seed in (5, 6, 7):
+        assert math.log(8) < figures.last_loss(fixed_causal_attention, seed) < math.log(8) + 0.01
+
+
+def test_a_model_without_a_mask_copies_from_every_seed():
+    lesson_says("From two other seeds the two losses end at 2.08 and 0.20 as well")
+    for seed in (6, 7):
+        honest, leaking = (
+            figures.last_loss(lambda Q, K, V, masked=masked: figures.attend(Q, K, V, masked), seed)
+            for masked in (True, False)
+        )
+        assert honest == pytest.approx(2.08, abs=0.01) and leaking == pytest.approx(0.20, abs=0.01)
+
+
+@pytest.mark.slow
+def test_ten_times_the_steps_widen_the_channel():
+    lesson_says("with ten times the steps it falls to about 0.5")
+    for seed in (5, 6):
+        losses = figures.train(published_attention, seed, steps=1500)
+        assert sum(losses[-20:]) / 20 == pytest.approx(0.55, abs=0.15)
+
+
+def test_weights_without_a_future_do_not_mean_that_nothing_leaks():
+    lesson_says("That no weight above the diagonal is left does not mean that there is no leak")
+    x = torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(0))
+    assert leaks_future(lambda x: published_attention(x, x, x), x)
+    assert not leaks_future(lambda x: fixed_causal_attention(x, x, x), x)
+
+
+def test_the_first_row_of_the_lectures_batch_is_one_of_four():
+    lesson_says("nearly all on key 0 (0.99); in the other three of the batch key 0 has 0.27, 0.20 and 0.85 of it")
+    torch.manual_seed(1337)
+    key, query, _value = (torch.nn.Linear(32, 16, bias=False) for _ in range(3))
+    x = torch.randn(4, 8, 32)
+    weights = (query(x) @ key(x).mT).masked_fill(~causal_mask(8), -math.inf).softmax(-1)
+    assert weights[:, 1, 0].tolist() == pytest.approx([0.99, 0.27, 0.20, 0.85], abs=0.006)
+
+
+def test_the_decoders_block_leaks_where_the_lesson_says_and_warns_of_nothing():
+    y = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        block = machine.first_block(causal_mask(6)[None, None])
+        assert float((block(y) - block(y)).abs().max()) == 0  # a number taken of an output does not warn of gradients
+        assert not leaks_future(block, y)
+        assert leaks_future(machine.first_block(None), y)
+
+
+def masked_after(scores, mask):
+    return torch.softmax(scores, dim=-1).masked_fill(~mask, 0.0)
+
+
+@pytest.mark.slow
+def test_other_trainings_keep_the_order_of_the_table():
+    lesson_says("480 and 1,000 times, 3,500 and 5,800 times, 6,800 and 8,200 times")
+    wrong = (
+        {"causal_mask": lambda T_q, T_k=None: torch.ones(T_q, T_k or T_q, dtype=torch.bool)},
+        {"masked_softmax": masked_after},
+        {"padding_mask": lambda lengths, T: torch.ones(len(lengths), T, dtype=torch.bool)},
+    )
+    wanted = {1: (1046, 3464, 8239), 2: (483, 5783, 6766)}
+    for seed, times in wanted.items():
+        numbers, losses = train(seed).state_dict(), []
+        for parts in ({}, *wrong):
+            network = Parts(parts).module("Transformer", *SIZES).eval()
+            network.load_state_dict(numbers, strict=False)
+            losses.append(nats_a_word(network, unseen(LOSS_SENTENCES)))
+        assert [loss / losses[0] for loss in losses[1:]] == pytest.approx(times, rel=0.15)

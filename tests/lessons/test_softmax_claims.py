@@ -1,0 +1,122 @@
+"""Lesson 6: what it says of numbers and networks, measured with controls. Each sentence stands in the lesson's text."""
+
+import math
+
+import pytest
+import torch
+
+from helpers import blocks, translator
+from helpers.translator.evaluation import LOSS_SENTENCES, exact, nats_a_word, unseen
+from helpers.translator.network import Parts
+from helpers.translator.trained import SIZES
+from helpers.translator.training import train
+from tests.lab import ROOT
+
+torch.set_num_threads(1)
+SCORES_IS = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434], dtype=torch.float64)
+
+
+def lesson_says(*sentences):
+    """Whether each sentence stands in the lesson, whatever its line breaks."""
+    text = " ".join((ROOT / "solutions/06_softmax/06_softmax.py").read_text("utf-8").replace("\n# ", " ").split())
+    missing = [sentence for sentence in sentences if sentence not in text]
+    assert not missing, f"no longer in the lesson: {missing}"
+
+
+def test_where_a_doubling_moves_most():
+    lesson_says(
+        "From 2.5 to 5: 26 % of the weight changes hands, from 5 to 10 it is 23 %",
+        "from 1 to 2 and from 20 to 40 it is 6 and 8 %",
+        "steepest there too, at 3.6",
+    )
+    moved = {}
+    for t in (1, 2.5, 5, 20):
+        before, after = (blocks.softmax_with_temperature(SCORES_IS, tau) for tau in (t, 2 * t))
+        moved[t] = 50 * (after - before).abs().sum().item()
+    assert moved == pytest.approx({1: 6, 2.5: 26, 5: 23, 20: 8}, abs=0.5)
+    hot = torch.logspace(-1, 3, 4001, dtype=torch.float64)
+    entropy = blocks.entropy(torch.softmax(SCORES_IS / hot[:, None], dim=-1))
+    slope = (entropy[2:] - entropy[:-2]) / (hot[2:] / hot[:-2]).log()
+    assert hot[1 + int(slope.argmax())].item() == pytest.approx(3.6, abs=0.01)
+
+
+def test_no_score_has_a_loss_of_zero():
+    lesson_says("0.0006 at a score of 8.5")
+    scores = torch.tensor([0.0, math.log(2), 8.5], dtype=torch.float64)
+    assert -blocks.log_softmax(scores)[2].item() == pytest.approx(0.0006, abs=0.00005)
+
+
+def test_the_wrong_axis_lets_the_future_in_and_the_right_one_does_not():
+    lesson_says("so token 0's weight depends on what comes after it")
+    for seed in range(3):
+        scores = torch.randn(8, 8, generator=torch.Generator().manual_seed(seed))
+        later, seen = scores.clone(), torch.ones(8, 8, dtype=torch.bool).tril()
+        later[1:] = torch.randn(7, 8, generator=torch.Generator().manual_seed(seed + 9))  # other words after token 0
+        for dim, moves in ((-1, False), (-2, True)):
+            a, b = (blocks.softmax(s.masked_fill(~seen, -math.inf), dim=dim)[0, 0] for s in (scores, later))
+            assert bool((a - b).abs() > 0.01) is moves
+
+
+def test_no_sum_complains_until_a_mask_does():
+    lesson_says("nothing in the program complains", "which has no mask, neither shape nor loss showed the bug")
+    scores = torch.randn(2, 3, 5, generator=torch.Generator().manual_seed(0))
+    assert torch.softmax(scores, dim=-2).isfinite().all()
+    padded = scores.masked_fill(torch.arange(5) == 4, -math.inf)
+    assert torch.softmax(padded, dim=-2).isnan().any() and torch.softmax(padded, dim=-1).isfinite().all()
+
+
+def test_what_an_epsilon_leaves_of_the_slope():
+    lesson_says(
+        "With $\\varepsilon = 10^{-9}$ and 20 points behind, two thirds of the slope are left; at 25 points it is 1 %"
+    )
+    for gap, left in ((20, 0.67), (25, 0.014)):
+        scores = torch.tensor([0.0, -gap], dtype=torch.float64, requires_grad=True)
+        (torch.softmax(scores, 0)[1] + 1e-9).log().backward()
+        assert scores.grad[1].item() == pytest.approx(left, abs=0.01)
+
+
+def test_steps_against_the_gradient_lower_the_loss_from_any_start():
+    lesson_says("The loss starts near $\\ln 6 = 1.79$")
+    for seed in range(3):
+        torch.manual_seed(seed)
+        logits, targets = 0.1 * torch.randn(8, 6), torch.randint(6, (8,))
+        losses = []
+        for _ in range(5):
+            losses.append(blocks.cross_entropy(logits, targets).item())
+            logits = logits - 8 * blocks.cross_entropy_backward(logits, targets)
+        assert losses[0] == pytest.approx(math.log(6), abs=0.1)
+        assert losses == sorted(losses, reverse=True)
+
+
+def test_the_loss_of_a_model_that_knows_nothing():
+    lesson_says("for our translator's 194 French words 5.27, for GPT-2's 50,257 words 10.82")
+    assert len(translator.french) == 194
+    assert math.log(194) == pytest.approx(5.27, abs=0.005) and math.log(50257) == pytest.approx(10.82, abs=0.005)
+
+
+def at(temperature):
+    return lambda x, dim=-1: torch.softmax(x / temperature, dim)
+
+
+def costs(numbers=None):
+    """Losses at the temperatures 0.5, 2 and 4 over the loss at 1, and sentences of 100 that go wrong at 4."""
+    losses = []
+    for temperature in (1, 0.5, 2, 4):
+        network = translator.machine(softmax=at(temperature))
+        if numbers:
+            network = Parts({"softmax": at(temperature)}).module("Transformer", *SIZES).eval()
+            network.load_state_dict(numbers, strict=False)
+        losses.append(nats_a_word(network, unseen(LOSS_SENTENCES)))
+    return losses[1] / losses[0], losses[2] / losses[0], 100 * (1 - exact(network, unseen(LOSS_SENTENCES).first(100)))
+
+
+def test_other_temperatures_in_this_training():
+    lesson_says("2.6 times as large at half the temperature and 3.9 times at twice", "14 of 100 sentences go wrong")
+    assert costs() == pytest.approx((2.6, 3.9, 14), rel=0.04)
+
+
+@pytest.mark.slow
+def test_other_temperatures_in_other_trainings():
+    lesson_says("1.5 and 5.2 times, 2.9 and 22 times, 10 and 18 sentences")
+    for seed, wanted in {1: (1.5, 2.9, 10), 2: (5.2, 21.7, 18)}.items():
+        assert costs(train(seed).state_dict()) == pytest.approx(wanted, rel=0.15)
