@@ -2,7 +2,7 @@
 # # 8. Multi-head attention: several looks at once
 #
 # **Goal:** run several heads side by side, join what they found, and see on a trained network what each of them does.
-# **Time:** about 155 minutes, 35 of them for the extras. A good place for a break is after exercise 8.3.
+# **Time:** about 145 minutes, 35 of them for the extras. A good place for a break is after exercise 8.3.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)

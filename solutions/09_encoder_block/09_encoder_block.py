@@ -764,11 +764,11 @@ for name, encoder in figures.encoders_to_compare().items():
     print(f"{name:<36}" + "    ".join(" ".join(f"{share:.2f}" for share in row) for row in rows))
 
 # %% [markdown]
-# Look at the second line before the first. Untrained heads, reading the same words, can be predicted almost completely, 0.93
-# to 0.98 in both blocks. In the trained encoder it is 0.87 to 0.91 in the first block and 0.30 to 0.54 in the second: **training
-# made the heads more independent.** The third line says how much hangs on the words themselves: when these are random too,
-# untrained heads have more to tell apart, 0.53 to 0.68. **Verdict:** *independent* is too strong for the first block, and in
-# the second it is something that was learned.
+# Look at the second line before the first. Untrained heads, reading the same words, can be predicted almost completely, 0.91
+# to 0.98 in both blocks, from three starts alike. In the trained encoder it is 0.87 to 0.91 in the first block and 0.30 to
+# 0.54 in the second: **training made these heads more independent.** The third line says how much hangs on the words
+# themselves: when they are random too, untrained heads have more to tell apart, 0.46 to 0.73 over three starts.
+# **Verdict:** *independent* is too strong for the first block, and in the second it is something that was learned.
 #
 # **2. "The meaning heavily depends on the context"**, and there is "no notion of locality". You have seen both: fast weights, and a table
 # of influences without a zero. Is far as good as near? We exchange a word far from *jane*, and then one beside her, and

@@ -27,11 +27,12 @@ def says(*sentences):
 
 @pytest.mark.long
 def test_the_copying_student_has_the_better_loss_and_writes_nothing():
-    says("0.04 against 0.11, and writes nothing but bos; the other one writes 38 of its 40 sentences word for word")
+    says("0.04 against 0.11, and writes nothing but bos; the other one writes its 40 sentences word for word")
     copied, shifted = figures.trained_to_copy(), figures.trained_with(blocks.fixed_loss)
     assert copied.curve[0] == pytest.approx(shifted.curve[0], abs=0.5)
     assert copied.curve[-1] == pytest.approx(0.04, abs=0.02) and shifted.curve[-1] == pytest.approx(0.11, abs=0.04)
-    assert copied.right == 0 and shifted.right >= 36
+    assert copied.right == 0 and shifted.right == 40
+    assert set(copied.written.split()) == {"bos"}
 
 
 def test_where_the_last_place_looks():
@@ -58,9 +59,9 @@ def written(network, width=1):
 
 
 def test_spain_was_a_greedy_choice():
-    says("Three prefixes at a time are enough to find a sentence that greedy decoding has missed, −0.95 against −1.51")
+    says("Three prefixes at a time are enough to find a sentence that greedy decoding has missed, −0.94 against −1.51")
     assert written(translator.machine()) == (SPAIN, pytest.approx(-1.51, abs=0.01))
-    assert written(translator.machine(), 3) == (JANE, pytest.approx(-0.95, abs=0.01))
+    assert written(translator.machine(), 3) == (JANE, pytest.approx(-0.945, abs=0.006))
 
 
 @pytest.mark.slow
@@ -100,4 +101,5 @@ def test_what_the_filters_leave_of_the_tail():
         p = torch.softmax(blocks.filter_logits(first, **options), dim=-1)
         drawn = torch.multinomial(p, 2000, replacement=True, generator=torch.Generator().manual_seed(0))
         hits[name] = int(torch.isin(drawn, tail).sum())
-    assert hits["none"] > 5 and hits["k"] == hits["p"] == 0
+    says("19 draws of 2,000 fall into the tail", "top-p keeps eight here")
+    assert hits == {"none": pytest.approx(19, abs=2), "k": 0, "p": 0}

@@ -104,9 +104,9 @@ def trained_with(loss_of) -> Training:
         for p, g, (m, v) in zip(parameters, torch.autograd.grad(loss, parameters), means, strict=True):
             _adam(p, g, m, v, step)
         curve.append(loss.item())
-    written = [french_sentence(row) for row in translator.greedy(model.eval(), batch.src, 14).tolist()]
-    right = sum(a == b for a, b in zip(written, batch.french, strict=True))
-    return Training(curve, right, written[1])
+    rows = translator.greedy(model.eval(), batch.src, 14).tolist()
+    right = sum(french_sentence(row) == french for row, french in zip(rows, batch.french, strict=True))
+    return Training(curve, right, " ".join(_names(rows[1][1:8])))
 
 
 @functools.lru_cache(maxsize=1)

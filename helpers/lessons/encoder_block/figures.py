@@ -585,7 +585,7 @@ def costs(block_multiply_adds, d_model: int = 512, d_ff: int = 2048) -> Picture:
     figure, ax = new_figure(7.4, 3.4)
     for name, (values, color, line) in parts.items():
         ax.plot(lengths, values, color=color, ls=line, label=name, lw=1.8)
-    counted = [10, 100, 1000, 10_000, 100_000]
+    counted = [30, 300, 3000, 30_000]
     totals = [block_multiply_adds(T, d_model, d_ff) for T in counted]
     ax.plot(counted, totals, "o", color="black", ms=5, label="block_multiply_adds")
     for place, words in ((2 * d_model, "T = 2D"), (2 * d_model + d_ff, "T = 2D + F")):

@@ -395,7 +395,7 @@ def by_distance(queries: torch.Tensor, keys: torch.Tensor, asking: str, asked: s
     ax.set(xlabel=f"place of {asked} minus place of {asking}", ylabel="scaled score")
     ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
     best = ", ".join(f"head {h + 1} at {int(distances[scores[h].argmax()])}" for h in range(H))
-    deep = ", ".join(f"{float(row.max() - row.min()):.2f}" for row in scores)
+    deep = ", ".join(f"{float(row.max() - row.min()):.2f}" for row in scores.detach())
     return Picture(
         figure,
         f"Four curves, one for each head: the score of {asking} asking {asked} over the distance between the two, "
