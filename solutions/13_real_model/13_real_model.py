@@ -1061,7 +1061,7 @@ for head in range(12):
 #   half is left of a word in a sentence of three, a quarter in one of twelve. Training did blend more than random numbers of
 #   the size that BERT begins with.
 # - **The wires come from "the co-occurrences of them in billions of sequences."** This network has read about a billion pairs of
-#   sentences. What it wired first of all is places: the next word, the previous one, `[CLS]`.
+#   sentences. The sharpest of its wires are about places: the next word, the previous one, `[CLS]`.
 # - **Layers see "pairs of pairs", like a receptive field.** A convolution's receptive field grows layer by layer. Here every word has some influence
 #   on every other after one layer; what grows is how much of it there is.
 # - **"Number of tokens to iterate or sequence size (512 for BERT)."** The table of positions of this network has 512 rows too: read it off above.
