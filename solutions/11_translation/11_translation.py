@@ -576,7 +576,8 @@ model = model.eval()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# In the training that stands behind this page: at first it writes nothing at all, as eos is the commonest word. Next comes French about something else, such as *un cheval
+# In the training that stands behind this page: at first it writes nothing at all, as eos is the commonest word. Next comes French
+# about something else, such as *un cheval
 # regarde un professeur en décembre* after forty steps. It has become a language model and does not listen to the English
 # yet. Then the right words appear, as cross-attention finds out where to look. The endings come last: *un maison
 # blanche* before *une maison blanche*. All this takes little more than a hundred of the 700 steps; the rest is for the last few
@@ -899,7 +900,8 @@ figures.same_machine()
 # <details><summary>Answer</summary>
 #
 # The first two, to the last digit that rounding leaves. So there are astronomically many tables of numbers that are one machine, and
-# two trainings that end at the same table would be a wonder. The third does not: 3.3 nats a word instead of 0.0002, and none of 200 sentences right. The matrices do
+# two trainings that end at the same table would be a wonder. The third does not: 3.3 nats a word instead of 0.0002, and none of
+# 200 sentences right. The matrices do
 # not mind the turn, as the next one undoes it. But a layer norm has a factor for each *channel*, and takes its mean over them. In
 # a Transformer the axes mean something.
 #

@@ -548,7 +548,8 @@ def small_start(model):
 # %% [markdown]
 # Your GPT gets two layers of width 64 with two heads each: about a hundred thousand numbers. While it trains, `watch` looks
 # at it, on passages that it does not learn from, and lets it write a little now and then, each time with the same throws of
-# the dice. On a laptop this takes about a minute, and it is worth watching.
+# the dice. Its curves are kept in a file beside the numbers, so that they are there after a restart. On a laptop this takes about a
+# minute, and it is worth watching.
 #
 # **Predict before you run.** Agreement, brackets, repetition: which kind of sentence will it master first, and which last?
 
@@ -1000,7 +1001,8 @@ check(quiz_3=quiz_3)
 # the chain are windows of 64 tokens, and the transition probabilities are fixed. But there are 31⁶⁴ such windows, and a chain that
 # keeps a row of counts for each never sees a window twice. Measured here: from order 3 on, each longer memory makes the
 # n-gram worse, and the best of them stays 0.86 nats above the entropy line, while a GPT of about a hundred thousand numbers, learning from the
-# same text, comes within a tenth, often within a few hundredths. What is new is not the function but how it is written down and learned. Attention computes the
+# same text, comes within a tenth, often within a few hundredths. What is new is not the function but how it is written down and
+# learned. Attention computes the
 # row instead of looking it up: a query finds the place that matters by what stands there, and the value found there is used.
 # The same weights do this for every token and every place, so what is learned in one context can hold in others. The induction head shows
 # it: it continues a segment that has never been written before, for which every table of counts is empty. In the words of the
@@ -1022,7 +1024,8 @@ check(quiz_3=quiz_3)
 # second a bar. The chain has one row for both. A head asks for the capital or the bar at the front of the
 # sentence, and gets two.
 #
-# Is this a difference in kind? It is not: any model with a finite context is a Markov chain on windows of that length. The difference is in what can be learned from a text that fits on a disk.
+# Is this a difference in kind? It is not: any model with a finite context is a Markov chain on windows of that length. The
+# difference is in what can be learned from a text that fits on a disk.
 #
 # </details>
 
