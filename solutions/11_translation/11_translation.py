@@ -94,7 +94,7 @@ figures.word_by_word()
 
 # %% [markdown]
 # You have 20,000 pairs to learn from, and 500 to look at that nobody learns from. Each of those 500 holds an adjective
-# and a noun that never stand together in the 20,000: *a white dog* can be translated only by somebody who knows what
+# and a noun that never stand together in the 20,000: *a white dog* asks for somebody who knows what
 # *white* does in general. In a third of them words change places two or three times over (*the old woman often paints* needs it
 # once, for *often*; every adjective behind its noun is one more).
 
@@ -170,7 +170,7 @@ check(make_batch)
 # %% [markdown]
 # ## One step of training
 #
-# One step is five lines, and they are the same for every network in this course and outside of it: **forward**
+# One step is five lines, and they are the same for the networks of this course and most others: **forward**
 # (logits), **loss**, **backward** (a gradient for each number), **step** (the optimizer moves each number a little
 # against its gradient), and before the next one the old gradients are set to zero. The optimizer here is Adam (Kingma
 # and Ba, 2015): it divides each gradient by its usual size, so that all numbers move at about the same pace, the
@@ -353,7 +353,7 @@ for length in (2, 3, 8, 9, 12):
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Of nine letters and more, none: what stands at a place that no training word had, it has never learned to find. Of two letters
+# Of nine letters and more, none: no word of the training had a ninth place. Of two letters
 # few: 1 and 28 % in two trainings. So it has learned to turn round words *as long as those it has seen*, which is less than it looked like.
 #
 # </details>
@@ -534,7 +534,7 @@ figures.with_and_without_smoothing()
 #
 # You have written every part of this by now: the network, the batches, the loss, the rate, and what is shown. Two things in the recipe
 # come from trying. The factor 0.3 brings the largest rate to 0.005. And over the last 200 steps the rate is led to 0:
-# while it is large, the numbers keep jumping around the best place and never settle. Such a *cooldown* ends most
+# while it is large, the numbers keep jumping around and do not settle. Such a *cooldown* ends most
 # trainings today.
 #
 # `kept` trains at the first run and writes the 0.8 MB of numbers into `translator.safetensors` beside this notebook.
@@ -576,9 +576,10 @@ model = model.eval()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# In the training that stands behind this page: at first it writes nothing at all, as eos is the commonest word. Next comes French about something else, such as *un cheval
+# In the training that stands behind this page: at first it writes nothing at all, as eos is the commonest word. Next comes French
+# about something else, such as *un cheval
 # regarde un professeur en décembre* after forty steps. It has become a language model and does not listen to the English
-# yet. Then the right words appear, because cross-attention has found out where to look. The endings come last: *un maison
+# yet. Then the right words appear, as cross-attention finds out where to look. The endings come last: *un maison
 # blanche* before *une maison blanche*. All this takes little more than a hundred of the 700 steps; the rest is for the last few
 # mistakes. (The sentences depend on the random start, and a little on the machine.)
 #
@@ -899,7 +900,8 @@ figures.same_machine()
 # <details><summary>Answer</summary>
 #
 # The first two, to the last digit that rounding leaves. So there are astronomically many tables of numbers that are one machine, and
-# two trainings that end at the same table would be a wonder. The third does not: 3.3 nats a word instead of 0.0002, and none of 200 sentences right. The matrices do
+# two trainings that end at the same table would be a wonder. The third does not: 3.3 nats a word instead of 0.0002, and none of
+# 200 sentences right. The matrices do
 # not mind the turn, as the next one undoes it. But a layer norm has a factor for each *channel*, and takes its mean over them. In
 # a Transformer the axes mean something.
 #

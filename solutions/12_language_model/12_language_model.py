@@ -261,7 +261,7 @@ figures.ngram_losses()
 # Half of the contexts of two tokens in the test were counted more than 1,000 times; of those of four tokens, half were
 # counted at most 11 times, and of those of five, at most once (more than a third never). Nobody can learn 31 probabilities
 # from a single count: a longer memory *by table* needs more text than there is. And what matters stands up to 30 tokens
-# back. A segment of eight random letters has never been seen before at all.
+# back. A segment of eight random letters has almost surely never been seen before.
 #
 # </details>
 #
@@ -395,7 +395,7 @@ check(next_token_loss)
 # The entropy line stands at 1.44 here, and not at 1.41, for an honest reason. The models are tested on 200 short passages, each
 # of which begins with a new sentence, and beginnings are less certain than what follows. So every figure from
 # here on draws the line of its own passages: that is what nobody can beat *there*. Figure 12.4 looks at 40 of the 200, whose line is
-# 1.46 by chance, and the check draws passages of its own.
+# 1.43, and the check has passages of its own, with a line of 1.46: short texts differ by chance.
 #
 # **Predict before you run.** Which step brings the most?
 
@@ -548,7 +548,8 @@ def small_start(model):
 # %% [markdown]
 # Your GPT gets two layers of width 64 with two heads each: about a hundred thousand numbers. While it trains, `watch` looks
 # at it, on passages that it does not learn from, and lets it write a little now and then, each time with the same throws of
-# the dice. On a laptop this takes about a minute, and it is worth watching.
+# the dice. Its curves are kept in a file beside the numbers, so that they are there after a restart. On a laptop this takes about a
+# minute, and it is worth watching.
 #
 # **Predict before you run.** Agreement, brackets, repetition: which kind of sentence will it master first, and which last?
 
@@ -860,7 +861,8 @@ figures.compute(model, watch)
 #
 # With 10 billion, the narrow one: by then it is 0.59 nats above the line, the middle one 0.69 and the wide one 1.13,
 # which has hardly begun. Later they change places. At the end of its training the narrow one is still 0.38 above the
-# line, the middle one 0.06, the wide one 0.04. A wide model pays more for each step and learns more from it.
+# line, the middle one 0.06, the wide one 0.04 (one training each). A wide model pays more for each step, and here it learns more from
+# it.
 #
 # </details>
 #
@@ -999,9 +1001,10 @@ check(quiz_3=quiz_3)
 # the chain are windows of 64 tokens, and the transition probabilities are fixed. But there are 31⁶⁴ such windows, and a chain that
 # keeps a row of counts for each never sees a window twice. Measured here: from order 3 on, each longer memory makes the
 # n-gram worse, and the best of them stays 0.86 nats above the entropy line, while a GPT of about a hundred thousand numbers, learning from the
-# same text, comes within a tenth, often within a few hundredths. What is new is not the function but how it is written down and learned. Attention computes the
+# same text, comes within a tenth, often within a few hundredths. What is new is not the function but how it is written down and
+# learned. Attention computes the
 # row instead of looking it up: a query finds the place that matters by what stands there, and the value found there is used.
-# The same weights do this for every token and every place, so what is learned in one context holds in all others. The induction head shows
+# The same weights do this for every token and every place, so what is learned in one context can hold in others. The induction head shows
 # it: it continues a segment that has never been written before, for which every table of counts is empty. In the words of the
 # first lessons: a Markov chain has one fixed P(next | current), while a query relates the same pair of tokens differently in
 # different sentences.
@@ -1021,7 +1024,8 @@ check(quiz_3=quiz_3)
 # second a bar. The chain has one row for both. A head asks for the capital or the bar at the front of the
 # sentence, and gets two.
 #
-# Is this a difference in kind? It is not: any model with a finite context is a Markov chain on windows of that length. The difference is in what can be learned from a text that fits on a disk.
+# Is this a difference in kind? It is not: any model with a finite context is a Markov chain on windows of that length. The
+# difference is in what can be learned from a text that fits on a disk.
 #
 # </details>
 

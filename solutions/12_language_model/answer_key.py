@@ -27,6 +27,9 @@ bits_per_token = Exercise("bits_per_token", cases_bits_per_token).with_mistakes(
     logarithm_of_the_loss: the logarithm of the loss
         loss / math.log(2) -> math.log(loss + 1e-300) / math.log(2)
         The loss is a logarithm already. How do you change the base of a logarithm?
+    log2_of_the_loss: the logarithm of the loss to base 2
+        loss / math.log(2) -> math.log2(loss)
+        The loss is a logarithm already. How do you change the base of a logarithm?
     perplexity: the perplexity, not the bits
         loss / math.log(2) -> math.exp(loss)
         Among how many equally likely tokens one would have to guess is another question.

@@ -327,7 +327,8 @@ print(f"GELU by tanh: {changed(activation=lambda x: F.gelu(x, approximate='tanh'
 figures.where_attention_rests()
 
 # %% [markdown]
-# Mostly at `[CLS]`, which is no word at all: 0.61 to 0.67 of all attention in layers 1 to 4, and 27 of the 72 heads give it more than
+# Mostly at `[CLS]`, which is no word at all: 0.61 to 0.67 of all attention in layers 1 to 4 on these eight sentences, and 27 of
+# the 72 heads give it more than
 # 0.6. A row of weights must sum to 1, so a head that has nothing to say about a word has to put its attention somewhere. Clark et al.
 # (2019) found the same in BERT, there with `[SEP]`, and read it as *doing nothing*. Is it? Here are the lengths of the vectors that one
 # head, layer 1, head 8, would hand on from each token:
@@ -343,7 +344,8 @@ for token, length, weight in zip(
 
 # %% [markdown]
 # *visits* gives `[CLS]` a weight of 0.46, and gets next to nothing for it: the value there has length 0.37, those of the
-# words 2.7 to 3.1. A large weight on a small value is a pause. And this is no single case: in the 27 heads that give `[CLS]` more than 0.6, the value there
+# words 2.7 to 3.1. A large weight on a small value is a pause. And this is no single case: in the 27 heads that give `[CLS]` more
+# than 0.6, the value there
 # is a thirtieth as long as those of the words, in the median; in the other heads a fifteenth. **Look at weights
 # together with values.**
 #
@@ -450,7 +452,8 @@ for query, key, layer, head, weight in figures.easiest_story():
     print(f"{query} → {key}: {weight:.3f}   (layer {layer}, head {head})")
 
 # %% [markdown]
-# Not one of the six pairs has a best weight below 0.82: in this sentence some head fits every story. (In three other sentences of three words the smallest was 0.65, 0.86
+# Not one of the six pairs has a best weight below 0.82: in this sentence some head fits every story. (In three other sentences of
+# three words the smallest was 0.65, 0.86
 # and 0.90. The longer the sentence, the less of that: among six words half of the pairs stay below 0.65 to 0.77, the worst near 0.3; among ten,
 # half stay below about 0.5, and for one pair in five there is still a head above 0.82.) Search 72
 # heads and you will often find something; so a head that was *found* must
@@ -476,7 +479,8 @@ print("layer 1:", " ".join(f"{x:.2f}" for x in importance.tolist()))
 figures.without_each_head()
 
 # %% [markdown]
-# By 0.0033: a cosine of 0.997. It is number 12 of 72 here, and further back in most other sentences (19 to 50 in twelve of them). What a search would show: the cosine of *jane visits africa* with
+# By 0.0033: a cosine of 0.997. It is number 12 of 72 here, and further back in most other sentences (19 to 50 in twelve of them).
+# What a search would show: the cosine of *jane visits africa* with
 # *a woman travels to kenya* goes from 0.543 to 0.542. The head is not idle, and its story is not what carries the meaning.
 #
 # The other way round: which input *moves* jane's vector? `token_influence` of lesson 9 asks the derivative. (Through 24
@@ -1013,7 +1017,8 @@ for head in range(12):
 # what you think it does. Then try to prove yourself wrong. `read` gives you its weights on any sentence, the explorer
 # shows them, `turned` says whether it is needed. Write half a page: your claim; the sentences that it came
 # from; at least four new sentences, chosen so that the claim could fail on them, with their numbers; what silencing the head
-# changes, beside another head of its layer; what is left of the claim; what you would need to know to be surer. A claim that fell is worth as much as one that stood.
+# changes, beside another head of its layer; what is left of the claim; what you would need to know to be surer. A claim that fell
+# is worth as much as one that stood.
 #
 # <details><summary>For those who learn alone: what a good answer has</summary>
 #
@@ -1053,7 +1058,8 @@ for head in range(12):
 #
 # - **The table** *jane → visit 0.94, visit → africa 0.86, africa → visit 0.76* stands in two of the notes, without a word of where it
 #   comes from. One head of this network happens to give 0.935 and 0.893, because it looks at the next word.
-# - **"When your eyes see jane, your brain looks for the most related word in the rest of the sentence."** The heads with the sharpest maps here relate places,
+# - **"When your eyes see jane, your brain looks for the most related word in the rest of the sentence."** The heads with the
+#   sharpest maps here relate places,
 #   not meanings; most attention of the middle layers goes to `[CLS]`.
 # - **"There is only one static connection from Q to K as P(K|Q) in MC."** Right, and measured: 0.764 and 0.458 for the same pair
 #   at the same places. (The counts of a chain can be conditioned on more words; then there are too many of them. Lesson 12.)
@@ -1061,13 +1067,14 @@ for head in range(12):
 #   half is left of a word in a sentence of three, a quarter in one of twelve. Training did blend more than random numbers of
 #   the size that BERT begins with.
 # - **The wires come from "the co-occurrences of them in billions of sequences."** This network has read about a billion pairs of
-#   sentences. What it wired first of all is places: the next word, the previous one, `[CLS]`.
+#   sentences. The sharpest of its wires are about places: the next word, the previous one, `[CLS]`.
 # - **Layers see "pairs of pairs", like a receptive field.** A convolution's receptive field grows layer by layer. Here every word has some influence
 #   on every other after one layer; what grows is how much of it there is.
 # - **"Number of tokens to iterate or sequence size (512 for BERT)."** The table of positions of this network has 512 rows too: read it off above.
-# - **"A pronounced shift in the embedding indicates that the word's meaning or relevance is being heavily adjusted."** *bank* by the river and *bank* with
+# - **"A pronounced shift in the embedding indicates that the word's meaning or relevance is being heavily adjusted."** *bank* by
+#   the river and *bank* with
 #   money end at a cosine of 0.827, two banks with money at 0.892. The order is right; a threshold between the two would
-#   be a guess.
+#   be a guess. (The notes speak of the *magnitude* of the change, and we looked at its direction.)
 # - **The bug of exercise 13.6** was put together from two published ones, both mended since: the retrieval library LightRAG
 #   averaged over padding, and swift-embeddings ran the network on batches without a mask.
 #

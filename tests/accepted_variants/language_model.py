@@ -331,6 +331,25 @@ class GPTWithFunctionalHead(nn.Module):
         return F.linear(self.norm(x), self.table)
 
 
+class GPTWithAnUnusedTable(nn.Module):
+    """Rotations tell the places; a table of positions stands there and nobody reads it."""
+
+    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
+        super().__init__()
+        self.block_size = block_size
+        self.tokens, self.positions = nn.Embedding(vocab_size, d_model), nn.Embedding(block_size, d_model)
+        self.blocks = nn.ModuleList(EncoderBlock(d_model, num_heads, 4 * d_model, True) for _ in range(num_layers))
+        for block in self.blocks:
+            block.attention = RotaryAttention(d_model, num_heads)
+        self.norm, self.unembed = nn.LayerNorm(d_model), nn.Linear(d_model, vocab_size)
+
+    def forward(self, ids):
+        x, mask = self.tokens(ids), causal_mask(ids.shape[1])
+        for block in self.blocks:
+            x = block(x, mask)
+        return self.unembed(self.norm(x))
+
+
 # ---------------------------------------------------------------- generate
 
 
@@ -470,6 +489,7 @@ VARIANTS = {
         GPTLikeNano,
         GPTOfParts,
         GPTWithFunctionalHead,
+        GPTWithAnUnusedTable,
     ),
     "generate": (generate_by_cat, generate_into_a_table, generate_by_gumbel, generate_by_inverse),
     "induction_head": (

@@ -539,7 +539,7 @@ def test_the_trained_gpt_is_within_five_hundredths_of_the_line(executed_solution
     induction = float(re.search(r"strongest head then has (\d\.\d+) of its weight", text).group(1))
     assert induction > 0.3
     right, published, own = map(
-        float, re.search(r"right loss (\d\.\d+) nats.*?one (\d\.\d+), though it says (\d\.\d+)", text, re.S).groups()
+        float, re.search(r"your loss (\d\.\d+) nats.*?one (\d\.\d+), though it says (\d\.\d+)", text, re.S).groups()
     )
     assert right == pytest.approx(2.31, abs=0.06) and published == pytest.approx(3.35, abs=0.06)
     assert own == pytest.approx(3.0, abs=0.06)

@@ -465,7 +465,7 @@ def test_what_is_said_of_the_warm_up():
     assert "the losses end at 0.15 and 0.20 with it, at 0.13 and 0.20 without" in text
     assert [round(x, 1) for x in ends("warmup", "0.02, 60")] == [0.7, 0.8] and "0.7 and 0.8 with it" in text
     assert [round(x, 1) for x in ends("warmup", "0.02, 1")] == [4.5, 4.5] and "4.5 twice without" in text
-    assert round(ends("start", "1.0")[0], 2) == 0.49 and "the loss at step 150 is 0.49 instead of 0.15" in text
+    assert round(ends("start", "1.0")[0], 2) == 0.49 and "the loss at step 150 was 0.49 instead of 0.15" in text
 
 
 def test_what_is_said_of_trainings_that_go_wrong():
@@ -487,7 +487,7 @@ def test_what_is_said_of_smoothing():
     assert "98.5 and 98.5 % of the sentences are exact without it, 99 and 98 % with it" in text
     mean = lambda name, key: sum(run[key] for run in runs[name]) / 2  # noqa: E731
     assert round(mean("0.0", "certainty"), 2) == 0.99 and round(mean("0.1", "certainty"), 2) == 0.88
-    assert 9 < mean("0.1", "nats") / mean("0.0", "nats") < 15  # "ten times as high"
+    assert 9 < mean("0.1", "nats") / mean("0.0", "nats") < 15  # ten and seventeen times
 
 
 def test_what_is_said_of_broken_trainings_and_of_beams():
@@ -495,10 +495,10 @@ def test_what_is_said_of_broken_trainings_and_of_beams():
     leak, right = broken["mask leaks"], broken["right"]
     assert round(leak["nats"], 3) == 0.016 and round(leak["accuracy"], 3) == 0.999 and leak["exact"] == 0
     assert round(right["nats"], 2) == 0.10 and right["exact"] == 0.88
-    assert 5 < right["nats"] / leak["nats"] < 7.5 and "six times better" in text
+    assert 5 < right["nats"] / leak["nats"] < 7.5 and "a sixth of the right training's loss" in text
     assert broken["not shifted"]["curve"][6] < 0.05  # after seventy steps
     assert len(set(broken["not shifted"]["writes"].split())) == 1 and broken["not shifted"]["exact"] == 0
-    assert round(broken["sorted apart"]["curve"][-1], 1) == 2.4
+    assert round(broken["sorted apart"]["curve"][-1], 1) == 2.2
     assert broken["sorted apart"]["writes"] in text
     better = [name for name, run in broken.items() if run["curve"][-1] < right["curve"][-1]]
     assert sorted(better) == ["mask leaks", "not shifted"]

@@ -4,7 +4,6 @@ import random
 
 import pytest
 import torch
-from helpers.lessons.translation.runs import RUNS
 from torch import nn
 
 from helpers import blocks, corpus, translator
@@ -15,6 +14,7 @@ from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
 from helpers.course import course
 from helpers.lessons.translation import figures, own
+from helpers.lessons.translation.figures import RUNS
 from helpers.translator import BOS, EOS, PAD, english, french
 from tests.mutation_score import accepted_variants
 

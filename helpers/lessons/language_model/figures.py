@@ -199,9 +199,10 @@ def training(watch) -> Picture:
 
 
 def _fall(steps: list[int], losses: list[float]) -> tuple[int, int]:
-    """Where a loss falls from three quarters of its start to a quarter of it."""
-    high = next((s for s, x in zip(steps, losses, strict=True) if x < 0.75 * losses[0]), steps[-1])
-    low = next((s for s, x in zip(steps, losses, strict=True) if x < 0.25 * losses[0]), steps[-1])
+    """Where a loss falls from three quarters of what it was after some 100 steps to a quarter of it."""
+    height = losses[min(5, len(losses) - 1)]
+    high = next((s for s, x in zip(steps, losses, strict=True) if x < 0.75 * height), steps[-1])
+    low = next((s for s, x in zip(steps, losses, strict=True) if x < 0.25 * height), steps[-1])
     return high, low
 
 

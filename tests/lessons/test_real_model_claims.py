@@ -1,0 +1,134 @@
+"""What lesson 13 claims, measured again: the sentence stands in the lesson, the measurement and its control agree."""
+
+import statistics
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from helpers import blocks, pretrained
+from helpers.course import course
+from helpers.lessons.real_model import explore, figures
+from helpers.lessons.real_model import network as real_network
+
+torch.set_num_threads(1)
+LESSON = "13_real_model"
+pytestmark = pytest.mark.skipif(not pretrained.is_real(), reason="the 91 MB of numbers are not at hand")
+
+
+@pytest.fixture(scope="module")
+def text():
+    """The lesson's text in one line."""
+    lines = (course().root / "solutions" / LESSON / f"{LESSON}.py").read_text(encoding="utf-8").split("\n")
+    return " ".join(line.removeprefix("#").strip() for line in lines)
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    numbers = pretrained.numbers()
+    made = blocks.Encoder(len(pretrained.vocab()), 384, 12, 1536, 6, 512, activation=F.gelu)
+    made.load_state_dict(blocks.rename_weights(numbers), strict=False)
+    for block in made.blocks:
+        block.norm1.eps = block.norm2.eps = 1e-12
+    return made
+
+
+@torch.no_grad()
+def top(encoder, sentence):
+    """The last vectors (T, D) of a sentence."""
+    ids, kept = pretrained.batch([sentence], real_network.cut)
+    x = blocks.bert_embeddings(ids, pretrained.numbers())
+    for block in encoder.blocks:
+        x = block(x, kept[:, None, None])
+    return x[0]
+
+
+def test_heads_that_rest_on_cls_get_little_from_it(text):
+    assert "27 of the 72 heads give it more than 0.6" in text
+    assert "is a thirtieth as long as those of the words, in the median; in the other heads a fifteenth" in text
+    network, rest, lengths = real_network.network(), 0, torch.zeros(6, 12, 2)
+    for sentence in figures.SENTENCES:
+        reading = real_network.reading(sentence)
+        rest = rest + reading.attention[:, 0, :, 1:-1, 0].mean(-1) / len(figures.SENTENCES)
+        for i in range(6):
+            part = f"encoder.layer.{i}.attention.self.value."
+            values = F.linear(
+                reading.hidden[i][0], network.state[f"{part}weight"], network.state[f"{part}bias"]
+            )  # (T, D)
+            norms = values.unflatten(-1, (12, -1)).norm(dim=-1)  # (T, H)
+            lengths[i] += torch.stack([norms[0], norms[1:-1].mean(0)], dim=-1)
+    share = lengths[..., 0] / lengths[..., 1]
+    assert int((rest > 0.6).sum()) == 27
+    assert share[rest > 0.6].median() == pytest.approx(1 / 30, abs=0.004)
+    assert share[rest <= 0.6].median() == pytest.approx(1 / 15, abs=0.004)
+
+
+def test_a_head_fits_every_story_in_short_sentences_and_not_in_long_ones(text):
+    assert "In three other sentences of three words the smallest was 0.65, 0.86 and 0.90" in text
+    assert "among six words half of the pairs stay below 0.65 to 0.77, the worst near 0.3" in text
+    assert "half stay below about 0.5, and for one pair in five there is still a head above 0.82" in text
+
+    def best(sentence):
+        return [weight for *_, weight in figures.easiest_story(sentence)]
+
+    short = ("paul drinks coffee", "the child sleeps", "dogs chase cats")
+    assert [round(min(best(sentence)), 2) for sentence in short] == [0.65, 0.86, 0.90]
+    six = [
+        best(text) for text in ("she sat on the river bank", "the dog chased the old cat", "he gave his sister a book")
+    ]
+    assert [round(statistics.median(found), 2) for found in six] == [0.65, 0.77, 0.72]
+    assert all(0.28 < min(found) < 0.38 for found in six)
+    for sentence in ("the old man read a long letter in his garden", "my friend lost the keys of her car last week"):
+        found = best(sentence)
+        assert statistics.median(found) == pytest.approx(0.51, abs=0.05)
+        assert sum(weight > 0.82 for weight in found) / len(found) == pytest.approx(0.2, abs=0.04)
+
+
+def test_no_threshold_parts_right_answers_from_wrong_ones(text):
+    assert "has its right title at 0.29" in text and "to which no title is an answer, reaches 0.35" in text
+    network = real_network.network()
+    keys = network.vectors(list(figures.TITLES))
+    best = {
+        question: blocks.search(network.vectors([question])[0], keys, figures.TITLES, 1)[0]
+        for question in explore.QUESTIONS
+    }
+    right, wrong = best["how neural networks read sentences"], best["a kite in the wind"]
+    assert right[0] == "Attention in Transformers, step by step" and round(right[1], 2) == 0.29
+    assert wrong[0] == "How airplanes stay in the air" and round(wrong[1], 2) == 0.35
+
+
+def test_training_blended_more(text):
+    assert "0.46, 0.36, 0.27 and 0.22 after 1, 2, 4 and 6 layers" in text
+    assert "Before training it keeps about three quarters, whatever the length: 0.77 and 0.74" in text
+    shares = figures.own_shares_at_the_top()
+    assert shares["trained"] == pytest.approx([0.47, 0.30, 0.22], abs=0.03)
+    assert shares["untrained"][0] == pytest.approx(0.77, abs=0.03)
+    assert shares["untrained"][2] == pytest.approx(0.74, abs=0.03)
+
+
+def test_what_silencing_the_head_of_it_changes(text, encoder):
+    assert "Without head 1 *it* turns by 0.0046, more than ten of the other eleven words" in text
+    assert "without head 9 it turns by 0.0079" in text and "(number 9 of 13)" in text
+    small = "the trophy does not fit into the suitcase because it is too small"
+
+    def turned(sentence, head):
+        place, before = pretrained.pieces(sentence, real_network.cut).index("it"), top(encoder, sentence)
+        with real_network.silenced(encoder, (3, head)):
+            turns = 1 - F.cosine_similarity(before, top(encoder, sentence), dim=-1)
+        assert torch.equal(before, top(encoder, sentence))
+        return turns[place].item(), 1 + int((turns[1:-1] > turns[place]).sum())
+
+    assert turned(figures.TIRED, 1) == (pytest.approx(0.0046, abs=1e-4), 2)
+    assert turned(figures.TIRED, 9) == (pytest.approx(0.0079, abs=1e-4), 7)
+    assert turned(small, 1) == (pytest.approx(0.0033, abs=1e-4), 9)
+
+
+def test_silencing_is_leaving_a_heads_columns_out(encoder):
+    x = torch.randn(1, 4, 384, generator=torch.Generator().manual_seed(0))
+    attention = encoder.blocks[2].attention
+    with real_network.silenced(encoder, (2, 5)):
+        without = attention(x)[0]
+    columns = attention.W_o.weight.data[:, 5 * 32 : 6 * 32].clone()
+    attention.W_o.weight.data[:, 5 * 32 : 6 * 32] = 0
+    torch.testing.assert_close(without, attention(x)[0])
+    attention.W_o.weight.data[:, 5 * 32 : 6 * 32] = columns
