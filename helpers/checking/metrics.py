@@ -11,7 +11,7 @@ a share of the points:
         return Score(share, passed, f"{right} of {total} unseen sentences exactly right")
 
 A metric sees numbers only, never learner code; in the judge it runs outside the sandbox. A lesson's own metrics
-stand in its file in helpers/checking/lessons.
+stand in its room, helpers/lessons/TOPIC/probes.py.
 
 An output that reaches a metric is of the truth's type and shape (see `misfit`). Where the truth is not of the kind
 that the answer returns, it is a dict with the entry "shape": the answer then returns a float tensor of that shape,

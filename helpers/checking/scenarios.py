@@ -1,7 +1,7 @@
 """Scenarios: ways to call an answer other than answer(*args, **kwargs).
 
 A scenario takes (answer, args, kwargs) and returns the output and the parameters whose gradients count. It runs beside
-learner code. Shared ones stand here, a lesson's own in its file in helpers/checking/lessons.
+learner code. Shared ones stand here, a lesson's own in its room, helpers/lessons/TOPIC/probes.py.
 """
 
 from __future__ import annotations

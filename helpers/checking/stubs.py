@@ -1,6 +1,6 @@
 """Public objects that cases pass as arguments, by name. None of them is a solution of an exercise.
 
-A lesson's own stand in its file in helpers/checking/lessons.
+A lesson's own stand in its room, helpers/lessons/TOPIC/probes.py.
 """
 
 from __future__ import annotations

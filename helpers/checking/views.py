@@ -2,7 +2,7 @@
 
 A view takes (args, kwargs, output) and returns a tree, usually a dict of named properties. It raises ValueError with
 a sentence for the learner when the output cannot be looked at. It sees numbers only, never learner code.
-A lesson's own views stand in its file in helpers/checking/lessons.
+A lesson's own views stand in its room, helpers/lessons/TOPIC/probes.py.
 """
 
 from __future__ import annotations

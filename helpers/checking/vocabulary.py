@@ -81,8 +81,8 @@ class Case:
     no_gradient: positions of args whose gradient is not compared.
     raises: the call must raise this, instead of returning.
     tolerance: relative plus absolute; None means 1e-5 (float32) or 1e-7 (float64).
-    via: the name of a scenario (helpers/checking/scenarios.py, lessons/) that calls the answer; None: a plain call.
-    view: the name of a view (helpers/checking/views.py, lessons/) that outputs pass through before they are compared.
+    via: the name of a scenario (scenarios.py, or a lesson's probes.py) that calls the answer; None: a plain call.
+    view: the name of a view (views.py, or a lesson's probes.py) that outputs pass through before they are compared.
     note: what to call this input in a message, when its numbers would not help.
     truth: of a measured exercise only: what is true of this input (see helpers/checking/metrics.py).
     """
