@@ -173,12 +173,7 @@ def test_unsound_keys_are_refused():
     def unsound(**changed):
         with pytest.raises(UnsoundKey) as caught:
             make_key(
-                "04_tiny",
-                Exercise("upper", **{"cases": cases_upper, "metric": "share_right"} | changed),
-                1,
-                0,
-                None,
-                0,
+                "04_tiny", Exercise("upper", **{"cases": cases_upper, "metric": "share_right"} | changed), 1, 0, None, 0
             )
         return str(caught.value)
 
