@@ -1,9 +1,9 @@
 # make lab       a learner's environment, then JupyterLab on the course
-# make quick     tests of the check and the lessons, in under a minute
+# make quick     tests of the check and the lessons, without the long ones; its last line says what it took
 # make test      lint, the built files, the checks, lessons and grader
 # make test-all  adds the browser, Colab and hostile suites and the mutation run
 # make grade     grades a sample class of thirty, end to end
-# make lint      style and layout of the code
+# make lint      style and layout of the code, and the types of what pyproject.toml lists
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
@@ -76,3 +76,4 @@ mutation-score: check-mutants mutants
 lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy

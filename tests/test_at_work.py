@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 import helpers
+from bench import without_parts
 from helpers import at_work, blocks, or_given
 from helpers.translator import GIVEN, evaluation, machine, stage
 from helpers.translator.parts import PART
@@ -54,15 +56,14 @@ def test_every_part_has_its_place_in_under_two_seconds(said, name):
     text = said(**{name: GIVEN[name]})
     assert time.process_time() - start < 2.5  # the first one loads and draws for all
     assert FRENCH in text and "stopped" not in text and "raised" not in text, text
-    if PART[name].runs != "beside":
-        assert ": the same" in text
+    assert (": the same" in text) == (PART[name].runs in ("network", "input"))
 
 
 @pytest.mark.parametrize("name", [name for name in dir(blocks) if name in GIVEN])
 def test_every_finished_piece_is_as_good(said, name):
     text = said(**{name: getattr(blocks, name)})
     assert FRENCH in text and "stopped" not in text and "raised" not in text, text
-    assert PART[name].runs == "beside" or ": the same" in text
+    assert (": the same" in text) == (PART[name].runs in ("network", "input"))
 
 
 def test_a_published_bug_shows_its_cost(said):
@@ -272,7 +273,8 @@ def test_what_the_lessons_calls_print_is_kept(lesson):
 
 
 def trial(nats: float, exact: float) -> stage.Trial:
-    return stage.Trial(french=FRENCH, nats=nats, exact=exact)
+    ran = {"scaled_scores"}
+    return stage.Trial(french=FRENCH, nats=nats, exact=exact, in_loss=ran, ran=ran)
 
 
 @pytest.mark.parametrize("gap", [0.009, 0.001, 0.0001, 0.00002, -0.00002, -0.001])
@@ -306,3 +308,66 @@ def test_the_beam_is_as_wide_as_is_said(said):
         return GIVEN["beam_search"](step, bos_id, eos_id, max_len, beam_size, length_penalty)
 
     assert "beam of 3: " in said(beam_search=beam_search) and asked == [3]
+
+
+def test_what_encode_and_one_hot_make_goes_into_the_network(said):
+    for wrong in (
+        {"encode": lambda sentence, vocab: GIVEN["encode"](sentence, vocab).flip(0)},
+        {"one_hot": lambda ids, vocab_size: torch.zeros(*ids.shape, vocab_size)},
+    ):
+        assert "times as much" in said(**wrong)
+
+
+def test_only_parts_that_ran_are_named(said):
+    text = said(embed=GIVEN["embed"], one_hot=GIVEN["one_hot"], cosine_similarity=GIVEN["cosine_similarity"])
+    assert "unseen sentences with your embed; " in text and "your one_hot did not run: nothing" in text
+    assert "nats" not in said(noam_rate=GIVEN["noam_rate"]) and "nats" not in said(greedy_decode=GIVEN["greedy_decode"])
+
+
+def test_a_wrong_reader_stands_above_the_finished_one(said):
+    text = said(cosine_similarity=lambda a, b: a @ b.T)
+    assert "nearest to africa: " in text and "\n  with the finished part: germany, asia, crosses" in text
+    assert "with the finished part:" not in said(cosine_similarity=GIVEN["cosine_similarity"])
+
+
+def test_all_that_is_unanswered_is_named(said):
+    def open_function(*_args):
+        raise NotImplementedError
+
+    names = dict.fromkeys(("encode", "embed", "cosine_similarity"), open_function)
+    text = said(**names, add_positions=GIVEN["add_positions"])
+    assert text.startswith("encode, embed and cosine_similarity are not answered yet")
+    assert said(encode=None, embed=...).startswith("encode and embed are not answered yet")
+
+
+def test_advice_for_a_function_that_is_no_part_works(said, monkeypatch):
+    monkeypatch.setattr("helpers.setup._lesson", "04_scaling")
+
+    def by_width(Q, K):
+        return GIVEN["dot_scores"](Q, K) / Q.shape[-1]
+
+    text = said(by_width)
+    assert "in this lesson: scaled_scores, softmax_jacobian, weights_jacobian" in text
+    advised = re.search(r"at_work\((\w+)=by_width\)", text).group(1)
+    assert "times as much" in said(**{advised: by_width})
+    assert "at_work(" not in said(test_odd_calls.__class__)
+
+
+def test_a_mask_that_starts_at_the_first_key_shows_with_a_cache(said):
+    def from_the_first_key(T_q, T_k=None):
+        return torch.ones(T_q, T_k or T_q, dtype=torch.bool).tril()
+
+    text = said(causal_mask=from_the_first_key)
+    assert "written with a cache" in text and f"→ {FRENCH}" not in text and "\n0 % of unseen" in text
+    assert f"→ {FRENCH}" in said(causal_mask=GIVEN["causal_mask"])
+
+
+def test_a_right_part_says_what_it_costs_to_go_without(said):
+    kept = json.loads(without_parts.PLACE.read_text("utf-8"))
+    assert list(kept) == list(without_parts.WITHOUT)
+    measured = without_parts.cost("FeedForward")
+    assert measured["nats"] == pytest.approx(kept["FeedForward"]["nats"], rel=0.02)
+    assert f"without FeedForward (no feed-forward network): {evaluation.in_nats(measured['nats'])} nats" in said(
+        FeedForward=GIVEN["FeedForward"]
+    )
+    assert "without FeedForward" not in said(FeedForward=without_parts.WITHOUT["FeedForward"][1])

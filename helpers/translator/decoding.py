@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 
 from helpers.translator.network import placed
@@ -13,7 +15,10 @@ LONGEST = MAX_LEN - 1
 
 @torch.no_grad()
 def write(network, src: torch.Tensor, parts: dict) -> list[int]:
-    """French ids for one English sentence (1, T_s), by the learner's greedy_decode or attend_with_cache if given."""
+    """French ids for one English sentence (1, T_s), by the learner's greedy_decode or attend_with_cache if given.
+
+    With a causal_mask of theirs too, it is written with a cache: then one query sees more keys than there are queries.
+    """
     memory = network.encode(src)
     if "greedy_decode" in parts:
         return list(
@@ -21,7 +26,16 @@ def write(network, src: torch.Tensor, parts: dict) -> list[int]:
         )
     if "attend_with_cache" in parts:
         return _with_cache(network, memory, src, parts["attend_with_cache"])
+    if "causal_mask" in parts and hasattr(network, "parts"):
+        return _with_cache(network, memory, src, functools.partial(_attend_masked, network.parts))
     return greedy(network, src)[0].tolist()
+
+
+def _attend_masked(parts, q, k, v, cache):
+    """One query against all keys so far, under the mask that the part gives for it: (out, the cache with k and v)."""
+    if cache is not None:
+        k, v = (torch.cat([old, new], dim=-2) for old, new in zip(cache, (k, v), strict=True))  # (1, H, t + 1, d_k)
+    return parts.attend(q, k, v, parts.causal_mask(1, k.shape[-2]))[0], (k, v)
 
 
 def _with_cache(network, memory, src, attend) -> list[int]:

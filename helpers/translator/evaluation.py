@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import torch
@@ -50,14 +51,15 @@ def unseen(count: int) -> Batch:
 
 
 @torch.no_grad()
-def nats_a_word(network, batch: Batch, shift_right=None) -> float:
+def nats_a_word(network, batch: Batch, shift_right=None, replaced: Mapping | None = None) -> float:
     """Mean cross-entropy of the next French word (and the end), given the true words before it.
 
-    shift_right: makes the decoder's input from the targets, where it is somebody's own.
+    shift_right: makes the decoder's input from the targets, where it is somebody's own. replaced: parts for the loss,
+    the network's own if None.
     """
     tgt_in = shift_right(batch.tgt_out, BOS) if shift_right else batch.tgt_in
     logits = network(batch.src, tgt_in)  # (B, T_t, V)
-    parts = getattr(network, "parts", Parts())
+    parts = getattr(network, "parts", Parts()) if replaced is None else Parts(dict(replaced))
     if "log_softmax" in parts.replaced and "cross_entropy" not in parts.replaced:
         kept = batch.tgt_out != PAD
         return -parts.log_softmax(logits[kept]).gather(-1, batch.tgt_out[kept][:, None]).mean().item()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
@@ -19,18 +19,29 @@ class Unanswered(PartFailed):
     """A replaced part is an exercise that is still open."""
 
 
-def unanswered_line(name: str) -> str:
-    return f"{name} is not answered yet; once it is, the translator runs on it here."
+def unanswered_line(*names: str) -> str:
+    if len(names) == 1:
+        return f"{names[0]} is not answered yet; once it is, the translator runs on it here."
+    return f"{listed(names)} are not answered yet; once they are, the translator runs on them here."
 
 
-def guard(name: str, part: Callable, notes: list[str]) -> Callable:
-    """The part, with its errors turned into PartFailed and its first result compared with the given part's shape."""
+def listed(names: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), *names[-1:]])
+
+
+def guard(name: str, part: Callable, notes: list[str], ran: set[str]) -> Callable:
+    """The part, with its errors turned into PartFailed and its first result compared with the given part's shape.
+
+    notes: what is to be said of it; ran: gets its name as soon as it runs.
+    """
     if isinstance(part, type):
-        return lambda *sizes, **options: _built(name, part, sizes, options)
+        return lambda *sizes, **options: _built(name, part, sizes, options, ran)
     first = True
 
     def guarded(*args, **kwargs):
         nonlocal first
+        ran.add(name)
         kept = [a.clone() if first and isinstance(a, torch.Tensor) else a for a in args]
         try:
             result = part(*args, **kwargs)
@@ -83,7 +94,7 @@ def short(error: BaseException) -> str:
     return first[:160]
 
 
-def _built(name: str, part: type, sizes: tuple, options: dict) -> nn.Module:
+def _built(name: str, part: type, sizes: tuple, options: dict, ran: set[str]) -> nn.Module:
     """An instance of a replaced module; PartFailed where there is none."""
     try:
         module = part(*sizes, **options)
@@ -93,4 +104,5 @@ def _built(name: str, part: type, sizes: tuple, options: dict) -> nn.Module:
         raise PartFailed(f"Your {name} could not be made: {type(error).__name__}: {short(error)}") from error
     if not isinstance(module, nn.Module):
         raise PartFailed(f"Your {name} makes {_kind(module)}, not an nn.Module.")
+    module.register_forward_pre_hook(lambda *_: ran.add(name))
     return module

@@ -219,7 +219,11 @@ def placed(parts: Parts, ids, tokens: nn.Embedding, positions: nn.Embedding):
     table = positions.weight
     if "sinusoidal_positions" in parts.replaced:
         table = parts.sinusoidal_positions(*table.shape)
-    return parts.add_positions(parts.embed(ids, tokens.weight), table)
+    if "one_hot" in parts.replaced and "embed" not in parts.replaced:
+        rows = parts.one_hot(ids, len(tokens.weight)).to(tokens.weight.dtype) @ tokens.weight
+    else:
+        rows = parts.embed(ids, tokens.weight)
+    return parts.add_positions(rows, table)
 
 
 GIVEN: dict[str, Callable] = {part.name: getattr(given, part.name, None) or globals()[part.name] for part in PARTS}

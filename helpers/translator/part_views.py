@@ -41,7 +41,7 @@ def ids_view(trial, sentence, parts):
     said = ["ids: " + "  ".join(f"{word} {i}" for word, i in zip(words, ids, strict=True))]
     if "encode" in parts:
         ids = parts["encode"](sentence, english).tolist()
-        said = ["ids by your encode: " + "  ".join(f"{word} {i}" for word, i in zip(words, ids, strict=False))]
+        said = ["ids: " + "  ".join(f"{word} {i}" for word, i in zip(words, ids, strict=False))]
     near = _neighbors(table, parts, ids)
     for word, row in zip(words, near, strict=False):
         said.append(f"nearest to {word}: " + ", ".join(english_list[i] for i in row if 0 <= i < len(english_list)))
@@ -136,6 +136,8 @@ def leak_view(trial, sentence, parts):
         f"other French words in the second half move the probabilities in the first half by up to {moved:.4f}"
         + ("; nothing leaks" if moved < 1e-6 else "; the future leaks" if moved == moved else "; NaN is everywhere")
     ]
+    if "causal_mask" in parts:
+        said.append("the translation was written with a cache: one query at a time, under causal_mask(1, T_k)")
     if "masked_softmax" in parts:
         row = parts["masked_softmax"](torch.zeros(1, 3), torch.zeros(1, 3, dtype=torch.bool))
         said.append("a row with nothing to see becomes " + " ".join(f"{x:g}" for x in row[0].tolist()))

@@ -13,77 +13,67 @@ from typing import Literal
 class Part:
     """One replaceable part.
 
-    runs: "network" inside the network or its loss; "loss" where the decoder's input is made, "writing" where words are
-    chosen one by one; "beside" in nothing but its view. view: what is shown of it, a function of views.py. opens: a
+    runs: "network" inside the network or its loss; "input" where its ids are made; "writing" where words are chosen one
+    by one; "beside" in nothing but its view. view: what is shown of it, a function of views.py. opens: a
     replaced one takes attention apart, which a library call does otherwise. whole: calls others many times and takes
     no tensors that could be compared, so it is never run a second time.
     """
 
+    lesson: int
     name: str
     view: str
-    runs: Literal["network", "loss", "writing", "beside"] = "network"
+    runs: Literal["network", "input", "writing", "beside"] = "network"
     opens: bool = False
     whole: bool = False
 
 
 PARTS = (
-    # Lesson 1
-    Part("pull_and_push", "attention_view", "beside"),
-    Part("encode", "ids_view", "beside"),
-    Part("embed", "ids_view"),
-    Part("one_hot", "ids_view"),
-    Part("cosine_similarity", "ids_view", "beside"),
-    Part("fixed_neighbors", "ids_view", "beside"),
-    # Lesson 2
-    Part("sinusoidal_positions", "order_view"),
-    Part("add_positions", "order_view"),
-    # Lesson 3
-    Part("project", "scores_view"),
-    Part("dot_scores", "scores_view", opens=True),
-    # Lesson 4
-    Part("scaled_scores", "divisor_view", opens=True),
-    Part("softmax_jacobian", "divisor_view", "beside"),
-    Part("weights_jacobian", "divisor_view", "beside"),
-    # Lesson 5
-    Part("causal_mask", "leak_view"),
-    Part("padding_mask", "leak_view"),
-    Part("combine_masks", "leak_view"),
-    Part("mask_scores", "leak_view", opens=True),
-    Part("masked_softmax", "leak_view", opens=True),
-    Part("leaks_future", "leak_view", "beside", whole=True),
-    # Lesson 6
-    Part("softmax", "temperature_view", opens=True),
-    Part("log_softmax", "temperature_view"),
-    Part("cross_entropy", "temperature_view"),
-    Part("softmax_with_temperature", "temperature_view", opens=True),
-    # Lesson 7
-    Part("weighted_values", "head_view", opens=True),
-    Part("attention", "head_view"),
-    Part("Head", "head_view"),
-    Part("context_shift", "head_view", "beside"),
-    # Lesson 8
-    Part("split_heads", "heads_view"),
-    Part("merge_heads", "heads_view"),
-    Part("MultiHeadAttention", "heads_view"),
-    Part("head_importance", "heads_view", "beside"),
-    # Lesson 9
-    Part("layer_norm", "attention_view"),
-    Part("FeedForward", "attention_view"),
-    Part("EncoderBlock", "attention_view"),
-    Part("Encoder", "attention_view"),
-    # Lesson 10
-    Part("DecoderBlock", "attention_view"),
-    Part("Transformer", "attention_view"),
-    Part("shift_right", "attention_view", "loss"),
-    Part("greedy_decode", "attention_view", "writing", whole=True),
-    Part("attend_with_cache", "attention_view", "writing"),
-    Part("filter_logits", "filter_view", "beside"),
-    Part("beam_search", "beam_view", "beside", whole=True),
-    # Lesson 11
-    Part("make_batch", "attention_view", "beside"),
-    Part("label_smoothed_loss", "attention_view", "beside"),
-    Part("noam_rate", "attention_view", "beside"),
-    Part("token_accuracy", "attention_view", "beside"),
-    Part("alignment", "attention_view", "beside"),
+    Part(1, "pull_and_push", "attention_view", "beside"),
+    Part(1, "encode", "ids_view", "input"),
+    Part(1, "embed", "ids_view"),
+    Part(1, "one_hot", "ids_view"),
+    Part(1, "cosine_similarity", "ids_view", "beside"),
+    Part(1, "fixed_neighbors", "ids_view", "beside"),
+    Part(2, "sinusoidal_positions", "order_view"),
+    Part(2, "add_positions", "order_view"),
+    Part(3, "project", "scores_view"),
+    Part(3, "dot_scores", "scores_view", opens=True),
+    Part(4, "scaled_scores", "divisor_view", opens=True),
+    Part(4, "softmax_jacobian", "divisor_view", "beside"),
+    Part(4, "weights_jacobian", "divisor_view", "beside"),
+    Part(5, "causal_mask", "leak_view"),
+    Part(5, "padding_mask", "leak_view"),
+    Part(5, "combine_masks", "leak_view"),
+    Part(5, "mask_scores", "leak_view", opens=True),
+    Part(5, "masked_softmax", "leak_view", opens=True),
+    Part(5, "leaks_future", "leak_view", "beside", whole=True),
+    Part(6, "softmax", "temperature_view", opens=True),
+    Part(6, "log_softmax", "temperature_view"),
+    Part(6, "cross_entropy", "temperature_view"),
+    Part(6, "softmax_with_temperature", "temperature_view", opens=True),
+    Part(7, "weighted_values", "head_view", opens=True),
+    Part(7, "attention", "head_view"),
+    Part(7, "Head", "head_view"),
+    Part(7, "context_shift", "head_view", "beside"),
+    Part(8, "split_heads", "heads_view"),
+    Part(8, "merge_heads", "heads_view"),
+    Part(8, "MultiHeadAttention", "heads_view"),
+    Part(8, "head_importance", "heads_view", "beside"),
+    Part(9, "layer_norm", "attention_view"),
+    Part(9, "FeedForward", "attention_view"),
+    Part(9, "EncoderBlock", "attention_view"),
+    Part(9, "Encoder", "attention_view"),
+    Part(10, "DecoderBlock", "attention_view"),
+    Part(10, "Transformer", "attention_view"),
+    Part(10, "shift_right", "attention_view", "input"),
+    Part(10, "greedy_decode", "attention_view", "writing", whole=True),
+    Part(10, "attend_with_cache", "attention_view", "writing"),
+    Part(10, "filter_logits", "filter_view", "beside"),
+    Part(10, "beam_search", "beam_view", "beside", whole=True),
+    Part(11, "make_batch", "attention_view", "beside"),
+    Part(11, "label_smoothed_loss", "attention_view", "beside"),
+    Part(11, "noam_rate", "attention_view", "beside"),
+    Part(11, "token_accuracy", "attention_view", "beside"),
+    Part(11, "alignment", "attention_view", "beside"),
 )
 PART = {part.name: part for part in PARTS}

@@ -6,28 +6,34 @@ import contextlib
 import difflib
 import functools
 import html
+import inspect
 import io
+import itertools
+import json
 import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import resources
 
 import torch
 from torch import nn
 
 from helpers.checking.observe import TooSlow, _time_limit
+from helpers.setup import current_lesson
 from helpers.translator import evaluation
 from helpers.translator.decoding import write
-from helpers.translator.guard import PartFailed, Unanswered, guard, short, unanswered_line
+from helpers.translator.guard import PartFailed, Unanswered, guard, listed, short, unanswered_line
 from helpers.translator.network import GIVEN
 from helpers.translator.part_views import view_of
-from helpers.translator.parts import PART
+from helpers.translator.parts import PART, PARTS
 from helpers.translator.trained import NoPlace, greedy, machine, source_batch
 from helpers.translator.word_ids import english, french_sentence
 
 TIME_LIMIT = 4.0  # seconds of processor time for one trial
 EXACT_SENTENCES, FEW_SENTENCES = 100, 10
+WRITING = {"greedy_decode", "attend_with_cache", "causal_mask"}  # one sentence at a time, see decoding.py
 
 
 @dataclass
@@ -38,6 +44,8 @@ class Trial:
     nats: float | None = None
     exact: float | None = None
     network: nn.Module | None = None
+    in_loss: set[str] = field(default_factory=set)  # the replaced parts that ran while the loss was measured
+    ran: set[str] = field(default_factory=set)  # and those that ran at all
     notes: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     pictures: list = field(default_factory=list)
@@ -57,7 +65,7 @@ def show_at_work(answers: tuple, named: dict, sentence: str, names: Mapping[str,
     finished = attempt_finished(sentence)
     yours = attempt(parts, sentence)
     if yours.unanswered:
-        return _show_line(yours.failed)
+        return _show_line(unanswered_line(*(unanswered(parts, sentence) or parts)))
     _show(lines(yours, finished, sentence, parts), yours.pictures)
     _show_box(parts)
 
@@ -70,10 +78,7 @@ def parts_of(answers: tuple, named: dict, names: Mapping[str, object]) -> tuple[
         name = next((n for n in [*own, getattr(answer, "__name__", "")] if n in GIVEN), None)
         if name is None:
             shown = (own or [getattr(answer, "__name__", type(answer).__name__)])[0]
-            return (
-                {},
-                f"The translator has no part called {shown}; at_work(scaled_scores={shown}) says whose place it takes.",
-            )
+            return {}, f"The translator has no part called {shown}. {_advice(answer, shown)}"
         parts[name] = answer
     for name, answer in named.items():
         if name not in GIVEN:
@@ -81,12 +86,37 @@ def parts_of(answers: tuple, named: dict, names: Mapping[str, object]) -> tuple[
             hint = f" Did you mean {near[0]}?" if near else ""
             return {}, f"The translator has no part called {name}.{hint}"
         parts[name] = answer
+    still = [name for name, answer in parts.items() if answer is None or answer is Ellipsis]
+    if still:
+        return {}, unanswered_line(*still)
     for name, answer in parts.items():
-        if answer is None or answer is Ellipsis:
-            return {}, f"{name} is not answered yet; once it is, the translator runs on it here."
         if not callable(answer):
             return {}, f"{name} is no function or class here, but of the type {type(answer).__name__}."
     return parts, ""
+
+
+def _advice(answer: object, shown: str) -> str:
+    """What to do with a function that is no part: the parts of this lesson, and one whose place it could take."""
+    lesson = current_lesson()
+    own = [part.name for part in PARTS if lesson and part.lesson == int(lesson[:2])] or [part.name for part in PARTS]
+    here = "Its parts in this lesson" if len(own) < len(PARTS) else "Some of its parts"
+    said = f"{here}: {', '.join(own[:8])}."
+    fits = [name for name in own if len(own) < len(PARTS) and _takes_the_same(answer, GIVEN[name])]
+    if fits and shown.isidentifier():
+        said += f" To put yours in the place of one, name that one: at_work({fits[0]}={shown})."
+    return said
+
+
+def _takes_the_same(answer: object, part: Callable) -> bool:
+    """Whether two functions have as many arguments that must be given."""
+    try:
+        counts = [
+            sum(item.default is item.empty for item in inspect.signature(thing).parameters.values())
+            for thing in (answer, part)
+        ]
+    except (TypeError, ValueError):
+        return False
+    return counts[0] == counts[1] and isinstance(answer, type) == isinstance(part, type)
 
 
 def unknown_words(sentence: str) -> str:
@@ -118,19 +148,22 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = 
     """
     limit = TIME_LIMIT if limit is None else limit
     trial = Trial()
-    guards = {name: guard(name, part, trial.notes) for name, part in parts.items()}
-    who = " and ".join(parts) or "the machine"
+    guards = {name: guard(name, part, trial.notes, trial.ran) for name, part in parts.items()}
+    who = listed(list(parts)) or "the machine"
     inside = {name: part for name, part in guards.items() if PART[name].runs == "network"}
     try:
         with _alone(limit):
             network = machine(**inside)
-            batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
-            trial.nats = evaluation.nats_a_word(network, batch, guards.get("shift_right"))
-            src = source_batch([sentence])
-            if "greedy_decode" in guards or "attend_with_cache" in guards:
+            batch, encode = evaluation.unseen(evaluation.LOSS_SENTENCES), guards.get("encode")
+            if encode:
+                batch = batch._replace(src=source_batch(batch.english, encode))
+            trial.nats = evaluation.nats_a_word(network, batch, guards.get("shift_right"), inside)
+            trial.in_loss = set(trial.ran)
+            src = source_batch([sentence], encode)
+            if WRITING & set(guards):
                 trial.french = french_sentence(write(network, src, guards))
                 few = batch.first(FEW_SENTENCES)
-                written = [french_sentence(write(network, source_batch([s]), guards)) for s in few.english]
+                written = [french_sentence(write(network, source_batch([s], encode), guards)) for s in few.english]
                 trial.exact = sum(a == b for a, b in zip(written, few.french, strict=True)) / FEW_SENTENCES
             else:
                 trial.french = french_sentence(greedy(network, src)[0].tolist())
@@ -138,6 +171,12 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = 
             trial.network = network
             if shown:
                 trial.lines, trial.pictures = view_of(trial, sentence, guards)
+                if parts:
+                    usual, drawn = finished_view(sentence, tuple(parts))
+                    trial.lines = beside(trial.lines, usual)
+                    if any(getattr(part, "__name__", name) != name for name, part in parts.items()):
+                        known = set(map(repr, drawn))  # a bug's picture is shown where it is another one
+                        trial.pictures = [picture for picture in trial.pictures if repr(picture) not in known]
     except Unanswered as error:
         trial.failed, trial.unanswered = str(error), True
     except PartFailed as error:
@@ -151,6 +190,29 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = 
     except (Exception, SystemExit) as error:
         trial.failed = f"With your {who} the translator stopped: {type(error).__name__}: {short(error)}"
     return trial
+
+
+def unanswered(parts: Mapping[str, Callable], sentence: str) -> list[str]:
+    """Those of the parts that are still open, each tried alone."""
+    return [name for name, part in parts.items() if attempt({name: part}, sentence).unanswered]
+
+
+@functools.lru_cache(maxsize=64)
+def finished_view(sentence: str, names: tuple[str, ...]) -> tuple[list[str], list]:
+    """The lines and pictures that the finished parts of these names have."""
+    return view_of(attempt_finished(sentence), sentence, {name: GIVEN[name] for name in names})
+
+
+def beside(lines: list[str], usual: list[str]) -> list[str]:
+    """Each line, and under it what the finished part says there, where that is something else."""
+    said = []
+    for line, other in itertools.zip_longest(lines, usual if len(usual) == len(lines) else []):
+        said.append(line)
+        if other is not None and other != line:
+            what, _, numbers = other.partition(": ")
+            same = line.startswith(f"{what}: ")
+            said.append(f"  with the finished part: {numbers if same else other.strip()}")
+    return said
 
 
 @contextlib.contextmanager
@@ -169,7 +231,7 @@ def _alone(limit: float):
 
 def lines(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Callable]) -> list[str]:
     """What is said, one line for each fact."""
-    who = " and ".join(called(name, part) for name, part in parts.items())
+    who = " and ".join(called(name, part) for name, part in parts.items() if name in yours.in_loss)
     if not parts:
         loss, share = evaluation.in_nats(finished.nats), f"{100 * finished.exact:.0f} %"
         counted = f"{loss} nats a word on {evaluation.LOSS_SENTENCES} sentences that it has not seen"
@@ -179,15 +241,32 @@ def lines(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Call
     said = [f"{sentence} → {yours.french or '(nothing)'}"]
     if yours.french != finished.french:
         said.append(f"with the finished part: {finished.french}")
-    if any(PART[name].runs != "beside" for name in parts):
+    if yours.in_loss:
         loss, usual = evaluation.in_nats(yours.nats), evaluation.in_nats(finished.nats)
         said.append(
             f"{loss} nats a word on {evaluation.LOSS_SENTENCES} unseen sentences with {who}; "
             f"{usual} with the finished part: {verdict(yours, finished)}"
         )
+    if yours.in_loss or WRITING & yours.ran:
         share, usual = f"{100 * yours.exact:.0f} %", f"{100 * finished.exact:.0f} %"
         said.append(f"{share} of unseen sentences come out word for word; {usual} with the finished part")
+        if verdict(yours, finished) == "the same":
+            said += without(parts)
+    idle = [called(name, part) for name, part in parts.items() if name not in yours.ran]
+    if idle:
+        said.append(f"{listed(idle)} did not run: nothing shown here is about {'it' if len(idle) == 1 else 'them'}")
     return said + yours.lines + yours.notes
+
+
+def without(parts: Mapping[str, Callable]) -> list[str]:
+    """What it costs the finished translator to go without these parts, for those where bench/without_parts.py says."""
+    measured = json.loads((resources.files("helpers.translator") / "without.json").read_text(encoding="utf-8"))
+    said = []
+    for name in parts:
+        if name in measured and getattr(parts[name], "__name__", name) == name:
+            words, nats, exact = measured[name].values()
+            said.append(f"without {name} ({words}): {evaluation.in_nats(nats)} nats a word, {100 * exact:.0f} % exact")
+    return said
 
 
 def called(name: str, part: Callable) -> str:

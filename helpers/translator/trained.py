@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from importlib import resources
 
 import torch
@@ -85,9 +86,12 @@ def _is_table(network: torch.nn.Module, name: str) -> bool:
     return isinstance(network.get_submodule(name.rpartition(".")[0]), torch.nn.Embedding)
 
 
-def source_batch(sentences: list[str]) -> torch.Tensor:
-    """English sentences as ids (B, T), padded on the right. KeyError names a word that is not in the vocabulary."""
-    rows = [torch.tensor(english_ids(sentence)) for sentence in sentences]
+def source_batch(sentences: list[str], encode: Callable | None = None) -> torch.Tensor:
+    """English sentences as ids (B, T), padded on the right. KeyError names a word that is not in the vocabulary.
+
+    encode: (sentence, vocabulary) -> ids (T,), where somebody's own makes them.
+    """
+    rows = [encode(s, english) if encode else torch.tensor(english_ids(s)) for s in sentences]
     return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
 
 
