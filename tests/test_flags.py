@@ -100,6 +100,7 @@ def test_an_exec_somewhere_is_told_once_and_not_of_every_answer():
     pieces = Pieces(["exec(made)", "def softmax(x):\n    return x.exp() / x.exp().sum(-1, keepdim=True)"])
     assert pieces.detours("softmax", {"softmax"}) == []
     assert pieces.runs_text({"softmax"}) == ["what it calls through exec"]
+    assert pieces.detours("log_softmax", {"softmax"}) == ["what it calls through exec"]
     assert Pieces(["model.eval()", "exec('x = 1')"]).runs_text({"softmax"}) == []
 
 

@@ -72,7 +72,9 @@ class Pieces:
         if not banned:
             return []
         used = {name, *_closure(self.uses, name)}
-        found = (way for bound, node in self.nodes if bound & used for way in detours_in(node, banned))
+        found = [way for bound, node in self.nodes if bound & used for way in detours_in(node, banned)]
+        if name not in self.uses:  # no statement binds it: what is run as text does
+            found += self.runs_text(banned)
         return list(dict.fromkeys(found))
 
     def runs_text(self, banned: set[str]) -> list[str]:
