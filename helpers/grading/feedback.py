@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import logging
 import os
 import re
 from pathlib import Path
@@ -11,6 +12,7 @@ from nbgrader.converters import GenerateFeedback
 
 from helpers.grading.folders import from_coursedir
 from helpers.grading.nbgrader_insides import take_over
+from helpers.grading.pool import GradingStopped
 from helpers.grading.record import read_result, write_atomically
 
 NO_POINTS = re.compile(r"\bScore: 0\.0 / (?=\d)")
@@ -44,6 +46,21 @@ class CourseFeedback(GenerateFeedback):
         if result is not None and result.problem:
             page = folders.feedback / student / lesson / f"{notebook.stem}.html"
             write_atomically(page, NO_POINTS.sub("not graded, of ", page.read_text(encoding="utf-8")))
+
+
+def write_feedback(config, lesson: str) -> None:
+    """Feedback pages for everybody who was graded: the converter is started without its program."""
+    from nbgrader.converters.base import NbGraderException
+    from nbgrader.coursedir import CourseDirectory
+
+    coursedir = CourseDirectory(config=config)
+    coursedir.assignment_id = lesson
+    converter = CourseFeedback(coursedir=coursedir, config=config)
+    converter.log.setLevel(logging.ERROR)
+    try:
+        converter.start()
+    except NbGraderException as error:
+        raise GradingStopped(f"The scores are recorded, but the feedback pages could not be written: {error}") from None
 
 
 def install() -> None:

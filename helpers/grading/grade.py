@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[Result]:
     from helpers.grading.batch import grade_lesson
     from helpers.grading.class_report import write_report
-    from helpers.grading.nbgrader_insides import write_feedback
+    from helpers.grading.feedback import write_feedback
 
     lesson, began = _lesson_name(folders, args.lesson), time.monotonic()
     with Progress(lesson) as progress:

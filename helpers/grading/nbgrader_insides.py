@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import logging
 
 from helpers.grading.folders import Folders
 from helpers.grading.pool import GradingStopped
@@ -81,20 +80,3 @@ def assign_penalty(gradebook, folders: Folders, lesson: str, student: str, noteb
 
 def _resources(folders: Folders, lesson: str, **more) -> dict:
     return {"nbgrader": {"notebook": lesson, "assignment": lesson, "db_url": folders.db_url, **more}}
-
-
-def write_feedback(config, lesson: str) -> None:
-    """Feedback pages for everybody who was graded: the converter is started without its program."""
-    from nbgrader.converters.base import NbGraderException
-    from nbgrader.coursedir import CourseDirectory
-
-    from helpers.grading.feedback import CourseFeedback
-
-    coursedir = CourseDirectory(config=config)
-    coursedir.assignment_id = lesson
-    converter = CourseFeedback(coursedir=coursedir, config=config)
-    converter.log.setLevel(logging.ERROR)
-    try:
-        converter.start()
-    except NbGraderException as error:
-        raise GradingStopped(f"The scores are recorded, but the feedback pages could not be written: {error}") from None

@@ -89,7 +89,7 @@ def answers_of(submission: Submission) -> dict[str, str]:
     parts: dict[str, list] = {}
     for cell in submission.cells:
         if cell.kind == "answer":
-            parts.setdefault(f"check_{cell.name}", []).append(cell.source)
+            parts.setdefault(f"check_{cell.exercise}", []).append(cell.source)
         elif cell.kind == "written":
             parts.setdefault(cell.grade_id, []).append([cell.source, cell.attachments])
     return {
