@@ -59,8 +59,12 @@ def test_the_chain_of_the_course():
     words, ids = index_words([pair.english + " (end)" for pair in sentence_pairs(2000, random.Random(3))])
     chain = blocks.bigram_probabilities(torch.tensor([i for row in ids for i in row]), len(words))
     assert chain[words.index("jane")].max() < 0.15
-    places = sum(p for word, p in zip(words, chain[words.index("visits")].tolist(), strict=True) if word in lexicon.COUNTRIES)
-    others = sum(p for word, p in zip(words, chain[words.index("jane")].tolist(), strict=True) if word in lexicon.COUNTRIES)
+    places = sum(
+        p for word, p in zip(words, chain[words.index("visits")].tolist(), strict=True) if word in lexicon.COUNTRIES
+    )
+    others = sum(
+        p for word, p in zip(words, chain[words.index("jane")].tolist(), strict=True) if word in lexicon.COUNTRIES
+    )
     assert places > 0.7 and others < 0.05
 
 

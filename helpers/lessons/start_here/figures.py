@@ -256,3 +256,15 @@ def row_times_jacobian() -> Picture:
         "row (11, 4), the gradient at the two inputs.",
         "Figure 0.5. One step of backpropagation: a row vector times a Jacobian.",
     )
+
+
+def turned_by(swap_last_two) -> None:
+    """The columns of a small table of three tokens, recut as published and turned by somebody's own function."""
+    tokens = torch.tensor([[10.0, 11.0], [20.0, 21.0], [30.0, 31.0]])  # (T, D): token 1, 2 and 3
+    try:
+        turned = swap_last_two(tokens)
+    except Exception as error:
+        print(f"swap_last_two runs here once it is answered ({type(error).__name__}).")
+        return
+    for name, table in (("published", tokens.view(2, 3)), ("yours", turned)):
+        print(f"{name:<10}columns:", ",  ".join(" ".join(f"{x:g}" for x in column) for column in table.mT.tolist()))
