@@ -79,7 +79,7 @@ ROOM = 9  # words of a sentence that fit
 
 
 class SentenceToRows:
-    """A sentence, its tokens, their ids in the translator's vocabulary, the rows of its table; one word's way is lit."""
+    """A sentence, its tokens, their ids for the translator, the rows of its table; one word's way is lit."""
 
     def __call__(self, sentence: str, word: int = 1) -> Picture:
         words = "".join(x for x in sentence.lower() if x not in ",.!?;:").split()[:ROOM]
@@ -213,7 +213,7 @@ def surprise() -> Picture:
         "Two charts over the dot product, from -5 to 5. Left, surprise: of a true pair it falls from 5 over 0.69 at "
         "0 to almost 0, of a stranger it rises in the mirror. Right, the strength of the force: the pull falls from 1 "
         "over 0.5 at 0 to 0, the push rises from 0 over 0.5 to 1.",
-        "Figure 1.5. A true pair is pulled by what its probability lacks, a stranger is pushed by what its probability has too much of.",
+        "Figure 1.5. A true pair is pulled by what its probability lacks, a stranger pushed by what it has in excess.",
     )
 
 
