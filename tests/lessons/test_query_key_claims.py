@@ -8,6 +8,7 @@ import torch
 
 from helpers import blocks, translator
 from helpers.corpus import index_words, lexicon, sentence_pairs
+from helpers.grading.intake import only_shows
 from helpers.lessons.query_key import experiments, figures
 from helpers.translator import evaluation
 from tests.lessons.lesson_text import says
@@ -82,3 +83,8 @@ def test_the_margins_of_two_channels(capsys):
     said = capsys.readouterr().out.splitlines()
     assert [line.split("margin ")[1] for line in said] == ["0.6910", "0.1910", "0.0489", "0.0079"]
     assert all(f"{T} of {T} look where they should" in line for T, line in zip((5, 10, 20, 50), said, strict=True))
+
+
+def test_the_grader_does_not_run_the_courses_own_experiments():
+    assert only_shows("experiments.silence_heads()") and only_shows("experiments.own_first_choices()")
+    assert not only_shows("experiments.margins(two_channel_graph)")

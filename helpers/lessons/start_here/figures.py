@@ -14,6 +14,7 @@ from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D
 
 from helpers.drawing.style import BLACK, BLUE, CYCLE, GREEN, ORANGE, RED, Picture, heatmap, new_figure
+from helpers.widgets.answered import answered
 
 TOKENS = ["jane", "visits", "africa"]
 MEMORY_ORDER = "Figure 0.2. Transpose turns the table and keeps each token's numbers together; view cuts the line anew."
@@ -258,13 +259,10 @@ def row_times_jacobian() -> Picture:
     )
 
 
+@answered
 def turned_by(swap_last_two) -> None:
     """The columns of a small table of three tokens, recut as published and turned by somebody's own function."""
     tokens = torch.tensor([[10.0, 11.0], [20.0, 21.0], [30.0, 31.0]])  # (T, D): token 1, 2 and 3
-    try:
-        turned = swap_last_two(tokens)
-    except Exception as error:
-        print(f"swap_last_two runs here once it is answered ({type(error).__name__}).")
-        return
+    turned = swap_last_two(tokens)
     for name, table in (("published", tokens.view(2, 3)), ("yours", turned)):
         print(f"{name:<10}columns:", ",  ".join(" ".join(f"{x:g}" for x in column) for column in table.mT.tolist()))

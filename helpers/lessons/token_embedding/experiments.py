@@ -5,27 +5,13 @@ Each prints a few lines. A function that is not answered yet leaves one line ins
 
 from __future__ import annotations
 
-import functools
-
 import torch
 
 from helpers.lessons.token_embedding import word2vec
+from helpers.widgets.answered import answered
 
 
-def _answered(run):
-    """`run` for somebody's own function: what goes wrong in it is one line, and the notebook goes on."""
-
-    @functools.wraps(run)
-    def safe(answer, *rest):
-        try:
-            run(answer, *rest)
-        except Exception as error:
-            print(f"{answer.__name__} runs here once it is answered ({type(error).__name__}).")
-
-    return safe
-
-
-@_answered
+@answered
 def pairs_of_the_text(skipgram_pairs, sentence_ids, window):
     """How many pairs the learner's function finds in the text, and whether they are those of the training."""
     found = [pair for ids in sentence_ids for pair in skipgram_pairs(ids, window)]
@@ -33,7 +19,7 @@ def pairs_of_the_text(skipgram_pairs, sentence_ids, window):
     print(f"{len(found)} pairs, {'the very list' if found == theirs else 'not those'} that the training walked through")
 
 
-@_answered
+@answered
 @torch.no_grad()
 def loss_along_the_way(negative_sampling_loss, history, pairs):
     """The loss of all true pairs, each with five strangers of one draw, at some snapshots of the training."""
@@ -46,7 +32,7 @@ def loss_along_the_way(negative_sampling_loss, history, pairs):
         print(f"after {history.steps[at]:>5} pairs: {loss:.3f}")
 
 
-@_answered
+@answered
 def cuts(wordpiece, vocab, *words):
     """How somebody's own cut takes words apart."""
     for word in words:
