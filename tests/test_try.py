@@ -141,7 +141,7 @@ def test_a_person_reads_the_words_of_the_check(capsys, tmp_path):
     file.write_text(FILES["right"])
     code, out, _ = run_try(capsys, LESSON, str(file), "--exercise", "project")
     assert code == 0
-    assert "✓ project   8 of 8 points" in out and str(file) in out
+    assert "✓ project   10 of 10 points" in out and str(file) in out
 
 
 def test_without_bubblewrap_files_are_tried_with_one_note(capsys, tmp_path, monkeypatch):

@@ -4,7 +4,7 @@
 # **Goal:** read a line of tensor code and know the shape of what it makes; know what a gradient and a Jacobian are; know
 # how this course answers you.
 #
-# **Time:** about 46 minutes.
+# **Time:** about 80 minutes.
 #
 # Nothing here is graded, and every idea comes back in a later lesson. The first cell of each notebook makes the course's
 # helpers importable. Run it first, in every lesson (Shift+Enter runs a cell and moves on).
@@ -30,8 +30,9 @@ transformer_map("00_start_here")
 # %% [markdown]
 # ## You need
 #
-# - Python functions and lists, the product of two matrices, and the derivative of $x^2$. No PyTorch, and no knowledge of
-#   Transformers.
+# - Python: functions, loops, lists and dictionaries. (Lesson 1 adds sets, sorting and comprehensions, lesson 2 the line
+#   `raise ValueError`, each with an example.)
+# - The product of two matrices, and the derivative of $x^2$. No PyTorch, and no knowledge of Transformers.
 #
 # Two questions to warm up. Answer them before you open them.
 #
@@ -47,14 +48,20 @@ transformer_map("00_start_here")
 #
 # <details><summary>Conventions (the same in every lesson)</summary>
 #
-# - **Shapes.** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k`, `d_v` head widths, `V` vocabulary. `...` stands for any leading dimensions, none included.
-# - **Weights** follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`. The sources of this course write `X·W`, `X·Wᵀ` and `W·x`; lesson 3 shows that they are one map in three notations.
-# - **Masks** are boolean, **True = may attend** (as in `F.scaled_dot_product_attention`; `nn.MultiheadAttention` means the opposite, and lesson 5 says so).
-# - **Answers.** Unless an exercise says otherwise an answer: accepts any `...` (Q and K, or all inputs, share the same ones); accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN in values (in gradients too where the exercise says so).
-# - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A case carries its own tolerance where that is too tight.
-# - **Types.** `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers. What is made from no float input is float32. Ids are valid ids unless an exercise says otherwise.
-# - **Forbidden** lists library calls that would be the whole answer, under any alias or import name and in every form. Using one gets no points and a message that names the call. A learner's own helper of the same name is theirs, and a name in a comment is no call.
+# - **Shapes:** `B` batch, `H` heads, `T` tokens (`T_q` queries, `T_k` keys), `D` model width, `d_k`, `d_v` head widths,
+#   `V` vocabulary. `...` stands for any leading dimensions, none included.
+# - **Weights** follow `nn.Linear`: `W` is `(out, in)` and a projection is `x @ W.T`.
+# - **Masks** are boolean, True = may attend.
+# - **Unless an exercise says otherwise an answer** accepts any `...` (Q and K, or all inputs, share the same ones);
+#   accepts float32 and float64 and keeps the dtype; leaves its inputs unchanged; is differentiable; gives no NaN in
+#   values (in gradients too where the exercise says so).
+# - **Equal** means within 1e-5 (relative plus absolute) in float32 and 1e-7 in float64. A constant rounded to float32
+#   inside a float64 answer is no mistake.
+# - `scalar` is a 0-dim differentiable tensor, `float` and `int` are Python numbers.
+# - **Forbidden** lists library calls that would be the whole answer. Using one gets no points and a message that names
+#   it.
 #
+# This box stands in every lesson, to look things up. You need none of it yet.
 # The words *dtype*, *in place* and *differentiable* are explained below, each with a puzzle.
 # </details>
 
@@ -182,7 +189,7 @@ explore.broadcasting()
 #
 # ## Exercise 0.1 `sum_table`
 #
-# Difficulty ●○○○○ · Importance ●●●●● · 2 minutes
+# Difficulty ●○○○○ · Importance ●●●●● · 6 minutes
 #
 # Every entry of `a` plus every entry of `b`, in a table:
 # $$\text{out}_{ij} = a_i + b_j$$
@@ -233,11 +240,11 @@ square - square.mean(dim=-1)  # (3, 3) - (3,)
 # </details>
 
 # %% [markdown]
-# Attention's score tables are square whenever a sentence looks at itself. So the checks use sizes that are all different, and you should too when you try things out.
+# Attention's score tables are square whenever a sentence looks at itself. So most checks use sizes that are all different, and you should too when you try things out.
 #
 # ## Exercise 0.2 `center_rows`
 #
-# Difficulty ●○○○○ · Importance ●●●●○ · 2 minutes
+# Difficulty ●○○○○ · Importance ●●●●○ · 5 minutes
 #
 # Subtract from every row its own mean:
 # $$\text{out}_{j} = x_{j} - \frac{1}{D}\sum_{k=1}^{D} x_{k}$$
@@ -283,7 +290,7 @@ check(center_rows)
 figures.transpose_against_view()
 
 # %% [markdown]
-# After `transpose` each column still has one color: each column is a token. After `view` the columns mix the tokens. The shapes agree, nothing complains, and a model trained on it gets worse without a word. *For which shapes do the two agree?* Guess, then find out with the sliders.
+# After `transpose` each column still has one color: each column is a token. After `view` the columns mix the tokens. The shapes agree and nothing complains, but what follows gets mixtures of tokens where it expects tokens. *For which shapes do the two agree?* Guess, then find out with the sliders.
 
 # %%
 explore.memory_order()
@@ -297,7 +304,7 @@ explore.memory_order()
 # %% [markdown]
 # ## Exercise 0.3 `swap_last_two`
 #
-# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●● · 3 minutes
+# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●● · 7 minutes
 #
 # In 2021 the published code of an attention model, Informer, brought its queries from `(B, L, H, D)` to `(B, H, L, D)` with `queries.view(B, H, L_Q, -1)`. A reader [asked](https://github.com/zhouhaoyi/Informer2020/issues/59) whether that does not mix up the heads. It does; the authors called it an error and promised a fix at once. Here is the same slip on the last two axes:
 # ```python
@@ -336,6 +343,11 @@ check(swap_last_two)
 #
 # The call in the text above names two axes, 0 and 1. Those are right for a single table. What are they called from the other end?
 # </details>
+#
+# Once more the colored table of the figure, cut anew as published and turned by you. *Which columns are tokens now?*
+
+# %%
+figures.turned_by(swap_last_two)
 
 # %% [markdown]
 # ## In place: two names, one tensor
@@ -356,7 +368,7 @@ original
 # %% [markdown]
 # ## Exercise 0.4 `blank_first_token`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 3 minutes
+# Difficulty ●●○○○ · Importance ●●●●○ · 8 minutes
 #
 # The same table with the first token's row set to zero, and **x as it was**:
 # $$\text{out}_{tj} = \begin{cases} 0 & t = 0 \\ x_{tj} & t > 0 \end{cases}$$
@@ -409,7 +421,7 @@ print(third.item(), third.float().item(), sep="\n")
 # %% [markdown]
 # ## Exercise 0.5 `share_above`
 #
-# Difficulty ●●○○○ · Importance ●●●○○ · 3 minutes
+# Difficulty ●●○○○ · Importance ●●●○○ · 7 minutes
 #
 # For each row, the share of its entries that are strictly above a threshold $c$:
 # $$\text{out} = \frac{1}{D}\,\bigl|\{\, j : x_j > c \,\}\bigr|$$
@@ -466,7 +478,7 @@ torch.gather(x, -1, where)  # (3, 2)
 # %% [markdown]
 # ## Exercise 0.6 `pick_per_row`
 #
-# Difficulty ●●●○○ · Importance ●●●●○ · 4 minutes
+# Difficulty ●●●○○ · Importance ●●●●○ · 12 minutes
 #
 # One entry from each row, chosen by that row's own index:
 # $$\text{out}_{t} = x_{t,\,\text{index}_t} \quad\text{for every row } t$$
@@ -551,7 +563,7 @@ figures.row_times_jacobian()
 # %% [markdown]
 # ## Exercise 0.7 `gradient_by_hand`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 6 minutes
+# Difficulty ●●○○○ · Importance ●●●●○ · 12 minutes
 #
 # Be `backward()` once yourself. For the same $f(x_1, x_2) = (x_1 x_2,\; x_1^2 + x_2)$ and a loss $L = g_1 f_1 + g_2 f_2$ with any weights $g$, write down the gradient at $x$:
 #
@@ -689,7 +701,7 @@ at_work()
 # %% [markdown]
 # ## How to hand in
 #
-# 1. **Work** through a lesson in `notebooks/`, in JupyterLab (`make lab`) or in Colab. Write in answer cells. You may add cells of your own anywhere.
+# 1. **Work** through a lesson in `notebooks/`, in JupyterLab or in Colab. Write in answer cells. You may add cells of your own anywhere.
 # 2. **Check** as often as you like. A check cell is locked and holds no secrets, only the call. Deleting or editing it changes nothing: the grader uses its own.
 # 3. Before you hand in: **Kernel → Restart Kernel and Run All Cells**. A notebook that works only in the order in which you happened to run it is the most common surprise. Checks that fail do not stop the run.
 # 4. **Save** (Ctrl+S, or ⌘S), and hand in the one file `NN_topic.ipynb` under its own name. If your class uses nbgrader's *Assignments* list, press *Submit* there; otherwise upload the file where your teacher says. In Colab: *File → Download → Download .ipynb*.

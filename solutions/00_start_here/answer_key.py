@@ -29,6 +29,7 @@ def cases_sum_table(draw):
         Case(lengths(1, 3), part="a single number in a or b"),
         Case(lengths(4, 1), part="a single number in a or b"),
         Case(lengths(5, 5), part="a and b of one length"),
+        Case((1000 * draw.normal(4), 1000 * draw.normal(3)), part="numbers in the thousands"),
     ]
 
 
@@ -67,10 +68,13 @@ def cases_blank_first_token(draw):
     def make(dtype, *lead):
         return (draw.normal(*lead, 4, 3, dtype=dtype),)
 
+    shared = draw.normal(2, 4, 3)
+    shared[:, 1], shared[0, 2, 1] = shared[:, 0], shared[0, 0, 1]
     return [
         *tensor_cases(make, leads=((), (2,), (1,), (2, 1), (2, 5))),
         Case((draw.normal(1, 3),), part="a single token"),
         Case((draw.normal(4, 4),), part="as many tokens as columns"),
+        Case((shared,), part="later tokens that share numbers with the first"),
     ]
 
 
@@ -155,6 +159,9 @@ exercises = [
     flattened: all sums in one line
         a.unsqueeze(-1) + b.unsqueeze(-2) -> (a.unsqueeze(-1) + b.unsqueeze(-2)).flatten(-2)
         The sums are right. They should form a table: keep two axes instead of one.
+    logarithm_of_a_product: the logarithm of a product of exponentials
+        a.unsqueeze(-1) + b.unsqueeze(-2) -> (a.exp().unsqueeze(-1) * b.exp().unsqueeze(-2)).log()
+        On paper that is the same sum. How large is e to the 1000th, and what does a float32 make of it?
     added_by_position: a and b added position by position
         a.unsqueeze(-1) + b.unsqueeze(-2) -> a + b
         A plain sum pairs entry 0 with entry 0. Here every entry of a meets every entry of b.
@@ -182,6 +189,9 @@ exercises = [
         x - x.mean(dim=-1, keepdim=True)
         -> (x - x.mean(dim=-1, keepdim=True)) / x.std(dim=-1, keepdim=True)
         That is most of layer norm, and comes in lesson 9. Here the spread stays as it is.
+    layer_normed: a layer norm: centered, and then divided by the spread
+        x - x.mean(dim=-1, keepdim=True) -> torch.nn.functional.layer_norm(x, x.shape[-1:])
+        That comes in lesson 9, and it does two things. Which of the two is asked for here?
     sum_subtracted: the sum was subtracted
         x.mean( -> x.sum(
         A row of 5, 5, 5 should become 0, 0, 0. What does yours make of it?
@@ -205,6 +215,12 @@ exercises = [
     turned_and_flipped: a quarter turn: the order of the rows is reversed as well
         (-2, -1) -> (-2, -1).flip(-1)
         The first row of x should become the first column.
+    quarter_turn: a quarter turn to the left: the columns come out in reversed order
+        x.transpose(-2, -1) -> torch.rot90(x, 1, (-2, -1))
+        Turn a sheet of paper by 90 degrees, or mirror it along its diagonal: which of the two keeps the first row first?
+    quarter_turn_of_the_first_axes: a quarter turn of the first two axes
+        x.transpose(-2, -1) -> torch.rot90(x)
+        Two things: a quarter turn reverses an order, and its axes are counted from the wrong end. What should stay first?
 """),
     Exercise("blank_first_token", cases_blank_first_token, axes=("token", "column")).with_mistakes("""
     written_into_the_input: the zeros were written into x itself
@@ -225,6 +241,9 @@ exercises = [
     dropped: the first token is gone
         return y -> return x[..., 1:, :]
         The output has as many tokens as x. The first one is still there; it is all zeros.
+    equal_numbers: every number that is equal to the first token's in its column became zero
+        y[..., 0, :] = 0 -> y = y * (y != y[..., :1, :])
+        Another token may hold the same number, or be the same word. Does its place or its value make a token the first?
     pushed_along: a zero token in front, and all others moved by one
         return y -> return torch.cat([0 * x[..., :1, :], x[..., :-1, :]], dim=-2)
         Token 1 of the output should be token 1 of x.
@@ -277,6 +296,9 @@ exercises = [
     rows_picked: whole rows were picked
         x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x[index]
         An index in first place chooses along axis 0. Along which axis do the indices of this puzzle run?
+    taken_from_one_line: entries of one long line, in which all rows follow one another
+        x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> torch.take(x, index)
+        take forgets that there are rows. Which entry of the line is entry 0 of the second row?
     largest: the largest entry of each row
         x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x.max(dim=-1).values
         The index says which entry is meant. It need not be the largest.

@@ -315,6 +315,7 @@ def cases_cosine_similarity(draw):
         Case(make(torch.float64), part=DTYPE),
         Case(make(torch.float64), part=GRADIENT, gradient=True),
         Case(holes, part="a zero row gives 0"),
+        Case(holes, part="no NaN in the gradients at a zero row", via="nan_in_gradients"),
         Case((torch.zeros(2, 3), torch.cat((torch.zeros(1, 3), _rows(draw, 3, 3, 1.5, 4)))), part="a zero row gives 0"),
         Case((long, _rows(draw, 3, 5, 900, 1000)), part="long vectors"),
         Case((short, along), part="short vectors", tolerance=1e-4, note="rows of length 0.001 against long ones"),
@@ -352,6 +353,12 @@ cosine_similarity = Exercise(
     two_columns_of_lengths: two columns of lengths
         unit(a) @ unit(b).T -> a @ b.T / (a.norm(dim=1, keepdim=True) * b.norm(dim=1, keepdim=True))
         A column and a column do not make a table. Which way should the lengths of b lie?
+    one_length_for_b: one length for the whole of b
+        unit(a) @ unit(b).T -> unit(a) @ (b / b.norm().clamp_min(1e-12)).T
+        A norm without a dim is a single number. How many lengths does b with M rows have?
+    nan_on_the_way_back: gradients that are NaN at a zero row
+        length = x.norm(dim=-1, keepdim=True) -> length = (x * x).sum(dim=-1, keepdim=True).sqrt()
+        On the way back 0 meets infinity: in the slope of a root at 0, or in 0 / 0 whose value was mended after. Can you step in before?
     zero_by_zero: 0 / 0 for a zero row
         torch.where(length > 0, length, 1) -> length
         A zero row has length 0. What should stand there instead of nan?
@@ -431,6 +438,13 @@ pull_and_push = Exercise("pull_and_push", cases_pull_and_push, forbidden=("autog
         torch.sigmoid(negatives @ center)
         -> torch.sigmoid(negatives @ center) * torch.sigmoid(-(negatives @ center))
         The loss is the surprise, a logarithm. At a dot product of -100 a true pair should be pulled with full strength.
+    slope_of_the_sigmoid_in_the_pull: the pull with the slope of the sigmoid, without the logarithm
+        torch.sigmoid(center @ context) - 1 -> -torch.sigmoid(center @ context) * torch.sigmoid(-(center @ context))
+        The loss is the surprise, a logarithm. At a dot product of -100 a true pair should be pulled with full strength.
+    opposite_forces: neighbor and strangers moved along themselves, against what the center feels
+        lack * center, -> -lack * context,
+        excess[:, None] * center -> -excess[:, None] * negatives
+        Are these two bodies that pull on each other with equal force? Write down one dot product: how does it move with its other vector?
     exponential_overflows: an exponential that overflows at 100
         torch.sigmoid(center @ context) - 1 -> (center @ context).exp() / (1 + (center @ context).exp()) - 1
         torch.sigmoid(negatives @ center) -> (negatives @ center).exp() / (1 + (negatives @ center).exp())
@@ -554,7 +568,7 @@ skipgram_pairs = Exercise("skipgram_pairs", cases_skipgram_pairs).with_mistakes(
     itself_paired: each position paired with itself
         if s != t -> if True
         A position is never its own context.
-    context_first: context and center swapped
+    context_first: context and center swapped, or ordered by the context's position
         (center, ids[s]) -> (ids[s], center)
         The center comes first in each pair.
     only_to_the_right: only neighbors on the right
@@ -577,6 +591,17 @@ skipgram_pairs = Exercise("skipgram_pairs", cases_skipgram_pairs).with_mistakes(
         range(max(0, t - window), min(len(ids), t + window + 1))
         -> sorted(range(max(0, t - window), min(len(ids), t + window + 1)), key=lambda s: (abs(s - t), s))
         All the right pairs, in another order: left to right is asked for.
+    near_to_far_right_first: neighbors by distance, the right one first
+        range(max(0, t - window), min(len(ids), t + window + 1))
+        -> sorted(range(max(0, t - window), min(len(ids), t + window + 1)), key=lambda s: (abs(s - t), -s))
+        All the right pairs, in another order: left to right is asked for.
+    right_before_left: neighbors on the right before those on the left
+        range(max(0, t - window), min(len(ids), t + window + 1))
+        -> [*range(t, min(len(ids), t + window + 1)), *range(max(0, t - window), t)]
+        All the right pairs, in another order: left to right is asked for.
+    sorted_pairs: pairs sorted by their ids
+        return pairs -> return sorted(pairs)
+        All the right pairs, in another order. By what are they to be ordered: by ids, or by positions in the sentence?
     pairs_as_lists: lists instead of tuples
         (center, ids[s]) -> [center, ids[s]]
         A pair is a tuple here.
@@ -617,6 +642,10 @@ negative_sampling_loss = Exercise("negative_sampling_loss", cases_negative_sampl
     mean_over_negatives: the mean over the negatives
         F.logsigmoid(-bad).sum(-1) -> F.logsigmoid(-bad).mean(-1)
         K strangers push K times as hard as one: the formula has a sum there.
+    mean_over_all_pairs: the mean over the true pair and its negatives
+        return -(F.logsigmoid(good) + F.logsigmoid(-bad).sum(-1)).mean()
+        -> return -torch.cat((F.logsigmoid(good)[:, None], F.logsigmoid(-bad)), 1).mean()
+        One true pair and K strangers: over what does the formula take a mean, and over what a sum?
     summed_over_batch: the sum over the batch
         .mean() -> .sum()
         A batch twice as large should not cost twice as much.

@@ -968,11 +968,11 @@ at_work(sinusoidal_positions=sines_first)
 #
 # <details><summary>A hyphen, a loose sentence, and four tables that are not the paper's</summary>
 #
-# **"Position-encoded word vectors."** That is what the notes on queries and keys call the input of attention, in
-# passing. The word *position-encoded* is what this lesson was about: without it, the graph that attention draws among
+# **"A sequence of position-encoded word embedding vectors."** That is what the notes on queries and keys call the input of
+# attention, in passing. The word *position-encoded* is what this lesson was about: without it, the graph that attention draws among
 # the words is the same for every order of them.
 #
-# **"The wavelengths run from 2π to 10000 · 2π"**, says the paper. By its own formula the longest is $2\pi \cdot
+# **"The wavelengths form a geometric progression from 2π to 10000 · 2π"**, says the paper. By its own formula the longest is $2\pi \cdot
 # 10000^{(D-2)/D}$: 9647 · 2π for $D = 512$, and only 100 · 2π for our $D = 4$. The authors' library, tensor2tensor,
 # spreads the exponents so that the last divisor is exactly 10000, and writes all sines first. Its table is not the
 # paper's.
@@ -984,7 +984,7 @@ at_work(sinusoidal_positions=sines_first)
 # word, (2) 1.21, (3) 0.00045 instead of 0.00016. At width 64 the two speeds of a pair differ by a seventh, and a
 # short sentence hardly shows it.
 #
-# **"Attention cannot see order"** needs a footnote. The causal mask of lesson 5 does break the symmetry: a word that
+# **That attention cannot see order** needs a footnote. The causal mask of lesson 5 does break the symmetry: a word that
 # sees only what came before can count how much that is. Language models without any positions were trained and did
 # learn some order that way (Haviv et al., 2022). An encoder, which sees everything, cannot.
 #

@@ -190,8 +190,9 @@ def cosine_where(a, b):
     return torch.where(lengths == 0, torch.zeros_like(lengths), (a @ b.T) / lengths.masked_fill(lengths == 0, 1.0))
 
 
-def cosine_nan_to_num(a, b):
-    return torch.nan_to_num((a @ b.T) / (a.norm(dim=-1, keepdim=True) * b.norm(dim=-1)))
+def cosine_masked_product(a, b):
+    lengths = a.norm(dim=-1, keepdim=True) * b.norm(dim=-1)
+    return (a @ b.T) / lengths.masked_fill(lengths == 0, 1)
 
 
 def cosine_loop(a, b):
@@ -207,8 +208,8 @@ def cosine_loop(a, b):
 
 def cosine_broadcast(a, b):
     products = (a[:, None, :] * b[None, :, :]).sum(-1)
-    squares = a.square().sum(-1)[:, None].sqrt() * b.square().sum(-1).sqrt()
-    return products / squares.clamp_min(1e-12)
+    lengths = torch.linalg.vector_norm(a, dim=-1)[:, None] * torch.linalg.vector_norm(b, dim=-1)
+    return products / lengths.clamp_min(1e-12)
 
 
 def cosine_with_added_epsilon(a, b):
@@ -439,7 +440,7 @@ VARIANTS = {
     "cosine_similarity": (
         cosine_with_clamp,
         cosine_where,
-        cosine_nan_to_num,
+        cosine_masked_product,
         cosine_loop,
         cosine_broadcast,
         cosine_with_added_epsilon,

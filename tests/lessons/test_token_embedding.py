@@ -339,6 +339,30 @@ def test_explorers_draw_every_setting():
     assert len({step(place).alt for place in range(len(history.steps))}) == len(history.steps)
 
 
+def _slope_of_sigmoid(c, o, n):
+    s = torch.sigmoid(c @ o)
+    right = lesson.pull_and_push(c, o, n)
+    pull = s * (s - 1)
+    return right[0] + (pull - (s - 1)) * o, pull * c, right[2]
+
+
+def _opposite(c, o, n):
+    return lesson.pull_and_push(c, o, n)[0], (1 - torch.sigmoid(c @ o)) * o, -torch.sigmoid(n @ c)[:, None] * n
+
+
+def _right_first(ids, window):
+    ids, pairs = [int(i) for i in ids], []
+    for t, center in enumerate(ids):
+        pairs += [(center, o) for o in ids[t + 1 : t + window + 1]]
+        pairs += [(center, o) for o in ids[max(0, t - window) : t]]
+    return pairs
+
+
+def _rooted(x):
+    length = x.square().sum(dim=1, keepdim=True).sqrt()
+    return x / torch.where(length > 0, length, 1)
+
+
 # Answers that must not pass; the name of the mistake that the check may give them, None for none.
 REFUSED = {
     "tokenize": [("split_on_single_spaces", lambda s: "".join(x for x in s if x not in ",.!?;:").split(" "))],
@@ -366,10 +390,15 @@ REFUSED = {
         ("lengths_side_by_side", lambda a, b: a @ b.T / (a.norm(dim=1) * b.norm(dim=1))),
         ("two_columns_of_lengths", lambda a, b: a @ b.T / (a.norm(dim=1, keepdim=True) * b.norm(dim=1, keepdim=True))),
         ("only_a_normalized", lambda a, b: a @ b.T / a.norm(dim=1, keepdim=True).clamp_min(1e-12)),
+        ("one_length_for_b", lambda a, b: _floored(a) @ (b / (b.norm() + 1e-12)).T),
+        ("nan_on_the_way_back", lambda a, b: _rooted(a) @ _rooted(b).T),
+        ("nan_on_the_way_back", lambda a, b: torch.nan_to_num(a @ b.T / (a.norm(dim=1)[:, None] * b.norm(dim=1)))),
     ],
     "pull_and_push": [
         (None, lambda c, o, n: [part for part in lesson.pull_and_push(c, o, n)]),
         (None, lambda c, o, n: tuple(part.float() for part in lesson.pull_and_push(c, o, n))),
+        ("slope_of_the_sigmoid_in_the_pull", _slope_of_sigmoid),
+        ("opposite_forces", _opposite),
         ("forces_themselves", lambda c, o, n: tuple(-part for part in lesson.pull_and_push(c, o, n))),
         (None, lambda c, o, n: tuple(2 * part for part in lesson.pull_and_push(c, o, n))),
         (None, lambda c, o, n: torch.func.grad(_loss_of_one, (0, 1, 2))(c, o, n)),
@@ -384,9 +413,14 @@ REFUSED = {
         (None, lambda table, k: (_unit(table) @ _unit(table).T).fill_diagonal_(-1).topk(k).indices),
     ],
     "negative_sampling_loss": [
+        ("mean_over_all_pairs", lambda c, o, n: lesson.negative_sampling_loss(c, o, n) / (1 + n.shape[1])),
         ("log_of_sigmoid", lambda c, o, n: _loss_in_steps(c, o, n, lambda x: (1 + (-x).exp()).log())),
         ("log_of_sigmoid", lambda c, o, n: _loss_in_steps(c, o, n, lambda x: -x.sigmoid().log())),
         ("epsilon_1e-8", lambda c, o, n: _loss_in_steps(c, o, n, lambda x: -(x.sigmoid() + 1e-8).log())),
+    ],
+    "skipgram_pairs": [
+        ("sorted_pairs", lambda ids, window: sorted(lesson.skipgram_pairs(ids, window))),
+        ("right_before_left", _right_first),
     ],
     "wordpiece": [
         (

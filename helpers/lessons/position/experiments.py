@@ -5,29 +5,15 @@ Each prints a few lines. A function that is not answered yet leaves one line ins
 
 from __future__ import annotations
 
-import functools
-
 import torch
 
 from helpers import translator
 from helpers.translator import evaluation
 from helpers.translator.given import sinusoidal_positions
+from helpers.widgets.answered import answered
 
 BLURS = (0.01, 0.1, 0.3, 0.5, 1.0)
 DIRECTIONS = 12  # of 64, which the translator's 24 places fill
-
-
-def _answered(run):
-    """`run` for somebody's own function: what goes wrong in it is one line, and the notebook goes on."""
-
-    @functools.wraps(run)
-    def safe(answer, *rest):
-        try:
-            run(answer, *rest)
-        except Exception as error:
-            print(f"{answer.__name__} runs here once it is answered ({type(error).__name__}).")
-
-    return safe
 
 
 def share_found(find_position, d_model: int, blur: float) -> float:
@@ -38,7 +24,7 @@ def share_found(find_position, d_model: int, blur: float) -> float:
     return sum(find_position(table[t] + n, 512) == t for t, n in zip(places, noise, strict=True)) / len(places)
 
 
-@_answered
+@answered
 def blurred_more(find_position):
     """How many of 512 places are still found, for three widths, as the blur grows."""
     print("every entry off by up to", *(f"{blur:>6}" for blur in BLURS))
@@ -47,14 +33,14 @@ def blurred_more(find_position):
         print(f"places found, width {d_model:>3}:", *(f"{100 * share:>4.0f} %" for share in shares))
 
 
-@_answered
+@answered
 def gaps(permutation_gap, mix, add_positions, x, table, perm):
     """The gap of attention on words alone, and on words with their places added."""
     print(f"words alone:        {permutation_gap(mix, x, perm):.4f}")
     print(f"words plus places:  {permutation_gap(lambda words: mix(add_positions(words, table)), x, perm):.4f}")
 
 
-@_answered
+@answered
 def places_given(layer):
     """Which place each token of two sentences gets from a layer (x, pe)."""
     given = layer(torch.zeros(2, 3, 1), torch.arange(4.0)[:, None, None])[..., 0]  # (2, 3)
@@ -62,7 +48,7 @@ def places_given(layer):
         print(f"sentence {sentence}: its tokens get the places", *places)
 
 
-@_answered
+@answered
 def moved_by(shift_matrix):
     """How far M, applied again and again, leaves the table."""
     table, M = sinusoidal_positions(512, 64), shift_matrix(3, 64)
@@ -74,7 +60,7 @@ def moved_by(shift_matrix):
             print(f"M applied {steps:>3} times to row 0: row {3 * steps:>3} of the table, off by {off:.6f} at most")
 
 
-@_answered
+@answered
 def scores_far_out(rotate):
     """The score of one query and one key at several places: with rotated pairs, and with sinusoids added."""
     generator = torch.Generator().manual_seed(1)

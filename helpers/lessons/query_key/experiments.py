@@ -6,7 +6,6 @@ Each prints a few lines. A function that is not answered yet leaves one line ins
 from __future__ import annotations
 
 import copy
-import functools
 import random
 
 import torch
@@ -17,23 +16,11 @@ from helpers.lessons.query_key import figures
 from helpers.translator import evaluation
 from helpers.translator.network import Transformer
 from helpers.translator.words import PAD
+from helpers.widgets.answered import answered
 
 SENTENCES = 300
 HEAD_WIDTH = translator.D_MODEL // translator.NUM_HEADS
 ARCS = 1, 3  # the block and the head, counted from 0, whose arcs the lesson draws
-
-
-def _answered(run):
-    """`run` for somebody's own function: what goes wrong in it is one line, and the notebook goes on."""
-
-    @functools.wraps(run)
-    def safe(answer, *rest):
-        try:
-            run(answer, *rest)
-        except Exception as error:
-            print(f"{answer.__name__} runs here once it is answered ({type(error).__name__}).")
-
-    return safe
 
 
 def silenced(block: int, head: int):
@@ -103,7 +90,7 @@ def own_first_choices():
         print(f"{name:<32}{own.mean():.2f}   (least {own.min():.2f}, most {own.max():.2f})")
 
 
-@_answered
+@answered
 def margins(two_channel_graph):
     """The smallest margin between best and second best, on a circle of friends that grows."""
     for T in (5, 10, 20, 50):
@@ -115,7 +102,7 @@ def margins(two_channel_graph):
         print(f"{T:>3} tokens: {right} of {T} look where they should; margin {(best[:, 0] - best[:, 1]).min():.4f}")
 
 
-@_answered
+@answered
 def chain_of_the_course(bigram_probabilities):
     """The likeliest next words after jane, in 2,000 English sentences of the course's little language."""
     sentences = [pair.english + " (end)" for pair in sentence_pairs(2000, random.Random(3))]
@@ -127,7 +114,7 @@ def chain_of_the_course(bigram_probabilities):
         print(f"after {word}:", ",  ".join(told))
 
 
-@_answered
+@answered
 def published_and_repaired(fixed_self_scores, published):
     """Whom each word finds in the head of the arcs, by the published scores and by the repaired ones."""
     x, W_q, W_k = figures.one_real_head()

@@ -14,6 +14,7 @@ from matplotlib.textpath import TextPath
 from matplotlib.transforms import Affine2D
 
 from helpers.drawing.style import BLACK, BLUE, CYCLE, GREEN, ORANGE, RED, Picture, heatmap, new_figure
+from helpers.widgets.answered import answered
 
 TOKENS = ["jane", "visits", "africa"]
 MEMORY_ORDER = "Figure 0.2. Transpose turns the table and keeps each token's numbers together; view cuts the line anew."
@@ -256,3 +257,12 @@ def row_times_jacobian() -> Picture:
         "row (11, 4), the gradient at the two inputs.",
         "Figure 0.5. One step of backpropagation: a row vector times a Jacobian.",
     )
+
+
+@answered
+def turned_by(swap_last_two) -> None:
+    """The columns of a small table of three tokens, recut as published and turned by somebody's own function."""
+    tokens = torch.tensor([[10.0, 11.0], [20.0, 21.0], [30.0, 31.0]])  # (T, D): token 1, 2 and 3
+    turned = swap_last_two(tokens)
+    for name, table in (("published", tokens.view(2, 3)), ("yours", turned)):
+        print(f"{name:<10}columns:", ",  ".join(" ".join(f"{x:g}" for x in column) for column in table.mT.tolist()))

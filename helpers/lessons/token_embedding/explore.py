@@ -32,7 +32,7 @@ def training(history, words):
 
 
 def sentence():
-    """Type a sentence; see its chips, ids and rows in the translator's table."""
+    """Type a sentence; see its tokens, ids and rows in the translator's table."""
     panel(
         figures.SentenceToRows(),
         sentence=widgets.Text(value="jane visits africa in september", description="sentence", continuous_update=False),

@@ -1,4 +1,4 @@
-"""Pictures of lesson 1: chips, ids and rows; a projection; two forces, and words that move together; cut words."""
+"""Pictures of lesson 1: tokens, ids and rows; a projection; two forces, and words that move together; cut words."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ ROOM = 9  # words of a sentence that fit
 
 
 class SentenceToRows:
-    """A sentence, its chips, their ids in the translator's vocabulary, the rows of its table; one word's way is lit."""
+    """A sentence, its tokens, their ids for the translator, the rows of its table; one word's way is lit."""
 
     def __call__(self, sentence: str, word: int = 1) -> Picture:
         words = "".join(x for x in sentence.lower() if x not in ",.!?;:").split()[:ROOM]
@@ -88,7 +88,7 @@ class SentenceToRows:
         figure, ax = new_figure(8.4, 4.2)
         ax.set(xlim=(-1.2, ROOM), ylim=(-6.1, 1.3))
         ax.axis("off")
-        for y, label in ((0.7, "chips"), (-0.3, "ids"), (-3.2, "rows")):
+        for y, label in ((0.7, "tokens"), (-0.3, "ids"), (-3.2, "rows")):
             ax.text(-1.15, y, label, va="center", color="0.35")
         table, step = state()["encoder.tokens.weight"], ROOM / max(len(words), 1)
         for place, (text, i) in enumerate(zip(words, ids, strict=True)):
@@ -112,9 +112,9 @@ class SentenceToRows:
 
 def _way_said(words, ids, lit, table) -> str:
     if not words:
-        return "An empty sentence: no chips, no ids, no rows."
+        return "An empty sentence: no tokens, no ids, no rows."
     pairs = ", ".join(f"{w} {'has no id' if i is None else i}" for w, i in zip(words, ids, strict=True))
-    said = f"The sentence as chips with their ids in the translator's vocabulary of {len(table)}: {pairs}."
+    said = f"The sentence as tokens with their ids in the translator's vocabulary of {len(table)}: {pairs}."
     if ids[lit] is None:
         return f"{said} {words[lit]} is not in the vocabulary: encode raises a KeyError."
     numbers = " ".join(f"{x:.2f}" for x in table[ids[lit], :3].tolist())
@@ -213,7 +213,7 @@ def surprise() -> Picture:
         "Two charts over the dot product, from -5 to 5. Left, surprise: of a true pair it falls from 5 over 0.69 at "
         "0 to almost 0, of a stranger it rises in the mirror. Right, the strength of the force: the pull falls from 1 "
         "over 0.5 at 0 to 0, the push rises from 0 over 0.5 to 1.",
-        "Figure 1.5. The force on a pair is what its probability still lacks.",
+        "Figure 1.5. A true pair is pulled by what its probability lacks, a stranger pushed by what it has in excess.",
     )
 
 
