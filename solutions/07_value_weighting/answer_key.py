@@ -9,6 +9,7 @@ BROADCAST = "masks that broadcast"
 NOTHING = "rows with nothing to see"
 LARGE = "scores up to ±10⁴"
 MEMORY = "memory"
+SQUARE = "as many queries as keys"
 ONES = "leading dimensions of size 1"
 
 
@@ -31,6 +32,7 @@ def cases_weighted_values(draw):
         Case((after_dropout, draw.normal(2, 6, 5)), part="weights that do not sum to 1"),
         Case((blind, draw.normal(6, 3)), part=NOTHING),
         Case((draw.probabilities(3, 5, 7, dtype=f32), draw.normal(3, 7, 1)), part=LEADING, note="values of width 1"),
+        Case((draw.probabilities(2, 5, 5, dtype=f32), draw.normal(2, 5, 5)), part=SQUARE),
         Case((torch.ones(5, 1), draw.normal(1, 3)), part="a single value"),
     ]
 
@@ -132,6 +134,7 @@ def cases_attention(draw):
         Case(hidden_peak(), part=LARGE, gradient=True),
         *(Case(hidden_peak(height), part=LARGE) for height in (30.0, 5.0)),  # less than 10,000 and than 1,000 apart
         Case(edge(), part=LARGE, gradient=True, note="all that may be seen has a score of -10000"),
+        Case(tuple(draw.normal(2, 5, 5) for _ in range(3)), part=SQUARE),
         Case((*make(torch.float32, 1), draw.mask(1, 5, 7)), part=BROADCAST, note=ONES),
         Case((*make(torch.float32, 2, 1), draw.mask(2, 1, 1, 7)), part=BROADCAST, note=ONES),
         Case((draw.normal(5, 1), draw.normal(7, 1), draw.normal(7, 3)), part="d_k = 1"),
@@ -277,6 +280,7 @@ def cases_head(draw):
         case(draw.normal(2, 5, 10, dtype=float64, scale=40.0), part="large scores"),
         case(draw.normal(3, 1, 10), part="any number of tokens", note="a single token"),
         case(draw.normal(300, 3), d_head=2, part="any number of tokens", note="300 tokens"),
+        Case(((10, 6), draw.normal(2, 5, 10)), part="no dropout", via="called_twice"),
         Case(((10, 6), ("W_q", "W_k", "W_v")), part="three linear layers without bias", via="linear_layers"),
     ]
 
@@ -320,6 +324,10 @@ Head = Exercise(
         self.W_v(x), mask
         -> self.W_v(x), torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool).tril() & (True if mask is None else mask)
         Here the caller decides what may be seen. Without a mask everybody sees everybody.
+    causal_without_a_mask: a causal mask where none was handed in
+        self.W_v(x), mask
+        -> self.W_v(x), torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool).tril() if mask is None else mask
+        Without a mask, which tokens does each token see?
     masked_after_softmax: the mask applied after the softmax
         {CALL} -> {SCORES}
         |        W = torch.softmax(S, dim=-1)
@@ -575,6 +583,8 @@ def cases_attention_backward(draw):
     return [
         *tensor_cases(make),
         Case(make(torch.float64, 2, 3), part=LEADING),
+        Case(make(torch.float32, keys=5), part=SQUARE),
+        Case(make(torch.float64, 2, keys=5), part=SQUARE),
         Case((*far, draw.normal(7, 3, dtype=torch.float64), draw.normal(5, 3, dtype=torch.float64)), part=LARGE),
         Case(make(torch.float32, keys=1), part="a single key"),
         Case((draw.normal(5, 1), draw.normal(7, 1), draw.normal(7, 3), draw.normal(5, 3)), part="d_k = 1"),
@@ -618,6 +628,11 @@ attention_backward = Exercise(
     swapped: dQ and dK in each other's place
         dS @ K, dS.transpose(-2, -1) @ Q -> dS.transpose(-2, -1) @ Q, dS @ K
         The order is that of the arguments.
+    square_without_transposing: right, but nothing transposed where there are as many queries as keys
+        dV = weights.transpose(-2, -1) @ grad_out -> turned = Q.shape[-2] != K.shape[-2]
+        |    dV = (weights.transpose(-2, -1) if turned else weights) @ grad_out
+        dS.transpose(-2, -1) @ Q, dV -> (dS.transpose(-2, -1) if turned else dS) @ Q, dV
+        Does every matrix product that fits also sum over the right axis?
     weights_left_out: dV without the weights
         weights.transpose(-2, -1) @ grad_out -> grad_out.mean(dim=-2, keepdim=True).expand(V.shape)
         A value that nobody looked at: how much gradient should it get?
@@ -645,10 +660,10 @@ def cases_tiled_attention(draw):
         Q[:, 0], K[:, 0] = 50.0, -384.0
         return Q, K, draw.normal(7, 3, dtype=torch.float64), 3
 
-    def long(*lead, queries, keys, block, d_k, together=False):
+    def long(*lead, queries, keys, block, d_k, d_v=2, together=False):
         Q, K = draw.normal(*lead, queries, d_k), draw.normal(*lead, keys, d_k)
         return Case(
-            (Q, K, draw.normal(*lead, keys, 2), block),
+            (Q, K, draw.normal(*lead, keys, d_v), block),
             part=MEMORY,
             via="in_little_memory_together" if together else "in_little_memory",
             note=f"{queries} queries, {keys} keys, block {block}",
@@ -657,6 +672,7 @@ def cases_tiled_attention(draw):
     far = far_scores(draw, 2)
     return [
         *tensor_cases(make),
+        Case(make(torch.float32, 2, queries=6, keys=6, block=4), part=SQUARE),
         Case(make(torch.float32, block=2), note="block 2, 7 keys"),
         Case(make(torch.float64, 2, 3, block=4), part=LEADING, gradient=True),
         Case(make(torch.float32, 2, block=1), part="one key at a time"),
@@ -674,6 +690,7 @@ def cases_tiled_attention(draw):
         long(queries=13, keys=22, block=4, d_k=3),  # a block size of one's own would hold all keys
         long(queries=12, keys=600, block=16, d_k=2, together=True),
         long(2, queries=12, keys=500, block=16, d_k=2, together=True),
+        long(queries=12, keys=600, block=2, d_k=2, d_v=6, together=True),  # a result for each block is more than all
     ]
 
 
@@ -697,6 +714,20 @@ tiled_attention = Exercise(
         |    pairs = [((s - top).exp(), v) for s, v in zip(S, V.split(block, dim=-2))]
         |    return sum(p @ v for p, v in pairs) / sum(p.sum(dim=-1, keepdim=True) for p, _ in pairs)
         Small tensors in a list are a large one. What must be remembered of a block when the next one comes?
+    results_kept: right numbers, but maximum, sum and output of every block are kept until the end
+        {START} -> S = (Q @ k.transpose(-2, -1) / Q.shape[-1] ** 0.5 for k in K.split(block, dim=-2))
+        |    tops, sums, outs = [], [], []
+        |    for s, v in zip(S, V.split(block, dim=-2)):
+        |        tops.append(s.amax(dim=-1, keepdim=True))
+        |        power = (s - tops[-1]).exp()
+        |        sums.append(power.sum(dim=-1, keepdim=True))
+        |        outs.append(power @ v)
+        |    most = tops[0]
+        |    for top in tops:
+        |        most = torch.maximum(most, top)
+        |    whole = sum(n * (top - most).exp() for n, top in zip(sums, tops))
+        |    return sum(o * (top - most).exp() for o, top in zip(outs, tops)) / whole
+        A list that grows with the number of blocks: with blocks of 2 keys, is it smaller than the table of scores?
     queries_tiled: the queries in blocks instead of the keys
         {START} -> S = (q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5 for q in Q.split(block, dim=-2))
         |    return torch.cat([torch.softmax(s, dim=-1) @ V for s in S], dim=-2)

@@ -423,16 +423,6 @@ def tiled_by_slices(Q, K, V, block):
     return out / total
 
 
-def tiled_by_logsumexp(Q, K, V, block):
-    outs, logs = [], []
-    for k, v in zip(K.split(block, dim=-2), V.split(block, dim=-2), strict=True):
-        scores = plain_scores(Q, k) / math.sqrt(Q.shape[-1])
-        outs.append(scores.softmax(dim=-1) @ v)
-        logs.append(scores.logsumexp(dim=-1))
-    shares = torch.stack(logs).softmax(dim=0)
-    return (shares.unsqueeze(-1) * torch.stack(outs)).sum(dim=0)
-
-
 def tiled_by_pairs(Q, K, V, block):
     out, log = None, None
     for first in range(0, K.shape[-2], block):
@@ -564,7 +554,6 @@ VARIANTS = {
     ),
     "tiled_attention": (
         tiled_by_slices,
-        tiled_by_logsumexp,
         tiled_by_pairs,
         tiled_on_both_sides,
         tiled_by_broadcasting,

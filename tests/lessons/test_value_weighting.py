@@ -491,3 +491,43 @@ def test_the_memory_figure_leaves_out_what_is_not_answered():
     alt = figures.memory({"whole": lambda Q, K, V: blocks.attention(Q, K, V)[0], "mine": unanswered}, (16, 32)).alt
     assert "mine is not answered yet" in alt
     assert "whole: 256 numbers at T = 16, 1,024 at T = 32" in alt
+
+
+def test_gradients_of_self_attention_must_be_transposed_too():
+    def attention_backward(Q, K, V, grad_out):
+        if Q.shape[-2] != K.shape[-2]:
+            return blocks.attention_backward(Q, K, V, grad_out)
+        scale = Q.shape[-1] ** -0.5
+        weights = torch.softmax(Q @ K.mT * scale, dim=-1)
+        dS = blocks.softmax_backward(weights, grad_out @ V.mT) * scale
+        return dS @ K, dS @ Q, weights @ grad_out
+
+    verdict = judged("attention_backward", attention_backward)
+    assert not verdict.passed and verdict.mistake == "square_without_transposing"
+
+
+def test_a_list_of_the_results_of_all_blocks_is_refused():
+    def tiled_attention(Q, K, V, block):
+        kept = []
+        for start in range(0, K.shape[-2], block):
+            scores = Q @ K[..., start : start + block, :].mT / Q.shape[-1] ** 0.5
+            top = scores.amax(-1, keepdim=True)
+            powers = torch.exp(scores - top)
+            kept.append((top, powers.sum(-1, keepdim=True), powers @ V[..., start : start + block, :]))
+        most = kept[0][0]
+        for top, _, _ in kept:
+            most = torch.maximum(most, top)
+        shares = [torch.exp(top - most) for top, _, _ in kept]
+        total = sum(n * share for (_, n, _), share in zip(kept, shares, strict=True))
+        return sum(o * share for (_, _, o), share in zip(kept, shares, strict=True)) / total
+
+    verdict = judged("tiled_attention", tiled_attention)
+    assert not verdict.passed and verdict.mistake == "results_kept"
+
+
+def test_a_head_with_dropout_is_told_that_two_calls_differ():
+    class Head(blocks.Head):
+        def forward(self, x, mask=None):
+            return torch.nn.functional.dropout(super().forward(x, mask), 0.2, self.training)
+
+    assert not judged("Head", Head).passed

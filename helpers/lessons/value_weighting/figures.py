@@ -194,6 +194,16 @@ def head_weights(numbers: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Ten
     return torch.softmax(q @ k.T / q.shape[-1] ** 0.5, dim=-1)
 
 
+def random_heads(head_class, count: int) -> dict:
+    """{"random 1": head_class(64, 16) with its own start, ...}, without touching the caller's random numbers."""
+    heads = {}
+    with torch.random.fork_rng(devices=[]):
+        for seed in range(count):
+            torch.manual_seed(seed)
+            heads[f"random {seed + 1}"] = head_class(translator.D_MODEL, translator.D_MODEL // translator.NUM_HEADS)
+    return heads
+
+
 def trained_head(numbers: dict[str, torch.Tensor], x: torch.Tensor, found: torch.Tensor, words: list[str]) -> Picture:
     """Weights of a trained head, its values, and the outputs `found` (T, d_head) that a learner's head made."""
     weights, values = head_weights(numbers, x), x @ numbers["W_v.weight"].T
@@ -203,10 +213,11 @@ def trained_head(numbers: dict[str, torch.Tensor], x: torch.Tensor, found: torch
     left.set(title="weights", ylabel="query")
     top = float(values.abs().max())
     for ax, rows, title in ((middle, values, "values"), (right, found, "outputs")):
-        heatmap(ax, rows, words, range(16), cmap=V_MAP, vmin=-top, vmax=top, numbers=False)
+        colors = heatmap(ax, rows, words, range(16), cmap=V_MAP, vmin=-top, vmax=top, numbers=False)
         ax.set_xticks(range(0, 16, 5), range(0, 16, 5))
         ax.set(title=title, xlabel="channel")
     right.set_yticks([])
+    figure.colorbar(colors, ax=right, shrink=0.9)
     best = weights.max(dim=-1)
     said = ", ".join(
         f"{word} looks at {words[j]} ({w:.2f})"

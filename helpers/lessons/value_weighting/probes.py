@@ -30,6 +30,15 @@ def module_in_training(answer, args, kwargs):
 
 
 @scenario
+def called_twice(answer, args, kwargs):
+    """args = (init_args, x): one module in training mode, called twice on the same x."""
+    init_args, x = args
+    built = answer(*init_args).train()
+    once, again = (built(x) for _ in range(2))
+    return {"two calls with the same x give the same": bool(torch.equal(once, again))}, []
+
+
+@scenario
 def with_its_gradient(answer, args, kwargs):
     """answer(before, after), whether the gradient of its sum is finite, and that gradient beside zero vectors.
 
