@@ -590,6 +590,7 @@ def test_given_parts_are_no_answers(name):
     ("more", "words"),
     [
         (0, "nothing"),
+        (512, "two thirds of a block's numbers"),
         (767, "fewer numbers than a block has"),
         (768, "a block"),
         (960, "a block"),
@@ -597,8 +598,9 @@ def test_given_parts_are_no_answers(name):
     ],
 )
 def test_a_layer_that_brings_nothing_is_not_called_narrow(more, words):
-    output = {"one layer more": more, "without a say": 0, "heads": [], "huge": torch.ones(2, 3)}
-    found = check_12._layers({"d_model": 8, "num_heads": 2}, output)
+    seen = {"logits": {"ids": torch.ones(2, 3)}, "shifted": torch.ones(2, 3), "norms": [], "norms shifted": []}
+    output = {"one layer more": more, "heads": [], "huge": torch.ones(2, 3)} | seen
+    found = check_12._layers({"d_model": 8, "num_heads": 2, "num_layers": 1}, output)
     assert found["one layer more brings"] == words
 
 
