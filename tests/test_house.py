@@ -21,7 +21,7 @@ from tests.conftest import ROOT
 HELPERS = ROOT / "helpers"
 TOPICS = {lesson.topic: lesson.name for lesson in course().lessons}
 # In a lesson's room and in the translator's alike: what stands in for an answer, and the network that it runs in.
-ROLES = {"__init__", "__main__", "figures", "explore", "probes", "given", "network"}
+ROLES = {"__init__", "__main__", "experiments", "figures", "explore", "probes", "given", "network"}
 PYTHON = sorted(path for path in HELPERS.rglob("*.py"))
 
 
@@ -123,7 +123,7 @@ def test_a_lesson_has_its_places_under_one_name(topic):
         ("helpers/blocks", r"({name})\.py|__init__\.py|__pycache__"),
         ("helpers/answer_keys", r"({name})\.npz|__init__\.py|__pycache__"),
         ("tests/accepted_variants", r"({topic})\.py|__pycache__"),
-        ("tests/lessons", r"test_({topic})\w*\.py|__init__\.py|__pycache__|claims\.py"),
+        ("tests/lessons", r"test_({topic})\w*\.py|__init__\.py|__pycache__|lesson_text\.py"),
     ],
 )
 def test_no_place_has_a_scheme_of_its_own(folder, pattern):

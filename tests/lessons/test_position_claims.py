@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from helpers.translator.words import PAD
+from helpers.translator.word_ids import PAD
 
 from helpers import blocks, translator
 from helpers.lessons.position import experiments

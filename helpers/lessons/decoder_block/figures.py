@@ -90,7 +90,7 @@ def trained_with(loss_of) -> Training:
     """A small Transformer trained by loss_of(model, src, tgt, pad_id), from the same start each time."""
     from helpers.translator import evaluation
     from helpers.translator.network import Transformer
-    from helpers.translator.words import french_sentence
+    from helpers.translator.word_ids import french_sentence
 
     batch = evaluation.unseen(SENTENCES)
     tgt = torch.cat([batch.tgt_in[:, :1], batch.tgt_out], dim=1)  # (B, T_t + 1): bos, words, eos, padding

@@ -15,7 +15,7 @@ from helpers.corpus import index_words, sentence_pairs
 from helpers.lessons.query_key import figures
 from helpers.translator import evaluation
 from helpers.translator.network import Transformer
-from helpers.translator.words import PAD
+from helpers.translator.word_ids import PAD
 from helpers.widgets.answered import answered
 
 SENTENCES = 300
