@@ -12,7 +12,7 @@ ANSWER = '    return ["plus" if score > 0 else "minus" for score in model(points
 TRAINING = """
 # %%
 from torch import nn
-from helpers.widgets.checkpoint import kept, quick
+from helpers.widgets.checkpoint import checkpoint, quick
 torch.manual_seed(0)
 model = nn.Linear(3, 1)
 
@@ -26,7 +26,7 @@ def train():
         loss.backward()
         optimizer.step()
 
-model = kept(model, "signs.safetensors", train)
+model = checkpoint(model, "signs.safetensors", train)
 
 # %% [markdown]
 # ## Exercise 4.3 `signs`

@@ -38,7 +38,7 @@ def test_killed_at_random_moments_the_scores_are_the_same(tmp_path):
         wrong = {"scaled_scores": WRONG} if number % 3 == 1 else {}
         deserved[f"s{number:02d}"] = points(lesson, **({"scaled_scores": 0.0} if wrong else {}))
         hand_in(folders, lesson, f"s{number:02d}", full_answers(lesson, wrong))
-    dice = random.Random(seed)
+    generator = random.Random(seed)
     command = [sys.executable, "-m", "helpers", "grade", LESSON, "--gradebook", str(tmp_path), "--jobs", "1"]
     whole = None
     for moment in range(MOMENTS):
@@ -47,9 +47,9 @@ def test_killed_at_random_moments_the_scores_are_the_same(tmp_path):
         if whole is None or moment % 2 == 0:  # while it records, which is the shortest part
             while grader.poll() is None and graded(folders) == 0 and not (tmp_path / "autograded").is_dir():
                 time.sleep(0.005)
-            time.sleep(dice.uniform(0, 0.6))
+            time.sleep(generator.uniform(0, 0.6))
         else:
-            time.sleep(dice.uniform(0, whole))
+            time.sleep(generator.uniform(0, whole))
         grader.send_signal(signal.SIGKILL)
         grader.wait()
         whole = max(whole or 0.0, time.monotonic() - began)

@@ -193,7 +193,7 @@ class Kept:
         self.model = nn.Linear(3, 2)
 
     def __call__(self, model=None):
-        return checkpoint.kept(model or self.model, self.file, self.train)
+        return checkpoint.checkpoint(model or self.model, self.file, self.train)
 
     def train(self):
         self.trained += 1
@@ -264,14 +264,14 @@ def test_a_training_that_was_stopped_keeps_nothing_and_says_so(kept, capsys):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        checkpoint.kept(kept.model, kept.file, stopped)
+        checkpoint.checkpoint(kept.model, kept.file, stopped)
     assert "was stopped before its end, and nothing was kept" in capsys.readouterr().out
     assert not Path(kept.file).exists()
 
 
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
 def test_a_training_that_broke_down_keeps_nothing_and_says_so(kept, capsys, broken):
-    checkpoint.kept(kept.model, kept.file, lambda: kept.model.weight.data.fill_(broken))
+    checkpoint.checkpoint(kept.model, kept.file, lambda: kept.model.weight.data.fill_(broken))
     said = capsys.readouterr().out
     assert "broken down" in said and "learning rate" in said and not Path(kept.file).exists()
 
@@ -302,7 +302,7 @@ def test_what_lies_beside_a_notebook_is_bounded(tmp_path):
     (tmp_path / "mine.py").write_text("x = 1\n")
     (tmp_path / "model.pkl").write_bytes(pickle.dumps(Harm()))
     (tmp_path / "\x1b[31mred.py").write_text("")
-    files, flags = lying_beside(tmp_path, 'kept(model, "c.safetensors", train)')
+    files, flags = lying_beside(tmp_path, 'checkpoint(model, "c.safetensors", train)')
     assert list(files) == ["c.safetensors", "a.safetensors", "mine.py"]
     assert len(flags) == 4 and not any("\x1b" in flag for flag in flags), flags
     assert [flag for flag in flags if "taken along" in flag] == [

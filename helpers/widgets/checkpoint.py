@@ -1,6 +1,6 @@
 """Trained numbers in a file beside the notebook: trained once, loaded from then on, handed in with the notebook.
 
-    model = kept(Transformer(...), "translator.safetensors", train)
+    model = checkpoint(Transformer(...), "translator.safetensors", train)
 
 The file is safetensors in float32: numbers under their names and nothing that runs when it is read.
 """
@@ -23,7 +23,7 @@ def quick() -> bool:
     return os.environ.get("COURSE_QUICK", "") not in ("", "0")
 
 
-def kept(model, file: str, train: Callable[[], object]):
+def checkpoint(model, file: str, train: Callable[[], object]):
     """The model, with the numbers of `file` where it lies beside the notebook and fits; else `train()` trains it, and
     its numbers are written there. Says in one line which.
 

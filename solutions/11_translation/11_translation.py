@@ -23,7 +23,7 @@ from helpers.corpus import training_pairs, unseen_pairs
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.translation import explore, figures, own
 from helpers.translator import BOS, EOS, PAD, english, french
-from helpers.widgets.checkpoint import kept, quick
+from helpers.widgets.checkpoint import checkpoint, quick
 from helpers.widgets.live_plot import Live
 
 # %%
@@ -306,12 +306,12 @@ def small_start(model):
     return model
 
 
-dice = random.Random(0)
+generator = random.Random(0)
 
 
 def draw_words(count=64):
     """Random words of 3 to 8 letters as ids, a is 3; the target is the word turned round."""
-    words = [[dice.randrange(3, 29) for _ in range(dice.randint(3, 8))] for _ in range(count)]
+    words = [[generator.randrange(3, 29) for _ in range(generator.randint(3, 8))] for _ in range(count)]
     return [(word, word[::-1]) for word in words]
 
 
@@ -537,7 +537,7 @@ figures.with_and_without_smoothing()
 # while it is large, the numbers keep jumping around and do not settle. Such a *cooldown* ends most
 # trainings today.
 #
-# `kept` trains at the first run and writes the 0.8 MB of numbers into `translator.safetensors` beside this notebook.
+# `checkpoint` trains at the first run and writes the 0.8 MB of numbers into `translator.safetensors` beside this notebook.
 # At the next run it loads them; to train anew, delete the file first. **Hand the file in together with the notebook**;
 # without it the grader trains once more.
 #
@@ -550,11 +550,11 @@ STEPS = 10 if quick() else 700
 data = [
     ([english[word] for word in pair.english.split()], [french[word] for word in pair.french.split()]) for pair in pairs
 ]
-rate_of, smoothed_loss = or_given(noam_rate), or_given(label_smoothed_loss)
+schedule, smoothed_loss = or_given(noam_rate), or_given(label_smoothed_loss)
 
 
 def rate(step):
-    return 0.3 * rate_of(step, translator.D_MODEL, 60) * min(1, (STEPS + 1 - step) / 200)
+    return 0.3 * schedule(step, translator.D_MODEL, 60) * min(1, (STEPS + 1 - step) / 200)
 
 
 def loss_of(logits, targets):
@@ -570,7 +570,7 @@ live = Live(
     "Figure 11.9. The translator learns. Below: what it writes for one sentence.",
     says=lambda: translator.translate(model, "the old woman often paints a white house in september"),
 )
-model = kept(model, "translator.safetensors", lambda: train(model, lambda: dice.sample(data, 64), rate, loss_of, live))
+model = checkpoint(model, "translator.safetensors", lambda: train(model, lambda: generator.sample(data, 64), rate, loss_of, live))
 model = model.eval()
 
 # %% [markdown]

@@ -21,7 +21,7 @@ from helpers.lessons.language_model import explore, figures
 from helpers.lessons.language_model.rotary import RotaryAttention
 from helpers.lessons.language_model.watch import Watch, device
 from helpers.lessons.language_model.writing import write_with_cache
-from helpers.widgets.checkpoint import kept, quick
+from helpers.widgets.checkpoint import checkpoint, quick
 from helpers.widgets.progress_bar import bar
 
 # %%
@@ -557,7 +557,7 @@ def small_start(model):
 torch.manual_seed(0)
 model = small_start(or_given(GPT)(len(symbols), 64, 64, 2, 2)).to(place)
 watch = Watch()
-model = kept(model, "language_model.safetensors", lambda: train(model, text, 1200, 4e-3, watch))
+model = checkpoint(model, "language_model.safetensors", lambda: train(model, text, 1200, 4e-3, watch))
 watch.keep("language_model.curves.json")
 model = model.to(place).eval()
 

@@ -387,12 +387,12 @@ def test_the_notebook_says_what_it_promises(trained):
 def test_training_fits_into_a_minute():
     """Processor time of 60 steps of the lesson's size, scaled to all of them."""
     torch.manual_seed(0)
-    model, dice, pairs = Transformer(*translator.SIZES), random.Random(0), corpus.training_pairs()[:2000]
+    model, generator, pairs = Transformer(*translator.SIZES), random.Random(0), corpus.training_pairs()[:2000]
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     steps = int(re.search(r"STEPS = \d+ if quick\(\) else (\d+)", said())[1])
 
     def one():
-        batch = evaluation.as_batch(dice.sample(pairs, 64))
+        batch = evaluation.as_batch(generator.sample(pairs, 64))
         loss = blocks.label_smoothed_loss(model(batch.src, batch.tgt_in), batch.tgt_out, 0.1, PAD)
         optimizer.zero_grad()
         loss.backward()
@@ -471,10 +471,10 @@ def test_what_is_said_of_the_warm_up():
 def test_what_is_said_of_trainings_that_go_wrong():
     text = said()
     rate = lambda step: 0.3 * blocks.noam_rate(step, 64, 60) * min(1, (701 - step) / 200)  # noqa: E731
-    assert "return 0.3 * rate_of(step, translator.D_MODEL, 60) * min(1, (STEPS + 1 - step) / 200)" in text
+    assert "return 0.3 * schedule(step, translator.D_MODEL, 60) * min(1, (STEPS + 1 - step) / 200)" in text
     assert [float(f"{rate(step):.1g}") for step in (1, 60, 700)] == [0.00008, 0.005, 0.000007]
     assert "about 0.00008, 0.005 and 0.000007" in text
-    assert all("nothing was kept" in words.lower() for words in (text, inspect.getsource(checkpoint.kept)))
+    assert all("nothing was kept" in words.lower() for words in (text, inspect.getsource(checkpoint.checkpoint)))
     assert RUNS["broken"]["mask leaks"][0]["writes"].split() == ["le"] * 11 and "it says *le* again and again" in text
 
 
