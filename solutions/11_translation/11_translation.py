@@ -570,7 +570,8 @@ live = Live(
     "Figure 11.9. The translator learns. Below: what it writes for one sentence.",
     says=lambda: translator.translate(model, "the old woman often paints a white house in september"),
 )
-model = checkpoint(model, "translator.safetensors", lambda: train(model, lambda: generator.sample(data, 64), rate, loss_of, live))
+batch = lambda: generator.sample(data, 64)
+model = checkpoint(model, "translator.safetensors", lambda: train(model, batch, rate, loss_of, live))
 model = model.eval()
 
 # %% [markdown]
