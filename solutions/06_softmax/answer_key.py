@@ -909,11 +909,13 @@ streaming_softmax = Exercise(
         |    for scores, values in zip(
         A right result. But when the last block has come, the first one is gone.
     results_kept: maximum, sum and values of every block kept until the end
-        {START} -> tops = [s.amax(-1, keepdim=True) for s in score_blocks]
-        |    powers = [torch.exp(s - t) for s, t in zip(score_blocks, tops)]
-        |    sums = [e.sum(-1, keepdim=True) for e in powers]
-        |    outs = [(e.unsqueeze(-1) * v).sum(-2) for e, v in zip(powers, value_blocks)]
-        |    powers, most = None, tops[0]
+        {START} -> tops, sums, outs = [], [], []
+        |    for s, v in zip(score_blocks, value_blocks):
+        |        tops.append(s.amax(-1, keepdim=True))
+        |        e = torch.exp(s - tops[-1])
+        |        sums.append(e.sum(-1, keepdim=True))
+        |        outs.append((e.unsqueeze(-1) * v).sum(-2))
+        |    most = tops[0]
         |    for t in tops:
         |        most = torch.maximum(most, t)
         |    whole = sum(n * torch.exp(t - most) for n, t in zip(sums, tops))
