@@ -570,8 +570,9 @@ live = Live(
     "Figure 11.9. The translator learns. Below: what it writes for one sentence.",
     says=lambda: translator.translate(model, "the old woman often paints a white house in september"),
 )
-batch = lambda: generator.sample(data, 64)
-model = checkpoint(model, "translator.safetensors", lambda: train(model, batch, rate, loss_of, live))
+model = checkpoint(
+    model, "translator.safetensors", lambda: train(model, lambda: generator.sample(data, 64), rate, loss_of, live)
+)
 model = model.eval()
 
 # %% [markdown]

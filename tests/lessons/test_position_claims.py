@@ -6,11 +6,11 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from helpers.translator.word_ids import PAD
 
 from helpers import blocks, translator
 from helpers.lessons.position import experiments
 from helpers.translator import evaluation
+from helpers.translator.word_ids import PAD
 from tests.lessons.lesson_text import says
 
 torch.set_num_threads(1)
