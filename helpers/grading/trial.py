@@ -251,7 +251,6 @@ class Trial:
             "cases": [case_to_tree(dataclasses.replace(case, part="", note="")) for case in key.cases],
             "replace": {"source": blocks.source_of(way.replace), "names": [*way.replace]} if way.replace else None,
             "builtins": way.builtins,
-            "together": bool(key.metric),
             "cpu_seconds": math.ceil(slack * max(15.0, 3 * key.facts.time_limit)),
         }
         self.run.lent.update(way.replace, *map(blocks.closure, way.replace))

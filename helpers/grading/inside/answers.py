@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import os
 import socket
 import threading
 
@@ -14,10 +13,9 @@ from .patches import patched_names
 def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes) -> dict:
     """Call the answer on every case: {"observations", "patched"}.
 
-    request: name, facts, cases, cpu_seconds (for all of them), together (whether one process makes all calls, as a
-    model that trains at its first call wants it), and replace: the source of finished blocks that stand in for earlier
-    answers, in this fork alone. A forbidden call is told on `own` as soon as it is seen: no code that runs later can
-    take that back.
+    request: name, facts, cases, cpu_seconds (for all of them), and replace: the source of finished blocks that stand in
+    for earlier answers, in this fork alone. A forbidden call is told on `own` as soon as it is seen: no code that runs
+    later can take that back.
     """
     import resource
 
@@ -44,43 +42,10 @@ def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes)
     facts = Facts(**request["facts"])
     cases = [case_from_tree(case) for case in request["cases"]]
     answer = names.get(request["name"])
-    if request["together"]:
-        seen = [observation.to_tree() for observation in observe_all(answer, cases, facts, leave=True)]
-    else:
-        seen = apart(answer, cases, facts)
-    if facts.forbidden and not request["replace"] and seen[0]["error"] is None:
+    seen = observe_all(answer, cases, facts, leave=True)
+    if facts.forbidden and not request["replace"] and seen[0].error is None:
         listened(answer, cases[0], facts)
-    return {"observations": seen, "patched": patched}
-
-
-def apart(answer, cases: list, facts) -> list[dict]:
-    """What each case showed, each in a fork of its own: nothing that one call leaves behind is there for another.
-
-    Where a call ends its process, this one ends too; after one that took too long none is made.
-    """
-    from helpers.checking.codec import dumps, loads
-    from helpers.checking.observe import NOT_TRIED, TOO_SLOW, Error, Observation, observe_all
-
-    seen: list[dict] = []
-    for number, case in enumerate(cases):
-        if seen and seen[-1]["error"] is not None and seen[-1]["error"][0] == TOO_SLOW:
-            seen.append(Observation(error=Error(TOO_SLOW, NOT_TRIED)).to_tree())
-            continue
-        reading, writing = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                os.close(reading)
-                (observed,) = observe_all(answer, [case], facts, scan=number == 0, leave=True)
-                with open(writing, "wb") as file:
-                    file.write(dumps(observed.to_tree()))
-            finally:
-                os._exit(0)
-        os.close(writing)
-        with open(reading, "rb") as file:
-            seen.append(loads(file.read()))
-        os.waitpid(pid, 0)
-    return seen
+    return {"observations": [observation.to_tree() for observation in seen], "patched": patched}
 
 
 def put_in_place(names: dict, replace: dict) -> None:
