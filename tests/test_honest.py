@@ -308,9 +308,9 @@ def test_endless_answers_are_not_waited_for_again_and_again(hasty, monkeypatch):
     monkeypatch.setattr("helpers.grading.trial.IN_VAIN", 0)
     observations = Trial._observations
 
-    def counted(self, key, replace, slack, builtins):
-        tried.append(slack)
-        return observations(self, key, replace, slack, builtins)
+    def counted(self, key, way):
+        tried.append(way.slack)
+        return observations(self, key, way)
 
     monkeypatch.setattr(Trial, "_observations", counted)
     assert scores(hasty.judge_cells(cells(hasty, answer=busy(1000)), ["dot_scores"])) == {"dot_scores": 0}

@@ -186,18 +186,6 @@ def test_the_functions_that_cases_pass_do_not_say_what_they_are():
     assert torch.equal(given(x), STUBS["causal_average"](3)(x))
 
 
-def test_nothing_that_one_call_leaves_behind_is_there_for_another(judge):
-    """Counted calls, an answer that is right from its second call on: no case is a second call."""
-    right = "    e = (x - x.amax(dim, keepdim=True)).exp()\n    return e / e.sum(dim, keepdim=True)"
-    later = (
-        f"calls = []\ndef softmax(x, dim=-1):\n    calls.append(x)\n    if len(calls) < 3:\n        return x\n{right}"
-    )
-    found = judge.judge_cells(with_softmax(judge, TOP + later), ["softmax"]).verdicts["softmax"]
-    assert found.points == 0 and [part.name for part in found.parts if part.passed and part.name == "values"] == []
-    first = f"calls = []\ndef softmax(x, dim=-1):\n    calls.append(x)\n    assert len(calls) <= 2\n{right}"
-    assert judge.judge_cells(with_softmax(judge, TOP + first), ["softmax"]).verdicts["softmax"].passed
-
-
 def test_the_stand_ins_of_the_language_models_answers_are_not_in_its_sandbox(tmp_path):
     for lesson, there in (("12_language_model", False), ("11_translation", True)):
         stage_wing(tmp_path / lesson, lesson)

@@ -107,11 +107,10 @@ def out_of_date(home: Course, lesson: Lesson) -> list[str]:
 
 def strays(home: Course) -> list[str]:
     """Built files that belong to no lesson of course.toml."""
-    names, numbers = {lesson.name for lesson in home.lessons}, {lesson.number for lesson in home.lessons}
+    names = {lesson.name for lesson in home.lessons}
     found = [path for path in (home.root / "notebooks").glob("*/*.ipynb") if path.parent.name not in names]
     found += [path for path in (home.root / "helpers" / "answer_keys").glob("*.npz") if path.stem not in names]
-    blocks = (home.root / "helpers" / "blocks").glob("lesson_*.py")
-    found += [path for path in blocks if path.stem.removeprefix("lesson_") not in numbers]
+    found += [path for path in (home.root / "helpers" / "blocks").glob("[0-9]*.py") if path.stem not in names]
     return [f"{path.relative_to(home.root).as_posix()} (belongs to no lesson)" for path in sorted(found)]
 
 

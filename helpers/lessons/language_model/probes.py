@@ -425,6 +425,6 @@ def _what_went_wrong(logits, ids, share: float) -> str | None:
     said, own = logits.flatten(0, 1), ids.flatten()  # (B T, V), (B T,)
     table = torch.zeros(int(own.max()) + 1, said.shape[-1], dtype=said.dtype)
     table[own] = said  # of each token one place
-    if gap_between(table[own], said) <= LITTLE:
+    if gap_between(table[own], said) <= LITTLE < gap_between(said, said[:1].expand_as(said)):
         return "a_table"
     return None if share else "not_trained"
