@@ -360,9 +360,10 @@ def course_part(thing) -> str:
     network = sys.modules.get("helpers.translator.network")
     if network is not None and thing is network.GIVEN:
         return "helpers.translator.GIVEN"
-    for home in ("helpers.lessons.real_model.given", "helpers.lessons.language_model.given"):
-        if home in sys.modules and thing is sys.modules[home].GIVEN:
-            return f"{home}.GIVEN"
+    if isinstance(thing, dict):
+        for home, module in list(sys.modules.items()):
+            if re.fullmatch(r"helpers\.lessons\.\w+\.given", home) and thing is getattr(module, "GIVEN", None):
+                return f"{home}.GIVEN"
     home = str(getattr(thing, "__module__", "") or "") if callable(thing) else ""
     name = str(getattr(thing, "__name__", type(thing).__name__))
     if f"{home}.{name}" in COURSE_FUNCTIONS:

@@ -32,10 +32,10 @@ WITHHELD = {
         data=("training_lines", "unseen_lines", "english_words", "french_words"),
     ),
     "12": Withheld(
-        files=("corpus/source.py", "lessons/language_model/given.py"),
-        data=("language_text", "language_symbols", "language_unseen", "entropy_rate"),
+        files=("corpus/source.py",), data=("language_text", "language_symbols", "language_unseen", "entropy_rate")
     ),
 }
+KEEPS_ITS_STAND_INS = "13"  # the real network's own parts are among them
 
 
 def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
@@ -46,6 +46,9 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
     """
 
     withheld = WITHHELD.get(lesson[:2], Withheld())
+    files = set(withheld.files)
+    if lesson[:2] != KEEPS_ITS_STAND_INS:
+        files.add(f"lessons/{lesson[3:]}/given.py")
 
     def left_out(folder, names):
         folder = Path(folder)
@@ -57,7 +60,7 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
         if folder == HELPERS / "answer_keys":
             hidden |= {name for name in names if name.endswith(".npz") and name[:2] >= lesson[:2]}
         if folder.is_relative_to(HELPERS):
-            hidden |= {name for name in names if (folder / name).relative_to(HELPERS).as_posix() in withheld.files}
+            hidden |= {name for name in names if (folder / name).relative_to(HELPERS).as_posix() in files}
         return hidden
 
     shutil.copytree(HELPERS, target / "helpers", ignore=left_out, copy_function=shutil.copyfile)

@@ -1,0 +1,15 @@
+"""What stands in for answers of lesson 10 that are not there yet (helpers/or_given.py): the same, of library calls."""
+
+from __future__ import annotations
+
+import torch.nn.functional as F
+
+
+def fixed_loss(model, src, tgt, pad_id):
+    """Classes are moved to where torch wants them."""
+    length = tgt.size(1) - 1
+    logits = model(src, tgt.narrow(1, 0, length))  # (B, T_t - 1, V)
+    return F.cross_entropy(logits.movedim(-1, 1), tgt.narrow(1, 1, length), ignore_index=pad_id)  # ()
+
+
+GIVEN = {"fixed_loss": fixed_loss}

@@ -1,0 +1,70 @@
+"""What stands in for exercises that are no part of a machine: each does what its exercise asks, and is no answer."""
+
+import importlib
+import sys
+import types
+
+import pytest
+import torch
+
+from helpers import blocks, or_given
+from helpers.checking.forbidden import course_part
+from helpers.checking.making import make_key
+from helpers.checking.observe import Facts, observe_all
+from helpers.checking.verdict import decide
+from helpers.grading.staging import HELPERS, stage_wing
+from helpers.or_given import given_piece
+from tests.conftest import lesson_names
+from tests.mutation_score import exercises
+
+torch.set_num_threads(1)
+ROOMS = {lesson: HELPERS / "lessons" / lesson[3:] / "given.py" for lesson in lesson_names()}
+ROOMS = {lesson: path for lesson, path in ROOMS.items() if path.is_file()}
+OWN_TESTS = ("12_language_model", "13_real_model")  # in tests/lessons; a GPT's stand-ins lack some of the exercise
+TABLES = {lesson: importlib.import_module(f"helpers.lessons.{lesson[3:]}.given").GIVEN for lesson in ROOMS}
+PIECES = [(lesson, name) for lesson, table in TABLES.items() if lesson not in OWN_TESTS for name in table]
+
+
+def verdict_on(lesson, name, answer, forbidden):
+    exercise = next(item for item in exercises(lesson) if item.name == name)
+    key = make_key(lesson, exercise, 10, False, getattr(blocks, name), 0)
+    return decide(key, observe_all(answer, key.cases, Facts(name, "99_test", forbidden, 5.0)))
+
+
+@pytest.mark.parametrize(("lesson", "name"), PIECES)
+def test_a_stand_in_does_what_the_exercise_does(lesson, name):
+    mine = TABLES[lesson][name]
+    elsewhere = types.FunctionType(mine.__code__, mine.__globals__, name, mine.__defaults__, mine.__closure__)
+    elsewhere.__module__ = "somewhere"  # so that it is not known for the course's own
+    verdict = verdict_on(lesson, name, elsewhere, forbidden=())
+    assert verdict.passed, verdict.message
+
+
+@pytest.mark.parametrize(("lesson", "name"), PIECES)
+def test_a_stand_in_is_no_answer(lesson, name):
+    mine = TABLES[lesson][name]
+    assert course_part(mine) and course_part(TABLES[lesson])
+    verdict = verdict_on(lesson, name, mine, forbidden=())
+    assert verdict.mistake == "forbidden_call" and verdict.points == 0
+
+
+@pytest.mark.parametrize(("lesson", "name"), PIECES)
+def test_or_given_finds_it(lesson, name, monkeypatch, capsys):
+    monkeypatch.setattr(sys.modules["helpers.or_given"], "_SAID", set())
+    monkeypatch.setattr(sys.modules["helpers.or_given"], "PASSED", set())
+
+    def unanswered(*args):
+        raise NotImplementedError
+
+    unanswered.__name__ = name
+    assert given_piece(lesson, name) is TABLES[lesson][name]
+    assert or_given(unanswered) is TABLES[lesson][name]
+    assert capsys.readouterr().out.startswith(f"{name}: the course's own part")
+
+
+@pytest.mark.parametrize("lesson", ROOMS)
+def test_a_sandbox_is_without_the_stand_ins_of_its_lesson(lesson, tmp_path):
+    stage_wing(tmp_path, lesson)
+    there = {other for other, path in ROOMS.items() if (tmp_path / "helpers" / path.relative_to(HELPERS)).is_file()}
+    needed = {"13_real_model"}  # the network is made of them
+    assert there == set(ROOMS) - ({lesson} - needed)
