@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"{PAGE}: {len(rows)} parts tried, {time.process_time() - start:.0f} s of processor time")
     bad = [row for row in rows if row.name == "right" and not is_right(row)]
     for row in bad:
-        print(f"{row.lesson}, {row.part}: a accepted variant costs something: {row.label} {row.nats} {row.said}")
+        print(f"{row.lesson}, {row.part}: an accepted variant costs something: {row.label} {row.nats} {row.said}")
     return int(bool(bad))
 
 

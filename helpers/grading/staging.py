@@ -35,7 +35,6 @@ WITHHELD = {
         files=("corpus/source.py",), data=("language_text", "language_symbols", "language_unseen", "entropy_rate")
     ),
 }
-KEEPS_ITS_STAND_INS = "13"  # the real network's own parts are among them
 
 
 def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
@@ -46,9 +45,6 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
     """
 
     withheld = WITHHELD.get(lesson[:2], Withheld())
-    files = set(withheld.files)
-    if lesson[:2] != KEEPS_ITS_STAND_INS:
-        files.add(f"lessons/{lesson[3:]}/given.py")
 
     def left_out(folder, names):
         folder = Path(folder)
@@ -60,7 +56,7 @@ def stage_wing(target: Path, lesson: str, fonts: bool = False) -> None:
         if folder == HELPERS / "answer_keys":
             hidden |= {name for name in names if name.endswith(".npz") and name[:2] >= lesson[:2]}
         if folder.is_relative_to(HELPERS):
-            hidden |= {name for name in names if (folder / name).relative_to(HELPERS).as_posix() in files}
+            hidden |= {name for name in names if (folder / name).relative_to(HELPERS).as_posix() in withheld.files}
         return hidden
 
     shutil.copytree(HELPERS, target / "helpers", ignore=left_out, copy_function=shutil.copyfile)
