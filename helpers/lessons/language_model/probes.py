@@ -380,7 +380,7 @@ def _two_layers(ids, V, M, layers):
     for W_q, W_k, W_v in layers:
         q, k, v = (x @ W.double().T for W in (W_q, W_k, W_v))
         scores = (q @ k.T / W_q.shape[0] ** 0.5).masked_fill(torch.ones(T, T).triu(1).bool(), -math.inf)
-        x = x + torch.softmax(scores, dim=-1) @ v
+        x = x + scores.softmax(dim=-1).matmul(v)
     return x[:, -V:]
 
 

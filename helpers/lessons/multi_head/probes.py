@@ -26,8 +26,9 @@ class _Heads(_Layers):
     """The same with a forward made of torch's own attention, head after head: an answer that uses it is refused."""
 
     def forward(self, query, key=None, value=None, mask=None):
-        key = query if key is None else key
-        value = key if value is None else value
+        source = key if key is not None else query
+        value = value if value is not None else source
+        key = source
         parts = (self.W_q(query), self.W_k(key), self.W_v(value))
         each = list(zip(*(part.chunk(self.num_heads, dim=-1) for part in parts), strict=True))
         if mask is not None:

@@ -18,7 +18,9 @@ def entropy(p):
 
 
 def softmax_backward(p, grad):
-    return torch._softmax_backward_data(grad, p, -1, p.dtype)  # (..., N)
+    with torch.enable_grad():
+        scores = p.detach().clamp_min(torch.finfo(p.dtype).tiny).log().requires_grad_()  # (..., N)
+        return torch.autograd.grad(torch.softmax(scores, dim=-1), scores, grad)[0]  # (..., N)
 
 
 def cross_entropy_backward(logits, targets):
