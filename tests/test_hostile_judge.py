@@ -277,7 +277,6 @@ def test_what_a_cell_did_is_flagged(judge):
 def test_an_answer_of_this_lessons_blocks_is_refused(judge, neighbors):
     sources = [
         "from helpers.blocks import dot_scores",
-        "from helpers.blocks import dot_scores",
         "def dot_scores(Q, K):\n    from helpers.blocks import dot_scores as f\n    return f(Q, K)",
     ]
     for source in sources:
@@ -380,7 +379,7 @@ def test_a_sound_grader_passes_its_own_test(judge):
 def test_a_wrong_reference_stops_the_grader(judge, monkeypatch):
     broken = reference.blocks_source(judge.lesson).replace("return x @ W.T", "return 2 * x @ W.T")
     monkeypatch.setattr(reference, "blocks_source", lambda lesson: broken)
-    with pytest.raises(GraderBroken, match="reference solution scored 0 of 8 in exercise project"):
+    with pytest.raises(GraderBroken, match="reference solution scored 0 of 10 in exercise project"):
         judge.self_test()
 
 

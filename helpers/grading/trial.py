@@ -186,7 +186,8 @@ class Trial:
             self.run.flags.append(f"{key.name} looks inside what it is called with ({', '.join(inside)}).")
         kind, _ = self.run.found.get(key.name, ("missing", None))
         if kind in ("missing", "none"):
-            return self._missing(key)
+            verdict = self._missing(key)  # so is a block that this lesson's sandbox has not, when it is imported
+            return self._refused(key, verdict) or verdict
         if kind != "callable":
             return refused(key, "wrong_type", wrong_kind_text(key, kind))
         verdict = judged(
