@@ -45,7 +45,7 @@ test: .venv/ready lint check-built
 test-more: .venv/ready
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "browser or hostile or colab"
 
-# Trains the translator anew, from its seed, and compares: minutes.
+# Trains the translator anew, from its seed, and measures the claims about several trainings: many minutes.
 retrain: .venv/ready
 	$(BIN)/python -m pytest -m slow
 
