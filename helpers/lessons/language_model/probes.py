@@ -204,7 +204,7 @@ def _whole(train, test, order, V, alpha):
     for t in range(order - 1, len(test)):
         own = tuple(test[t - order + 1 : t + 1])
         total -= math.log((windows.count(own) + alpha) / (sum(w[:-1] == own[:-1] for w in windows) + alpha * V))
-    return total / (len(test) - order + 1)
+    return total / (1 + len(test) - order)
 
 
 LITTLE = 1e-3  # what rounding makes of numbers that SHIFT was added to and taken from again
