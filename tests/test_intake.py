@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from helpers.grading.attachments import lying_beside, same_numbers
+from helpers.grading.attachments import lying_beside
 from helpers.grading.intake import (
     LARGEST,
     Release,
@@ -352,19 +352,6 @@ def test_outputs_tell_whether_a_cell_ran_at_home(read, outputs, count, ran):
     cells = answered(first="def first(): return 1")
     cells[1] |= {"source": "import pandas", "outputs": outputs, "execution_count": count}
     assert next(c for c in read(as_notebook(cells)).cells if c.source == "import pandas").ran is ran
-
-
-def test_equal_numbers_of_two_students_are_flagged_and_links_are_not_followed(tmp_path):
-    folders = {name: tmp_path / name for name in ("ada", "ben", "cleo", "dan", "eve")}
-    for name, folder in folders.items():
-        folder.mkdir()
-        (folder / "model.safetensors").write_bytes(b"x" * 9 if name in ("ada", "cleo") else name.encode())
-    (folders["eve"] / "model.safetensors").unlink()
-    (folders["eve"] / "model.safetensors").symlink_to(folders["ada"] / "model.safetensors")
-    assert same_numbers(folders) == {
-        "ada": ["model.safetensors holds the same numbers as a file of cleo"],
-        "cleo": ["model.safetensors holds the same numbers as a file of ada"],
-    }
 
 
 def test_texts_and_tables_come_along_where_the_code_names_them(tmp_path):

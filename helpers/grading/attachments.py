@@ -8,7 +8,6 @@ so that reading them runs nothing; a module is the learner's code like the noteb
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
@@ -47,23 +46,6 @@ def lying_beside(folder: Path, text: str = "", only_named: bool = False) -> tupl
         if left and suffix not in DATA:
             flags.append(f"{left} more {suffix} files beside the notebook were left out: {MOST[suffix]} are the most")
     return taken, flags
-
-
-def same_numbers(folders: dict[str, Path]) -> dict[str, list[str]]:
-    """Flags for those whose kept numbers are, byte for byte, somebody else's too. folders: by student."""
-    holders: dict[bytes, list[tuple[str, str]]] = {}
-    for student, folder in folders.items():
-        for name in _names(folder, ".safetensors")[: MOST[".safetensors"]]:
-            content, _ = _read(folder / name, LARGEST[".safetensors"])
-            if content is not None:
-                holders.setdefault(hashlib.sha256(content).digest(), []).append((student, name))
-    flags: dict[str, list[str]] = {}
-    for held in holders.values():
-        for student, name in held:
-            if others := [other for other, _ in held if other != student]:
-                more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-                flags.setdefault(student, []).append(f"{name} holds the same numbers as a file of {others[0]}{more}")
-    return flags
 
 
 def _names(folder: Path, suffix: str) -> list[str]:

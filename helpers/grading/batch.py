@@ -15,7 +15,6 @@ import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from helpers.grading.attachments import same_numbers
 from helpers.grading.folders import ROOT, Folders, shown
 from helpers.grading.intake import Release, find_submissions, misplaced, name_problem, read_release, read_submission
 from helpers.grading.pool import Batch, GradingStopped, Pool
@@ -88,14 +87,11 @@ def grade_lesson(
             with Pool(Batch(lesson, seed, unsafe, cell_seconds, folders.drawn(lesson)), jobs) as pool:
                 pool.self_test("before the batch")
                 size = PORTION * jobs
-                equal = same_numbers({name: folders.submitted / name / lesson for name in names})
                 for start in range(0, len(todo), size):
                     portion = [
                         read_submission(folders.submitted, student, release, folders.release)
                         for student in todo[start : start + size]
                     ]
-                    for submission in portion:
-                        submission.flags += equal.get(submission.student, [])
                     judged = pool.judge(portion, release, on_judged)
                     pool.self_test("after the batch")
                     for submission in portion:
