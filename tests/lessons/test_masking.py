@@ -344,7 +344,10 @@ def test_masked_scores_of_another_shape_or_dtype_are_described_as_such():
     cut = judged(lambda s, m: s[m.expand(s.shape)], "mask_scores")
     assert cut.mistake == "wrong_shape" and cut.message.startswith("scores that may be seen:\nexpected shape (4, 6)\n")
     rounded = judged(lambda s, m: s.masked_fill(~m, -math.inf).float(), "mask_scores")
-    assert rounded.message.splitlines()[0] == "scores that may be seen: expected dtype float64, yours is float32"
+    assert rounded.message.splitlines() == [
+        "scores that may be seen: expected dtype float64, yours is float32",
+        "with mask_scores(<float64 (4, 6)>, <bool (4, 6)>)",
+    ]
 
 
 @pytest.mark.long
