@@ -406,7 +406,7 @@ def course(tmp_path_factory):
 
 
 def test_a_measured_exercise_is_no_block(course):
-    assert "signs" not in (course / "helpers" / "blocks" / "04_scaling.py").read_text()
+    assert "signs" not in (course / "helpers" / "blocks" / f"{measured_course.LESSON}.py").read_text()
     assert run_command(course, "build", "--check").returncode == 0
 
 

@@ -146,7 +146,10 @@ def test_ten_translators_are_graded_as_they_deserve(classroom, tmp_path):
             says="make_batch",
         ),
         "three-of-four": HandIn(
-            {"translate": f"{whole}\n\n{head}    return all_at_once(sentences)[:450] + ['?'] * 150"},
+            {
+                "translate": f"{whole}\n\n{head}    said, asked = all_at_once(sentences), len(sentences) // 4\n"
+                "    return ['?'] * asked + said[asked:]"
+            },
             in_haste,
             trained,
             {"translate": 11.0},
