@@ -250,12 +250,12 @@ def test_what_wraps_an_answer_costs_nothing(judge, form):
 
 def test_a_large_tensor_that_is_still_alive_costs_nothing(judge):
     """A fork of the submission shares it: it counts once."""
-    limits = Limits(memory_bytes=700 << 20, total_bytes=700 << 20, processes=24, cell_seconds=20.0)
+    limits = Limits(memory_bytes=1600 << 20, total_bytes=1600 << 20, processes=24, cell_seconds=20.0)
     slow = "def dot_scores(Q, K):\n    import time\n    time.sleep(0.4)\n    return Q @ K.mT"
     with Judge(LESSON, SEED, limits=limits, keys=judge.keys) as roomy:
-        found = roomy.judge_cells(cells(roomy, "large = torch.ones(125_000_000)", slow))
+        found = roomy.judge_cells(cells(roomy, "large = torch.ones(250_000_000)", slow))
         assert (scores(found), found.flags) == (full_scores(judge), [])
-        eater = "large = torch.ones(125_000_000)\nimport os\nchild = os.fork()\nlarge += 1\nimport time\ntime.sleep(2)"
+        eater = "large = torch.ones(250_000_000)\nimport os\nchild = os.fork()\nlarge += 1\nimport time\ntime.sleep(2)"
         assert any("memory" in flag for flag in roomy.judge_cells(cells(roomy, eater)).flags)
 
 

@@ -361,7 +361,7 @@ turned[0, 1] = 7.0
 original
 
 # %% [markdown]
-# Writing into existing memory is called *in place*: `y[...] = 7`, `y += 1`, and every method whose name ends in an underscore, such as `y.add_(1)`. By contrast `y + 1` makes a new tensor, and `y.clone()` makes a copy that you may write into.
+# Writing into existing memory is called *in place*: `y[...] = 7`, `y += 1`, and nearly every method whose name ends in an underscore, such as `y.add_(1)`. By contrast `y + 1` makes a new tensor, and `y.clone()` makes a copy that you may write into.
 #
 # Writing in place is fine in memory that you made yourself. On an input it is a trap: the caller's numbers change, and a backward pass may need the old ones. That is why every check asks for *inputs unchanged*.
 
@@ -603,7 +603,7 @@ check(gradient_by_hand)
 # %% [markdown]
 # ## What to remember about gradients
 #
-# - `requires_grad=True` says *remember what is computed from this*. `backward()` walks back and leaves the slopes in `.grad`.
+# - `requires_grad=True` says *remember what is computed from this*. `backward()` walks back and leaves the slopes in `.grad`. A result that gradients flow through in this way is called *differentiable*.
 # - `backward()` starts from one number. From two results it needs weights for them: `f(x0).backward(torch.tensor([1.0, 2.0]))` does what we did.
 # - `backward()` never forms $J$: it computes the product directly. For a layer with a million inputs and results $J$ would have $10^{12}$ entries.
 # - The `backward()` of a second loss **adds** to `.grad`. That is why training loops clear it before each step.

@@ -341,8 +341,8 @@ check(embed)
 #
 # </details>
 #
-# Here is the whole journey of a sentence, from words to rows, in the translator that runs through this course: 166
-# English words, rows of 64 numbers. The slider highlights one word. *Type a word twice: what can you say of its rows?
+# Here is the whole journey of a sentence, from words to rows, in the translator that runs through this course: 165
+# English words and the padding, each with a row of 64 numbers. The slider highlights one word. *Type a word twice: what can you say of its rows?
 # Then type a word that the translator cannot know.*
 
 # %%
@@ -652,7 +652,8 @@ figures.forces_alone(tried, pairs)
 # With the pull alone nothing ever says no. True pairs look true (0.95), and so does nearly everything else (0.79 for a
 # random pair). With the push alone nothing flies apart: center vectors and neighbor vectors form two opposite heaps,
 # which is the best way to disagree with everybody. All words are then alike, and every pair looks false. It takes both
-# forces to tell words apart. (Two more trainings from other random numbers gave 0.95 and 0.82, 0.94 and 0.77 with the pull
+# forces to tell true pairs from false ones. (To sort the words into groups, the pull alone is enough in this training;
+# with both forces the groups stand farther apart.) (Two more trainings from other random numbers gave 0.95 and 0.82, 0.94 and 0.77 with the pull
 # alone, and the same two heaps with the push alone.)
 #
 # </details>
@@ -1120,7 +1121,8 @@ check(quiz_3=quiz_3)
 # - An id is a name. One-hot gives each name an axis; one-hot times a table **is** a row lookup, and the table is learned.
 # - The dot product is shadow times length. The cosine sees direction only. They agree on the order when lengths are equal.
 # - word2vec pulls true pairs together and pushes strangers apart, each by what its probability lacks. Words that share
-#   company end up near each other. The pull alone makes every pair look true, the push alone every pair false.
+#   company end up near each other. The pull alone makes nearly every pair look true, the push
+#   alone every pair false.
 # - Real models cut rare words into pieces, greedily.
 #
 # `progress()` in a new cell shows what you have done so far, over all lessons (`from helpers import progress`).

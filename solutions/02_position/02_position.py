@@ -225,8 +225,8 @@ check(quiz_1=quiz_1)
 #   the one before it at every second. But from 7 to 8 four digits flip at once, from 6 to 7 only one: neighbors are
 #   sometimes near and sometimes far.
 #
-# Waves are the smooth version of binary digits: instead of a digit that flips every 1, 2, 4, 8 steps, waves that come
-# round every 6, 20, 63 and 199 steps.
+# Waves are the smooth version of binary digits: instead of a digit that flips every 1, 2, 4, 8 steps, waves. The first four
+# of width 16 come round every 6, 20, 63 and 199 steps.
 
 # %%
 figures.counting()
@@ -370,7 +370,7 @@ figures.position_dots(length=48, d_model=32)
 # - returns the place as a Python `int`
 #
 # No single pair is enough. The fast hand is exact but comes round again; the slow hand never comes round, but the blur
-# moves it by many places.
+# can move it by a place, and at a large width by many.
 
 
 # %% nbgrader={"solution": "find_position"}
@@ -446,7 +446,8 @@ figures.words_and_places(words, rows, numbers["encoder.positions.weight"][:5])
 #
 # A row of places is $\sqrt{64/2} = 5.66$ long, five times as long as a word. But length is not what counts; directions
 # are. The slow waves hardly move within a sentence, so the 24 places that this translator knows fill few of its 64
-# directions: nine of them hold 99 % of the places' squared length, and twelve hold all that float32 can see. A learned
+# directions: nine of them hold 99 % of the places' squared length, and twelve hold all but
+# some billionths of it. A learned
 # matrix can look along the others and never see the places.
 #
 # </details>
@@ -454,8 +455,8 @@ figures.words_and_places(words, rows, numbers["encoder.positions.weight"][:5])
 # Added, not appended: the width stays $D$, and a learned layer can pull both apart as long as words and places do not
 # fill the same directions. This is a bet, not a theorem. Did it pay off here?
 #
-# **Predict before you run.** Take the twelve directions of the places out of every English word vector (a projection, as
-# in lesson 1), and translate. *How much worse does it get: hardly, or hopeless? And with nothing but these twelve?* As
+# **Predict before you run.** Take the twelve directions of the places out of every English word vector (subtract its
+# shadow on each of them), and translate. *How much worse does it get: hardly, or hopeless? And with nothing but these twelve?* As
 # a control, the same with twelve directions drawn at random. Loss is in *nats a word*, the surprise at the right word:
 # 0.00016 for the whole vectors, 5.3 for pure guessing.
 
@@ -899,7 +900,7 @@ at_work(add_positions=published_layer, sentence="the dog visits the cat")
 # | none | 4.85 | none |
 # | the published layer | 9.81 | none |
 #
-# Somebody who only guesses among the 194 French words is at $\ln 194 = 5.3$. Without places the translator writes *le
+# Somebody who only guesses among the 194 entries of the French vocabulary is at $\ln 194 = 5.3$. Without places the translator writes *le
 # chat* and stops, whoever visits whom. With the published layer it writes *le chat le chat le chat* until it is cut off: in
 # a batch of one every word is at place 0, even those that it has written itself, so it seems to be at the beginning all
 # the time. On a batch of 200 sentences it does worse than guessing: all words of a sentence get one place, and most of

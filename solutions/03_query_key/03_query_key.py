@@ -42,7 +42,7 @@ transformer_map("03_query_key")
 # </details>
 #
 # <details><summary>Lesson 2: you shuffle the tokens and add no position codes. What happens to the outputs of
-# self-attention?</summary>
+# attention?</summary>
 #
 # They are shuffled in the same way, and nothing else changes: each token still meets the same other tokens.
 #
@@ -400,8 +400,9 @@ figures.looks_at_itself()
 #
 # </details>
 #
-# **Predict before you run.** And training, which nobody tells to look at itself? The course's translator has eight heads in
-# its encoder. *Over 300 sentences, how often is a word's best match the word itself: as often as by chance, twice as often,
+# **Predict before you run.** And training, which nobody tells to look at itself? The course's translator has eight
+# *heads* in its encoder, the part that reads English: eight pairs of $W_Q$ and $W_K$, each with a table of scores of
+# its own. *Over 300 sentences, how often is a word's best match the word itself: as often as by chance, twice as often,
 # or nearly always? And in a network of the same shape whose numbers are still random?*
 
 # %%
@@ -411,7 +412,8 @@ experiments.own_first_choices()
 # <details><summary>Answer</summary>
 #
 # Twice as often: 0.27 of the words in the trained network, 0.12 to 0.13 in the random ones, and 0.13 by chance. So this
-# training did change something, in every one of the eight heads; and still three words of four look mostly at another one.
+# training did change something. All eight heads lie above chance, and five of them above every untrained head that is
+# printed here; and still three words of four look mostly at another one.
 # It lowers the loss of a task, and a word's own row is one source among others.
 #
 # </details>
@@ -479,8 +481,9 @@ print(tuple(scores.shape), f"  sentence 0, query 1, key 6: {scores[0, 1, 6].item
 # %% [markdown]
 # ## A word's arcs in a trained network
 #
-# Time for real queries and keys. The course's translator reads *jane visits africa in september*. These are the vectors
-# that come into its second block, and $W_Q$ and $W_K$ of one head there; your two functions make the scores. Slide
+# Time for real queries and keys. The course's translator reads *jane visits africa in september*. Its heads stand in two
+# *blocks*, four in each, one after the other. These are the vectors that come into the second block, and $W_Q$ and
+# $W_K$ of one head there; your two functions make the scores. Slide
 # along the words: *whom does each one look at, and do you see a pattern?*
 
 # %%
@@ -511,7 +514,8 @@ experiments.silence_heads()
 #
 # None. The loss hardly moves, and all 300 come out word for word. Head 1 of the same block is another matter: without it 53 of
 # 300 go wrong. So the story was too good: in this little language every English verb has a single French form, and
-# nothing needs the subject. A head that looks where you would look is not yet a head that is needed. To know that, take
+# no verb needs its subject. (Adjectives do, as in *jane est fatiguée*, *tom est fatigué*; they too come out right
+# without this head.) A head that looks where you would look is not yet a head that is needed. To know that, take
 # it away.
 #
 # </details>
@@ -523,7 +527,7 @@ experiments.silence_heads()
 # ## A published table, looked at closely
 #
 # For *I like to eat apples*, notes on Rowel Atienza's *Transformer in PyTorch* print the table below as the output of
-# $\text{softmax}(QK^\top/\sqrt{d_k})$. A softmax, as lesson 4 previews, turns each row into positive shares that add up
+# $\text{softmax}(QK^\top/\sqrt{d_k})$. A softmax, as in lesson 2, turns each row into positive shares that add up
 # to 1. And $QK^\top$ has $q_i \cdot k_j$ in row $i$, column $j$. *Does the table keep these two promises? What is it
 # really?*
 
@@ -620,7 +624,8 @@ explore.channels()
 #
 # **From a graph to its matrices.** Turn the question around: you know the scores that you want, and look for $W_Q$ and
 # $W_K$. When the tokens are one-hot, $X = I$, the scores *are* $M$. So any table of rank $r$ can be cut into two
-# matrices of $r$ rows, and the singular value decomposition does the cutting. Here for the table above, which had
+# matrices of $r$ rows, and the singular value decomposition does the cutting: it writes
+# the table as a sum of patterns, each a column times a row times a size, the largest first. Here for the table above, which had
 # jane → visits 3, visits → africa 3, africa → visits 2:
 
 # %%

@@ -581,7 +581,8 @@ figures.slopes_against_width()
 #
 # The points are *medians*. The *mean* of the undivided line stays near 1 at every width from 64 on, because a few
 # queries are close races between two keys, and those move their weights very far. So an undivided wide head is not
-# simply stuck: most of its queries can move next to nothing, and a few jump.
+# simply stuck: most of its queries can hardly move anything, and a few make it
+# jump.
 #
 # The paper only suspects it ("we suspect that for large values of $d_k$ …"). You can see how large is large: with
 # entries of variance 1, somewhere between 64 and 256.
@@ -603,7 +604,7 @@ figures.starts_against_width()
 
 # %% [markdown]
 # The division repairs the width, not the starting weights. Undivided, an open softmax needs a small width and a small
-# start. Divided, the two good starts look alike at all these widths, and that is what a good recipe does.
+# start. Divided, each of the two good starts looks the same at all these widths, and that is what a good recipe does.
 #
 # Now you: set a width and a start, then move the divisor until the query has the best hold on its weights (right
 # picture, blue). *Is the best divisor always near the dotted line? On which side of it is the best place for the slope
@@ -883,7 +884,7 @@ check(quiz_3=quiz_3)
 # notes, after Sebastian Raschka's [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html). The
 # rows of $W_Q$ and $W_K$ are not touched by the division, nor is $q$, whose length is about $\sqrt{d_k}$ before and
 # after. The vector of *attention weights* does keep its length: over six random keys, divided, it is 0.53 at width 16
-# and 0.53 at width 256; undivided 0.81 and 0.95. So the sentence describes something true, but a consequence. The
+# and 0.53 at width 256; undivided 0.82 and 0.96. So the sentence describes something true, but a consequence. The
 # reason is the variance.
 #
 # **Two divisors in comments.** The notes' cell carries two more: 24 under the name *no_scaling*, and 100 with the remark
@@ -900,7 +901,7 @@ check(quiz_3=quiz_3)
 # of it when the head grows.
 #
 # And some recipes for very wide networks do divide by $d_k$: for queries and keys that have lined up, $q\cdot k$ grows
-# like $d_k$ itself (μP, below).
+# like $d_k$ itself (Yang and others, below).
 #
 # </details>
 

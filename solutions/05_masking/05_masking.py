@@ -140,7 +140,7 @@ check(causal_mask)
 # </details>
 #
 # **Aligned where?** PyTorch's own `is_causal=True` aligns the triangle at the *first* key. For as many queries as keys
-# that is the same. With a cache it is wrong, and nothing says so. Here one new query may look at four cached keys; the
+# that is the same. With a cache it is wrong, and nothing says so. Here one new query may look at three cached keys and its own; the
 # values are unit vectors, so the output shows the weights.
 
 # %%
@@ -499,7 +499,7 @@ for treatment in ("replaced, NaN to 0", "added, NaN to 0"):
 # the scores cuts the gradient.
 
 # %% [markdown]
-# ## Two libraries, two meanings
+# ## One library, two meanings
 #
 # PyTorch disagrees with itself. `F.scaled_dot_product_attention` takes True = may attend, as this course does.
 # `nn.MultiheadAttention` takes True = **blocked**, in `attn_mask` and in `key_padding_mask`. Hand it the wrong one, and
@@ -550,7 +550,8 @@ figures.too_good()
 # - effects between 1e-6 and 1e-4 are not judged; a change below 1e-6 is no leak
 #
 # Mind what f may be. Networks often begin by subtracting from each row its mean, and then do not notice a row to which 1
-# was added; where they end with that step, the features of a row add up to 0. A ReLU takes all negative numbers for zeros.
+# was added; where they end with that step, the features of a row add up to 0. Where a
+# network replaces negative numbers by 0 (a *ReLU*, lesson 9), it does not notice a change among negative numbers.
 # And a hard choice, such as `select` of lesson 3, has no slope that autograd could find.
 
 

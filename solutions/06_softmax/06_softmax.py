@@ -210,8 +210,8 @@ figures.three_axes(scores, jane)
 #
 # </details>
 #
-# Lesson 5 masked the scores of a batch from Andrej Karpathy's lecture, 4 sentences of 8 tokens. For them this is the last
-# step.
+# Lesson 5 masked the scores of a batch of 4 sentences of 8 tokens, from a lecture by Andrej Karpathy. Here they are
+# again, with the last step.
 
 # %%
 torch.manual_seed(1337)
@@ -538,7 +538,7 @@ explore.surprise()
 # </details>
 #
 # A batch has many places, and the loss is the mean over them. A model that knows nothing gives each of $V$ words
-# $1/V$, and its loss is $\ln V$: for our translator's 194 French words 5.27, for GPT-2's 50,257 words 10.82. Look for
+# $1/V$, and its loss is $\ln V$: for the 194 entries of our translator's French vocabulary 5.27, for GPT-2's 50,257 words 10.82. Look for
 # that number at the first step of a training run; a loss that starts far above says that the first scores are too large.
 #
 # Sentences in a batch have different lengths, and the padding has no right answer. Such targets carry a number that is
@@ -780,7 +780,7 @@ explore.stream()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# When a block comes whose maximum lies far above all earlier ones: raised by 8, the third block shrinks what came
+# When a block comes whose maximum lies far above all earlier ones: raised by 3, the third block shrinks what came
 # before to less than 1 %. The last point meets the dotted line every time: nothing is approximated.
 #
 # </details>
@@ -964,7 +964,7 @@ check(quiz_3=quiz_3)
 #
 # - Four faults are named: the raw exponentials, the axis, the logarithm of a share, the padding in the mean.
 # - For each: what it does to values or gradients, and one line of code or one number that would show it.
-# - A repair for each, and which of the four gives no error message.
+# - A repair for each, and which of the four leave no trace in what is printed.
 #
 # </details>
 
@@ -1000,8 +1000,8 @@ check(quiz_3=quiz_3)
 # - Notes on Rowel Atienza's *Transformer in PyTorch* print a five-by-five table for *I like to eat apples* and call it the result of
 #   $\text{softmax}(QK^\top/\sqrt{d_k})$. Its rows add up to 1.45 and more, so it is not; it is a table of cosines. A
 #   line below asks to scale it and to apply softmax. Its first row, 1.00, 0.20, 0.10, 0.10, 0.05, becomes 0.377, 0.170,
-#   0.153, 0.153, 0.146: $e^1 = 2.7183$ over the sum 7.2013. That is flat, as scores between 0 and 1 can differ by a
-#   factor of 2.72 at most. Dividing by $\sqrt{16}$ as well would make it flatter still: 0.238, 0.195, 0.190, 0.190,
+#   0.153, 0.153, 0.146: $e^1 = 2.7183$ over the sum 7.2013. That is flat, as the shares of scores between 0 and 1
+#   can differ by a factor of 2.72 at most. Dividing by $\sqrt{16}$ as well would make it flatter still: 0.238, 0.195, 0.190, 0.190,
 #   0.188. The division is meant for dot products, whose spread grows with the width, not for cosines. (The code cell
 #   below draws the table.)
 # - The scores of that table are symmetric, its softmax is not: I → like is 0.170, like → I is 0.155, because each row

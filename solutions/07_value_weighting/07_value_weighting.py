@@ -907,7 +907,7 @@ explore.tiles()
 #
 # </details>
 #
-# This is the idea of Rabe and Staats (2021), and of FlashAttention (Dao et al., 2022), which cuts both: a tile of
+# This is the idea of Rabe and Staats (2021) and of FlashAttention (Dao et al., 2022). FlashAttention cuts both: a tile of
 # queries and a tile of keys and values fit into the small fast memory next to the arithmetic, and the big slow memory
 # never sees a score. That saves memory and, because memory traffic was the bottleneck, time.
 

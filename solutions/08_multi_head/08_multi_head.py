@@ -91,7 +91,7 @@ transformer_map("08_multi_head")
 # <details><summary>Answer</summary>
 #
 # The same (1, 2). An average does not say who brought what. If *visits* needs to know which of the two is the visitor,
-# one head cannot tell it.
+# one head with equal weights cannot tell it.
 #
 # </details>
 #
@@ -819,7 +819,7 @@ check(head_importance)
 figures.importance_against_damage(or_given(head_importance))
 
 # %% [markdown]
-# Size is a guess, not a verdict. Here the loudest head is the one that is missed, but head 4 of block 2, nearly as loud, can
+# Size is a guess, not a verdict. Here, over many sentences, the loudest head is the one that is missed, but head 4 of block 2, nearly as loud, can
 # go without anybody noticing. A head may say loudly what nobody needs, or what others say as well.
 
 # %% [markdown]
@@ -903,7 +903,7 @@ def published_merge(x):
 at_work(merge_heads=published_merge)
 
 # %% [markdown]
-# The loss goes from 0.0002 to 6.7 nats a word; picking one of the 194 French words blindly costs ln 194 = 5.3. The missing
+# The loss goes from 0.0002 to 6.7 nats a word; picking one of the 194 entries of the French vocabulary blindly costs ln 194 = 5.3. The missing
 # scale of lesson 4 left most translations right. Here every token gets other tokens' numbers, and none is. Note the
 # difference: a network *trained* with the bug learned to live with it (exercise 8.6), a network trained without it cannot.
 

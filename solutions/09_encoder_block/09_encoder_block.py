@@ -384,7 +384,7 @@ figures.slopes_over_depth()
 #   that last norm. They conclude that post-norm takes too large steps at the top in the beginning, which is why it wants a
 #   warm-up (small learning rates first; lesson 11), and pre-norm trains without.
 #
-# The start matters as much. Move it: at which size does the stream without a norm behave? Which line hardly cares?
+# The start matters as much. Move it: at which size does the stream without a norm behave? Which lines hardly care?
 # (Every stack in the explorer has a last norm.)
 
 # %%
@@ -393,9 +393,10 @@ explore.stack()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# At 0.5 and below, all five lie close together: small matrices add little, and twelve blocks are then close to doing
-# nothing. At 2 the line without a norm leaves the chart. Post-norm hardly cares at the output: whatever the matrices do,
-# its stream has size 1.
+# At 0.5 and below, all five lie close together. Where there is a residual, small matrices add little to the stream: at
+# 0.25 the twelve blocks nearly do nothing. Without a residual there is nothing to add to. Its norms keep the size, but
+# hardly anything of what went in is left. At 2 the line without a norm leaves the chart. Post-norm and the line without a
+# residual hardly care at the output: their last step is a norm, so their stream has size 1 whatever the matrices do.
 #
 # </details>
 

@@ -425,7 +425,8 @@ check(Transformer)
 
 # %% [markdown]
 # Now fill it with trained numbers. The machine of this course was trained before lesson 1, and its 206,146 numbers fit
-# your class. (3,072 of them, the two tables of positions, are lesson 2's sinusoids and were not trained.) With
+# your class. (3,072 of them, the two tables of positions, are lesson 2's sinusoids and were not trained. Nor were 1,152
+# biases: those of $W_Q$, $W_K$ and $W_V$ are 0.) With
 # `strict=False` nothing is said about names that do not fit, so we ask.
 
 # %%
@@ -510,7 +511,7 @@ print(" ".join(french[index] for index in ids))
 
 # %% [markdown]
 # The encoder ran once, the decoder seven times. **Predict before you run:** what does the machine make of *africa visits
-# jane in september*? A dictionary with word order would say *l' afrique visite jane*.
+# jane in september*? A dictionary with word order would say *l' afrique visite jane en septembre*.
 
 # %%
 src = translator.source_batch(["africa visits jane in september"])  # (1, 5)
@@ -623,8 +624,8 @@ for width in (1, 3, 10):
 
 # %% [markdown]
 # Three prefixes at a time are enough to find a sentence that greedy decoding has missed, −0.94 against −1.51: *l' visite jane
-# en septembre*, the very words of the three other machines. So Spain was not even this machine's first choice. It was a
-# first step that looked good and led to a poorer sentence.
+# en septembre*, the very words of the three other machines. So the sentence about Spain was not even the likeliest of
+# this machine. Its third word, a second *l'*, looked better than *jane*, and led to a poorer sentence.
 
 # %% [markdown]
 # ## Choosing by lot: temperature, top-k, top-p
@@ -638,7 +639,7 @@ figures.next_words()
 
 # %% [markdown]
 # *Ma* 0.54, *la* 0.14, *une* 0.08, *david* 0.05, and a long tail: the last 180 words share 0.012. Is that what the decoder
-# knows of French? No: in its training sentences *ma* comes first in 4 of 100, and *un* and *mon*, 10 of 100 each, get less
+# knows of French? No: in its training sentences *ma* comes first in 5 of 100, and *un* and *mon*, 10 of 100 each, get less
 # than 0.03 here. A sentence of nothing but padding is something that it has never seen, so this is a distribution to
 # practice on and no knowledge. The tail is like any other: each of its words is rare, but in a long text it is hit now and
 # then, and one odd word spoils what follows. Three remedies:

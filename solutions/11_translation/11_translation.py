@@ -353,8 +353,7 @@ for length in (2, 3, 8, 9, 12):
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Of nine letters and more, none: no word of the training had a ninth place. Of two letters
-# few: 1 and 28 % in two trainings. So it has learned to turn round words *as long as those it has seen*, which is less than it looked like.
+# Of nine letters and more, none: no word of the training had a ninth place. Of two letters few: 0, 1 and 28 % in three trainings. So it has learned to turn round words *as long as those it has seen*, which is less than it looked like.
 #
 # </details>
 #
@@ -740,7 +739,8 @@ print(f"{hits} of {places} French words look at the word that they come from: {1
 explore.looks(model)
 
 # %% [markdown]
-# It found the dictionary and the word order by itself. But be careful with the conclusion. *Ma tasse*: to choose *ma* and
+# It found the dictionary and the word order by itself. But be careful with the conclusion. Take *ma tasse* in *my
+# strange cow touches my strange cup*: to choose *ma* and
 # not *mon* the model must know that *tasse* is feminine, and the thick line leads to *my*, not to *cup*. Some of that
 # knowledge may come along a thin red line. The rest came another way: through the encoder, where *my* can look at its
 # noun, or through the first block, which is not drawn here. (In the course's own machine and three others trained as here it was
@@ -854,8 +854,8 @@ with torch.no_grad():
 #
 # - **targets not shifted:** the decoder reads the word that it has to say (exercise 10.2);
 # - **the mask shows one word too many:** `tril(1)` for `tril()`, so that each place sees its answer;
-# - **sorted apart:** to save padding, somebody sorts the sources by length, and the targets too, each for itself. Now
-#   a sentence stands beside another's translation.
+# - **sorted apart:** somebody sorts each batch by length, as recurrent layers like to have it, the sources for themselves
+#   and the targets for themselves. Now many a sentence stands beside another's translation.
 #
 # **Predict before you look:** which of the three have a better loss than the right training? What will each of them
 # write for *jane visits africa in september*?
@@ -870,7 +870,7 @@ figures.broken_trainings()
 #   word that it used to peek at is not there yet.
 # - *Sorted apart* stops near 2.2, and what it writes is good French about something else (*jane aime le maroc en septembre*).
 #   Has it stopped listening to the English, then? Not at all: on unseen sentences it has 1.96 nats a word, and 3.35 with
-#   another sentence's English. Both lists are sorted by length, and sentences of one length keep their order, so in this grammar
+#   another sentence's English. Both sides of a batch are sorted by length, and sentences of one length keep their order, so in this grammar
 #   42 % of the rows still stand beside their own translation. It has learned what such data teach: *jane* and *september*
 #   more often than not, and a guess at the rest.
 #

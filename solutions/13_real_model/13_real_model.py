@@ -356,7 +356,7 @@ for token, length, weight in zip(
 figures.gallery()
 
 # %% [markdown]
-# Nine heads have a plain habit: four look at the previous word, two at the next, three at the word itself. The others
+# In this sentence nine heads have a plain habit: four look at the previous word, two at the next, three at the word itself. The others
 # have patterns that nobody has named. Walk through them, with the sentences of the
 # slider or with one that you type. Can you find a head in which *it* looks at *animal* (sentence 9)?
 
@@ -774,7 +774,7 @@ check(fixed_sentence_vectors)
 # %% [markdown]
 # ## At work
 #
-# For twelve lessons `at_work` put your functions into the course's translator. Today the real network is the machine, and it
+# From the first lesson to the tenth, `at_work` put your functions into the course's translator. Today the real network is the machine, and it
 # has been running on your parts all along. What does the published bug cost in it? We ask our question once more, in one batch
 # with a long sentence:
 
@@ -807,8 +807,7 @@ print("published", *best_title(published), sep="\n   ")
 
 # %% [markdown]
 # With the bug, a sentence of 8 tokens beside one of 66 is mostly padding: its cosine with the vector that it has alone is
-# 0.32. And look at the results. The best title is still the best, so nothing looks broken; but the wrong ones have more
-# than 0.85, mostly because all vectors have the same padding in them. A threshold would let everything through.
+# 0.32. And look at the results. The best title is still the best, so nothing looks broken; but the wrong ones have 0.75 to 0.86, mostly because all vectors have the same padding in them. A threshold would let everything through.
 
 # %% [markdown]
 # ## Somebody else's layout: GPT-2
@@ -1000,7 +999,7 @@ for head in range(12):
 # <details><summary>Answer</summary>
 #
 # Half of it. Without head 1 *it* turns by 0.0046, more than ten of the other eleven words. But it is not the head that *it* needs most:
-# without head 9 it turns by 0.0079, as the other words do. And in the sentence with the trophy and the suitcase, which nobody
+# without head 9 it turns by 0.0079, but so do the other words. And in the sentence with the trophy and the suitcase, which nobody
 # searched for this head, *it* turns less without head 1 than most words do (number 9 of 13). The head does something for *it*, in the
 # sentence in which it was found. More is not shown.
 #
@@ -1066,8 +1065,8 @@ for head in range(12):
 # - **"If the layers go up higher, your individual identity as K will be blended into larger parts."** Yes, and more in long sentences: about
 #   half is left of a word in a sentence of three, a quarter in one of twelve. Training did blend more than random numbers of
 #   the size that BERT begins with.
-# - **The wires come from "the co-occurrences of them in billions of sequences."** This network has read about a billion pairs of
-#   sentences. The sharpest of its wires are about places: the next word, the previous one, `[CLS]`.
+# - **The wires come from "the co-occurrences of them in billions of sequences."** This network was trained on a collection of about
+#   a billion pairs of sentences. The sharpest of its wires are about places: the next word, the previous one, `[CLS]`.
 # - **Layers see "pairs of pairs", like a receptive field.** A convolution's receptive field grows layer by layer. Here every word has some influence
 #   on every other after one layer; what grows is how much of it there is.
 # - **"Number of tokens to iterate or sequence size (512 for BERT)."** The table of positions of this network has 512 rows too: read it off above.

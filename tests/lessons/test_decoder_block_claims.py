@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from helpers import blocks, translator
-from helpers.corpus import sentence_pairs
+from helpers.corpus import sentence_pairs, training_pairs
 from helpers.lessons.decoder_block import figures
 from helpers.translator import evaluation
 
@@ -74,20 +74,23 @@ def test_other_trainings_do_not_speak_of_spain():
 
 def test_a_covered_source_shows_no_knowledge_of_french():
     says(
-        "in its training sentences *ma* comes first in 4 of 100, and *un* and *mon*, 10 of 100 each, get less than 0.03"
+        "in its training sentences *ma* comes first in 5 of 100, and *un* and *mon*, 10 of 100 each, get less than 0.03"
     )
-    pairs = sentence_pairs(4000, random.Random(7))
+    pairs = training_pairs()
     real = Counter(pair.french.split()[0] for pair in pairs)
     said = torch.softmax(figures.first_word_logits(), dim=0)
-    assert real["ma"] / 4000 == pytest.approx(0.044, abs=0.01) and said[translator.french["ma"]] > 0.5
+    assert real["ma"] / len(pairs) == pytest.approx(0.05, abs=0.005) and said[translator.french["ma"]] > 0.5
     for word in ("un", "mon"):
-        assert real[word] / 4000 == pytest.approx(0.10, abs=0.015) and said[translator.french[word]] < 0.03
+        assert real[word] / len(pairs) == pytest.approx(0.10, abs=0.006) and said[translator.french[word]] < 0.03
 
 
 def test_which_of_the_machines_numbers_were_trained():
     says("3,072 of them, the two tables of positions, are lesson 2's sinusoids and were not trained")
     tables = [number for name, number in translator.state().items() if name.endswith("positions.weight")]
     assert sum(table.numel() for table in tables) == 3072
+    says("Nor were 1,152 biases: those of $W_Q$, $W_K$ and $W_V$ are 0.")
+    biases = [number for name, number in translator.state().items() if re.search(r"W_[qkv]\.bias$", name)]
+    assert sum(bias.numel() for bias in biases) == 1152 and not any(bias.any() for bias in biases)
     for table in tables:
         torch.testing.assert_close(table, blocks.sinusoidal_positions(24, 64), atol=1e-3, rtol=0)
     assert sum(number.numel() for number in translator.state().values()) == 206_146

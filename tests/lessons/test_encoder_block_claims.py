@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from helpers import blocks
-from helpers.lessons.encoder_block import figures
+from helpers.lessons.encoder_block import explore, figures
 
 torch.set_num_threads(1)
 LESSON = Path(__file__).parents[2] / "solutions" / "09_encoder_block" / "09_encoder_block.py"
@@ -81,3 +81,15 @@ def test_what_the_figures_say_of_the_learners_functions():
     moved = figures.encoder_influence(blocks.token_influence).alt
     rows = [list(map(float, row.split(", "))) for row in re.findall(r": ([\d., ]+?)[.;](?= |$)", moved)]
     assert len(rows) == 5 and all(row.index(max(row)) == i for i, row in enumerate(rows))
+
+
+def test_small_matrices_leave_the_stream_alone_only_beside_a_residual():
+    says("at 0.25 the twelve blocks nearly do nothing. Without a residual there is nothing to add to.")
+    says("Post-norm and the line without a residual hardly care at the output")
+    starts = torch.randn(20, 1, 5, explore.WIDTH, generator=torch.Generator().manual_seed(1))
+    for kind in explore.KINDS:
+        ends = [figures.climb(kind, figures.layers(explore.DEPTH, explore.WIDTH, 0.25), x)[-1] for x in starts]
+        left = torch.cosine_similarity(starts, torch.stack(ends), dim=-1).mean().item()
+        assert abs(left) < 0.15 if kind == "no residual" else left > 0.9, (kind, left)
+        size = explore.streams(kind, 2.0)[0][-1]
+        assert (abs(size - 1) < 0.05) == (kind in ("post-norm", "no residual")), kind

@@ -30,7 +30,7 @@ def test_a_wide_code_stands_more_blur_than_a_narrow_one():
 
 
 def test_the_places_fill_twelve_directions():
-    says("nine of them hold 99 % of the places' squared length, and twelve hold all that float32 can see")
+    says("nine of them hold 99 % of the places' squared length, and twelve hold all but some billionths of it")
     strength = torch.linalg.svdvals(translator.state()["encoder.positions.weight"]).square()
     held = strength.cumsum(0) / strength.sum()
     assert held[7] < 0.99 < held[8] and held[11] > 1 - 1e-6

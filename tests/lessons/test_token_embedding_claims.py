@@ -50,6 +50,13 @@ def test_all_words_run_the_same_way_first():
         assert min(across) == pytest.approx(-0.87, abs=0.005 if seed == 1 else 0.03)
 
 
+def test_the_pull_alone_sorts_the_words_too_but_less_far_apart():
+    says("(To sort the words into groups, the pull alone is enough in this training; with both forces the groups stand")
+    groups = {force: company(trained(1, force).centers[-1], WORDS) for force in (pull_and_push, only_pull, only_push)}
+    gap = {force: within - between for force, (within, between) in groups.items()}
+    assert gap[pull_and_push] > gap[only_pull] + 0.1 and gap[only_pull] > 0.4 and gap[only_push] < 0.05
+
+
 def test_each_force_alone_in_three_trainings():
     says(
         "True pairs look true (0.95), and so does nearly everything else (0.79 for a random pair).",
