@@ -105,10 +105,8 @@ def problem(kind="value", want=None, got=None, case=None, path=(), where="", par
     return Problem(
         kind,
         part,
-        0,
         case or Case((torch.zeros(9),)),
         Observation(got, **seen),
-        Observation(want),
         Difference(diff, path, want, got),
         where,
     )
@@ -922,9 +920,9 @@ def test_places_in_words():
     )
     assert words([1, 2]) == "row 1, column 2" and words([1, 2], ("query", "key")) == "row 1 (query 1), column 2 (key 2)"
     assert words([4, 1, 2]) == "item 4, row 1, column 2" and words([4, 5, 1, 2]) == "item [4, 5], row 1, column 2"
-    assert (
-        words([1], ("query", "key"), "row", 2) == "row 1 (query 1)" and words([4, 1], (), "row", 3) == "item 4, row 1"
-    )
+    assert diagnose.row_words([1], ("query", "key")) == "row 1 (query 1)"
+    assert diagnose.row_words([4, 1]) == "item 4, row 1" and diagnose.row_words([4, 1], ("key",)) == "item 4, row 1"
+    assert words([1, 2], ("token", "base")) == "row 1 (token 1), column 2 (base 2)"
     assert words([1, 2], ("row", "a b")) == "row 1, column 2" and words([1, 2], ("query",)) == "row 1, column 2"
     assert words([1, 2], ("head", "query", "key")) == "row 1 (query 1), column 2 (key 2)"
     assert words([3], ("score j", "key")) == "entry 3 (key 3)" and words([3], ("key", "score j")) == "entry 3"
@@ -1127,7 +1125,6 @@ def test_lines_of_nan():
         shown(torch.zeros(2, 2, 2), torch.full((2, 2, 2), NAN), ())
         == "expected all zeros in item 0, row 0, got nan there"
     )
-    assert shown(t(NAN, 3.0), t(NAN, NAN), ()) == "1 of 2 numbers are nan; entry 1: expected 3, got nan"
     assert shown(3.14159, NAN) == "expected 3.142, yours is nan"
     second = "output at [1]: 1 of 2 numbers are nan; entry 0: expected 3, got nan"
     assert shown(t(3.0, 0.0), t(NAN, 0.0), ("query",), path=(1,)) == second
