@@ -472,8 +472,8 @@ def _closeness(want, got) -> str:
     """What a small difference of two floats amounts to, as their digits may read as equality; else empty."""
     if not (isinstance(want, float) and isinstance(got, float) and math.isclose(got, want, rel_tol=CLOSE)):
         return ""
-    percent = 100 * abs((got - want) / want)
-    return f"close: off by {f'{percent:.1g}' if percent >= 1e-4 else 'less than 0.0001'} %"
+    share = abs((got - want) / want)
+    return f"close: off by {f'{100 * share:.1g}' if share >= 1e-6 else 'less than 0.0001'} %"
 
 
 def two_numbers(want, got) -> tuple[str, str]:
@@ -523,10 +523,7 @@ def _by_values(
         wrong_rows = ~torch.isclose(got, want, 1e-4, 1e-6).all(-1)
         if blank.any() and not (wrong_rows & ~blank).any() and wrong_rows.any():
             index = wrong_rows.nonzero()[0].tolist()
-            return (
-                f"right but for rows of zeros: {row_words(index, axes)} should be all zeros",
-                index,
-            )
+            return (f"right but for rows of zeros: {row_words(index, axes)} should be all zeros", index)
     total = got.sum(-1)
     if torch.allclose(want.sum(-1), torch.ones_like(total), 1e-4, 1e-4) and (total - 1).abs().max() > 1e-3:
         if want.dim() == 1:
