@@ -103,14 +103,7 @@ def kind(*args):
 
 def problem(kind="value", want=None, got=None, case=None, path=(), where="", part=VALUES, diff="value", **seen):
     return Problem(
-        kind,
-        part,
-        0,
-        case or Case((torch.zeros(9),)),
-        Observation(got, **seen),
-        Observation(want),
-        Difference(diff, path, want, got),
-        where,
+        kind, part, case or Case((torch.zeros(9),)), Observation(got, **seen), Difference(diff, path, want, got), where
     )
 
 
@@ -464,6 +457,21 @@ def test_a_part_tells_of_its_most_serious_case():
     assert [part.detail for part in found.parts if not part.passed] == [found.message]
 
 
+def test_each_part_tells_of_its_own_case():
+    cases = [Case((1,), part=part) for part in (VALUES, "corner", "edge", LEADING, "zeros")]
+    found = judge(made_key(cases, [1, 2, 3, 4, 5]), 1, 20, 3, 40, 50)
+    details = {part.name: part.detail for part in found.parts}
+    call = "\nwith f(1)"
+    assert details == {
+        VALUES: "",
+        "corner": f"expected 2\nyours    20{call}",
+        "edge": "",
+        LEADING: f"expected 4\nyours    40{call}",
+        "zeros": f"expected 5\nyours    50{call}",
+    }
+    assert found.message == details["corner"], "of equal weight, the first is told"
+
+
 def test_each_kind_of_difference_has_its_name():
     key, first = small_key(), Case((t(1.0, 2.0),))
     assert with_one(key, 0, None).mistake == TYPES and with_one(key, 0, t([[2.0, 4.0]])).mistake == SHAPES
@@ -634,6 +642,20 @@ def test_a_picture_shows_a_wrong_matrix():
     assert torch.equal(shown.expected, want) and torch.equal(shown.actual, want + 0.5)
     assert picture(torch.zeros(1, 401), torch.ones(1, 401)) is None
     assert picture(want, Odd("set")) is None and picture(want, want.double()) is None
+
+
+def test_a_picture_shows_the_item_that_the_text_names():
+    good, off = torch.arange(6.0).reshape(2, 3), torch.arange(6.0).reshape(2, 3) + t([[0.0] * 3, [0.0, 3.0, 0.0]])
+
+    def shown(*items):
+        found = judge(made_key([Case((1,))], [torch.stack([good] * len(items))]), torch.stack(items))
+        assert found.message.splitlines()[0].count(f"{found.picture.item}, row {found.picture.worst[0]}") == 1
+        return found.picture.item, found.picture.worst
+
+    assert shown(off, good) == ("item 0", (1, 1)) and shown(off - 5, off, good) == ("item 0", (0, 0))
+    missing = good.where(good != 2, NAN)
+    assert shown(good, missing, missing) == ("item 1", (0, 2)), "the first of two"
+    assert shown(good.where(good != 5, INF), missing) == ("item 1", (0, 2)), "nan is what is told, not inf"
 
 
 def test_views_are_what_is_compared():
@@ -913,6 +935,25 @@ def test_rounded_answers_are_told_so():
     assert "rounded" not in by_values(x, (x * d(0.5, 0.7, 0.6, 0.8)).bfloat16().double())
 
 
+def test_how_close_a_number_is():
+    def close(want, got):
+        first, second, *more = value_text(want, got).splitlines()
+        assert first.startswith("expected ") and second.startswith("yours    ")
+        return "\n".join(more)
+
+    assert value_text(2.0, 2.004) == "expected 2\nyours    2.004\nclose: off by 0.2 %"
+    assert close(1.0, 1.001505) == close(-1.0, -0.998495) == "close: off by 0.2 %", "0.1505 %"
+    assert close(1.0, 1.001495) == close(-1.0, -0.998505) == "close: off by 0.1 %", "0.1495 %"
+    assert close(400.0, 401.6) == close(4e307, 4.016e307) == close(4e-7, 4.016e-7) == "close: off by 0.4 %"
+    assert close(100.0, 99.5) == "close: off by 0.5 %" and close(100.0, 100.6) == close(100.0, 99.4) == ""
+    assert close(d(1e6), d(1e6 + 1)) == "close: off by 0.0001 %"
+    assert close(d(1e6), d(1e6 + 0.9)) == "close: off by less than 0.0001 %"
+    assert close(0.0, 1e-4) == close(1000, 1001) == close(1.0, INF) == close(1.0, NAN) == close(INF, -INF) == ""
+    assert value_text(t(1.0, 2.0, 400.0), t(1.0, 2.0, 401.6), ()) == (
+        "1 of 3 numbers differs, at entry 2: expected 400, yours 401.6 (close: off by 0.4 %)"
+    )
+
+
 def test_places_in_words():
     words = diagnose.index_words
     assert (
@@ -922,9 +963,9 @@ def test_places_in_words():
     )
     assert words([1, 2]) == "row 1, column 2" and words([1, 2], ("query", "key")) == "row 1 (query 1), column 2 (key 2)"
     assert words([4, 1, 2]) == "item 4, row 1, column 2" and words([4, 5, 1, 2]) == "item [4, 5], row 1, column 2"
-    assert (
-        words([1], ("query", "key"), "row", 2) == "row 1 (query 1)" and words([4, 1], (), "row", 3) == "item 4, row 1"
-    )
+    assert diagnose.row_words([1], ("query", "key")) == "row 1 (query 1)"
+    assert diagnose.row_words([4, 1]) == "item 4, row 1" and diagnose.row_words([4, 1], ("key",)) == "item 4, row 1"
+    assert words([1, 2], ("token", "base")) == "row 1 (token 1), column 2 (base 2)"
     assert words([1, 2], ("row", "a b")) == "row 1, column 2" and words([1, 2], ("query",)) == "row 1, column 2"
     assert words([1, 2], ("head", "query", "key")) == "row 1 (query 1), column 2 (key 2)"
     assert words([3], ("score j", "key")) == "entry 3 (key 3)" and words([3], ("key", "score j")) == "entry 3"
@@ -1127,7 +1168,6 @@ def test_lines_of_nan():
         shown(torch.zeros(2, 2, 2), torch.full((2, 2, 2), NAN), ())
         == "expected all zeros in item 0, row 0, got nan there"
     )
-    assert shown(t(NAN, 3.0), t(NAN, NAN), ()) == "1 of 2 numbers are nan; entry 1: expected 3, got nan"
     assert shown(3.14159, NAN) == "expected 3.142, yours is nan"
     second = "output at [1]: 1 of 2 numbers are nan; entry 0: expected 3, got nan"
     assert shown(t(3.0, 0.0), t(NAN, 0.0), ("query",), path=(1,)) == second

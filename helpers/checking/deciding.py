@@ -67,7 +67,7 @@ class Verdict:
 
     answered: whether there was anything to judge. message: plain sentences for the learner. said: what the answer
     printed in its first call. alone: whether no finished piece stood in for an earlier answer. problems: what was
-    found and is not said yet, the one to talk about first; empty once it is said.
+    found and is not said yet; empty once it is said.
     """
 
     exercise: str
@@ -83,7 +83,7 @@ class Verdict:
     picture: Picture | None = None
     said: str = ""
     alone: bool = True
-    problems: list[Problem] = field(default_factory=list, repr=False)
+    problems: list[Problem] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,8 @@ class Problem:
 
     kind: str
     part: str
-    index: int
     case: Case
     seen: Observation
-    expected: Observation
     difference: Difference | None = None
     where: str = ""
 
@@ -144,13 +142,13 @@ def decided(key: ExerciseKey, observations: list[Observation]) -> Verdict:
         return not_answered(key)
     used = next((name for seen in observations for name in seen.forbidden), None)
     if used is not None:
-        return _wrong(key, 0, "forbidden_call", [], [_whole(key, "forbidden_call", used)])
+        return _wrong(key, 0, "forbidden_call", [], [_whole("forbidden_call", used)])
     if key.metric:
         return _measured(key, observations)
     problems = [
         problem
-        for index, (case, expected, seen) in enumerate(zip(key.cases, key.expected, observations, strict=True))
-        for problem in _problems(key, index, case, expected, seen)
+        for case, expected, seen in zip(key.cases, key.expected, observations, strict=True)
+        for problem in _problems(key, case, expected, seen)
     ]
     parts = _parts(key, problems)
     if not problems:
@@ -161,15 +159,13 @@ def decided(key: ExerciseKey, observations: list[Observation]) -> Verdict:
 
 
 def _wrong(key: ExerciseKey, points: float, mistake: str | None, parts: list[Part], problems: list[Problem]) -> Verdict:
-    """A verdict on an answer that is not right, about the worst of its problems."""
-    about = worst(problems)
-    ordered = [about, *(problem for problem in problems if problem is not about)]
-    return Verdict(key.name, points, key.points, False, mistake, parts=parts, bonus=key.bonus, problems=ordered)
+    """A verdict on an answer that is not right."""
+    return Verdict(key.name, points, key.points, False, mistake, parts=parts, bonus=key.bonus, problems=problems)
 
 
-def _whole(key: ExerciseKey, kind: str, words: str) -> Problem:
+def _whole(kind: str, words: str) -> Problem:
     """A problem of the answer as a whole, and of no case; `words` is what was found."""
-    return Problem(kind, VALUES, 0, key.cases[0], Observation(), key.expected[0], where=words)
+    return Problem(kind, VALUES, Case(()), Observation(), where=words)
 
 
 def _reserved(problem: Problem) -> str | None:
@@ -178,8 +174,10 @@ def _reserved(problem: Problem) -> str | None:
 
 def _measured(key: ExerciseKey, observations: list[Observation]) -> Verdict:
     """The verdict on an answer that is a trained model: how good it is, once every output can be looked at."""
-    problems = []
-    for index, (case, expected, seen) in enumerate(zip(key.cases, key.expected, observations, strict=True)):
+    problems, changed = [], []
+    for case, expected, seen in zip(key.cases, key.expected, observations, strict=True):
+        if seen.changed:
+            changed.append(Problem("input_changed", UNCHANGED, case, seen))
         diff = None if seen.error else misfit(expected.output, seen.output)
         if seen.error is not None:
             kind = "too_slow" if seen.error.type == TOO_SLOW else "raises"
@@ -187,14 +185,9 @@ def _measured(key: ExerciseKey, observations: list[Observation]) -> Verdict:
         else:
             kind = {"type": "wrong_type", "shape": "wrong_shape"}.get(diff.kind, diff.kind) if diff else None
         if kind:
-            problems.append(Problem(kind, VALUES, index, case, seen, expected, diff))
+            problems.append(Problem(kind, VALUES, case, seen, diff))
     if problems:
         return _wrong(key, 0, _reserved(worst(problems)), [Part(VALUES, False)], problems)
-    changed = [
-        Problem("input_changed", UNCHANGED, i, key.cases[i], seen, key.expected[i])
-        for i, seen in enumerate(observations)
-        if seen.changed
-    ][:1]
     result = METRICS[key.metric]([seen.output for seen in key.expected], [seen.output for seen in observations])
     parts = [Part(result.words, result.passed)]
     share = min(1.0, max(0.0, float(result.share)))
@@ -205,7 +198,7 @@ def _measured(key: ExerciseKey, observations: list[Observation]) -> Verdict:
     points = key.points if share == 1 else math.floor(key.points * share)
     if not result.passed:
         name = result.mistake or _same_as_a_known_mistake(key, observations)
-        return _wrong(key, points, name, parts, [_whole(key, "measured", result.words), *changed])
+        return _wrong(key, points, name, parts, [_whole("measured", result.words), *changed])
     if changed:
         return _wrong(key, points, "input_changed", parts, changed)
     return Verdict(key.name, points, key.points, True, parts=parts, bonus=key.bonus)
@@ -222,11 +215,11 @@ def _same(one, other) -> bool:
     return difference(one, other) is None
 
 
-def _problems(key: ExerciseKey, index: int, case: Case, expected: Observation, seen: Observation) -> list[Problem]:
+def _problems(key: ExerciseKey, case: Case, expected: Observation, seen: Observation) -> list[Problem]:
     found = []
 
     def add(kind, part=case.part, diff=None, where=""):
-        found.append(Problem(kind, part, index, case, seen, expected, diff, where))
+        found.append(Problem(kind, part, case, seen, diff, where))
 
     if seen.changed:
         add("input_changed", UNCHANGED)

@@ -16,7 +16,7 @@ from helpers.checking.stubs import STUBS
 from helpers.checking.vocabulary import Case, Stub
 
 MOST_WRITTEN = 8  # numbers of a tensor that is written out
-CLOSE = 0.5  # percent
+CLOSE = 0.005  # a share of the expected number
 MOST_TEXT = 120  # characters of a string, list or dictionary
 SAID_TOO = ("wrong_shape", "raises", "measured")  # what was seen is said beside a known mistake's words
 
@@ -25,7 +25,7 @@ def worded(key, verdict: Verdict) -> Verdict:
     """The verdict with what is to be said of its problems: a detail for each part, the message, the picture."""
     if not verdict.problems:
         return verdict
-    about = verdict.problems[0]
+    about = worst(verdict.problems)
     known = next((mistake for mistake in key.mistakes if mistake.name == verdict.mistake), None)
     label = "" if verdict.mistake in RESERVED else (verdict.mistake or "").replace("_", " ")
     label = label if known is None else known.label.rstrip(".")
@@ -285,11 +285,11 @@ def _nan(problem, key) -> str:
     if not isinstance(got, torch.Tensor) or not got.dim():
         number = want.item() if isinstance(want, torch.Tensor) else want
         return f"expected {_number(number)}, yours is nan"
-    bad = got.isnan() & ~want.isnan()
+    bad = got.isnan()
     where = bad.nonzero()[0].tolist()
     axes = () if any(diff.path) else key.axes  # they are the first output's
     if got.dim() >= 2 and not want[tuple(where[:-1])].any():
-        words = f"expected all zeros in {index_words(where[:-1], axes, 'row', got.dim())}, got nan there"
+        words = f"expected all zeros in {row_words(where[:-1], axes)}, got nan there"
     else:
         share = f"{int(bad.sum())} of {bad.numel()} numbers are nan"
         words = f"{share}; {index_words(where, axes)}: expected {_number(want[tuple(where)].item())}, got nan"
@@ -389,14 +389,12 @@ def picture(key, problem: Problem) -> Picture | None:
     diff = problem.difference
     if problem.kind not in ("value", "nan") or diff is None or problem.where:
         return None
-    if not isinstance(diff.expected, torch.Tensor) or not isinstance(diff.actual, torch.Tensor):
-        return None
     want, got = diff.expected, diff.actual
-    if want.dim() < 2:
+    if not isinstance(want, torch.Tensor) or want.dim() < 2:
         return None
     front = _named_index(problem)[: want.dim() - 2]
     want, got = want[tuple(front)], got[tuple(front)]
-    if not 1 < want.numel() <= 400 or not wrong_entries(want, got, problem.case.tolerance).any():
+    if want.numel() not in range(2, 401) or not wrong_entries(want, got, problem.case.tolerance).any():
         return None
     worst = tuple(worst_index(want, got, problem.case.tolerance))
     return Picture(want, got, key.axes if len(key.axes) == 2 else (), item_words(front), worst)
@@ -406,34 +404,37 @@ def _named_index(problem: Problem) -> list[int]:
     """Where in a wrong tensor the text of the problem points to, if only at a row."""
     want, got = problem.difference.expected, problem.difference.actual
     if problem.kind == "nan":
-        return (got.isnan() & ~want.isnan()).nonzero()[0].tolist()
+        return got.isnan().nonzero()[0].tolist()
     _, index = _by_values(want, got, (), problem.case.tolerance)
     return worst_index(want, got, problem.case.tolerance) if index is None else index
 
 
 def item_words(front: list[int]) -> str:
     """ "item 2", "item [0, 1]"; empty for a matrix alone."""
-    return f"item {front[0] if len(front) == 1 else front}" if front else ""
+    if not front:
+        return ""
+    first, *others = front
+    return f"item {front if others else first}"
 
 
-def index_words(index: list[int], axes: tuple[str, ...] = (), last: str = "", dims: int | None = None) -> str:
-    """Where an entry stands: "item [0, 1], row 2 (query 2), column 5 (key 5)"; counted from 0, as in Python.
+def row_words(index: list[int], axes: tuple[str, ...] = ()) -> str:
+    """Where a row stands: "item [0, 1], row 2 (query 2)"; counted from 0, as in Python."""
+    *front, row = index
+    return ", ".join(filter(None, (item_words(front), _numbered("row", row, axes[-2:-1]))))
 
-    last: "row" where `index` leaves out the columns of a tensor of `dims` dimensions.
-    """
-    dims = len(index) if dims is None else dims
-    if dims == 1:
-        noun = f" ({axes[-1]} {index[0]})" if axes and " " not in axes[-1] else ""
-        return f"entry {index[0]}{noun}"
-    words = []
-    if dims > 2:
-        words.append(item_words(index[: dims - 2]))
-    for title, number, axis in (("row", dims - 2, -2), ("column", dims - 1, -1)):
-        if number < len(index):
-            noun = axes[axis] if len(axes) >= 2 else ""
-            same = not noun or " " in noun or noun == title
-            words.append(f"{title} {index[number]}" + ("" if same else f" ({noun} {index[number]})"))
-    return ", ".join(words)
+
+def index_words(index: list[int], axes: tuple[str, ...] = ()) -> str:
+    """Where an entry stands: "item [0, 1], row 2 (query 2), column 5 (key 5)", or "entry 3 (token 3)" of a vector."""
+    *row, column = index
+    if not row:
+        return _numbered("entry", column, axes[-1:])
+    return f"{row_words(row, axes)}, {_numbered('column', column, axes[1:][-1:])}"
+
+
+def _numbered(title: str, number: int, nouns: tuple[str, ...]) -> str:
+    """ "row 2 (query 2)"; a noun of several words, or the title again, is left out."""
+    told = [noun for noun in nouns if noun != title and " " not in noun]
+    return f"{title} {number}" + "".join(f" ({noun} {number})" for noun in told)
 
 
 def worst_index(want: torch.Tensor, got: torch.Tensor, tolerance: float | None = None) -> list[int]:
@@ -469,11 +470,10 @@ def _two_lines(want, got, at: str = "") -> str:
 
 def _closeness(want, got) -> str:
     """What a small difference of two floats amounts to, as their digits may read as equality; else empty."""
-    if not isinstance(want, float) or not isinstance(got, float) or not want or not math.isfinite(got - want):
+    if not (isinstance(want, float) and isinstance(got, float) and math.isclose(got, want, rel_tol=CLOSE)):
         return ""
-    percent = 100 * abs((got - want) / want)
-    much = f"{percent:.1g}" if percent >= 1e-4 else "less than 0.0001"
-    return f"close: off by {much} %" if percent < CLOSE else ""
+    share = abs((got - want) / want)
+    return f"close: off by {f'{100 * share:.1g}' if share >= 1e-6 else 'less than 0.0001'} %"
 
 
 def two_numbers(want, got) -> tuple[str, str]:
@@ -523,17 +523,14 @@ def _by_values(
         wrong_rows = ~torch.isclose(got, want, 1e-4, 1e-6).all(-1)
         if blank.any() and not (wrong_rows & ~blank).any() and wrong_rows.any():
             index = wrong_rows.nonzero()[0].tolist()
-            return (
-                f"right but for rows of zeros: {index_words(index, axes, 'row', want.dim())} should be all zeros",
-                index,
-            )
+            return (f"right but for rows of zeros: {row_words(index, axes)} should be all zeros", index)
     total = got.sum(-1)
     if torch.allclose(want.sum(-1), torch.ones_like(total), 1e-4, 1e-4) and (total - 1).abs().max() > 1e-3:
         if want.dim() == 1:
             return f"each row should sum to 1; yours sums to {two_numbers(1.0, total.item())[1]}", None
         index = worst_index(torch.ones_like(total), total)
         number = two_numbers(1.0, total[tuple(index)].item())[1]
-        return f"each row should sum to 1; {index_words(index, axes, 'row', want.dim())} sums to {number}", index
+        return f"each row should sum to 1; {row_words(index, axes)} sums to {number}", index
     if want.dim() >= 2 and _columns_permuted(want, got):
         return "the right columns in another order", None
     if want.dim() >= 3 and torch.allclose(got[0], want[0], 1e-4, 1e-6):
