@@ -129,7 +129,8 @@ def test_a_plain_gpt_reaches_the_goal_from_a_small_start(text, seed, usual, smal
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_without_its_induction_head_a_gpt_copies_no_more(text, seed):
-    assert "to between 2.3 and 3.9" in text and "0.07 to 0.6 above in six of the trainings, and 1.1 and 2.4 in two" in text
+    assert "to between 2.3 and 3.9" in text
+    assert "0.07 to 0.6 above in six of the trainings, and 1.1 and 2.4 in two" in text
     torch.manual_seed(seed)
     model, look = trained(small_start(blocks.GPT(31, 64, 64, 2, 2))), watch.Watch(passages=200)
     layer, head = look.best_head(model)
@@ -138,7 +139,8 @@ def test_without_its_induction_head_a_gpt_copies_no_more(text, seed):
     for place in watch.heads_of(model):
         with watch.silenced(model, *place):
             lost[place] = look.above(model)[watch.AGAIN]
-    assert 2 < lost[1, head] < 4.2 and lost[1, 1 - head] < 0.8 * lost[1, head]  # the control: the other head of the layer
+    control = lost[1, 1 - head]  # the other head of the layer
+    assert 2 < lost[1, head] < 4.2 and control < 0.8 * lost[1, head]
     assert min(lost[0, 0], lost[0, 1]) > 2  # both heads of the first layer
     with torch.no_grad(), watch.attention_weights(model) as weights:
         model(look.ids)
