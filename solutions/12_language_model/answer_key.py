@@ -524,6 +524,9 @@ induction_head = Exercise("induction_head", cases_induction_head).with_mistakes(
     no_first_layer: the second layer does not find, beside each token, the one before it
         copy[before, token] = torch.eye(V) -> pass
         Who has to write it there, into which channels, and in which layer?
+    looks_at_the_next: the first layer looks for the token after each one, not for the one before it
+        W_q[:, place], W_k[:, place] = -> W_k[:, place], W_q[:, place] =
+        A later token is hidden by the mask. Which place does the query of place t have to ask for?
     answer_elsewhere: the answer does not stand in the last channels
         say[answer, token] -> say[before, token]
         The logits are read from the last V channels.
