@@ -32,7 +32,8 @@ def with_random_parameters(answer, init, seed):
 def give_numbers(model, width, hidden, phase) -> Counter:
     """Give all parameters of one kind the same numbers, whatever their names, and return how many there are of each.
 
-    A kind is (nn.Linear or nn.Embedding, shape); bare tables count as embeddings. Of the vectors only the biases of
+    A kind is (nn.Linear or nn.Embedding, shape); bare tables count as embeddings, and a table that words go out by may
+    be the one that they came in by. Of the vectors only the biases of
     layers from `width` to `hidden` channels are a kind; the others become 1 where they are 1, and else 0. A
     (width, width) matrix has rows that differ in sign alone, so that it does not matter which channels a head owns.
     """
@@ -44,7 +45,7 @@ def give_numbers(model, width, hidden, phase) -> Counter:
             if len(shape) < 2 and not (linear and (part.in_features, *shape) == (width, hidden)):
                 parameter.fill_(float(bool((parameter == 1).all())))
                 continue
-            numbers = square_numbers(width, phase) if shape == (width, width) else numbers_of(shape, phase + (not linear))
+            numbers = square_numbers(width, phase) if shape == (width, width) else numbers_of(shape, phase)
             parameter.copy_(numbers.reshape(parameter.shape))
             found[nn.Linear if linear else nn.Embedding, shape] += 1
             found["shared"] += id(parameter) in seen
