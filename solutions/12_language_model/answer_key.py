@@ -292,9 +292,7 @@ def cases_GPT(draw):
         ids[0, :2], ids[1, :2] = torch.tensor([0, 1]), torch.tensor([2, 3])  # different words at the first places
         note = f"a GPT with given numbers, {layers} layers, 3 texts of {block_size}"
         args = (init, draw.choice([1, 2, 8]), ids)
-        return Case(
-            args, via="gpt_with_numbers", view="gpt_by_its_numbers", part=FORMULA, note=note, tolerance=1e-4
-        )
+        return Case(args, via="gpt_with_numbers", view="gpt_by_its_numbers", part=FORMULA, note=note, tolerance=1e-4)
 
     return [
         case(11, 8, 12, 3, 2, 7, 6, whole=True),

@@ -76,8 +76,8 @@ def random_gpts(answer, args, kwargs):
 
 @scenario
 def gpt_with_numbers(answer, args, kwargs):
-    """args = (init, phase, ids): what the first norm reads and the logits, of the first tokens alone and of whole texts,
-    with the same numbers in all matrices of a kind; for the tokens alone without positions, if these are a table.
+    """args = (init, phase, ids): what the first norm reads and the logits, of first tokens alone and of texts, with the
+    same numbers in all matrices of a kind; for the tokens alone without positions, if these are a table.
     None where the matrices are not a GPT's or the norms no modules."""
     init, phase, ids = args
     model = answer(*init.values()).eval()
@@ -318,7 +318,7 @@ def gpt_by_its_numbers(args, kwargs, output):
 
 
 def _places(x, words):
-    """(T, D): what x (B, T, D) adds to the words' vectors, perhaps multiplied; None if it is not the same in all texts."""
+    """(T, D): what x (B, T, D) adds to the words' vectors, perhaps multiplied; None if texts differ in it."""
     if shape_of(x) != shape_of(words):
         return None
     apart, wanted = (z - z.mean(0) for z in (x, words))
@@ -331,7 +331,9 @@ def _fits(seen, stack) -> bool:
     """Whether the logits are the stack's with some activation that is in use."""
     kinds = (F.relu, F.gelu, F.silu, functools.partial(F.gelu, approximate="tanh"))
     expected = (stack(seen["x"], activation) for activation in kinds)
-    return any(shape_of(seen["logits"]) == shape_of(one) and gap_between(seen["logits"], one) <= NEAR for one in expected)
+    return any(
+        shape_of(seen["logits"]) == shape_of(one) and gap_between(seen["logits"], one) <= NEAR for one in expected
+    )
 
 
 NEAR = 1e-3  # of logits: as much as the eps of a norm may do
