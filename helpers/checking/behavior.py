@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import torch
+from torch import nn
 
 SAME, MOVED = 3e-5, 1e-4  # of logits: as far apart as rounding takes them, and as far as anything that is heard
 
@@ -23,6 +26,43 @@ def with_random_parameters(answer, init, seed):
             low, high = (-0.5, 0.5) if parameter.dim() > 1 else (0.4, 1.6)
             parameter.copy_(torch.rand(parameter.shape, generator=generator) * (high - low) + low)
     return model
+
+
+@torch.no_grad()
+def give_numbers(model, width, hidden, phase) -> Counter:
+    """Give all parameters of one kind the same numbers, whatever their names, and return how many there are of each.
+
+    A kind is (nn.Linear or nn.Embedding, shape); bare tables count as embeddings, and a table that words go out by may
+    be the one that they came in by. Of the vectors only the biases of
+    layers from `width` to `hidden` channels are a kind; the others become 1 where they are 1, and else 0. A
+    (width, width) matrix has rows that differ in sign alone, so that it does not matter which channels a head owns.
+    """
+    found, seen = Counter(), set()
+    for part in model.modules():
+        linear = isinstance(part, nn.Linear)
+        for parameter in part.parameters(recurse=False):
+            shape = tuple(parameter.shape[-2:])
+            if len(shape) < 2 and not (linear and (part.in_features, *shape) == (width, hidden)):
+                parameter.fill_(float(bool((parameter == 1).all())))
+                continue
+            numbers = square_numbers(width, phase) if shape == (width, width) else numbers_of(shape, phase)
+            parameter.copy_(numbers.reshape(parameter.shape))
+            found[nn.Linear if linear else nn.Embedding, shape] += 1
+            found["shared"] += id(parameter) in seen
+            seen.add(id(parameter))
+    return +found
+
+
+def numbers_of(shape, phase):
+    """Fixed numbers without structure, of the size of 1 in all and of 1.5/√columns in a row of a matrix."""
+    count = torch.arange(1, torch.Size(shape).numel() + 1, dtype=torch.float64)
+    return (1.5 * (2 / shape[-1]) ** 0.5 * (count * count * 0.37 + count * 1.7 + phase).sin()).reshape(shape)
+
+
+def square_numbers(width, phase):
+    """(width, width), of rank 1: each row is the same but for its sign."""
+    signs = torch.where((torch.arange(width) * 5 + 2) % 7 < 3, 1.0, -1.0).double()
+    return signs[:, None] * (numbers_of((width,), phase) + 0.3 * signs * width**-0.5)
 
 
 def parameter_count(model) -> int:

@@ -268,6 +268,29 @@ MultiHeadAttention = Exercise(
     value_alone_ignored: a value that comes without a key is not used
         key = query if key is None else key -> key, value = (query, query) if key is None else (key, value)
         Each of the two has a default of its own. What happens in yours to a value that is given alone?
+    key_or_query: `or` between tensors: it asks the first whether it is true
+        key = query if key is None else key -> key = key or query
+        A tensor of many numbers is neither true nor false. What is it that you want to know of key?
+    both_by_or: `or` between tensors: it asks the first whether it is true
+        key = query if key is None else key -> key = key or query
+        value = key if value is None else value -> value = value or key
+        A tensor of many numbers is neither true nor false. What is it that you want to know of key and of value?
+    value_or_key: `or` between tensors: it asks the first whether it is true
+        value = key if value is None else value -> value = value or key
+        A tensor of many numbers is neither true nor false. What is it that you want to know of value?
+    input_split: the input was split among the heads, not what the layers make of it
+        {SPLIT_Q} -> self.W_q(split_heads(query, self.num_heads))
+        split_heads(self.W_k(key), self.num_heads) -> self.W_k(split_heads(key, self.num_heads))
+        split_heads(self.W_v(value), self.num_heads) -> self.W_v(split_heads(value, self.num_heads))
+        Each head may read all channels of a word. Which comes first, the layer or the cut?
+    input_split_small_layers: layers as wide as one head, for a slice of the input
+        self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        -> self.W_q, self.W_k, self.W_v = (nn.Linear(d_model // num_heads, d_model // num_heads) for _ in range(3))
+        |        self.W_o = nn.Linear(d_model, d_model)
+        {SPLIT_Q} -> self.W_q(split_heads(query, self.num_heads))
+        split_heads(self.W_k(key), self.num_heads) -> self.W_k(split_heads(key, self.num_heads))
+        split_heads(self.W_v(value), self.num_heads) -> self.W_v(split_heads(value, self.num_heads))
+        Each head may read all channels of a word. How many channels come into a layer, and how many come out?
     output_bias_for_each_head: the bias of W_o is added once for each head
         return self.W_o(merge_heads(heads)), weights
         -> return self.W_o(merge_heads(heads)) + (self.num_heads - 1) * self.W_o.bias, weights
@@ -461,6 +484,11 @@ fixed_heads = Exercise(
         split_heads(x @ W_k.T, num_heads) -> (x @ W_k.T).reshape(len(x), num_heads, x.shape[1], -1)
         split_heads(x @ W_v.T, num_heads) -> (x @ W_v.T).reshape(len(x), num_heads, x.shape[1], -1)
         The way in was right in the published version. Compare it with yours.
+    input_split: the input was split among the heads, not what the matrices make of it
+        split_heads(x @ W_q.T, num_heads) -> split_heads(x, num_heads) @ W_q.T
+        split_heads(x @ W_k.T, num_heads) -> split_heads(x, num_heads) @ W_k.T
+        split_heads(x @ W_v.T, num_heads) -> split_heads(x, num_heads) @ W_v.T
+        Each head may read all channels of a word. Which comes first, the matrix or the cut?
     weights_not_turned: none of the four matrices transposed
         x @ W_q.T -> x @ W_q
         x @ W_k.T -> x @ W_k

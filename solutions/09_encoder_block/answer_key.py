@@ -329,6 +329,10 @@ EncoderBlock = Exercise(
         self.norm1(x), mask=mask) -> self.norm1(x))
         self.attention(x, mask=mask) -> self.attention(x)
         Who needs to know which keys are padding? Does it hear of the mask?
+    mask_as_key: the mask was given to attention as its key
+        self.norm1(x), mask=mask) -> self.norm1(x), mask)
+        self.attention(x, mask=mask) -> self.attention(x, mask)
+        Attention takes four things. Which of them stands second?
     mask_inverted: the mask was read the other way round
         if self.norm_first: -> mask = None if mask is None else ~mask
         |        if self.norm_first:

@@ -148,6 +148,20 @@ decoder_block = Exercise(
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory)
         (y, memory, mask=memory_mask) -> (y, memory)
         Some places of the source are padding. Which of the two attentions looks there?
+    mask_as_key: self_mask was given to attention as its key
+        self.norm1(y), mask=self_mask -> self.norm1(y), self_mask
+        (y, mask=self_mask) -> (y, self_mask)
+        Attention takes four things. Which of them stands second?
+    mask_as_value: memory_mask was given to attention as its value
+        (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, memory_mask)
+        (y, memory, mask=memory_mask) -> (y, memory, memory_mask)
+        Attention takes four things. Which of them stands third?
+    masks_as_key_and_value: the masks were given to attention as a key and as a value
+        self.norm1(y), mask=self_mask -> self.norm1(y), self_mask
+        (y, mask=self_mask) -> (y, self_mask)
+        (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, memory_mask)
+        (y, memory, mask=memory_mask) -> (y, memory, memory_mask)
+        Attention takes four things. What are the second and the third?
     no_residual_at_cross_attention: cross-attention replaces the target's vectors
         y = y + found -> y = found
         self.norm2(y + found) -> self.norm2(found)
@@ -331,7 +345,7 @@ ORDER = "knows the order of words"
 CAUSAL = "sees no later word"
 LAYERS = "any number of layers"
 HEARS = "every source word is heard, and nothing is kept"
-LOADED = "the formula, under the lesson's names"
+LOADED = "the formula, with given numbers"
 
 
 def transformer_state(draw, sizes, dtype):
@@ -438,11 +452,11 @@ def cases_Transformer(draw):
         return Case(arguments, via="transformer_padded", view="transformer_without_padding", part=PADDING, note=note)
 
     def loaded(L):
-        sizes = dict(src_vocab=7, tgt_vocab=9, d_model=6, num_heads=2, d_ff=5, num_layers=L, max_len=7)
-        src, tgt = words(1, 7, (3, 5), 0), words(1, 9, (3, 4), 0)
+        sizes = dict(src_vocab=8, tgt_vocab=9, d_model=6, num_heads=2, d_ff=5, num_layers=L, max_len=7)
+        src, tgt = words(1, 8, (3, 6), 0), words(1, 9, (3, 7), 0)
         src[1, 3:] = src[2, 2:] = 0
-        arguments = (sizes, transformer_state(draw, sizes, torch.float64), src, tgt)
-        note = "numbers loaded under the lesson's names, if the model has them"
+        arguments = (sizes, transformer_state(draw, sizes, torch.float64), src, tgt, draw.choice([1, 2, 8]))
+        note = "given numbers, loaded under the lesson's names where the model has them"
         return Case(arguments, via="transformer_loaded", view="transformer_by_its_numbers", part=LOADED, note=note)
 
     return [

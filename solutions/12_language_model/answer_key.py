@@ -255,6 +255,9 @@ next_token_loss = Exercise("next_token_loss", cases_next_token_loss).with_mistak
 # ---------------------------------------------------------------- GPT
 
 
+FORMULA = "the formula, with given numbers"
+
+
 def cases_GPT(draw):
     def case(V, block_size, D, H, layers, B, T, whole=False, **options):
         init = dict(vocab_size=V, block_size=block_size, d_model=D, num_heads=H, num_layers=layers)
@@ -283,12 +286,21 @@ def cases_GPT(draw):
         args = (init, draw.integer(0, 2**31), runs, whole)
         return Case(args, via="random_gpts", view="gpt_behavior", note=note, **options)
 
+    def with_numbers(V, block_size, D, H, layers):
+        init = dict(vocab_size=V, block_size=block_size, d_model=D, num_heads=H, num_layers=layers)
+        ids = torch.stack([draw.permutation(V)[:block_size] for _ in range(3)])
+        ids[0, :2], ids[1, :2] = torch.tensor([0, 1]), torch.tensor([2, 3])  # different words at the first places
+        note = f"a GPT with given numbers, {layers} layers, 3 texts of {block_size}"
+        args = (init, draw.choice([1, 2, 8]), ids)
+        return Case(args, via="gpt_with_numbers", view="gpt_by_its_numbers", part=FORMULA, note=note, tolerance=1e-4)
+
     return [
         case(11, 8, 12, 3, 2, 7, 6, whole=True),
         case(13, 7, 8, 2, 1, 9, 7, part="a text as long as block_size"),
         case(9, 6, 16, 4, 3, 7, 5, whole=True, part="three layers"),
         case(10, 9, 6, 1, 1, 1, 4, part="one text, one head, one layer"),
         case(8, 5, 8, 4, 2, 2, 1, part="one token"),
+        with_numbers(11, 7, 8, 2, 2),
     ]
 
 
@@ -524,6 +536,9 @@ induction_head = Exercise("induction_head", cases_induction_head).with_mistakes(
     no_first_layer: the second layer does not find, beside each token, the one before it
         copy[before, token] = torch.eye(V) -> pass
         Who has to write it there, into which channels, and in which layer?
+    looks_at_the_next: the first layer looks for the token after each one, not for the one before it
+        W_q[:, place], W_k[:, place] = -> W_k[:, place], W_q[:, place] =
+        A later token is hidden by the mask. Which place does the query of place t have to ask for?
     answer_elsewhere: the answer does not stand in the last channels
         say[answer, token] -> say[before, token]
         The logits are read from the last V channels.

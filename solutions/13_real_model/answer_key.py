@@ -579,6 +579,12 @@ rename_gpt2 = Exercise("rename_gpt2", cases_rename_gpt2).with_mistakes("""
     counted_from_one: layers counted from 1
         mine[f"blocks.{i}. -> mine[f"blocks.{int(i) + 1}.
         Both files count their layers in the same way.
+    mask_not_left_out: `attn.bias`, the table of the mask, was looked up in the table of names
+        if part in names: -> if i.isdigit():
+        It looks like a bias by its name only. What is its shape, and does your block need it?
+    mask_kept: the table of the mask is among the entries
+        "ln_2": ("norm2",), -> "ln_2": ("norm2",), "attn": ("attn",),
+        `attn.bias` looks like a bias by its name only. What is its shape?
     mask_taken_for_a_bias: the table of the mask is among the entries
         "ln_2": ("norm2",), -> "ln_2": ("norm2",), "attn": ("attention",),
         `attn.bias` looks like a bias by its name only. What is its shape?

@@ -162,9 +162,9 @@ class OneLayerFourTimes(blocks.MultiHeadAttention):
         self.W_q, self.W_k, self.W_v, self.W_o = [nn.Linear(d_model, d_model)] * 4
 
 
-def test_what_raises_is_given_no_mistakes_name_and_a_shared_layer_is_called_one():
+def test_the_truth_of_a_tensor_has_a_name_and_a_shared_layer_is_called_one():
     verdict, words = verdict_on("MultiHeadAttention", TruthOfATensor)
-    assert verdict.mistake == "raises" and "key or query" in words
+    assert verdict.mistake == "key_or_query" and "key or query" in words
     words = verdict_on("MultiHeadAttention", OneLayerFourTimes)[1]
     assert "W_q.weight and W_k.weight of your module are one tensor" in words and "raised" not in words
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+from collections import Counter
+
 import torch
+from torch import nn
+from torch.nn import functional as F
 
 from helpers.checking.behavior import (
     MOVED,
     SAME,
     gap_between,
+    give_numbers,
     parameter_count,
     row_of,
     shape_of,
@@ -183,16 +189,33 @@ def transformer_padded(answer, args, kwargs):
 
 @scenario
 def transformer_loaded(answer, args, kwargs):
-    """args = (init, state, src, tgt): the logits with these numbers, or None where the names are others."""
-    init, state, src, tgt = args
-    model = answer(**init).double().eval()
+    """args = (init, state, src, tgt, phase): the logits with these numbers. Where the names are others, those with the
+    same numbers in all matrices of a kind, or None where these are not the formula's."""
+    init, state, src, tgt, phase = args
+    model = answer(**init).eval()
     own = dict(model.named_parameters(remove_duplicate=False))
     fits = all(name in own and own[name].shape == number.shape for name, number in state.items())
-    if not fits or len({id(own[name]) for name in state}) < len(state):
-        return {"logits": None}, []
-    model.load_state_dict(state, strict=False)
-    with torch.no_grad():
-        return {"logits": model(src, tgt)}, []
+    if fits and len({id(own[name]) for name in state}) == len(state):
+        model.double().load_state_dict(state, strict=False)
+        return {"logits": _logits(model, src, tgt), "by": "names"}, []
+    if give_numbers(model, init["d_model"], init["d_ff"], phase) != _kinds(**init):
+        return {"logits": None, "by": "nothing"}, []
+    return {"logits": _logits(model, src, tgt), "by": "kinds"}, []
+
+
+@torch.no_grad()
+def _logits(model, src, tgt):
+    return model(src, tgt)
+
+
+def _kinds(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len):
+    """The matrices of a Transformer: 4 for each of its 3 attentions a layer, 2 for each network, and its tables."""
+    D, F, L = d_model, d_ff, num_layers
+    layers = {(D, D): 12 * L, (F, D): 2 * L, (F,): 2 * L, (D, F): 2 * L, (tgt_vocab, D): 1}
+    tables = {(src_vocab, D): 1, (tgt_vocab, D): 1, (max_len, D): 2}
+    return Counter({(nn.Linear, shape): n for shape, n in layers.items()}) + Counter(
+        {(nn.Embedding, shape): n for shape, n in tables.items()}
+    )
 
 
 # ---------------------------------------------------------------- only on numbers
@@ -278,17 +301,44 @@ def transformer_without_padding(args, kwargs, output):
 
 @view
 def transformer_by_its_numbers(args, kwargs, output):
-    """The logits with loaded numbers. Where an answer has other names, nothing could be loaded: the machine's then."""
+    """The logits with given numbers: the machine's, where nothing could be given, and where they are the machine's up
+    to what the paper leaves open, if the names are others: the activation, and words multiplied by √D."""
+    init, state, src, tgt, phase = args
+    logits, by = output["logits"], output["by"]
+    if by == "kinds":
+        machine, D = _machine(init), init["d_model"]
+        for words in (1.0, D**0.5):
+            give_numbers(machine, D, init["d_ff"], phase)
+            for table in (machine.encoder.tokens, machine.tokens):
+                table.weight.data.mul_(words)
+            by = "nothing" if any(_fits(logits, other) for other in _with_activations(machine, src, tgt)) else by
+    if by == "nothing":
+        machine = _machine(init).double()
+        machine.load_state_dict(state)
+        logits = _logits(machine, src, tgt)
+    return {"the logits with given numbers": logits}
+
+
+def _machine(init):
     from helpers.translator.network import Transformer
 
-    init, state, src, tgt = args
-    logits = output["logits"]
-    if logits is None:
-        machine = Transformer(**init).double().eval()
-        machine.load_state_dict(state)
-        with torch.no_grad():
-            logits = machine(src, tgt)
-    return {"the logits with given numbers, under the lesson's names": logits}
+    return Transformer(**init).eval()
+
+
+def _with_activations(machine, src, tgt):
+    """The machine's logits with each activation that is in use."""
+    for activation in (F.relu, F.gelu, F.silu, functools.partial(F.gelu, approximate="tanh")):
+        for part in machine.modules():
+            if hasattr(part, "activation"):
+                part.activation = activation
+        yield _logits(machine, src, tgt)
+
+
+def _fits(logits, expected) -> bool:
+    return shape_of(logits) == shape_of(expected) and gap_between(logits, expected) <= NEAR
+
+
+NEAR = 1e-3  # of logits: the eps of a norm, or one norm more behind another, may be that much
 
 
 def _promises(runs, layers) -> list[str]:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections import Counter
 
 import torch
+from torch import nn
+from torch.nn import functional as F
 
-from helpers.checking.behavior import MOVED, SAME, gap_between, row_of, shape_of, with_random_parameters
+from helpers.checking.behavior import (
+    MOVED,
+    SAME,
+    gap_between,
+    give_numbers,
+    numbers_of,
+    row_of,
+    shape_of,
+    with_random_parameters,
+)
 from helpers.checking.metrics import Score, metric
 from helpers.checking.scenarios import scenario
 from helpers.checking.views import view
@@ -59,6 +72,33 @@ def random_gpts(answer, args, kwargs):
         _change_embeddings(model, lambda weight: weight.mul_(HUGE))
         seen["huge"] = [model(ids)[:, -1], model(others)[:, -1]]
     return seen, []
+
+
+@scenario
+def gpt_with_numbers(answer, args, kwargs):
+    """args = (init, phase, ids): what the first norm reads and the logits, of first tokens alone and of texts, with the
+    same numbers in all matrices of a kind; for the tokens alone without positions, if these are a table.
+    None where the matrices are not a GPT's or the norms no modules."""
+    init, phase, ids = args
+    model = answer(*init.values()).eval()
+    V, D, L = init["vocab_size"], init["d_model"], init["num_layers"]
+    layers = {(D, D): 4 * L, (4 * D, D): L, (4 * D,): L, (D, 4 * D): L, (V, D): 1}
+    wanted = Counter({(nn.Linear, shape): n for shape, n in layers.items()}) + Counter({(nn.Embedding, (V, D)): 1})
+    found = give_numbers(model, D, 4 * D, phase)
+    places = found.pop((nn.Embedding, (init["block_size"], D)), 0)
+    if found != wanted or places > 1:
+        return {"alone": None, "text": None}, []
+    text = _read_first(model, ids)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if tuple(parameter.shape[-2:]) == (init["block_size"], D):
+                parameter.zero_()
+    return {"alone": _read_first(model, ids[:, :1]), "text": text}, []
+
+
+def _read_first(model, ids):
+    read, logits = _read_by_norms(model, ids)
+    return {"x": read[0], "logits": logits} if read else None
 
 
 def _heard(model, ids) -> int:
@@ -249,6 +289,69 @@ def gpt_behavior(args, kwargs, output):
     if "alone" in logits:
         found["rows of a batch do not hear each other"] = gap_between(logits["alone"], base[-1:]) <= SAME
     return found | (_layers(init, output) if layers else {})
+
+
+@view
+def gpt_by_its_numbers(args, kwargs, output):
+    """The logits that belong to what the first norm reads, tokens and perhaps places: the formula's, unless they are
+    others. The tokens alone tell no scores, and neither do whole texts to which no places are added."""
+    init, phase, ids = args
+    words = numbers_of((init["vocab_size"], init["d_model"]), phase).float()[ids]  # (B, T, D)
+    stack = functools.partial(_stack, init, phase)
+    found = {"alone": stack(words[:, :1], F.relu), "text": stack(words, F.relu), "own": True}
+    for name, seen in output.items():
+        if seen is None:
+            continue
+        places = _places(seen["x"], words[:, :1] if name == "alone" else words)
+        if places is not None and name == "text" and gap_between(places[1:], places[:-1]) <= MOVED:
+            continue
+        if places is not None and name == "text":
+            found["own"] = all(gap_between(a, b) > MOVED for i, a in enumerate(places) for b in places[:i])
+        if places is None or not _fits(seen, stack):
+            found[name] = seen["logits"]
+            break  # one slip shows in both
+    return {
+        "the logits of single tokens, with given numbers": found["alone"],
+        "the logits of texts, with given numbers": found["text"],
+        "no two places are alike": found["own"],
+    }
+
+
+def _places(x, words):
+    """(T, D): what x (B, T, D) adds to the words' vectors, perhaps multiplied; None if texts differ in it."""
+    if shape_of(x) != shape_of(words):
+        return None
+    apart, wanted = (z - z.mean(0) for z in (x, words))
+    factor = (apart * wanted).sum() / (wanted * wanted).sum()
+    rest = x - factor * words
+    return rest[0] if gap_between(rest, rest[:1].expand_as(rest)) <= NEAR * float(x.abs().max()) else None
+
+
+def _fits(seen, stack) -> bool:
+    """Whether the logits are the stack's with some activation that is in use."""
+    kinds = (F.relu, F.gelu, F.silu, functools.partial(F.gelu, approximate="tanh"))
+    expected = (stack(seen["x"], activation) for activation in kinds)
+    return any(
+        shape_of(seen["logits"]) == shape_of(one) and gap_between(seen["logits"], one) <= NEAR for one in expected
+    )
+
+
+NEAR = 1e-3  # of logits: as much as the eps of a norm may do
+
+
+@torch.no_grad()
+def _stack(init, phase, x, activation):
+    """x (B, T, D) -> logits of torch's own causal pre-norm layers, with the same numbers."""
+    D, H = init["d_model"], init["num_heads"]
+    layer = nn.TransformerEncoderLayer(D, H, 4 * D, 0.0, activation, batch_first=True, norm_first=True).eval()
+    unembed = nn.Linear(D, init["vocab_size"])
+    for part in (layer, unembed):
+        give_numbers(part, D, 4 * D, phase)
+    layer.self_attn.in_proj_weight.copy_(layer.self_attn.out_proj.weight.repeat(3, 1))
+    hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)  # torch's way round
+    for _ in range(init["num_layers"]):
+        x = layer(x, hidden)
+    return unembed(F.layer_norm(x, (D,)))
 
 
 def _layers(init, output):

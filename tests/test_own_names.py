@@ -1,0 +1,137 @@
+"""Whole models under names of their own: held to the formula by giving all matrices of a kind the same numbers."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from helpers.authoring.blocks import load_blocks
+from helpers.checking.making import make_key
+from helpers.checking.observe import observe_all
+from helpers.checking.verdict import decide
+from helpers.course import course
+from tests.mutation_score import exercises
+
+torch.set_num_threads(1)
+LESSONS = {"Transformer": "10_decoder_block", "GPT": "12_language_model"}
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads, slip):
+        super().__init__()
+        self.heads, self.slip = heads, slip
+        self.asks, self.answers, self.says, self.out = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x, y, mask):
+        q, k, v = (layer(z).unflatten(-1, (self.heads, -1)).transpose(1, 2) for layer, z in self._layers(x, y))
+        scale = x.shape[-1] if self.slip == "scaled by the model's width" else q.shape[-1]
+        scores = (q @ k.mT / scale**0.5).masked_fill(~mask, -1e9)
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+    def _layers(self, x, y):
+        return (self.asks, x), (self.answers, y), (self.says, y)
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads, inner, slip, looks=1):
+        super().__init__()
+        self.looks = nn.ModuleList(Attention(width, heads, slip) for _ in range(looks))
+        self.think = nn.Sequential(nn.Linear(width, inner), nn.ReLU(), nn.Linear(inner, width))
+        self.norms, self.slip = nn.ModuleList(nn.LayerNorm(width) for _ in range(looks + 1)), slip
+
+    def forward(self, x, mask, memory=None, real=None, hears=True):
+        x = self.norms[0](x + self.looks[0](x, x, mask))
+        if memory is not None:
+            found = self.looks[1](x, memory, real) if hears else self.looks[1](x, x, mask)
+            x = x + found if self.slip == "a norm left out" else self.norms[1](x + found)
+        thought = self.think(x)
+        return self.norms[-1](thought if self.slip == "a residual left out" else x + thought)
+
+
+class OwnTransformer(nn.Module):
+    slip = ""
+
+    def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
+        super().__init__()
+        self.pad = pad_id
+        self.theirs, self.ours = nn.Embedding(src_vocab, d_model), nn.Embedding(tgt_vocab, d_model)
+        self.there, self.here = nn.Embedding(max_len, d_model), nn.Embedding(max_len, d_model)
+        sizes = d_model, num_heads, d_ff, self.slip
+        self.left = nn.ModuleList(Block(*sizes) for _ in range(num_layers))
+        self.right = nn.ModuleList(Block(*sizes, looks=2) for _ in range(num_layers))
+        self.last = nn.Linear(d_model, tgt_vocab)
+
+    def encode(self, src):
+        x = self.theirs(src) + self.there.weight[: src.shape[1]]
+        for block in self.left:
+            x = block(x, (src != self.pad)[:, None, None])
+        return x
+
+    def decode(self, tgt, memory, src):
+        T, words = tgt.shape[1], self.ours(tgt)
+        y = words + self.here.weight[:T]
+        y = y + words.cumsum(1) if self.slip == "a running sum" else y
+        for block in self.right:
+            hears = block is self.right[-1] or self.slip != "one block hears"
+            y = block(y, torch.ones(T, T).tril().bool(), memory, (src != self.pad)[:, None, None], hears)
+        return self.last(y)
+
+    def forward(self, src, tgt):
+        return self.decode(tgt, self.encode(src), src)
+
+
+class OwnGPT(nn.Module):
+    slip = ""
+
+    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
+        super().__init__()
+        self.block_size = block_size
+        self.words, self.places = nn.Embedding(vocab_size, d_model), nn.Embedding(block_size, d_model)
+        self.looks = nn.ModuleList(Attention(d_model, num_heads, self.slip) for _ in range(num_layers))
+        self.thinks = nn.ModuleList(
+            nn.Sequential(nn.Linear(d_model, 4 * d_model), nn.GELU(), nn.Linear(4 * d_model, d_model))
+            for _ in range(num_layers)
+        )
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model) for _ in range(2 * num_layers + 1))
+
+    def forward(self, ids):
+        T = ids.shape[1]
+        places = torch.arange(T) % 4 if self.slip == "places that come again" else torch.arange(T)
+        x = self.words(ids) * 2 + self.places(places)
+        for i, (look, think) in enumerate(zip(self.looks, self.thinks, strict=True)):
+            calm = self.norms[2 * i](x)
+            x = x + look(calm, calm, torch.ones(T, T).tril().bool())
+            x = x + think(self.norms[2 * i + 1](x))
+        logits = self.norms[-1](x) @ self.words.weight.T
+        return logits.log_softmax(-1) if self.slip == "log-probabilities" else logits
+
+
+class GPTWithALastLayer(OwnGPT):
+    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
+        super().__init__(vocab_size, block_size, d_model, num_heads, num_layers)
+        self.unused = nn.Linear(d_model, vocab_size)
+
+
+def passes(name, answer, slip):
+    lesson = LESSONS[name]
+    exercise = next(item for item in exercises(lesson) if item.name == name)
+    whole = exercise.cases
+    one = replace(exercise, mistakes=[], cases=lambda draw: [c for c in whole(draw) if "given numbers" in c.part])
+    key = make_key(lesson, one, 10, False, getattr(load_blocks(course(), course().lesson(lesson)), name), 101)
+    return decide(key, observe_all(type(name, (answer,), {"slip": slip}), key.cases, key.facts)).passed
+
+
+@pytest.mark.parametrize(
+    "slip",
+    ["scaled by the model's width", "a running sum", "one block hears", "a norm left out", "a residual left out"],
+)
+def test_a_transformer_of_other_names_is_held_to_the_formula(slip):
+    assert passes("Transformer", OwnTransformer, "")
+    assert not passes("Transformer", OwnTransformer, slip)
+
+
+@pytest.mark.parametrize("slip", ["scaled by the model's width", "places that come again", "log-probabilities"])
+def test_a_gpt_of_other_names_is_held_to_the_formula_and_a_layer_nobody_uses_is_no_fault(slip):
+    assert passes("GPT", OwnGPT, "") and passes("GPT", GPTWithALastLayer, "")
+    assert not passes("GPT", GPTWithALastLayer, slip)
