@@ -151,9 +151,6 @@ def _parts(found: list[HandIn], lesson: str | None, releases: list[Release], not
                 by_name = next((r.lesson for r in releases if r.lesson.lower() in "/".join(file.names).lower()), None)
                 notebooks.setdefault(of or target or by_name, []).append(file)
         others = [(name, file) for name, file in one.files if not any(file in them for them in notebooks.values())]
-        if not notebooks and one.platform == "files":
-            notes.append(f"{one.place}: no notebook lies there, so nothing was collected.")
-            continue
         if target is None and None in notebooks:
             notes.append(f"{one.place}: its notebook does not say of which lesson it is; name the lesson.")
         chosen = [target] if target in notebooks or not notebooks else [name for name in notebooks if name]

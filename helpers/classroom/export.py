@@ -5,7 +5,8 @@
 - canvas: *How do I import grades in the Gradebook?*: its columns, and a second line with the points possible.
 - csv: for spreadsheets and all other platforms.
 
-Only a finished total is written: one that waits for a person, or a hand-in that could not be read, is an empty cell.
+For a platform, a total that waits for a person is an empty cell; csv has it, and a status that says so. A hand-in that
+could not be read has no total anywhere.
 """
 
 from __future__ import annotations
@@ -50,20 +51,20 @@ def run(args: argparse.Namespace) -> int:
     table = read_totals(folders, lessons, args.all)
     name = "all" if args.all else lessons[0]
     write = {"moodle": as_moodle, "canvas": as_canvas, "csv": as_csv}[args.format]
-    path = folders.gradebook / "exported" / f"{name}.{args.format}.csv"
+    ending = "" if args.format == "csv" else f".{args.format}"
+    path = folders.gradebook / "exported" / f"{name}{ending}.csv"
     write_atomically(path, write(table))
     for line in told(table, path, args.format):
         print(line)
-    if args.feedback:
-        for lesson in table.worth:
-            target = folders.gradebook / "exported" / f"{lesson}.{args.format}-feedback.zip"
-            count, unplaced = write_feedback_zip(folders, lesson, args.format, target)
-            print(f"{shown(target)}: feedback for {count}")
-            if unplaced:
-                print(
-                    f"  left out, as they were not collected from {NAMES[args.format]}: {_names(unplaced)}. "
-                    f"Send them gradebook/feedback/STUDENT/{lesson}/{lesson}.html."
-                )
+    for lesson in table.worth if args.feedback else ():
+        target = folders.gradebook / "exported" / f"{lesson}{ending}.feedback.zip"
+        count, unplaced = write_feedback_zip(folders, lesson, args.format, target)
+        print(f"{shown(target)}: feedback for {count}" if count else f"No feedback for {lesson} was written:")
+        if unplaced:
+            print(
+                f"  left out, as they were not collected from {NAMES[args.format]}: {_names(unplaced)}. "
+                f"Their pages lie in {shown(folders.feedback)}."
+            )
     return 0
 
 
@@ -81,10 +82,10 @@ class Table:
         row = self.rows[lesson].get(student)
         return row.status if row else "nothing handed in"
 
-    def points(self, lesson: str, student: str) -> float | None:
-        """The total, where it is finished."""
+    def points(self, lesson: str, student: str, finished: bool = True) -> float | None:
+        """The total; where it has to be finished, only if it is."""
         row = self.rows[lesson].get(student)
-        return row.total if row and row.status == "graded" else None
+        return row.total if row and (row.status == "graded" or not finished) else None
 
     def total(self, student: str) -> float | None:
         """Of all lessons: what was not handed in is worth nothing, and what is not finished leaves no total."""
@@ -125,7 +126,7 @@ def as_csv(table: Table) -> str:
     lines = [["student", "last_name", "first_name", "email", "lms_user_id", *lessons, *end]]
     for one in table.people:
         line = [one.student, one.last_name, one.first_name, one.email, one.platform_id]
-        line += [_number(table.points(lesson, one.student)) for lesson in lessons]
+        line += [_number(table.points(lesson, one.student, finished=False)) for lesson in lessons]
         waits = [(lesson, table.status(lesson, one.student)) for lesson in lessons]
         if table.several:
             status = "; ".join(f"{lesson}: {told}" for lesson, told in waits if told != "graded") or "graded"
@@ -142,7 +143,7 @@ def as_moodle(table: Table) -> str:
     """Of one lesson a grading worksheet, of several a file for the import of grades."""
     lessons = list(table.worth)
     if table.several:
-        lines = [["Username", "First name", "Last name", "Email address", *lessons, "Total"]]
+        lines = [["Student", "First name", "Last name", "Email address", *lessons, "Total"]]
         for one in table.people:
             points = [_number(table.points(lesson, one.student)) for lesson in lessons]
             total = _number(table.total(one.student))
@@ -197,7 +198,7 @@ def told(table: Table, path: Path, platform: str) -> list[str]:
         for status in ("waits for a person", "not graded", "nothing handed in"):
             them = [student for student in students if table.status(lesson, student) == status]
             if them:
-                lines.append(f"  {lesson}, {status}, left empty: {_names(them)}")
+                lines.append(f"  {lesson}, {status}: {_names(them)}")
     if platform == "moodle" and not table.several:
         lost = [student for student in students if not _participant(table, student)]
         if lost:

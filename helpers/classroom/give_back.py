@@ -22,7 +22,7 @@ from helpers.grading.record import plain_number
 
 
 def write_feedback_zip(folders: Folders, lesson: str, platform: str, path: Path) -> tuple[int, list[str]]:
-    """Write the zip; returns how many have feedback in it, and who has some but was not collected from there.
+    """Write the zip, if it holds anything; returns for how many it does, and who has feedback but is not from there.
 
     CourseError where no feedback was written yet.
     """
@@ -32,6 +32,7 @@ def write_feedback_zip(folders: Folders, lesson: str, platform: str, path: Path)
     sources = read_sources(folders, lesson)
     count, unplaced = 0, []
     part = path.with_suffix(".part")
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive, open_gradebook(folders) as gradebook:
             for page in pages:
@@ -47,7 +48,8 @@ def write_feedback_zip(folders: Folders, lesson: str, platform: str, path: Path)
                 else:
                     archive.writestr(source.place, _for_canvas(folders, gradebook, lesson, student, source.place, page))
                 count += 1
-        part.replace(path)
+        if count:
+            part.replace(path)
     finally:
         part.unlink(missing_ok=True)
     return count, unplaced

@@ -76,6 +76,8 @@ def hand_ins(found: Sequence[Found], lessons: Sequence[str]) -> tuple[list[HandI
             ours[key] = HandIn(platform, facts["place"], facts["student_id"], facts.get("name") or "")
             ours[key].download = file.names[:depth]
         one = ours[key]
+        if "_assignsubmission_file" in facts["place"]:  # and not the folder of a text that was typed in
+            one.place = facts["place"]
         one.late = one.late or bool(facts.get("late"))
         one.time = one.time or _brightspace_time(facts.get("timestamp"))
         one.order = max(one.order, int(facts.get("order") or 0))
@@ -159,25 +161,35 @@ def _gradescope_time(value) -> datetime | None:
 
 
 def _loose(files: list[Found], lessons: Sequence[str]) -> tuple[list[HandIn], list[str]]:
-    """Hand-ins that no platform named: a folder or a file with the student's name."""
-    folders = [file.names[:-1] for file in files]
-    shared = 0  # folders that all have in common say nothing about whose a file is
-    while folders and len(set(folders)) > 1 and all(f[: shared + 1] == folders[0][: shared + 1] for f in folders):
+    """Hand-ins that no platform named: a folder or a notebook with the student's name, and what lies in the folder."""
+    notebooks = [file for file in files if file.names[-1].lower().endswith(".ipynb")]
+    folders = [file.names[:-1] for file in notebooks]
+    shared = 0  # folders that all have in common say nothing about whose a notebook is
+    while len(set(folders)) > 1 and all(one[: shared + 1] == folders[0][: shared + 1] for one in folders):
         shared += 1
     ours: dict[str, HandIn] = {}
+    homes: dict[tuple[str, ...], str] = {}  # a student's folder -> the student
     notes = []
+    for file in notebooks:
+        above = file.names[:-1]
+        depths = [*range(shared, len(above)), *reversed(range(shared))]
+        depth = next((depth for depth in depths if _student(above[depth], lessons)), None)
+        own = _student(file.names[-1], lessons)
+        if depth is not None and (depth >= shared or not own):
+            own = _student(above[depth], lessons)
+            homes[above[: depth + 1]] = own
+        if own:
+            ours.setdefault(own, HandIn("files", own, name=own)).files.append((file.names[-1], file))
+        else:
+            told = "/".join(file.names)
+            notes.append(f"{told} does not say whose it is; put it into a folder with the student's name.")
     for file in files:
-        *above, name = file.names
-        candidates = [_student(part, lessons) for part in above[shared:]] + [_student(name, lessons)]
-        candidates += [_student(part, lessons) for part in reversed(above[:shared])]
-        student = next((one for one in candidates if one), None)
-        if student is None:
-            if name.lower().endswith(".ipynb"):
-                notes.append(
-                    f"{'/'.join(file.names)} does not say whose it is; put it into a folder with the student's name."
-                )
-            continue
-        ours.setdefault(student, HandIn("files", student, name=student)).files.append((name, file))
+        if file not in notebooks:
+            home = next((homes[file.names[:n]] for n in range(len(file.names), 0, -1) if file.names[:n] in homes), None)
+            if home:
+                ours[home].files.append((file.names[-1], file))
+            else:
+                notes.append(f"{'/'.join(file.names)} was not collected: no notebook lies there.")
     return list(ours.values()), notes
 
 
