@@ -113,13 +113,16 @@ def test_moodle_flat_names(one):
 def test_canvas_names_late_and_handed_in_again(one):
     outcome, _ = one.take(
         {
-            "lovelaceada_11_501_04_scaling.ipynb": notebook("ada"),
+            "lovelaceada_11_501_04_scaling.ipynb": notebook("checkpoint('translator.safetensors', 'model-2.txt')"),
             "lovelaceada_11_502_translator-1.safetensors": b"numbers",
+            "lovelaceada_11_503_model-2.txt": b"text",
             "müllerjörg_LATE_12_503_04_scaling-1.ipynb": notebook("jörg"),
             "anon_x7Yz_504_04_scaling.ipynb": notebook("anonymous"),
         }
     )
     assert one.students() == {"lovelaceada-11", "müllerjörg-12", "anon_x7Yz"}
+    there = {path.name for path in (one.folders.submitted / "lovelaceada-11" / LESSON).iterdir()}
+    assert there == {"04_scaling.ipynb", "translator.safetensors", "model-2.txt"}
     assert outcome.late == {"müllerjörg-12": "says Canvas"}
     assert one.has("müllerjörg-12") == notebook("jörg")
     assert read_sources(one.folders, LESSON)["müllerjörg-12"].place == "müllerjörg_LATE_12_503_04_scaling-1.ipynb"

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from helpers.classroom.collected import Source, named, put_aside, read_sources, store, write_sources
-from helpers.classroom.platforms import NAMES, HandIn, hand_ins
+from helpers.classroom.platforms import AGAIN, NAMES, HandIn, hand_ins
 from helpers.classroom.roster import Person, enroll, known, own_name, read_roster, who
 from helpers.classroom.unpack import Found, find_files
 from helpers.errors import CourseError
@@ -209,7 +209,7 @@ def _alike(one: HandIn, other: Person) -> set[str]:
 def _keep(folders: Folders, part: _Part, sources: dict[str, Source], outcome: Outcome) -> None:
     """Store one part, and write down what became of it."""
     one, student = part.hand_in, part.student
-    files = named(part.files, part.notebook, part.lesson)
+    files = named(_as_called(part), part.notebook, part.lesson)
     if part.lesson != part.target:
         aside = put_aside(folders, part.target, student, files)
         outcome.misplaced[student] = f"handed in {part.lesson} (kept in {shown(aside)})"
@@ -232,6 +232,17 @@ def _keep(folders: Folders, part: _Part, sources: dict[str, Source], outcome: Ou
         outcome.became[student] = became
     if became != "unchanged" or student not in sources or not sources[student].place:
         sources[student] = new
+
+
+def _as_called(part: _Part) -> list[tuple[str, Found]]:
+    """Files under the names that the notebook's code reads: Canvas writes `-1` behind what was handed in again."""
+    if part.hand_in.platform != "canvas" or part.notebook is None:
+        return part.files
+    code = part.notebook.path.read_bytes()
+    return [
+        (plain if (plain := AGAIN.sub("", name)).encode() in code and name.encode() not in code else name, file)
+        for name, file in part.files
+    ]
 
 
 def _register(gradebook, sources: dict[str, Source], people: list[Person]) -> None:
