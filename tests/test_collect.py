@@ -225,6 +225,13 @@ def test_what_belongs_to_another_lesson_is_misplaced_and_touches_nothing(one, le
 ROSTER = "id,first_name,last_name,email,lms_user_id\nada,Ada,Lovelace,a@x.org,11\nben,Ben,Berg,b@x.org,12\n"
 
 
+def test_a_second_lesson_in_one_hand_in_is_kept_beside(one):
+    folder = "Ada A_1_assignsubmission_file_/"
+    outcome, _ = one.take({folder + "a.ipynb": notebook("4"), folder + "b.ipynb": notebook("3", OTHER)})
+    assert outcome.misplaced == {} and one.has("Ada A") == notebook("4")
+    assert (one.folders.submitted / "Ada A" / LESSON / "b.ipynb").read_bytes() == notebook("3", OTHER)
+
+
 def test_the_roster_names_students_and_says_who_is_missing(one):
     outcome, _ = one.take(
         {"lovelaceada_11_501_04_scaling.ipynb": notebook("ada"), "zoe_99_502_x.ipynb": notebook("zoe")}, roster=ROSTER
@@ -294,6 +301,19 @@ def test_moodles_worksheet_tells_them_apart_and_has_the_time(one):
     assert one.has("ada2@x.org") == notebook("second")
     source = read_sources(one.folders, LESSON)["ada1@x.org"]
     assert source.time == local_time("Tue 3 11 2026 10:30", "%a %d %m %Y %H:%M").isoformat()
+
+
+def test_a_roster_that_comes_later_keeps_who_is_known_or_says_who_is_meant(one):
+    folder = "{}_{}_assignsubmission_file_/04_scaling.ipynb"
+    files = {folder.format("Jörg Müller", 103): notebook("j")}
+    files |= {folder.format("Ada Lovelace", n): notebook(str(n)) for n in (101, 102)}
+    one.take(files)
+    outcome, notes = one.take(files, roster=MOODLE_SHEET)
+    assert outcome.became["Jörg Müller"] == "unchanged" and outcome.strangers == outcome.missing == []
+    assert "Ada Lovelace-101 is called ada1@x.org" in notes[0] and "Ada Lovelace-102 is called ada2@x.org" in notes[1]
+    students = {"Jörg Müller", "ada1@x.org", "ada2@x.org"}
+    with open_gradebook(one.folders) as gradebook:
+        assert set(read_sources(one.folders, LESSON)) == {student.id for student in gradebook.students} == students
 
 
 def test_a_worksheet_of_another_assignment_still_tells_names(one):

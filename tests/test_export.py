@@ -140,6 +140,12 @@ def test_csv_has_ids_mail_points_possible_and_says_what_is_missing(moodle):
     assert table["cyd@x.org"][LESSON] == table["dan@x.org"][LESSON] == ""
 
 
+def test_what_was_collected_and_not_graded_yet_is_not_missing(moodle):
+    moodle.take({"Dan Dorn_104_assignsubmission_file_/x.ipynb": written("dan")})
+    table = read_totals(moodle.folders, [LESSON])
+    assert table.status(LESSON, "dan@x.org") == "not graded yet" and table.total("dan@x.org") is None
+
+
 def test_moodles_grading_worksheet(moodle):
     text = as_moodle(read_totals(moodle.folders, [LESSON]))
     header, *rows = lines(text)

@@ -109,7 +109,9 @@ def collect(
             outcome = Outcome(target)
             sources = read_sources(folders, target)
             here = [part for part in parts if part.target == target]
+            before = set(sources)
             _name(here, people, sources, notes)
+            _forget(gradebook, before - set(sources))
             submitted = {one.student: one.submitted for one in people if one.submitted}
             for part in sorted(here, key=lambda part: (part.hand_in.time or datetime.min, part.hand_in.order)):
                 part.hand_in.time = part.hand_in.time or submitted.get(part.student)
@@ -157,6 +159,8 @@ def _parts(found: list[HandIn], lesson: str | None, releases: list[Release], not
         for of in chosen:
             mine = notebooks.get(of, [])
             best = max(mine, key=lambda file: told[file.path][1], default=None)
+            if one.platform != "files":  # what else was handed in here is kept beside, where the grader names it
+                mine = [file for them in notebooks.values() for file in them]
             named_so = [(name, file) for name, file in one.files if file in mine]
             if of or target:
                 yield _Part(one, of or target, target or of, best, named_so + others)
@@ -179,6 +183,13 @@ def _name(parts: list[_Part], people: list[Person], sources: dict[str, Source], 
         person, sure = who(one, people)
         if person is not None and sure:
             part.student = person.student
+            old = before.get((one.platform, one.id), part.student) if one.id else part.student
+            if old != part.student:
+                del sources[old]
+                notes.append(
+                    f"{old} is called {part.student} now; remove the folder of the old name from submitted, "
+                    "or both are graded."
+                )
         elif (one.platform, one.id) in before:
             part.student = before[one.platform, one.id]
         else:
@@ -220,7 +231,7 @@ def _keep(folders: Folders, part: _Part, sources: dict[str, Source], outcome: Ou
         last = part.notebook or part.files[0][1]
         place = last.names[len(one.download)]
     time = one.time.isoformat() if one.time else ""
-    new = Source(one.platform, one.id, place, one.name, one.late, "", time)
+    new = Source(one.platform, one.id, place, one.name, one.email, one.late, "", time)
     became, other = store(folders, part.lesson, student, files, new, sources.get(student))
     if became == "older":
         outcome.twice[student] = other
@@ -246,11 +257,20 @@ def _as_called(part: _Part) -> list[tuple[str, Found]]:
 
 
 def _register(gradebook, sources: dict[str, Source], people: list[Person]) -> None:
-    """Keep the platform's own id with the student, where it is the same in all lessons."""
+    """Put whoever handed in into the gradebook, with e-mail and id where the platform's holds for all lessons."""
     has = {one.student: one.platform_id for one in people}
     for student, source in sources.items():
-        if source.platform in ("canvas", "brightspace") and source.id.isdigit() and not has.get(student):
-            gradebook.update_or_create_student(student, lms_user_id=source.id)
+        numbered = source.platform in ("canvas", "brightspace") and source.id.isdigit()
+        facts = {"lms_user_id": source.id} if numbered and not has.get(student) else {}
+        facts |= {"email": source.email} if source.email and student not in has else {}
+        if facts or student not in has:
+            gradebook.update_or_create_student(student, **facts)
+
+
+def _forget(gradebook, students: set[str]) -> None:
+    """Take old names out of the gradebook, where nothing was graded under them."""
+    for one in [one for one in gradebook.students if one.id in students and not one.submissions]:
+        gradebook.remove_student(one.id)
 
 
 def _late(gradebook, sources: dict[str, Source], outcome: Outcome) -> None:

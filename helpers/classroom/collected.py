@@ -33,6 +33,7 @@ class Source:
     id: str = ""
     place: str = ""
     name: str = ""
+    email: str = ""
     late: bool = False
     sha: str = ""
     time: str = ""  # in UTC, as datetime.isoformat writes it

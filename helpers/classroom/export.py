@@ -76,11 +76,12 @@ class Table:
     several: bool  # whether lessons are added up
     worth: dict[str, float] = field(default_factory=dict)  # lesson -> points possible, without bonus
     rows: dict[str, dict[str, Row]] = field(default_factory=dict)
+    missing: dict[str, list[str]] = field(default_factory=dict)
     sources: dict[str, dict[str, Source]] = field(default_factory=dict)
 
     def status(self, lesson: str, student: str) -> str:
         row = self.rows[lesson].get(student)
-        return row.status if row else "nothing handed in"
+        return row.status if row else "nothing handed in" if student in self.missing[lesson] else "not graded yet"
 
     def points(self, lesson: str, student: str, finished: bool = True) -> float | None:
         """The total; where it has to be finished, only if it is."""
@@ -112,6 +113,7 @@ def read_totals(folders: Folders, lessons: list[str], several: bool = False) -> 
         if report.rows:
             table.worth[lesson] = report.worth
             table.rows[lesson] = {row.student: row for row in report.rows}
+            table.missing[lesson] = report.missing
             table.sources[lesson] = read_sources(folders, lesson)
     if not table.worth:
         which = f"Of {lessons[0]}, nothing" if len(lessons) == 1 else "Nothing"
@@ -195,7 +197,7 @@ def told(table: Table, path: Path, platform: str) -> list[str]:
     students = [one.student for one in table.people]
     lines = [f"{shown(path)}: {len(students)} students, {', '.join(table.worth)}"]
     for lesson in table.worth:
-        for status in ("waits for a person", "not graded", "nothing handed in"):
+        for status in ("waits for a person", "not graded", "not graded yet", "nothing handed in"):
             them = [student for student in students if table.status(lesson, student) == status]
             if them:
                 lines.append(f"  {lesson}, {status}: {_names(them)}")
