@@ -14,7 +14,9 @@ COMMANDS = {
     "build": ("helpers.authoring.build", "make notebooks, answer keys and blocks from the lesson texts"),
     "pack": ("helpers.authoring.pack", "write the learner edition as one zip"),
     "try": ("helpers.grading.try_answers", "judge loose answer files, without a notebook"),
+    "collect": ("helpers.classroom.collect", "take in what a learning platform gave, and say who is missing"),
     "grade": ("helpers.grading.grade", "grade the submissions of a lesson"),
+    "export": ("helpers.classroom.export", "write totals, and feedback, as a learning platform takes them back"),
     "costs": ("helpers.authoring.costs", "measure what every known mistake costs in the translator"),
     # The teacher's wing looks at the sandbox too; the learner edition does without it.
     "doctor": (

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 
 import pytest
 
+from helpers.__main__ import build_parser
 from helpers.course import course
 from tests.lab import ROOT
 from tests.small_course import make_small_course, run_command
@@ -36,6 +38,14 @@ def test_commands_exist(page):
     assert told
     for program, command in told:
         assert command in (known if program == "course" else rules), f"{program} {command}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_are_written_as_they_are_understood(page):
+    blocks = "\n".join(re.findall(r"^```\n(.*?)^```", read(page), re.MULTILINE | re.DOTALL))
+    for line in re.findall(r"^course (.+)$", blocks, re.MULTILINE):
+        words = shlex.split(line, comments=True)
+        build_parser(words[0]).parse_args(words)  # ends the test where a word is unknown
 
 
 def test_the_table_of_lessons_is_the_courses():

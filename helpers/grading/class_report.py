@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-import re
+import math
 import statistics
 from collections import Counter
 from dataclasses import dataclass, field
 
 from helpers.grading.folders import Folders
+from helpers.grading.intake import find_submissions, read_release
 from helpers.grading.record import Result, read_result, write_atomically
+from helpers.grading.words import inert
 
 
 @dataclass
@@ -34,6 +36,7 @@ class Row:
     notes: list[str]
     status: str = "graded"  # or "waits for a person", "not graded"
     bonus: float = 0.0  # of the total
+    days_late: int = 0  # begun days after nbgrader's due date, extensions included
 
 
 @dataclass
@@ -44,6 +47,7 @@ class ClassReport:
     results: dict[str, Result] = field(default_factory=dict)
     to_grade: int = 0
     changed: dict[str, list[str]] = field(default_factory=dict)  # student -> answers that a person graded as others
+    missing: list[str] = field(default_factory=list)  # of the gradebook's students, who handed in nothing
 
     @property
     def totals(self) -> dict[str, float]:
@@ -108,6 +112,9 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
             report.to_grade += bool(waiting) and not result.problem
             if waiting and grade_id in result.changed:
                 report.changed.setdefault(student, []).append(grade_id.removeprefix("check_"))
+        there = set(find_submissions(folders.submitted, lesson)) | set(rows)
+        report.missing = sorted({student for (student,) in gradebook.db.query(api.Student.id)} - there)
+        late = {one.student_id: one.total_seconds_late for one in gradebook.assignment_submissions(lesson)}
     report.rows = list(rows.values())
     bonus = [column.grade_id for column in report.columns if column.kind == "bonus"]
     for row in report.rows:
@@ -117,6 +124,9 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
             row.status = "waits for a person" if given else "not graded"
         if not given:
             row.total = None
+        row.days_late = math.ceil(late.get(row.student, 0) / 86_400)
+        if row.days_late:
+            row.notes.insert(0, f"handed in {row.days_late} {'day' if row.days_late == 1 else 'days'} late")
         if names := report.changed.get(row.student):
             was = ", ".join(f"{name}, which had {_number(_earlier(report, row, name))}" for name in names)
             told = (
@@ -145,8 +155,6 @@ def _column(cell) -> Column:
 
 
 def _order(folders: Folders, lesson: str) -> dict[str, int]:
-    from helpers.grading.intake import read_release
-
     return {grade_id: place for place, grade_id in enumerate(read_release(folders.notebook(lesson)).graded)}
 
 
@@ -155,21 +163,17 @@ def as_csv(report: ClassReport) -> str:
     cell can be read as a formula."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\r\n")
-    names = [_inert(column.name) for column in report.columns]
+    names = [inert(column.name) for column in report.columns]
     writer.writerow(["student", "lesson", *names, "total", "maximum", "bonus", "status", "flags"])
     for row in report.rows:
         scores = [_number(row.scores.get(column.grade_id)) for column in report.columns]
         points = [_number(row.total), _number(report.worth), _number(row.bonus if row.total is not None else None)]
         cells = [row.student, report.lesson, *scores, *points, row.status, "; ".join(row.notes)]
-        writer.writerow([_inert(cell) for cell in cells])
+        writer.writerow([inert(cell) for cell in cells])
+    for student in report.missing:
+        blank = [""] * (len(names) + 1)
+        writer.writerow([inert(student), report.lesson, *blank, _number(report.worth), "", "nothing handed in", ""])
     return file.getvalue()
-
-
-def _inert(cell: str) -> str:
-    """Spreadsheets run a cell that begins like a formula; an apostrophe makes it text. Numbers stay numbers."""
-    if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", cell):
-        return cell
-    return "'" + cell if cell.lstrip(" ")[:1] in ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%") else cell
 
 
 def _number(value: float | None) -> str:
@@ -194,6 +198,7 @@ def as_page(report: ClassReport) -> str:
         flagged=[row for row in report.rows if row.notes],
         columns=report.columns,
         rows=report.rows,
+        missing=report.missing,
         worth=f"{report.worth:g}",
         late=any(row.penalty for row in report.rows),
         unsafe=any(result.unsafe for result in report.results.values()),

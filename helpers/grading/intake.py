@@ -228,6 +228,23 @@ def _likeness(path: Path, release: Release) -> tuple[int, int]:
     return own, len(named)
 
 
+def lesson_of(path: Path, releases: list[Release]) -> tuple[str | None, int]:
+    """Which lesson's notebook a file is, and how many of its answers differ from the release; None, -1 where its cells
+    do not say so, or it cannot be read."""
+    try:
+        cells = _cells(_read_bytes(path), path.name)
+    except Unreadable:
+        return None, -1
+    ids = {_grade_id(cell) for cell in cells} - {None}
+    best, most = None, 0
+    for release in releases:
+        own = ids & set(release.graded) if ids else {name for name in _names(cells, release) if name is not None}
+        count = sum(not _shared(grade_id) for grade_id in own)
+        if count > most:
+            best, most = release, count
+    return (best.lesson, _likeness(path, best)[0]) if best else (None, -1)
+
+
 def _read_bytes(path: Path) -> bytes:
     """The bytes of a regular file that is no link and not too large."""
     try:

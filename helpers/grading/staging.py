@@ -16,7 +16,7 @@ from helpers.grading import inside
 HELPERS = Path(__file__).resolve().parents[1]
 PROJECT = HELPERS.parent
 INSIDE = Path(inside.__file__).parent
-OTHER_WINGS = ("authoring", "grading")
+OTHER_WINGS = ("authoring", "grading", "classroom")
 
 
 class Withheld(NamedTuple):

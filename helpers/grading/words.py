@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 MOST = 400  # characters of a sentence
@@ -13,6 +14,13 @@ def one_line(text: str, most: int = MOST) -> str:
     text = "".join(" " if char in "\t\n\r" else char for char in text)
     shown = "".join(char if _is_seen(char) else "\N{REPLACEMENT CHARACTER}" for char in text)
     return shown if len(shown) <= most else shown[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def inert(cell: str) -> str:
+    """Spreadsheets run a cell that begins like a formula; an apostrophe makes it text. Numbers stay numbers."""
+    if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", cell):
+        return cell
+    return "'" + cell if cell.lstrip(" ")[:1] in ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%") else cell
 
 
 def _is_seen(char: str) -> bool:

@@ -1,0 +1,328 @@
+"""`course collect PATH [LESSON]`: what a platform gave, to where `course grade` reads it, and who is missing."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from helpers.classroom.collected import Source, named, put_aside, read_sources, store, write_sources
+from helpers.classroom.platforms import AGAIN, NAMES, HandIn, hand_ins
+from helpers.classroom.roster import Person, enroll, known, own_name, read_roster, who
+from helpers.classroom.unpack import Found, find_files
+from helpers.errors import CourseError
+from helpers.grading.folders import Folders, load, shown
+from helpers.grading.intake import Release, find_submissions, lesson_of, read_release
+from helpers.grading.nbgrader_insides import open_gradebook
+from helpers.grading.words import one_line
+
+SHOWN = 12  # names in one line of the terminal
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", metavar="PATH", type=Path, help="a zip or folder from a platform, or of your own")
+    parser.add_argument("lesson", metavar="LESSON", nargs="?", help="such as 04_scaling; else the notebooks tell")
+    parser.add_argument("--roster", metavar="FILE", type=Path, help="the class as your platform exports it (CSV)")
+    parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Collect and say what came of it. CourseError where nothing could be collected."""
+    folders, _ = load(args.gradebook)
+    lesson = known_lesson(folders, args.lesson) if args.lesson else None
+    roster = read_roster(args.roster) if args.roster else []
+    try:
+        with tempfile.TemporaryDirectory() as room:
+            outcomes, notes = collect(folders, args.path, lesson, roster, Path(room))
+    except OSError as error:
+        where = f" ({one_line(str(error.filename))})" if error.filename else ""
+        raise CourseError(
+            f"Collecting stopped: {error.strerror or error}{where}. What was collected so far stays; collect again."
+        ) from None
+    for line in summary(folders, outcomes, notes):
+        print(line)
+    return 0
+
+
+def known_lesson(folders: Folders, name: str) -> str:
+    """A lesson by its name or number. CourseError, which lists them, where there is none."""
+    for lesson in folders.lessons():
+        if name in (lesson, lesson[:2], lesson[:2].removeprefix("0")):
+            return lesson
+    raise CourseError(f"There is no lesson {one_line(name, 60)!r}. Lessons: {', '.join(folders.lessons())}.")
+
+
+@dataclass
+class Outcome:
+    """What became of the hand-ins of one lesson, by student."""
+
+    lesson: str
+    platforms: set[str] = field(default_factory=set)
+    became: dict[str, str] = field(default_factory=dict)  # "new", "unchanged", "newer" or "older"
+    twice: dict[str, Path] = field(default_factory=dict)  # where the one lies that does not count
+    misplaced: dict[str, str] = field(default_factory=dict)
+    late: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    strangers: list[str] = field(default_factory=list)  # whom the roster does not name
+
+
+@dataclass
+class _Part:
+    """What a hand-in holds of one lesson. lesson: what the notebook says; target: for which it was handed in."""
+
+    hand_in: HandIn
+    lesson: str
+    target: str
+    notebook: Found | None
+    files: list[tuple[str, Found]]
+    student: str = ""
+
+
+def collect(
+    folders: Folders, path: Path, lesson: str | None, roster: list[Person], room: Path
+) -> tuple[list[Outcome], list[str]]:
+    """Collect what lies at `path`, and return an outcome for each lesson and sentences on what a person should see.
+
+    lesson: None where the notebooks tell. room: an empty folder for what is unpacked.
+    """
+    lessons = folders.lessons()
+    releases = [read_release(folders.notebook(name)) for name in lessons]
+    files = find_files(path, room)
+    found, notes = hand_ins(files.found, lessons)
+    notes = [*files.notes, *notes]
+    parts = list(_parts(found, lesson, releases, notes))
+    if not parts:
+        raise CourseError(" ".join([f"Nothing was collected: {path} holds no hand-in of a lesson.", *notes[:3]]))
+    folders.gradebook.mkdir(parents=True, exist_ok=True)
+    with open_gradebook(folders) as gradebook:
+        enrolled = enroll(gradebook, roster) if roster else []
+        ids = {one.student for one in enrolled}
+        people = enrolled + [one for one in known(gradebook) if one.student not in ids]
+        people = _of_this_assignment(people, parts)
+        outcomes = []
+        for target in sorted({part.target for part in parts}):
+            outcome = Outcome(target)
+            sources = read_sources(folders, target)
+            here = [part for part in parts if part.target == target]
+            before = set(sources)
+            _name(here, people, sources, notes)
+            _forget(gradebook, before - set(sources))
+            submitted = {one.student: one.submitted for one in people if one.submitted}
+            for part in sorted(here, key=lambda part: (part.hand_in.time or datetime.min, part.hand_in.order)):
+                part.hand_in.time = part.hand_in.time or submitted.get(part.student)
+                _keep(folders, part, sources, outcome)
+            for one in enrolled:
+                if one.participant and one.student not in sources:
+                    sources[one.student] = Source("moodle", one.participant)
+            write_sources(folders, target, sources)
+            _register(gradebook, sources, people)
+            _late(gradebook, sources, outcome)
+            there = set(find_submissions(folders.submitted, target))
+            outcome.missing = sorted({one.student for one in known(gradebook)} - there)
+            if enrolled:
+                outcome.strangers = sorted((set(outcome.became) | set(outcome.misplaced)) - ids)
+            outcomes.append(outcome)
+    return outcomes, notes
+
+
+def _parts(found: list[HandIn], lesson: str | None, releases: list[Release], notes: list[str]) -> Iterator[_Part]:
+    """Hand-ins, lesson by lesson. One download of a platform is of one lesson, whatever single notebooks are of."""
+    told = {
+        file.path: lesson_of(file.path, releases)
+        for one in found
+        for name, file in one.files
+        if name.lower().endswith((".ipynb", ".json"))
+    }
+    of_download: dict[tuple, Counter] = {}
+    for one in found:
+        if one.platform != "files":
+            counts = of_download.setdefault(one.download, Counter())
+            counts.update({told[file.path][0] for _, file in one.files if file.path in told} - {None})
+    for one in found:
+        common = (of_download.get(one.download) or Counter()).most_common(1)
+        target = lesson or (common[0][0] if common else None)
+        notebooks: dict[str | None, list[Found]] = {}
+        for name, file in one.files:
+            of, _ = told.get(file.path, (None, -1))
+            if of is not None or name.lower().endswith(".ipynb"):
+                by_name = next((r.lesson for r in releases if r.lesson.lower() in "/".join(file.names).lower()), None)
+                notebooks.setdefault(of or target or by_name, []).append(file)
+        others = [(name, file) for name, file in one.files if not any(file in them for them in notebooks.values())]
+        if target is None and None in notebooks:
+            notes.append(f"{one.place}: its notebook does not say of which lesson it is; name the lesson.")
+        chosen = [target] if target in notebooks or not notebooks else [name for name in notebooks if name]
+        for of in chosen:
+            mine = notebooks.get(of, [])
+            best = max(mine, key=lambda file: told[file.path][1], default=None)
+            if one.platform != "files":  # what else was handed in here is kept beside, where the grader names it
+                mine = [file for them in notebooks.values() for file in them]
+            named_so = [(name, file) for name, file in one.files if file in mine]
+            if of or target:
+                yield _Part(one, of or target, target or of, best, named_so + others)
+
+
+def _of_this_assignment(people: list[Person], parts: list[_Part]) -> list[Person]:
+    """Moodle's numbers are those of one assignment: a worksheet of another one tells names only."""
+    numbers = {part.hand_in.id for part in parts if part.hand_in.platform == "moodle"}
+    if numbers and not numbers & {one.participant for one in people}:
+        return [replace(one, participant="", submitted=None) for one in people]
+    return people
+
+
+def _name(parts: list[_Part], people: list[Person], sources: dict[str, Source], notes: list[str]) -> None:
+    """Say of each part who the student is. Two learners of one name never become one student."""
+    before = {(source.platform, source.id): student for student, source in sources.items() if source.id}
+    by_name: dict[str, list[_Part]] = {}
+    for part in parts:
+        one = part.hand_in
+        person, sure = who(one, people)
+        if person is not None and sure:
+            part.student = person.student
+            old = before.get((one.platform, one.id), part.student) if one.id else part.student
+            if old != part.student:
+                del sources[old]
+                notes.append(
+                    f"{old} is called {part.student} now; remove the folder of the old name from submitted, "
+                    "or both are graded."
+                )
+        elif (one.platform, one.id) in before:
+            part.student = before[one.platform, one.id]
+        else:
+            alike = person is None and sum(bool(_alike(one, other)) for other in people) > 1
+            numbered = one.platform in ("canvas", "brightspace") or alike
+            part.student = person.student if person else own_name(one, numbered)
+            by_name.setdefault(part.student, []).append(part)
+    sure_ids = {part.student: part.hand_in.id for part in parts if part.student not in by_name}
+    for student, them in by_name.items():
+        ids = {part.hand_in.id for part in them} | ({sure_ids[student]} if student in sure_ids else set())
+        source = sources.get(student)
+        if source is not None and source.platform == them[0].hand_in.platform and source.sha:
+            ids.add(source.id)
+        if len(ids - {""}) > 1:
+            for part in them:
+                part.student = own_name(part.hand_in, numbered=True)
+            told = " · ".join(sorted({part.student for part in them}))
+            notes.append(
+                f"More than one learner is called {them[0].hand_in.name}; they were told apart by number: {told}. "
+                "A roster with the platform's ids (of Moodle, this assignment's grading worksheet) names them for good."
+            )
+
+
+def _alike(one: HandIn, other: Person) -> set[str]:
+    return Person("", one.name).names & other.names
+
+
+def _keep(folders: Folders, part: _Part, sources: dict[str, Source], outcome: Outcome) -> None:
+    """Store one part, and write down what became of it."""
+    one, student = part.hand_in, part.student
+    files = named(_as_called(part), part.notebook, part.lesson)
+    if part.lesson != part.target:
+        aside = put_aside(folders, part.target, student, files)
+        outcome.misplaced[student] = f"handed in {part.lesson} (kept in {shown(aside)})"
+        return
+    outcome.platforms.add(one.platform)
+    place = one.place
+    if one.platform == "canvas":  # it takes a file back under its whole name
+        last = part.notebook or part.files[0][1]
+        place = last.names[len(one.download)]
+    time = one.time.isoformat() if one.time else ""
+    new = Source(one.platform, one.id, place, one.name, one.email, one.late, "", time)
+    became, other = store(folders, part.lesson, student, files, new, sources.get(student))
+    if became == "older":
+        outcome.twice[student] = other
+        outcome.became.setdefault(student, "unchanged")
+        return
+    if became == "newer":
+        outcome.twice[student] = other
+    if outcome.became.get(student) != "new":
+        outcome.became[student] = became
+    if became != "unchanged" or student not in sources or not sources[student].place:
+        sources[student] = new
+
+
+def _as_called(part: _Part) -> list[tuple[str, Found]]:
+    """Files under the names that the notebook's code reads: Canvas writes `-1` behind what was handed in again."""
+    if part.hand_in.platform != "canvas" or part.notebook is None:
+        return part.files
+    code = part.notebook.path.read_bytes()
+    return [
+        (plain if (plain := AGAIN.sub("", name)).encode() in code and name.encode() not in code else name, file)
+        for name, file in part.files
+    ]
+
+
+def _register(gradebook, sources: dict[str, Source], people: list[Person]) -> None:
+    """Put whoever handed in into the gradebook, with e-mail and id where the platform's holds for all lessons."""
+    has = {one.student: one.platform_id for one in people}
+    for student, source in sources.items():
+        numbered = source.platform in ("canvas", "brightspace") and source.id.isdigit()
+        facts = {"lms_user_id": source.id} if numbered and not has.get(student) else {}
+        facts |= {"email": source.email} if source.email and student not in has else {}
+        if facts or student not in has:
+            gradebook.update_or_create_student(student, **facts)
+
+
+def _forget(gradebook, students: set[str]) -> None:
+    """Take old names out of the gradebook, where nothing was graded under them."""
+    for one in [one for one in gradebook.students if one.id in students and not one.submissions]:
+        gradebook.remove_student(one.id)
+
+
+def _late(gradebook, sources: dict[str, Source], outcome: Outcome) -> None:
+    """Who came after nbgrader's due date, extensions included; without a time, who is late by the platform's word."""
+    from nbgrader.api import MissingEntry
+
+    try:
+        due = gradebook.find_assignment(outcome.lesson).duedate
+    except MissingEntry:
+        due = None
+    for student in outcome.became:
+        source = sources[student]
+        if due is not None and source.time:
+            try:
+                extension = gradebook.find_submission(outcome.lesson, student).extension
+            except MissingEntry:
+                extension = None
+            seconds = (datetime.fromisoformat(source.time) - due).total_seconds()
+            seconds -= extension.total_seconds() if extension else 0
+            if seconds > 0:
+                days = math.ceil(seconds / 86_400)
+                outcome.late[student] = "1 day" if days == 1 else f"{days} days"
+        elif source.late:
+            outcome.late[student] = f"says {NAMES[source.platform]}"
+
+
+def summary(folders: Folders, outcomes: list[Outcome], notes: list[str]) -> list[str]:
+    """What the teacher reads."""
+    lines = []
+    for outcome in outcomes:
+        counts = Counter(outcome.became.values())
+        told = [f"{counts[word]} {word}" for word in ("new", "newer", "unchanged") if counts[word]]
+        source = " and ".join(sorted(NAMES[name] for name in outcome.platforms if name in NAMES))
+        total = len(outcome.became)
+        lines.append(
+            f"{outcome.lesson}: {total} {'hand-in' if total == 1 else 'hand-ins'}"
+            + (f" from {source}" if source else "")
+            + (f", {', '.join(told)}" if told else "")
+        )
+        lines += _row("missing", outcome.missing)
+        lines += _row("not in the roster", outcome.strangers)
+        lines += _row("misplaced", [f"{student} {told}" for student, told in outcome.misplaced.items()])
+        lines += _row("late", [f"{student} ({told})" for student, told in outcome.late.items()])
+        twice = [f"{student} (the other one: {shown(place)})" for student, place in outcome.twice.items()]
+        lines += _row("twice", twice)
+        lines.append(f"  next: course grade {outcome.lesson}")
+    lines += ["To look at:", *(f"  {one_line(note)}" for note in dict.fromkeys(notes))] if notes else []
+    return lines
+
+
+def _row(title: str, entries: list[str]) -> list[str]:
+    if not entries:
+        return []
+    more = [f"and {len(entries) - SHOWN} more"] if len(entries) > SHOWN else []
+    return [f"  {len(entries)} {title}: " + " · ".join([one_line(entry) for entry in entries[:SHOWN]] + more)]

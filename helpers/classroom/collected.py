@@ -1,0 +1,155 @@
+"""What was collected: each hand-in in nbgrader's folder of submissions, none overwritten, and where it came from.
+
+`submitted/STUDENT/LESSON/` holds the one that counts, `collected/LESSON/STUDENT/` all others, `collected/LESSON.json`
+the place of each in the download, which the platform takes feedback back by.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from helpers.classroom.unpack import Found, copy_file
+from helpers.errors import CourseError
+from helpers.grading.folders import Folders
+from helpers.grading.record import write_atomically
+from helpers.grading.words import one_line
+
+TIMESTAMP = "timestamp.txt"  # nbgrader's; a file of that name from a learner says nothing about the time
+MOST_NAME = 100  # characters of a learner's file name
+
+
+@dataclass
+class Source:
+    """Where a student's hand-in came from. sha: of its files; "" where only the platform's id is known."""
+
+    platform: str
+    id: str = ""
+    place: str = ""
+    name: str = ""
+    email: str = ""
+    late: bool = False
+    sha: str = ""
+    time: str = ""  # in UTC, as datetime.isoformat writes it
+
+
+def read_sources(folders: Folders, lesson: str) -> dict[str, Source]:
+    """student -> where the hand-in came from; empty where nothing was collected. CourseError where it is damaged."""
+    path = _sources(folders, lesson)
+    try:
+        return {student: Source(**facts) for student, facts in json.loads(path.read_text(encoding="utf-8")).items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, AttributeError):
+        raise CourseError(f"{path} cannot be read. Move it away, and collect again.") from None
+
+
+def write_sources(folders: Folders, lesson: str, sources: dict[str, Source]) -> None:
+    facts = {student: asdict(source) for student, source in sorted(sources.items())}
+    write_atomically(_sources(folders, lesson), json.dumps(facts, ensure_ascii=False, indent=1))
+
+
+def _sources(folders: Folders, lesson: str) -> Path:
+    return folders.gradebook / "collected" / f"{lesson}.json"
+
+
+def kept_aside(folders: Folders, lesson: str, student: str) -> Path:
+    """Where hand-ins lie that do not count."""
+    return folders.gradebook / "collected" / lesson / student
+
+
+def store(
+    folders: Folders, lesson: str, student: str, files: dict[str, Found], new: Source, before: Source | None
+) -> tuple[str, Path]:
+    """Put a hand-in where it is graded, unless a newer one lies there; nothing is overwritten.
+
+    Returns what became of it and where it lies, or for "newer" where the one that it replaced lies now: "new",
+    "unchanged", "newer", or "older" for one that was kept aside. Sets the `sha` of `new`.
+    """
+    folder, aside = folders.submitted / student / lesson, kept_aside(folders, lesson, student)
+    new.sha = _digest({name: file.path for name, file in files.items()})
+    if not os.path.lexists(folder):
+        _write(folders, folder, files, new.time)
+        return "new", folder
+    present = _digest({path.name: path for path in _inside(folder)})
+    if new.sha in (present, before.sha if before else ""):  # the second: a person has mended it since
+        return "unchanged", folder
+    place = aside / new.sha[:12]
+    timed = bool(before and before.time and new.time)
+    if (new.time < before.time) if timed else place.exists():
+        if not place.exists():
+            _write(folders, place, files, new.time)
+        return "older", place
+    replaced = aside / present[:12]
+    if replaced.exists():
+        replaced = aside / f"{present[:12]}-{len(list(aside.iterdir()))}"
+    replaced.parent.mkdir(parents=True, exist_ok=True)
+    os.rename(folder, replaced)
+    _write(folders, folder, files, new.time)
+    return "newer", replaced
+
+
+def put_aside(folders: Folders, lesson: str, student: str, files: dict[str, Found]) -> Path:
+    """Keep a hand-in that belongs to no lesson that was asked for."""
+    place = kept_aside(folders, lesson, student) / _digest({name: file.path for name, file in files.items()})[:12]
+    if not place.exists():
+        _write(folders, place, files, "")
+    return place
+
+
+def named(files: list[tuple[str, Found]], notebook: Found | None, lesson: str) -> dict[str, Found]:
+    """Each file under a name of its own: the notebook under the lesson's, the others under the learner's."""
+    chosen = {f"{lesson}.ipynb": notebook} if notebook else {}
+    taken = {TIMESTAMP} | {name.casefold() for name in chosen}
+    for name, file in sorted(files, key=lambda pair: pair[1].names):
+        if file is notebook:
+            continue
+        name = one_line(name.replace("/", "_").replace("\\", "_"), 4 * MOST_NAME).lstrip(".") or "nameless"
+        stem, suffix = os.path.splitext(name)
+        stem, suffix = stem.encode()[:MOST_NAME].decode("utf-8", "ignore"), suffix[:20]
+        number, name = 1, stem + suffix
+        while name.casefold() in taken:
+            number += 1
+            name = f"{stem} ({number}){suffix}"
+        taken.add(name.casefold())
+        chosen[name] = file
+    return chosen
+
+
+def _inside(folder: Path) -> list[Path]:
+    """The files of a hand-in, without nbgrader's time; what is a file itself or a link is its own content."""
+    if folder.is_symlink() or not folder.is_dir():
+        return [folder]
+    return [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != TIMESTAMP]
+
+
+def _digest(files: dict[str, Path]) -> str:
+    whole = hashlib.sha256()
+    for name, path in sorted(files.items()):
+        with open(path, "rb") as file:
+            whole.update(f"{name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return whole.hexdigest()
+
+
+def _write(folders: Folders, folder: Path, files: dict[str, Found], time: str) -> None:
+    """The whole hand-in or nothing, whenever the process is killed."""
+    (folders.gradebook / "collected").mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(dir=folders.gradebook / "collected", prefix=".part-"))
+    try:
+        for name, file in files.items():
+            copy_file(file, part / name)
+        if time:
+            moment = datetime.fromisoformat(time)
+            (part / TIMESTAMP).write_text(f"{moment:%Y-%m-%d %H:%M:%S} UTC", encoding="utf-8")
+        os.chmod(part, 0o755)
+        os.rename(part, folder)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise

@@ -1,0 +1,218 @@
+"""`course export LESSON --format moodle|canvas|csv`: totals, and feedback, as a learning platform takes them back.
+
+- moodle: of one lesson the *grading worksheet* of an assignment (*Upload grading worksheet*, which knows a line by its
+  participant's number); of all lessons a file for *Grades → Import → CSV file*, which goes by e-mail address.
+- canvas: *How do I import grades in the Gradebook?*: its columns, and a second line with the points possible.
+- csv: for spreadsheets and all other platforms.
+
+For a platform, a total that waits for a person is an empty cell; csv has it, and a status that says so. A hand-in that
+could not be read has no total anywhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from helpers.classroom.collect import known_lesson
+from helpers.classroom.collected import Source, read_sources
+from helpers.classroom.give_back import write_feedback_zip
+from helpers.classroom.platforms import NAMES
+from helpers.classroom.roster import Person, known
+from helpers.errors import CourseError
+from helpers.grading.class_report import Row, read_class
+from helpers.grading.folders import Folders, load, shown
+from helpers.grading.nbgrader_insides import open_gradebook
+from helpers.grading.record import write_atomically
+from helpers.grading.words import inert, one_line
+
+FORMATS = ("moodle", "canvas", "csv")
+BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"  # without it, Excel takes UTF-8 for another encoding; Canvas does without
+SHOWN = 12
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("lesson", metavar="LESSON", nargs="?", help="such as 04_scaling")
+    parser.add_argument("--all", action="store_true", help="all lessons that were graded, and a total")
+    parser.add_argument("--format", choices=FORMATS, required=True, help="who is to read it")
+    parser.add_argument("--feedback", action="store_true", help="also a zip of the feedback, to be given back there")
+    parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the files and say where. CourseError where there is nothing to write."""
+    if bool(args.lesson) == args.all:
+        raise CourseError("Name one lesson, or give --all for all of them.")
+    folders, _ = load(args.gradebook)
+    lessons = [known_lesson(folders, args.lesson)] if args.lesson else folders.lessons()
+    table = read_totals(folders, lessons, args.all)
+    name = "all" if args.all else lessons[0]
+    write = {"moodle": as_moodle, "canvas": as_canvas, "csv": as_csv}[args.format]
+    ending = "" if args.format == "csv" else f".{args.format}"
+    path = folders.gradebook / "exported" / f"{name}{ending}.csv"
+    write_atomically(path, write(table))
+    for line in told(table, path, args.format):
+        print(line)
+    for lesson in table.worth if args.feedback else ():
+        target = folders.gradebook / "exported" / f"{lesson}{ending}.feedback.zip"
+        count, unplaced = write_feedback_zip(folders, lesson, args.format, target)
+        print(f"{shown(target)}: feedback for {count}" if count else f"No feedback for {lesson} was written:")
+        if unplaced:
+            print(
+                f"  left out, as they were not collected from {NAMES[args.format]}: {_names(unplaced)}. "
+                f"Their pages lie in {shown(folders.feedback)}."
+            )
+    return 0
+
+
+@dataclass
+class Table:
+    """What a class has. rows: lesson -> student -> row of the class report, for each lesson that was graded."""
+
+    people: list[Person]
+    several: bool  # whether lessons are added up
+    worth: dict[str, float] = field(default_factory=dict)  # lesson -> points possible, without bonus
+    rows: dict[str, dict[str, Row]] = field(default_factory=dict)
+    missing: dict[str, list[str]] = field(default_factory=dict)
+    sources: dict[str, dict[str, Source]] = field(default_factory=dict)
+
+    def status(self, lesson: str, student: str) -> str:
+        row = self.rows[lesson].get(student)
+        return row.status if row else "nothing handed in" if student in self.missing[lesson] else "not graded yet"
+
+    def points(self, lesson: str, student: str, finished: bool = True) -> float | None:
+        """The total; where it has to be finished, only if it is."""
+        row = self.rows[lesson].get(student)
+        return row.total if row and (row.status == "graded" or not finished) else None
+
+    def total(self, student: str) -> float | None:
+        """Of all lessons: what was not handed in is worth nothing, and what is not finished leaves no total."""
+        of_lessons = {self.status(lesson, student) for lesson in self.worth}
+        if of_lessons - {"graded", "nothing handed in"} or "graded" not in of_lessons:
+            return None
+        return sum(self.points(lesson, student) or 0.0 for lesson in self.worth)
+
+
+def read_totals(folders: Folders, lessons: list[str], several: bool = False) -> Table:
+    """What the class has in those of the lessons that were graded. CourseError where that is none."""
+    from nbgrader.api import MissingEntry
+
+    folders.gradebook.mkdir(parents=True, exist_ok=True)
+    with open_gradebook(folders) as gradebook:
+        table = Table(
+            sorted(known(gradebook), key=lambda one: (one.last_name.casefold(), one.student.casefold())), several
+        )
+    for lesson in lessons:
+        try:
+            report = read_class(folders, lesson)
+        except MissingEntry:
+            continue
+        if report.rows:
+            table.worth[lesson] = report.worth
+            table.rows[lesson] = {row.student: row for row in report.rows}
+            table.missing[lesson] = report.missing
+            table.sources[lesson] = read_sources(folders, lesson)
+    if not table.worth:
+        which = f"Of {lessons[0]}, nothing" if len(lessons) == 1 else "Nothing"
+        raise CourseError(f"{which} is graded yet. Run `course grade {lessons[0]}` first.")
+    return table
+
+
+def as_csv(table: Table) -> str:
+    """One line a student, with ids, e-mail, totals, points possible and what a total waits for."""
+    lessons = list(table.worth)
+    end = ["total", "maximum", "status"] if table.several else ["maximum", "bonus", "days late", "status"]
+    lines = [["student", "last_name", "first_name", "email", "lms_user_id", *lessons, *end]]
+    for one in table.people:
+        line = [one.student, one.last_name, one.first_name, one.email, one.platform_id]
+        line += [_number(table.points(lesson, one.student, finished=False)) for lesson in lessons]
+        waits = [(lesson, table.status(lesson, one.student)) for lesson in lessons]
+        if table.several:
+            status = "; ".join(f"{lesson}: {told}" for lesson, told in waits if told != "graded") or "graded"
+            line += [_number(table.total(one.student)), _number(sum(table.worth.values())), status]
+        else:
+            row = table.rows[lessons[0]].get(one.student)
+            line += [_number(table.worth[lessons[0]]), _number(row.bonus if row and row.total is not None else None)]
+            line += [str(row.days_late) if row else "", waits[0][1]]
+        lines.append(line)
+    return BOM + _written(lines)
+
+
+def as_moodle(table: Table) -> str:
+    """Of one lesson a grading worksheet, of several a file for the import of grades."""
+    lessons = list(table.worth)
+    if table.several:
+        lines = [["Student", "First name", "Last name", "Email address", *lessons, "Total"]]
+        for one in table.people:
+            points = [_number(table.points(lesson, one.student)) for lesson in lessons]
+            total = _number(table.total(one.student))
+            lines.append([one.student, one.first_name, one.last_name, one.email, *points, total])
+        return BOM + _written(lines)
+    heading = ["Identifier", "Full name", "Email address", "Grade", "Maximum grade", "Last modified (grade)"]
+    lines = [heading]
+    for one in table.people:
+        if number := _participant(table, one.student):
+            name = f"{one.first_name} {one.last_name}".strip() or table.sources[lessons[0]][one.student].name
+            points = _number(table.points(lessons[0], one.student))
+            worth = _number(table.worth[lessons[0]])
+            lines.append([f"Participant {number}", name, one.email, points, worth, ""])
+    return BOM + _written(lines)
+
+
+def _participant(table: Table, student: str) -> str:
+    source = table.sources[next(iter(table.worth))].get(student)
+    return source.id if source and source.platform == "moodle" else ""
+
+
+def as_canvas(table: Table) -> str:
+    """Canvas's gradebook; it adds up its own total, and passes over ours."""
+    lessons = list(table.worth)
+    end = ["Final Points"] if table.several else []
+    lines = [["Student", "ID", "SIS User ID", "SIS Login ID", "Section", *lessons, *end]]
+    possible = [_number(table.worth[lesson]) for lesson in lessons]
+    lines.append(["    Points Possible", "", "", "", "", *possible, *["(read only)" for _ in end]])
+    for one in table.people:
+        name = f"{one.last_name}, {one.first_name}".strip(", ") or one.student
+        points = [_number(table.points(lesson, one.student)) for lesson in lessons]
+        total = [_number(table.total(one.student)) for _ in end]
+        lines.append([name, one.platform_id, "", one.student, "", *points, *total])
+    return _written(lines)
+
+
+def _written(lines: list[list[str]]) -> str:
+    file = io.StringIO()
+    csv.writer(file, lineterminator="\r\n").writerows([inert(cell) for cell in line] for line in lines)
+    return file.getvalue()
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{round(value, 2):.10g}"
+
+
+def told(table: Table, path: Path, platform: str) -> list[str]:
+    """Where the file lies, and whose total is missing in it and why."""
+    students = [one.student for one in table.people]
+    lines = [f"{shown(path)}: {len(students)} students, {', '.join(table.worth)}"]
+    for lesson in table.worth:
+        for status in ("waits for a person", "not graded", "not graded yet", "nothing handed in"):
+            them = [student for student in students if table.status(lesson, student) == status]
+            if them:
+                lines.append(f"  {lesson}, {status}: {_names(them)}")
+    if platform == "moodle" and not table.several:
+        lost = [student for student in students if not _participant(table, student)]
+        if lost:
+            lines.append(
+                f"  left out, as Moodle's number of the participant is not known: {_names(lost)}. "
+                "Collect again, with the assignment's grading worksheet as --roster."
+            )
+    if platform == "canvas" and (lost := [one.student for one in table.people if not one.platform_id]):
+        lines.append(f"  without Canvas's id, so Canvas will look for the name: {_names(lost)}")
+    return lines
+
+
+def _names(students: list[str]) -> str:
+    more = f" and {len(students) - SHOWN} more" if len(students) > SHOWN else ""
+    return ", ".join(one_line(student, 60) for student in students[:SHOWN]) + more

@@ -1,0 +1,87 @@
+"""The zip of feedback that a platform takes back: each learner's under the name that the hand-in had there.
+
+- Moodle, *Upload multiple feedback files in a zip*: the page in the folder of the download.
+- Canvas, *How do I upload all student submissions for an assignment?*: files under their names in the download. It
+  shows them to the learner under the name of the hand-in, so there a notebook comes back as a notebook.
+- csv: one page for each student, under the student's name.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import nbformat
+
+from helpers.classroom.collected import Source, read_sources
+from helpers.errors import CourseError
+from helpers.grading.folders import Folders
+from helpers.grading.nbgrader_insides import open_gradebook
+from helpers.grading.record import plain_number
+
+
+def write_feedback_zip(folders: Folders, lesson: str, platform: str, path: Path) -> tuple[int, list[str]]:
+    """Write the zip, if it holds anything; returns for how many it does, and who has feedback but is not from there.
+
+    CourseError where no feedback was written yet.
+    """
+    pages = sorted(folders.feedback.glob(f"*/{lesson}/{lesson}.html"))
+    if not pages:
+        raise CourseError(f"There is no feedback for {lesson} yet. Run `course grade {lesson} --feedback` first.")
+    sources = read_sources(folders, lesson)
+    count, unplaced = 0, []
+    part = path.with_suffix(".part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive, open_gradebook(folders) as gradebook:
+            for page in pages:
+                student = page.parts[-3]
+                source = sources.get(student, Source("files"))
+                if platform == "csv":
+                    archive.write(page, f"{student}/{lesson}.html")
+                elif source.platform != platform or not source.place:
+                    unplaced.append(student)
+                    continue
+                elif platform == "moodle":
+                    archive.write(page, f"{source.place.rstrip('/')}/{lesson}_feedback.html")
+                else:
+                    archive.writestr(source.place, _for_canvas(folders, gradebook, lesson, student, source.place, page))
+                count += 1
+        if count:
+            part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return count, unplaced
+
+
+def _for_canvas(folders: Folders, gradebook, lesson: str, student: str, place: str, page: Path) -> bytes:
+    """Feedback as a file of the same kind as what was handed in: a notebook, or a zip."""
+    if place.lower().endswith(".zip"):
+        whole = io.BytesIO()
+        with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(page, f"{lesson}_feedback.html")
+        return whole.getvalue()
+    notebook = nbformat.read(folders.autograded_notebook(lesson, student), as_version=4)
+    graded = gradebook.find_submission_notebook(lesson, lesson, student)
+    points = {grade.name: grade for grade in graded.grades}
+    comments = {comment.name: comment.comment for comment in graded.comments}
+    cells = []
+    for cell in notebook.cells:
+        cells.append(cell)
+        name = cell.metadata.get("nbgrader", {}).get("grade_id")
+        told = []
+        if name in points:
+            waits = points[name].needs_manual_grade and points[name].manual_score is None
+            score = "not graded yet" if waits else plain_number(round(points[name].score, 2))
+            told.append(f"**{score} of {plain_number(points[name].max_score)} points**")
+        if comments.get(name):
+            told.append(f"> {comments[name]}".replace("\n", "\n> "))
+        if told:
+            cells.append(
+                nbformat.v4.new_markdown_cell(
+                    "\n\n".join(told), id=f"feedback-{len(cells)}", metadata={"tags": ["feedback"]}
+                )
+            )
+    notebook.cells = cells
+    return nbformat.writes(notebook).encode()

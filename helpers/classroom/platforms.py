@@ -1,0 +1,201 @@
+"""Whose each file of a download is, from the names that Moodle, Canvas, Brightspace and Gradescope give.
+
+The formats, as the platforms document them:
+
+- Moodle, *Assignment activity: Download all submissions*: `Full Name_12345_assignsubmission_file_/work.ipynb`, or the
+  same in one name. The number is the participant's in this assignment; another assignment has others.
+- Canvas, *How do I download all student submissions for an assignment?*: `lastfirst_LATE_123_456_work.ipynb`, the
+  user's id and the file's; `LATE` only where it was; `-1` behind the name where it was handed in again.
+- Brightspace, *Download assignment submissions*: `123-456 - First Last - Nov 3, 2026 1030 AM/work.ipynb`, one folder
+  a hand-in, in the time of the person who downloads.
+- Gradescope, *Export submissions*: `submission_123/work.ipynb`, and `submission_metadata.yml` beside with the rest.
+
+The first two are what `nbgrader zip_collect` takes as `FileNameCollectorPlugin.named_regexp`, with its names of groups;
+its own program stops at two hand-ins of one student, empties folders and unpacks without a limit, so it is not run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import yaml
+
+from helpers.classroom.unpack import Found
+
+MOODLE = re.compile(
+    r"(?P<place>(?P<name>.+?)_(?P<student_id>\d+)_assignsubmission_(?:file|onlinetext)_?)(?P<file_id>.*)"
+)
+CANVAS = re.compile(
+    r"(?P<place>(?P<name>.*?)_?(?P<late>LATE_)?(?P<student_id>(?:(?<![^_])anon_\w+?|(?<![^_])\d+))_(?P<order>[1-9]\d*)_)"
+    r"(?P<file_id>.+\..+)"
+)
+BRIGHTSPACE = re.compile(r"(?P<place>(?P<student_id>\d+)-\d+ - (?P<name>.+) - (?P<timestamp>.+))(?P<file_id>)")
+GRADESCOPE = re.compile(r"(?P<place>submission_(?P<student_id>\d+))(?P<file_id>)")
+PATTERNS = {"moodle": MOODLE, "canvas": CANVAS, "brightspace": BRIGHTSPACE, "gradescope": GRADESCOPE}
+NAMES = {"moodle": "Moodle", "canvas": "Canvas", "brightspace": "Brightspace", "gradescope": "Gradescope"}
+METADATA = "submission_metadata.yml"
+COPY = re.compile(r"(?i)^(?:copy[ _]of(?![^\W_])[ _]*)+|[ _-]+(?:\(\d+\)|copy)$")
+AGAIN = re.compile(r"-\d{1,2}(?=\.\w+$)")  # Canvas's mark of a file that was handed in again
+
+
+@dataclass
+class HandIn:
+    """What one learner handed in at one time. files: the learner's own name for each file -> the file.
+
+    id: the platform's own for the learner ("" where there is none), name and email as it writes them. place: the
+    folder or file name that it knows the hand-in by. time: in UTC, without a zone; None where the download has none.
+    """
+
+    platform: str  # one of NAMES, or "files"
+    place: str
+    id: str = ""
+    name: str = ""
+    email: str = ""
+    late: bool = False  # by the platform's word
+    time: datetime | None = None
+    order: int = 0  # of two without a time, the larger is the newer
+    download: tuple[str, ...] = ()  # where its platform's folder lies: one download is one assignment
+    files: list[tuple[str, Found]] = field(default_factory=list)
+
+
+def hand_ins(found: Sequence[Found], lessons: Sequence[str]) -> tuple[list[HandIn], list[str]]:
+    """Files as hand-ins, and a sentence for each file that does not say whose it is. lessons: names of all lessons."""
+    ours: dict[tuple, HandIn] = {}
+    loose: list[Found] = []
+    for file in found:
+        if (place := _place(file)) is None:
+            loose.append(file)
+            continue
+        platform, depth, match = place
+        facts = match.groupdict()
+        key = (*file.names[:depth], facts["student_id"] if platform in ("moodle", "canvas") else facts["place"])
+        if key not in ours:
+            ours[key] = HandIn(platform, facts["place"], facts["student_id"], facts.get("name") or "")
+            ours[key].download = file.names[:depth]
+        one = ours[key]
+        if "_assignsubmission_file" in facts["place"]:  # and not the folder of a text that was typed in
+            one.place = facts["place"]
+        one.late = one.late or bool(facts.get("late"))
+        one.time = one.time or _brightspace_time(facts.get("timestamp"))
+        one.order = max(one.order, int(facts.get("order") or 0))
+        rest = file.names[depth + 1 :]
+        one.files.append((rest[-1] if rest else facts["file_id"], file))
+    taken = _with_metadata(ours, [file for file in loose if file.names[-1] == METADATA])
+    if taken and len(taken) < len(loose):  # pages and lists that the platform puts beside the hand-ins
+        loose = [file for file in loose if file.names[-1].lower().endswith(".ipynb")]
+    loose = [file for file in loose if file.names[-1] != METADATA]
+    own, notes = _loose(loose, lessons)
+    return taken + own, notes
+
+
+def _place(file: Found) -> tuple[str, int, re.Match] | None:
+    """Platform, depth and match of the first of a file's names that a platform made."""
+    for depth, name in enumerate(file.names):
+        last = depth == len(file.names) - 1
+        for platform, pattern in PATTERNS.items():
+            match = pattern.fullmatch(name)
+            if match and (match["file_id"] or not last):
+                return platform, depth, match
+    return None
+
+
+def _brightspace_time(text: str | None) -> datetime | None:
+    """`Nov 3, 2026 1030 AM` in this computer's zone, as UTC; None for what is written otherwise."""
+    found = re.fullmatch(r"(\w{3} \d{1,2}, \d{4}) (\d{1,2}?)(\d\d) ?([AP]M)", text or "")
+    return local_time(f"{found[1]} {found[2]}:{found[3]} {found[4]}", "%b %d, %Y %I:%M %p") if found else None
+
+
+def local_time(text: str, form: str) -> datetime | None:
+    """A time in this computer's zone, as UTC without a zone; None where the text has another form."""
+    try:
+        return datetime.strptime(text.strip(), form).astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        return None
+
+
+class _Metadata(yaml.SafeLoader):
+    """Plain data; Gradescope's exporter marks some of it with names of its own program, which are passed over."""
+
+
+_Metadata.add_multi_constructor("!ruby/", lambda loader, _, node: loader.construct_mapping(node, deep=True))
+
+
+def _with_metadata(ours: dict[tuple, HandIn], files: list[Found]) -> list[HandIn]:
+    """All hand-ins, those from Gradescope with names and times; one of a group is a hand-in of each of its members."""
+    told: dict[tuple, dict] = {}
+    for file in files:
+        try:
+            facts = yaml.load(file.path.read_text(encoding="utf-8"), Loader=_Metadata)
+        except (yaml.YAMLError, UnicodeDecodeError, ValueError):
+            continue  # then the hand-ins go by their numbers
+        for folder, fact in facts.items() if isinstance(facts, dict) else ():
+            told[(*file.names[:-1], str(folder))] = fact if isinstance(fact, dict) else {}
+    all_of_them = []
+    for key, one in ours.items():
+        facts = told.get(key, {}) if one.platform == "gradescope" else {}
+        one.time = one.time or _gradescope_time(facts.get(":created_at"))
+        one.order = one.order or (int(one.id) if one.platform in ("brightspace", "gradescope") else 0)
+        members = facts.get(":submitters")
+        members = [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
+        for member in members:
+            person = {name: str(member.get(f":{name}") or "") for name in ("name", "sid", "email")}
+            who = {"id": person["sid"], "name": person["name"], "email": person["email"]}
+            all_of_them.append(HandIn(**{**vars(one), **who}))
+        if not members:
+            all_of_them.append(one)
+    return all_of_them
+
+
+def _gradescope_time(value) -> datetime | None:
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(re.sub(r"(\.\d{1,6})\d*", r"\1", value).replace(" UTC", "+00:00"))
+        except ValueError:
+            return None
+    if not isinstance(value, datetime):
+        return None
+    return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+
+
+def _loose(files: list[Found], lessons: Sequence[str]) -> tuple[list[HandIn], list[str]]:
+    """Hand-ins that no platform named: a folder or a notebook with the student's name, and what lies in the folder."""
+    notebooks = [file for file in files if file.names[-1].lower().endswith(".ipynb")]
+    folders = [file.names[:-1] for file in notebooks]
+    shared = 0  # folders that all have in common say nothing about whose a notebook is
+    while len(set(folders)) > 1 and all(one[: shared + 1] == folders[0][: shared + 1] for one in folders):
+        shared += 1
+    ours: dict[str, HandIn] = {}
+    homes: dict[tuple[str, ...], str] = {}  # a student's folder -> the student
+    notes = []
+    for file in notebooks:
+        above = file.names[:-1]
+        depths = [*range(shared, len(above)), *reversed(range(shared))]
+        depth = next((depth for depth in depths if _student(above[depth], lessons)), None)
+        own = _student(file.names[-1], lessons)
+        if depth is not None and (depth >= shared or not own):
+            own = _student(above[depth], lessons)
+            homes[above[: depth + 1]] = own
+        if own:
+            ours.setdefault(own, HandIn("files", own, name=own)).files.append((file.names[-1], file))
+        else:
+            told = "/".join(file.names)
+            notes.append(f"{told} does not say whose it is; put it into a folder with the student's name.")
+    for file in files:
+        if file not in notebooks:
+            home = next((homes[file.names[:n]] for n in range(len(file.names), 0, -1) if file.names[:n] in homes), None)
+            if home:
+                ours[home].files.append((file.names[-1], file))
+            else:
+                notes.append(f"{'/'.join(file.names)} was not collected: no notebook lies there.")
+    return list(ours.values()), notes
+
+
+def _student(name: str, lessons: Sequence[str]) -> str:
+    """Who a folder or file is named after; "" where it has the lesson's name and no other."""
+    stem = COPY.sub("", re.sub(r"(?i)\.(zip|ipynb|json)$", "", name))
+    for lesson in lessons:
+        stem = re.sub(rf"(?i)(?<![^\W_]){re.escape(lesson)}(?![^\W_])", " ", stem)
+    return COPY.sub("", re.sub(r"\s+", " ", stem).strip(" _-.")).strip(" _-.")

@@ -1,0 +1,166 @@
+"""Every file of a download: of a folder, a zip, and zips inside of it, in bounded sizes.
+
+A name from a zip is only a label here; bytes are written under numbers, so no name leads out of the folder.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import unicodedata
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from helpers.errors import CourseError
+from helpers.grading.words import one_line
+
+LARGEST_FILE = 50 * 2**20  # bytes of one file; a larger one is named and stays where it is
+LARGEST_INSIDE = 200 * 2**20  # bytes of all that one zip inside of a download holds
+MOST_INSIDE = 500  # files of one zip inside of a download
+DEEPEST = 3  # zips inside of zips
+JUNK = {"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini", ".ipynb_checkpoints"}  # made by computers, not by people
+BROKEN = (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOFError, OSError, ValueError)
+
+
+@dataclass(frozen=True)
+class Found:
+    """One file. names: its folders and its own name as the download has them, a zip counting as a folder."""
+
+    names: tuple[str, ...]
+    path: Path
+
+
+@dataclass
+class Files:
+    """All that was found, and a sentence for each thing that could not be taken."""
+
+    room: Path
+    found: list[Found] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def free(self) -> Path:
+        """A place for one more file."""
+        return self.room / str(next(self.numbers))
+
+
+def find_files(path: Path, room: Path) -> Files:
+    """The files of `path`, a folder or a file. room: an empty folder for what is unpacked. CourseError if none."""
+    files = Files(room)
+    if path.is_dir():
+        for file in sorted(path.rglob("*")):
+            names = tuple(_label(part) for part in file.relative_to(path).parts)
+            if file.is_symlink():
+                files.notes.append(f"{_told(names)} is a link and was not followed.")
+            elif file.is_file() and not _is_junk(names):
+                _take(files, Found(names, file), depth=0)
+    elif path.suffix.lower() == ".zip" and path.is_file():
+        if problem := _open_zip(files, path, (), depth=0):
+            raise CourseError(f"{path} cannot be unpacked: {problem}. Download it again.")
+    elif path.is_file():
+        files.found.append(Found((_label(path.name),), path))
+    else:
+        raise CourseError(f"There is no folder or file {path}. Name the zip that your platform gave, or a folder.")
+    if not files.found:
+        raise CourseError(f"Nothing was handed in: {path} holds no file. Nothing was collected.")
+    return files
+
+
+def _take(files: Files, file: Found, depth: int) -> None:
+    """Keep a file; of a zip what is in it, and the zip itself too where not all of it could be read."""
+    if file.names[-1].lower().endswith(".zip"):
+        before = len(files.found)
+        problem = _open_zip(files, file.path, file.names, depth + 1)
+        if problem is None:
+            return
+        files.notes.append(f"{_told(file.names)} cannot be unpacked: {problem}. Ask for the notebook itself.")
+        del files.found[before:]
+    if file.path.stat().st_size > LARGEST_FILE:
+        files.notes.append(f"{_told(file.names)} is larger than {LARGEST_FILE >> 20} MB and was left where it is.")
+    else:
+        files.found.append(file)
+
+
+def _open_zip(files: Files, path: Path, names: tuple[str, ...], depth: int) -> str | None:
+    """Take what is in a zip; or say why that cannot be done. The download itself (depth 0) may be of any size."""
+    if depth > DEEPEST:
+        return "it lies in too many zips"
+    if depth and path.stat().st_size > LARGEST_FILE:
+        return f"it is larger than {LARGEST_FILE >> 20} MB"
+    left = LARGEST_INSIDE
+    try:
+        with _zip(path) as archive:
+            entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+            if depth and len(entries) > MOST_INSIDE:
+                return f"it holds {len(entries)} files"
+            for entry in entries:
+                inner = names + tuple(_parts(entry.filename))
+                if _is_junk(inner) or len(inner) == len(names):
+                    continue
+                place = files.free()
+                most = min(LARGEST_FILE, left) if depth else LARGEST_FILE
+                size, problem = _copy(archive, entry, place, most)
+                left -= size
+                if problem and depth:
+                    return problem
+                if problem:
+                    files.notes.append(f"{_told(inner)} was left in the zip: {problem}.")
+                else:
+                    _take(files, Found(inner, place), depth)
+    except BROKEN as error:
+        return _reason(error)
+    return None
+
+
+def _zip(path: Path) -> zipfile.ZipFile:
+    """A zip whose names are UTF-8, marked so or not (macOS does not), or else as zipfile reads them."""
+    try:
+        return zipfile.ZipFile(path, metadata_encoding="utf-8")
+    except UnicodeDecodeError:
+        return zipfile.ZipFile(path)
+
+
+def _copy(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, place: Path, most: int) -> tuple[int, str | None]:
+    """How many bytes were written, and why not all; what the zip says of its sizes is not believed."""
+    size = 0
+    try:
+        with archive.open(entry) as source, open(place, "wb") as target:
+            while block := source.read(1 << 18):
+                size += len(block)
+                if size > most:
+                    return size, f"it unpacks to more than {most >> 20} MB"
+                target.write(block)
+    except BROKEN as error:
+        return size, _reason(error)
+    return size, None
+
+
+def _reason(error: Exception) -> str:
+    text = one_line(str(error), 120)
+    return "it is encrypted" if "password" in text else f"it is damaged ({text})"
+
+
+def _parts(name: str) -> Iterator[str]:
+    """The folders and the name of a zip's entry, without what leads elsewhere."""
+    return (_label(part) for part in name.replace("\\", "/").split("/") if part.strip() not in ("", ".", ".."))
+
+
+def _label(name: str) -> str:
+    """A name in one way of writing it: macOS writes an umlaut as two characters."""
+    return one_line(unicodedata.normalize("NFC", name), 200)
+
+
+def _is_junk(names: tuple[str, ...]) -> bool:
+    return bool(JUNK & set(names)) or names[-1].startswith("._")
+
+
+def _told(names: tuple[str, ...]) -> str:
+    return "/".join(names)
+
+
+def copy_file(file: Found, target: Path) -> None:
+    """The bytes of a file, and nothing else of it."""
+    shutil.copyfile(file.path, target)

@@ -1,0 +1,532 @@
+"""course collect: every platform's download comes in, nothing is lost, and the list says who is missing."""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import os
+import stat
+import unicodedata
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from helpers.__main__ import main
+from helpers.classroom import unpack
+from helpers.classroom.collect import collect, summary
+from helpers.classroom.collected import read_sources
+from helpers.classroom.platforms import hand_ins, local_time
+from helpers.classroom.roster import folder_name, read_roster
+from helpers.classroom.unpack import find_files
+from helpers.errors import CourseError
+from helpers.grading.folders import ROOT, Folders, load
+from helpers.grading.intake import name_problem, read_release, read_submission
+from helpers.grading.nbgrader_insides import announce, open_gradebook
+
+LESSON, OTHER = "04_scaling", "03_query_key"
+
+
+@functools.cache
+def notebook(answer: str, lesson: str = LESSON) -> bytes:
+    """A hand-in: the release, with something written into its first answer cell."""
+    cells = json.loads((ROOT / "notebooks" / lesson / f"{lesson}.ipynb").read_text(encoding="utf-8"))
+    first = next(c for c in cells["cells"] if c["metadata"].get("nbgrader", {}).get("solution"))
+    first["source"] = f"# {answer}"
+    return json.dumps(cells).encode()
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return whole.getvalue()
+
+
+class Class:
+    """One class in a folder of its own."""
+
+    def __init__(self, tmp_path: Path):
+        self.tmp, self.folders = tmp_path, load(tmp_path / "class")[0]
+
+    def take(self, files: dict[str, bytes], lesson: str | None = LESSON, roster: str = "", name: str = "got.zip"):
+        """Collect a zip of these files; the outcome of the lesson (or all of them), and the sentences."""
+        path = self.tmp / name
+        path.write_bytes(zipped(files))
+        return self.take_path(path, lesson, roster)
+
+    def take_path(self, path: Path, lesson: str | None = LESSON, roster: str = ""):
+        people = []
+        if roster:
+            (self.tmp / "roster.csv").write_text(roster, encoding="utf-8")
+            people = read_roster(self.tmp / "roster.csv")
+        room = self.tmp / f"room-{len(list(self.tmp.iterdir()))}"
+        room.mkdir()
+        outcomes, notes = collect(self.folders, path, lesson, people, room)
+        return (outcomes[0] if lesson else outcomes), notes
+
+    def has(self, student: str, lesson: str = LESSON) -> bytes:
+        return (self.folders.submitted / student / lesson / f"{lesson}.ipynb").read_bytes()
+
+    def students(self) -> set[str]:
+        return {path.name for path in self.folders.submitted.iterdir()}
+
+    def all_bytes(self) -> set[bytes]:
+        return {path.read_bytes() for path in self.folders.gradebook.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def one(tmp_path) -> Class:
+    return Class(tmp_path)
+
+
+def test_moodle_folders(one):
+    outcome, notes = one.take(
+        {
+            "Ada Lovelace_101_assignsubmission_file_/04_scaling.ipynb": notebook("ada"),
+            "Ada Lovelace_101_assignsubmission_file_/translator.safetensors": b"numbers",
+            "Ada Lovelace_101_assignsubmission_onlinetext_/onlinetext.html": b"<p>see the file</p>",
+            "Ben O'Neill-Smith_102_assignsubmission_file/my answer.ipynb": notebook("ben"),  # Moodle 4.1 and later
+        }
+    )
+    assert outcome.became == {"Ada Lovelace": "new", "Ben O Neill-Smith": "new"} and notes == []
+    assert one.has("Ada Lovelace") == notebook("ada") and one.has("Ben O Neill-Smith") == notebook("ben")
+    assert (one.folders.submitted / "Ada Lovelace" / LESSON / "translator.safetensors").read_bytes() == b"numbers"
+    assert read_sources(one.folders, LESSON)["Ada Lovelace"].place == "Ada Lovelace_101_assignsubmission_file_"
+    read = read_submission(one.folders.submitted, "Ada Lovelace", release(one.folders), one.folders.release)
+    assert read.problem is None and "# ada" in read.code()
+
+
+def release(folders: Folders):
+    return read_release(folders.notebook(LESSON))
+
+
+def test_moodle_flat_names(one):
+    outcome, _ = one.take({"Ada Lovelace_101_assignsubmission_file_04_scaling.ipynb": notebook("ada")})
+    assert outcome.became == {"Ada Lovelace": "new"} and one.has("Ada Lovelace") == notebook("ada")
+
+
+def test_canvas_names_late_and_handed_in_again(one):
+    outcome, _ = one.take(
+        {
+            "lovelaceada_11_501_04_scaling.ipynb": notebook("checkpoint('translator.safetensors', 'model-2.txt')"),
+            "lovelaceada_11_502_translator-1.safetensors": b"numbers",
+            "lovelaceada_11_503_model-2.txt": b"text",
+            "müllerjörg_LATE_12_503_04_scaling-1.ipynb": notebook("jörg"),
+            "anon_x7Yz_504_04_scaling.ipynb": notebook("anonymous"),
+        }
+    )
+    assert one.students() == {"lovelaceada-11", "müllerjörg-12", "anon_x7Yz"}
+    there = {path.name for path in (one.folders.submitted / "lovelaceada-11" / LESSON).iterdir()}
+    assert there == {"04_scaling.ipynb", "translator.safetensors", "model-2.txt"}
+    assert outcome.late == {"müllerjörg-12": "says Canvas"}
+    assert one.has("müllerjörg-12") == notebook("jörg")
+    assert read_sources(one.folders, LESSON)["müllerjörg-12"].place == "müllerjörg_LATE_12_503_04_scaling-1.ipynb"
+
+
+def test_brightspace_folders_the_newest_counts(one):
+    folder = "7-4242 - Ada Lovelace - {}/04_scaling.ipynb"
+    outcome, _ = one.take(
+        {
+            folder.format("Nov 10, 2026 930 AM"): notebook("newest"),
+            folder.format("Nov 3, 2026 1030 PM"): notebook("first"),
+            "index.html": b"<p>of the platform</p>",
+        }
+    )
+    assert outcome.became == {"Ada Lovelace-7": "new"} and one.has("Ada Lovelace-7") == notebook("newest")
+    assert notebook("first") in one.all_bytes() and list(outcome.twice) == ["Ada Lovelace-7"]
+    source = read_sources(one.folders, LESSON)["Ada Lovelace-7"]
+    assert source.time == local_time("Nov 10, 2026 9:30 AM", "%b %d, %Y %I:%M %p").isoformat()
+
+
+METADATA = b"""---
+submission_900:
+  :submitters:
+  - :name: Ada Lovelace
+    :sid: '17'
+    :email: ada@example.org
+  - :name: Ben Berg
+    :sid: '18'
+    :email: ben@example.org
+  :created_at: 2026-11-03 10:30:00.123456789 Z
+  :history: !ruby/hash:ActiveSupport::HashWithIndifferentAccess
+    a: 1
+submission_901:
+  :submitters: []
+"""
+
+
+def test_gradescope_folders_with_groups_and_times(one):
+    outcome, _ = one.take(
+        {
+            "assignment_1_export/submission_metadata.yml": METADATA,
+            "assignment_1_export/submission_900/04_scaling.ipynb": notebook("both"),
+            "assignment_1_export/submission_901/04_scaling.ipynb": notebook("nobody's"),
+        }
+    )
+    assert set(outcome.became) == {"ada@example.org", "ben@example.org", "901"}
+    assert one.has("ada@example.org") == one.has("ben@example.org") == notebook("both")
+    stamp = one.folders.submitted / "ada@example.org" / LESSON / "timestamp.txt"
+    assert stamp.read_text() == "2026-11-03 10:30:00 UTC"
+
+
+def test_flat_files_and_folders_with_names(one):
+    outcome, notes = one.take(
+        {
+            "ada_04_scaling.ipynb": notebook("ada"),
+            "Copy of ben_04_scaling (1).ipynb": notebook("ben"),
+            "cyd/Untitled.ipynb": notebook("cyd"),
+            "dan/04_scaling/04_scaling.ipynb": notebook("dan"),
+            "dan/translator.safetensors": b"numbers",
+            "eva/work.rar": b"Rar!",
+            "04_scaling.ipynb": notebook("whose?"),
+        }
+    )
+    assert (one.folders.submitted / "dan" / LESSON / "translator.safetensors").is_file()
+    assert one.students() == {"ada", "ben", "cyd", "dan"} and one.has("cyd") == notebook("cyd")
+    assert notes == [
+        "04_scaling.ipynb does not say whose it is; put it into a folder with the student's name.",
+        "eva/work.rar was not collected: no notebook lies there.",
+    ]
+
+
+def test_a_folder_is_taken_like_a_zip_and_its_zips_too(one):
+    root = one.tmp / "download"
+    (root / "ada").mkdir(parents=True)
+    (root / "ada" / "04_scaling.ipynb").write_bytes(notebook("ada"))
+    (root / "ben.zip").write_bytes(zipped({"work/04_scaling.ipynb": notebook("ben")}))
+    outcome, _ = one.take_path(root)
+    assert outcome.became == {"ada": "new", "ben": "new"} and one.has("ben") == notebook("ben")
+
+
+def test_the_notebook_tells_the_lesson(one):
+    outcomes, _ = one.take({"ada/a.ipynb": notebook("4"), "ben/b.ipynb": notebook("3", OTHER)}, lesson=None)
+    assert [(outcome.lesson, list(outcome.became)) for outcome in outcomes] == [(OTHER, ["ben"]), (LESSON, ["ada"])]
+    assert one.has("ben", OTHER) == notebook("3", OTHER)
+
+
+@pytest.mark.parametrize("lesson", [LESSON, None])
+def test_what_belongs_to_another_lesson_is_misplaced_and_touches_nothing(one, lesson):
+    own = one.folders.submitted / "Ben B" / OTHER / f"{OTHER}.ipynb"
+    own.parent.mkdir(parents=True)
+    own.write_bytes(b"his real one")
+    folder = "{}_{}_assignsubmission_file_/work.ipynb"
+    files = {folder.format(name, n): notebook(name) for n, name in enumerate(("Ada A", "Cyd C"))}
+    outcome, _ = one.take(files | {folder.format("Ben B", 9): notebook("old", OTHER)}, lesson)
+    outcome = outcome if lesson else outcome[0]
+    assert list(outcome.misplaced) == ["Ben B"] and OTHER in outcome.misplaced["Ben B"]
+    assert own.read_bytes() == b"his real one" and notebook("old", OTHER) in one.all_bytes()
+
+
+ROSTER = "id,first_name,last_name,email,lms_user_id\nada,Ada,Lovelace,a@x.org,11\nben,Ben,Berg,b@x.org,12\n"
+
+
+def test_a_second_lesson_in_one_hand_in_is_kept_beside(one):
+    folder = "Ada A_1_assignsubmission_file_/"
+    outcome, _ = one.take({folder + "a.ipynb": notebook("4"), folder + "b.ipynb": notebook("3", OTHER)})
+    assert outcome.misplaced == {} and one.has("Ada A") == notebook("4")
+    assert (one.folders.submitted / "Ada A" / LESSON / "b.ipynb").read_bytes() == notebook("3", OTHER)
+
+
+def test_the_roster_names_students_and_says_who_is_missing(one):
+    outcome, _ = one.take(
+        {"lovelaceada_11_501_04_scaling.ipynb": notebook("ada"), "zoe_99_502_x.ipynb": notebook("zoe")}, roster=ROSTER
+    )
+    assert one.students() == {"ada", "zoe-99"}
+    assert outcome.missing == ["ben"] and outcome.strangers == ["zoe-99"]
+    later, _ = one.take({"bergben_12_601_04_scaling.ipynb": notebook("ben")})  # the gradebook remembers the class
+    assert later.became == {"ben": "new"} and later.missing == []
+    with open_gradebook(one.folders) as gradebook:
+        assert gradebook.find_student("ben").email == "b@x.org"
+
+
+MOODLE_SHEET = """\ufeffIdentifier,Full name,Email address,Status,Grade,Last modified (submission)
+Participant 101,Ada Lovelace,ada1@x.org,Submitted,,"Tuesday, 3 November 2026, 10:30 AM"
+Participant 102,Ada Lovelace,ada2@x.org,Submitted,,"Tuesday, 3 November 2026, 11:30 AM"
+Participant 103,Jörg Müller,jm@x.org,No submission,,-
+"""
+
+
+@pytest.mark.parametrize(
+    "text, student",
+    [
+        (MOODLE_SHEET, "ada1@x.org"),
+        ('Student,ID,SIS User ID,SIS Login ID,Section\n    Points Possible,,,,\n"L, Ada",11,s1,ada,A\n', "ada"),
+        ("OrgDefinedId,Username,Last Name,First Name,Email\n#1,#ada,L,Ada,a@x.org\n", "ada"),
+        ("First Name;Last Name;SID;Email\nAda;L;17;a@x.org\n", "a@x.org"),
+        (ROSTER, "ada"),
+        ("Name\nAda Lovelace\n", "Ada Lovelace"),
+    ],
+)
+def test_the_lists_of_all_platforms_are_rosters(tmp_path, text, student):
+    for encoding in ("utf-8", "utf-16"):
+        (tmp_path / "list.csv").write_bytes(text.removeprefix("\ufeff").encode(encoding))
+        people = read_roster(tmp_path / "list.csv")
+        assert people[0].student == student and people[0].first_name == "Ada"
+
+
+def test_a_list_that_is_no_roster_is_refused_in_a_sentence(tmp_path):
+    for text in ("", "a,b\n1,2\n", "id\nada\nada\n"):
+        (tmp_path / "list.csv").write_text(text)
+        with pytest.raises(CourseError, match="roster|Two lines"):
+            read_roster(tmp_path / "list.csv")
+
+
+def test_two_students_of_one_name_stay_two(one):
+    folder = "Ada Lovelace_{}_assignsubmission_file_/04_scaling.ipynb"
+    files = {folder.format(101): notebook("first"), folder.format(102): notebook("second")}
+    outcome, notes = one.take(files)
+    assert one.students() == {"Ada Lovelace-101", "Ada Lovelace-102"} and "grading worksheet" in notes[0]
+    again, _ = one.take(files)
+    assert set(again.became.values()) == {"unchanged"} and len(one.students()) == 2
+
+
+def test_a_second_student_of_that_name_who_comes_later_does_not_replace_the_first(one):
+    folder = "Ada Lovelace_{}_assignsubmission_file_/04_scaling.ipynb"
+    one.take({folder.format(101): notebook("first")})
+    one.take({folder.format(102): notebook("second")})
+    assert one.has("Ada Lovelace") == notebook("first") and one.has("Ada Lovelace-102") == notebook("second")
+
+
+def test_moodles_worksheet_tells_them_apart_and_has_the_time(one):
+    folder = "Ada Lovelace_{}_assignsubmission_file_/04_scaling.ipynb"
+    outcome, notes = one.take(
+        {folder.format(101): notebook("first"), folder.format(102): notebook("second")}, roster=MOODLE_SHEET
+    )
+    assert one.students() == {"ada1@x.org", "ada2@x.org"} and notes == [] and outcome.missing == ["jm@x.org"]
+    assert one.has("ada2@x.org") == notebook("second")
+    source = read_sources(one.folders, LESSON)["ada1@x.org"]
+    assert source.time == local_time("Tue 3 11 2026 10:30", "%a %d %m %Y %H:%M").isoformat()
+
+
+def test_a_roster_that_comes_later_keeps_who_is_known_or_says_who_is_meant(one):
+    folder = "{}_{}_assignsubmission_file_/04_scaling.ipynb"
+    files = {folder.format("Jörg Müller", 103): notebook("j")}
+    files |= {folder.format("Ada Lovelace", n): notebook(str(n)) for n in (101, 102)}
+    one.take(files)
+    outcome, notes = one.take(files, roster=MOODLE_SHEET)
+    assert outcome.became["Jörg Müller"] == "unchanged" and outcome.strangers == outcome.missing == []
+    assert "Ada Lovelace-101 is called ada1@x.org" in notes[0] and "Ada Lovelace-102 is called ada2@x.org" in notes[1]
+    students = {"Jörg Müller", "ada1@x.org", "ada2@x.org"}
+    with open_gradebook(one.folders) as gradebook:
+        assert set(read_sources(one.folders, LESSON)) == {student.id for student in gradebook.students} == students
+
+
+def test_a_worksheet_of_another_assignment_still_tells_names(one):
+    sheet = MOODLE_SHEET.replace("Participant 10", "Participant 77")
+    outcome, _ = one.take({"Jörg Müller_5_assignsubmission_file_/x.ipynb": notebook("j")}, roster=sheet)
+    assert outcome.became == {"jm@x.org": "new"}
+
+
+def test_what_was_collected_is_replaced_by_a_newer_one_only_and_kept(one):
+    folder = "7-4242 - Ada Lovelace - Nov {}, 2026 1030 AM/04_scaling.ipynb"
+    first, second = {folder.format(3): notebook("first")}, {folder.format(5): notebook("second")}
+    one.take(first)
+    outcome, _ = one.take(second)
+    assert outcome.became == {"Ada Lovelace-7": "newer"} and one.has("Ada Lovelace-7") == notebook("second")
+    kept = outcome.twice["Ada Lovelace-7"]
+    assert (kept / f"{LESSON}.ipynb").read_bytes() == notebook("first")
+    outcome, _ = one.take(first)  # yesterday's download once more
+    assert outcome.became == {"Ada Lovelace-7": "unchanged"} and one.has("Ada Lovelace-7") == notebook("second")
+
+
+def test_an_old_download_without_times_brings_nothing_back(one):
+    first, second = {"ada.ipynb": notebook("first")}, {"ada.ipynb": notebook("second")}
+    for files in (first, second, first):
+        one.take(files)
+    assert one.has("ada") == notebook("second") and notebook("first") in one.all_bytes()
+
+
+def test_what_a_person_mended_stays(one):
+    one.take({"ada.ipynb": notebook("broken")})
+    place = one.folders.submitted / "ada" / LESSON / f"{LESSON}.ipynb"
+    place.write_bytes(notebook("mended by the teacher"))
+    one.take({"ada.ipynb": notebook("broken")})
+    assert place.read_bytes() == notebook("mended by the teacher")
+
+
+def test_late_by_nbgraders_due_date_and_extension(one):
+    due = local_time("2026-11-03 23:59", "%Y-%m-%d %H:%M")
+    with open_gradebook(one.folders) as gradebook:
+        announce(gradebook, one.folders, LESSON)
+        gradebook.update_or_create_assignment(LESSON, duedate=due)
+        gradebook.update_or_create_student("Ben B-8")
+        with gradebook.db.no_autoflush:
+            gradebook.update_or_create_submission(LESSON, "Ben B-8")
+        gradebook.grant_extension(LESSON, "Ben B-8", days=2)
+    folder = "{} - Nov {}, 2026 1030 AM/04_scaling.ipynb"
+    outcome, _ = one.take(
+        {
+            folder.format("7-1 - Ada A", 5): notebook("a"),
+            folder.format("8-1 - Ben B", 5): notebook("b"),
+            folder.format("9-1 - Cyd C", 3): notebook("c"),
+        }
+    )
+    assert outcome.late == {"Ada A-7": "2 days"}
+
+
+def test_a_learners_own_timestamp_says_nothing_about_the_time(one):
+    one.take({"ada/04_scaling.ipynb": notebook("a"), "ada/timestamp.txt": b"2020-01-01 00:00:00 UTC"})
+    there = one.folders.submitted / "ada" / LESSON
+    assert not (there / "timestamp.txt").exists()
+    assert b"2020-01-01 00:00:00 UTC" in {path.read_bytes() for path in there.iterdir()}
+
+
+def test_nested_zips_are_unpacked_and_damaged_ones_are_named_and_kept(one):
+    deep = zipped({"a/b/04_scaling.ipynb": notebook("deep")})
+    outcome, notes = one.take(
+        {
+            "Ada A_1_assignsubmission_file_/work.zip": zipped({"inner.zip": deep}),
+            "Ben B_2_assignsubmission_file_/work.zip": b"PK\x03\x04 no zip at all",
+            "Cyd C_3_assignsubmission_file_/work.rar": b"Rar!",
+        }
+    )
+    assert one.has("Ada A") == notebook("deep") and set(outcome.became) == {"Ada A", "Ben B", "Cyd C"}
+    assert [note for note in notes if "Ben B" in note and "damaged" in note]
+    assert {b"PK\x03\x04 no zip at all", b"Rar!"} <= one.all_bytes()
+
+
+def test_a_zip_bomb_is_not_unpacked(one, monkeypatch):
+    monkeypatch.setattr(unpack, "LARGEST_FILE", 1 << 20)
+    monkeypatch.setattr(unpack, "LARGEST_INSIDE", 3 << 19)
+    bombs = {
+        "Ada A_1_assignsubmission_file_/one.zip": zipped({"04_scaling.ipynb": bytes(4 << 20)}),
+        "Ben B_2_assignsubmission_file_/many.zip": zipped({f"{n}.txt": bytes(1 << 19) for n in range(8)}),
+        "Cyd C_3_assignsubmission_file_/files.zip": zipped({f"{n}.txt": b"" for n in range(501)}),
+        "Dan D_4_assignsubmission_file_/deep.zip": zipped({"a.zip": zipped({"b.zip": zipped({"c.zip": b""})})}),
+        "Eva E_5_assignsubmission_file_/plain.ipynb": bytes(2 << 20),
+        "Fay F_6_assignsubmission_file_/04_scaling.ipynb": notebook("fine"),
+    }
+    outcome, notes = one.take(bombs)
+    assert one.has("Fay F") == notebook("fine")
+    for name in ("Ada A", "Ben B", "Cyd C", "Dan D", "Eva E"):
+        assert [note for note in notes if name in note], name
+    assert max(len(content) for content in one.all_bytes()) < 1 << 20
+
+
+def test_names_lead_nowhere(one):
+    outcome, _ = one.take(
+        {
+            "../../../evil.ipynb": notebook("a"),
+            "/etc/ada_04_scaling.ipynb": notebook("b"),
+            "..\\..\\cyd\\04_scaling.ipynb": notebook("c"),
+            "__MACOSX/ada/._04_scaling.ipynb": b"junk",
+            "dan/.DS_Store": b"junk",
+        }
+    )
+    assert one.students() == {"evil", "ada", "cyd"} or one.students() == {"evil", "etc", "cyd"}
+    outside = [path for path in one.tmp.iterdir() if path.name not in ("class", "got.zip")]
+    assert all(path.name.startswith("room-") for path in outside) and b"junk" not in one.all_bytes()
+
+
+def test_a_link_in_a_zip_is_no_link_here(one):
+    path = one.tmp / "got.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        entry = zipfile.ZipInfo("ada/04_scaling.ipynb")
+        entry.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(entry, "/etc/passwd")
+    one.take_path(path)
+    assert one.has("ada") == b"/etc/passwd"  # the text, which is no notebook
+
+
+def test_a_link_in_a_folder_is_not_followed(one):
+    root = one.tmp / "download" / "ada"
+    root.mkdir(parents=True)
+    (one.tmp / "secret.ipynb").write_bytes(notebook("not theirs"))
+    os.symlink(one.tmp / "secret.ipynb", root / "04_scaling.ipynb")
+    (root / "own.ipynb").write_bytes(notebook("own"))
+    _, notes = one.take_path(one.tmp / "download")
+    assert one.has("ada") == notebook("own") and "is a link" in notes[0]
+
+
+def test_empty_and_unreadable_notebooks_are_handed_on_for_the_grader_to_name(one):
+    one.take({"Ada A_1_assignsubmission_file_/04_scaling.ipynb": b"", "Ben B_2_assignsubmission_file_/x.ipynb": b"{"})
+    for student in ("Ada A", "Ben B"):
+        read = read_submission(one.folders.submitted, student, release(one.folders), one.folders.release)
+        assert "cannot be read" in read.problem
+
+
+def test_of_several_notebooks_the_answered_one_counts_and_all_are_kept(one):
+    blank = (ROOT / "notebooks" / LESSON / f"{LESSON}.ipynb").read_bytes()
+    one.take({"ada/04_scaling (1).ipynb": notebook("answered"), "ada/04_scaling.ipynb": blank})
+    assert one.has("ada") == notebook("answered") and blank in one.all_bytes()
+
+
+def test_equal_file_names_of_one_learner_do_not_overwrite_each_other(one):
+    one.take({"ada/04_scaling.ipynb": notebook("a"), "ada/n.txt": b"1", "ada/x/n.txt": b"2", "ada/y/N.txt": b"3"})
+    assert {b"1", b"2", b"3", notebook("a")} <= one.all_bytes()
+
+
+def test_umlauts_from_a_mac_and_from_windows_are_the_same_student(one):
+    name = "Jörg Müller_5_assignsubmission_file_/04_scaling.ipynb"
+    one.take({unicodedata.normalize("NFD", name): notebook("j")})
+    outcome, _ = one.take({name: notebook("j")})
+    assert outcome.became == {"Jörg Müller": "unchanged"}
+
+
+def test_utf8_names_without_the_zips_mark(one):
+    whole = zipped({"J____rg_04_scaling.ipynb": notebook("j")})
+    path = one.tmp / "mac.zip"
+    path.write_bytes(whole.replace(b"J____rg", "Jö__rg".encode() + b""))
+    one.take_path(path)
+    assert one.students() == {"Jö__rg"}
+
+
+NAME = st.text(min_size=1, max_size=40).filter(lambda text: "_" not in text and text.strip())
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(NAME)
+def test_any_name_becomes_a_folder_of_its_own(name):
+    folder = folder_name(name)
+    assert not folder or (name_problem(folder) is None and Path(folder).name == folder and not folder.startswith("."))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(NAME, min_size=1, max_size=4, unique=True))
+def test_whatever_people_are_called_each_hand_in_comes_through(tmp_path_factory, names):
+    tmp = tmp_path_factory.mktemp("names")
+    content = {
+        f"{name.replace('/', ' ')}_{n}_assignsubmission_file_/a.ipynb": b"%d" % n for n, name in enumerate(names)
+    }
+    (tmp / "got.zip").write_bytes(zipped(content))
+    (tmp / "room").mkdir()
+    found, _ = hand_ins(find_files(tmp / "got.zip", tmp / "room").found, [LESSON])
+    assert {one.id: one.files[0][1].path.read_bytes() for one in found} == {
+        str(n): b"%d" % n for n in range(len(names))
+    }
+
+
+def test_the_terminal_says_it_in_lines(one, capsys):
+    path = one.tmp / "got.zip"
+    path.write_bytes(zipped({"lovelaceada_LATE_11_501_04_scaling.ipynb": notebook("ada")}))
+    (one.tmp / "roster.csv").write_text(ROSTER)
+    command = ["collect", str(path), "4", "--roster", str(one.tmp / "roster.csv")]
+    assert main([*command, "--gradebook", str(one.folders.gradebook)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "04_scaling: 1 hand-in from Canvas, 1 new",
+        "  1 missing: ben",
+        "  1 late: ada (says Canvas)",
+        "  next: course grade 04_scaling",
+    ]
+
+
+@pytest.mark.parametrize("what", ["nothing.zip", "broken.zip", "empty.zip", "text.zip"])
+def test_what_cannot_be_collected_is_said_in_a_sentence(one, capsys, what):
+    (one.tmp / "broken.zip").write_bytes(b"no zip")
+    (one.tmp / "empty.zip").write_bytes(zipped({}))
+    (one.tmp / "text.zip").write_bytes(zipped({"readme.txt": b"hello"}))
+    assert main(["collect", str(one.tmp / what), "--gradebook", str(one.folders.gradebook)]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.count("\n") == 1 and what in said.err
+    assert not one.folders.submitted.exists()
+
+
+def test_long_lists_are_cut_in_the_terminal(one):
+    outcome, notes = one.take({f"s{n}.ipynb": notebook("x") for n in range(3)})
+    outcome.missing = [f"student-{n}" for n in range(40)]
+    assert "and 28 more" in "\n".join(summary(one.folders, [outcome], notes))

@@ -1,0 +1,282 @@
+"""course export: totals and feedback go back to each platform as it documents, and nothing unfinished with them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import zipfile
+
+import nbformat
+import pytest
+
+from helpers.__main__ import main
+from helpers.classroom.export import as_canvas, as_csv, as_moodle, read_totals
+from helpers.classroom.platforms import CANVAS, MOODLE, local_time
+from helpers.grading.class_report import as_csv as report_csv
+from helpers.grading.class_report import as_page, read_class
+from helpers.grading.graded import Graded, Rendered
+from helpers.grading.intake import find_submissions, read_release, read_submission
+from helpers.grading.nbgrader_insides import open_gradebook
+from helpers.grading.record import Recorder
+from tests.test_collect import LESSON, OTHER, Class, notebook, zipped
+
+ROSTER = """id,first_name,last_name,email,lms_user_id
+ada,Ada,Lovelace,ada@x.org,11
+jm,Jörg,Müller,jm@x.org,12
+cyd,Cyd,=1+1,cyd@x.org,13
+dan,Dan,Dorn,dan@x.org,14
+"""
+
+
+def record(one: Class, lesson: str = LESSON) -> None:
+    """Put every hand-in of a lesson into the gradebook, all exercises right."""
+    release = read_release(one.folders.notebook(lesson))
+    right = {
+        name: Rendered(name, worth, worth, True, True, None, "", "right", "<p>right</p>")
+        for name, worth in release.checks.items()
+    }
+    with Recorder(one.folders, release, "lesson") as recorder:
+        for student in find_submissions(one.folders.submitted, lesson):
+            submission = read_submission(one.folders.submitted, student, release, one.folders.release)
+            recorder.record(submission, None if submission.problem else Graded(right))
+
+
+def give_points(one: Class, *students: str, lesson: str = LESSON, points: float = 10.5) -> None:
+    """What a teacher gives for the written question, with a comment."""
+    with open_gradebook(one.folders) as gradebook:
+        for student in students:
+            for name in read_release(one.folders.notebook(lesson)).written:
+                grade = gradebook.find_grade(name, lesson, lesson, student)
+                grade.manual_score, grade.needs_manual_grade = points, False
+                gradebook.find_comment(name, lesson, lesson, student).manual_comment = "Well put."
+        gradebook.db.commit()
+
+
+def written(answer: str, lesson: str = LESSON) -> bytes:
+    """A hand-in with a written answer, which waits for a person."""
+    cells = json.loads(notebook(answer, lesson))
+    for cell in cells["cells"]:
+        facts = cell["metadata"].get("nbgrader", {})
+        if facts.get("grade") and facts.get("solution"):
+            cell["source"] = answer
+    return json.dumps(cells).encode()
+
+
+@pytest.fixture
+def moodle(tmp_path, moodle_class) -> Class:
+    shutil.copytree(moodle_class.folders.gradebook, tmp_path / "moodle" / "class")
+    return Class(tmp_path / "moodle")
+
+
+@pytest.fixture
+def canvas(tmp_path, canvas_class) -> Class:
+    shutil.copytree(canvas_class.folders.gradebook, tmp_path / "canvas" / "class")
+    return Class(tmp_path / "canvas")
+
+
+@pytest.fixture(scope="module")
+def moodle_class(tmp_path_factory) -> Class:
+    """Ada is graded, Jörg waits, Cyd's notebook is empty, Dan handed in nothing."""
+    one = Class(tmp_path_factory.mktemp("moodle"))
+    sheet = "Identifier,Full name,Email address\n" + "".join(
+        f"Participant {number},{name},{email}\n"
+        for number, name, email in (
+            (101, "Ada Lovelace", "ada@x.org"),
+            (102, "Jörg Müller", "jm@x.org"),
+            (103, "Cyd =1+1", "cyd@x.org"),
+            (104, "Dan Dorn", "dan@x.org"),
+        )
+    )
+    folder = "{}_{}_assignsubmission_file_/04_scaling.ipynb"
+    files = {
+        folder.format("Ada Lovelace", 101): written("ada"),
+        folder.format("Jörg Müller", 102): written("jörg"),
+        folder.format("Cyd =1+1", 103): b"",
+    }
+    one.take(files, roster=sheet)
+    record(one)
+    give_points(one, "ada@x.org")
+    return one
+
+
+@pytest.fixture(scope="module")
+def canvas_class(tmp_path_factory) -> Class:
+    """Ada and Jörg are graded, Cyd waits, Dan handed in nothing."""
+    one = Class(tmp_path_factory.mktemp("canvas"))
+    files = {
+        "lovelaceada_11_501_04_scaling.ipynb": written("ada"),
+        "müllerjörg_LATE_12_502_04_scaling-1.ipynb": written("jörg"),
+        "cyd11_13_503_work.zip": zipped({"04_scaling.ipynb": written("cyd")}),
+    }
+    one.take(files, roster=ROSTER)
+    record(one)
+    give_points(one, "ada", "jm")
+    return one
+
+
+def lines(text: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text.removeprefix("\ufeff"))))
+
+
+def total_of(one: Class, student: str, lesson: str = LESSON) -> str:
+    return f"{read_class(one.folders, lesson).totals[student]:g}"
+
+
+def test_csv_has_ids_mail_points_possible_and_says_what_is_missing(moodle):
+    text = as_csv(read_totals(moodle.folders, [LESSON]))
+    assert text.startswith("\ufeff")  # else Excel shows JÃ¶rg
+    header, *rows = lines(text)
+    table = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
+    assert table["ada@x.org"][LESSON] == total_of(moodle, "ada@x.org") != ""
+    assert table["ada@x.org"]["maximum"] == "100" and table["jm@x.org"]["first_name"] == "Jörg"
+    assert {student: row["status"] for student, row in table.items()} == {
+        "ada@x.org": "graded",
+        "jm@x.org": "waits for a person",
+        "cyd@x.org": "not graded",
+        "dan@x.org": "nothing handed in",
+    }
+    assert table["cyd@x.org"][LESSON] == table["dan@x.org"][LESSON] == ""
+
+
+def test_what_was_collected_and_not_graded_yet_is_not_missing(moodle):
+    moodle.take({"Dan Dorn_104_assignsubmission_file_/x.ipynb": written("dan")})
+    table = read_totals(moodle.folders, [LESSON])
+    assert table.status(LESSON, "dan@x.org") == "not graded yet" and table.total("dan@x.org") is None
+
+
+def test_moodles_grading_worksheet(moodle):
+    text = as_moodle(read_totals(moodle.folders, [LESSON]))
+    header, *rows = lines(text)
+    # What assignfeedback_offline looks for: these three by name, and the number behind "Participant ".
+    assert {"Identifier", "Grade", "Last modified (grade)"} <= set(header) and text.startswith("\ufeff")
+    points = {row[0]: row[header.index("Grade")] for row in rows}
+    assert points == {
+        "Participant 101": total_of(moodle, "ada@x.org"),
+        "Participant 102": "",  # waits for a person
+        "Participant 103": "",
+        "Participant 104": "",
+    }
+
+
+def test_canvas_gradebook(canvas):
+    text = as_canvas(read_totals(canvas.folders, [LESSON]))
+    header, possible, *rows = lines(text)
+    assert header == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", LESSON]
+    assert possible == ["    Points Possible", "", "", "", "", "100"] and not text.startswith("\ufeff")
+    points = {row[1]: row[5] for row in rows}
+    assert points == {"11": total_of(canvas, "ada"), "12": total_of(canvas, "jm"), "13": "", "14": ""}
+    assert ["Müller, Jörg", "12"] == next(row[:2] for row in rows if row[1] == "12")
+
+
+def test_all_lessons_and_a_total(canvas):
+    again = {"lovelaceada_11_601_x.ipynb": written("ada", OTHER), "cyd11_13_602_x.ipynb": written("cyd", OTHER)}
+    canvas.take(again, lesson=OTHER)
+    record(canvas, OTHER)
+    give_points(canvas, "ada", "cyd", lesson=OTHER)
+    table = read_totals(canvas.folders, canvas.folders.lessons(), several=True)
+    both = f"{float(total_of(canvas, 'ada')) + float(total_of(canvas, 'ada', OTHER)):g}"
+    header, *rows = lines(as_csv(table))
+    found = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
+    assert found["ada"]["total"] == both and found["ada"]["maximum"] == "200"
+    assert found["jm"]["total"] == total_of(canvas, "jm")  # what was not handed in is worth nothing
+    assert found["cyd"]["total"] == found["dan"]["total"] == ""
+    assert found["cyd"]["status"] == f"{LESSON}: waits for a person"
+    assert found["jm"]["status"] == f"{OTHER}: nothing handed in"
+    header, *rows = lines(as_moodle(table))
+    assert header[-3:] == [OTHER, LESSON, "Total"] and both in [row[-1] for row in rows]
+    header, possible, *rows = lines(as_canvas(table))
+    assert header[-1] == "Final Points" and possible[-1] == "(read only)"  # Canvas passes over both
+
+
+def test_no_cell_runs_as_a_formula(moodle, canvas):
+    for one, write in ((moodle, as_csv), (moodle, as_moodle), (canvas, as_canvas)):
+        cells = [cell for line in lines(write(read_totals(one.folders, [LESSON]))) for cell in line]
+        assert any("=1+1" in cell for cell in cells)
+        assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
+
+
+def pages(one: Class, *students: str) -> None:
+    for student in students:
+        page = one.folders.feedback / student / LESSON / f"{LESSON}.html"
+        page.parent.mkdir(parents=True)
+        page.write_text(f"<p>page of {student}</p>")
+
+
+def export(one: Class, *more: str) -> int:
+    return main(["export", *more, "--gradebook", str(one.folders.gradebook)])
+
+
+def test_moodle_takes_feedback_back_in_its_own_folders(moodle, capsys):
+    pages(moodle, "ada@x.org", "jm@x.org", "dan@x.org")
+    assert export(moodle, "4", "--format", "moodle", "--feedback") == 0
+    with zipfile.ZipFile(moodle.folders.gradebook / "exported" / "04_scaling.moodle.feedback.zip") as archive:
+        assert archive.namelist() == [
+            "Ada Lovelace_101_assignsubmission_file_/04_scaling_feedback.html",
+            "Jörg Müller_102_assignsubmission_file_/04_scaling_feedback.html",
+        ]
+        assert archive.read(archive.namelist()[0]) == b"<p>page of ada@x.org</p>"
+        assert [MOODLE.fullmatch(name.split("/")[0])["student_id"] for name in archive.namelist()] == ["101", "102"]
+    said = capsys.readouterr().out
+    assert "feedback for 2" in said and "left out, as they were not collected from Moodle: dan@x.org" in said
+    assert "waits for a person: jm@x.org" in said and "nothing handed in: dan@x.org" in said
+
+
+def test_canvas_takes_feedback_back_under_the_names_of_the_download(canvas):
+    pages(canvas, "ada", "jm", "cyd")
+    assert export(canvas, LESSON, "--format", "canvas", "--feedback") == 0
+    with zipfile.ZipFile(canvas.folders.gradebook / "exported" / "04_scaling.canvas.feedback.zip") as archive:
+        assert set(archive.namelist()) == {
+            "lovelaceada_11_501_04_scaling.ipynb",
+            "müllerjörg_LATE_12_502_04_scaling-1.ipynb",
+            "cyd11_13_503_work.zip",
+        }
+        assert all(CANVAS.fullmatch(name) for name in archive.namelist())
+        back = nbformat.reads(archive.read("lovelaceada_11_501_04_scaling.ipynb").decode(), as_version=4)
+        with zipfile.ZipFile(io.BytesIO(archive.read("cyd11_13_503_work.zip"))) as inner:
+            assert inner.read("04_scaling_feedback.html") == b"<p>page of cyd</p>"
+    nbformat.validate(back)
+    text = "\n".join(cell.source for cell in back.cells)
+    assert "**10.5 of 15 points**" in text and "> Well put." in text and "**16 of 16 points**" in text
+
+
+def test_for_other_platforms_feedback_has_the_students_names(moodle):
+    pages(moodle, "ada@x.org")
+    assert export(moodle, LESSON, "--format", "csv", "--feedback") == 0
+    with zipfile.ZipFile(moodle.folders.gradebook / "exported" / "04_scaling.feedback.zip") as archive:
+        assert archive.namelist() == ["ada@x.org/04_scaling.html"]
+
+
+def test_who_is_missing_and_who_is_late_stands_in_report_and_csv(moodle):
+    with open_gradebook(moodle.folders) as gradebook:
+        gradebook.update_or_create_assignment(LESSON, duedate=local_time("2026-11-03", "%Y-%m-%d"))
+        gradebook.update_or_create_submission(LESSON, "ada@x.org", timestamp=local_time("2026-11-05 12", "%Y-%m-%d %H"))
+    report = read_class(moodle.folders, LESSON)
+    assert report.missing == ["dan@x.org"]
+    assert "1 of the class: dan@x.org" in as_page(report) and "handed in 3 days late" in as_page(report)
+    header, *rows = lines(report_csv(report))
+    table = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
+    assert table["dan@x.org"]["status"] == "nothing handed in" and table["dan@x.org"]["total"] == ""
+    assert table["ada@x.org"]["flags"] == "handed in 3 days late"
+    header, *rows = lines(as_csv(read_totals(moodle.folders, [LESSON])))
+    assert next(row for row in rows if row[0] == "ada@x.org")[header.index("days late")] == "3"
+
+
+@pytest.mark.parametrize(
+    "command, said",
+    [
+        ([LESSON, "--format", "csv"], "nothing is graded yet. Run `course grade 04_scaling` first."),
+        (["--format", "csv"], "Name one lesson, or give --all"),
+        (["nope", "--format", "csv"], "There is no lesson 'nope'"),
+    ],
+)
+def test_what_cannot_be_exported_is_said_in_a_sentence(tmp_path, capsys, command, said):
+    assert export(Class(tmp_path), *command) == 2
+    error = capsys.readouterr().err
+    assert said in error and error.count("\n") == 1
+
+
+def test_without_feedback_it_says_which_command_makes_it(moodle, capsys):
+    assert export(moodle, LESSON, "--format", "moodle", "--feedback") == 2
+    assert "`course grade 04_scaling --feedback`" in capsys.readouterr().err
