@@ -7,7 +7,6 @@ import logging
 import os
 
 from nbgrader.converters import GenerateFeedback
-from traitlets import default
 
 from helpers.grading.feedback_page import FeedbackPage, facts
 from helpers.grading.folders import from_coursedir
@@ -20,8 +19,7 @@ class CourseFeedback(GenerateFeedback):
     """In place of nbgrader's own pages: the course's (helpers/grading/feedback_page.py), written anew each time, for
     names with `[` too. The class report, which links to them, is written after them."""
 
-    @default("export_class")
-    def _exporter_class_default(self):
+    def _exporter_class_default(self) -> type:
         return FeedbackPage
 
     def init_notebooks(self) -> None:
