@@ -52,10 +52,8 @@ class CourseFeedback(GenerateFeedback):
     def start(self) -> None:
         from helpers.grading.class_report import write_report
 
-        try:
-            super().start()
-        finally:
-            write_report(from_coursedir(self.coursedir), self.coursedir.assignment_id)
+        super().start()
+        write_report(from_coursedir(self.coursedir), self.coursedir.assignment_id)
 
 
 def write_feedback(config, lesson: str) -> None:

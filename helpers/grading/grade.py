@@ -72,10 +72,12 @@ def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[R
             on_judged=progress.step,
         )
     graded = f"{outcome.new} graded in {_duration(time.monotonic() - began)}" if outcome.new else "nothing new to grade"
-    report = write_report(folders, lesson)
     pages = args.feedback or any(folders.feedback.glob(f"*/{lesson}/{lesson}.html"))  # none may tell of older points
-    if pages:
-        write_feedback(config, lesson)
+    try:
+        if pages:
+            write_feedback(config, lesson)
+    finally:
+        report = write_report(folders, lesson)
     for line in summary(graded, outcome.results, report):
         print(line)
     print(f"  report: {shown(folders.report(lesson, 'html'))}   gradebook: {_gradebook(folders)}")
