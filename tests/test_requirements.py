@@ -31,6 +31,7 @@ WINGS = {
     "learner": LEARNER,
     "authoring": LEARNER | pins(EXTRAS["author"]),
     "grading": LEARNER | pins(EXTRAS["grade"]),
+    "classroom": LEARNER | pins(EXTRAS["grade"]),
     "tests": ALL,
     "bench": ALL,
     "docs": ALL,
