@@ -7,8 +7,10 @@ import re
 import pytest
 from nbgrader.apps.api import NbGraderAPI
 
+from helpers.checking.deciding import Part, Verdict
 from helpers.grading.class_report import ClassReport, Column, Row, _discrimination, _exercise, as_page
 from helpers.grading.folders import load
+from helpers.grading.pool import rendered
 from helpers.grading.record import Result
 from tests import lab
 from tests.sample_class import hand_in
@@ -54,6 +56,17 @@ def test_which_part_failed_for_how_many():
     failed = {0: {"a": ["values"]}, 1: {"a": ["gradient flows", "dtype kept"]}, 2: {"a": ["gradient flows"]}}
     report = made({"a": [0, 2, 2, 4]}, failed=failed)
     assert _exercise(report, report.columns[0])["failed"] == "gradient flows (2), values (1), dtype kept (1)"
+
+
+def test_the_judges_verdict_says_which_parts_failed():
+    def failed(**parts: bool) -> tuple[str, ...]:
+        made_of = [Part(name.replace("_", " "), passed) for name, passed in parts.items()]
+        return rendered(Verdict("a", 0, 4, False, parts=made_of)).failed
+
+    assert failed(values=True, gradient_flows=False, dtype_kept=False) == ("gradient flows", "dtype kept")
+    assert failed(values=False, gradient_flows=False, inputs_unchanged=False) == ("values", "inputs unchanged")
+    assert failed(**{"loss 2.31 where 1.9 is asked": False}) == ("the measured goal",)
+    assert failed(values=True) == ()
 
 
 class Parts(FullPoints):

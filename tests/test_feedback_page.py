@@ -7,7 +7,6 @@ import re
 import nbformat
 import pytest
 
-from helpers.course import course
 from helpers.grading.feedback_page import FeedbackPage
 from helpers.grading.folders import ROOT
 from helpers.grading.formulas import as_mathml
@@ -16,7 +15,7 @@ from tests.sample_class import hand_in
 from tests.test_class_report import Parts
 from tests.test_regrade import LESSON, answers, by_hand, folders, grade, lesson  # noqa: F401  (fixtures)
 
-LESSONS = [one.name for one in course().lessons]
+LESSONS = ("03_query_key", "06_softmax", "07_value_weighting", "13_real_model")  # the longest, those with most formulas
 
 
 def page_of(folders, student: str) -> str:  # noqa: F811
@@ -30,7 +29,7 @@ def dead_links(page: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", LESSONS)
-def test_every_lesson_makes_a_small_page_that_loads_nothing(name):
+def test_a_lesson_makes_a_small_page_that_loads_nothing(name):
     notebook = nbformat.read(ROOT / "solutions" / name / f"{name}.ipynb", as_version=4)
     for cell in notebook.cells:
         cell.metadata.pop("nbgrader", None)
@@ -39,7 +38,7 @@ def test_every_lesson_makes_a_small_page_that_loads_nothing(name):
     assert len(re.sub(r'"data:[^"]*"', "", page)) < 200_000
     assert dead_links(page) == set()
     assert "<script" not in page and "mathjax" not in page.lower() and not re.search(r"\$\$|\\frac|\\text", page)
-    assert "<math" in page or name.startswith("00")
+    assert "<math" in page
 
 
 def test_a_page_names_exercises_and_says_what_waits_and_what_is_blank(folders, lesson, monkeypatch):  # noqa: F811
