@@ -50,7 +50,7 @@ def test_new_names_and_comments_hide_nothing():
 
 
 def test_the_solution_and_what_many_wrote_count_for_nothing():
-    assert pairs(PUBLIC, PUBLIC, PUBLIC.replace("width", "d")) == []
+    assert pairs(PUBLIC, PUBLIC.replace("width", "d")) == []
     assert pairs(*[OWN] * 4, OTHER) == []  # four of five have it
 
 

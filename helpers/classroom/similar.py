@@ -1,8 +1,8 @@
 """`course similar LESSON`: hand-ins whose code is alike in what is their own, side by side, for a person to read.
 
-Two answers are compared by their runs of RUN tokens (as MOSS does), with docstrings and comments gone and every name
-that the answer itself makes replaced by one. What the release or the public solution contains does not count, nor what
-many of the class wrote.
+Two answers are compared by their runs of RUN tokens (as MOSS does), with imports, docstrings and comments gone and
+every name that the answer itself makes replaced by one. What the release or the public solution contains does not
+count, nor what many of the class wrote.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ class _Nameless(ast.NodeTransformer):
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         body = getattr(node, "body", None)
-        if isinstance(body, list):  # a text alone in a line is a docstring, or does nothing
-            node.body = [item for item in body if not _is_text(item)] or [ast.Pass()]
+        if isinstance(body, list):
+            node.body = [item for item in body if not _says_nothing(item)] or [ast.Pass()]
         return super().generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
@@ -157,8 +157,11 @@ def _is_stored(name: ast.Name) -> bool:
     return isinstance(name.ctx, ast.Store)
 
 
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+def _says_nothing(node: ast.AST) -> bool:
+    """An import, or a text alone in a line: a docstring."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return isinstance(node.value.value, str)
+    return isinstance(node, (ast.Import, ast.ImportFrom))
 
 
 def as_page(lesson: str, pairs: list[Pair]) -> str:
