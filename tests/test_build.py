@@ -481,17 +481,21 @@ def test_notebooks_folder_holds_notebooks_only():
     assert files and all(path.suffix == ".ipynb" for path in files)
 
 
+WINGS = ("authoring", "grading", "classroom")
+
+
 def learners_wing() -> list[Path]:
     """Sources of the learner's wing, the blocks of finished lessons left out."""
-    paths = [path for path in (ROOT / "helpers").rglob("*.py") if not {"authoring", "grading"} & set(path.parts)]
+    paths = [path for path in (ROOT / "helpers").rglob("*.py") if not set(WINGS) & set(path.parts)]
     return [path for path in paths if not path.name[0].isdigit()]
 
 
 def test_wings_import_each_other_only_as_the_house_allows():
     rules = {
-        "learner": (learners_wing(), ("helpers.authoring", "helpers.grading")),
-        "authoring": ((ROOT / "helpers" / "authoring").glob("*.py"), ("helpers.grading",)),
-        "grading": ((ROOT / "helpers" / "grading").glob("*.py"), ("helpers.authoring",)),
+        "learner": (learners_wing(), tuple(f"helpers.{wing}" for wing in WINGS)),
+        "authoring": ((ROOT / "helpers" / "authoring").glob("*.py"), ("helpers.grading", "helpers.classroom")),
+        "grading": ((ROOT / "helpers" / "grading").glob("*.py"), ("helpers.authoring", "helpers.classroom")),
+        "classroom": ((ROOT / "helpers" / "classroom").glob("*.py"), ("helpers.authoring",)),
     }
     for paths, banned in rules.values():
         for path in paths:
