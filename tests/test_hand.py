@@ -121,7 +121,8 @@ def test_a_class_is_graded_with_the_keyboard(handed_in, lesson, monkeypatch, cap
     grade(handed_in)
     opened, there = [], threading.Event()
     monkeypatch.setattr(hand.webbrowser, "open", lambda address: (opened.append(address), there.set()))
-    course = threading.Thread(target=main, args=(["hand", LESSON, "--gradebook", str(handed_in.gradebook)],))
+    arguments = ["hand", LESSON, "--gradebook", str(handed_in.gradebook)]
+    course = threading.Thread(target=main, args=(arguments,), daemon=True)
     course.start()
     assert there.wait(60)
     with lab.browser() as page:

@@ -57,7 +57,7 @@ GRAPH = {module: imports(path, module) for module, path in MODULES.items() if mo
 
 
 WINGS = ("helpers.authoring", "helpers.grading", "helpers.classroom")
-OPEN_TO = {"classroom": {"grading"}}  # it brings hand-ins to the grader and takes points from there; not the other way
+OPEN_TO = {"classroom": {"grading"}}  # it brings hand-ins to the grader and takes points from there
 
 
 def wing(module: str) -> str:
