@@ -333,7 +333,7 @@ def test_feedback_shows_points_and_nothing_of_a_learner_runs_in_it(graded):
     page = (folders.feedback / "04-raises" / LESSON / f"{LESSON}.html").read_text()
     assert "<script>alert(1)" not in page and "<script>x" not in page
     assert "&lt; script" in page and "ValueError" in page
-    assert "0 of 16 points" in page and "Score: 69.0 / 100.0" in page
+    assert "0 of 16 points" in page and "69 of 100 points" in page
 
 
 def test_unchanged_submissions_are_skipped(graded):
@@ -368,7 +368,7 @@ def test_the_class_report(graded, lesson):
     assert row["total"] == "" and row["status"] == "not graded" and "cannot be read" in row["flags"]
     page = as_page(report)
     assert "divided by the width instead of its square root" in page
-    assert "http" not in page.replace("http-equiv", "") and "<script" not in page
+    assert "http" not in page.replace("http-equiv", "") and page.count("<script>") == 1  # what sorts the table
     assert "can only be observed inside it" in page
 
 

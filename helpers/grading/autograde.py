@@ -22,6 +22,7 @@ class CourseAutograde(Autograde):
 
     def start(self) -> None:
         from helpers.grading.batch import grade_lesson
+        from helpers.grading.class_report import write_report
         from helpers.grading.pool import GradingStopped
 
         folders = from_coursedir(self.coursedir)
@@ -41,6 +42,7 @@ class CourseAutograde(Autograde):
         except GradingStopped as stopped:
             self.log.error(str(stopped))
             raise NbGraderException(str(stopped)) from None
+        write_report(folders, lesson)
         for result in outcome.results:
             if result.problem:
                 self.log.warning("%s: %s", result.student, result.problem)

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
+import os
+import re
 import statistics
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
 
 from helpers.grading.folders import Folders
-from helpers.grading.intake import find_submissions, read_release
+from helpers.grading.intake import Release, find_submissions, read_release
 from helpers.grading.record import Result, read_result, write_atomically
 from helpers.grading.words import inert
+
+ENOUGH = 10  # students; a correlation of fewer says nothing
+CHOICE = re.compile(r"^quiz_\d+ = [\"'](\w+)[\"']", re.MULTILINE)
 
 
 @dataclass
@@ -27,7 +35,11 @@ class Column:
 
 @dataclass
 class Row:
-    """One student. scores by grade_id, None while one waits for a person; total: None where nothing could be graded."""
+    """One student. scores by grade_id, None while one waits for a person; total: None where nothing could be graded.
+
+    unanswered: grade_ids without an answer. feedback, notebook: addresses as seen from the report; feedback is empty
+    where there is no page.
+    """
 
     student: str
     scores: dict[str, float | None]
@@ -37,6 +49,9 @@ class Row:
     status: str = "graded"  # or "waits for a person", "not graded"
     bonus: float = 0.0  # of the total
     days_late: int = 0  # begun days after nbgrader's due date, extensions included
+    unanswered: set[str] = field(default_factory=set)
+    feedback: str = ""
+    notebook: str = ""
 
 
 @dataclass
@@ -48,6 +63,7 @@ class ClassReport:
     to_grade: int = 0
     changed: dict[str, list[str]] = field(default_factory=dict)  # student -> answers that a person graded as others
     missing: list[str] = field(default_factory=list)  # of the gradebook's students, who handed in nothing
+    choices: dict[str, tuple[list[str], str]] = field(default_factory=dict)  # quiz -> its options and the right one
 
     @property
     def totals(self) -> dict[str, float]:
@@ -75,7 +91,9 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
     with api.Gradebook(folders.db_url, folders.course_id) as gradebook:
         for cell in gradebook.find_notebook(lesson, lesson).grade_cells:
             report.columns.append(_column(cell))
-        order = _order(folders, lesson)
+        release = read_release(folders.notebook(lesson))
+        order = {grade_id: place for place, grade_id in enumerate(release.graded)}
+        report.choices = _choices(folders, release)
         report.columns.sort(key=lambda column: order.get(column.grade_id, len(order)))
         found = (
             gradebook.db.query(
@@ -104,11 +122,16 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
                 report.results[student] = result
                 notes = [text for text in [result.problem, *result.flags] if text]
                 rows[student] = Row(student, {}, -(penalty or 0.0), penalty or 0.0, notes)
+                rows[student].notebook = _address(folders, lesson, folders.autograded_notebook(lesson, student))
+                page = folders.feedback / student / lesson / f"{lesson}.html"
+                rows[student].feedback = _address(folders, lesson, page) if page.is_file() else ""
             row = rows[student]
             waiting = waits and manual is None
             row.scores[grade_id] = None if waiting else score
             row.total += score
             result = report.results[student]
+            if manual is None and not waiting and not score and _is_blank(result, grade_id):
+                row.unanswered.add(grade_id)
             report.to_grade += bool(waiting) and not result.problem
             if waiting and grade_id in result.changed:
                 report.changed.setdefault(student, []).append(grade_id.removeprefix("check_"))
@@ -154,8 +177,30 @@ def _column(cell) -> Column:
     return Column(cell.name, name, kind, cell.max_score)
 
 
-def _order(folders: Folders, lesson: str) -> dict[str, int]:
-    return {grade_id: place for place, grade_id in enumerate(read_release(folders.notebook(lesson)).graded)}
+def _is_blank(result: Result, grade_id: str) -> bool:
+    """Whether an answer without points is none at all; nbgrader gives an untouched written one 0 at once."""
+    if not grade_id.startswith("check_"):
+        return True
+    return result.mistakes.get(grade_id.removeprefix("check_"), [""])[0] == "not_answered"
+
+
+def _address(folders: Folders, lesson: str, path: Path) -> str:
+    return quote(Path(os.path.relpath(path, folders.report(lesson, "html").parent)).as_posix())
+
+
+def _choices(folders: Folders, release: Release) -> dict[str, tuple[list[str], str]]:
+    """quiz -> its options, as the release names them, and the right one, as the solution has it."""
+    try:
+        solved = json.loads(folders.executed(release.lesson).read_text(encoding="utf-8"))["cells"]
+    except (OSError, ValueError, KeyError):
+        return {}
+    right = {}
+    for cell in solved:
+        name = cell["metadata"].get("nbgrader", {}).get("grade_id", "")
+        if name.startswith("quiz_") and (found := CHOICE.search("".join(cell["source"]))):
+            options = re.findall(r"[\"'](\w+)[\"']", release.graded.get(name, {}).get("source", ""))
+            right[name] = (sorted({*options, found[1]}), found[1])
+    return right
 
 
 def as_csv(report: ClassReport) -> str:
@@ -187,7 +232,8 @@ def as_page(report: ClassReport) -> str:
     pages = Environment(
         loader=PackageLoader("helpers.grading", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    pages.filters |= {"number": _number, "kind": _kind}
+    pages.filters |= {"number": _number}
+    pages.globals |= {"score": _score}
     return pages.get_template("class_report.html.jinja").render(
         lesson=report.lesson,
         to_grade=report.to_grade,
@@ -243,45 +289,52 @@ def _histogram(report: ClassReport) -> dict:
 
 
 def _exercise(report: ClassReport, column: Column) -> dict:
-    scores = [row.scores[column.grade_id] for row in report.rows if row.scores.get(column.grade_id) is not None]
-    if column.kind == "bonus":
-        full = sum(score > 0 for score in scores)
-    else:
-        full = sum(score >= column.worth - 1e-9 for score in scores)
-    waiting = sum(_waits(row, report, column) for row in report.rows)
+    scored = [row for row in report.rows if row.scores.get(column.grade_id) is not None]
+    scores = [row.scores[column.grade_id] for row in scored]
+    least = column.worth - 1e-9 if column.kind != "bonus" else 1e-9
+    full = sum(score >= least for score in scores)
+    readable = [row for row in report.rows if not report.results[row.student].problem]
+    waiting = sum(row.scores.get(column.grade_id) is None for row in readable)
+    known = scores and not waiting
+    failed = Counter(part for result in report.results.values() for part in result.failed.get(column.name, ()))
     return {
         "name": column.name,
         "worth": "bonus" if column.kind == "bonus" else f"{column.worth:g}",
-        "told": "earned some" if column.kind == "bonus" else "full points",
-        "answered": sum(_answered(row, report.results[row.student], column) for row in report.rows),
+        "told": " earned some" if column.kind == "bonus" else "",
+        "answered": f"{sum(column.grade_id not in row.unanswered for row in readable)} of {len(report.rows)}",
         "waiting": waiting,
+        "full": f"{full} of {len(scores)}",
         "share": f"{100 * full / len(scores) if scores else 0:.0f}",
-        "choices": _choices(report, column.name) if column.kind == "quiz" else "",
-        "mean": f"{statistics.mean(scores):.1f}" if scores and not waiting else "–",
+        "chosen": _chosen(report, column.name, len(readable)) if column.kind == "quiz" else [],
+        "failed": ", ".join(f"{part} ({count})" for part, count in failed.most_common()),
+        "mean": f"{statistics.mean(scores):.1f}" if known else "–",
+        "difficulty": f"{statistics.mean(scores) / column.worth:.2f}" if known and column.worth else "–",
+        "discrimination": _discrimination(report, column) if known and column.worth else "–",
     }
 
 
-def _choices(report: ClassReport, quiz: str) -> str:
-    """How many chose which wrong option; it costs no points, but a teacher wants to know."""
-    chosen = Counter(
-        result.mistakes[quiz][0].removeprefix("option_")
-        for result in report.results.values()
-        if result.mistakes.get(quiz, [""])[0].startswith("option_")
-    )
-    told = ", ".join(f"{option} ({count})" for option, count in sorted(chosen.items()))
-    return f"; not the best: {told}" if told else ""
+def _discrimination(report: ClassReport, column: Column) -> str:
+    """The corrected item-total correlation: of an exercise's points with the points of all others. Where points are
+    all or nothing it is the point-biserial one. Answers that wait for a person are left out for everybody."""
+    others = [other.grade_id for other in report.columns if other is not column and other.kind != "bonus"]
+    rows = [row for row in report.rows if row.total is not None]
+    others = [name for name in others if all(row.scores.get(name) is not None for row in rows)]
+    points = [row.scores[column.grade_id] for row in rows]
+    rest = [math.fsum(row.scores[name] for name in others) for row in rows]
+    if len(rows) < ENOUGH or len(set(points)) < 2 or len(set(rest)) < 2:
+        return "–"
+    return f"{statistics.correlation(points, rest):.2f}".replace("-", "−")
 
 
-def _answered(row: Row, result: Result, column: Column) -> bool:
-    if result.problem:
-        return False
-    if column.kind == "written":  # nbgrader gives an untouched one 0 at once
-        return row.scores.get(column.grade_id) != 0
-    return result.mistakes.get(column.name, ["", ""])[0] != "not_answered"
-
-
-def _waits(row: Row, report: ClassReport, column: Column) -> bool:
-    return row.scores.get(column.grade_id) is None and not report.results[row.student].problem
+def _chosen(report: ClassReport, quiz: str, readable: int) -> list[tuple[str, int, bool]]:
+    """(option, how many chose it, whether it is right); it costs no points, but a teacher wants to know."""
+    made = Counter(result.mistakes[quiz][0] for result in report.results.values() if quiz in result.mistakes)
+    options, right = report.choices.get(quiz, ([], ""))
+    counts = {option: 0 for option in options}
+    counts |= {name.removeprefix("option_"): n for name, n in made.items() if name.startswith("option_")}
+    if right:
+        counts[right] = readable - made.total()
+    return [(option, count, option == right) for option, count in sorted(counts.items())]
 
 
 def _mistakes(report: ClassReport) -> list[dict]:
@@ -292,20 +345,18 @@ def _mistakes(report: ClassReport) -> list[dict]:
             if name != "not_answered" and not exercise.startswith("quiz_"):
                 who.setdefault((exercise, label.rstrip(".")), []).append(result.student)
     return [
-        {
-            "count": len(students),
-            "label": label,
-            "exercise": exercise,
-            "who": ", ".join(students[:6]) + (f" and {len(students) - 6} more" if len(students) > 6 else ""),
-        }
+        {"count": len(students), "label": label, "exercise": exercise, "who": ", ".join(students)}
         for (exercise, label), students in sorted(who.items(), key=lambda item: -len(item[1]))
     ]
 
 
-def _kind(score: float | None, column: Column) -> str:
-    """The class of a score's cell."""
+def _score(row: Row, column: Column) -> tuple[str, str, str]:
+    """(class, text, title) of one score's cell."""
+    score = row.scores.get(column.grade_id)
     if score is None:
-        return ""
+        return ("waits", "…", "waits for a person") if row.total is not None else ("blank", "", "not graded")
+    if column.grade_id in row.unanswered:
+        return "blank", "–", "not answered"
     if column.kind == "bonus":
-        return " full" if score > 0 else " "
-    return " full" if score >= column.worth - 1e-9 else " part" if score > 0 else " none"
+        return ("full" if score > 0 else ""), _number(score), ""
+    return "full" if score >= column.worth - 1e-9 else "part" if score > 0 else "none", _number(score), ""

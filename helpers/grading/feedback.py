@@ -5,22 +5,22 @@ from __future__ import annotations
 import glob
 import logging
 import os
-import re
-from pathlib import Path
 
 from nbgrader.converters import GenerateFeedback
 
+from helpers.grading.feedback_page import FeedbackPage, facts
 from helpers.grading.folders import from_coursedir
 from helpers.grading.nbgrader_insides import take_over
 from helpers.grading.pool import GradingStopped
-from helpers.grading.record import read_result, write_atomically
-
-NO_POINTS = re.compile(r"\bScore: 0\.0 / (?=\d)")
+from helpers.grading.record import read_result
 
 
 class CourseFeedback(GenerateFeedback):
-    """nbgrader's own pages, except that they are written anew each time, for names with `[` too, and that a hand-in
-    which nobody could read has no points in them."""
+    """In place of nbgrader's own pages: the course's (helpers/grading/feedback_page.py), written anew each time, for
+    names with `[` too. The class report, which links to them, is written after them."""
+
+    def _exporter_class_default(self) -> type:
+        return FeedbackPage
 
     def init_notebooks(self) -> None:
         """As nbgrader's; that takes a student's folder for a pattern."""
@@ -37,15 +37,23 @@ class CourseFeedback(GenerateFeedback):
         self.force = True  # else nbgrader keeps a page that is older than its points
         return super().init_destination(assignment_id, student_id)
 
-    def convert_single_notebook(self, notebook_filename: str) -> None:
-        super().convert_single_notebook(notebook_filename)
-        notebook = Path(notebook_filename)
-        lesson, student = notebook.parts[-2], notebook.parts[-3]
-        folders = from_coursedir(self.coursedir)
-        result = read_result(folders, lesson, student)
-        if result is not None and result.problem:
-            page = folders.feedback / student / lesson / f"{notebook.stem}.html"
-            write_atomically(page, NO_POINTS.sub("not graded, of ", page.read_text(encoding="utf-8")))
+    def init_single_notebook_resources(self, notebook_filename: str) -> dict:
+        from nbgrader.api import Gradebook
+
+        resources = super().init_single_notebook_resources(notebook_filename)
+        ours = resources["nbgrader"]
+        lesson, student = ours["assignment"], ours["student"]
+        result = read_result(from_coursedir(self.coursedir), lesson, student)
+        with Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            recorded = gradebook.find_submission_notebook(ours["notebook"], lesson, student)
+            ours["facts"] = facts(recorded, result)
+        return resources
+
+    def start(self) -> None:
+        from helpers.grading.class_report import write_report
+
+        super().start()
+        write_report(from_coursedir(self.coursedir), self.coursedir.assignment_id)
 
 
 def write_feedback(config, lesson: str) -> None:

@@ -54,10 +54,8 @@ def run(args: argparse.Namespace) -> int:
 
 def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[Result]:
     from helpers.grading.batch import grade_lesson
-    from helpers.grading.class_report import write_report
-    from helpers.grading.feedback import write_feedback
 
-    lesson, began = _lesson_name(folders, args.lesson), time.monotonic()
+    lesson, began = lesson_name(folders, args.lesson), time.monotonic()
     with Progress(lesson) as progress:
         outcome = grade_lesson(
             folders,
@@ -72,19 +70,34 @@ def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[R
             on_judged=progress.step,
         )
     graded = f"{outcome.new} graded in {_duration(time.monotonic() - began)}" if outcome.new else "nothing new to grade"
-    report = write_report(folders, lesson)
-    pages = args.feedback or any(folders.feedback.glob(f"*/{lesson}/{lesson}.html"))  # none may tell of older points
-    if pages:
-        write_feedback(config, lesson)
+    report = write_pages(folders, config, lesson, args.feedback)
     for line in summary(graded, outcome.results, report):
         print(line)
     print(f"  report: {shown(folders.report(lesson, 'html'))}   gradebook: {_gradebook(folders)}")
-    if pages:
+    if has_pages(folders, lesson):
         print(f"  feedback: {shown(folders.feedback)}")
     return outcome.results
 
 
-def _lesson_name(folders: Folders, name: str) -> str:
+def write_pages(folders: Folders, config, lesson: str, feedback: bool = False):
+    """The class report, which is returned, and the feedback pages, where there are some or `feedback` asks for them:
+    none may tell of older points."""
+    from helpers.grading.class_report import write_report
+    from helpers.grading.feedback import write_feedback
+
+    try:
+        if feedback or has_pages(folders, lesson):
+            write_feedback(config, lesson)
+    finally:
+        report = write_report(folders, lesson)
+    return report
+
+
+def has_pages(folders: Folders, lesson: str) -> bool:
+    return any(folders.feedback.glob(f"*/{lesson}/{lesson}.html"))
+
+
+def lesson_name(folders: Folders, name: str) -> str:
     """A lesson by its name or its number."""
     lessons = folders.lessons()
     return next((lesson for lesson in lessons if name in (lesson, lesson[:2], lesson[:2].removeprefix("0"))), name)
@@ -106,7 +119,7 @@ def summary(graded: str, results: list[Result], report) -> list[str]:
         lines.append("  commonest mistakes: " + " · ".join(f"{label} ({n})" for label, n in counts.most_common(4)))
     if report.to_grade:
         answers = "answer" if report.to_grade == 1 else "answers"
-        lines.append(f"  {report.to_grade} written {answers} to grade by hand in Formgrader")
+        lines.append(f"  {report.to_grade} written {answers} to grade by hand: course hand {report.lesson}")
     if report.changed:
         count = sum(map(len, report.changed.values()))
         who = " · ".join(

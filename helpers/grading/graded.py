@@ -11,7 +11,10 @@ if TYPE_CHECKING:  # the process that writes the gradebook does without torch
 
 @dataclass(frozen=True)
 class Rendered:
-    """A verdict that can be read without torch. label: the mistake in words; text and html: the learner's report."""
+    """A verdict that can be read without torch. label: the mistake in words; text and html: the learner's report.
+
+    failed: the parts that do not hold.
+    """
 
     exercise: str
     points: float
@@ -22,6 +25,7 @@ class Rendered:
     label: str
     text: str
     html: str
+    failed: tuple[str, ...] = ()
 
 
 @dataclass

@@ -284,4 +284,16 @@ def rendered(verdict) -> Rendered:
         label,
         as_text(verdict),
         as_html(verdict),
+        _failed(verdict),
     )
+
+
+def _failed(verdict) -> tuple[str, ...]:
+    """The parts of an exercise that do not hold: where the values are wrong, what follows from them is not counted."""
+    from helpers.checking.vocabulary import UNCHANGED, VALUES
+
+    parts = [(part.name, part.passed) for part in verdict.parts]
+    if parts and VALUES not in dict(parts):  # its first part says what was measured, in numbers of this answer alone
+        parts[0] = ("the measured goal", parts[0][1])
+    failed = [name for name, passed in parts if not passed]
+    return tuple(name for name in failed if VALUES not in failed or name in (VALUES, UNCHANGED))

@@ -52,6 +52,7 @@ class Result:
     again: bool = False  # the problem is the grader's: grade it again next time
     answers: dict[str, str] = field(default_factory=dict)  # grade cell -> digest of what it grades
     changed: dict[str, float] = field(default_factory=dict)  # grade cell -> a person's points for an earlier answer
+    failed: dict[str, list[str]] = field(default_factory=dict)  # exercise -> its parts that do not hold
 
 
 def read_result(folders: Folders, lesson: str, student: str) -> Result | None:
@@ -197,6 +198,7 @@ class Recorder:
             submission.again,
             answers,
             changed,
+            {name: list(s.failed) for name, s in scores.items() if s.failed},
         )
         text = json.dumps(asdict(result), ensure_ascii=False, indent=1)
         write_atomically(self.folders.result(self.lesson, submission.student), text)

@@ -1,0 +1,310 @@
+"""`course hand LESSON`: the written question graded by hand, all answers of a class on one page in the browser.
+
+The page is served on this machine only. Points and comments go into nbgrader's own gradebook, where Formgrader,
+`course grade`, the report and the feedback pages have them from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import secrets
+import sys
+import threading
+import webbrowser
+from collections import Counter
+from dataclasses import asdict, dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from helpers.grading.feedback_page import Renderer
+from helpers.grading.folders import Folders, load
+from helpers.grading.grade import lesson_name, write_pages
+from helpers.grading.intake import read_release
+from helpers.grading.pool import GradingStopped
+from helpers.grading.record import read_result
+from helpers.grading.sanitize import safe_markdown
+from helpers.grading.words import one_line
+
+LARGEST = 100_000  # bytes of what the page sends at once
+LONGEST = 5_000  # characters of a comment
+POLICY = (
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; connect-src 'self'; script-src 'nonce-{nonce}'; "
+    "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+)
+GUARDS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
+
+
+class Refused(Exception):
+    """What the page asked for cannot be done; the message is a sentence for the teacher."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer. html: harmless. points: a person's, None while it waits. was: a person's points for an earlier
+    answer, where the answer was changed since. digest: of the answer, so that points go to what was read."""
+
+    student: str
+    html: str
+    points: float | None
+    comment: str
+    was: float | None
+    digest: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question with all its answers. text and scheme: harmless HTML. blank: how many did not answer; nbgrader gave
+    them 0. unread: how many hand-ins could not be read."""
+
+    lesson: str
+    name: str
+    worth: float
+    text: str
+    scheme: str
+    answers: list[Answer]
+    blank: int
+    unread: int
+    others: list[str]  # the lesson's other written questions
+
+    @property
+    def reasons(self) -> list[str]:
+        """Lines of the comments so far, the commonest first."""
+        lines = Counter(line for one in self.answers for line in one.comment.splitlines() if line.strip())
+        return [line for line, _ in lines.most_common()]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("lesson", metavar="LESSON", help="such as 04_scaling")
+    parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
+    parser.add_argument("--no-browser", action="store_true", help="print the page's address and open nothing")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve the page until Ctrl+C or its Done button; then write report and feedback pages anew."""
+    try:
+        folders, config = load(args.gradebook)
+        lesson = lesson_name(folders, args.lesson)
+        read_question(folders, lesson)
+        with serving(folders, lesson) as (server, address):
+            print(
+                f"Grading {lesson} by hand: {address}\nEach change is saved at once. Done, or Ctrl+C, ends it.",
+                flush=True,
+            )
+            if not args.no_browser:
+                webbrowser.open(address)
+            with contextlib.suppress(KeyboardInterrupt):
+                server.done.wait()
+        report = write_pages(folders, config, lesson)
+        waits = f"{report.to_grade} still {'waits' if report.to_grade == 1 else 'wait'}"
+        print(f"{waits if report.to_grade else 'All are graded'}; the report has your points.")
+    except GradingStopped as stopped:
+        print(stopped, file=sys.stderr)
+        return 2
+    return 0
+
+
+def read_question(folders: Folders, lesson: str, name: str | None = None) -> Question:
+    """The question `name`, or the lesson's first, with everybody's answers. GradingStopped where there is none."""
+    from nbgrader import api
+
+    if not folders.notebook(lesson).is_file():
+        known = ", ".join(folders.lessons())
+        raise GradingStopped(f"There is no lesson {one_line(lesson)!r}. Lessons: {known}.")
+    release = read_release(folders.notebook(lesson))
+    if not release.written:
+        raise GradingStopped(f"{lesson} has no written question; all of it is graded by `course grade {lesson}`.")
+    name = next(iter(release.written)) if name is None else name
+    if name not in release.written:
+        raise GradingStopped(f"{lesson} has no written question {one_line(name)}.")
+    answers, blank, unread = [], 0, 0
+    with api.Gradebook(folders.db_url, folders.course_id) as gradebook:
+        try:
+            handed_in = gradebook.assignment_submissions(lesson)
+        except api.MissingEntry:
+            handed_in = []
+        for student in sorted(one.student.id for one in handed_in):
+            result = read_result(folders, lesson, student)
+            if result is None or result.problem:
+                unread += 1
+                continue
+            grade = gradebook.find_grade(name, lesson, lesson, student)
+            if grade.manual_score is None and not grade.needs_manual_grade:
+                blank += 1
+                continue
+            comment = gradebook.find_comment(name, lesson, lesson, student).manual_comment or ""
+            was = result.changed.get(name) if grade.manual_score is None else None
+            shown = _answer(folders.autograded_notebook(lesson, student), name)
+            answers.append(Answer(student, shown, grade.manual_score, comment, was, result.answers.get(name, "")))
+    if not answers and not blank:
+        raise GradingStopped(f"No answer of {lesson} can be read yet. Run `course grade {lesson}` first.")
+    others = [other for other in release.written if other != name]
+    text, scheme = _asked(folders, lesson, name)
+    return Question(lesson, name, release.written[name], text, scheme, answers, blank, unread, others)
+
+
+def _answer(path: Path, name: str) -> str:
+    """A learner's answer as HTML. The recorder sanitized it; whoever wrote the file since, it is sanitized here."""
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("grade_id") == name:
+            attached = cell.get("attachments", {})
+            return _html(safe_markdown("".join(cell["source"]), attached), attached)
+    return ""
+
+
+def _asked(folders: Folders, lesson: str, name: str) -> tuple[str, str]:
+    """The question's own words, which stand above its cell, and the marking scheme, which stands in the solution."""
+    try:
+        cells = json.loads(folders.executed(lesson).read_text(encoding="utf-8"))["cells"]
+    except (OSError, ValueError):
+        return "", ""
+    for above, cell in zip(cells, cells[1:], strict=False):
+        if cell["metadata"].get("nbgrader", {}).get("grade_id") == name:
+            return _html("".join(above["source"])), _html("".join(cell["source"])).replace(
+                "<details>", "<details open>"
+            )
+    return "", ""
+
+
+def _html(markdown: str, attachments: dict | None = None) -> str:
+    from nbconvert.filters.markdown_mistune import MarkdownWithMath
+
+    renderer = Renderer(escape=False, attachments=attachments, exclude_anchor_links=True)
+    return MarkdownWithMath(renderer=renderer).render(markdown)
+
+
+def save(folders: Folders, lesson: str, name: str, change: dict) -> None:
+    """Write one answer's points and comment as Formgrader does. change: student, points (or None: it waits again),
+    comment, digest. Refused where it makes no sense, or where the answer is no longer the one that was read."""
+    from nbgrader import api
+
+    student, points, comment = (change.get(key) for key in ("student", "points", "comment"))
+    result = read_result(folders, lesson, student) if isinstance(student, str) and "/" not in student else None
+    if result is None or not isinstance(comment, str) or len(comment) > LONGEST:
+        raise Refused("This could not be saved: no such answer, or a comment that is too long.")
+    if result.answers.get(name, "") != change.get("digest"):
+        raise Refused("This answer was handed in anew and graded meanwhile. Load the page again to read it.")
+    with api.Gradebook(folders.db_url, folders.course_id) as gradebook:
+        try:
+            grade = gradebook.find_grade(name, lesson, lesson, student)
+        except api.MissingEntry:
+            raise Refused("This could not be saved: the gradebook has no such answer.") from None
+        if points is not None:
+            number = isinstance(points, (int, float)) and not isinstance(points, bool) and math.isfinite(points)
+            if not number or not 0 <= points <= grade.max_score:
+                raise Refused(f"Points go from 0 to {grade.max_score:g}.")
+        grade.manual_score = points
+        grade.needs_manual_grade = points is None and (grade.auto_score is None or name in result.changed)
+        gradebook.find_comment(name, lesson, lesson, student).manual_comment = comment.strip() or None
+        gradebook.db.commit()
+
+
+class Server(ThreadingHTTPServer):
+    """The page of one lesson, on the loopback address, for who knows the token."""
+
+    daemon_threads = True
+
+    def __init__(self, folders: Folders, lesson: str):
+        self.folders, self.lesson = folders, lesson
+        self.token, self.done, self.writing = secrets.token_urlsafe(16), threading.Event(), threading.Lock()
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    @property
+    def host(self) -> str:
+        return f"127.0.0.1:{self.server_port}"
+
+
+@contextlib.contextmanager
+def serving(folders: Folders, lesson: str):
+    """Yields the server and the page's address; it is served until the end of the block."""
+    with Server(folders, lesson) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+        thread.start()
+        try:
+            yield server, f"http://{server.host}/{server.token}/"
+        finally:
+            server.shutdown()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """GET /TOKEN/ and /TOKEN/QUESTION: the page. POST /TOKEN/QUESTION: save. POST /TOKEN/: done."""
+
+    server: Server
+
+    def do_GET(self) -> None:
+        question = self._place()
+        if question is None:
+            return
+        try:
+            page, nonce = as_page(read_question(self.server.folders, self.server.lesson, question or None))
+        except GradingStopped as stopped:
+            self._reply(HTTPStatus.NOT_FOUND, str(stopped))
+            return
+        self._reply(HTTPStatus.OK, page, "text/html", {"Content-Security-Policy": POLICY.format(nonce=nonce)})
+
+    def do_POST(self) -> None:
+        question = self._place()
+        if question is None:
+            return
+        if not question:
+            self._reply(HTTPStatus.OK, "")
+            self.server.done.set()
+            return
+        try:
+            size = int(self.headers.get("Content-Length") or 0)
+            change = json.loads(self.rfile.read(size)) if size <= LARGEST else None
+            if not isinstance(change, dict):
+                raise Refused("This could not be saved: it is too long, or no change at all.")
+            with self.server.writing:
+                save(self.server.folders, self.server.lesson, question, change)
+        except (Refused, ValueError) as refused:
+            self._reply(HTTPStatus.BAD_REQUEST, str(refused))
+        except Exception as error:  # such as a gradebook that is locked: the page keeps what was typed
+            said = one_line(str(getattr(error, "orig", error)), 150)
+            self._reply(HTTPStatus.INTERNAL_SERVER_ERROR, f"This could not be saved ({said}). Try again.")
+        else:
+            self._reply(HTTPStatus.OK, "")
+
+    def _place(self) -> str | None:
+        """What stands behind the token; None, after a reply, where it is not the right one."""
+        token, _, rest = self.path.removeprefix("/").partition("/")
+        known = secrets.compare_digest(token.encode(), self.server.token.encode())
+        if known and self.headers.get("Host") == self.server.host:
+            return rest
+        self._reply(HTTPStatus.NOT_FOUND, "Not here.")
+        return None
+
+    def _reply(self, status: HTTPStatus, text: str, kind: str = "text/plain", more: dict | None = None) -> None:
+        body = text.encode("utf-8", "replace")
+        self.send_response(status)
+        headers = {
+            "Content-Type": f"{kind}; charset=utf-8",
+            "Content-Length": str(len(body)),
+            "Cache-Control": "no-store",
+        }
+        headers |= {"Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff"}
+        for name, value in (headers | (more or {})).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments) -> None:
+        """The terminal stays quiet."""
+
+
+def as_page(question: Question) -> tuple[str, str]:
+    """The page, and the nonce of its one script."""
+    from jinja2 import Environment, PackageLoader
+
+    nonce = secrets.token_urlsafe(12)
+    pages = Environment(
+        loader=PackageLoader("helpers.classroom", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    answers = [{key: value for key, value in asdict(one).items() if key != "html"} for one in question.answers]
+    page = pages.get_template("hand.html.jinja").render(
+        question=question, answers=answers, reasons=question.reasons, nonce=nonce
+    )
+    return page, nonce

@@ -1,0 +1,174 @@
+"""`course similar LESSON`: hand-ins whose code is alike in what is their own, side by side, for a person to read.
+
+Two answers are compared by their runs of RUN tokens (as MOSS does), with imports, docstrings and comments gone and
+every name that the answer itself makes replaced by one. What the release or the public solution contains does not
+count, nor what many of the class wrote.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import json
+import sys
+import tokenize
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from itertools import combinations
+
+from helpers.grading.folders import Folders, load, shown
+from helpers.grading.grade import lesson_name
+from helpers.grading.intake import find_submissions, read_release, read_submission
+from helpers.grading.pool import GradingStopped
+from helpers.grading.record import write_atomically
+from helpers.grading.words import one_line
+
+RUN = 8  # tokens
+MANY = 0.2  # of the class: what more of them wrote is nobody's own
+FEWEST = 20  # runs that two hand-ins share, fewer of which say nothing
+ALIKE = 0.6  # of the smaller one's own runs
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two students. share: of the smaller one's own runs, those that the other has too. answers: exercise -> both
+    codes, where something is shared, as they were handed in."""
+
+    one: str
+    other: str
+    share: float
+    answers: dict[str, tuple[str, str]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("lesson", metavar="LESSON", help="such as 04_scaling")
+    parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the page, and say where it lies and whom it shows."""
+    try:
+        folders, _ = load(args.gradebook)
+        lesson = lesson_name(folders, args.lesson)
+        pairs = find_pairs(*read_answers(folders, lesson))
+    except GradingStopped as stopped:
+        print(stopped, file=sys.stderr)
+        return 2
+    page = folders.report(f"{lesson}.similar", "html")
+    write_atomically(page, as_page(lesson, pairs))
+    print(f"{lesson}: {len(pairs)} {'pair' if len(pairs) == 1 else 'pairs'} of hand-ins with much in common")
+    for pair in pairs[:10]:
+        print(f"  {one_line(pair.one)} and {one_line(pair.other)}: {pair.share:.0%} ({', '.join(pair.answers)})")
+    print(f"  side by side: {shown(page)}")
+    return 0
+
+
+def read_answers(folders: Folders, lesson: str) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
+    """student -> exercise -> code, of every hand-in that can be read; exercise -> what everybody has: the release's
+    code and the solution's."""
+    if not folders.notebook(lesson).is_file():
+        raise GradingStopped(f"There is no lesson {one_line(lesson)!r}. Lessons: {', '.join(folders.lessons())}.")
+    release = read_release(folders.notebook(lesson))
+    students = find_submissions(folders.submitted, lesson)
+    if not students:
+        raise GradingStopped(f"Nobody has handed in {lesson}.")
+    handed_in: dict[str, dict[str, str]] = {}
+    for student in students:
+        submission = read_submission(folders.submitted, student, release, folders.release)
+        if submission.problem:
+            continue
+        answers: dict[str, str] = defaultdict(str)
+        for cell in submission.cells:
+            if cell.kind == "answer" and not cell.exercise.startswith("quiz_"):
+                answers[cell.exercise] += cell.source + "\n"
+        handed_in[student] = dict(answers)
+    public = defaultdict(list)
+    for place in (folders.notebook(lesson), folders.executed(lesson)):
+        if place.is_file():
+            for cell in json.loads(place.read_text(encoding="utf-8"))["cells"]:
+                if name := cell["metadata"].get("nbgrader", {}).get("grade_id"):
+                    public[name].append("".join(cell["source"]))
+    return handed_in, public
+
+
+def find_pairs(handed_in: dict[str, dict[str, str]], public: dict[str, list[str]]) -> list[Pair]:
+    """Pairs of students with much in common that is their own, most alike first."""
+    own: dict[str, set] = {}
+    for student, answers in handed_in.items():
+        own[student] = {(name, run) for name, code in answers.items() for run in _runs(code)}
+        own[student] -= {(name, run) for name in answers for code in public.get(name, ()) for run in _runs(code)}
+    wrote = Counter(run for runs in own.values() for run in runs)
+    most = max(2, int(MANY * len(own)))
+    who: dict[tuple, list[str]] = defaultdict(list)
+    for student in sorted(own):
+        own[student] = {run for run in own[student] if wrote[run] <= most}
+        for run in own[student]:
+            who[run].append(student)
+    shared = Counter(pair for students in who.values() for pair in combinations(students, 2))
+    pairs = []
+    for (one, other), count in shared.items():
+        share = count / min(len(own[one]), len(own[other]))
+        if count >= FEWEST and share >= ALIKE:
+            names = {name for name, _ in own[one] & own[other]}
+            both = {name: (code, handed_in[other][name]) for name, code in handed_in[one].items() if name in names}
+            pairs.append(Pair(one, other, share, both))
+    return sorted(pairs, key=lambda pair: (-pair.share, pair.one, pair.other))
+
+
+def _runs(code: str) -> set[tuple[str, ...]]:
+    """All runs of RUN tokens of a code without its names, comments and docstrings; none where it is no Python."""
+    try:
+        tree = _Nameless().visit(ast.parse(code))
+        lines = io.StringIO(ast.unparse(tree)).readline
+        words = [token.string for token in tokenize.generate_tokens(lines) if token.string.strip()]
+    except (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenError):
+        return set()
+    return {tuple(words[start : start + RUN]) for start in range(len(words) - RUN + 1)}
+
+
+class _Nameless(ast.NodeTransformer):
+    """Every name that a code makes becomes one and the same; names that come from elsewhere (torch, len) stay."""
+
+    def visit_Module(self, node: ast.Module) -> ast.AST:
+        self.made = {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and _is_stored(item)}
+        self.made |= {item.arg for item in ast.walk(node) if isinstance(item, ast.arg)}
+        self.made |= {item.name for item in ast.walk(node) if isinstance(item, (ast.FunctionDef, ast.ClassDef))}
+        return self.generic_visit(node)
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [item for item in body if not _says_nothing(item)] or [ast.Pass()]
+        return super().generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.Name("_", node.ctx) if node.id in self.made else node
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        return ast.arg("_")
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.name, node.returns = "_", None
+        return self.generic_visit(node)
+
+
+def _is_stored(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
+
+
+def _says_nothing(node: ast.AST) -> bool:
+    """An import, or a text alone in a line: a docstring."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return isinstance(node.value.value, str)
+    return isinstance(node, (ast.Import, ast.ImportFrom))
+
+
+def as_page(lesson: str, pairs: list[Pair]) -> str:
+    """The pairs side by side; all that learners wrote is escaped text."""
+    from jinja2 import Environment, PackageLoader
+
+    pages = Environment(
+        loader=PackageLoader("helpers.classroom", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    return pages.get_template("similar.html.jinja").render(lesson=lesson, pairs=pairs)

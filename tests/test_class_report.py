@@ -1,0 +1,158 @@
+"""The class report: what it counts, that it tells blank from wrong, that it sorts and asks nothing of the network."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from nbgrader.apps.api import NbGraderAPI
+
+from helpers.checking.deciding import Part, Verdict
+from helpers.grading.class_report import ClassReport, Column, Row, _discrimination, _exercise, as_page
+from helpers.grading.folders import load
+from helpers.grading.pool import rendered
+from helpers.grading.record import Result
+from tests import lab
+from tests.sample_class import hand_in
+from tests.test_regrade import LESSON, FullPoints, answers, folders, grade, lesson  # noqa: F401  (fixtures)
+
+
+def result(student, mistakes=None, failed=None, problem=None) -> Result:
+    return Result(student, "", "", {}, {}, mistakes or {}, [], problem, False, failed=failed or {})
+
+
+def made(points: dict[str, list[float | None]], mistakes=None, failed=None) -> ClassReport:
+    """A class with these points by exercise, each worth 4."""
+    report = ClassReport("04_tiny", [Column(f"check_{name}", name, "exercise", 4.0) for name in points])
+    for number, row in enumerate(zip(*points.values(), strict=True)):
+        student = f"student-{number:02d}"
+        scores = {f"check_{name}": score for name, score in zip(points, row, strict=True)}
+        report.rows.append(Row(student, scores, sum(score or 0 for score in row), 0.0, []))
+        report.results[student] = result(student, (mistakes or {}).get(number), (failed or {}).get(number))
+    return report
+
+
+def test_difficulty_is_the_share_of_points_and_counts_stand_beside_percent():
+    report = made({"a": [4, 4, 4, 4, 0, 2], "b": [0] * 6})
+    told = _exercise(report, report.columns[0])
+    assert (told["full"], told["share"], told["difficulty"], told["mean"]) == ("4 of 6", "67", "0.75", "3.0")
+    assert '4 of 6 <span class="soft">(67 %)' in as_page(report)
+
+
+def test_discrimination_is_the_correlation_with_the_rest():
+    strong = [0.0] * 6 + [4.0] * 6
+    report = made({"a": strong, "b": strong, "c": strong[::-1]})
+    assert _discrimination(report, report.columns[2]) == "−1.00"  # against a and b
+    assert _discrimination(report, report.columns[0]) == "–"  # b and c together are the same for everybody
+    report = made({"a": strong, "b": strong, "c": [4.0] * 12})
+    assert [_discrimination(report, column) for column in report.columns] == ["1.00", "1.00", "–"]
+    waiting = made({"a": strong, "b": strong, "c": [None, *strong[1:]]})
+    assert _discrimination(waiting, waiting.columns[0]) == "1.00"  # what waits for some counts for nobody
+    few = made({"a": strong[4:8], "b": strong[4:8]})
+    assert _discrimination(few, few.columns[0]) == "–"
+
+
+def test_which_part_failed_for_how_many():
+    failed = {0: {"a": ["values"]}, 1: {"a": ["gradient flows", "dtype kept"]}, 2: {"a": ["gradient flows"]}}
+    report = made({"a": [0, 2, 2, 4]}, failed=failed)
+    assert _exercise(report, report.columns[0])["failed"] == "gradient flows (2), values (1), dtype kept (1)"
+
+
+def test_the_judges_verdict_says_which_parts_failed():
+    def failed(**parts: bool) -> tuple[str, ...]:
+        made_of = [Part(name.replace("_", " "), passed) for name, passed in parts.items()]
+        return rendered(Verdict("a", 0, 4, False, parts=made_of)).failed
+
+    assert failed(values=True, gradient_flows=False, dtype_kept=False) == ("gradient flows", "dtype kept")
+    assert failed(values=False, gradient_flows=False, inputs_unchanged=False) == ("values", "inputs unchanged")
+    assert failed(**{"loss 2.31 where 1.9 is asked": False}) == ("the measured goal",)
+    assert failed(values=True) == ()
+
+
+class Parts(FullPoints):
+    """What is wrong is wrong in its values; what says so has a mistake's name."""
+
+    def graded(self, submission, release):
+        from dataclasses import replace
+
+        graded = super().graded(submission, release)
+        blank = {
+            cell.exercise for cell in submission.cells if cell.kind == "answer" and "NotImplemented" in cell.source
+        }
+        blank |= {name for name in release.checks if f"{name} = None" in submission.code()}
+        for name, one in graded.verdicts.items():
+            if name in blank:
+                graded.verdicts[name] = replace(one, points=0.0, answered=False, mistake="not_answered")
+            elif not one.passed:
+                graded.verdicts[name] = replace(one, failed=("values",))
+            elif name == "quiz_1" and 'quiz_1 = "a"' in submission.code():
+                graded.verdicts[name] = replace(one, mistake="option_a")
+        return graded
+
+
+@pytest.fixture
+def reported(folders, lesson, monkeypatch):  # noqa: F811
+    """Three hand-ins: right, wrong, nearly blank; and feedback pages."""
+    monkeypatch.setattr("helpers.grading.batch.Pool", Parts)
+    for student, quiz in (("right", "c"), ("a b", "a")):
+        hand_in(folders, lesson, student, answers(lesson, quiz_1=f'quiz_1 = "{quiz}"'))
+    wrong = answers(lesson, scaled_scores="# everything is wrong", quiz_1='quiz_1 = "c"')
+    hand_in(folders, lesson, "wrong", wrong)
+    hand_in(folders, lesson, "blank", {})
+    grade(folders, "--feedback")
+    return folders
+
+
+def cells_of(page: str, student: str) -> str:
+    return re.search(rf"<tr><th scope=\"row\">(?:<a [^>]*>)?{student}<.*?</tr>", page, re.S)[0]
+
+
+def test_what_the_page_says_of_each_student(reported):
+    page = reported.report(LESSON, "html").read_text(encoding="utf-8")
+    blank, wrong = cells_of(page, "blank"), cells_of(page, "wrong")
+    assert 'class="n blank" title="not answered">–<' in blank and "none" not in blank
+    assert wrong.count('class="n none">0<') == 7 and wrong.count("not answered") == 2  # two of the quizzes
+    assert 'title="waits for a person">…<' in cells_of(page, "right")
+    assert "values (1)" in page  # of the wrong one
+    assert "a (1), b (0), <b>c ✓ (2)</b>, d (0)" in page  # the blank one chose nothing
+    folder = reported.report(LESSON, "html").parent
+    links = re.findall(r'href="([^"]*)"', page)
+    assert len(links) == 8 and "../feedback/a%20b/04_scaling/04_scaling.html" in links
+    assert all((folder / link.replace("%20", " ")).is_file() for link in links)
+
+
+def test_who_graded_in_formgrader_alone_has_the_report(folders, lesson, monkeypatch):  # noqa: F811
+    hand_in(folders, lesson, "a", answers(lesson))
+    api = NbGraderAPI(config=load(folders.gradebook)[1])
+    assert api.autograde(LESSON, "a")["success"]
+    page, table = (folders.report(LESSON, kind) for kind in ("html", "csv"))
+    assert "85" in table.read_text(encoding="utf-8") and "../feedback" not in page.read_text(encoding="utf-8")
+    assert api.generate_feedback(LESSON)["success"]
+    assert "../feedback/a/" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.browser
+def test_the_page_sorts_keeps_its_head_in_sight_and_asks_nothing_of_the_network(reported):
+    if lab.chromium() is None:
+        pytest.skip("no Chromium on this machine")
+    with lab.browser(width=700) as page:
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(reported.report(LESSON, "html").as_uri())
+        names = page.locator("#students tbody th")
+        for head, order in (
+            ("total", ["blank", "wrong", "a b", "right"]),
+            ("student", ["a b", "blank", "right", "wrong"]),
+        ):
+            page.locator("#students thead button", has_text=head).first.click()
+            assert names.all_inner_texts() == order
+        page.locator("#students thead button", has_text="student").click()
+        assert names.all_inner_texts() == ["wrong", "right", "blank", "a b"]
+        box = page.locator(".wide", has=page.locator("#students"))
+        assert box.evaluate("e => e.scrollWidth > e.clientWidth")
+        hint = page.locator(".hint:visible").last
+        assert "right" in hint.inner_text() and names.first.is_visible()
+        box.evaluate("e => e.scrollLeft = e.scrollWidth")
+        assert names.first.bounding_box()["x"] >= box.bounding_box()["x"]  # still in sight
+        page.wait_for_function("() => !document.getElementById('students').parentNode.classList.contains('more')")
+        assert asked == [reported.report(LESSON, "html").as_uri()]

@@ -1,0 +1,116 @@
+"""Feedback pages: exercises by name, nothing dead, nothing from outside, formulas, and words for who cannot be read."""
+
+from __future__ import annotations
+
+import re
+
+import nbformat
+import pytest
+
+from helpers.grading.feedback_page import FeedbackPage
+from helpers.grading.folders import ROOT
+from helpers.grading.formulas import as_mathml
+from tests import lab
+from tests.sample_class import hand_in
+from tests.test_class_report import Parts
+from tests.test_regrade import LESSON, answers, by_hand, folders, grade, lesson  # noqa: F401  (fixtures)
+
+LESSONS = ("03_query_key", "06_softmax", "07_value_weighting", "13_real_model")  # the longest, those with most formulas
+
+
+def page_of(folders, student: str) -> str:  # noqa: F811
+    return (folders.feedback / student / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
+
+
+def dead_links(page: str) -> set[str]:
+    ids = set(re.findall(r'\bid="([^"]*)"', page))
+    links = set(re.findall(r'\b(?:href|src)="([^"]*)"', page))
+    return {link for link in links if not re.match("https?://|data:", link) and link.removeprefix("#") not in ids}
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_makes_a_small_page_that_loads_nothing(name):
+    notebook = nbformat.read(ROOT / "solutions" / name / f"{name}.ipynb", as_version=4)
+    for cell in notebook.cells:
+        cell.metadata.pop("nbgrader", None)
+    facts = {"cells": {}, "total": "0 of 100 points", "seen": None, "waiting": 0, "late": ""}
+    page, _ = FeedbackPage().from_notebook_node(notebook, {"nbgrader": {"notebook": name, "facts": facts}})
+    assert len(re.sub(r'"data:[^"]*"', "", page)) < 200_000
+    assert dead_links(page) == set()
+    assert "<script" not in page and "mathjax" not in page.lower() and not re.search(r"\$\$|\\frac|\\text", page)
+    assert "<math" in page
+
+
+def test_a_page_names_exercises_and_says_what_waits_and_what_is_blank(folders, lesson, monkeypatch):  # noqa: F811
+    monkeypatch.setattr("helpers.grading.batch.Pool", Parts)
+    hand_in(folders, lesson, "a", answers(lesson, scaled_scores="# everything is wrong"))
+    hand_in(folders, lesson, "b", {})
+    grade(folders, "--feedback")
+    page = page_of(folders, "b")
+    assert "0 of 100 points" in page and "not answered (16 points)" in page and "No response" not in page
+    page = page_of(folders, "a")
+    assert "1 answer waits for your teacher" in page and "waits for your teacher (15 points)" in page
+    assert re.search(
+        r'<li class="none"><a href="#check_scaled_scores"><code>scaled_scores</code></a> <span>0 of 16', page
+    )
+    assert "Test cell" not in page and "Out[" not in page and "In [" not in page and dead_links(page) == set()
+    assert not re.search(r"<pre>\s*\d+\s*</pre>", page)  # the points of a check, which its heading has
+    by_hand(folders, "a", "written_1", manual_score=12.5)
+    grade(folders)
+    assert "12.5 of 15" in page_of(folders, "a") and "waits" not in page_of(folders, "a").split("</style>")[-1]
+
+
+def test_who_could_not_be_read_is_told_what_to_do(folders, lesson):  # noqa: F811
+    hand_in(folders, lesson, "a", answers(lesson))
+    broken = folders.submitted / "c" / LESSON
+    broken.mkdir(parents=True)
+    (broken / f"{LESSON}.ipynb").write_text("{")
+    grade(folders, "--feedback")
+    page = page_of(folders, "c")
+    assert "could not be graded yet" in page and "What to do now" in page and f"{LESSON}.ipynb" in page
+    assert "Ask for" not in page and "needs a person" not in page and len(page) < 20_000
+    assert not re.search(r"\d of \d", page)
+    by_hand(folders, "c", "written_1", manual_score=7.0)
+    grade(folders)
+    assert "7 of 100 points" in page_of(folders, "c") and "What to do now" not in page_of(folders, "c")
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        r"\text{<img src=x onerror=hit(1)>}",
+        r"\text{</mtext><script>hit(2)</script>}",
+        r"\href{javascript:hit(3)}{x}",
+        r"\style{background:url(//x)}{x}",
+        r"\color{red\" onclick=\"hit(4)}{x}",
+        "{" * 1_999,
+        r"\frac" * 300,
+        "x" * 100_000,
+    ],
+)
+def test_a_formula_runs_nothing_and_stops_nothing(formula):
+    shown = as_mathml(formula)
+    tags = re.findall(r"<[^>]*>", shown)
+    assert not any(re.search(r"script|img|href|style=|onclick|class", tag) for tag in tags), tags
+
+
+def test_names_and_bars_in_a_formula():
+    assert "<mtext>scaled_scores</mtext>" in as_mathml(r"\text{scaled\_scores}(Q)")
+    assert as_mathml(r"\big\lVert x \big\rVert").count("‖") == 2
+
+
+@pytest.mark.browser
+def test_a_page_asks_nothing_of_the_network_and_marks_its_folds(folders, lesson):  # noqa: F811
+    if lab.chromium() is None:
+        pytest.skip("no Chromium on this machine")
+    hand_in(folders, lesson, "a", answers(lesson))
+    grade(folders, "--feedback")
+    with lab.browser() as page:
+        asked = []
+        page.on("request", lambda request: asked.append(request.url.split(":")[0]))
+        page.goto((folders.feedback / "a" / LESSON / f"{LESSON}.html").as_uri())
+        fold = page.locator("details", has_text="Hint 1").first
+        assert fold.locator("summary").evaluate("e => getComputedStyle(e).display") == "list-item"
+        formula = page.locator("math[display=block]").first.bounding_box()
+        assert formula["height"] > 25  # a fraction stands over its line: it is drawn
+        assert set(asked) <= {"file", "data"} and asked.count("file") == 1

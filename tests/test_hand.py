@@ -1,0 +1,159 @@
+"""Grading by hand on a page in the browser: what it shows, what it saves, and whom it serves."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+
+import pytest
+
+from helpers.__main__ import main
+from helpers.classroom import hand
+from helpers.classroom.hand import Refused, as_page, read_question, save, serving
+from helpers.grading.pool import GradingStopped
+from tests import lab
+from tests.sample_class import hand_in
+from tests.test_formgrader import HOSTILE, LIVE
+from tests.test_regrade import LESSON, answers, by_hand, folders, grade, lesson, recorded, table  # noqa: F401  (fixtures)
+
+SAID = "names no assumption"
+
+
+@pytest.fixture
+def handed_in(folders, lesson):  # noqa: F811
+    """Two answers, a blank one, and a hand-in that nobody can read."""
+    for student in ("ada", "ben"):
+        hand_in(folders, lesson, student, answers(lesson, written_1=f"Because of **{student}** and $d_k$."))
+    hand_in(folders, lesson, "cem", {})
+    broken = folders.submitted / "dan" / LESSON
+    broken.mkdir(parents=True)
+    (broken / f"{LESSON}.ipynb").write_text("{")
+    grade(folders)
+    return folders
+
+
+def change(folders, student: str, points, comment: str = "") -> None:  # noqa: F811
+    question = read_question(folders, LESSON)
+    digest = next((one.digest for one in question.answers if one.student == student), "")
+    save(folders, LESSON, "written_1", {"student": student, "points": points, "comment": comment, "digest": digest})
+
+
+def test_the_question_with_all_its_answers_and_the_marking_scheme(handed_in):
+    question = read_question(handed_in, LESSON)
+    assert [one.student for one in question.answers] == ["ada", "ben"]
+    assert (question.worth, question.blank, question.unread) == (15, 1, 1)
+    assert "<strong>ada</strong>" in question.answers[0].html and "<math" in question.answers[0].html
+    assert "Marking scheme (15)" in question.scheme and "classmate" in question.text
+
+
+def test_points_and_comments_are_nbgraders_own(handed_in):
+    change(handed_in, "ada", 12.5, f"{SAID}\nwell said")
+    assert recorded(handed_in, "ada", "written_1") == (12.5, None, False)
+    question = read_question(handed_in, LESSON)
+    assert question.answers[0].comment == f"{SAID}\nwell said" and question.reasons == [SAID, "well said"]
+    grade(handed_in, "--feedback")
+    assert table(handed_in)["ada"]["written_1"] == "12.5" and table(handed_in)["ada"]["status"] == "graded"
+    page = (handed_in.feedback / "ada" / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
+    assert SAID in page and "12.5 of 15" in page
+    change(handed_in, "ada", None)  # taken back: it waits again
+    assert recorded(handed_in, "ada", "written_1") == (None, None, True)
+
+
+def test_what_makes_no_sense_is_refused(handed_in):
+    for points in (-1, 15.5, float("nan"), True, "12", [1]):
+        with pytest.raises(Refused, match="from 0 to 15"):
+            change(handed_in, "ada", points)
+    for student in ("nobody", "../ada", None, "dan"):
+        with pytest.raises(Refused):
+            save(handed_in, LESSON, "written_1", {"student": student, "points": 3, "comment": "", "digest": "x"})
+    assert recorded(handed_in, "ada", "written_1") == (None, None, True)
+
+
+def test_a_changed_answer_is_marked_and_points_go_to_what_was_read(handed_in, lesson):  # noqa: F811
+    read = read_question(handed_in, LESSON).answers[0]
+    change(handed_in, "ada", 9, SAID)
+    hand_in(handed_in, lesson, "ada", answers(lesson, written_1="Something else."))
+    grade(handed_in)
+    now = read_question(handed_in, LESSON).answers[0]
+    assert (now.points, now.was, now.comment) == (None, 9, SAID)
+    assert "it had 9" in as_page(read_question(handed_in, LESSON))[0]
+    with pytest.raises(Refused, match="handed in anew"):
+        save(handed_in, LESSON, "written_1", {"student": "ada", "points": 3, "comment": "", "digest": read.digest})
+    change(handed_in, "ada", 11)
+    grade(handed_in)
+    assert read_question(handed_in, LESSON).answers[0].was is None and recorded(handed_in, "ada", "written_1")[0] == 11
+
+
+def test_what_is_not_there_is_one_clear_sentence(folders, capsys):  # noqa: F811
+    for name, sentence in ((LESSON, "course grade"), ("00_start_here", "no written question"), ("99", "no lesson")):
+        assert main(["hand", name, "--no-browser", "--gradebook", str(folders.gradebook)]) == 2
+        assert sentence in capsys.readouterr().err
+    with pytest.raises(GradingStopped):
+        read_question(folders, LESSON, "written_9")
+
+
+def asked(server, method: str, path: str, body: str = "", host: str | None = None) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+    connection.request(method, path, body, {"Host": host or server.host})
+    return connection.getresponse().status
+
+
+def test_only_who_knows_the_token_is_served(handed_in):
+    with serving(handed_in, LESSON) as (server, address):
+        assert server.server_address[0] == "127.0.0.1" and server.token in address
+        good = json.dumps({"student": "ada", "points": 3, "comment": "", "digest": ""})
+        for path in ("/", "/written_1", "/x/written_1", f"/{server.token[:-1]}/", "//", "/%C3%A9"):
+            assert asked(server, "GET", path) == asked(server, "POST", path, good) == 404
+        assert asked(server, "GET", f"/{server.token}/", host="evil.example") == 404  # a name that leads to 127.0.0.1
+        assert asked(server, "GET", f"/{server.token}/") == 200
+        assert asked(server, "GET", f"/{server.token}/written_9") == 404
+        for body in ("", "[]", "{", "x" * 200_000):
+            assert asked(server, "POST", f"/{server.token}/written_1", body) == 400
+        assert not server.done.is_set() and recorded(handed_in, "ada", "written_1")[0] is None
+
+
+@pytest.mark.browser
+def test_a_class_is_graded_with_the_keyboard(handed_in, lesson, monkeypatch, capsys):  # noqa: F811
+    if lab.chromium() is None:
+        pytest.skip("no Chromium on this machine")
+    hand_in(handed_in, lesson, "eve", answers(lesson, written_1=HOSTILE))
+    grade(handed_in)
+    opened, there = [], threading.Event()
+    monkeypatch.setattr(hand.webbrowser, "open", lambda address: (opened.append(address), there.set()))
+    arguments = ["hand", LESSON, "--gradebook", str(handed_in.gradebook)]
+    course = threading.Thread(target=main, args=(arguments,), daemon=True)
+    course.start()
+    assert there.wait(60)
+    with lab.browser() as page:
+        wrong, hits, requests = [], [], []
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.expose_function("hit", lambda *number: hits.append(number))
+        page.goto(opened[0])
+        assert page.locator("#count").inner_text() == "0 of 3 graded"
+        page.keyboard.type("12.5")  # the first that waits is ready for its points
+        page.keyboard.press("c")
+        page.keyboard.type(SAID)
+        page.keyboard.press("Escape")
+        page.keyboard.press("Enter")
+        page.locator("#reasons", has_text=SAID).wait_for()
+        page.keyboard.type("99")
+        page.keyboard.press("Enter")
+        assert "from 0 to 15" in page.locator(".now .said").inner_text()
+        page.keyboard.press("Backspace")
+        page.keyboard.press("a")  # the reason of the first, not typed again
+        page.keyboard.press("Enter")
+        page.wait_for_function("() => document.getElementById('count').textContent.startsWith('2')")
+        assert page.evaluate(LIVE) == [] and hits == []
+        page.keyboard.press("ArrowUp")
+        page.locator(".now", has_text="ben").wait_for()
+        page.locator("#done").click()
+        page.locator("main", has_text="Saved").wait_for()
+        assert wrong == [] and all(url.startswith(opened[0].rsplit("/", 2)[0]) for url in requests)
+    course.join(60)
+    assert not course.is_alive() and "1 still waits" in capsys.readouterr().out
+    points = {one.student: (one.points, one.comment) for one in read_question(handed_in, LESSON).answers}
+    assert points == {"ada": (12.5, SAID), "ben": (9, SAID), "eve": (None, "")}
+    assert table(handed_in)["ben"]["written_1"] == "9"
+    assert "97.5" in handed_in.report(LESSON, "csv").read_text(encoding="utf-8")  # written anew at the end
