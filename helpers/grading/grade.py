@@ -45,6 +45,8 @@ def run(args: argparse.Namespace) -> int:
     except GradingStopped as stopped:
         print(stopped, file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        raise
     except OSError as error:
         where = f" ({one_line(str(error.filename))})" if error.filename else ""
         print(f"Grading stopped: {error.strerror or error}{where}. What was recorded so far stays.", file=sys.stderr)
