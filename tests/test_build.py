@@ -564,23 +564,27 @@ def test_a_named_repository_gives_badge_and_clone(own):
     assert "'https://github.com/someone/somewhere', 'v0.1.0')" in next(c.source for c in cells if c["id"] == "setup")
 
 
-def test_the_environment_names_a_repository_and_no_file_changes(own, monkeypatch):
-    before = (own / "course.toml").read_text()
-    monkeypatch.setenv("COURSE_OWNER", "someone")
-    monkeypatch.setenv("COURSE_REPOSITORY", "fork")
-    monkeypatch.setenv("COURSE_TAG", "v9")
+def test_a_fork_needs_its_owner_and_repository_in_the_course_file_alone(own, monkeypatch):
+    """Built with them, it is up to date ever after, whatever the environment says; without them no badge is left."""
+    readme = own / "README.md"
+    row = f"| [04](notebooks/{LESSON}/{LESSON}.ipynb) |"
+    bare = f"<!-- badges: made by `course build` -->\n<!-- end of badges -->\n{row} A tiny lesson | 5 |\n"
+    named = COURSE.replace('owner = ""', 'owner = "someone"').replace('repository = ""', 'repository = "fork"')
+    (own / "course.toml").write_text(named.replace("v0.1.0", "v9"))
+    monkeypatch.setenv("COURSE_OWNER", "nobody")
     home, lesson = home_and_lesson(own)
-    cells = read_lesson(home, lesson).notebook.cells
-    assert "/someone/fork/blob/v9/" in cells[0].source
-    set_up = next(cell.source for cell in cells if cell["id"] == "setup")
+    build(home, lesson, execute=False)
+    readme.write_text(with_badges(bare, home))
+    assert out_of_date(*home_and_lesson(own)) == [] and with_badges(readme.read_text(), home) == readme.read_text()
+    assert readme.read_text().count("colab.research.google.com/github/someone/fork/blob/v9/notebooks") == 2
+    assert re.search(
+        r"\.ipynb\) \[!\[Open in Colab\]\(\S+/blob/v9/notebooks/\S+\) \| A tiny lesson \| 5 \|", readme.read_text()
+    )
+    set_up = next(cell.source for cell in read_lesson(home, lesson).notebook.cells if cell["id"] == "setup")
     # A fork's tag is its own; the version stays the course's, or every notebook would say that it is of another one.
     assert set_up.endswith(f", '{helpers.__version__}', 'https://github.com/someone/fork', 'v9')")
-    marks = "<!-- badges: made by `course build` -->\nold\n<!-- end of badges -->"
-    assert "someone/fork" in with_badges(f"# Title\n{marks}\nText", home)
-    monkeypatch.delenv("COURSE_OWNER")
-    home, lesson = home_and_lesson(own)
-    assert "colab" not in with_badges(f"# Title\n{marks}\nText", home) and "old" not in with_badges(marks, home)
-    assert (own / "course.toml").read_text() == before
+    (own / "course.toml").write_text(COURSE)
+    assert with_badges(readme.read_text(), home_and_lesson(own)[0]) == bare
 
 
 @each_lesson
