@@ -13,7 +13,8 @@ from helpers.course import CourseError
 # command: (module with add_arguments(parser) and run(args) -> exit code, what it does)
 COMMANDS = {
     "build": ("helpers.authoring.build", "make notebooks, answer keys and blocks from the lesson texts"),
-    "pack": ("helpers.authoring.pack", "write the learner edition as one zip"),
+    "new": ("helpers.authoring.scaffold", "begin a lesson, or an exercise of one"),
+    "pack": ("helpers.authoring.pack", "write the learner edition, or an autograder for Gradescope, as one zip"),
     "try": ("helpers.grading.try_answers", "judge loose answer files, without a notebook"),
     "grade": ("helpers.grading.grade", "grade the submissions of a lesson"),
     "costs": ("helpers.authoring.costs", "measure what every known mistake costs in the translator"),
