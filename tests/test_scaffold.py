@@ -7,7 +7,7 @@ import re
 import nbformat
 import pytest
 
-from tests.small_course import LESSON, make_small_course, run_command
+from tests.small_course import LESSON, make_small_course, run_command, said_by_ruff
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +54,9 @@ def test_what_cannot_begin_is_a_sentence_and_writes_nothing(begun, arguments, sa
     result = run_command(root, "new", *arguments)
     assert result.returncode == 2 and said in result.stderr and result.stderr.count("\n") == 1
     assert (root / "course.toml").read_text() == before
+
+
+def test_what_is_begun_is_in_the_style_of_the_house(begun):
+    root, _ = begun
+    for path in (*root.glob("solutions/05_pooling/*.py"), *root.glob("tests/*/*pooling.py")):
+        assert said_by_ruff(path.relative_to(root).as_posix(), path.read_text("utf-8")) == ""

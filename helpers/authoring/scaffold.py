@@ -30,12 +30,14 @@ SECTION = '''\
 #
 # What it is for, and what it shall return.
 
+
 # %% nbgrader={{"solution": "{name}"}}
 def {name}(x):
     """x (..., n) -> (..., n), the same dtype: twice x."""
     ### BEGIN SOLUTION
     return 2 * x  # (..., n)
     ### END SOLUTION
+
 
 # %% nbgrader={{"grade": "{name}"}}
 check({name})
