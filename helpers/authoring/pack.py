@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 from helpers import __version__
+from helpers.authoring.pack_gradescope import grader_files, scripts
 from helpers.course import Course, CourseError, Lesson, course
 
 NAME = "attention-course"
@@ -57,9 +58,9 @@ def run(args: argparse.Namespace) -> int:
     path = args.output or Path(f"{'-'.join(parts)}.zip")
     try:
         if gradescope:
-            from helpers.authoring.pack_gradescope import autograder
-
-            size = write_zip(autograder(home, last, args.unsafe), path)
+            files = edition(home, last) | scripts(last, args.unsafe)
+            files |= {name: _built(home.root / name, last) for name in grader_files(home.root, last)}
+            size = write_zip(files, path)
         else:
             size = pack(home, last, path)
     except OSError as error:
@@ -112,15 +113,14 @@ def edition(home: Course, last: Lesson | None) -> dict[str, bytes]:
         files[f"helpers/{folder}/__init__.py"] = (home.root / "helpers" / folder / "__init__.py").read_bytes()
     for lesson in lessons:
         for name in (f"notebooks/{lesson.name}/{lesson.name}.ipynb", f"helpers/answer_keys/{lesson.name}.npz"):
-            files[name] = built(home.root / name, lesson)
+            files[name] = _built(home.root / name, lesson)
     for lesson in lessons[:-1]:
         name = f"helpers/blocks/{lesson.name}.py"
-        files[name] = built(home.root / name, lesson)
+        files[name] = _built(home.root / name, lesson)
     return files
 
 
-def built(path: Path, lesson: Lesson) -> bytes:
-    """The bytes of a file that the build makes. CourseError where it is not there."""
+def _built(path: Path, lesson: Lesson) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:

@@ -6,8 +6,9 @@ https://gradescope-autograders.readthedocs.io/en/latest/specs/
 
 from __future__ import annotations
 
-from helpers.authoring.pack import built, edition
-from helpers.course import Course, Lesson
+from pathlib import Path
+
+from helpers.course import Lesson
 
 SETUP = """\
 #!/usr/bin/env bash
@@ -39,13 +40,17 @@ fi
 """
 
 
-def autograder(home: Course, lesson: Lesson, unsafe: bool) -> dict[str, bytes]:
-    """What goes into the zip: contents by path. unsafe: answers run without a sandbox."""
-    files = edition(home, lesson)
+def scripts(lesson: Lesson, unsafe: bool) -> dict[str, bytes]:
+    """What Gradescope runs: contents by name. unsafe: answers run without a sandbox."""
     run = RUN.format(lesson=lesson.name, unsafe=" --unsafe" if unsafe else "")
-    files |= {"setup.sh": SETUP.encode(), "run_autograder": run.encode()}
-    grader = [path for path in (home.root / "helpers" / "grading").rglob("*") if "__pycache__" not in path.parts]
-    places = [path.relative_to(home.root).as_posix() for path in grader if path.is_file()]
-    places += ["pyproject.toml", "requirements.lock", "README.md", f"helpers/blocks/{lesson.name}.py"]
-    places += [f"solutions/{lesson.name}/{name}" for name in ("answer_key.py", f"{lesson.name}.ipynb")]
-    return files | {name: built(home.root / name, lesson) for name in places}
+    return {"setup.sh": SETUP.encode(), "run_autograder": run.encode()}
+
+
+def grader_files(root: Path, lesson: Lesson) -> list[str]:
+    """What the grader of a lesson needs besides the learner edition, as paths from the course's root."""
+    grader = [path for path in (root / "helpers" / "grading").rglob("*") if "__pycache__" not in path.parts]
+    return [
+        *(path.relative_to(root).as_posix() for path in grader if path.is_file()),
+        *("pyproject.toml", "requirements.lock", "README.md", f"helpers/blocks/{lesson.name}.py"),
+        *(f"solutions/{lesson.name}/{name}" for name in ("answer_key.py", f"{lesson.name}.ipynb")),
+    ]
