@@ -55,7 +55,7 @@ grade: .venv/ready
 	$(BIN)/python -m tests.sample_class
 
 build: .venv/ready
-	$(BIN)/course build
+	$(BIN)/course build --run
 
 check-built: .venv/ready
 	$(BIN)/course build --check

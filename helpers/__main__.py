@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from importlib.util import find_spec
 
@@ -12,7 +13,8 @@ from helpers.course import CourseError
 # command: (module with add_arguments(parser) and run(args) -> exit code, what it does)
 COMMANDS = {
     "build": ("helpers.authoring.build", "make notebooks, answer keys and blocks from the lesson texts"),
-    "pack": ("helpers.authoring.pack", "write the learner edition as one zip"),
+    "new": ("helpers.authoring.scaffold", "begin a lesson, or an exercise of one"),
+    "pack": ("helpers.authoring.pack", "write the learner edition, or an autograder for Gradescope, as one zip"),
     "try": ("helpers.grading.try_answers", "judge loose answer files, without a notebook"),
     "collect": ("helpers.classroom.collect", "take in what a learning platform gave, and say who is missing"),
     "grade": ("helpers.grading.grade", "grade the submissions of a lesson"),
@@ -37,7 +39,12 @@ def main(argv: list[str] | None = None) -> int:
         if args.command is None:
             parser.print_help()
             return 2
-        return args.run(args)
+        code = args.run(args)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever read this, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + 13  # as a shell says of a program that a closed pipe ended
     except CourseError as error:
         print(error, file=sys.stderr)
     except ModuleNotFoundError as error:

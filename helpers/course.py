@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import sys
 import tomllib
 from dataclasses import dataclass, field
@@ -85,11 +84,7 @@ def course() -> Course:
 
 
 def read(path: Path, root: Path) -> Course:
-    """The course that the file at `path` describes. CourseError names what is wrong with it.
-
-    COURSE_OWNER, COURSE_REPOSITORY and COURSE_TAG in the environment come before the file, so that a fork need not
-    change it.
-    """
+    """The course that the file at `path` describes. CourseError names what is wrong with it."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         lessons = tuple(
@@ -104,8 +99,7 @@ def read(path: Path, root: Path) -> Course:
             )
             for table in data.get("lesson", [])
         )
-        home = {name: os.environ.get(f"COURSE_{name.upper()}", data[name]) for name in ("owner", "repository", "tag")}
-        return Course(root, home["owner"], home["repository"], home["tag"], lessons)
+        return Course(root, data["owner"], data["repository"], data["tag"], lessons)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CourseError(f"{path} is not valid TOML: {error}.") from None
     except KeyError as error:

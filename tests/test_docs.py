@@ -12,7 +12,7 @@ import pytest
 from helpers.__main__ import build_parser
 from helpers.course import course
 from tests.lab import ROOT
-from tests.small_course import make_small_course, run_command
+from tests.small_course import make_small_course, run_command, said_by_ruff
 
 PAGES = ["README.md", "docs/authoring.md", "docs/teaching.md"]
 
@@ -50,7 +50,9 @@ def test_commands_are_written_as_they_are_understood(page):
 
 def test_the_table_of_lessons_is_the_courses():
     rows = re.findall(
-        r"^\| \[(\d\d)\]\(notebooks/(\S+)/\S+\.ipynb\) \| .+ \| (\d+) \|$", read("README.md"), re.MULTILINE
+        r"^\| \[(\d\d)\]\(notebooks/(\S+)/\S+\.ipynb\)(?: \[!\S+ \S+ \S+)? \| .+ \| (\d+) \|$",
+        read("README.md"),
+        re.MULTILINE,
     )
     assert rows == [(lesson.number, lesson.name, str(lesson.minutes)) for lesson in course().lessons]
 
@@ -65,8 +67,10 @@ def test_the_bugs_of_the_readme_cost_what_the_lessons_measured():
         assert found and found[1] in (share, None), (number, nats)
 
 
-def test_the_example_of_the_authors_guide_builds(tmp_path):
+def test_the_example_of_the_authors_guide_builds_and_passes_lint(tmp_path):
     lesson, key = re.findall(r"```python\n(.*?)```", read("docs/authoring.md"), re.DOTALL)[:2]
+    assert said_by_ruff("solutions/04_tiny/04_tiny.py", lesson) == ""
+    assert said_by_ruff("solutions/04_tiny/answer_key.py", key) == ""
     root = make_small_course(tmp_path / "course")
     folder = root / "solutions" / "04_tiny"
     (folder / "04_tiny.py").write_text(lesson, "utf-8")
@@ -76,3 +80,19 @@ def test_the_example_of_the_authors_guide_builds(tmp_path):
     result = run_command(root, "build", "--no-run")
     assert result.returncode == 0, result.stderr
     assert "raise NotImplementedError" in (root / "notebooks/04_tiny/04_tiny.ipynb").read_text("utf-8")
+
+
+def test_files_to_copy_are_whole_and_name_what_exists():
+    """The workflow and the container file of docs/: their commands are the course's own."""
+    helped = subprocess.run(
+        [sys.executable, "-m", "helpers", "grade", "--help"], cwd=ROOT, capture_output=True, text=True
+    ).stdout
+    workflow = read("docs/github-classroom.yml")
+    assert "- run: course grade --ci " in workflow and "--ci FILE.ipynb" in helped
+    assert "install --yes bubblewrap" in workflow and "-c requirements.lock" in workflow and "--unsafe" not in workflow
+    container = read("docs/Containerfile")
+    copied = [name for line in container.splitlines() if line.startswith("COPY") for name in line.split()[1:-1]]
+    assert copied and all((ROOT / name).exists() for name in copied)
+    assert "bubblewrap" in container and "requirements.lock" in container
+    for page in ("github-classroom.yml", "Containerfile"):
+        assert f"]({page})" in read("docs/teaching.md"), page

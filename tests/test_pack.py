@@ -16,6 +16,7 @@ from helpers.authoring.pack import LARGEST, edition, pack
 from helpers.course import CourseError, course
 
 LESSON = "04_scaling"
+FOLDER = f"attention-course-{LESSON}"  # one for each lesson, so that none overwrites another's notebooks
 LESSONS = [lesson.name for lesson in course().lessons]
 FORBIDDEN_PLACES = ("solutions/", "tests/", "bench/", "docs/", "helpers/authoring/", "helpers/grading/", ".git")
 
@@ -29,7 +30,7 @@ def packed(tmp_path_factory) -> Path:
 
 def names(path: Path) -> list[str]:
     with zipfile.ZipFile(path) as archive:
-        return [name.removeprefix("attention-course/") for name in archive.namelist()]
+        return [name.removeprefix(f"{FOLDER}/") for name in archive.namelist()]
 
 
 def test_it_holds_lessons_up_to_the_named_one_and_blocks_before_it(packed):
@@ -100,11 +101,7 @@ def alone(home: Path, *arguments: str) -> subprocess.CompletedProcess:
     """Python in the unpacked edition, with this environment's packages but not the course that is installed in it."""
     environment = {"PYTHONPATH": sysconfig.get_path("purelib"), "PYTHONIOENCODING": "utf-8"}
     return subprocess.run(
-        [sys.executable, "-S", *arguments],
-        cwd=home / "attention-course",
-        env=environment,
-        capture_output=True,
-        text=True,
+        [sys.executable, "-S", *arguments], cwd=home / FOLDER, env=environment, capture_output=True, text=True
     )
 
 

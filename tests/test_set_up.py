@@ -18,6 +18,7 @@ from helpers.course import course
 from helpers.errors import CourseError
 
 LESSON, LATER = "04_scaling", "05_masking"
+FOLDER = f"{NAME}-{LESSON}"  # which the zip unpacks into
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def packed(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def unpacked(packed) -> Path:
     shutil.unpack_archive(packed, packed.parent)
-    return packed.parent / NAME
+    return packed.parent / FOLDER
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def run(folder, packages):
     """run(source, before="", installed=None) runs the cell twice as a script, with those packages and no others."""
 
     def run(source=None, before="", installed=None):
-        source = source or set_up_source(course(), LESSON)
+        source = source or set_up_source(replace(course(), owner="", repository=""), LESSON)
         after = "import helpers, sys\nprint(helpers.__file__)\nprint(len(sys.path) - len(set(sys.path)))\n"
         (folder / "cell.py").write_text(f"{before}\n{source}\n{source}\n{after}", "utf-8")
         paths = os.pathsep.join(map(str, [packages, *([installed] if installed else [])]))
@@ -105,7 +106,7 @@ def test_it_prefers_an_installed_course_of_its_own_version_only(unpacked, folder
 
 def test_it_unpacks_the_zip_beside_the_notebook(packed, folder, run):
     shutil.copy(packed, folder / f"{NAME} (1).zip")
-    assert place_of_helpers(run()) == folder / NAME / NAME
+    assert place_of_helpers(run()) == folder / NAME / FOLDER
 
 
 @pytest.mark.parametrize("harm", ["cut off", "not a zip", "one byte changed"])
@@ -140,10 +141,22 @@ def test_it_clones_the_tag_where_a_repository_is_named(unpacked, folder, run, tm
         name = ["-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"]
         subprocess.run(["git", *name, *command], cwd=origin, check=True, capture_output=True)
 
-    git("init"), git("add", "."), git("commit", "-m", "course"), git("tag", course().tag)
+    git("init"), git("add", "."), git("commit", "-m", "course")
     address, source = origin.as_uri(), set_up_source(replace(course(), owner="", repository=""), LESSON)
     source = source.replace(f"'{__version__}', ''", f"'{__version__}', {address!r}")
+    missing = f"(cloning {address} failed: fatal: Remote branch {course().tag} not found in upstream origin). Put"
+    assert missing in said(run(source))
+    git("tag", course().tag)
     assert place_of_helpers(run(source)) == folder / NAME
+
+
+def test_of_two_unpacked_zips_the_newer_counts(packed, folder, run):
+    shutil.copy(packed, folder)
+    first = place_of_helpers(run())
+    pack(course(), course().lesson(LATER), folder / f"{NAME}-{LATER}.zip")
+    os.utime(folder / f"{NAME}-{LATER}.zip", (2**31, 2**31))
+    os.utime(first / "README.txt", (1, 1))
+    assert place_of_helpers(run()) == folder / NAME / f"{NAME}-{LATER}" and first.is_dir()
 
 
 @pytest.mark.parametrize("form", ["package", "file", "folder", "with a missing part", "with a set-up of its own"])
@@ -197,7 +210,7 @@ def test_a_notebook_of_another_version_says_so_and_goes_on(packed, folder, run, 
     shutil.copy(packed, folder)
     source = set_up_source(course(), LESSON)
     result = run(source.replace(f"'{__version__}', ", f"'{version}', "))
-    assert place_of_helpers(result) == folder / NAME / NAME
+    assert place_of_helpers(result) == folder / NAME / FOLDER
     line = f"This notebook is of version {version} of the course, and the course beside it of {__version__}"
     assert result.stdout.startswith(line)
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
-from helpers.grading import bubblewrap
+from helpers.__main__ import main
 from helpers.grading.staging import HELPERS
-from helpers.grading.try_answers import main
 from tests.sandboxes import LESSON
 
+NOTEBOOK = HELPERS.parent / "notebooks" / LESSON / f"{LESSON}.ipynb"
 FIELDS = ["file", "exercise", "points", "max_points", "passed", "mistake", "message"]
 
 FILES = {
@@ -49,7 +50,7 @@ def judged(tmp_path_factory):
     return found, done, lines
 
 
-def test_the_call_succeeds_whatever_the_verdicts(judged):
+def test_with_json_the_call_succeeds_whatever_the_verdicts(judged):
     _, done, lines = judged
     assert done.returncode == 0
     assert all(list(line) == FIELDS for line in lines)
@@ -94,7 +95,7 @@ def test_only_what_a_file_defines_is_judged(judged):
 
 
 def run_try(capsys, *arguments: str):
-    code = main(list(arguments))
+    code = main(["try", *arguments])
     out, err = capsys.readouterr()
     return code, out, err
 
@@ -103,9 +104,13 @@ def run_try(capsys, *arguments: str):
     ("arguments", "said"),
     [
         (["99_nothing", "a.py"], "There is no lesson '99_nothing'."),
-        ([LESSON, "a.py", "--exercise", "no_such"], "has no exercise 'no_such'. Its exercises: select,"),
+        ([LESSON, __file__, "--exercise", "no_such"], "has no exercise 'no_such'. Its exercises: select,"),
         ([LESSON, "no_such_file.py"], "There is no file no_such_file.py."),
         ([LESSON, "."], ". is a folder; name the files in it."),
+        (
+            [LESSON, str(NOTEBOOK)],
+            f"is a notebook, and `course try` judges Python files; `course grade --ci {NOTEBOOK}`",
+        ),
     ],
 )
 def test_what_cannot_run_is_one_sentence(capsys, arguments, said):
@@ -136,20 +141,48 @@ def test_one_exercise_of_a_broken_or_an_empty_file(capsys, tmp_path):
     assert (second["exercise"], second["mistake"], second["points"]) == ("project", "not_answered", 0)
 
 
-def test_a_person_reads_the_words_of_the_check(capsys, tmp_path):
+def test_a_person_reads_the_words_of_the_check_and_a_script_its_exit_code(capsys, tmp_path):
     file = tmp_path / "answer.py"
     file.write_text(FILES["right"])
     code, out, _ = run_try(capsys, LESSON, str(file), "--exercise", "project")
     assert code == 0
     assert "✓ project   10 of 10 points" in out and str(file) in out
+    file.write_text(FILES["blank"])
+    assert run_try(capsys, LESSON, str(file))[0] == 1
 
 
-def test_without_bubblewrap_files_are_tried_with_one_note(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(bubblewrap.shutil, "which", lambda *args, **kwargs: None)
+def test_where_nothing_can_be_isolated_files_are_tried_with_one_note(capsys, tmp_path, monkeypatch):
+    """A stand-in for a bubblewrap that may make no namespaces."""
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho bwrap: No permissions to create a new namespace >&2\nexit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     good, bad = tmp_path / "good.py", tmp_path / "bad.py"
     good.write_text(FILES["right"])
     bad.write_text(FILES["exits"])
     code, out, err = run_try(capsys, LESSON, str(bad), str(good), "--json", "--exercise", "project")
     assert code == 0
     assert [json.loads(line)["passed"] for line in out.splitlines()] == [False, True]
-    assert err.count("\n") == 1 and "bubblewrap is not installed" in err and "plain process" in err
+    assert err.count("\n") == 1 and "cannot be isolated here" in err and "plain process" in err
+
+
+def test_many_files_at_once_are_all_judged(tmp_path):
+    """Parsed in two threads of one process, as they once were, some of these end as `AST constructor recursion`."""
+    nested = f"def project(x, W):\n    y = {'+'.join(['0'] * 900)}\n    return x @ W.T + y\n"
+    files = [tmp_path / f"answer_{number:02}.py" for number in range(40)]
+    for file in files:
+        file.write_text(nested)
+    command = [sys.executable, "-m", "helpers", "try", LESSON, "--json", "--jobs", "2", *map(str, files)]
+    done = subprocess.run(command, cwd=HELPERS.parent, capture_output=True, text=True)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["file"] for line in lines] == list(map(str, files)), done.stderr
+    assert [line for line in lines if not line["passed"]] == []
+
+
+def test_a_pipe_that_closes_ends_it_quietly(tmp_path):
+    file = tmp_path / "answer.py"
+    file.write_text(FILES["right"])
+    program = [sys.executable, "-m", "helpers", "try", LESSON, "--exercise", "project", *[str(file)] * 3]
+    command = subprocess.Popen(program, cwd=HELPERS.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert command.stdout.readline() == f"{file}\n"
+    command.stdout.close()
+    assert (command.stderr.read(), command.wait()) == ("", 141)

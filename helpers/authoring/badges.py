@@ -16,17 +16,26 @@ def badges(course: Course, lesson: Lesson) -> str:
     """The Markdown of a lesson's two badges; empty while the course has no address."""
     if not course.url:
         return ""
+    notebook = f"notebooks/{lesson.name}/{lesson.name}.ipynb"
+    binder = f"{BINDER}/v2/gh/{course.owner}/{course.repository}/{course.tag}?labpath={quote(notebook, safe='')}"
+    return f"{colab_badge(course, lesson)} [![Open in Binder]({BINDER}/badge_logo.svg)]({binder})"
+
+
+def colab_badge(course: Course, lesson: Lesson) -> str:
+    """The Markdown of the badge that opens a lesson in Colab."""
     home, notebook = f"{course.owner}/{course.repository}", f"notebooks/{lesson.name}/{lesson.name}.ipynb"
-    colab = f"{COLAB}/github/{home}/blob/{course.tag}/{notebook}"
-    binder = f"{BINDER}/v2/gh/{home}/{course.tag}?labpath={quote(notebook, safe='')}"
-    return (
-        f"[![Open in Colab]({COLAB}/assets/colab-badge.svg)]({colab}) "
-        f"[![Open in Binder]({BINDER}/badge_logo.svg)]({binder})"
-    )
+    return f"[![Open in Colab]({COLAB}/assets/colab-badge.svg)]({COLAB}/github/{home}/blob/{course.tag}/{notebook})"
 
 
 def with_badges(readme: str, course: Course) -> str:
-    """README's text with the badges of the first lesson between its two marks, or nothing between them."""
+    """README's text with the badges of the first lesson between its two marks, and in the table of lessons one for each
+    lesson; without any while the course has no address."""
     shown = badges(course, course.lessons[0]) if course.lessons else ""
     between = f"{START}\n{shown}\n{END}" if shown else f"{START}\n{END}"
-    return re.sub(f"{re.escape(START)}.*?{re.escape(END)}", lambda _: between, readme, flags=re.DOTALL)
+    readme = re.sub(f"{re.escape(START)}.*?{re.escape(END)}", lambda _: between, readme, flags=re.DOTALL)
+    for lesson in course.lessons:
+        link = re.escape(f"| [{lesson.number}](notebooks/{lesson.name}/{lesson.name}.ipynb)")
+        badge = f" {colab_badge(course, lesson)}" if course.url else ""
+        row = re.compile(rf"^({link})( \[!\[Open in Colab\]\S*)? \|", re.MULTILINE)
+        readme = row.sub(lambda found, badge=badge: f"{found[1]}{badge} |", readme)
+    return readme

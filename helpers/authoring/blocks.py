@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection
 from types import ModuleType
 
-from helpers.authoring.text import BEGIN, END, BuildError, LessonText
+from helpers.authoring.text import BEGIN, END, BuildError, LessonText, require_none
 from helpers.checking.names import bound_names, free_names
 from helpers.course import Course, Lesson
 
@@ -30,17 +30,18 @@ def blocks_source(text: LessonText, measured: Collection[str] = ()) -> str:
     for cell in text.notebook.cells:
         if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
             available.update(_allowed_imports(cell.source))
-    defined, imports = set(), set()
+    defined, imports, problems = set(), set(), []
     for piece in pieces:
         tree = ast.parse(piece)
         defined |= bound_names(tree)
         for used in sorted(free_names(tree) - defined - set(dir(builtins))):
             if used not in available:
-                raise BuildError(
+                problems.append(
                     f"{name}: a solution uses {used}, which is no earlier answer and is not imported in an import cell "
                     "from the standard library, torch or helpers.blocks."
                 )
-            imports.add(available[used])
+            imports.add(available.get(used, ""))
+    require_none(problems)
     head = (
         f"# Made by `course build` from solutions/{name}/{name}.py; never edited here.\n"
         f'"""The finished pieces of lesson {text.lesson.number}: {text.lesson.title}."""\n'

@@ -14,8 +14,8 @@ from helpers.authoring.blocks import blocks_path, blocks_source
 from helpers.authoring.execute import run_notebook
 from helpers.authoring.keys import key_path, keys_differ, make_keys, measured_exercises, write_keys
 from helpers.authoring.release import student_notebook
-from helpers.authoring.template import check_captions, check_template
-from helpers.authoring.text import BuildError, read_lesson
+from helpers.authoring.template import check_captions, template_problems
+from helpers.authoring.text import read_lesson, require_none
 from helpers.blocks import defined_names
 from helpers.course import Course, CourseError, Lesson, course
 
@@ -24,7 +24,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("lessons", nargs="*", metavar="LESSON", help="such as 04_scaling; all of them if none is given")
     parser.add_argument("--check", action="store_true", help="write nothing; list what is out of date and exit with 1")
     parser.add_argument("--weights", action="store_true", help="train the course's translator and store its numbers")
-    parser.add_argument("--no-run", action="store_true", help="do not execute the solution notebook; keep its outputs")
+    runs = parser.add_mutually_exclusive_group()
+    runs.add_argument(
+        "--run",
+        dest="execute",
+        action="store_const",
+        const=True,
+        help="execute the solution notebook even where its code and the helpers are as they were",
+    )
+    runs.add_argument(
+        "--no-run",
+        dest="execute",
+        action="store_const",
+        const=False,
+        help="do not execute the solution notebook; keep its outputs",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,12 +57,13 @@ def run(args: argparse.Namespace) -> int:
             if args.check:
                 stale += out_of_date(home, lesson)
                 continue
-            build(home, lesson, execute=not args.no_run)
+            ran = build(home, lesson, execute=args.execute)
         except CourseError as error:
             failed = True
             print(error, file=sys.stderr)
         else:
-            print(f"{lesson.name:<24} built in {time.perf_counter() - start:.1f} s", flush=True)
+            how = "" if ran else ", with the outputs that it had"
+            print(f"{lesson.name:<24} built in {time.perf_counter() - start:.1f} s{how}", flush=True)
     readme = home.root / "README.md"
     if not args.lessons and readme.is_file():
         text = with_badges(readme.read_text(encoding="utf-8"), home)
@@ -66,10 +81,10 @@ def run(args: argparse.Namespace) -> int:
     return 2 if failed else int(bool(stale))
 
 
-def build(home: Course, lesson: Lesson, execute: bool = True) -> None:
-    """Write the four built files of a lesson. BuildError where it cannot be built."""
-    text = read_lesson(home, lesson)
-    check_template(text)
+def build(home: Course, lesson: Lesson, execute: bool | None = None) -> bool:
+    """Write the four built files of a lesson, and return whether its solution was executed; None: where anything that
+    this uses has changed. BuildError where the lesson cannot be built."""
+    text = read_lesson(home, lesson, template_problems)
     blocks = blocks_source(text, measured_exercises(home, lesson))
     _require_unique(home, lesson, blocks)
     _write(blocks_path(home, lesson), blocks)
@@ -77,6 +92,8 @@ def build(home: Course, lesson: Lesson, execute: bool = True) -> None:
     if keys_differ(home, lesson, keys):
         write_keys(home, lesson, keys)
     path = solution_path(home, lesson)
+    if execute is None:
+        execute = must_run(home, text.notebook, path)
     if execute:
         solution = run_notebook(home, text.notebook, path.parent, lesson.name)
         check_captions(solution, lesson)
@@ -84,12 +101,26 @@ def build(home: Course, lesson: Lesson, execute: bool = True) -> None:
         solution = _with_stored_outputs(text.notebook, path)
     _write(path, nbformat.writes(solution) + "\n")
     _write(student_path(home, lesson), student_notebook(solution, lesson.name))
+    if execute:
+        path.touch()  # younger than all that it was made with
+    return execute
+
+
+def must_run(home: Course, notebook, path: Path) -> bool:
+    """Whether the stored solution notebook has other code, or something that code uses is younger than its outputs."""
+    stored = _stored_notebook(path)
+    old = [cell for cell in stored.cells if cell.cell_type == "code"] if stored else []
+    if [cell.source for cell in old] != [cell.source for cell in notebook.cells if cell.cell_type == "code"]:
+        return True
+    learners = [path for path in (home.root / "helpers").iterdir() if path.name not in ("authoring", "grading")]
+    used = [file for path in learners for file in (path, *path.rglob("*")) if file.is_file() and file.suffix != ".pyc"]
+    newest = max(file.stat().st_mtime for file in used)
+    return newest > path.stat().st_mtime or not all(cell.execution_count for cell in old)
 
 
 def out_of_date(home: Course, lesson: Lesson) -> list[str]:
     """The built files of a lesson that its text and answer key would change, as paths from the course's root."""
-    text = read_lesson(home, lesson)
-    check_template(text)
+    text = read_lesson(home, lesson, template_problems)
     blocks = blocks_source(text, measured_exercises(home, lesson))
     stale = []
     if _read(blocks_path(home, lesson)) != blocks:
@@ -125,10 +156,14 @@ def solution_path(home: Course, lesson: Lesson) -> Path:
 def _require_unique(home: Course, lesson: Lesson, blocks: str) -> None:
     """Blocks of all lessons share one namespace, so a name may be defined in one lesson only."""
     mine = defined_names(blocks)
-    for other in home.lessons:
-        source = _read(blocks_path(home, other)) if other.name != lesson.name else None
-        for name in sorted(mine & defined_names(source or "")):
-            raise BuildError(f"{name} is a block of {lesson.name} and of {other.name}. Rename one of them.")
+    others = [(other, _read(blocks_path(home, other)) or "") for other in home.lessons if other.name != lesson.name]
+    require_none(
+        [
+            f"{name} is a block of {lesson.name} and of {other.name}. Rename one of them."
+            for other, source in others
+            for name in sorted(mine & defined_names(source))
+        ]
+    )
 
 
 def _with_stored_outputs(notebook, path: Path):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import math
 import traceback
+from collections import Counter
 from types import ModuleType
 
 import torch
 
 from helpers.authoring.blocks import load_blocks
-from helpers.authoring.text import BuildError, LessonText
+from helpers.authoring.text import BuildError, LessonText, require_none
 from helpers.checking.key import SKETCH, ExerciseKey, key_to_tree, load_keys, save_keys
 from helpers.checking.listing import UnreadableList
 from helpers.checking.making import UnsoundKey, lesson_keys
@@ -33,21 +34,33 @@ def make_keys(course: Course, text: LessonText) -> list[ExerciseKey]:
     """The keys of all exercises and quizzes of a lesson, in the order of its text; its blocks must be built."""
     lesson = text.lesson
     module = load_answer_key(course, lesson)
-    described = {item.name: item for item in (*module.exercises, *getattr(module, "quizzes", ()))}
+    items = [*module.exercises, *getattr(module, "quizzes", ())]
+    described = {item.name: item for item in items}
     where = f"solutions/{lesson.name}/answer_key.py"
-    for name in sorted(set(described) - set(text.answers)):
-        raise BuildError(f"{where} describes {name}, which has no answer cell in the lesson.")
-    for name in sorted(set(text.answers) - set(described)):
-        raise BuildError(f"{where} does not describe {name}. Add it to exercises or quizzes.")
-    blocks, keys = load_blocks(course, lesson), []
-    try:
-        for key in lesson_keys(lesson, [described[name] for name in text.answers], blocks, SEED):
-            keys.append(key)
-    except UnsoundKey as error:
-        raise BuildError(f"{where}: {error}.") from None
-    except Exception as error:
-        name, line = list(text.answers)[len(keys)], _line_in(error, module.__file__)
-        raise BuildError(f"{where}{line}, {name}: {type(error).__name__}: {error}.") from error
+    require_none(
+        [
+            f"{where} describes {name} twice. Keep one of them."
+            for name, n in Counter(i.name for i in items).items()
+            if n > 1
+        ]
+        + [
+            f"{where} describes {name}, which has no answer cell in the lesson."
+            for name in sorted(set(described) - set(text.answers))
+        ]
+        + [
+            f"{where} does not describe {name}. Add it to exercises or quizzes."
+            for name in sorted(set(text.answers) - set(described))
+        ]
+    )
+    blocks, keys, problems = load_blocks(course, lesson), [], []
+    for name in text.answers:
+        try:
+            keys += lesson_keys(lesson, [described[name]], blocks, SEED)
+        except UnsoundKey as error:
+            problems.append(f"{where}: {error}.")
+        except Exception as error:
+            problems.append(f"{where}{_line_in(error, module.__file__)}, {name}: {type(error).__name__}: {error}.")
+    require_none(problems)
     return keys
 
 

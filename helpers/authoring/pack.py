@@ -1,4 +1,5 @@
-"""`course pack`: the learner edition as one zip, without solutions, key sources, authoring, grading and tests."""
+"""`course pack`: the learner edition as one zip, without solutions, key sources, authoring, grading and tests; and the
+grader of a lesson, as Gradescope takes it."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 from helpers import __version__
+from helpers.authoring.pack_gradescope import grader_files, scripts
 from helpers.course import Course, CourseError, Lesson, course
 
 NAME = "attention-course"
@@ -22,7 +24,7 @@ To work at home, with Python 3.11 or later, in this folder:
   python -m pip install -r requirements.txt
   jupyter lab
 There, open notebooks/{first}/{first}.ipynb and run it from the top.
-Unpack each zip of the course into a folder of its own: it would overwrite notebooks that you have answered.
+Each zip of the course unpacks into a folder of its own, so none overwrites notebooks that you have answered.
 If something does not work, this says what is missing:
   python -m helpers doctor
 In Colab: open a notebook, drag this zip into the file list on the left (keep its name), and run the first cell.
@@ -30,40 +32,67 @@ In Colab: open a notebook, drag this zip into the file list on the left (keep it
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("lesson", nargs="?", help="pack up to this lesson, such as 04_scaling; all if none is given")
+    parser.add_argument(
+        "what",
+        nargs="*",
+        metavar="LESSON",
+        help="pack up to this lesson, such as 04_scaling; all if none is given. `gradescope LESSON`: its autograder",
+    )
     parser.add_argument("--output", type=Path, help="the zip to write; attention-course[-LESSON].zip if none is given")
+    parser.add_argument(
+        "--unsafe",
+        action="store_true",
+        help="gradescope only: answers run without a sandbox, beside the grader's files",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    home = course()
-    last = home.lesson(args.lesson) if args.lesson else None
-    path = args.output or Path(f"{NAME}-{last.name}.zip" if last else f"{NAME}.zip")
+    home, gradescope = course(), args.what[:1] == ["gradescope"]
+    names = args.what[gradescope:]
+    if len(names) > 1 or gradescope and not names:
+        raise CourseError("Name one lesson, as in: course pack 04_scaling, or: course pack gradescope 04_scaling")
+    last = home.lesson(names[0]) if names else None
+    if gradescope and not last.points:
+        raise CourseError(f"{last.name} has no points, so there is nothing to grade.")
+    parts = [NAME, *(["gradescope"] if gradescope else []), *([last.name] if last else [])]
+    path = args.output or Path(f"{'-'.join(parts)}.zip")
     try:
-        size = pack(home, last, path)
+        if gradescope:
+            files = edition(home, last) | scripts(last, args.unsafe)
+            files |= {name: _built(home.root / name, last) for name in grader_files(home.root, last)}
+            size = write_zip(files, path)
+        else:
+            size = pack(home, last, path)
     except OSError as error:
         raise CourseError(
             f"{path} could not be written: {error.strerror}. Choose another place with --output."
         ) from None
-    what = f"up to {last.name}" if last else "all lessons"
+    what = f"the grader of {last.name}" if gradescope else f"up to {last.name}" if last else "all lessons"
     print(f"{path}   {what}, {size / 1e6:.1f} MB, version {__version__}")
     return 0
 
 
 def pack(home: Course, last: Lesson | None, path: Path) -> int:
-    """Write the edition up to `last` (None: the whole course) to `path`, and return its size in bytes.
+    """Write the edition up to `last` (None: the whole course) to `path`, in one folder, and return its size in bytes.
 
     CourseError where a lesson is not built, or where the zip would be larger than LARGEST.
     """
-    files = edition(home, last)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name in sorted(files):
-            info = zipfile.ZipInfo(f"{NAME}/{name}", DATE)
-            info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
-            archive.writestr(info, files[name])
-    size = path.stat().st_size
+    folder = f"{NAME}-{last.name}" if last else NAME
+    size = write_zip({f"{folder}/{name}": content for name, content in edition(home, last).items()}, path)
     if size > LARGEST:
         raise CourseError(f"{path} is {size / 1e6:.1f} MB, and {LARGEST / 1e6:g} MB are the most. Pack fewer lessons.")
     return size
+
+
+def write_zip(files: dict[str, bytes], path: Path) -> int:
+    """The same files give the same bytes. Returns how many."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name in sorted(files):
+            info = zipfile.ZipInfo(name, DATE)
+            mode = 0o755 if files[name].startswith(b"#!") else 0o644
+            info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, mode << 16
+            archive.writestr(info, files[name])
+    return path.stat().st_size
 
 
 def edition(home: Course, last: Lesson | None) -> dict[str, bytes]:

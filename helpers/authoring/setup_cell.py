@@ -11,7 +11,8 @@ def set_up(lesson, version, clone, tag):
     import importlib.metadata, importlib.util, pathlib, shutil, subprocess, sys, zipfile
     here, home = pathlib.Path.cwd(), pathlib.Path.cwd() / "attention-course"
     found = version in [d.version for d in importlib.metadata.distributions(name="attention-course")]
-    def places(): return [p for p in (here, *here.parents, *home.glob("*"), home) if (p / "helpers/blocks").is_dir()]
+    def unpacked(): return [p.parent for p in sorted(home.glob("*/README.txt"), key=lambda p: -p.stat().st_mtime)]
+    def places(): return [p for p in (here, *here.parents, *unpacked(), home) if (p / "helpers/blocks").is_dir()]
     def stop(why): raise type("SetUpError", (Exception,), {"_render_traceback_": lambda e: [str(e)]})(why) from None
     for packed in sorted(here.glob("attention-course*.zip"), key=lambda p: (p.stat().st_mtime, p.name))[-1:]:
         try:
@@ -19,11 +20,13 @@ def set_up(lesson, version, clone, tag):
                 zipfile.ZipFile(packed).extractall(home), home.touch()  # newer now than what it was made of
         except Exception as error:
             stop(f"{packed.name} cannot be unpacked ({error}). Put a whole one where you can write and run this again.")
-    if clone and shutil.which("git") and not found and not places():
-        subprocess.run(["git", "clone", "--quiet", "--depth=1", "--branch", tag, clone, home], capture_output=True)
+    git = clone and shutil.which("git") and not found and not places() and subprocess.run(
+        ["git", "clone", "--quiet", "--depth=1", "--branch", tag, clone, home], capture_output=True, text=True)
+    said = git and git.returncode and f": {git.stderr.strip().rpartition(chr(10))[2]}" or ""
     sys.path[:0] = [str(p) for p in places()[:1] if not found and str(p) not in sys.path]
-    at = importlib.util.find_spec("helpers") or stop(f"The course is not here{clone and f' (cloning {clone} failed)'}. "
-        "Put this notebook into its folder or attention-course.zip beside it (Colab: in Files), and run this again.")
+    at = importlib.util.find_spec("helpers") or stop(
+        f"The course is not here{clone and f' (cloning {clone} failed{said})'}. Put this notebook into its folder or "
+        "attention-course.zip beside it (Colab: in Files), and run this again.")
     try:
         start = __import__("helpers").COURSE and importlib.import_module("helpers.setup").start
     except (Exception, SystemExit) as e:
@@ -34,5 +37,5 @@ def set_up(lesson, version, clone, tag):
 
 
 def set_up_source(course: Course, lesson: str) -> str:
-    """The source of the set-up cell of `lesson`, at most 25 lines."""
+    """The source of the set-up cell of `lesson`."""
     return f"{CELL}set_up({lesson!r}, {__version__!r}, {course.url!r}, {course.tag!r})"

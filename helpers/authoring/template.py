@@ -6,6 +6,7 @@ A lesson is held to this once it opens with the map of the Transformer.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from helpers.authoring.text import BuildError, LessonText, headings, is_quiz
 
@@ -24,17 +25,13 @@ def is_second_edition(text: LessonText) -> bool:
     return any(cell.cell_type == "code" and MAP.search(cell.source) for cell in text.notebook.cells)
 
 
-def check_template(text: LessonText) -> None:
-    """BuildError for the first rule that the lesson breaks."""
+def template_problems(text: LessonText) -> Iterator[str]:
+    """A sentence for each rule that the lesson breaks."""
     if not is_second_edition(text):
         return
     where = f"{text.lesson.name}.py"
-    _check_map(text, where)
-    _check_headings(text, where)
-    _check_exercises(text, where)
-    _check_quizzes(text, where)
-    _check_lines(text, where)
-    _check_time(text, where)
+    for check in (_check_map, _check_headings, _check_exercises, _check_quizzes, _check_lines, _check_time):
+        yield from check(text, where)
 
 
 def _prose(text: LessonText) -> list[str]:
@@ -56,28 +53,28 @@ def _section(text: LessonText, title: str) -> str:
     return "\n".join(lines)
 
 
-def _check_map(text: LessonText, where: str) -> None:
+def _check_map(text: LessonText, where: str) -> Iterator[str]:
     maps = [name for cell in text.notebook.cells if cell.cell_type == "code" for name in MAP.findall(cell.source)]
     if maps != [text.lesson.name]:
-        raise BuildError(f'{where} needs exactly one map, transformer_map("{text.lesson.name}"); it has {maps}.')
+        yield f'{where} needs exactly one map, transformer_map("{text.lesson.name}"); it has {maps}.'
 
 
-def _check_headings(text: LessonText, where: str) -> None:
+def _check_headings(text: LessonText, where: str) -> Iterator[str]:
     titles = _titles(text)
     for title in titles:
         if RAW.search(re.sub(r"`[^`]*`", "", title)):
-            raise BuildError(f"{where}: the heading {title!r} holds raw notation. Say it in words.")
+            yield f"{where}: the heading {title!r} holds raw notation. Say it in words."
     if not titles or not re.match(rf"{int(text.lesson.number)}\. ", titles[0]):
-        raise BuildError(f"{where}: the first heading must begin with {int(text.lesson.number)} and a dot.")
+        yield f"{where}: the first heading must begin with {int(text.lesson.number)} and a dot."
     last = ["From the notes this course grew from", "Recap", "Further reading"]
     found = [title for title in titles if title in last]
     if found != last:
-        raise BuildError(f"{where} must end with the headings {', '.join(last)}, in this order; it has {found}.")
+        yield f"{where} must end with the headings {', '.join(last)}, in this order; it has {found}."
     if "<details>" not in _section(text, last[0]):
-        raise BuildError(f"{where}: {last[0]} holds no folded box (<details>).")
+        yield f"{where}: {last[0]} holds no folded box (<details>)."
 
 
-def _check_exercises(text: LessonText, where: str) -> None:
+def _check_exercises(text: LessonText, where: str) -> Iterator[str]:
     """Headings counted N.1, N.2, ... with the exercise's name, and below each the line of difficulty."""
     number = int(text.lesson.number)
     titles = [title for title in _titles(text) if title.startswith("Exercise ")]
@@ -85,39 +82,38 @@ def _check_exercises(text: LessonText, where: str) -> None:
     named = [name for name in text.exercises if any(f"`{name}`" in title for title in titles) or text.lesson.points]
     wanted = [f"Exercise {number}.{k} `{name}`" for k, name in enumerate(named, 1)]
     if titles != wanted:
-        raise BuildError(f"{where}: its exercises must have the headings {wanted}, and have {titles}.")
+        yield f"{where}: its exercises must have the headings {wanted}, and have {titles}."
+        return
     for title, name in zip(wanted, named, strict=True):
         match = DIFFICULTY.search(_section(text, title))
         if not match:
-            raise BuildError(
-                f"{where}: {title} needs a line like: Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · 14 points"
-            )
+            yield f"{where}: {title} needs a line like: Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · 14 points"
+            continue
         bonus = name in text.lesson.bonus
         points = {**text.lesson.points, **text.lesson.bonus}.get(name)
         told = (float(match[5] or 0), match[6] == "bonus points")
         if points is not None and told != (points, bonus):
             kind = "bonus points" if bonus else "points"
-            raise BuildError(f"{where}: {title} says other points than course.toml: {points:g} {kind}.")
+            yield f"{where}: {title} says other points than course.toml: {points:g} {kind}."
         if bonus and "**Extra**" not in match[0]:
-            raise BuildError(f"{where}: {title} is a bonus; its line of difficulty must begin with **Extra**.")
+            yield f"{where}: {title} is a bonus; its line of difficulty must begin with **Extra**."
 
 
-def _check_quizzes(text: LessonText, where: str) -> None:
+def _check_quizzes(text: LessonText, where: str) -> Iterator[str]:
     number = int(text.lesson.number)
     quizzes = [name for name in text.answers if is_quiz(name)]
     titles = [title for title in _titles(text) if title.startswith("Quiz")]
     wanted = [f"Quiz {number}.{k}" for k in range(1, len(quizzes) + 1)]
     if titles != wanted:
-        raise BuildError(f"{where}: its quizzes must have the headings {wanted}, and have {titles}.")
+        yield f"{where}: its quizzes must have the headings {wanted}, and have {titles}."
+        return
     for title in wanted:
         options = re.findall(r"^- \*\*([a-z])\*\* \S", _section(text, title), re.MULTILINE)
         if len(options) < 2 or options != [chr(ord("a") + k) for k in range(len(options))]:
-            raise BuildError(
-                f"{where}: {title} needs its options as a list, `- **a** …`, `- **b** …`; it has {options}."
-            )
+            yield f"{where}: {title} needs its options as a list, `- **a** …`, `- **b** …`; it has {options}."
 
 
-def _check_lines(text: LessonText, where: str) -> None:
+def _check_lines(text: LessonText, where: str) -> Iterator[str]:
     """A line that begins with a number and a dot turns into a list, wherever it stands."""
     for source in _prose(text):
         before, fenced = "", False
@@ -133,7 +129,7 @@ def _check_lines(text: LessonText, where: str) -> None:
                 and not (number[1] == "1" and re.search(r"^ *2[.)]\s", source, re.M))
             )
             if begins and (before.strip() or number[1] != "1"):
-                raise BuildError(f"{where}: this line would begin a list; break it elsewhere: {line.strip()}")
+                yield f"{where}: this line would begin a list; break it elsewhere: {line.strip()}"
             before = line if line.strip() or not in_list else before
 
 
@@ -146,14 +142,15 @@ def minutes_needed(text: LessonText) -> float:
     return words / WORDS_A_MINUTE + boxes
 
 
-def _check_time(text: LessonText, where: str) -> None:
+def _check_time(text: LessonText, where: str) -> Iterator[str]:
     needed = minutes_needed(text)
     told = re.search(r"\*\*Time:\*\* about (\d+) minutes", "\n".join(_prose(text)))
     if not told:
-        raise BuildError(f"{where} must say: **Time:** about {round(needed / 5) * 5} minutes.")
+        yield f"{where} must say: **Time:** about {round(needed / 5) * 5} minutes."
+        return
     for place, minutes in ((where, int(told[1])), ("course.toml", text.lesson.minutes)):
         if abs(minutes - needed) > SLACK * needed:
-            raise BuildError(
+            yield (
                 f"{place} gives {text.lesson.name} {minutes} minutes; reading and exercises need about {needed:.0f}."
             )
 

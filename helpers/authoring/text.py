@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import unicodedata
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import jupytext
@@ -52,8 +53,11 @@ def text_path(course: Course, lesson: Lesson):
     return course.root / "solutions" / lesson.name / f"{lesson.name}.py"
 
 
-def read_lesson(course: Course, lesson: Lesson) -> LessonText:
-    """Read and check the text of `lesson`. BuildError where it is missing or breaks a rule of docs/authoring.md."""
+def read_lesson(
+    course: Course, lesson: Lesson, more: Callable[[LessonText], Iterable[str]] = lambda text: ()
+) -> LessonText:
+    """Read and check the text of `lesson`. BuildError where it is missing or breaks rules of docs/authoring.md, all of
+    them in one. more: sentences about what breaks further rules."""
     path = text_path(course, lesson)
     where = path.relative_to(course.root).as_posix()
     try:
@@ -68,14 +72,25 @@ def read_lesson(course: Course, lesson: Lesson) -> LessonText:
         raise BuildError(f"{where} line {error.lineno}: {error.msg}.") from None
     cells = [cell for cell in jupytext.reads(source, fmt="py:percent").cells if cell.source.strip() or cell.metadata]
     text = LessonText(lesson, new_notebook(cells=cells, metadata=METADATA))
+    problems = []
     for cell in cells:
         cell.metadata.pop("lines_to_next_cell", None)
-        _expand(cell, text, course, where)
+        try:
+            _expand(cell, text, course, where)
+        except BuildError as error:
+            problems.append(str(error))
     if course.url:
         cells.insert(0, new_markdown_cell(badges(course, lesson)))
-    _name_cells(cells, where)
-    _check_rules(text, where)
+    problems += _name_cells(cells, where)
+    require_none(problems)
+    require_none([*_check_rules(text, where), *more(text)])
     return text
+
+
+def require_none(problems: list[str]) -> None:
+    """BuildError that says all problems, one a line; an author mends them in one go."""
+    if problems:
+        raise BuildError("\n".join(dict.fromkeys(problems)))
 
 
 def _expand(cell, text: LessonText, course: Course, where: str) -> None:
@@ -156,7 +171,7 @@ def _slug(heading: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", ascii_text.lower()).strip("-")[:48].strip("-") or "section"
 
 
-def _name_cells(cells: list, where: str) -> None:
+def _name_cells(cells: list, where: str) -> Iterator[str]:
     """Cell ids: an nbgrader cell's own name, or the nearest heading and a counter. The same text gives the same ids."""
     slug, count, known = "start", 0, {}
     for cell in cells:
@@ -164,7 +179,7 @@ def _name_cells(cells: list, where: str) -> None:
             for heading in headings(cell.source):
                 slug, count = _slug(heading), 0
                 if slug in known:
-                    raise BuildError(f"{where}: the headings {known[slug]!r} and {heading!r} read alike. Reword one.")
+                    yield f"{where}: the headings {known[slug]!r} and {heading!r} read alike. Reword one."
                 known[slug] = heading
         if "nbgrader" in cell.metadata:
             cell["id"] = cell.metadata["nbgrader"]["grade_id"][:64]
@@ -174,54 +189,55 @@ def _name_cells(cells: list, where: str) -> None:
     ids = [cell["id"] for cell in cells]
     for cell_id in ids:
         if ids.count(cell_id) > 1:
-            raise BuildError(f"{where}: two cells would have the id {cell_id}. Rename an exercise or a heading.")
+            yield f"{where}: two cells would have the id {cell_id}. Rename an exercise or a heading."
 
 
-def _check_rules(text: LessonText, where: str) -> None:
+def _check_rules(text: LessonText, where: str) -> Iterator[str]:
     """The rules of docs/authoring.md that need no run."""
     cells = text.notebook.cells
     if sum("setup" in cell.metadata.get("tags", []) for cell in cells) != 1:
-        raise BuildError(f'{where} needs exactly one set-up cell: # %% tags=["setup"]')
+        yield f'{where} needs exactly one set-up cell: # %% tags=["setup"]'
     for cell in cells:
         lines = _length(cell.source)
-        if cell.cell_type == "code" and lines > LONGEST_CELL:
-            raise BuildError(
+        plumbing = "setup" in cell.metadata.get("tags", [])  # folded
+        if cell.cell_type == "code" and lines > LONGEST_CELL and not plumbing:
+            yield (
                 f"{where}: cell {cell['id']} has {lines} lines, and {LONGEST_CELL} are the most. "
                 "Split it or move plumbing to helpers."
             )
     for name, source in text.answers.items():
         if name not in text.checks:
-            raise BuildError(f"{where}: {name} has an answer cell and no check cell.")
+            yield f"{where}: {name} has an answer cell and no check cell."
         marks = re.findall(f"{BEGIN}|{END}", source)
         if not marks or marks != [BEGIN, END] * (len(marks) // 2):
-            raise BuildError(f"{where}: {name} needs one {BEGIN} and one {END}, in this order, or such pairs.")
+            yield f"{where}: {name} needs one {BEGIN} and one {END}, in this order, or such pairs."
         if re.search(rf"^class .*(\n( .*)?)*\n {{4}}{BEGIN}", source, re.MULTILINE):
-            raise BuildError(f"{where}: {name} has a solution region between its methods. Put one into each method.")
+            yield f"{where}: {name} has a solution region between its methods. Put one into each method."
         if name not in defined_names(source):
-            raise BuildError(f"{where}: the answer cell of {name} does not define {name}.")
+            yield f"{where}: the answer cell of {name} does not define {name}."
     for name in sorted(text.checks - set(text.answers)):
-        raise BuildError(f"{where}: {name} has a check cell and no answer cell.")
-    _check_points(text, where)
-    _check_hints(text, where)
+        yield f"{where}: {name} has a check cell and no answer cell."
+    yield from _check_points(text, where)
+    yield from _check_hints(text, where)
 
 
-def _check_points(text: LessonText, where: str) -> None:
+def _check_points(text: LessonText, where: str) -> Iterator[str]:
     lesson = text.lesson
     paid, present = {**lesson.points, **lesson.bonus}, {*text.answers, *text.written}
     for name in sorted(set(lesson.points) & set(lesson.bonus)):
-        raise BuildError(f"course.toml: {name} of {lesson.name} stands under points and under bonus. Keep one.")
+        yield f"course.toml: {name} of {lesson.name} stands under points and under bonus. Keep one."
     if not lesson.points:
         return
     for name in sorted(set(paid) - present):
-        raise BuildError(f"course.toml gives points for {name}, which is not in {where}.")
+        yield f"course.toml gives points for {name}, which is not in {where}."
     for name in sorted(present - set(paid)):
-        raise BuildError(f"course.toml gives no points for {name} of {where}. Add it to the lesson's table.")
+        yield f"course.toml gives no points for {name} of {where}. Add it to the lesson's table."
     if sum(lesson.points.values()) != 100:
         total = sum(lesson.points.values())
-        raise BuildError(f"course.toml: the points of {lesson.name} add up to {total:g}, not to 100.")
+        yield f"course.toml: the points of {lesson.name} add up to {total:g}, not to 100."
 
 
-def _check_hints(text: LessonText, where: str) -> None:
+def _check_hints(text: LessonText, where: str) -> Iterator[str]:
     """Two hints in the section of each exercise, none of which holds a line of the solution."""
     for section in _sections(text.notebook.cells):
         names = [cell.metadata["nbgrader"]["grade_id"] for cell in section if is_answer(cell)]
@@ -230,11 +246,11 @@ def _check_hints(text: LessonText, where: str) -> None:
         hints = HINT.findall(prose)
         if len(hints) < 2 * len(names):
             found = f"and has {len(hints)}" if hints else "and has none"
-            raise BuildError(f"{where}: {names[0]} needs two hints (<details><summary>Hint 1</summary>), {found}.")
+            yield f"{where}: {names[0]} needs two hints (<details><summary>Hint 1</summary>), {found}."
         for name in names:
             for line in solution_lines(text.answers[name]):
                 if len(line) > 15 and any(line in _squeeze(hint) for hint in hints):
-                    raise BuildError(f"{where}: a hint of {name} gives the solution away: {line}")
+                    yield f"{where}: a hint of {name} gives the solution away: {line}"
 
 
 def _sections(cells: list) -> list[list]:

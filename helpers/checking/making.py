@@ -27,7 +27,7 @@ from helpers.checking.listing import ARROW
 from helpers.checking.observe import Facts, Observation, observe_all
 from helpers.checking.verdict import Verdict, decide
 from helpers.checking.views import viewed
-from helpers.checking.vocabulary import Case, Draw, Exercise, Mistake, Quiz
+from helpers.checking.vocabulary import VALUES, Case, Draw, Exercise, Mistake, Quiz
 from helpers.course import Lesson
 
 MISTAKE_TIME_LIMIT = 5.0
@@ -88,6 +88,10 @@ def make_key(
     cases = exercise.cases(Draw(seed))
     if exercise.metric:
         return _measured_key(lesson, exercise, points, bonus, cases)
+    if not any(case.part == VALUES for case in cases):
+        raise UnsoundKey(
+            f"{lesson}, {exercise.name}: no case is of part {VALUES!r}, so no answer would have any points"
+        )
     open_facts = Facts(exercise.name, STRANGER, (), MISTAKE_TIME_LIMIT)
     expected = _seen(reference, cases, open_facts)
     for case, seen in zip(cases, expected, strict=True):
@@ -96,7 +100,10 @@ def make_key(
     for item in exercise.mistakes:
         observations = _seen(wrong_answer(item, reference), cases, open_facts)
         if not any(differs(*row) for row in zip(cases, expected, observations, strict=True)):
-            raise UnsoundKey(f"{lesson}, {exercise.name}: the mistake {item.name} differs from the solution on no case")
+            raise UnsoundKey(
+                f"{lesson}, {exercise.name}: the mistake {item.name} differs from the solution on no case, so it is "
+                "right; add a case that shows it, or take it out"
+            )
         mistakes.append(KnownMistake(item.name, item.label, item.hint, observations))
     facts = Facts(exercise.name, lesson, tuple(exercise.forbidden), exercise.time_limit)
     return ExerciseKey(

@@ -34,3 +34,15 @@ class Cell:
     @property
     def runs(self) -> bool:
         return self.kind != "check" and self.kind not in TEXT
+
+
+@dataclass(frozen=True)
+class LooseFile:
+    """What is judged. name: what its errors call it; files: what lies beside it; exercise: this one only, or None for
+    all that it defines; as_json: how the verdicts are written."""
+
+    name: str
+    source: str
+    files: dict[str, bytes]
+    exercise: str | None
+    as_json: bool

@@ -8,6 +8,7 @@ import statistics
 import sys
 import time
 from collections import Counter
+from pathlib import Path
 
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.pool import GradingStopped
@@ -18,7 +19,9 @@ SHOWN_FLAGS = 6
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("lesson", metavar="LESSON", help="such as 04_scaling")
+    parser.add_argument(
+        "lesson", metavar="LESSON", nargs="?", help="such as 04_scaling; --ci tells it from the notebook"
+    )
     parser.add_argument("--student", nargs="+", metavar="ID", help="only these students")
     parser.add_argument("--force", action="store_true", help="grade unchanged submissions again, with the same inputs")
     parser.add_argument("--jobs", type=int, metavar="N", help="judges side by side (default: one a core, at most two)")
@@ -29,12 +32,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="grade without a sandbox where there is no bubblewrap: learner code then runs with your rights",
     )
+    alone = parser.add_mutually_exclusive_group()
+    alone.add_argument(
+        "--ci",
+        metavar="FILE.ipynb",
+        type=Path,
+        help="grade this notebook alone, without a gradebook: exit code 0 with all points, 1 where some are missing",
+    )
+    alone.add_argument(
+        "--gradescope",
+        metavar="FOLDER",
+        type=Path,
+        help="grade FOLDER/submission and write FOLDER/results/results.json",
+    )
     parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Grade and print a summary. Exit code 2, with a sentence on stderr, where grading could not be done."""
     try:
+        if args.ci is not None:
+            from helpers.grading.ci import grade_file
+
+            return grade_file(args.ci, args.lesson, args.unsafe)
+        if args.lesson is None:
+            raise GradingStopped("Name the lesson to grade, as in: course grade 04_scaling")
+        if args.gradescope is not None:
+            from helpers.grading.gradescope import grade_folder
+
+            return grade_folder(args.gradescope, args.lesson, args.unsafe)
         if args.gradebook is not None and not os.path.isdir(args.gradebook):
             raise GradingStopped(
                 f"There is no folder {one_line(args.gradebook)}; --gradebook names the folder of a class, which holds "
@@ -45,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
     except GradingStopped as stopped:
         print(stopped, file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        raise
     except OSError as error:
         where = f" ({one_line(str(error.filename))})" if error.filename else ""
         print(f"Grading stopped: {error.strerror or error}{where}. What was recorded so far stays.", file=sys.stderr)

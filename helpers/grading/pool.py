@@ -13,15 +13,16 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from typing import TypeVar
 
 from helpers.course import course
 from helpers.errors import CourseError
 from helpers.grading.attachments import lying_beside
-from helpers.grading.cell import Cell
+from helpers.grading.cell import Cell, LooseFile
 from helpers.grading.folders import ROOT
 from helpers.grading.graded import Graded, Rendered
 from helpers.grading.inside.namespaces import die_with_parent
@@ -29,6 +30,7 @@ from helpers.grading.intake import Release, Submission
 from helpers.grading.scratch import Scratch
 from helpers.grading.words import one_line
 
+Item = TypeVar("Item")
 PATIENCE = 900  # seconds at least, after which a judge that says nothing about a submission is given up
 
 WORDS = {
@@ -46,14 +48,18 @@ WORDS = {
 }
 
 
-class GradingStopped(Exception):
+class GradingStopped(CourseError):
     """Grading cannot go on. The message is one or two sentences for the teacher."""
+
+
+class NoSandbox(GradingStopped):
+    """Learner code cannot be isolated on this machine."""
 
 
 @dataclass(frozen=True)
 class Batch:
     """What all judges of one batch are told. drawn: where its keys are kept for others; turns: a folder that its judges
-    know, where there are several (helpers/grading/turns.py)."""
+    know, where there are several (helpers/grading/turns.py); notebook: hand-ins are notebooks, else loose files."""
 
     lesson: str
     seed: int
@@ -61,6 +67,7 @@ class Batch:
     cell_seconds: float | None = None
     drawn: Path | None = None
     turns: str | None = None
+    notebook: bool = True
 
 
 def judge_input(submission: Submission, release: Release) -> list[Cell]:
@@ -80,7 +87,10 @@ class Pool:
 
     def __init__(self, batch: Batch, jobs: int):
         self.turns = Scratch("turns") if jobs > 1 else None
-        self.batch = replace(batch, turns=self.turns and str(self.turns.path))
+        if self.turns is not None:
+            drawn = batch.drawn or self.turns.path / "drawn.npz"
+            batch = replace(batch, turns=str(self.turns.path), drawn=drawn)
+        self.batch = batch
         self.patience = max(PATIENCE, 1.5 * course().lesson(batch.lesson).seconds)
         self.jobs = jobs
         self.judges: list[JudgeProcess] = []
@@ -99,6 +109,17 @@ class Pool:
             judge.stop()
         if self.turns is not None:
             self.turns.close()
+
+    def exercises(self) -> list[str]:
+        """What can be judged, as soon as every judge is ready. Raises NoSandbox, GradingStopped."""
+        for judge in self.judges:
+            judge.ask("names")
+        names = []
+        for judge in self.judges:
+            kind, names = judge.answer(self.patience)
+            if kind != "names":
+                raise (NoSandbox if kind == "refused" else GradingStopped)(f"{one_line(str(names)).rstrip('.')}.")
+        return names
 
     def self_test(self, when: str) -> None:
         """Every judge: reference full, blank 0, hostile canary 0. Raises GradingStopped."""
@@ -120,51 +141,61 @@ class Pool:
     ) -> dict[str, Graded | None]:
         """Judge submissions; one that has, or gets, a problem is None."""
         judged: dict[str, Graded | None] = {}
-        waiting = deque(submission for submission in portion if not submission.problem)
+        waiting = [submission for submission in portion if not submission.problem]
         for submission in portion:
             if submission.problem:
                 judged[submission.student] = None
                 on_judged(submission.student)
-        busy: dict[Connection, tuple[int, Submission]] = {}
-        tried: set[str] = set()
+
+        def message(submission: Submission):
+            files = lying_beside(submission.folder, submission.code())[0] if submission.folder else {}
+            return judge_input(submission, release), files
+
+        for submission, kind, answer in self.answers(waiting, message):
+            if kind in ("broken", "refused"):
+                raise GradingStopped(
+                    f"Stopped: {answer.rstrip('.')}.\nNothing of this portion was recorded. See `course doctor`."
+                )
+            if kind == "judged":
+                judged[submission.student] = answer
+                submission.problem = answer.problem
+            else:  # twice: a person for this submission
+                judged[submission.student] = None
+                submission.again = True
+                words = one_line(str(answer), 200)
+                submission.problem = f"The grader could not judge this notebook ({words}); grade it by hand."
+            on_judged(submission.student)
+        return judged
+
+    def answers(self, items: Iterable[Item], message: Callable[[Item], object]) -> Iterator[tuple[Item, str, object]]:
+        """(item, kind, answer) for what a judge says to message(item), as soon as it is known. Where the judge itself
+        died, is stuck or failed, a new one tries the item once more."""
+        waiting, tried = deque(enumerate(items)), set()
+        busy: dict[Connection, tuple[int, tuple[int, Item]]] = {}
 
         def give(index: int) -> None:
-            submission = waiting.popleft()
-            files = lying_beside(submission.folder, submission.code())[0] if submission.folder else {}
-            self.judges[index].ask((judge_input(submission, release), files))
-            busy[self.judges[index].pipe] = (index, submission)
+            if waiting:
+                numbered = waiting.popleft()
+                self.judges[index].ask(message(numbered[1]))
+                busy[self.judges[index].pipe] = (index, numbered)
 
         for index in range(len(self.judges)):
-            if waiting:
-                give(index)
+            give(index)
         while busy:
             ready = wait(list(busy), timeout=self.patience)
             for pipe in ready or list(busy):
-                index, submission = busy.pop(pipe)
+                index, (number, item) = busy.pop(pipe)
                 kind, answer = self.judges[index].answer(0 if ready else None)
-                if kind in ("broken", "refused"):
-                    raise GradingStopped(
-                        f"Stopped: {answer.rstrip('.')}.\nNothing of this portion was recorded. See `course doctor`."
-                    )
-                if kind == "judged":
-                    judged[submission.student] = answer
-                    submission.problem = answer.problem
-                else:  # the judge itself died or is stuck: a fresh one, and a second try
+                if kind in ("died", "odd"):
                     self.judges[index].stop()
                     self.judges[index] = self._new_judge()
-                    if submission.student not in tried:
-                        tried.add(submission.student)
-                        waiting.append(submission)
-                    else:  # twice: a person for this submission
-                        judged[submission.student] = None
-                        submission.again = True
-                        words = one_line(str(answer), 200)
-                        submission.problem = f"The grader could not judge this notebook ({words}); grade it by hand."
-                if submission.student in judged:
-                    on_judged(submission.student)
-                if waiting:
-                    give(index)
-        return judged
+                again = kind in ("died", "odd") and number not in tried
+                if again:
+                    tried.add(number)
+                    waiting.append((number, item))
+                give(index)
+                if not again:
+                    yield item, kind, answer
 
 
 # Not multiprocessing's own start of a process, which imports the caller's main module first: Jupyter's takes seconds.
@@ -190,7 +221,7 @@ class JudgeProcess:
             self.pipe.send(message)
 
     def answer(self, patience: float | None) -> tuple[str, object]:
-        """(kind, answer): tested, judged, broken, refused, odd or died. patience None: it had its time already."""
+        """(kind, answer): tested, names, judged, broken, refused, odd, died. patience None: it had its time already."""
         try:
             if patience is None or (patience and not self.pipe.poll(patience)):
                 return "died", "no answer in the time that it may take"
@@ -236,7 +267,7 @@ def _serve(pipe: Connection, batch: Batch) -> None:
         try:
             limits = None if batch.cell_seconds is None else Limits(cell_seconds=batch.cell_seconds)
             keys = None if batch.drawn is None else drawn_keys(batch.lesson, batch.seed, batch.drawn)
-            with Judge(batch.lesson, batch.seed, batch.unsafe, limits=limits, keys=keys, turns=batch.turns) as judge:
+            with Judge(batch.lesson, batch.seed, batch.unsafe, batch.notebook, limits, keys, batch.turns) as judge:
                 while True:
                     pipe.send(_reply(judge, pipe.recv()))
         except SandboxMissing as error:
@@ -254,6 +285,12 @@ def _reply(judge, message) -> tuple[str, object]:
         if message == "test":
             judge.self_test()
             return "tested", ""
+        if message == "names":
+            return "names", list(judge.keys)
+        if isinstance(message, LooseFile):
+            from helpers.grading.loose_file import judged_file
+
+            return "judged", judged_file(judge, message)
         cells, files = message
         graded = judge.judge_cells(cells, files=files)
         checks = {cell.exercise for cell in cells if cell.kind == "check"}

@@ -3,46 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import json
+import contextlib
+import itertools
 import os
-import queue
 import secrets
 import sys
 import tokenize
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
-from helpers.checking.rendering import as_text
-from helpers.checking.verdict import Verdict
-from helpers.course import CourseError, course
+from helpers.course import course
 from helpers.grading.attachments import lying_beside
-from helpers.grading.bubblewrap import SandboxMissing
-from helpers.grading.judge import Judge
-from helpers.grading.reference import GraderBroken, fresh_keys
+from helpers.grading.cell import LooseFile
+from helpers.grading.pool import Batch, GradingStopped, NoSandbox, Pool
+from helpers.grading.words import one_line
 
 LARGEST_FILE = 1 << 20
 
 
-def as_json(file: str, verdict: Verdict) -> str:
-    """One line: a file, an exercise (null where the file defines none) and what became of it."""
-    facts = {
-        "file": file,
-        "exercise": verdict.exercise or None,
-        "points": verdict.points,
-        "max_points": verdict.max_points,
-        "passed": verdict.passed and verdict.points == verdict.max_points,
-        "mistake": verdict.mistake,
-        "message": verdict.message,
-    }
-    return json.dumps(facts, ensure_ascii=False)
-
-
-def as_lines(file: str, verdict: Verdict) -> str:
-    return f"{file}\n{as_text(verdict)}" if verdict.exercise else f"✗ {file}\n  {verdict.message}"
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = (
+        "Exit code: 0 where all is right, 1 where something is not, 2 where something could not be judged. "
+        "With --json it is 0 whatever the verdicts, which stand in the lines."
+    )
     parser.add_argument("lesson", help="the lesson's name or number, such as 04_scaling or 04")
     parser.add_argument("files", nargs="+", metavar="FILE.py", help="files that define one or more answers")
     parser.add_argument("--exercise", metavar="NAME", help="judge this exercise only")
@@ -53,84 +37,66 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit code 0 whatever the verdicts, 2 when something could not be judged."""
-    seed = secrets.randbelow(2**31) if args.seed is None else args.seed
-    try:
-        lesson = course().lesson(args.lesson)
-        keys = fresh_keys(lesson, seed)
-    except (CourseError, GraderBroken) as error:
-        return _stop(f"{str(error).rstrip('.')}.")
-    if not keys:
-        return _stop(f"{lesson.name} has no exercises.")
-    if args.exercise is not None and args.exercise not in keys:
-        return _stop(f"{lesson.name} has no exercise {args.exercise!r}. Its exercises: {', '.join(keys)}.")
-    sources: list[tuple[str, str | None]] = []
+    """Exit code 0, 1 where a verdict is not right (never with --json), 2 where something could not be judged."""
+    lesson = course().lesson(args.lesson)
+    sources: list[tuple[str, str]] = []
     for file in args.files:
         try:
             sources.append((file, read_source(Path(file))))
         except ValueError as error:
             print(error, file=sys.stderr)
-    complete = len(sources) == len(args.files)
+    complete, right = len(sources) == len(args.files), True
     if not sources:
         return 2
-    jobs = max(1, min(args.jobs or os.cpu_count() or 1, 2 if not args.jobs else args.jobs, len(sources)))
-    judges: list[Judge] = []
+    jobs = min(args.jobs if args.jobs > 0 else min(os.cpu_count() or 1, 2), len(sources))
+    seed = secrets.randbelow(2**31) if args.seed is None else args.seed
+    batch = Batch(lesson.name, seed, args.unsafe, notebook=False)
+    files = [
+        LooseFile(name, text, lying_beside(Path(name).parent, text, only_named=True)[0], args.exercise, args.json)
+        for name, text in sources
+    ]
     try:
-        try:
-            for _ in range(jobs):
-                judges.append(start_judge(lesson.name, seed, keys, args.unsafe or bool(judges and judges[0].unsafe)))
-        except (SandboxMissing, GraderBroken) as error:
-            return _stop(f"{str(error).rstrip('.')}.")
-        shown = as_json if args.json else as_lines
-        for (file, _), verdicts in zip(sources, judge_files(judges, sources, args.exercise), strict=True):
-            for verdict in verdicts:
-                print(shown(file, verdict), flush=True)
-    finally:
-        for judge in judges:
-            judge.close()
-    return 0 if complete else 2
-
-
-def start_judge(lesson: str, seed: int, keys, unsafe: bool) -> Judge:
-    """A judge in the sandbox, or, for a learner's own files where there is none, beside a plain process."""
-    try:
-        return Judge(lesson, seed, unsafe, notebook=False, keys=keys)
-    except SandboxMissing as error:
-        if unsafe:
+        judged = judge_files(batch, jobs, files)
+        first = next(judged)
+    except NoSandbox as missing:
+        if args.unsafe:
             raise
-        reason = str(error).split(". ")[0].rstrip(".")
+        reason = str(missing).split(". ")[0].rstrip(".")
         print(f"Note: {reason}; the files run in a plain process.", file=sys.stderr)
-        return Judge(lesson, seed, True, notebook=False, keys=keys)
+        judged = judge_files(replace(batch, unsafe=True), jobs, files)
+        first = next(judged)
+    with contextlib.closing(judged):
+        for file, kind, answer in itertools.chain([first], judged):
+            if kind != "judged":
+                complete = False
+                print(f"{file.name} could not be judged: {one_line(str(answer)).rstrip('.')}.", file=sys.stderr)
+                continue
+            for text, is_right in answer:
+                right = right and is_right
+                print(text, flush=True)
+    return 2 if not complete else int(not right and not args.json)
 
 
-def judge_files(judges: list[Judge], sources: list[tuple[str, str]], exercise: str | None) -> Iterator[list[Verdict]]:
-    """The verdicts on each file, in the order of `sources`, as soon as they are known."""
-    free: queue.SimpleQueue[Judge] = queue.SimpleQueue()
-    for judge in judges:
-        free.put(judge)
+def judge_files(batch: Batch, jobs: int, files: list[LooseFile]) -> Iterator[tuple[LooseFile, str, object]]:
+    """(file, kind, answer) as the judges say, in the order of `files`, as soon as they are known.
 
-    def one(source: tuple[str, str]) -> list[Verdict]:
-        judge = free.get()
-        try:
-            return judge_file(judge, *source, exercise)
-        finally:
-            free.put(judge)
-
-    with ThreadPoolExecutor(len(judges)) as pool:
-        yield from pool.map(one, sources)
-
-
-def judge_file(judge: Judge, file: str, source: str, exercise: str | None) -> list[Verdict]:
-    """The verdicts on a file; one without an exercise where it defines none."""
-    files, _ = lying_beside(Path(file).parent, source, only_named=True)
-    result = judge.judge_source(source, [exercise] if exercise else None, name=file, files=files)
-    if result.verdicts:
-        return list(result.verdicts.values())
-    points = sum(key.points for key in judge.keys.values() if not key.bonus)
-    if error := result.errors.get(file):
-        return [Verdict("", 0, points, False, "raises", message=error)]
-    message = f"defines none of the exercises of {judge.lesson.name}"
-    return [Verdict("", 0, points, False, "not_answered", message=message, answered=False)]
+    Judges are processes: CPython 3.11's parser is not safe in two threads. Raises NoSandbox; GradingStopped where the
+    lesson has nothing to judge, or not this exercise.
+    """
+    with Pool(batch, jobs) as pool:
+        names = pool.exercises()
+        if not names:
+            raise GradingStopped(f"{batch.lesson} has no exercises.")
+        if files[0].exercise not in (None, *names):
+            raise GradingStopped(
+                f"{batch.lesson} has no exercise {files[0].exercise!r}. Its exercises: {', '.join(names)}."
+            )
+        known, due = {}, 0
+        for number, kind, answer in pool.answers(range(len(files)), files.__getitem__):
+            known[number] = kind, answer
+            while due in known:
+                yield files[due], *known.pop(due)
+                due += 1
 
 
 def read_source(path: Path) -> str:
@@ -138,6 +104,10 @@ def read_source(path: Path) -> str:
     try:
         if path.is_dir():
             raise ValueError(f"{path} is a folder; name the files in it.")
+        if path.suffix.lower() == ".ipynb":
+            raise ValueError(
+                f"{path} is a notebook, and `course try` judges Python files; `course grade --ci {path}` judges one."
+            )
         if path.stat().st_size > LARGEST_FILE:
             raise ValueError(f"{path} is larger than 1 MB, so it is no answer file.")
         with tokenize.open(path) as file:
@@ -150,18 +120,3 @@ def read_source(path: Path) -> str:
         raise ValueError(f"{path} is no text in a known encoding.") from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
-
-
-def _stop(sentence: str) -> int:
-    print(sentence, file=sys.stderr)
-    return 2
-
-
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="course try", description=__doc__)
-    add_arguments(parser)
-    return run(parser.parse_args(argv))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

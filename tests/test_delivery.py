@@ -1,0 +1,134 @@
+"""Where graders run: a notebook in a workflow (`course grade --ci`), and Gradescope's folders emulated."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.sandboxes import need_sandbox
+from tests.small_course import LESSON, ROOT, make_small_course, run_command
+
+ANSWER = "width = Q.shape[-1]\n    return Q @ K.transpose(-2, -1) / {by}"
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Path:
+    """The small course, built without its outputs; tests only read it."""
+    need_sandbox()
+    root = make_small_course(tmp_path_factory.mktemp("small") / "course")
+    for name in ("LICENSE", "requirements.txt", "requirements.lock", "pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, root)
+    built = run_command(root, "build", "--no-run")
+    assert built.returncode == 0, built.stderr
+    return root
+
+
+def hand_in(root: Path, path: Path, by: str) -> Path:
+    """A notebook with everything right where `by` is width**0.5."""
+    notebook = json.loads((root / "notebooks" / LESSON / f"{LESSON}.ipynb").read_text("utf-8"))
+    answers = {"scaled_scores": ANSWER.format(by=by), "halved": "return x / 2"}
+    for cell in notebook["cells"]:
+        name, source = cell["metadata"].get("nbgrader", {}).get("grade_id"), "".join(cell["source"])
+        if name in answers:
+            cell["source"] = source.replace("raise NotImplementedError", answers[name])
+        elif name == "quiz_1":
+            cell["source"] = source.replace("None", '"b"')
+    path.write_text(json.dumps(notebook), "utf-8")
+    return path
+
+
+def test_a_workflow_is_told_the_points_and_its_exit_code(small, tmp_path, monkeypatch):
+    page = tmp_path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(page))
+    full = run_command(small, "grade", "--ci", str(hand_in(small, tmp_path / "my answers.ipynb", "width**0.5")))
+    assert full.returncode == 0, full.stderr
+    assert full.stdout.startswith(f"## {LESSON}: 85 of 85 points and 5 bonus points\n")
+    assert "The written question (15 points) waits for a person." in full.stdout
+    assert "| ✓ | `scaled_scores` | 83 of 83 |  |" in full.stdout and page.read_text("utf-8") == full.stdout
+    wrong = run_command(small, "grade", "--ci", str(hand_in(small, tmp_path / f"{LESSON}.ipynb", "width")))
+    assert wrong.returncode == 1, wrong.stderr
+    assert "| ✗ | `scaled_scores` | 0 of 83 | divided by the width |" in wrong.stdout
+    assert "\n      What is its standard deviation?\n" in wrong.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("gone.ipynb", None, "gone.ipynb cannot be read (No such file or directory)."),
+        ("notes.ipynb", '{"cells": []}', "notes.ipynb is of no lesson of this course. Name one: course grade LESSON"),
+        (f"{LESSON}.ipynb", "{", f"{LESSON}.ipynb cannot be read as a notebook: "),
+    ],
+)
+def test_what_cannot_be_graded_is_a_sentence_and_exit_code_2(small, tmp_path, name, content, said):
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    result = run_command(small, "grade", "--ci", str(tmp_path / name))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert said in result.stderr and "Traceback" not in result.stderr
+
+
+@pytest.fixture(scope="module")
+def autograder(small, tmp_path_factory) -> Path:
+    """Gradescope's /autograder: the zip unpacked into source/ by `unzip`'s rules, run_autograder copied beside it."""
+    home = tmp_path_factory.mktemp("gradescope") / "autograder"
+    packed = home.parent / "grader.zip"
+    result = run_command(small, "pack", "gradescope", LESSON, "--output", str(packed))
+    assert result.returncode == 0 and f"the grader of {LESSON}" in result.stdout, result.stderr
+    with zipfile.ZipFile(packed) as archive:
+        assert {"setup.sh", "run_autograder"} <= set(archive.namelist())
+        archive.extractall(home / "source")
+        for info in archive.infolist():
+            (home / "source" / info.filename).chmod(info.external_attr >> 16)
+    shutil.copy(home / "source" / "run_autograder", home)
+    return home
+
+
+def run_autograder(home: Path, **more: str) -> dict:
+    """What Gradescope reads after a hand-in, and nothing where that is no JSON."""
+    shutil.rmtree(home / "results", ignore_errors=True)
+    environment = os.environ | {"AUTOGRADER": str(home), "PYTHON": sys.executable} | more
+    environment.pop("PYTHONPATH", None)
+    subprocess.run([str(home / "run_autograder")], cwd=home, env=environment, capture_output=True)
+    return json.loads((home / "results" / "results.json").read_text("utf-8"))
+
+
+def test_gradescope_reads_one_test_an_exercise(small, autograder):
+    (autograder / "submission").mkdir(exist_ok=True)
+    hand_in(small, autograder / "submission" / f"{LESSON}.ipynb", "width")
+    results = run_autograder(autograder)
+    assert results["score"] == 7 and results["output"] == "The written question (15 points) is graded by a person."
+    tests = {test["name"]: test for test in results["tests"]}
+    assert [(test["score"], test["max_score"]) for test in tests.values()] == [(0, 83), (5, 0), (2, 2)]
+    assert tests["scaled_scores"]["status"] == "failed" and tests["halved (bonus)"]["status"] == "passed"
+    assert "divided by the width" in tests["scaled_scores"]["output"]
+    assert {"name", "score", "max_score", "output", "output_format"} <= set(tests["quiz_1"])
+
+
+def test_gradescope_is_told_in_a_sentence_why_nothing_was_graded(autograder, tmp_path):
+    """Without a notebook; in a container that allows no sandbox; and where the grader does not even start."""
+    shutil.rmtree(autograder / "submission", ignore_errors=True)
+    (autograder / "submission").mkdir()
+    nothing = run_autograder(autograder)
+    assert nothing["score"] == 0 and "tests" not in nothing
+    assert nothing["output"].startswith("Not graded, so these are no points: No notebook was handed in;")
+    notebook = autograder / "source" / "notebooks" / LESSON / f"{LESSON}.ipynb"
+    shutil.copy(notebook, autograder / "submission")
+    (tmp_path / "bwrap").write_text("#!/bin/sh\necho bwrap: No permissions to create a new namespace >&2\nexit 1\n")
+    (tmp_path / "bwrap").chmod(0o755)
+    refused = run_autograder(autograder, PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert refused["score"] == 0 and "tests" not in refused
+    assert "cannot be isolated here (bwrap: No permissions to create a new namespace)" in refused["output"]
+    assert "did not start" in run_autograder(autograder, PYTHON="no-such-python")["output"]
+
+
+def test_the_scripts_of_the_autograder_are_whole(autograder):
+    for name in ("setup.sh", "run_autograder"):
+        assert subprocess.run(["bash", "-n", str(autograder / "source" / name)]).returncode == 0
+    assert "bubblewrap" in (autograder / "source" / "setup.sh").read_text()
