@@ -147,7 +147,7 @@ def _column(cell) -> Column:
 def _order(folders: Folders, lesson: str) -> dict[str, int]:
     from helpers.grading.intake import read_release
 
-    return {grade_id: place for place, grade_id in enumerate(read_release(folders.notebook(lesson)).graded)}
+    return {grade_id: index for index, grade_id in enumerate(read_release(folders.notebook(lesson)).graded)}
 
 
 def as_csv(report: ClassReport) -> str:

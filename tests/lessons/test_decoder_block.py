@@ -290,11 +290,11 @@ def test_the_small_machine_of_the_lesson():
 @settings(max_examples=60, deadline=None)
 def test_filters_keep_the_smallest_sets(seed, k, p):
     logits = random(seed, 3, 9) * 2
-    kept = blocks.filter_logits(logits, top_k=k).isfinite()
-    assert (kept.sum(-1) == k).all()
+    survives = blocks.filter_logits(logits, top_k=k).isfinite()
+    assert (survives.sum(-1) == k).all()
     out = blocks.filter_logits(logits, k, p)
     assert torch.equal(out[out.isfinite()], logits[out.isfinite()])
-    share = torch.softmax(logits.masked_fill(~kept, -torch.inf), dim=-1)
+    share = torch.softmax(logits.masked_fill(~survives, -torch.inf), dim=-1)
     for row, alive in zip(share, out.isfinite(), strict=True):
         mass = row[alive].sum()
         assert mass >= p - 1e-9 and mass - row[alive].min() < p + 1e-9

@@ -135,9 +135,9 @@ def test_without_its_induction_head_a_gpt_copies_no_more(text, seed):
     layer, head = look.best_head(model)
     assert layer == 1 and look.above(model)[watch.AGAIN] < 0.03
     lost = {}
-    for place in watch.heads_of(model):
-        with watch.silenced(model, *place):
-            lost[place] = look.above(model)[watch.AGAIN]
+    for where in watch.heads_of(model):
+        with watch.silenced(model, *where):
+            lost[where] = look.above(model)[watch.AGAIN]
     assert 2 < lost[1, head] < 4.2 and lost[1, 1 - head] < 0.7  # the control: the other head of the layer
     assert min(lost[0, 0], lost[0, 1]) > 2  # both heads of the first layer
     with torch.no_grad(), watch.attention_weights(model) as weights:

@@ -63,11 +63,17 @@ def real():
 @pytest.fixture
 def forgetful():
     """All that is read once in a kernel is forgotten before and after."""
-    kept = (pretrained._loaded, real_network.network, real_network.reading, figures.shifts_without, figures.influences)
-    for function in kept:
+    cached = (
+        pretrained._loaded,
+        real_network.network,
+        real_network.reading,
+        figures.shifts_without,
+        figures.influences,
+    )
+    for function in cached:
         function.cache_clear()
     yield
-    for function in kept:
+    for function in cached:
         function.cache_clear()
 
 
@@ -87,11 +93,11 @@ def filled(weights) -> Encoder:
 
 
 def read(encoder, weights, sentences):
-    ids, kept = pretrained.batch(sentences, wordpiece)
+    ids, mask = pretrained.batch(sentences, wordpiece)
     hidden = [blocks.bert_embeddings(ids, weights)]
     for block in encoder.blocks:
-        hidden.append(block(hidden[-1], kept[:, None, None]))
-    return ids, kept, hidden
+        hidden.append(block(hidden[-1], mask[:, None, None]))
+    return ids, mask, hidden
 
 
 # ---------------------------------------------------------------- the network is the published one
@@ -102,19 +108,19 @@ def test_hidden_states_and_sentence_vectors_are_those_of_transformers(real):
     import transformers
 
     bert = transformers.BertModel.from_pretrained(folder_of_the_model(), attn_implementation="eager").eval()
-    ids, kept, mine = read(filled(real), real, SENTENCES)
-    assert len(ids) == 20 and not kept.all()
+    ids, mask, mine = read(filled(real), real, SENTENCES)
+    assert len(ids) == 20 and not mask.all()
     with torch.no_grad():
-        theirs = bert(ids, attention_mask=kept.long(), output_hidden_states=True, output_attentions=True)
+        theirs = bert(ids, attention_mask=mask.long(), output_hidden_states=True, output_attentions=True)
     for ours, expected in zip(mine, theirs.hidden_states, strict=True):
-        assert (ours - expected)[kept].abs().max() < 1e-4
-    shares = kept[..., None].float()
+        assert (ours - expected)[mask].abs().max() < 1e-4
+    shares = mask[..., None].float()
     expected = (theirs.hidden_states[-1] * shares).sum(1) / shares.sum(1)
-    assert (blocks.mean_pool(mine[-1], kept) - expected).abs().max() < 1e-4
+    assert (blocks.mean_pool(mine[-1], mask) - expected).abs().max() < 1e-4
     finished = real_network.reading(*SENTENCES)
-    assert (finished.hidden[-1] - theirs.hidden_states[-1])[kept].abs().max() < 1e-4
+    assert (finished.hidden[-1] - theirs.hidden_states[-1])[mask].abs().max() < 1e-4
     for ours, expected in zip(finished.attention, theirs.attentions, strict=True):
-        rows = kept[:, None, :, None] & kept[:, None, None, :]
+        rows = mask[:, None, :, None] & mask[:, None, None, :]
         assert ((ours - expected) * rows).abs().max() < 1e-4
 
 
@@ -124,8 +130,8 @@ def test_known_facts_to_three_decimals(real):
         _, _, hidden = read(encoder, real, ["jane visits africa"])
         looks = [block.attention(x)[1] for block, x in zip(encoder.blocks, hidden, strict=False)]
         among = real_network.among_words(torch.stack(looks)[:, 0])
-        _, kept, top = read(encoder, real, ["jane visits africa", "a woman travels to kenya", "the stock market fell"])
-        vectors = F.normalize(blocks.mean_pool(top[-1], kept), dim=-1)
+        _, mask, top = read(encoder, real, ["jane visits africa", "a woman travels to kenya", "the stock market fell"])
+        vectors = F.normalize(blocks.mean_pool(top[-1], mask), dim=-1)
         banks = "she sat on the river bank", "he put money in the bank", "the bank lent him cash"
         ids, _, last = read(encoder, real, list(banks))
         bank = F.normalize(last[-1][ids == pretrained.vocab()["bank"]], dim=-1)
@@ -188,9 +194,9 @@ def test_pieces_of_any_text(tokenizer, text):
 
 
 def test_batch_pads_on_the_right(real):
-    ids, kept = pretrained.batch(["no", "jane visits africa"], wordpiece)
+    ids, mask = pretrained.batch(["no", "jane visits africa"], wordpiece)
     assert ids.tolist() == [[101, 2053, 102, 0, 0], [101, 4869, 7879, 3088, 102]]
-    assert kept.tolist() == [[True] * 3 + [False] * 2, [True] * 5]
+    assert mask.tolist() == [[True] * 3 + [False] * 2, [True] * 5]
 
 
 # ---------------------------------------------------------------- where the numbers come from
@@ -470,7 +476,7 @@ def test_sizes_on_paper(real):
 
 
 def test_where_attention_rests(real):
-    shares = figures.resting_places()
+    shares = figures.resting_tokens()
     assert [round(x, 2) for x in shares["[CLS]"].tolist()] == [0.33, 0.61, 0.65, 0.61, 0.67, 0.47]
     torch.testing.assert_close(sum(shares.values()), torch.ones(6))
 
@@ -498,7 +504,7 @@ def test_habits_of_heads(real):
 
 def test_what_silencing_changes(real):
     shifts = figures.shifts_without()
-    order = sorted(shifts, key=lambda place: -shifts[place][0])
+    order = sorted(shifts, key=lambda head: -shifts[head][0])
     assert order.index((1, 8)) == 11 and round(shifts[1, 8][0], 4) == 0.0033
     assert {(5, 5), (5, 3)} == set(order[:2]) and shifts[order[0]][0] == pytest.approx(0.103, abs=0.001)
     silent = dict(real)
@@ -551,8 +557,8 @@ def test_settings_and_the_published_bug(real):
     assert (top(1e-5) - right).abs().max() == pytest.approx(6e-5, abs=1e-5)
     assert (top(approximate="tanh") - right).abs().max() == pytest.approx(0.002, abs=2e-4)
     question = "my dog chews my fingers"
-    ids, kept = pretrained.batch([question, figures.LONG], wordpiece)
-    assert kept.sum(1).tolist() == [8, 66]
+    ids, mask = pretrained.batch([question, figures.LONG], wordpiece)
+    assert mask.sum(1).tolist() == [8, 66]
     network = real_network.network()
     published = network.up(network.embed(ids)).mean(1)[0]
     assert F.cosine_similarity(published, network.vectors([question])[0], dim=0) == pytest.approx(0.32, abs=0.005)

@@ -336,7 +336,7 @@ def test_explorers_draw_every_setting():
     assert all("Dot product 15.00" in alt for alt in same) and "cosine 1.00" in same[0] and "cosine 0.50" in same[1]
     words, _, history = of_the_lesson()
     step = figures.TrainingStep(history, words)
-    assert len({step(place).alt for place in range(len(history.steps))}) == len(history.steps)
+    assert len({step(index).alt for index in range(len(history.steps))}) == len(history.steps)
 
 
 def _slope_of_sigmoid(c, o, n):
