@@ -16,7 +16,7 @@ from helpers.grading.cell import Cell
 from helpers.grading.judge import Judge
 from helpers.grading.pieces import Pieces
 from helpers.grading.reference import blocks_source
-from helpers.or_given import PASSED
+from helpers.progress import PASSED
 from tests.mutation_score import exercises, lessons
 from tests.sandboxes import need_sandbox
 

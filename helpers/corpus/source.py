@@ -54,10 +54,6 @@ class Source:
         """All tokens, in the order of their ids."""
         return STOP + BAR + "".join(self.pairs) + self.subjects + self.subjects.lower() + self.letters
 
-    @property
-    def stop_id(self) -> int:
-        return self.symbols.index(STOP)
-
     def encode(self, text: str) -> torch.Tensor:
         """A text as ids, LongTensor (T,)."""
         index = {symbol: i for i, symbol in enumerate(self.symbols)}

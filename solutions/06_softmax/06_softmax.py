@@ -856,11 +856,11 @@ print("all at once", or_given(softmax)(s) @ v)
 # %% [markdown]
 # ## At work
 #
-# Your functions in the course's translator. `softmax` makes all weights of its attention; `log_softmax` and
-# `cross_entropy` measure how well it does.
+# Your functions in the course's translator. `softmax` makes all weights of its attention; `cross_entropy`
+# measures how well it does.
 
 # %%
-at_work(softmax, log_softmax, cross_entropy)
+at_work(softmax, cross_entropy)
 
 
 # %% [markdown]

@@ -80,7 +80,7 @@ def test_rotation_finds_nothing_to_turn_in_heads_that_learned_without_it():
     says("from top to bottom a few hundredths of a score", "Rotation has to be there while a network learns.")
     mha = blocks.MultiHeadAttention(64, 4)
     mha.load_state_dict(translator.part_state("encoder.blocks.0.attention"))
-    bare = figures.embedded(figures.SENTENCE, positions=False)
+    bare = figures.embedded(figures.SENTENCES[0], positions=False)
     Q, K = blocks.split_heads(mha.W_q(bare), 4), blocks.split_heads(mha.W_k(bare), 4)
     alt = figures.by_distance(Q[0, :, 1], K[0, :, 2], "visits", "africa").alt
     deep = [float(number) for number in re.search(r"measure (.*)\.$", alt)[1].split(", ")]

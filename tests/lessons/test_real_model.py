@@ -24,6 +24,7 @@ from helpers.course import course
 from helpers.lessons.real_model import explore, figures
 from helpers.lessons.real_model import given as stand_ins
 from helpers.lessons.real_model import network as real_network
+from helpers.pretrained import model_files, weights
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 torch.set_num_threads(1)
@@ -63,13 +64,7 @@ def real():
 @pytest.fixture
 def forgetful():
     """All that is read once in a kernel is forgotten before and after."""
-    cached = (
-        pretrained._loaded,
-        real_network.network,
-        real_network.reading,
-        figures.shifts_without,
-        figures.influences,
-    )
+    cached = (weights._loaded, real_network.network, real_network.reading, figures.shifts_without, figures.influences)
     for function in cached:
         function.cache_clear()
     yield
@@ -78,7 +73,7 @@ def forgetful():
 
 
 def folder_of_the_model() -> Path:
-    return pretrained.find(pretrained.NUMBERS).parent
+    return model_files.find(model_files.NUMBERS).parent
 
 
 def filled(weights) -> Encoder:
@@ -143,8 +138,8 @@ def test_known_facts_to_three_decimals(real):
 
 
 def test_file_is_the_one_of_the_syllabus(real):
-    assert pretrained.SHA256[pretrained.NUMBERS] == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-    assert pretrained.sha256(folder_of_the_model() / pretrained.NUMBERS) == pretrained.SHA256[pretrained.NUMBERS]
+    assert model_files.SHA256[model_files.NUMBERS] == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+    assert model_files.sha256(folder_of_the_model() / model_files.NUMBERS) == model_files.SHA256[model_files.NUMBERS]
 
 
 # ---------------------------------------------------------------- words and pieces
@@ -207,32 +202,32 @@ def places(monkeypatch, tmp_path, forgetful):
     """All places that are looked at, empty; vocab.txt is made up. Returns a function that puts text into a place."""
     good = b"[PAD]\njane\n"
     folders = {
-        "beside": tmp_path / "here" / pretrained.BESIDE,
-        "cache": tmp_path / "cache" / pretrained.BESIDE,
+        "beside": tmp_path / "here" / model_files.BESIDE,
+        "cache": tmp_path / "cache" / model_files.BESIDE,
         "package": tmp_path / "package" / "model",
-        "hub": tmp_path / "hub" / pretrained.HUB_NAME / "snapshots" / "abc",
+        "hub": tmp_path / "hub" / model_files.HUB_NAME / "snapshots" / "abc",
     }
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("COURSE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setitem(pretrained.SHA256, pretrained.PIECES, hashlib.sha256(good).hexdigest())
-    known = pretrained.importlib.util.find_spec
+    monkeypatch.setitem(model_files.SHA256, model_files.PIECES, hashlib.sha256(good).hexdigest())
+    known = model_files.importlib.util.find_spec
 
     class Spec:
         submodule_search_locations = [str(tmp_path / "package")]
 
     def find_spec(name):
-        return Spec if name == pretrained.PACKAGE else None if name == "huggingface_hub" else known(name)
+        return Spec if name == model_files.PACKAGE else None if name == "huggingface_hub" else known(name)
 
-    monkeypatch.setattr(pretrained.importlib.util, "find_spec", find_spec)
+    monkeypatch.setattr(model_files.importlib.util, "find_spec", find_spec)
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setattr(urllib.request, "urlopen", no_network)
 
     def put(place, contents=good):
         folders[place].mkdir(parents=True, exist_ok=True)
-        (folders[place] / pretrained.PIECES).write_bytes(contents)
-        return folders[place] / pretrained.PIECES
+        (folders[place] / model_files.PIECES).write_bytes(contents)
+        return folders[place] / model_files.PIECES
 
     put.folders, put.good = folders, good
     return put
@@ -245,17 +240,17 @@ def no_network(*args, **kwargs):
 def test_nearest_place_first(places):
     for place in ("hub", "package", "cache", "beside"):
         expected = places(place)
-        assert pretrained.find(pretrained.PIECES) == expected
+        assert model_files.find(model_files.PIECES) == expected
 
 
 def test_a_file_with_another_sum_is_left_aside(places):
     said = []
     wrong, right = places("beside", b"[PAD]\njan\n"), places("package")
-    assert pretrained.find(pretrained.PIECES, said.append) == right
+    assert model_files.find(model_files.PIECES, said.append) == right
     assert len(said) == 1 and wrong.name in said[0] and "SHA-256" in said[0]
     assert str(Path.home()) not in said[0]
     right.write_bytes(places.good + b"x")
-    assert pretrained.find(pretrained.PIECES, said.append) is None
+    assert model_files.find(model_files.PIECES, said.append) is None
 
 
 def test_the_hub_comes_last_and_is_kept_in_the_cache(places, monkeypatch):
@@ -268,19 +263,19 @@ def test_the_hub_comes_last_and_is_kept_in_the_cache(places, monkeypatch):
         return io.BytesIO(places.good)
 
     monkeypatch.setattr(urllib.request, "urlopen", answer)
-    found = pretrained.find(pretrained.PIECES)
-    assert found == places.folders["cache"] / pretrained.PIECES and found.read_bytes() == places.good
+    found = model_files.find(model_files.PIECES)
+    assert found == places.folders["cache"] / model_files.PIECES and found.read_bytes() == places.good
     assert [kind for _, kind in asked] == ["HEAD", "GET"]
     assert all(address.startswith("https://huggingface.co/sentence-transformers/") for address, _ in asked)
-    pretrained.find(pretrained.PIECES)
+    model_files.find(model_files.PIECES)
     assert len(asked) == 2, "what is in the cache is not asked for again"
 
 
 def test_what_the_hub_sends_is_checked_too(places, monkeypatch):
     said = []
     monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: io.BytesIO(b"something else"))
-    assert pretrained.find(pretrained.PIECES, said.append) is None
-    assert "left aside" in said[0] and not (places.folders["cache"] / pretrained.PIECES).exists()
+    assert model_files.find(model_files.PIECES, said.append) is None
+    assert "left aside" in said[0] and not (places.folders["cache"] / model_files.PIECES).exists()
 
 
 def test_the_hubs_own_tool_is_used_where_it_is_installed(places, monkeypatch):
@@ -293,21 +288,21 @@ def test_the_hubs_own_tool_is_used_where_it_is_installed(places, monkeypatch):
         calls.append((repository, name, etag_timeout))
         return str(places("hub"))
 
-    known = pretrained.importlib.util.find_spec
+    known = model_files.importlib.util.find_spec
     monkeypatch.setattr(
-        pretrained.importlib.util, "find_spec", lambda name: object() if name == "huggingface_hub" else known(name)
+        model_files.importlib.util, "find_spec", lambda name: object() if name == "huggingface_hub" else known(name)
     )
     monkeypatch.setitem(sys.modules, "huggingface_hub", types.SimpleNamespace(hf_hub_download=download))
-    assert pretrained.find(pretrained.PIECES) is None and not calls, "nobody answers: the tool is not even tried"
+    assert model_files.find(model_files.PIECES) is None and not calls, "nobody answers: the tool is not even tried"
     monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: io.BytesIO(b""))
-    assert pretrained.find(pretrained.PIECES).read_bytes() == places.good
-    assert calls == [(pretrained.REPOSITORY, pretrained.PIECES, pretrained.TIMEOUT)]
+    assert model_files.find(model_files.PIECES).read_bytes() == places.good
+    assert calls == [(model_files.REPOSITORY, model_files.PIECES, model_files.TIMEOUT)]
 
 
 def test_offline_asks_nobody(places, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: pytest.fail("asked the network"))
-    assert pretrained.find(pretrained.PIECES) is None
+    assert model_files.find(model_files.PIECES) is None
 
 
 def test_without_the_file_a_stand_in_says_what_to_do(places, capsys):
@@ -335,9 +330,9 @@ def code_cells(notebook):
 @pytest.mark.parametrize("edition", ["solution", "blank"])
 def test_all_cells_run_without_the_numbers(edition, pieces, forgetful, monkeypatch, capsys):
     """With answers and without: only checks of unanswered exercises may raise."""
-    monkeypatch.setattr(pretrained, "find", lambda name, say=print: None)
+    monkeypatch.setattr(model_files, "find", lambda name, say=print: None)
     if pieces == "few pieces":
-        monkeypatch.setattr(pretrained, "_model_folders", list)
+        monkeypatch.setattr(model_files, "model_folders", list)
     monkeypatch.setenv("COURSE_STATIC_PAGE", "1")
     if edition == "solution":
         notebook = read_lesson(course(), course().lesson(LESSON)).notebook

@@ -177,18 +177,11 @@ def cross_attention() -> Picture:
 
 # ---------------------------------------------------------------- beams
 
-SMALL_WORDS = ("bos", "eos", "le", "la", "chat", "chien", "roi", "reine", "mer")
 SMALL = {
     ("bos",): {"le": 0.6, "la": 0.4},
     ("bos", "le"): {"chat": 0.4, "chien": 0.35, "roi": 0.25},
     ("bos", "la"): {"reine": 0.9, "mer": 0.1},
 }
-
-
-def small_step(prefix: torch.Tensor) -> torch.Tensor:
-    """The next-word logits (1, 9) of the small machine after the ids of a prefix (1, t); after two words comes eos."""
-    chances = SMALL.get(tuple(SMALL_WORDS[i] for i in prefix[0].tolist()), {"eos": 1.0})
-    return torch.tensor([[chances.get(word, 1e-9) for word in SMALL_WORDS]]).log()  # (1, V)
 
 
 def small_beam(width: int) -> tuple[list[list[tuple]], tuple]:

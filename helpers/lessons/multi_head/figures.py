@@ -27,7 +27,6 @@ from helpers.drawing.style import (
 )
 from helpers.translator import evaluation
 
-SENTENCE = "jane visits africa in september"
 HEAD_COLORS, LINES = (BLUE, ORANGE, GREEN, PINK), ("-", "--", "-.", ":")
 ATTENTIONS = ("encoder.blocks.0.attention", "encoder.blocks.1.attention")
 LAST_CROSS = "blocks.1.cross_attention"

@@ -611,11 +611,6 @@ class GraphBesideTable:
         )
 
 
-def graph_beside_table(weights, tokens, threshold: float) -> Picture:
-    """The picture of GraphBesideTable for one threshold."""
-    return GraphBesideTable(weights, tokens)(threshold)
-
-
 def drawn_by(find_edges, weights, tokens, threshold: float):
     """The graph of the edges that `find_edges(weights, tokens, threshold)` returns, or a line where it does not."""
     try:
