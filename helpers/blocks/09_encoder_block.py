@@ -42,9 +42,9 @@ class EncoderBlock(nn.Module):
     forward(x (B, T, D), mask None or bool that broadcasts to (B, H, T, T)) -> (B, T, D), same dtype.
     """
 
-    def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu, attention=MultiHeadAttention):
+    def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu):
         super().__init__()
-        self.attention = attention(d_model, num_heads)
+        self.attention = MultiHeadAttention(d_model, num_heads)
         self.feed_forward = FeedForward(d_model, d_ff, activation)
         self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
         self.norm_first = norm_first

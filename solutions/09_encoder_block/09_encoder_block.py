@@ -296,8 +296,6 @@ figures.two_orders()
 #
 # A module with `attention` (a `MultiHeadAttention`), `feed_forward` (a `FeedForward`), `norm1` and `norm2` (two
 # `nn.LayerNorm(d_model)`). With `norm_first=False` it is the first row of the table, with `norm_first=True` the second.
-# The last argument, `attention`, is the class that the block's attention is made from. Lesson 12 hands in another one; the check
-# does not ask for it.
 #
 # `forward`: `x (B, T, D)`, `mask` None or boolean → `(B, T, D)`.
 #
@@ -312,10 +310,10 @@ class EncoderBlock(nn.Module):
     forward(x (B, T, D), mask None or bool that broadcasts to (B, H, T, T)) -> (B, T, D), same dtype.
     """
 
-    def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu, attention=MultiHeadAttention):
+    def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu):
         super().__init__()
         ### BEGIN SOLUTION
-        self.attention = attention(d_model, num_heads)
+        self.attention = MultiHeadAttention(d_model, num_heads)
         self.feed_forward = FeedForward(d_model, d_ff, activation)
         self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
         self.norm_first = norm_first

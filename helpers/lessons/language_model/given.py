@@ -33,10 +33,11 @@ def _gpt(vocab_size, block_size, d_model, num_heads, num_layers):
 
     class Stand(Encoder):
         def __init__(self):
-            options = {"norm_first": True, "attention": RotaryAttention}
-            super().__init__(vocab_size, d_model, num_heads, 4 * d_model, num_layers, block_size, **options)
+            super().__init__(vocab_size, d_model, num_heads, 4 * d_model, num_layers, block_size, norm_first=True)
             self.block_size = block_size
             self.norm, self.unembed = nn.LayerNorm(d_model), nn.Linear(d_model, vocab_size)
+            for block in self.blocks:
+                block.attention = RotaryAttention(d_model, num_heads)
             nn.init.normal_(self.tokens.weight, std=0.02)
             nn.init.zeros_(self.positions.weight)  # rotations tell the places
 
