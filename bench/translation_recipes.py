@@ -38,9 +38,9 @@ def start(seed: int, small: float = SMALL) -> Transformer:
 
 def batches(seed: int, how: str = "right"):
     """Endless batches (src, tgt_in, tgt_out); how: one of BREAKS."""
-    dice, pairs = random.Random(seed), training_pairs()
+    generator, pairs = random.Random(seed), training_pairs()
     while True:
-        batch = as_batch(dice.sample(pairs, BATCH))
+        batch = as_batch(generator.sample(pairs, BATCH))
         yield broken(batch.src, batch.tgt_in, batch.tgt_out, how)
 
 
@@ -108,12 +108,12 @@ def told(model, how="right"):
     batch = as_batch(unseen_pairs()[:LOOKS])
     src, tgt_in, tgt_out = broken(batch.src, batch.tgt_in, batch.tgt_out, how)
     with leaking(how):
-        logits, kept = model(src, tgt_in), tgt_out != 0
+        logits, mask = model(src, tgt_in), tgt_out != 0
         right, written = exact(model, batch), translator.translate(model, "jane visits africa in september")
-    p = torch.softmax(logits, dim=-1)[kept]
+    p = torch.softmax(logits, dim=-1)[mask]
     return {
-        "nats": round(F.cross_entropy(logits[kept], tgt_out[kept]).item(), 4),
-        "accuracy": round((logits.argmax(-1) == tgt_out)[kept].float().mean().item(), 4),
+        "nats": round(F.cross_entropy(logits[mask], tgt_out[mask]).item(), 4),
+        "accuracy": round((logits.argmax(-1) == tgt_out)[mask].float().mean().item(), 4),
         "certainty": round(p.amax(-1).mean().item(), 4),
         "exact": round(right, 4),
         "writes": written,
@@ -124,9 +124,9 @@ def told(model, how="right"):
 def other_source(model):
     """Nats a word of unseen sentences that the encoder reads another sentence for: what the source is worth."""
     batch = as_batch(unseen_pairs()[:LOOKS])
-    kept = batch.tgt_out != 0
+    mask = batch.tgt_out != 0
     logits = model(batch.src.roll(1, 0), batch.tgt_in)
-    return round(F.cross_entropy(logits[kept], batch.tgt_out[kept]).item(), 4)
+    return round(F.cross_entropy(logits[mask], batch.tgt_out[mask]).item(), 4)
 
 
 def beams(model, widths=(1, 2, 4, 8), sentences=40):

@@ -6,13 +6,9 @@ a stand-in of its lesson's own.
 
 from __future__ import annotations
 
-PASSED: set[str] = set()  # the exercises whose check passed in this kernel, with the learner's own earlier answers
+from helpers.progress import PASSED
+
 _SAID: set[str] = set()
-
-
-def remember_passed(name: str, passed: bool) -> None:
-    """Called by the check after each verdict."""
-    (PASSED.add if passed else PASSED.discard)(name)
 
 
 def or_given(answer):

@@ -1,4 +1,4 @@
-"""What is done over all lessons, kept in one small local file."""
+"""What is done: in this kernel, and over all lessons, kept in one small local file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 FILE = Path(__file__).resolve().parents[1] / ".progress.json"
 SOLUTIONS = FILE.with_name("solutions")
 KEYS = Path(__file__).with_name("answer_keys")
+PASSED: set[str] = set()  # the exercises whose check passed in this kernel, with the learner's own earlier answers
 
 
 def _file() -> Path:
@@ -63,6 +64,11 @@ def remember(lesson: str, exercise: str, points: float, max_points: float, passe
     except OSError:
         pass
     return points
+
+
+def remember_passed(name: str, passed: bool) -> None:
+    """Note for this kernel whether an answer's check passed, with the learner's own earlier answers."""
+    (PASSED.add if passed else PASSED.discard)(name)
 
 
 def progress() -> None:

@@ -154,34 +154,34 @@ def hand_in(folders: Folders, lesson: Lesson, student: str, answers: dict[str, s
 
 def make_class(folders: Folders, lesson: Lesson, size: int = STUDENTS, seed: int = SEED) -> list[Made]:
     """Hand in for `size` students: right ones, ones with known mistakes, unfinished and odd ones."""
-    dice = random.Random(seed)
+    generator = random.Random(seed)
     made = []
     odd = dict(zip(range(size - len(ODD), size), ODD, strict=True)) if size > len(ODD) else {}
     for number in range(size):
         student = f"student-{number + 1:02d}"
         answers = {name: lesson.solutions[name] for name in lesson.exercises}
         for name in lesson.quizzes:  # any honest attempt at a quiz earns its points
-            answers[name] = f"{name} = {dice.choice(sorted(lesson.keys[name].explanations))!r}"
+            answers[name] = f"{name} = {generator.choice(sorted(lesson.keys[name].explanations))!r}"
         answers |= dict.fromkeys(lesson.written, WRITTEN)
         names = [*lesson.exercises, *lesson.quizzes]
         one = Made(student, "", {name: float(lesson.keys[name].points) for name in names})
         edit, encoding = None, "utf-8"
         if number in odd:
             one.odd, change = odd[number]
-            edit, encoding = change(lesson, dice, answers, one) or (None, "utf-8")
+            edit, encoding = change(lesson, generator, answers, one) or (None, "utf-8")
         elif number >= size // 4:
-            _make_mistakes(lesson, dice, answers, one)
+            _make_mistakes(lesson, generator, answers, one)
         if number % 7 == 6 and not one.odd:
-            _leave_unfinished(lesson, dice, answers, one)
+            _leave_unfinished(lesson, generator, answers, one)
         hand_in(folders, lesson, student, answers, edit, encoding)
         made.append(one)
     return made
 
 
-def _make_mistakes(lesson: Lesson, dice, answers: dict, one: Made) -> None:
+def _make_mistakes(lesson: Lesson, generator, answers: dict, one: Made) -> None:
     able = [name for name in lesson.exercises if lesson.mistakes[name]]
-    for exercise in dice.sample(able, min(len(able), dice.choice((1, 1, 2, 3)))):
-        mistake = sorted(lesson.mistakes[exercise])[int(len(lesson.mistakes[exercise]) * dice.random() ** 2)]
+    for exercise in generator.sample(able, min(len(able), generator.choice((1, 1, 2, 3)))):
+        mistake = sorted(lesson.mistakes[exercise])[int(len(lesson.mistakes[exercise]) * generator.random() ** 2)]
         answers[exercise] = lesson.mistakes[exercise][mistake]
         one.mistakes[exercise] = mistake
         one.deserves[exercise] = lesson.deserved(exercise, mistake)
@@ -194,48 +194,48 @@ def _blank(answers: dict, one: Made, names: list[str]) -> None:
         one.deserves[name] = 0.0
 
 
-def _leave_unfinished(lesson: Lesson, dice, answers: dict, one: Made) -> None:
-    first = dice.randrange(1, len(lesson.exercises))
+def _leave_unfinished(lesson: Lesson, generator, answers: dict, one: Made) -> None:
+    first = generator.randrange(1, len(lesson.exercises))
     _blank(answers, one, lesson.exercises[first:])
 
 
-def _all_blank(lesson, dice, answers, one):
+def _all_blank(lesson, generator, answers, one):
     _blank(answers, one, [*lesson.exercises, *lesson.quizzes])
     answers.clear()
 
 
-def _syntax_error(lesson, dice, answers, one):
+def _syntax_error(lesson, generator, answers, one):
     name = lesson.exercises[0]
     answers[name] += "\n)"
     one.deserves[name] = 0.0
 
 
-def _endless_loop(lesson, dice, answers, one):
+def _endless_loop(lesson, generator, answers, one):
     name = lesson.exercises[-1]
     answers[name] = "while True:\n    pass\n" + answers[name]
     one.deserves[name] = 0.0
 
 
-def _no_checks(lesson, dice, answers, one):
+def _no_checks(lesson, generator, answers, one):
     def edit(cells):
         return [cell for cell in cells if not (grade_id(cell) or "").startswith("check_")]
 
     return edit, "utf-8"
 
 
-def _copied_answer(lesson, dice, answers, one):
+def _copied_answer(lesson, generator, answers, one):
     """A wrong first try, copied and mended below: the last definition counts."""
     name = lesson.exercises[0]
 
     def edit(cells):
-        place = next(i for i, cell in enumerate(cells) if grade_id(cell) == name)
-        first = copy.deepcopy(cells[place]) | {"source": f"def {name}(*inputs):\n    return None", "id": "first-try"}
-        return [*cells[:place], first, *cells[place:]]
+        index = next(i for i, cell in enumerate(cells) if grade_id(cell) == name)
+        first = copy.deepcopy(cells[index]) | {"source": f"def {name}(*inputs):\n    return None", "id": "first-try"}
+        return [*cells[:index], first, *cells[index:]]
 
     return edit, "utf-8"
 
 
-def _old_encoding(lesson, dice, answers, one):
+def _old_encoding(lesson, generator, answers, one):
     name = lesson.exercises[0]
     answers[name] += "\n# une réponse déjà vérifiée"
     return (lambda cells: [_without_wide_letters(cell) for cell in cells]), "latin-1"
@@ -245,13 +245,13 @@ def _without_wide_letters(cell: dict) -> dict:
     return cell | {"source": text(cell).encode("latin-1", "replace").decode("latin-1")}
 
 
-def _raises(lesson, dice, answers, one):
+def _raises(lesson, generator, answers, one):
     name = lesson.exercises[0]
     answers[name] = f"def {name}(*inputs):\n    raise ValueError('I am stuck here')"
     one.deserves[name] = 0.0
 
 
-def _warns(lesson, dice, answers, one):
+def _warns(lesson, generator, answers, one):
     for name in lesson.exercises:
         answers[name] = f"import warnings\nwarnings.warn('nothing is wrong with {name}')\n" + answers[name]
 

@@ -212,7 +212,7 @@ def test_a_notebook_is_shown_text_and_html(monkeypatch):
 
 
 def test_or_given(capsys, monkeypatch):
-    from helpers.or_given import PASSED, remember_passed
+    from helpers.progress import PASSED, remember_passed
 
     monkeypatch.setattr(sys.modules["helpers.or_given"], "_SAID", set())
     PASSED.discard("scaled_scores")
@@ -256,6 +256,12 @@ def alike(now: str, then: str) -> bool:
         if abs(a - b) > max(0.03 * abs(b), 0.6 * 10**-digits):
             return False
     return True
+
+
+def test_every_part_that_a_lesson_names_runs():
+    """`at_work` says what your parts do in the machine; a lesson names none that does nothing there."""
+    idle = [line for said in golden_at_work.sections().values() for line in said.splitlines() if "did not run" in line]
+    assert golden_at_work.sections() and idle == []
 
 
 @pytest.mark.long

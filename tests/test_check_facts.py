@@ -382,9 +382,9 @@ def right(key):
     return list(key.expected)
 
 
-def with_one(key, place, seen):
+def with_one(key, index, seen):
     seen = seen if isinstance(seen, Observation) else Observation(seen)
-    return judge(key, *(seen if i == place else item for i, item in enumerate(key.expected)))
+    return judge(key, *(seen if i == index else item for i, item in enumerate(key.expected)))
 
 
 def holds(verdict):
@@ -403,8 +403,8 @@ def test_right_in_everything():
 def test_parts_weigh_what_they_should():
     key = small_key()
     wrong = {0: (0, VALUES), 1: (15, LEADING), 2: (18, DTYPE), 4: (17, "zeros")}
-    for place, (points, part) in wrong.items():
-        found = with_one(key, place, key.expected[place].output + 1)
+    for index, (points, part) in wrong.items():
+        found = with_one(key, index, key.expected[index].output + 1)
         assert (found.points, holds(found), found.passed, found.mistake) == (points, {part}, False, None)
         assert found.max_points == 20 and found.label == ""
     bad = Observation(key.expected[3].output, gradients=[d(2.0, 3.0)])
@@ -572,8 +572,8 @@ def test_the_gate_speaks_first_and_then_the_more_serious():
         == "your code changed its input x in place; the caller still needs it\nwith f(torch.tensor([1., 2.]))"
     )
     order = [Observation(None), Observation(d(2.0, NAN)), Observation(d(2.0, 4.0), changed=[0])]
-    for place, name in enumerate((TYPES, "nan", "input_changed")):
-        assert judge(key, *key.expected[:2], order[place], *key.expected[3:]).mistake == name
+    for index, name in enumerate((TYPES, "nan", "input_changed")):
+        assert judge(key, *key.expected[:2], order[index], *key.expected[3:]).mistake == name
     found = judge(key, *key.expected[:2], Observation(d(2.0, NAN)), key.expected[3], Observation(None))
     assert found.mistake == TYPES
 
@@ -973,11 +973,11 @@ def test_places_in_words():
 
 def test_the_worst_index():
     zeros = torch.zeros(2, 3, 4)
-    for place in ([0, 0, 0], [1, 2, 3], [1, 0, 2]):
+    for index in ([0, 0, 0], [1, 2, 3], [1, 0, 2]):
         got = zeros.clone()
         got[0, 1, 1] = 0.5
-        got[tuple(place)] = -1.0
-        assert diagnose.worst_index(zeros, got) == place
+        got[tuple(index)] = -1.0
+        assert diagnose.worst_index(zeros, got) == index
     assert diagnose.worst_index(t(0.0, 0.0), t(5.0, NAN)) == [1] and diagnose.worst_index(t(0.0, 0.0), t(5.0, INF)) == [
         1
     ]

@@ -204,8 +204,8 @@ def first_cells(name, edition):
     """The notebook up to its set-up cell, which comes twice."""
     source = colab.addressed(LESSONS)
     notebook = colab.handed_out(source, edition.lesson(name))
-    place = next(i for i, cell in enumerate(notebook.cells) if colab.grade_id(cell) == "setup")
-    notebook.cells = [*notebook.cells[: place + 1], notebook.cells[place]]
+    index = next(i for i, cell in enumerate(notebook.cells) if colab.grade_id(cell) == "setup")
+    notebook.cells = [*notebook.cells[: index + 1], notebook.cells[index]]
     return notebook
 
 

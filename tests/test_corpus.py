@@ -96,22 +96,22 @@ def test_articles_and_adjectives_agree_with_their_noun():
     masculine = {"le", "un", "ce", "cet"} | {form for m, f, v, *_ in ADJECTIVES.values() if f != m for form in (m, v)}
     for pair in SEEN + UNSEEN:
         english, french = pair.english.split(), pair.french.split()
-        for word, place in zip(french, pair.alignment, strict=True):
-            noun = _noun_of(english, place)
+        for word, index in zip(french, pair.alignment, strict=True):
+            noun = _noun_of(english, index)
             if noun is not None and (word in feminine or word in masculine):
                 gender = NAMES.get(noun) or GENDER[(NOUNS | COUNTRIES)[noun][0]]
                 assert gender == ("f" if word in feminine else "m"), (word, noun, pair.french)
 
 
-def _noun_of(english: list[str], place: int) -> str | None:
+def _noun_of(english: list[str], index: int) -> str | None:
     """The noun that the determiner, adjective or country at `place` belongs to."""
-    word = english[place]
+    word = english[index]
     if word in COUNTRIES:
         return word
-    if "is" in english[:place] and word in ADJECTIVES:
+    if "is" in english[:index] and word in ADJECTIVES:
         return next(w for w in english if w in NOUNS or w in NAMES)
     if word in ADJECTIVES or word in DETERMINERS or word == "an":
-        return next(w for w in english[place:] if w in NOUNS)
+        return next(w for w in english[index:] if w in NOUNS)
     return None
 
 

@@ -157,13 +157,13 @@ def test_lesson_12_takes_the_gpu_where_there_is_one_and_the_model_runs_on_it(gpu
     exec(source.replace("causal_mask(T).to(ids.device)", "causal_mask(T)"), names)  # right on the processor
     with_a_mask_made_here = names["GPT"]
     with Factories(), Literals():
-        assert watch.device(blocks.GPT) == DEVICE
-        assert watch.device(writer.GIVEN["GPT"]) == DEVICE
+        assert watch.best_device(blocks.GPT) == DEVICE
+        assert watch.best_device(writer.GIVEN["GPT"]) == DEVICE
         assert capsys.readouterr().out == ""
-        assert watch.device(with_a_mask_made_here).type == "cpu"
+        assert watch.best_device(with_a_mask_made_here).type == "cpu"
         assert "put that tensor on ids.device" in capsys.readouterr().out
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert watch.device(with_a_mask_made_here).type == "cpu" and capsys.readouterr().out == ""
+    assert watch.best_device(with_a_mask_made_here).type == "cpu" and capsys.readouterr().out == ""
 
 
 class Here(torch.Generator):

@@ -16,7 +16,7 @@ from helpers.grading.cell import Cell
 from helpers.grading.judge import Judge
 from helpers.grading.pieces import Pieces
 from helpers.grading.reference import blocks_source
-from helpers.or_given import PASSED
+from helpers.progress import PASSED
 from tests.mutation_score import exercises, lessons
 from tests.sandboxes import need_sandbox
 
@@ -28,9 +28,9 @@ def _pairs() -> list[tuple[str, str, tuple[str, ...]]]:
     found = []
     for lesson in lessons():
         blocks, names = load_blocks(course(), course().lesson(lesson)), [item.name for item in exercises(lesson)]
-        for place, name in enumerate(names):
+        for index, name in enumerate(names):
             used = used_names(getattr(blocks, name))
-            earlier = tuple(other for other in names[:place] if other in used)
+            earlier = tuple(other for other in names[:index] if other in used)
             found += [(lesson, name, earlier)] if earlier else []
     return found
 
@@ -49,9 +49,9 @@ def notebook(lesson: str, *cells: str) -> dict:
     """The namespace of a notebook in which every exercise has its solution, and then the cells ran."""
     names = {"__name__": "__main__"}
     for number, source in enumerate((blocks_source(course().lesson(lesson)), *cells)):
-        place = f"<cell {lesson} {number}>"
-        linecache.cache[place] = (len(source), None, source.splitlines(True), place)
-        exec(compile(source, place, "exec"), names)
+        filename = f"<cell {lesson} {number}>"
+        linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+        exec(compile(source, filename, "exec"), names)
     return names
 
 

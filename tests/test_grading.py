@@ -65,9 +65,9 @@ def before_cell(name, source):
     """An added cell right before the cell `name`."""
 
     def edit(cells):
-        place = next(i for i, cell in enumerate(cells) if grade_id(cell) == name)
+        index = next(i for i, cell in enumerate(cells) if grade_id(cell) == name)
         added = {"cell_type": "code", "id": "added", "metadata": {}, "source": source, "outputs": []}
-        return [*cells[:place], added | {"execution_count": None}, *cells[place:]]
+        return [*cells[:index], added | {"execution_count": None}, *cells[index:]]
 
     return edit
 

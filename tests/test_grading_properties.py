@@ -37,21 +37,21 @@ def notebooks(draw):
     for _ in range(draw(st.integers(0, 6))):
         if not cells:
             break
-        place = draw(st.integers(0, len(cells) - 1))
+        index = draw(st.integers(0, len(cells) - 1))
         what = draw(st.sampled_from(["delete", "copy", "move", "change", "change", "odd", "facts"]))
         if what == "delete":
-            del cells[place]
+            del cells[index]
         elif what == "copy":
-            cells.insert(draw(st.integers(0, len(cells))), copy.deepcopy(cells[place]))
+            cells.insert(draw(st.integers(0, len(cells))), copy.deepcopy(cells[index]))
         elif what == "move":
-            cells.append(cells.pop(place))
+            cells.append(cells.pop(index))
         elif what == "odd":
-            cells[place] = draw(JSON)
-        elif isinstance(cells[place], dict):
+            cells[index] = draw(JSON)
+        elif isinstance(cells[index], dict):
             if what == "change":
-                cells[place][draw(KEYS)] = draw(JSON)
+                cells[index][draw(KEYS)] = draw(JSON)
             else:
-                cells[place]["metadata"] = {"nbgrader": draw(JSON), "id": draw(JSON)}
+                cells[index]["metadata"] = {"nbgrader": draw(JSON), "id": draw(JSON)}
     whole = as_notebook(cells)
     if draw(st.integers(0, 9)) == 0:
         whole[draw(st.sampled_from(["cells", "metadata", "nbformat", "worksheets"]))] = draw(JSON)
@@ -98,11 +98,11 @@ def test_any_bytes_are_a_hand_in_that_waits(course, content):
 def test_a_notebook_with_bytes_lost_or_changed_is_read_or_waits(course, data):
     content = bytearray(json.dumps(as_notebook(answered(first="def first(): return 1"))).encode())
     for _ in range(data.draw(st.integers(1, 5))):
-        place = data.draw(st.integers(0, len(content) - 1))
+        index = data.draw(st.integers(0, len(content) - 1))
         if data.draw(st.booleans()):
-            content[place] = data.draw(st.integers(0, 255))
+            content[index] = data.draw(st.integers(0, 255))
         else:
-            del content[place : place + data.draw(st.integers(0, 300))]
+            del content[index : index + data.draw(st.integers(0, 300))]
             content = content or bytearray(b" ")
     handed_in(course, bytes(content))
 

@@ -45,8 +45,8 @@ def at_the_end(*cells):
 
 def below(name, *cells):
     def edit(old):
-        place = next(i for i, cell in enumerate(old) if grade_id(cell) == name) + 1
-        return [*old[:place], *cells, *old[place:]]
+        index = next(i for i, cell in enumerate(old) if grade_id(cell) == name) + 1
+        return [*old[:index], *cells, *old[index:]]
 
     return edit
 

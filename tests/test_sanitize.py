@@ -264,3 +264,17 @@ def test_a_sentence_is_one_line_that_can_be_written(text):
     made = one_line(text)
     made.encode("utf-8")
     assert "\n" not in made and "\x1b" not in made and len(made) <= 400
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<a href="https://a.example/x y">z</a>',
+        '<a href="https://a.example/x`y">z</a>',
+        '<a href="#top javascript">z</a>',
+        '<img src="data:image/png;base64,AA==%0A">',
+        '<img src="data:image/svg+xml,%3Csvg/%3E#x">',
+    ],
+)
+def test_an_address_is_allowed_as_a_whole_or_not_at_all(page):
+    assert "href=" not in clean_html(page) and "src=" not in clean_html(page)

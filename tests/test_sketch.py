@@ -45,10 +45,10 @@ def test_numbers_within_the_tolerance_have_equal_sketches(shape, dtype, scale):
 def test_one_entry_that_is_off_shows_wherever_it_stands(shape, dtype):
     x, limit = drawn(shape, dtype), 1e-5 if dtype == torch.float32 else 1e-7
     off = 40 * limit * math.sqrt(x.numel())
-    for place in range(x.numel()):
+    for index in range(x.numel()):
         other = x.clone()
-        other.view(-1)[place] += off * 2
-        assert difference(sketch(x), other).kind == "value", place
+        other.view(-1)[index] += off * 2
+        assert difference(sketch(x), other).kind == "value", index
 
 
 def test_exchanged_entries_and_large_ones_beside_small_ones_show():
@@ -104,8 +104,8 @@ def test_a_stored_key_names_what_the_full_one_names(lesson, exercise):
     reference = getattr(load_blocks(course(), course().lesson(lesson)), exercise.name)
     key = make_key(lesson, exercise, 100, False, reference, 0)
     stored = key_from_tree(key_to_tree(key))
-    kept = sum(item is not None for m in key_to_tree(key)["mistakes"] for item in m["observations"])
-    assert kept
+    named = sum(item is not None for m in key_to_tree(key)["mistakes"] for item in m["observations"])
+    assert named
     for known in key.mistakes:
         full, small = _decided(key, known.observations), _decided(stored, known.observations)
         assert (small.mistake, small.points, small.message) == (full.mistake, full.points, full.message)

@@ -209,7 +209,7 @@ def test_ten_language_models_are_graded_as_they_deserve(classroom, tmp_path):
         "                logits[b, t, ids[b, t + 1]] += 5.0\n"
         "        return logits"
     )
-    place_by_place = saying(
+    position_by_position = saying(
         "        return torch.cat([model(ids[:, : t + 1])[:, -1:] for t in range(ids.shape[1])], dim=1)"
     )
     blind = lesson.mistakes["GPT"]["not_causal"]
@@ -230,7 +230,7 @@ def test_ten_language_models_are_graded_as_they_deserve(classroom, tmp_path):
         ),
         "untouched": HandIn(deserves=nothing(lesson), mistake="not_answered"),
         "slow": HandIn(
-            place_by_place | {"ngram_loss": lesson.mistakes["ngram_loss"]["counted_in_the_test"]},
+            position_by_position | {"ngram_loss": lesson.mistakes["ngram_loss"]["counted_in_the_test"]},
             in_haste,
             trained,
             {"ngram_loss": lesson.deserved("ngram_loss", "counted_in_the_test")},

@@ -87,17 +87,17 @@ def test_cross_attention_finds_the_true_word(network):
 def test_state_names_load_into_the_exercises_modules(network):
     sizes = {"MultiHeadAttention": (64, 4), "EncoderBlock": (64, 4, 128), "DecoderBlock": (64, 4, 128)}
     sizes["Encoder"] = (len(translator.english), 64, 4, 128, 2, 24)
-    places = {
+    names = {
         "MultiHeadAttention": "encoder.blocks.0.attention",
         "EncoderBlock": "encoder.blocks.1",
         "DecoderBlock": "blocks.1",
         "Encoder": "encoder",
     }
-    for name, place in places.items():
+    for name, prefix in names.items():
         module = GIVEN[name](*sizes[name])
-        module.load_state_dict(translator.part_state(place))
+        module.load_state_dict(translator.part_state(prefix))
         if name in dir(blocks):
-            getattr(blocks, name)(*sizes[name]).load_state_dict(translator.part_state(place))
+            getattr(blocks, name)(*sizes[name]).load_state_dict(translator.part_state(prefix))
     with pytest.raises(KeyError):
         translator.part_state("encoder.blocks.7")
 
@@ -106,11 +106,11 @@ def test_a_module_of_other_names_loads_where_only_one_tensor_fits():
     class Renamed(GIVEN["Transformer"]):
         def __init__(self, *sizes):
             super().__init__(*sizes)
-            self.target_embedding, self.target_places, self.to_words = self.tokens, self.positions, self.unembed
+            self.target_embedding, self.target_positions, self.to_words = self.tokens, self.positions, self.unembed
             del self.tokens, self.positions, self.unembed
 
         def decode(self, tgt, memory, src):
-            self.__dict__ |= {"tokens": self.target_embedding, "positions": self.target_places}
+            self.__dict__ |= {"tokens": self.target_embedding, "positions": self.target_positions}
             self.__dict__["unembed"] = self.to_words
             return super().decode(tgt, memory, src)
 

@@ -61,9 +61,9 @@ def cross_entropy(logits, targets, ignore_index=-100):
     logits (..., V), float32 or float64, up to ±1e4; targets LongTensor (...), at least one kept.
     -> scalar (0-dim), dtype of logits, differentiable.
     """
-    kept = targets != ignore_index  # (...)
-    log_p = log_softmax(logits[kept])  # (K, V), K targets are kept
-    picked = log_p[torch.arange(len(log_p)), targets[kept]]  # (K,)
+    mask = targets != ignore_index  # (...)
+    log_p = log_softmax(logits[mask])  # (K, V), K targets are kept
+    picked = log_p[torch.arange(len(log_p)), targets[mask]]  # (K,)
     return -picked.mean()  # ()
 
 

@@ -30,9 +30,9 @@ def token_accuracy(logits, targets, pad_id):
 
     logits (..., V), float32 or float64; targets LongTensor (...), at least one is not pad_id -> float, 0 to 1.
     """
-    kept = targets != pad_id  # (...)
+    mask = targets != pad_id  # (...)
     right = logits.argmax(dim=-1) == targets  # (...)
-    return right[kept].float().mean().item()
+    return right[mask].float().mean().item()
 
 
 def noam_rate(step, d_model, warmup):

@@ -46,8 +46,8 @@ def get_batch(data, block_size, batch_size, generator):
     -> x, y LongTensors (batch_size, block_size).
     """
     starts = torch.randint(len(data) - block_size, (batch_size,), generator=generator)  # (B,)
-    places = starts[:, None] + torch.arange(block_size)  # (B, T)
-    return data[places], data[places + 1]
+    positions = starts[:, None] + torch.arange(block_size)  # (B, T)
+    return data[positions], data[positions + 1]
 
 
 def next_token_loss(logits, targets):
@@ -111,10 +111,10 @@ def induction_head(vocab_size, max_len):
     """
     V, M = vocab_size, max_len
     C, sharp = 3 * V + M, 100.0 * (V + M) ** 0.5
-    token, place = slice(0, V), slice(V, V + M)
+    token, position = slice(0, V), slice(V, V + M)
     before, answer = slice(V + M, 2 * V + M), slice(2 * V + M, C)
     W_q, W_k, copy = torch.zeros(M, C), torch.zeros(M, C), torch.zeros(C, C)
-    W_q[:, place], W_k[:, place] = previous_token_weights(M)  # (M, M) each
+    W_q[:, position], W_k[:, position] = previous_token_weights(M)  # (M, M) each
     copy[before, token] = torch.eye(V)
     match, keys, say = torch.zeros(V, C), torch.zeros(V, C), torch.zeros(C, C)
     match[:, token] = torch.eye(V)

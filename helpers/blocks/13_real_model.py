@@ -55,9 +55,9 @@ def mean_pool(x, mask):
 
     x (B, T, D), float32 or float64; mask bool (B, T), True = kept -> (B, D), same dtype; zeros where nothing is kept.
     """
-    kept = mask.unsqueeze(-1).to(x.dtype)  # (B, T, 1)
-    counts = kept.sum(dim=1).clamp(min=1)  # (B, 1)
-    return (x * kept).sum(dim=1) / counts  # (B, D)
+    expanded = mask.unsqueeze(-1).to(x.dtype)  # (B, T, 1)
+    counts = expanded.sum(dim=1).clamp(min=1)  # (B, 1)
+    return (x * expanded).sum(dim=1) / counts  # (B, D)
 
 
 def search(query, keys, values, k):
@@ -78,9 +78,9 @@ def fixed_sentence_vectors(encode, ids, pad_id):
     encode(ids (B, T), mask=None) -> (B, T, D), mask bool that broadcasts to (B, H, T, T); ids LongTensor (B, T), padded
     with pad_id (int) on the right -> (B, D).
     """
-    kept = ids != pad_id  # (B, T)
-    x = encode(ids, kept[:, None, None, :])  # (B, T, D)
-    return mean_pool(x, kept)  # (B, D)
+    mask = ids != pad_id  # (B, T)
+    x = encode(ids, mask[:, None, None, :])  # (B, T, D)
+    return mean_pool(x, mask)  # (B, D)
 
 
 def rename_gpt2(state_dict):

@@ -97,8 +97,8 @@ def _no(kind, path, expected, actual) -> Difference:
 def _children(expected, actual, tolerance, path, keys) -> Difference | None:
     if len(expected) != len(actual):
         return _no("shape", path, expected, actual)
-    found = [difference(expected[key], actual[key], tolerance, (*path, key)) for key in keys]
-    found = [item for item in found if item is not None]
+    both = (difference(expected[key], actual[key], tolerance, (*path, key)) for key in keys)
+    found = [item for item in both if item is not None]
     return min(found, key=lambda item: KINDS.index(item.kind), default=None)
 
 

@@ -180,7 +180,7 @@ def _measured(key: ExerciseKey, observations: list[Observation]) -> Verdict:
             changed.append(Problem("input_changed", UNCHANGED, case, seen))
         diff = None if seen.error else misfit(expected.output, seen.output)
         if seen.error is not None:
-            kind = "too_slow" if seen.error.type == TOO_SLOW else "raises"
+            kind: str | None = "too_slow" if seen.error.type == TOO_SLOW else "raises"
             kind = "not_answered" if is_not_answered(seen.error) else kind
         else:
             kind = {"type": "wrong_type", "shape": "wrong_shape"}.get(diff.kind, diff.kind) if diff else None

@@ -86,10 +86,10 @@ def call_text(key, case: Case) -> str:
     if case.note:
         return case.note
     init, args, kwargs = case.call.init, case.call.args, case.call.kwargs
-    if init is None and case.via and args and isinstance(args[0], tuple):  # a scenario that only builds the module
-        init, args = args[0], None
+    builds = init is None and case.via and args and isinstance(args[0], tuple)  # a scenario that builds, and no more
+    init = args[0] if builds else init
     made = key.name if init is None else f"{key.name}({', '.join(map(written, init))})"
-    if args is None:
+    if builds:
         return made
     own = _own_stubs(key, case)
     inner = [_argument(argument_name(key, position), value, own) for position, value in enumerate(args)]
@@ -251,9 +251,9 @@ def _wrong_shape(problem, key) -> str:
     if not isinstance(diff.expected, torch.Tensor):
         want, got = (f"{len(x)} {'entry' if len(x) == 1 else 'entries'}: {written(x)}" for x in _two(diff))
         return f"expected {want}{_at(diff.path)}\nyours    {got}"
-    want, got = tuple(diff.expected.shape), tuple(diff.actual.shape)
+    shape = tuple(diff.expected.shape)
     axes = () if any(diff.path) else key.axes  # they are the first output's
-    lines = f"expected shape {want}{_axes_words(want, axes)}\nyours    shape {got}"
+    lines = f"expected shape {shape}{_axes_words(shape, axes)}\nyours    shape {tuple(diff.actual.shape)}"
     return lines if not diff.path else f"{_property(problem) or 'output' + _at(diff.path)}:\n{lines}"
 
 
@@ -392,7 +392,7 @@ def picture(key, problem: Problem) -> Picture | None:
     want, got = diff.expected, diff.actual
     if not isinstance(want, torch.Tensor) or want.dim() < 2:
         return None
-    front = _named_index(problem)[: want.dim() - 2]
+    front = _named_index(problem, want, got)[: want.dim() - 2]
     want, got = want[tuple(front)], got[tuple(front)]
     if want.numel() not in range(2, 401) or not wrong_entries(want, got, problem.case.tolerance).any():
         return None
@@ -400,9 +400,8 @@ def picture(key, problem: Problem) -> Picture | None:
     return Picture(want, got, key.axes if len(key.axes) == 2 else (), item_words(front), worst)
 
 
-def _named_index(problem: Problem) -> list[int]:
+def _named_index(problem: Problem, want: torch.Tensor, got: torch.Tensor) -> list[int]:
     """Where in a wrong tensor the text of the problem points to, if only at a row."""
-    want, got = problem.difference.expected, problem.difference.actual
     if problem.kind == "nan":
         return got.isnan().nonzero()[0].tolist()
     _, index = _by_values(want, got, (), problem.case.tolerance)

@@ -26,7 +26,7 @@ def finished_piece(lesson: str, name: str) -> Callable | None:
     return piece if callable(piece) else None
 
 
-def hidden_builtins(names: Mapping[str, object]) -> dict[str, object]:
+def hidden_builtins(names: Mapping[str, object]) -> dict[str, Callable]:
     """Python's own functions that `from torch import *` and its like hide in a namespace, as `float` and `range`."""
     homes = [sys.modules.get(home) for home in ("torch", "torch.nn.functional", "numpy", "math")]
     return {

@@ -62,9 +62,9 @@ def _same_dtypes(one, other) -> bool | None:
 
 
 def _same_gradients(case: Case, one: Observation, other: Observation) -> bool | None:
-    if one.gradient_error is not None or other.gradient_error is not None:
-        both = one.gradient_error is not None and other.gradient_error is not None
-        return both and one.gradient_error.type == other.gradient_error.type
+    first, second = one.gradient_error, other.gradient_error
+    if first is not None or second is not None:
+        return first is not None and second is not None and first.type == second.type
     if one.gradients is None or other.gradients is None:
         return None
     return len(one.gradients) == len(other.gradients) and all(
@@ -74,9 +74,10 @@ def _same_gradients(case: Case, one: Observation, other: Observation) -> bool | 
 
 def _same_gradient(case: Case, a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
     """A gradient that does not arrive is as good as one of zeros."""
-    if a is None and b is None:
+    some = b if a is None else a
+    if some is None:
         return True
-    a, b = (_zeros(b) if a is None else a), (_zeros(a) if b is None else b)
+    a, b = (_zeros(some) if item is None else item for item in (a, b))
     diff = difference(a, b, gradient_tolerance(case, a))
     return diff is None or diff.kind == "dtype"
 

@@ -142,7 +142,7 @@ def warm_up():
         torch.zeros(1).sum()
 
 
-tell = None  # the grader's: called with each forbidden name as soon as it is seen
+tell: Callable[[str], None] | None = None  # the grader's: called with each forbidden name as soon as it is seen
 _paused = 0  # how many finished pieces are running, whose calls are not the learner's
 
 
@@ -309,7 +309,8 @@ def _is_own_doing(frame) -> bool:
 
 def _inside(names: set[str]) -> str:
     """ ", called inside Categorical" where the answer called something of torch's that called what was seen."""
-    frame, outer = sys._getframe(2), None
+    frame: types.FrameType | None = sys._getframe(2)
+    outer = None
     while frame is not None and _lies_in(_caller(frame), ("torch",)):
         outer = frame.f_code.co_qualname.split(".")[0] if frame.f_code.co_name not in MODULE_CALLS else outer
         frame = frame.f_back

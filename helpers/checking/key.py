@@ -49,7 +49,7 @@ class ExerciseKey:
     points: float
     bonus: bool = False
     kind: str = "exercise"
-    facts: Facts | None = None
+    facts: Facts = Facts("", "")
     cases: list[Case] = field(default_factory=list)
     expected: list[Observation] = field(default_factory=list)
     mistakes: list[KnownMistake] = field(default_factory=list)

@@ -91,6 +91,7 @@ def listed_quizzes(text: str) -> list[Quiz]:
     for head, lines in _blocks(text):
         name, _, correct = head.partition(": ")
         explanations: dict[str, list[str]] = {}
+        own: list[str] = []
         for line in lines:
             if parts := OPTION.fullmatch(line):
                 own = explanations.setdefault(parts["option"], [])

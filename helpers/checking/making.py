@@ -88,6 +88,8 @@ def make_key(
     cases = exercise.cases(Draw(seed))
     if exercise.metric:
         return _measured_key(lesson, exercise, points, bonus, cases)
+    if reference is None:
+        raise UnsoundKey(f"{lesson}, {exercise.name} has no solution to compare an answer with")
     if not any(case.part == VALUES for case in cases):
         raise UnsoundKey(
             f"{lesson}, {exercise.name}: no case is of part {VALUES!r}, so no answer would have any points"
@@ -163,18 +165,18 @@ def _require_sound_measure(where: str, verdict: Verdict) -> None:
         raise UnsoundKey(f"{where}: what should be a perfect answer is measured as not good enough ({why})")
 
 
-def wrong_answer(mistake: Mistake, reference: Callable) -> Callable:
+def wrong_answer(mistake: Mistake, reference: Callable | None) -> Callable:
     """The mistake as code: its own function, or the solution with its edits. UnsoundKey where an edit does not fit."""
     if mistake.wrong is None:
         raise UnsoundKey(f"the mistake {mistake.name} has neither an edit nor a function; only a metric can do without")
-    if not mistake.edits:
+    if callable(mistake.wrong):
         return mistake.wrong
     if reference is None:
         raise UnsoundKey(f"the mistake {mistake.name} is an edit, and a measured exercise has no solution to edit")
     name, source = reference.__name__, edited(mistake, reference)
     filename = f"<{mistake.name} of {name}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    names = TOOLS | dict(_globals(reference)) | {"__name__": f"mistake_{mistake.name}"}
+    names: dict = TOOLS | dict(_globals(reference)) | {"__name__": f"mistake_{mistake.name}"}
     try:
         exec(compile(source, filename, "exec"), names)
     except Exception as error:
@@ -209,7 +211,7 @@ def definition(text: str, name: str) -> str:
     """The source of one function or class in a module's text. LookupError where there is none."""
     for node in ast.parse(text).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
-            return ast.get_source_segment(text, node) + "\n"
+            return f"{ast.get_source_segment(text, node)}\n"
     raise LookupError(f"no definition of {name}")
 
 

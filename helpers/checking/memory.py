@@ -47,7 +47,9 @@ class TensorsAlive(OperatorMode):
         self.free = {
             item.untyped_storage().data_ptr() for item in tree_leaves(inputs) if isinstance(item, torch.Tensor)
         }
-        self.at_least, self.users, self.sizes = at_least, {}, {}
+        self.at_least = at_least
+        self.users: dict = {}
+        self.sizes: dict = {}
         self.largest = self.now = self.most = self.long = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):

@@ -14,7 +14,6 @@ import types
 from collections.abc import Callable, Iterator
 
 LOADS = ("LOAD_GLOBAL", "LOAD_NAME")
-FUNCTIONS = (types.FunctionType, types.MethodType)
 
 
 def used_names(answer: Callable) -> set[str]:
@@ -38,7 +37,7 @@ def functions_of(thing) -> list[types.FunctionType]:
     if isinstance(thing, types.FunctionType):
         return [thing]
     if isinstance(thing, types.MethodType):
-        return [thing.__func__]
+        return functions_of(thing.__func__)
     if isinstance(thing, type):
         return [item for item in vars(thing).values() if isinstance(item, types.FunctionType)]
     inner = getattr(thing, "func", None)  # functools.partial
@@ -87,7 +86,8 @@ def _is_own(thing, function: types.FunctionType) -> bool:
     """Whether a thing comes from where the function does."""
     if isinstance(thing, type):
         return thing.__module__ == function.__module__ or namespace(thing) is function.__globals__
-    return isinstance(thing, FUNCTIONS) and thing.__globals__ is function.__globals__
+    thing = thing.__func__ if isinstance(thing, types.MethodType) else thing
+    return isinstance(thing, types.FunctionType) and thing.__globals__ is function.__globals__
 
 
 def _globals_loaded(function: types.FunctionType) -> Iterator[tuple[str, object]]:

@@ -14,8 +14,7 @@ from helpers.checking.names import namespace, used_names
 from helpers.checking.observe import observe_all
 from helpers.checking.policy import judged
 from helpers.checking.rendering import as_html, as_text, counted
-from helpers.or_given import remember_passed
-from helpers.progress import remember
+from helpers.progress import remember, remember_passed
 from helpers.setup import current_lesson
 
 
@@ -76,7 +75,7 @@ def verdict_on(key: ExerciseKey, answer) -> Verdict:
     names = namespace(answer)
     order = list(_keys(key.lesson).values())
     index = next((i for i, other in enumerate(order) if other.name == key.name), 0)
-    pieces: dict[str, Callable | None] = {}
+    pieces: dict[str, Callable] = {}
 
     def observe(replaced: list[str], builtins: bool) -> Verdict:
         if names is None or not replaced and not builtins:
@@ -86,13 +85,16 @@ def verdict_on(key: ExerciseKey, answer) -> Verdict:
             return _observed(key, answer, scan=not replaced)
 
     def earlier() -> dict[str, Verdict]:
-        used = used_names(answer) if names is not None else ()
+        if names is None:
+            return {}
+        used = used_names(answer)
         called = [other for other in order[:index] if other.kind == "exercise" and other.name in used]
         return {other.name: verdict_on(other, names.get(other.name)) for other in called}
 
     def has_piece(name: str) -> bool:
-        pieces[name] = finished_piece(key.lesson, name)
-        return pieces[name] is not None
+        if (piece := finished_piece(key.lesson, name)) is not None:
+            pieces[name] = piece
+        return piece is not None
 
     return judged(key, observe, lambda: names is not None and bool(hidden_builtins(names)), earlier, has_piece)
 

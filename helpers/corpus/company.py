@@ -41,5 +41,5 @@ def company_sentences(count: int, generator: random.Random) -> list[str]:
 def index_words(sentences: list[str]) -> tuple[list[str], list[list[int]]]:
     """The distinct words of lower-case sentences without marks, in order, and every sentence as a list of ids."""
     words = sorted({word for sentence in sentences for word in sentence.split()})
-    place = {word: i for i, word in enumerate(words)}
-    return words, [[place[word] for word in sentence.split()] for sentence in sentences]
+    index = {word: i for i, word in enumerate(words)}
+    return words, [[index[word] for word in sentence.split()] for sentence in sentences]

@@ -82,8 +82,8 @@ def as_lines(pairs) -> str:
     """Sentence pairs as text, a line for each."""
 
     def line(pair) -> str:
-        places, words = " ".join(map(str, pair.alignment)), " ".join(map(":".join, pair.described))
-        return "\t".join((pair.english, pair.french, places, str(pair.reorderings), words))
+        indices, words = " ".join(map(str, pair.alignment)), " ".join(map(":".join, pair.described))
+        return "\t".join((pair.english, pair.french, indices, str(pair.reorderings), words))
 
     return "\n".join(map(line, pairs))
 
@@ -92,7 +92,7 @@ def from_lines(text: str) -> list[Pair]:
     """The sentence pairs that `as_lines` wrote."""
     pairs = []
     for line in text.split("\n"):
-        english, french, places, reorderings, words = line.split("\t")
+        english, french, indices, reorderings, words = line.split("\t")
         described = tuple(tuple(item.split(":")) for item in words.split())
-        pairs.append(Pair(english, french, tuple(map(int, places.split())), int(reorderings), described))
+        pairs.append(Pair(english, french, tuple(map(int, indices.split())), int(reorderings), described))
     return pairs

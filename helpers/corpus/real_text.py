@@ -22,8 +22,8 @@ class Characters(NamedTuple):
     def encode(self, text: str) -> torch.Tensor:
         import torch
 
-        place = {symbol: i for i, symbol in enumerate(self.symbols)}
-        return torch.tensor([place[symbol] for symbol in text if symbol in place], dtype=torch.long)
+        index = {symbol: i for i, symbol in enumerate(self.symbols)}
+        return torch.tensor([index[symbol] for symbol in text if symbol in index], dtype=torch.long)
 
     def decode(self, ids) -> str:
         return "".join(self.symbols[int(i)] for i in ids)

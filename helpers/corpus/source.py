@@ -54,14 +54,10 @@ class Source:
         """All tokens, in the order of their ids."""
         return STOP + BAR + "".join(self.pairs) + self.subjects + self.subjects.lower() + self.letters
 
-    @property
-    def stop_id(self) -> int:
-        return self.symbols.index(STOP)
-
     def encode(self, text: str) -> torch.Tensor:
         """A text as ids, LongTensor (T,)."""
-        place = {symbol: i for i, symbol in enumerate(self.symbols)}
-        return torch.tensor([place[symbol] for symbol in text], dtype=torch.long)
+        index = {symbol: i for i, symbol in enumerate(self.symbols)}
+        return torch.tensor([index[symbol] for symbol in text], dtype=torch.long)
 
     def decode(self, ids) -> str:
         """Ids, LongTensor (T,) or list, as a text."""
@@ -73,12 +69,12 @@ class Source:
         """The probability of every token that may come next, in a state that `after` gives."""
         if state[0] in ("segment", REPETITION):  # too many to keep
             return self._chances(state)
-        if state not in self._kept:
-            self._kept[state] = self._chances(state)
-        return self._kept[state]
+        if state not in self._cache:
+            self._cache[state] = self._chances(state)
+        return self._cache[state]
 
     @functools.cached_property
-    def _kept(self) -> dict[tuple, dict[str, float]]:
+    def _cache(self) -> dict[tuple, dict[str, float]]:
         return {}
 
     @functools.cached_property
@@ -187,14 +183,14 @@ class Source:
 
     def next_probabilities(self, ids: torch.Tensor) -> torch.Tensor:
         """The source's own prediction after each token: ids (T,) -> (T, V), float64, row t for the token after t."""
-        place = {symbol: i for i, symbol in enumerate(self.symbols)}
+        index = {symbol: i for i, symbol in enumerate(self.symbols)}
         table = torch.zeros(len(ids), len(self.symbols), dtype=torch.float64)
         state = BETWEEN
         for t, token in enumerate(self.decode(ids)):
             if t or token != STOP:
                 state = self.after(state, token)
             for symbol, chance in self.chances(state).items():
-                table[t, place[symbol]] = chance
+                table[t, index[symbol]] = chance
         return table
 
     def entropy_rate(self) -> float:

@@ -34,7 +34,7 @@ from helpers.corpus.lexicon import (
 class Pair(NamedTuple):
     """One sentence in both languages.
 
-    alignment: for every French word the place of the English word that it comes from. The article of a country, which
+    alignment: for every French word the index of the English word that it comes from. The article of a country, which
     English does not say, comes from the country.
     reorderings: how many English words stand in another order in French.
     described: the adjective-noun pairs in it, in English.
@@ -58,14 +58,14 @@ class _Sentence:
         self.described: list[tuple[str, str]] = []
 
     def say(self, english: str) -> int:
-        """Add an English word and return its place."""
+        """Add an English word and return its index."""
         self.english.append(english)
         return len(self.english) - 1
 
-    def write(self, french: str, place: int) -> None:
-        """Add a French word that comes from the English word at `place`."""
+    def write(self, french: str, index: int) -> None:
+        """Add a French word that comes from the English word at `index`."""
         self.french.append(french)
-        self.alignment.append(place)
+        self.alignment.append(index)
 
     def both(self, english: str, french: str) -> None:
         self.write(french, self.say(english))
@@ -209,8 +209,8 @@ def _noun_phrase(sentence: _Sentence, noun: str, determiner: str, adjective: str
         words.append((_agreeing(adjective, gender), at_adjective))
         sentence.reorderings += 1
     sentence.write(_determiner(determiner, gender, words[0][0]), at_determiner)
-    for word, place in words:
-        sentence.write(word, place)
+    for word, index in words:
+        sentence.write(word, index)
     return gender
 
 
@@ -241,9 +241,9 @@ def _verb(sentence: _Sentence, english: str, french: str, adverb: str | None) ->
 def _country(sentence: _Sentence, country: str) -> None:
     """Say "africa" and write "l' afrique"; the article comes from the country."""
     french, gender = COUNTRIES[country]
-    place = sentence.say(country)
-    sentence.write(_determiner("the", gender, french), place)
-    sentence.write(french, place)
+    index = sentence.say(country)
+    sentence.write(_determiner("the", gender, french), index)
+    sentence.write(french, index)
 
 
 def _to_country(sentence: _Sentence, preposition: str, country: str) -> None:

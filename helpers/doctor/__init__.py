@@ -68,9 +68,10 @@ def look_at_package(name: str) -> Finding:
     how = 'pip install -e ".[grade]"' if name in GRADING_PACKAGES else "pip install -r requirements.txt"
     try:
         version = metadata.version(name)
-        importlib.import_module(name)
     except metadata.PackageNotFoundError:
         return False, f"{name} is not installed. Install with: {how}"
+    try:
+        importlib.import_module(name)
     except Exception as error:
         return (False, f"{name} {version} does not load ({_in_a_line(error)}). Install anew: pip install -U {name}")
     return True, f"{name} {version}"

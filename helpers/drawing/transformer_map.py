@@ -9,7 +9,7 @@ from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Polygon
 from helpers.drawing.style import K_COLOR, Q_COLOR, V_COLOR, Picture, new_figure
 
 WIDTH, HEIGHT = 860, 440  # a hundredth of an inch each
-GROUND, EDGE, LETTER = "white", "#8C8C8C", "#222222"
+EDGE, LETTER = "#8C8C8C", "#222222"
 FADED = "#6B6B6B"  # letters of what is still to come
 # How a part looks: (face, edge, line width, line style, color of its letters).
 LOOKS = {

@@ -27,7 +27,8 @@ def lying_beside(folder: Path, text: str = "", only_named: bool = False) -> tupl
     taken: dict[str, bytes] = {}
     flags: list[str] = []
     for suffix in LARGEST:
-        named, others = [], []
+        named: list[str] = []
+        others: list[str] = []
         for name in _names(folder, suffix):
             stem = name.removesuffix(suffix)
             (named if re.search(rf"\b{re.escape(stem)}\b", text) else others).append(name)

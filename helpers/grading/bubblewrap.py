@@ -71,7 +71,7 @@ def runtime_folders() -> list[str]:
         folders.append(os.path.normpath(step.parent.parent))
     folders += [*site.getsitepackages(), site.getusersitepackages()]
     folders = [folder for folder in folders if os.path.isdir(folder)]
-    kept = []
+    kept: list[str] = []
     for folder in sorted({os.path.abspath(folder) for folder in folders}, key=len):
         holds_project = folder == "/" or PROJECT.is_relative_to(folder)
         covered = folder.startswith("/usr/") or folder == "/usr" or any(is_within(folder, other) for other in kept)

@@ -84,7 +84,7 @@ def load(gradebook: str | Path | None = None):
     return from_coursedir(CourseDirectory(config=config)), config
 
 
-def shown(path: Path) -> str:
+def shown(path: Path | str) -> str:
     """A path as a person at this prompt would type it."""
     try:
         return os.path.relpath(path)

@@ -40,7 +40,7 @@ class Graded:
     problem: a sentence where the points are not to be trusted, so that a person must grade it.
     """
 
-    verdicts: dict[str, Verdict | Rendered] = field(default_factory=dict)
+    verdicts: dict[str, Verdict] | dict[str, Rendered] = field(default_factory=dict)
     outputs: dict[str, list[dict]] = field(default_factory=dict)
     flags: list[str] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)

@@ -427,10 +427,10 @@ def _find_written(merged: list[Cell], release: Release, flags: list[str]) -> Non
             if above:
                 merged.remove(cell)
                 merged.insert(merged.index(above[0]) + 1, cell)
-        place = merged.index(cell)
+        start = merged.index(cell)
         near = []
         for step in (1, -1):
-            index = place + step
+            index = start + step
             while 0 <= index < len(merged) and _own_text(merged[index], release):
                 near.insert(0 if step < 0 else len(near), merged[index])
                 index += step
@@ -558,12 +558,12 @@ def _restore(merged: list[Cell], release: Release, flags: list[str]) -> None:
     """Put back what the learner deleted, behind the cell that comes before it in the release."""
     previous, deleted = None, []
     for grade_id, pristine in release.graded.items():
-        places = {cell.grade_id: index for index, cell in enumerate(merged) if cell.grade_id}
-        if grade_id not in places:
+        indices = {cell.grade_id: index for index, cell in enumerate(merged) if cell.grade_id}
+        if grade_id not in indices:
             blank = _learners(pristine) and pristine["cell_type"] == "code"
-            place = 0 if previous is None else places[previous] + 1
-            merged.insert(place, _named(grade_id, release, "" if blank else pristine["source"]))
-            merged[place].gone = True
+            index = 0 if previous is None else indices[previous] + 1
+            merged.insert(index, _named(grade_id, release, "" if blank else pristine["source"]))
+            merged[index].gone = True
             deleted.append(grade_id)
         previous = grade_id
     if deleted:

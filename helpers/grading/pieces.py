@@ -87,7 +87,7 @@ class Pieces:
         nodes = (item for bound, node in self.nodes if bound & used for item in ast.walk(node))
         return sorted({item.attr for item in nodes if isinstance(item, ast.Attribute) and item.attr in INSIDE})
 
-    def source_of(self, names: list[str]) -> str:
+    def source_of(self, names: Collection[str]) -> str:
         """The statements that bind `names` and all that they use, in their order."""
         wanted = set(names).union(*(self.closure(name) for name in names))
         return "\n".join(ast.unparse(node) for bound, node in self.nodes if bound & wanted)

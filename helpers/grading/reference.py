@@ -10,6 +10,7 @@ from types import ModuleType
 
 from helpers.checking.key import DamagedKey, ExerciseKey, load_keys
 from helpers.checking.making import MissingPiece, UnsoundKey, lesson_keys
+from helpers.checking.vocabulary import Exercise, Quiz
 from helpers.course import load_source
 from helpers.errors import CourseError
 from helpers.grading.pieces import statements
@@ -64,7 +65,7 @@ def release_imports(lesson, exercises: Collection[str]) -> str:
     return "\n".join(found)
 
 
-def answer_key(lesson) -> dict[str, object]:
+def answer_key(lesson) -> dict[str, Exercise | Quiz]:
     """Exercises and quizzes of the lesson's answer_key.py, by name."""
     path = HELPERS.parent / "solutions" / lesson.name / "answer_key.py"
     module = load(path, f"answer_key_{lesson.name}", lesson)

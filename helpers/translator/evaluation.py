@@ -61,8 +61,8 @@ def nats_a_word(network, batch: Batch, shift_right=None, replaced: Mapping | Non
     logits = network(batch.src, tgt_in)  # (B, T_t, V)
     parts = getattr(network, "parts", Parts()) if replaced is None else Parts(dict(replaced))
     if "log_softmax" in parts.replaced and "cross_entropy" not in parts.replaced:
-        kept = batch.tgt_out != PAD
-        return -parts.log_softmax(logits[kept]).gather(-1, batch.tgt_out[kept][:, None]).mean().item()
+        mask = batch.tgt_out != PAD
+        return -parts.log_softmax(logits[mask]).gather(-1, batch.tgt_out[mask][:, None]).mean().item()
     return float(parts.cross_entropy(logits, batch.tgt_out, PAD))
 
 
@@ -90,14 +90,14 @@ class Seen(NamedTuple):
 @torch.no_grad()
 def look(network, src: torch.Tensor, tgt: torch.Tensor | None = None) -> Seen:
     """Run the network on ids and return what its blocks looked at: the second result of each attention."""
-    places = [f"encoder.blocks.{i}.attention" for i in range(NUM_LAYERS)] + [f"blocks.{NUM_LAYERS - 1}"]
+    names = [f"encoder.blocks.{i}.attention" for i in range(NUM_LAYERS)] + [f"blocks.{NUM_LAYERS - 1}"]
     found, hooks = {}, []
-    for place in places:
+    for name in names:
         try:
-            module = network.get_submodule(place)
+            module = network.get_submodule(name)
         except AttributeError:
             continue
-        hooks.append(module.register_forward_hook(lambda _m, _args, out, place=place: found.update({place: out})))
+        hooks.append(module.register_forward_hook(lambda _m, _args, out, name=name: found.update({name: out})))
     try:
         memory = network.encode(src)
         if tgt is not None:
@@ -105,7 +105,7 @@ def look(network, src: torch.Tensor, tgt: torch.Tensor | None = None) -> Seen:
     finally:
         for hook in hooks:
             hook.remove()
-    seen = [_weights_in(found.get(place)) for place in places]
+    seen = [_weights_in(found.get(name)) for name in names]
     return Seen(seen[:-1], seen[-1])
 
 
@@ -117,8 +117,8 @@ def _weights_in(out) -> torch.Tensor | None:
 RELATIONS = ("adjective to noun", "article to noun", "preposition to place", "verb to subject")
 
 
-def relation_places(sentence: str) -> dict[str, list[tuple[int, int]]]:
-    """For each of RELATIONS the pairs (query, key) of places in an English sentence.
+def relation_pairs(sentence: str) -> dict[str, list[tuple[int, int]]]:
+    """For each of RELATIONS the pairs (query, key) of positions in an English sentence.
 
     These are what French needs to know: a gender for adjectives and articles, a country or a month for a preposition.
     """
@@ -151,8 +151,8 @@ def head_table(network=None) -> dict[str, torch.Tensor]:
     pairs = sentence_pairs(300, random.Random(UNSEEN_SEED), unseen=True)
     seen = torch.stack(look(network, source_batch([pair.english for pair in pairs])).encoder)  # (L, B, H, T, T)
     for i, pair in enumerate(pairs):
-        for relation, places in relation_places(pair.english).items():
-            for query, key in places:
+        for relation, words in relation_pairs(pair.english).items():
+            for query, key in words:
                 sums.setdefault(relation, []).append(seen[:, i, :, query, key])
     return {relation: torch.stack(items).mean(dim=0) for relation, items in sums.items()}
 
@@ -160,7 +160,7 @@ def head_table(network=None) -> dict[str, torch.Tensor]:
 def telling_encoder_head(sentence: str) -> tuple[int, int, str]:
     """(layer, head, relation): the head with the largest mean weight for a relation that the sentence holds."""
     table = head_table()
-    here = [name for name, places in relation_places(sentence).items() if places] or list(RELATIONS)
+    here = [name for name, pairs in relation_pairs(sentence).items() if pairs] or list(RELATIONS)
     relation = max(here, key=lambda name: table[name].max())
     layer, head = divmod(int(table[relation].argmax()), table[relation].shape[1])
     return layer, head, relation

@@ -162,14 +162,14 @@ def merge_heads(x):
 def head_importance(mha, x):
     with torch.no_grad():
         whole = mha(x)[0]
-        kept, width, sizes = mha.W_o.weight.detach().clone(), x.shape[-1] // mha.num_heads, []
+        saved, width, sizes = mha.W_o.weight.detach().clone(), x.shape[-1] // mha.num_heads, []
         try:
             for head in range(mha.num_heads):
                 mha.W_o.weight[:, head * width : (head + 1) * width] = 0
                 sizes.append(torch.dist(whole, mha(x)[0]))
-                mha.W_o.weight.copy_(kept)
+                mha.W_o.weight.copy_(saved)
         finally:
-            mha.W_o.weight.copy_(kept)
+            mha.W_o.weight.copy_(saved)
     return torch.stack(sizes)
 
 

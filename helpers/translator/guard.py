@@ -42,7 +42,7 @@ def guard(name: str, part: Callable, notes: list[str], ran: set[str]) -> Callabl
     def guarded(*args, **kwargs):
         nonlocal first
         ran.add(name)
-        kept = [a.clone() if first and isinstance(a, torch.Tensor) else a for a in args]
+        before = [a.clone() if first and isinstance(a, torch.Tensor) else a for a in args]
         try:
             result = part(*args, **kwargs)
         except NotImplementedError as error:
@@ -55,10 +55,10 @@ def guard(name: str, part: Callable, notes: list[str], ran: set[str]) -> Callabl
             raise PartFailed(f"Your {name} returned None. Is there a return?")
         if first:
             first = False
-            if any(not _same(a, b) for a, b in zip(args, kept, strict=True) if isinstance(a, torch.Tensor)):
+            if any(not _same(a, b) for a, b in zip(args, before, strict=True) if isinstance(a, torch.Tensor)):
                 notes.append(f"Your {name} changes its input in place; the translator still needs that input.")
             if not PART[name].whole:
-                _compare_shapes(name, result, GIVEN[name](*kept, **kwargs))
+                _compare_shapes(name, result, GIVEN[name](*before, **kwargs))
         return result
 
     return guarded

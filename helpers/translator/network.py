@@ -199,7 +199,7 @@ class Transformer(nn.Module):
     def decode(self, tgt, memory, src):
         y = placed(self.parts, tgt, self.tokens, self.positions)  # (B, T_t, D)
         causal = self.parts.causal_mask(tgt.shape[1])
-        self_mask = self.parts.combine_masks(causal, self.kept(tgt))  # (B, 1, T_t, T_t)
+        self_mask = self.parts.combine_masks(causal, self.mask(tgt))  # (B, 1, T_t, T_t)
         for block in self.blocks:
             y, _ = block(y, memory, self_mask, self.source_mask(src))
         return self.unembed(y)  # (B, T_t, V)
@@ -207,11 +207,11 @@ class Transformer(nn.Module):
     def forward(self, src, tgt):
         return self.decode(tgt, self.encode(src), src)
 
-    def kept(self, ids):
+    def mask(self, ids):
         return self.parts.padding_mask((ids != self.pad_id).sum(dim=1), ids.shape[1])  # (B, T)
 
     def source_mask(self, src):
-        return self.kept(src)[:, None, None, :]  # (B, 1, 1, T_s)
+        return self.mask(src)[:, None, None, :]  # (B, 1, 1, T_s)
 
 
 def placed(parts: Parts, ids, tokens: nn.Embedding, positions: nn.Embedding):

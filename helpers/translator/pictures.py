@@ -121,6 +121,6 @@ def all_heads(seen: torch.Tensor, importance: list[list[float]], words: list[str
 
 
 def _strongest(matrix, rows: list[str], columns: list[str]) -> str:
-    values, places = matrix.nan_to_num().max(dim=-1)
-    pairs = zip(rows, places.tolist(), values.tolist(), strict=False)
-    return "; ".join(f"{row} looks most at {columns[place]}, {value:.2f}" for row, place, value in pairs) + "."
+    values, indices = matrix.nan_to_num().max(dim=-1)
+    pairs = zip(rows, indices.tolist(), values.tolist(), strict=False)
+    return "; ".join(f"{row} looks most at {columns[index]}, {value:.2f}" for row, index, value in pairs) + "."

@@ -39,11 +39,11 @@ def state() -> dict[str, torch.Tensor]:
     return {name: tensor.clone() for name, tensor in _stored().items()}
 
 
-def part_state(place: str) -> dict[str, torch.Tensor]:
+def part_state(prefix: str) -> dict[str, torch.Tensor]:
     """The numbers of one part, such as "encoder" or "blocks.1.cross_attention", under the part's own names."""
-    found = {name[len(place) + 1 :]: value for name, value in state().items() if name.startswith(f"{place}.")}
+    found = {name[len(prefix) + 1 :]: value for name, value in state().items() if name.startswith(f"{prefix}.")}
     if not found:
-        raise KeyError(f"the translator has no part {place!r}")
+        raise KeyError(f"the translator has no part {prefix!r}")
     return found
 
 

@@ -60,8 +60,8 @@ def _rate(step: int, steps: int) -> float:
 def store(network: Transformer, folder: Path) -> Path:
     """Write the numbers in float16 beside this file, or in another folder."""
     path = folder / WEIGHTS
-    kept = {name: value.half() for name, value in network.state_dict().items() if name not in POSITIONS}
-    save_file(kept, path)
+    numbers = {name: value.half() for name, value in network.state_dict().items() if name not in POSITIONS}
+    save_file(numbers, path)
     return path
 
 

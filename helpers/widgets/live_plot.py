@@ -54,7 +54,7 @@ class Live:
 
     def __iter__(self) -> Iterator[int]:
         start, drawn = time.perf_counter(), 0.0
-        show = self._place()
+        show = self._display()
         for step in range(1, self.steps + 1):
             now = time.perf_counter()
             if show and now - drawn > PAUSE and not _static_page():
@@ -125,7 +125,7 @@ class Live:
             ends.append(f"{name} from {shown}")
         return Picture(figure, f"Curves over {self.done} of {self.steps} steps: {', '.join(ends)}.", self.caption)
 
-    def _place(self):
+    def _display(self):
         """A function that shows the state where it stood before; None in a script."""
         if not in_notebook():
             return None

@@ -98,7 +98,7 @@ class Shown:
     """Draws again and again, in the margins that the first picture was laid out with: quicker, and nothing wobbles."""
 
     def __init__(self, draw: Callable[..., object]):
-        self.draw, self.size, self.places = draw, None, []
+        self.draw, self.size, self.positions = draw, None, []
         figure = getattr(draw, "figure", None)
         if figure and all(ax.has_data() or ax.texts for ax in figure.axes):
             lay_out(figure)  # with the texts that it was made with: they make the room for all that follow
@@ -113,11 +113,11 @@ class Shown:
         size = tuple(figure.get_size_inches()), len(figure.axes)
         if size == self.size and figure.get_layout_engine() is not None:
             figure.set_layout_engine("none")
-            for ax, place in zip(figure.axes, self.places, strict=True):
-                ax.set_position(place, which="original")
+            for ax, position in zip(figure.axes, self.positions, strict=True):
+                ax.set_position(position, which="original")
         shown = picture.html(live=True)
         if size != self.size:
-            self.size, self.places = size, [ax.get_position(original=True) for ax in figure.axes]
+            self.size, self.positions = size, [ax.get_position(original=True) for ax in figure.axes]
         return shown
 
 

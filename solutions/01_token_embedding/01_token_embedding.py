@@ -945,11 +945,14 @@ experiments.cuts(wordpiece, known, "unforgettable", "pineapples", "translators",
 # ## At work
 #
 # Your functions in the course's translator. `embed` takes its place at the entrance, and the loss is measured with it. `encode`
-# numbers the sentence below. `cosine_similarity` and `fixed_neighbors` are no part of the network at all: they read its
-# table, 166 rows of 64 numbers that were learned by translating.
+# numbers the sentence below. `cosine_similarity` is no part of the network at all: it reads its table, 166 rows of 64 numbers
+# that were learned by translating, and finds the nearest words. Your `fixed_neighbors` then finds them on the same table.
 
 # %%
-at_work(encode, embed, cosine_similarity, fixed_neighbors)
+at_work(encode, embed, cosine_similarity)
+
+# %%
+at_work(fixed_neighbors)
 
 # %% [markdown]
 # Some of the nearest words are what one would guess: *africa* lies near *germany* and *asia*, *in* near

@@ -436,7 +436,7 @@ mix(x + P)[0], mix(x[perm] + P)[2]  # jane who visits, jane who is visited
 numbers, words = translator.state(), "jane visits africa in september".split()
 ids = torch.tensor([translator.english[word] for word in words])  # (5,)
 rows = numbers["encoder.tokens.weight"][ids]  # (5, 64), word vectors
-figures.words_and_places(words, rows, numbers["encoder.positions.weight"][:5])
+figures.words_and_positions(words, rows, numbers["encoder.positions.weight"][:5])
 
 # %% [markdown]
 # The places are loud and the words are faint. *How long is a row of places at width 64? The word rows are about 1 long. So how can the
@@ -571,7 +571,7 @@ published_position_layer(torch.zeros(2, 3, 4), pe)
 # inside a sentence?*
 
 # %%
-figures.whose_place()
+figures.whose_position()
 
 # %% [markdown]
 # <details><summary>Answer</summary>
@@ -626,7 +626,7 @@ check(fixed_position_layer)
 # Once more the two sentences that the published layer got wrong, through your repair:
 
 # %%
-experiments.places_given(fixed_position_layer)
+experiments.positions_given(fixed_position_layer)
 
 # %% [markdown]
 # This was the core of the lesson, and a good place for a break. What follows is what made sines and cosines famous, and
@@ -873,11 +873,11 @@ at_work(sinusoidal_positions, add_positions, sentence="the cat visits the dog")
 
 
 # %%
-def without_places(x, table):
+def without_positions(x, table):
     return x
 
 
-at_work(add_positions=without_places, sentence="the dog visits the cat")
+at_work(add_positions=without_positions, sentence="the dog visits the cat")
 
 
 # %%

@@ -435,7 +435,7 @@ def cases_rotate(draw):
     def make(dtype, *lead, scale=1.0):
         return draw.normal(*lead, 5, 6, dtype=dtype, scale=scale), draw.permutation(5)
 
-    def places(dtype, high, T=5, D=6):
+    def positions(dtype, high, T=5, D=6):
         return draw.normal(3, T, D, dtype=dtype), draw.integers(0, high, (T,))
 
     return [
@@ -446,8 +446,8 @@ def cases_rotate(draw):
         # are small here, and gradients, which cannot be scaled, are judged at 1e-6.
         Case(make(torch.float64, scale=0.1), part=DTYPE),
         Case(make(torch.float64, 2), part=GRADIENT, gradient=True, tolerance=1e-6),
-        Case(places(torch.float32, 60), part="far positions", tolerance=1e-4),
-        Case(places(torch.float64, 60), part="far positions", tolerance=1e-4),
+        Case(positions(torch.float32, 60), part="far positions", tolerance=1e-4),
+        Case(positions(torch.float64, 60), part="far positions", tolerance=1e-4),
         Case((draw.normal(3, 5, 6), draw.permutation(5) + 1, 100.0), part="another base"),
         Case((draw.normal(2, 4, 8), draw.permutation(4) + 1), {"base": 500.0}, part="another base"),
         Case((draw.normal(3, 4, 2), draw.permutation(4)), part="D = 2"),

@@ -351,8 +351,8 @@ def cases_leaks_future(draw):
         # Not plain normal numbers: with an unlucky seed an answer would draw the very same ones as its noise.
         return Stub(name, args), draw.normal(B, T, 4, dtype=dtype, scale=1.5)
 
-    def between(before, behind, place, source):
-        return one("peeking_between", before, behind, place, source, 5, 6, dtype=f64)
+    def between(before, behind, position, source):
+        return one("peeking_between", before, behind, position, source, 5, 6, dtype=f64)
 
     def one_way(height):
         """Row 4 lies so far off that the rows which replace it move row 2 in one direction."""
@@ -370,8 +370,10 @@ def cases_leaks_future(draw):
         f, x = one("turned_round", "positive part", B=1)
         return Case((f, -x.abs() - 0.1), part=no_slope, note="a ReLU, all numbers negative")
 
-    def peeking(place, source, T=6, part=pairs):
-        return Case(one("peeking", place, source, 1.0, 4, T, T=T), part=part, note=f"token {place} sees token {source}")
+    def peeking(position, source, T=6, part=pairs):
+        return Case(
+            one("peeking", position, source, 1.0, 4, T, T=T), part=part, note=f"token {position} sees token {source}"
+        )
 
     return [
         Case(one("whole_average", 4), note="a mean over all tokens"),
@@ -382,8 +384,8 @@ def cases_leaks_future(draw):
         Case(one("previous_row", 4), part=clean, note="each token sees the one before it, not itself"),
         Case(one("first_row", 4), part=clean, note="every token sees the first one alone"),
         Case(one("next_row", 5), part=pairs, note="each token sees the next"),
-        *[peeking(place, source, T=4) for place in range(4) for source in range(place + 1, 4)],
-        *[peeking(place, source) for place, source in ((0, 5), (4, 5), (3, 4), (1, 3))],
+        *[peeking(position, source, T=4) for position in range(4) for source in range(position + 1, 4)],
+        *[peeking(position, source) for position, source in ((0, 5), (4, 5), (3, 4), (1, 3))],
         *map(one_way, (-8.0, 8.0)),
         Case(between("normed", "normed", 0, 3), part=norms, note="token 0 sees token 3"),
         Case(between("normed", "as it is", 1, 2), part=norms, note="a layer norm before; token 1 sees token 2"),
@@ -410,25 +412,25 @@ def cases_leaks_future(draw):
 
 COMPARED = "after[:, :start], before[:, :start]"
 SAME = f"torch.allclose({COMPARED}, rtol=0, atol=1e-6)"
-PLACES = "range(1, x.shape[1])"
+POSITIONS = "range(1, x.shape[1])"
 FUTURE = "x[:, :start], other[:, start:]"
 ENDS = "return True\n|    return False"
 leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
     only_last_token_changed: only the last token changed
-        {PLACES} -> range(x.shape[1] - 1, x.shape[1])
+        {POSITIONS} -> range(x.shape[1] - 1, x.shape[1])
         A leak from token 1 to token 0 of six: does your change touch token 1?
     only_next_token_changed: only the next token changed, and only the one before it watched
         other[:, start:] -> other[:, start : start + 1], x[:, start + 1 :]
         {COMPARED} -> after[:, start - 1 : start], before[:, start - 1 : start]
         A leak may skip tokens.
     middle_only: one place in the middle tried instead of all
-        {PLACES} -> range(x.shape[1] // 2, x.shape[1] // 2 + 1)
+        {POSITIONS} -> range(x.shape[1] // 2, x.shape[1] // 2 + 1)
         For which t does your change lie after t, and the leak's target at or before t?
     first_place_only: only the first place tried
-        {PLACES} -> range(1, min(2, x.shape[1]))
+        {POSITIONS} -> range(1, min(2, x.shape[1]))
         Does your loop end in its first round? Where does its `return False` stand?
     every_second_place: every second place tried
-        {PLACES} -> range(1, x.shape[1], 2)
+        {POSITIONS} -> range(1, x.shape[1], 2)
         A leak from token 2 to token 1: at which t does it show?
     later_outputs_compared: the outputs after t compared as well
         {COMPARED} -> after, before

@@ -571,9 +571,9 @@ def cross_entropy(logits, targets, ignore_index=-100):
     -> scalar (0-dim), dtype of logits, differentiable.
     """
     ### BEGIN SOLUTION
-    kept = targets != ignore_index  # (...)
-    log_p = log_softmax(logits[kept])  # (K, V), K targets are kept
-    picked = log_p[torch.arange(len(log_p)), targets[kept]]  # (K,)
+    mask = targets != ignore_index  # (...)
+    log_p = log_softmax(logits[mask])  # (K, V), K targets are kept
+    picked = log_p[torch.arange(len(log_p)), targets[mask]]  # (K,)
     return -picked.mean()  # ()
     ### END SOLUTION
 
@@ -856,11 +856,11 @@ print("all at once", or_given(softmax)(s) @ v)
 # %% [markdown]
 # ## At work
 #
-# Your functions in the course's translator. `softmax` makes all weights of its attention; `log_softmax` and
-# `cross_entropy` measure how well it does.
+# Your functions in the course's translator. `softmax` makes all weights of its attention; `cross_entropy`
+# measures how well it does.
 
 # %%
-at_work(softmax, log_softmax, cross_entropy)
+at_work(softmax, cross_entropy)
 
 
 # %% [markdown]

@@ -305,8 +305,8 @@ def cases_cross_entropy(draw):
     ]
 
 
-LOG_P, FLAT = "log_softmax(logits[kept])", "logits.reshape(-1, logits.shape[-1])"
-LOSSES = "loss = torch.zeros(targets.shape, dtype=logits.dtype).masked_scatter(kept, -picked)\n|    return "
+LOG_P, FLAT = "log_softmax(logits[mask])", "logits.reshape(-1, logits.shape[-1])"
+LOSSES = "loss = torch.zeros(targets.shape, dtype=logits.dtype).masked_scatter(mask, -picked)\n|    return "
 STUCK_HINT = "The loss of a hopeless target gets stuck, and its gradient is lost."
 
 cross_entropy = Exercise(
@@ -325,49 +325,49 @@ cross_entropy = Exercise(
         return -picked.mean() -> {LOSSES}loss
         A single number is asked for.
     ignored_as_class_zero: ignored places trained towards class 0
-        logits[kept] -> {FLAT}
-        targets[kept] -> targets.masked_fill(~kept, 0).reshape(-1)
+        logits[mask] -> {FLAT}
+        targets[mask] -> targets.masked_fill(~mask, 0).reshape(-1)
         You replaced them by a valid class so that indexing works. What of their losses?
     nothing_ignored: ignored targets used as classes
-        logits[kept] -> {FLAT}
-        targets[kept] -> targets.reshape(-1)
+        logits[mask] -> {FLAT}
+        targets[mask] -> targets.reshape(-1)
         A target that should be ignored is no class. Take it out before you index.
     ignore_index_fixed: always −100, whatever the caller says
         targets != ignore_index -> targets != -100
         The third argument is not used.
     mean_of_sentence_means: a mean for each sentence, then the mean of those
-        return -picked.mean() -> {LOSSES}(loss.sum(-1) / kept.sum(-1)).mean()
+        return -picked.mean() -> {LOSSES}(loss.sum(-1) / mask.sum(-1)).mean()
         A sentence with one kept word would weigh as much as one with ten, and one with none is 0 / 0.
     mean_of_kept_sentence_means: a mean for each sentence, then the mean of those that have one
         return -picked.mean()
-        -> {LOSSES}((loss.sum(-1) / kept.sum(-1).clamp_min(1)).sum() / (kept.sum(-1) > 0).sum())
+        -> {LOSSES}((loss.sum(-1) / mask.sum(-1).clamp_min(1)).sum() / (mask.sum(-1) > 0).sum())
         A sentence with one kept word would weigh as much as one with ten.
     all_sentence_means: a mean for each sentence, an empty one counted as 0, then the mean of those
-        return -picked.mean() -> {LOSSES}(loss.sum(-1) / kept.sum(-1).clamp_min(1)).mean()
+        return -picked.mean() -> {LOSSES}(loss.sum(-1) / mask.sum(-1).clamp_min(1)).mean()
         A sentence with one kept word would weigh as much as one with ten. And one with none?
     every_target_in_every_row: each row pays for the targets of all rows
-        log_p[torch.arange(len(log_p)), targets[kept]] -> log_p[:, targets[kept]]
+        log_p[torch.arange(len(log_p)), targets[mask]] -> log_p[:, targets[mask]]
         A table of K rows and K targets has K · K entries. How many losses are there?
     log_of_a_share: the logarithm of a share that was computed first
-        {LOG_P} -> torch.softmax(logits[kept], -1).log()
+        {LOG_P} -> torch.softmax(logits[mask], -1).log()
         A share far behind the winner is 0 to the computer. You have a tool that never forms it.
     added_EPS for EPS in 1e-8, 1e-9, 1e-10, 1e-12: a small number inside the logarithm, added to the share or as a bound below it
-        {LOG_P} -> (torch.softmax(logits[kept], -1) + EPS).log()
+        {LOG_P} -> (torch.softmax(logits[mask], -1) + EPS).log()
         {STUCK_HINT}
     bound_EPS for EPS in 1e-7, 1e-8: a small number inside the logarithm, added to the share or as a bound below it
-        {LOG_P} -> torch.softmax(logits[kept], -1).clamp_min(EPS).log()
+        {LOG_P} -> torch.softmax(logits[mask], -1).clamp_min(EPS).log()
         {STUCK_HINT}
     not_shifted: the exponentials of the raw logits
-        {LOG_P} -> logits[kept] - logits[kept].exp().sum(-1, keepdim=True).log()
+        {LOG_P} -> logits[mask] - logits[mask].exp().sum(-1, keepdim=True).log()
         Try the logits 1000 and 1001.
     softmax_twice: shares treated as logits
-        {LOG_P} -> log_softmax(torch.softmax(logits[kept], -1))
+        {LOG_P} -> log_softmax(torch.softmax(logits[mask], -1))
         The logarithm of a softmax is taken of scores. What did you hand to it?
     sign_flipped: a negative loss
         -picked -> picked
         Surprise is never below 0.
     no_softmax: the logit itself, without its rivals
-        {LOG_P} -> logits[kept]
+        {LOG_P} -> logits[mask]
         Raise all logits alike and your loss falls. Nothing was learned.
     bits: measured in bits
         picked.mean() -> picked.mean() / math.log(2)
@@ -376,13 +376,13 @@ cross_entropy = Exercise(
         -picked.mean() -> (-picked.mean()).exp()
         Its logarithm is asked for: the mean of the losses.
     softmax_over_places: the softmax along the places
-        {LOG_P} -> log_softmax(logits[kept], 0)
+        {LOG_P} -> log_softmax(logits[mask], 0)
         Words compete with words, at each place by itself.
     divided_by_the_vocabulary: divided by the size of the vocabulary as well
         picked.mean() -> picked.mean() / logits.shape[-1]
         The mean goes over places. How many numbers did you average?
     one_leading_dimension_only: made for exactly one leading dimension
-        {LOG_P} -> log_softmax(logits, 1)[kept]
+        {LOG_P} -> log_softmax(logits, 1)[mask]
         Which dimension holds the vocabulary in (2, 3, 6), and in (6,)?
 """)
 

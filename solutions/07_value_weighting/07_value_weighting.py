@@ -667,8 +667,8 @@ def two_articles(sentence):
     x, numbers = figures.inside_the_translator(sentence, head=0)
     head = or_given(Head)(64, 16)
     head.load_state_dict(numbers)
-    places = [i for i, word in enumerate(sentence.split()) if word == "the"]
-    before, after = head.W_v(x)[places], head(x)[places]  # (2, 16) twice
+    positions = [i for i, word in enumerate(sentence.split()) if word == "the"]
+    before, after = head.W_v(x)[positions], head(x)[positions]  # (2, 16) twice
     return [torch.cosine_similarity(a, b, dim=0).item() for a, b in (before, after)]
 
 

@@ -106,8 +106,8 @@ transformer_map("08_multi_head")
 # %%
 def what_changed(n, T=8):
     numbers = torch.randn(n, T, 4)  # (n, T, 4)
-    places = 2 * torch.eye(8)[:T].expand(n, T, 8)  # (n, T, 8): a one-hot vector of the place
-    x = torch.cat([numbers, places, torch.zeros(n, T, 4)], dim=-1)  # (n, T, 16)
+    positions = 2 * torch.eye(8)[:T].expand(n, T, 8)  # (n, T, 8): a one-hot vector of the place
+    x = torch.cat([numbers, positions, torch.zeros(n, T, 4)], dim=-1)  # (n, T, 16)
     return x, numbers[:, 1:-1] - numbers[:, :-2]  # targets of tokens 2, 3, ...: (n, T - 2, 4)
 
 
@@ -681,8 +681,8 @@ Q, K = split(mha.W_q(bare), 4), split(mha.W_k(bare), 4)  # (1, 4, 5, 16) each
 
 
 def rotated_scores(start):
-    places = start + torch.arange(5)  # (5,)
-    return rotate(Q, places) @ rotate(K, places).transpose(-2, -1) / 16**0.5  # (1, 4, 5, 5)
+    positions = start + torch.arange(5)  # (5,)
+    return rotate(Q, positions) @ rotate(K, positions).transpose(-2, -1) / 16**0.5  # (1, 4, 5, 5)
 
 
 moved = (rotated_scores(0) - rotated_scores(7)).abs().max().item()

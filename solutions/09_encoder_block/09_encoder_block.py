@@ -545,8 +545,8 @@ class Encoder(nn.Module):
 
     def forward(self, ids, mask=None):
         ### BEGIN SOLUTION
-        places = torch.arange(ids.shape[1], device=ids.device)  # (T,)
-        x = self.tokens(ids) + self.positions(places)  # (B, T, D) + (T, D)
+        positions = torch.arange(ids.shape[1], device=ids.device)  # (T,)
+        x = self.tokens(ids) + self.positions(positions)  # (B, T, D) + (T, D)
         for block in self.blocks:
             x = block(x, mask)  # (B, T, D)
         return x  # (B, T, D)

@@ -440,10 +440,10 @@ Encoder = Exercise(
     "Encoder", cases_encoder, axes=("token", "channel"), forbidden=("transformer",), instead="stack your own blocks."
 ).with_mistakes("""
     no_positions: no positions: the encoder is blind to order
-        self.tokens(ids) + self.positions(places) -> self.tokens(ids)
+        self.tokens(ids) + self.positions(positions) -> self.tokens(ids)
         Lesson 2: what tells attention who came first?
     positions_of_ids: positions were looked up by the word's id
-        self.positions(places) -> self.positions(ids)
+        self.positions(positions) -> self.positions(ids)
         A position says where a word stands, not which word it is.
     positions_from_one: positions counted from 1
         torch.arange(ids.shape[1], -> torch.arange(1, 1 + ids.shape[1],
@@ -475,7 +475,7 @@ Encoder = Exercise(
         for block in self.blocks: -> for block in reversed(self.blocks):
         Which block should the word vectors meet first?
     positions_in_every_block: positions are added again before every block
-        block(x, mask) -> block(x + (block is not self.blocks[0]) * self.positions(places), mask)
+        block(x, mask) -> block(x + (block is not self.blocks[0]) * self.positions(positions), mask)
         The residual stream carries them upward. Once is enough.
     options_dropped: the options are taken and go nowhere
         d_ff, **options) -> d_ff)

@@ -822,7 +822,7 @@ figures.cache_saving(or_given(attend_with_cache))
 # %% [markdown]
 # ## At work
 #
-# Your parts in the machine: first the block, then the whole network, then your loop with your cache.
+# Your parts in the machine: first the block, then the whole network, then your loop, then your cache.
 
 # %%
 at_work(DecoderBlock)
@@ -831,7 +831,10 @@ at_work(DecoderBlock)
 at_work(Transformer)
 
 # %%
-at_work(greedy_decode, attend_with_cache)
+at_work(greedy_decode)
+
+# %%
+at_work(attend_with_cache)
 
 
 # %% [markdown]

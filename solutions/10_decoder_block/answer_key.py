@@ -387,9 +387,9 @@ def cases_Transformer(draw):
     def other(ids, at, high, pad_id):
         """ids with the words at the places `at` (one for each sentence) replaced."""
         new = ids.clone()
-        for row, place in zip(new, at, strict=True):
+        for row, position in zip(new, at, strict=True):
             choices = [i for i in range(high) if i != pad_id and i not in row.tolist()]
-            row[place] = draw.choice(choices)
+            row[position] = draw.choice(choices)
         return new
 
     def exchanged(ids, one, two):
@@ -435,7 +435,7 @@ def cases_Transformer(draw):
     def hearing(L, T_t, T_s):
         settings = init(L)
         src, tgt = words(1, 14, (2, T_s), 0), words(1, 11, (2, T_t), 0)
-        changed = [other(src, [place] * 2, 14, 0) for place in range(T_s)]
+        changed = [other(src, [position] * 2, 14, 0) for position in range(T_s)]
         between = words(1, 14, (2, T_s), 0)
         between[:, draw.integer(1, T_s - 1) :] = 0
         arguments = (settings, draw.integer(0, 10**6), src, tgt, changed, between)
@@ -445,8 +445,8 @@ def cases_Transformer(draw):
     def padded(*hidden):
         """A sentence for each of `hidden`, with padding at these places."""
         src, tgt = words(4, 14, (len(hidden), 6), 0), words(4, 11, (len(hidden), 3), 0)
-        for row, places in zip(src, hidden, strict=True):
-            row[list(places)] = -1
+        for row, positions in zip(src, hidden, strict=True):
+            row[list(positions)] = -1
         arguments = (init(2), draw.integer(0, 10**6), src, tgt, (0, 2))
         note = "padding on the left, in the middle and on the right"
         return Case(arguments, via="transformer_padded", view="transformer_without_padding", part=PADDING, note=note)

@@ -236,9 +236,9 @@ def token_accuracy(logits, targets, pad_id):
     logits (..., V), float32 or float64; targets LongTensor (...), at least one is not pad_id -> float, 0 to 1.
     """
     ### BEGIN SOLUTION
-    kept = targets != pad_id  # (...)
+    mask = targets != pad_id  # (...)
     right = logits.argmax(dim=-1) == targets  # (...)
-    return right[kept].float().mean().item()
+    return right[mask].float().mean().item()
     ### END SOLUTION
 
 
@@ -722,13 +722,13 @@ check(alignment)
 ids = [([english[w] for w in pair.english.split()], [french[w] for w in pair.french.split()]) for pair in unseen]
 batch = or_given(make_batch)(ids, PAD, BOS, EOS)
 weights = figures.cross_weights(model, batch["src"], batch["tgt_in"])  # (500, H, T_t, T_s)
-hits = places = 0
+hits = total = 0
 for pair, one in zip(unseen, weights, strict=True):
     T_t, T_s = len(pair.french.split()), len(pair.english.split())
     found = or_given(alignment)(one[:, :T_t, :T_s]).tolist()
     hits += sum(a == b for a, b in zip(found, pair.alignment, strict=True))
-    places += T_t
-print(f"{hits} of {places} French words look at the word that they come from: {100 * hits / places:.1f} %")
+    total += T_t
+print(f"{hits} of {total} French words look at the word that they come from: {100 * hits / total:.1f} %")
 
 # %% [markdown]
 # Move the slider through sentences that nobody trained on. Where a line is red, the model looks at another word than

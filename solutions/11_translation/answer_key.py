@@ -158,13 +158,13 @@ def cases_token_accuracy(draw):
 
 token_accuracy = Exercise("token_accuracy", cases_token_accuracy, weights={PADDING: 5}).with_mistakes("""
     padding_counted: the published version: padding counts as if it were words
-        right[kept].float() -> right.float()
+        right[mask].float() -> right.float()
         At a padded place nobody is asked for anything. In how many places of a batch is somebody asked?
     divided_by_all_places: right words were counted among words, but divided by all places
-        right[kept].float().mean().item() -> (right & kept).float().mean().item()
+        right[mask].float().mean().item() -> (right & mask).float().mean().item()
         Numerator and denominator have to speak of the same places.
     padding_among_the_right: right words were counted everywhere, and divided by the number of words
-        return right[kept].float().mean().item() -> return (right.sum() / kept.sum()).item()
+        return right[mask].float().mean().item() -> return (right.sum() / mask.sum()).item()
         Numerator and denominator have to speak of the same places.
     only_padding: the padding was kept and the words left out
         targets != pad_id -> targets == pad_id
@@ -182,14 +182,14 @@ token_accuracy = Exercise("token_accuracy", cases_token_accuracy, weights={PADDI
         argmax -> argmin
         Which end of the logits is the model's answer?
     kept_by_the_guess: places were left out where the model says padding
-        kept = targets != pad_id -> kept = logits.argmax(dim=-1) != pad_id
+        mask = targets != pad_id -> mask = logits.argmax(dim=-1) != pad_id
         Who decides whether a place is padding, the model or the target?
     mean_of_sentence_means: each sentence counts the same, however long
-        return right[kept].float().mean().item()
-        -> return ((right & kept).float().sum(-1) / kept.sum(-1)).mean().item()
+        return right[mask].float().mean().item()
+        -> return ((right & mask).float().sum(-1) / mask.sum(-1)).mean().item()
         One long sentence has more words to say than a short one. Count words.
     whole_sentences: whole sentences were counted
-        return right[kept].float().mean().item() -> return (right | ~kept).all(dim=-1).float().mean().item()
+        return right[mask].float().mean().item() -> return (right | ~mask).all(dim=-1).float().mean().item()
         A sentence with one wrong word still has right words in it.
     in_percent: the share was multiplied by 100
         .mean().item() -> .mean().item() * 100
@@ -478,9 +478,9 @@ def cases_corpus_bleu(draw):
             reference = [draw.choice(words) for _ in range(length)]
             candidate = list(reference)
             for kind in change:
-                place = draw.integer(0, len(candidate))
+                index = draw.integer(0, len(candidate))
                 if kind == "other":
-                    candidate[place] = "zut"
+                    candidate[index] = "zut"
                 elif kind == "less":
                     candidate.pop()
                 elif kind == "more":

@@ -19,7 +19,7 @@ from helpers.blocks import EncoderBlock, attend_with_cache, causal_mask, filter_
 from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.language_model import explore, figures
 from helpers.lessons.language_model.rotary import RotaryAttention
-from helpers.lessons.language_model.watch import Watch, device
+from helpers.lessons.language_model.watch import Watch, best_device
 from helpers.lessons.language_model.writing import write_with_cache
 from helpers.widgets.checkpoint import checkpoint, quick
 from helpers.widgets.progress_bar import bar
@@ -300,8 +300,8 @@ def get_batch(data, block_size, batch_size, generator):
     """
     ### BEGIN SOLUTION
     starts = torch.randint(len(data) - block_size, (batch_size,), generator=generator)  # (B,)
-    places = starts[:, None] + torch.arange(block_size)  # (B, T)
-    return data[places], data[places + 1]
+    positions = starts[:, None] + torch.arange(block_size)  # (B, T)
+    return data[positions], data[positions + 1]
     ### END SOLUTION
 
 
@@ -514,7 +514,7 @@ check(GPT)
 # 0.02 as well. `small_start` gives it to any GPT, also to one that has set its first numbers by itself.
 
 # %%
-place = device(or_given(GPT))  # the GPU where there is one
+device = best_device(or_given(GPT))  # the GPU where there is one
 
 
 def train(model, data, steps, rate, look=None):
@@ -523,11 +523,11 @@ def train(model, data, steps, rate, look=None):
     batch_of, loss_of = or_given(get_batch), or_given(next_token_loss)
     generator = torch.Generator().manual_seed(1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.98), weight_decay=0.01)
-    for step in bar(range(steps), f"training on {place}"):
+    for step in bar(range(steps), f"training on {device}"):
         for group in optimizer.param_groups:
             group["lr"] = rate * min((step + 1) / 50, 1) * (1 - step / steps)
         x, y = batch_of(data, 64, 16, generator)  # (B, T) each
-        loss = loss_of(model(x.to(place)), y.to(place))  # scalar
+        loss = loss_of(model(x.to(device)), y.to(device))  # scalar
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -555,11 +555,11 @@ def small_start(model):
 
 # %%
 torch.manual_seed(0)
-model = small_start(or_given(GPT)(len(symbols), 64, 64, 2, 2)).to(place)
+model = small_start(or_given(GPT)(len(symbols), 64, 64, 2, 2)).to(device)
 watch = Watch()
 model = checkpoint(model, "language_model.safetensors", lambda: train(model, text, 1200, 4e-3, watch))
 watch.keep("language_model.curves.json")
-model = model.to(place).eval()
+model = model.to(device).eval()
 
 # %% [markdown]
 # <details><summary>Answer</summary>
@@ -605,7 +605,7 @@ def language_model_logits(ids):
     """The trained model's logits for each next token: ids LongTensor (B, T) -> (B, T, V), float, on the CPU."""
     ### BEGIN SOLUTION
     with torch.no_grad():
-        return model(ids.to(place)).float().cpu()  # (B, T, V)
+        return model(ids.to(device)).float().cpu()  # (B, T, V)
     ### END SOLUTION
 
 
@@ -685,8 +685,8 @@ check(generate)
 # </details>
 
 # %%
-start = torch.tensor([[symbols.index(".")]], device=place)  # (1, 1)
-random = torch.Generator(place).manual_seed(3)
+start = torch.tensor([[symbols.index(".")]], device=device)  # (1, 1)
+random = torch.Generator(device).manual_seed(3)
 written = or_given(generate)(model, start, 240, generator=random)  # (1, 241)
 print("".join(symbols[i] for i in written[0].tolist()))
 
@@ -774,10 +774,10 @@ def induction_head(vocab_size, max_len):
     ### BEGIN SOLUTION
     V, M = vocab_size, max_len
     C, sharp = 3 * V + M, 100.0 * (V + M) ** 0.5
-    token, place = slice(0, V), slice(V, V + M)
+    token, position = slice(0, V), slice(V, V + M)
     before, answer = slice(V + M, 2 * V + M), slice(2 * V + M, C)
     W_q, W_k, copy = torch.zeros(M, C), torch.zeros(M, C), torch.zeros(C, C)
-    W_q[:, place], W_k[:, place] = previous_token_weights(M)  # (M, M) each
+    W_q[:, position], W_k[:, position] = previous_token_weights(M)  # (M, M) each
     copy[before, token] = torch.eye(V)
     match, keys, say = torch.zeros(V, C), torch.zeros(V, C), torch.zeros(C, C)
     match[:, token] = torch.eye(V)
@@ -883,7 +883,7 @@ figures.compute(model, watch)
 # %%
 library = corpus.real_text(length=400_000)
 torch.manual_seed(0)
-writer = small_start(or_given(GPT)(len(library.symbols), 64, 64, 2, 2)).to(place)
+writer = small_start(or_given(GPT)(len(library.symbols), 64, 64, 2, 2)).to(device)
 train(writer, library.train, 200, 5e-3)
 
 # %% [markdown]
@@ -895,11 +895,11 @@ for order in (1, 2, 3):
     loss = or_given(ngram_loss)(counted, asked, order, len(library.symbols), 0.1)
     print(f"order {order}: {loss:.2f} nats a character")
 with torch.no_grad():
-    logits = writer(asked[:-1].view(-1, 64).to(place)).cpu()  # (300, 64, V)
+    logits = writer(asked[:-1].view(-1, 64).to(device)).cpu()  # (300, 64, V)
 print(f"GPT: {or_given(next_token_loss)(logits, asked[1:].view(-1, 64)):.2f} nats a character")
 
 # %%
-prompt = library.encode("def ")[None].to(place)  # (1, 4)
+prompt = library.encode("def ")[None].to(device)  # (1, 4)
 sample = or_given(generate)(writer, prompt, 200, temperature=0.8, generator=random)
 print(library.decode(sample[0].tolist()))
 

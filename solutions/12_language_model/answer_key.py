@@ -167,10 +167,10 @@ def cases_get_batch(draw):
 
 get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
     not_shifted: y is x itself
-        data[places + 1] -> data[places]
+        data[positions + 1] -> data[positions]
         What does each place have to say: the token that it has just read?
     shifted_backward: y is one place behind x
-        return data[places], data[places + 1] -> return data[places + 1], data[places]
+        return data[positions], data[positions + 1] -> return data[positions + 1], data[positions]
         The answer to a place is the token that comes next.
     last_start_missing: the last possible start is never drawn
         torch.randint(len(data) - block_size, -> torch.randint(max(1, len(data) - block_size - 1),
@@ -187,12 +187,12 @@ get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
         With the same generator the batch has to be the same. Which argument tells torch.randint?
     rolled_around: the last window takes its last answer from the beginning of the text
         torch.randint(len(data) - block_size, -> torch.randint(len(data) - block_size + 1,
-        data[places + 1] -> data.roll(-1)[places]
+        data[positions + 1] -> data.roll(-1)[positions]
         Which token comes after the last one of the text? A window needs room for its last answer.
     drawn_apart: x and y were drawn separately
-        return data[places], data[places + 1]
+        return data[positions], data[positions + 1]
         -> others = torch.randint(len(data) - block_size, (batch_size,), generator=generator)[:, None]
-        |    return data[places], data[others + torch.arange(block_size) + 1]
+        |    return data[positions], data[others + torch.arange(block_size) + 1]
         One start for each row: x and y are the same window, one place apart.
     windows_side_by_side: starts are multiples of the window's length
         starts[:, None] + -> (starts - starts % block_size)[:, None] +
@@ -263,9 +263,9 @@ def cases_GPT(draw):
         init = dict(vocab_size=V, block_size=block_size, d_model=D, num_heads=H, num_layers=layers)
         ids = torch.stack([draw.permutation(V)[:T] for _ in range(B)])
 
-        def changed(*places):
+        def changed(*positions):
             other = ids.clone()
-            other[:, list(places)] = (other[:, list(places)] + draw.integer(1, V - 1)) % V
+            other[:, list(positions)] = (other[:, list(positions)] + draw.integer(1, V - 1)) % V
             return other
 
         runs = {"ids": ids}

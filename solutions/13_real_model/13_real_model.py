@@ -204,8 +204,8 @@ for sentence in ("Jane visits Africa.", "The Transformer's attention is unaffabl
     print(" ".join(pretrained.pieces(sentence, wordpiece)))
 
 # %%
-ids, kept = pretrained.batch(["jane visits africa", "life is short, eat dessert first"], wordpiece)
-print(ids, kept, sep="\n")  # (B, T) each; 0 is [PAD]
+ids, mask = pretrained.batch(["jane visits africa", "life is short, eat dessert first"], wordpiece)
+print(ids, mask, sep="\n")  # (B, T) each; 0 is [PAD]
 
 # %% [markdown]
 # The first sentence is padded, and `kept` says where there is a token. Now the vectors. For the token with id $w_t$ at
@@ -268,17 +268,17 @@ check(bert_embeddings)
 # %%
 @torch.no_grad()
 def read(sentences):
-    """hidden: the embeddings and each layer's output, (B, T, D) each; attention (L, B, H, T, T); kept (B, T)."""
-    ids, kept = pretrained.batch(sentences, wordpiece)  # (B, T) each
-    mask = kept[:, None, None]  # (B, 1, 1, T)
+    """hidden: the embeddings and each layer's output, (B, T, D) each; attention (L, B, H, T, T); mask (B, T)."""
+    ids, mask = pretrained.batch(sentences, wordpiece)  # (B, T) each
+    seen = mask[:, None, None]  # (B, 1, 1, T)
     hidden, attention = [or_given(bert_embeddings)(ids, weights)], []
     for block in encoder.blocks:
-        attention.append(block.attention(hidden[-1], mask=mask)[1])  # (B, H, T, T)
-        hidden.append(block(hidden[-1], mask))  # (B, T, D)
-    return hidden, torch.stack(attention), kept
+        attention.append(block.attention(hidden[-1], mask=seen)[1])  # (B, H, T, T)
+        hidden.append(block(hidden[-1], seen))  # (B, T, D)
+    return hidden, torch.stack(attention), mask
 
 
-hidden, attention, kept = read(["jane visits africa"])
+hidden, attention, mask = read(["jane visits africa"])
 print(hidden[-1].shape, attention.shape)
 
 # %% [markdown]
@@ -286,9 +286,9 @@ print(hidden[-1].shape, attention.shape)
 
 # %%
 sentences = ["jane visits africa", "life is short, eat dessert first"]
-mine, _, kept = read(sentences)
+mine, _, mask = read(sentences)
 theirs = real_network.reading(*sentences).hidden
-print("largest difference:", " ".join(f"{(a - b)[kept].abs().max():.4f}" for a, b in zip(mine, theirs, strict=True)))
+print("largest difference:", " ".join(f"{(a - b)[mask].abs().max():.4f}" for a, b in zip(mine, theirs, strict=True)))
 
 # %% [markdown]
 # Only rounding is left, beyond the fourth digit. What you have written over twelve lessons runs a network that was trained elsewhere, and gives its
@@ -611,9 +611,9 @@ def mean_pool(x, mask):
     x (B, T, D), float32 or float64; mask bool (B, T), True = kept -> (B, D), same dtype; zeros where nothing is kept.
     """
     ### BEGIN SOLUTION
-    kept = mask.unsqueeze(-1).to(x.dtype)  # (B, T, 1)
-    counts = kept.sum(dim=1).clamp(min=1)  # (B, 1)
-    return (x * kept).sum(dim=1) / counts  # (B, D)
+    expanded = mask.unsqueeze(-1).to(x.dtype)  # (B, T, 1)
+    counts = expanded.sum(dim=1).clamp(min=1)  # (B, 1)
+    return (x * expanded).sum(dim=1) / counts  # (B, D)
     ### END SOLUTION
 
 
@@ -635,8 +635,8 @@ check(mean_pool)
 
 # %%
 sentences = ["jane visits africa", "a woman travels to kenya", "the stock market fell"]
-hidden, _, kept = read(sentences)
-vectors = or_given(mean_pool)(hidden[-1], kept)  # (3, D)
+hidden, _, mask = read(sentences)
+vectors = or_given(mean_pool)(hidden[-1], mask)  # (3, D)
 jane, woman, stock = F.normalize(vectors, dim=-1)  # (D,) each
 print(f"{sentences[0]} · {sentences[1]}: {jane @ woman:.3f}")
 print(f"{sentences[0]} · {sentences[2]}: {jane @ stock:.3f}")
@@ -694,11 +694,11 @@ check(search)
 
 # %%
 titles = list(figures.TITLES)
-hidden, _, kept = read(titles)
-keys = or_given(mean_pool)(hidden[-1], kept)  # (N, D)
+hidden, _, mask = read(titles)
+keys = or_given(mean_pool)(hidden[-1], mask)  # (N, D)
 for question in ("my dog chews my fingers", "why is there so much scattered light above us"):
-    hidden, _, kept = read([question])
-    found = or_given(search)(or_given(mean_pool)(hidden[-1], kept)[0], keys, titles, 2)
+    hidden, _, mask = read([question])
+    found = or_given(search)(or_given(mean_pool)(hidden[-1], mask)[0], keys, titles, 2)
     print(question, *(f"   {score:.3f}  {title}" for title, score in found), sep="\n")
 
 # %% [markdown]
@@ -748,9 +748,9 @@ def fixed_sentence_vectors(encode, ids, pad_id):
     with pad_id (int) on the right -> (B, D).
     """
     ### BEGIN SOLUTION
-    kept = ids != pad_id  # (B, T)
-    x = encode(ids, kept[:, None, None, :])  # (B, T, D)
-    return mean_pool(x, kept)  # (B, D)
+    mask = ids != pad_id  # (B, T)
+    x = encode(ids, mask[:, None, None, :])  # (B, T, D)
+    return mean_pool(x, mask)  # (B, D)
     ### END SOLUTION
 
 
@@ -987,12 +987,12 @@ def turned(sentence, *heads):
 
 sentence, word = figures.TIRED, "it"
 tokens = pretrained.pieces(sentence, wordpiece)
-place = tokens.index(word)
+index = tokens.index(word)
 for head in range(12):
     turns = turned(sentence, (3, head))  # (T,)
-    rank = 1 + int((turns[1:-1] > turns[place]).sum())
+    rank = 1 + int((turns[1:-1] > turns[index]).sum())
     print(
-        f"without layer 3, head {head:2}: {word} turns by {turns[place]:.4f}, number {rank} of {len(turns) - 2} words"
+        f"without layer 3, head {head:2}: {word} turns by {turns[index]:.4f}, number {rank} of {len(turns) - 2} words"
     )
 
 # %% [markdown]

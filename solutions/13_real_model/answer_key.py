@@ -109,13 +109,13 @@ rename_weights = Exercise("rename_weights", cases_rename_weights).with_mistakes(
 # ---------------------------------------------------------------- bert_embeddings
 
 
-def embedding_weights(draw, V, D, places, dtype=torch.float32, scale=0.05):
+def embedding_weights(draw, V, D, max_len, dtype=torch.float32, scale=0.05):
     def table(*shape):
         return draw.normal(*shape, dtype=dtype, scale=scale)
 
     return {
         "embeddings.word_embeddings.weight": table(V, D),
-        "embeddings.position_embeddings.weight": table(places, D),
+        "embeddings.position_embeddings.weight": table(max_len, D),
         "embeddings.token_type_embeddings.weight": table(2, D),
         "embeddings.LayerNorm.weight": draw.uniform(D, low=0.5, high=1.5, dtype=dtype),
         "embeddings.LayerNorm.bias": draw.normal(D, dtype=dtype),
@@ -123,8 +123,8 @@ def embedding_weights(draw, V, D, places, dtype=torch.float32, scale=0.05):
 
 
 def cases_bert_embeddings(draw):
-    def case(B, T, V=13, D=6, places=9, dtype=torch.float32, scale=0.05, **options):
-        weights = embedding_weights(draw, V, D, places, dtype, scale)
+    def case(B, T, V=13, D=6, max_len=9, dtype=torch.float32, scale=0.05, **options):
+        weights = embedding_weights(draw, V, D, max_len, dtype, scale)
         return Case((draw.integers(0, V, (B, T)), weights), **{"tolerance": tolerance(dtype)} | options)
 
     float64 = torch.float64
@@ -316,46 +316,46 @@ def cases_mean_pool(draw):
 
 mean_pool = Exercise("mean_pool", cases_mean_pool, axes=("sentence", "channel")).with_mistakes("""
     padding_averaged: padding was averaged too
-        return (x * kept).sum(dim=1) / counts -> return x.mean(dim=1)
+        return (x * expanded).sum(dim=1) / counts -> return x.mean(dim=1)
         The mask is not used. Whose rows should count?
     divided_by_length: divided by T, padding included
-        counts = kept.sum(dim=1).clamp(min=1) -> counts = x.shape[1]
+        counts = expanded.sum(dim=1).clamp(min=1) -> counts = x.shape[1]
         The sum is right. How many rows are in it?
     summed: a sum, not a mean
-        return (x * kept).sum(dim=1) / counts -> return (x * kept).sum(dim=1)
+        return (x * expanded).sum(dim=1) / counts -> return (x * expanded).sum(dim=1)
         Longer sentences get longer vectors from yours.
     empty_is_nan: 0 divided by 0 where nothing is kept
-        kept.sum(dim=1).clamp(min=1) -> kept.sum(dim=1)
+        expanded.sum(dim=1).clamp(min=1) -> expanded.sum(dim=1)
         A row without tokens gives zeros. By what do you divide there?
     mask_reversed: padding was kept and the tokens left out
         mask.unsqueeze(-1).to(x.dtype) -> (~mask).unsqueeze(-1).to(x.dtype)
         True means kept.
     first_token: the first token's vector
-        return (x * kept).sum(dim=1) / counts -> return x[:, 0] + 0 * counts
+        return (x * expanded).sum(dim=1) / counts -> return x[:, 0] + 0 * counts
         That is pooling too, and BERT's own. This network was trained with the mean.
     largest: the largest entry of each channel
-        return (x * kept).sum(dim=1) / counts
-        -> return x.masked_fill(kept == 0, -torch.inf).amax(dim=1).masked_fill(kept.sum(dim=1) == 0, 0.0)
+        return (x * expanded).sum(dim=1) / counts
+        -> return x.masked_fill(expanded == 0, -torch.inf).amax(dim=1).masked_fill(expanded.sum(dim=1) == 0, 0.0)
         Max pooling exists as well. Here the mean is wanted.
     one_more: divided by one more than the number of kept tokens
-        kept.sum(dim=1).clamp(min=1) -> (kept.sum(dim=1) + 1)
+        expanded.sum(dim=1).clamp(min=1) -> (expanded.sum(dim=1) + 1)
         Something was added so that nothing is divided by 0. It changes the other rows too.
     whole_batch: divided by the mean number of kept tokens in the batch
-        kept.sum(dim=1).clamp(min=1) -> kept.sum(dim=1).mean().clamp(min=1)
+        expanded.sum(dim=1).clamp(min=1) -> expanded.sum(dim=1).mean().clamp(min=1)
         Each sentence has a number of its own.
     normalized: the vectors were brought to length 1
-        return (x * kept).sum(dim=1) / counts
-        -> return torch.nn.functional.normalize((x * kept).sum(dim=1) / counts, dim=-1)
+        return (x * expanded).sum(dim=1) / counts
+        -> return torch.nn.functional.normalize((x * expanded).sum(dim=1) / counts, dim=-1)
         Many libraries do that afterwards. Here the mean itself is wanted.
     all_of_the_batch: divided by the number of kept tokens in the whole batch
-        kept.sum(dim=1).clamp(min=1) -> kept.sum().clamp(min=1)
+        expanded.sum(dim=1).clamp(min=1) -> expanded.sum().clamp(min=1)
         Each sentence has a number of its own.
     longest_sentence: divided by the number of tokens in the longest sentence
-        kept.sum(dim=1).clamp(min=1) -> kept.sum(dim=1).max().clamp(min=1)
+        expanded.sum(dim=1).clamp(min=1) -> expanded.sum(dim=1).max().clamp(min=1)
         Each sentence has a number of its own.
     first_rows: the first rows instead of the kept ones
-        (x * kept).sum(dim=1)
-        -> (x * (torch.arange(x.shape[1])[:, None] < kept.sum(dim=1, keepdim=True))).sum(dim=1)
+        (x * expanded).sum(dim=1)
+        -> (x * (torch.arange(x.shape[1])[:, None] < expanded.sum(dim=1, keepdim=True))).sum(dim=1)
         The kept tokens may stand anywhere. Who says where?
 """)
 
@@ -471,38 +471,38 @@ fixed_sentence_vectors = Exercise(
     "fixed_sentence_vectors", cases_fixed_sentence_vectors, axes=("sentence", "channel")
 ).with_mistakes("""
     published: the published version
-        encode(ids, kept[:, None, None, :]) -> encode(ids)
-        mean_pool(x, kept) -> x.mean(dim=1)
+        encode(ids, mask[:, None, None, :]) -> encode(ids)
+        mean_pool(x, mask) -> x.mean(dim=1)
         Take a batch of a short and a long sentence, and the short one alone. What differs?
     pooled_over_padding: padding is still averaged
-        mean_pool(x, kept) -> x.mean(dim=1)
+        mean_pool(x, mask) -> x.mean(dim=1)
         The words no longer look at padding. What happens afterwards?
     words_see_padding: the words still look at padding
-        encode(ids, kept[:, None, None, :]) -> encode(ids)
+        encode(ids, mask[:, None, None, :]) -> encode(ids)
         The average is right. Which tokens may nobody look at, and does your mask block them as rows or as columns?
     pad_id_zero: padding is always the id 0
         ids != pad_id -> ids != 0
         Somebody's padding has another id. Where does it go in your code?
     mask_reversed: the mask is the wrong way round for the network
-        kept[:, None, None, :]) -> ~kept[:, None, None, :])
+        mask[:, None, None, :]) -> ~mask[:, None, None, :])
         True means: may attend.
     first_token: the first token instead of the mean
-        mean_pool(x, kept) -> x[:, 0]
+        mean_pool(x, mask) -> x[:, 0]
         This network was trained with the mean.
     kept_exchanged: padding is pooled instead of the tokens
-        mean_pool(x, kept) -> mean_pool(x, ~kept)
+        mean_pool(x, mask) -> mean_pool(x, ~mask)
         Of which rows is the mean wanted?
     divided_by_length: divided by T, padding included
-        mean_pool(x, kept) -> (x * kept.unsqueeze(-1)).mean(dim=1)
+        mean_pool(x, mask) -> (x * mask.unsqueeze(-1)).mean(dim=1)
         The sum is right. How many rows are in it?
     summed: a sum, not a mean
-        mean_pool(x, kept) -> (x * kept.unsqueeze(-1)).sum(dim=1)
+        mean_pool(x, mask) -> (x * mask.unsqueeze(-1)).sum(dim=1)
         Longer sentences get longer vectors from yours.
     last_token: the last token instead of the mean
-        mean_pool(x, kept) -> x[torch.arange(len(ids)), kept.sum(dim=1) - 1]
+        mean_pool(x, mask) -> x[torch.arange(len(ids)), mask.sum(dim=1) - 1]
         This network was trained with the mean.
     normalized: the vectors were brought to length 1
-        mean_pool(x, kept) -> F.normalize(mean_pool(x, kept), dim=-1)
+        mean_pool(x, mask) -> F.normalize(mean_pool(x, mask), dim=-1)
         Many libraries do that afterwards. Here the mean itself is wanted.
 """)
 

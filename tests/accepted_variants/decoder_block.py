@@ -53,16 +53,16 @@ class _Parts(nn.Module):
 
 class BlockOfLambdas(_Parts):
     def forward(self, y, memory, self_mask=None, memory_mask=None):
-        kept = []
+        looks = []
 
         def cross(x):
             out, weights = self.cross_attention(x, memory, memory, memory_mask)
-            kept.append(weights)
+            looks.append(weights)
             return out
 
         y = self.add(y, self.norm1, lambda x: self.self_attention(x, x, x, self_mask)[0])
         y = self.add(y, self.norm2, cross)
-        return self.add(y, self.norm3, self.feed_forward), kept[0]
+        return self.add(y, self.norm3, self.feed_forward), looks[0]
 
     def add(self, x, norm, sublayer):
         return x + sublayer(norm(x)) if self.norm_first else norm(x + sublayer(x))
@@ -241,14 +241,14 @@ def loss_by_shift_right(model, src, tgt, pad_id):
     targets = tgt[:, 1:]
     reads = torch.cat([tgt[:, :1], targets[:, :-1]], dim=1)
     log_p = torch.log_softmax(model(src, reads), dim=-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
-    kept = targets != pad_id
-    return -(log_p * kept).sum() / kept.sum()
+    mask = targets != pad_id
+    return -(log_p * mask).sum() / mask.sum()
 
 
 def loss_by_kept_words(model, src, tgt, pad_id):
     logits, targets = model(src, tgt[:, :-1]), tgt[:, 1:]
-    kept = targets != pad_id
-    return F.cross_entropy(logits[kept], targets[kept])
+    mask = targets != pad_id
+    return F.cross_entropy(logits[mask], targets[mask])
 
 
 # ---------------------------------------------------------------- Transformer
@@ -326,16 +326,16 @@ class WithSinusoids(_Base):
 
 
 class WithABufferedMask(_Base):
-    """The causal mask is made once, as a buffer, and cropped; places are a buffer too."""
+    """The causal mask is made once, as a buffer, and cropped; so are the positions."""
 
     def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
         super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
         self.register_buffer("causal", torch.ones(max_len, max_len).tril().bool(), persistent=False)
-        self.register_buffer("places", torch.arange(max_len), persistent=False)
+        self.register_buffer("indices", torch.arange(max_len), persistent=False)
 
     def decode(self, tgt, memory, src):
         T = tgt.size(1)
-        y = self.emb(tgt).add(self.pos(self.places[:T]))
+        y = self.emb(tgt).add(self.pos(self.indices[:T]))
         for block in self.dec:
             y, _ = block(y, memory, self_mask=self.causal[:T, :T], memory_mask=_real(src, self.pad))
         return self.head(y)
@@ -491,9 +491,9 @@ def beam_cut_by_sum(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0
             logits = step(torch.tensor([list(ids)]))[0]
             for word, p in enumerate((logits - logits.logsumexp(0)).tolist()):
                 grown[(*ids, word)] = total + p
-        kept = sorted(grown, key=grown.get, reverse=True)[:beam_size]
-        over |= {ids: grown[ids] for ids in kept if ids[-1] == eos_id}
-        live = {ids: grown[ids] for ids in kept if ids[-1] != eos_id}
+        best = sorted(grown, key=grown.get, reverse=True)[:beam_size]
+        over |= {ids: grown[ids] for ids in best if ids[-1] == eos_id}
+        live = {ids: grown[ids] for ids in best if ids[-1] != eos_id}
     pool = over or live
     best = max(pool, key=lambda ids: pool[ids] / (len(ids) - 1) ** length_penalty)
     return list(best), pool[best] / (len(best) - 1) ** length_penalty
@@ -583,13 +583,13 @@ def filter_as_published(logits, top_k=None, top_p=None):
 
 def filter_by_threshold(logits, top_k=None, top_p=None):
     V = logits.shape[-1]
-    kept = logits.sort(dim=-1, descending=True).values  # (..., V)
+    ranked = logits.sort(dim=-1, descending=True).values  # (..., V)
     k = top_k if top_k is not None else V
     count = torch.full(logits.shape[:-1], k)
     if top_p is not None:
-        mass = torch.softmax(kept[..., :k], dim=-1).cumsum(dim=-1)
+        mass = torch.softmax(ranked[..., :k], dim=-1).cumsum(dim=-1)
         count = (mass < top_p).sum(dim=-1) + 1
-    smallest = kept.gather(-1, (count - 1).unsqueeze(-1))
+    smallest = ranked.gather(-1, (count - 1).unsqueeze(-1))
     return logits.masked_fill(logits < smallest, float("-inf"))
 
 
@@ -610,8 +610,8 @@ def filter_ascending(logits, top_k=None, top_p=None):
 
 def _causal(scores, new):
     T = scores.shape[-1]
-    places = torch.arange(T)
-    return scores.masked_fill(places > places[T - new :, None], -math.inf)
+    positions = torch.arange(T)
+    return scores.masked_fill(positions > positions[T - new :, None], -math.inf)
 
 
 def cache_as_dict(q, k, v, cache):

@@ -291,10 +291,10 @@ class StackWithOneHot(StackWithLoop):
 class StackWithBuffer(StackWithLoop):
     def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, max_len):
         super().__init__(vocab_size, d_model, num_heads, d_ff, num_layers, max_len)
-        self.register_buffer("places", torch.arange(max_len), persistent=False)
+        self.register_buffer("indices", torch.arange(max_len), persistent=False)
 
     def embed(self, ids):
-        return F.embedding(ids, self.tokens.weight) + self.positions(self.places[: ids.shape[-1]])
+        return F.embedding(ids, self.tokens.weight) + self.positions(self.indices[: ids.shape[-1]])
 
 
 class StackWithRecursion(StackWithLoop):

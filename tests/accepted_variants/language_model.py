@@ -314,7 +314,7 @@ class GPTWithFunctionalHead(nn.Module):
     def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
         super().__init__()
         self.block_size, self.num_heads = block_size, num_heads
-        self.tokens, self.places = nn.Embedding(vocab_size, d_model), nn.Embedding(block_size, d_model)
+        self.tokens, self.position_table = nn.Embedding(vocab_size, d_model), nn.Embedding(block_size, d_model)
         self.blocks = nn.ModuleList()
         for _ in range(num_layers):
             self.blocks.append(EncoderBlock(d_model, num_heads, 4 * d_model, norm_first=True))
@@ -325,7 +325,7 @@ class GPTWithFunctionalHead(nn.Module):
         B, T = ids.shape
         i = torch.arange(T)
         mask = (i[:, None] >= i).expand(B, self.num_heads, T, T)
-        x = self.tokens(ids) + self.places(i)
+        x = self.tokens(ids) + self.position_table(i)
         for block in self.blocks:
             x = block(x, mask)
         return F.linear(self.norm(x), self.table)
@@ -371,8 +371,8 @@ def generate_into_a_table(model, ids, max_new_tokens, temperature=1.0, top_k=Non
     out[:, :T] = ids
     for t in range(T, T + max_new_tokens):
         logits = model(out[:, max(0, t - model.block_size) : t])[:, -1]
-        kept = logits.topk(top_k or logits.shape[-1], dim=-1)
-        p = torch.zeros_like(logits).scatter(-1, kept.indices, torch.softmax(kept.values / temperature, dim=-1))
+        top = logits.topk(top_k or logits.shape[-1], dim=-1)
+        p = torch.zeros_like(logits).scatter(-1, top.indices, torch.softmax(top.values / temperature, dim=-1))
         out[:, t] = torch.multinomial(p, 1, generator=generator)[:, 0]
     return out
 
@@ -427,11 +427,11 @@ def induction_by_einsum(vocab_size, max_len):
     """Values that read the token from the stream at the matching place; two tuples in a tuple."""
     V, M = vocab_size, max_len
     sizes = (V, M, V, V)
-    token, place, before, answer = torch.eye(sum(sizes)).split(sizes)  # (n, C) each
+    token, position, before, answer = torch.eye(sum(sizes)).split(sizes)  # (n, C) each
     shift = torch.eye(M).roll(1, dims=1)
     shift[-1] = 0
-    first = (400 * shift @ place, place, before.T @ token)
-    keys = before - torch.ones(V, 1) * place[:1]
+    first = (400 * shift @ position, position, before.T @ token)
+    keys = before - torch.ones(V, 1) * position[:1]
     return (first, (400 * token, keys, answer.T @ token))
 
 

@@ -43,8 +43,8 @@ def padding_lists(lengths, T):
 
 
 def padding_expanded(lengths, T):
-    places = torch.arange(T).expand(lengths.shape[0], T)
-    return places.lt(lengths.unsqueeze(1))
+    positions = torch.arange(T).expand(lengths.shape[0], T)
+    return positions.lt(lengths.unsqueeze(1))
 
 
 def padding_triangle(lengths, T):
@@ -141,8 +141,8 @@ def softmax_rows(scores, mask):
     for row, allowed in zip(scores.reshape(-1, scores.shape[-1]), mask.reshape(-1, scores.shape[-1]), strict=True):
         out = torch.zeros_like(row)
         if allowed.any():
-            places = allowed.nonzero().flatten()
-            out = out.index_put((places,), torch.softmax(row[places], dim=0))
+            index = allowed.nonzero().flatten()
+            out = out.index_put((index,), torch.softmax(row[index], dim=0))
         rows.append(out)
     return torch.stack(rows).reshape(scores.shape)
 

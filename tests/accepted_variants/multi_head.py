@@ -402,11 +402,11 @@ def importance_by_zeroing(mha, x):
     d = x.shape[-1] // mha.num_heads
     changes = []
     with torch.no_grad():
-        full, kept = mha(x)[0], mha.W_o.weight.clone()
+        full, saved = mha(x)[0], mha.W_o.weight.clone()
         for h in range(mha.num_heads):
             mha.W_o.weight[:, h * d : (h + 1) * d] = 0
             changes.append(torch.linalg.norm(full - mha(x)[0]))
-            mha.W_o.weight.copy_(kept)
+            mha.W_o.weight.copy_(saved)
     return torch.stack(changes)
 
 

@@ -104,11 +104,11 @@ def _table(length, d_model):
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).float()
 
 
-def place_nearest(row, length):
+def position_nearest(row, length):
     return int(torch.cdist(_table(length, len(row)), row[None]).argmin())
 
 
-def place_loop(row, length):
+def position_loop(row, length):
     best, best_distance = 0, math.inf
     for t, candidate in enumerate(_table(length, row.shape[0])):
         distance = (candidate - row).abs().sum().item()
@@ -117,16 +117,16 @@ def place_loop(row, length):
     return best
 
 
-def place_cosine(row, length):
+def position_cosine(row, length):
     return torch.cosine_similarity(_table(length, len(row)), row[None], dim=-1).argmax().item()
 
 
-def place_close(row, length):
+def position_close(row, length):
     same = torch.isclose(_table(length, len(row)), row, rtol=0, atol=0.02).all(-1)
     return same.nonzero()[0].item()
 
 
-def place_angles(row, length):
+def position_angles(row, length):
     angles = torch.atan2(row[0::2], row[1::2])
     own = _table(length, len(row))
     turned = torch.atan2(own[:, 0::2], own[:, 1::2]) - angles
@@ -249,8 +249,8 @@ def shift_solved(offset, d_model):
     even = torch.arange(0, d_model, 2, dtype=torch.float64)
     t = torch.linspace(-20000, 20000, 4001, dtype=torch.float64)[:, None]
 
-    def rows(places):
-        angles = places * 10000 ** (-even / d_model)
+    def rows(positions):
+        angles = positions * 10000 ** (-even / d_model)
         return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
 
     return torch.linalg.lstsq(rows(t), rows(t + offset)).solution.T.float().contiguous()
@@ -298,10 +298,10 @@ def rotate_matrices(x, positions, base=10000.0):
 def rotate_loop(x, positions, base=10000.0):
     D = x.shape[-1]
     tokens = []
-    for t, place in enumerate(positions.tolist()):
+    for t, position in enumerate(positions.tolist()):
         columns = []
         for i in range(0, D, 2):
-            angle = place * base ** (-i / D)
+            angle = position * base ** (-i / D)
             a, b = x[..., t, i], x[..., t, i + 1]
             columns += [a * math.cos(angle) - b * math.sin(angle), a * math.sin(angle) + b * math.cos(angle)]
         tokens.append(torch.stack(columns, dim=-1))
@@ -318,7 +318,7 @@ VARIANTS = {
         positions_complex,
         positions_powers,
     ),
-    "find_position": (place_nearest, place_loop, place_cosine, place_close, place_angles),
+    "find_position": (position_nearest, position_loop, position_cosine, position_close, position_angles),
     "add_positions": (add_index, add_expanded, add_rows, add_select, add_by_hand),
     "fixed_position_layer": (
         layer_transposed,

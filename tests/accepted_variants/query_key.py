@@ -29,13 +29,13 @@ def select_loop(query, keys, values):
 
 
 def select_one_hot(query, keys, values):
-    place = torch.einsum("nd,d->n", keys, query).argmax()
-    return F.one_hot(place, len(keys)).to(values.dtype) @ values
+    index = torch.einsum("nd,d->n", keys, query).argmax()
+    return F.one_hot(index, len(keys)).to(values.dtype) @ values
 
 
 def select_max(query, keys, values):
-    _, place = (keys * query).sum(-1).max(dim=0)
-    return values.index_select(0, place.unsqueeze(0)).squeeze(0)
+    _, index = (keys * query).sum(-1).max(dim=0)
+    return values.index_select(0, index.unsqueeze(0)).squeeze(0)
 
 
 def select_python(query, keys, values):
@@ -200,8 +200,8 @@ def graph_from_complex_roots(looks_at):
 
 def graph_around_the_origin_at_random(looks_at):
     T = len(looks_at)
-    places = torch.randperm(T, generator=torch.Generator().manual_seed(1))
-    angle = 2 * math.pi * places / T
+    positions = torch.randperm(T, generator=torch.Generator().manual_seed(1))
+    angle = 2 * math.pi * positions / T
     W_k = torch.stack((angle.cos(), angle.sin()))
     return W_k[:, looks_at], W_k
 
@@ -255,15 +255,15 @@ def edges_loop(weights, tokens, threshold):
 
 
 def edges_full_key(weights, tokens, threshold):
-    kept = [(-w, i, j) for i, row in enumerate(weights.tolist()) for j, w in enumerate(row) if w >= threshold]
-    return [(tokens[i], tokens[j], -w) for w, i, j in sorted(kept)]
+    strong = [(-w, i, j) for i, row in enumerate(weights.tolist()) for j, w in enumerate(row) if w >= threshold]
+    return [(tokens[i], tokens[j], -w) for w, i, j in sorted(strong)]
 
 
 def edges_numpy(weights, tokens, threshold):
     table = weights.detach().double().numpy()
-    places = [(int(i), int(j)) for i, j in zip(*(table >= threshold).nonzero(), strict=True)]
-    places.sort(key=lambda place: (-table[place], place))
-    return [(tokens[i], tokens[j], float(table[i, j])) for i, j in places]
+    pairs = [(int(i), int(j)) for i, j in zip(*(table >= threshold).nonzero(), strict=True)]
+    pairs.sort(key=lambda pair: (-table[pair], pair))
+    return [(tokens[i], tokens[j], float(table[i, j])) for i, j in pairs]
 
 
 def edges_argsort(weights, tokens, threshold):

@@ -63,7 +63,7 @@ def renamed_copies(state_dict):
 
 # ---------------------------------------------------------------- bert_embeddings
 
-WORDS, PLACES, TYPES, GAMMA, BETA = (
+WORDS, POSITIONS, TYPES, GAMMA, BETA = (
     f"embeddings.{name}"
     for name in (
         "word_embeddings.weight",
@@ -76,33 +76,37 @@ WORDS, PLACES, TYPES, GAMMA, BETA = (
 
 
 def embedded_by_lookups(ids, weights):
-    places, types = torch.arange(ids.shape[1]), torch.zeros_like(ids)
-    x = F.embedding(ids, weights[WORDS]) + F.embedding(places, weights[PLACES]) + F.embedding(types, weights[TYPES])
+    positions, types = torch.arange(ids.shape[1]), torch.zeros_like(ids)
+    x = (
+        F.embedding(ids, weights[WORDS])
+        + F.embedding(positions, weights[POSITIONS])
+        + F.embedding(types, weights[TYPES])
+    )
     return F.layer_norm(x, (x.shape[-1],), weights[GAMMA], weights[BETA], eps=1e-12)
 
 
 def embedded_by_hand(ids, weights):
-    x = weights[WORDS][ids] + weights[PLACES][: ids.size(1)].unsqueeze(0) + weights[TYPES][:1]
+    x = weights[WORDS][ids] + weights[POSITIONS][: ids.size(1)].unsqueeze(0) + weights[TYPES][:1]
     centered = x - x.mean(-1, keepdim=True)
     variance = (centered * centered).mean(-1, keepdim=True)
     return weights[GAMMA] * centered / torch.sqrt(variance + 1e-12) + weights[BETA]
 
 
 def embedded_with_own_norm(ids, weights):
-    x = torch.stack([weights[WORDS][row] for row in ids]) + weights[PLACES][torch.arange(ids.shape[-1])]
+    x = torch.stack([weights[WORDS][row] for row in ids]) + weights[POSITIONS][torch.arange(ids.shape[-1])]
     return layer_norm(x + weights[TYPES][0], weights[GAMMA], weights[BETA], 1e-12)
 
 
 def embedded_by_products(ids, weights):
     table = weights[WORDS]
-    x = one_hot(ids, len(table)).to(table.dtype) @ table + weights[PLACES][: ids.shape[1]]
+    x = one_hot(ids, len(table)).to(table.dtype) @ table + weights[POSITIONS][: ids.shape[1]]
     return F.layer_norm(x + weights[TYPES].select(0, 0), x.shape[-1:], weights[GAMMA], weights[BETA], 1e-12)
 
 
 def embedded_by_modules(ids, weights):
     norm = torch.nn.LayerNorm(weights[GAMMA].shape[0], eps=1e-12, dtype=weights[GAMMA].dtype)
     x = weights[WORDS].index_select(0, ids.reshape(-1)).reshape(*ids.shape, -1)
-    x = x + weights[PLACES].narrow(0, 0, ids.shape[1]) + weights[TYPES][0]
+    x = x + weights[POSITIONS].narrow(0, 0, ids.shape[1]) + weights[TYPES][0]
     return torch.func.functional_call(norm, {"weight": weights[GAMMA], "bias": weights[BETA]}, (x,))
 
 
@@ -153,7 +157,7 @@ def pooled_by_einsum(x, mask):
 
 def pooled_by_loops(x, mask):
     rows = [
-        one[kept].mean(dim=0) if kept.any() else torch.zeros_like(one[0]) for one, kept in zip(x, mask, strict=True)
+        one[seen].mean(dim=0) if seen.any() else torch.zeros_like(one[0]) for one, seen in zip(x, mask, strict=True)
     ]
     return torch.stack(rows)
 
@@ -165,8 +169,8 @@ def pooled_by_products(x, mask):
 
 
 def pooled_with_where(x, mask):
-    kept = torch.where(mask[..., None], x, 0.0)
-    return kept.sum(dim=-2) / mask.sum(-1)[:, None].clamp(min=1e-9)
+    visible = torch.where(mask[..., None], x, 0.0)
+    return visible.sum(dim=-2) / mask.sum(-1)[:, None].clamp(min=1e-9)
 
 
 def pooled_by_filling(x, mask):
@@ -213,10 +217,10 @@ def searched_in_numpy(query, keys, values, k):
 
 
 def vectors_with_table(encode, ids, pad_id):
-    kept = ids.ne(pad_id)
-    both = kept[:, None, :, None] & kept[:, None, None, :]  # padding looks at nothing, too
+    mask = ids.ne(pad_id)
+    both = mask[:, None, :, None] & mask[:, None, None, :]  # padding looks at nothing, too
     x = encode(ids, mask=both)
-    return x.masked_fill(~kept[..., None], 0).sum(1) / kept.sum(1, keepdim=True)
+    return x.masked_fill(~mask[..., None], 0).sum(1) / mask.sum(1, keepdim=True)
 
 
 def vectors_one_by_one(encode, ids, pad_id):

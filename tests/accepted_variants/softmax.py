@@ -227,22 +227,22 @@ def log_with_log1p(x, dim=-1):
 
 
 def loss_with_gather(logits, targets, ignore_index=-100):
-    kept = targets != ignore_index
-    safe = targets.masked_fill(~kept, 0)
+    mask = targets != ignore_index
+    safe = targets.masked_fill(~mask, 0)
     loss = -F.log_softmax(logits, dim=-1).gather(-1, safe.unsqueeze(-1)).squeeze(-1)
-    return (loss * kept).sum() / kept.sum()
+    return (loss * mask).sum() / mask.sum()
 
 
 def loss_by_logsumexp(logits, targets, ignore_index=-100):
-    kept = targets != ignore_index
-    logits, targets = logits[kept], targets[kept]
+    mask = targets != ignore_index
+    logits, targets = logits[mask], targets[mask]
     return (torch.logsumexp(logits, dim=-1) - logits.take_along_dim(targets[:, None], -1).squeeze(-1)).mean()
 
 
 def loss_by_one_hot(logits, targets, ignore_index=-100):
-    kept = (targets != ignore_index).to(logits.dtype)
-    truth = F.one_hot(targets.where(kept.bool(), 0), logits.shape[-1]).to(logits.dtype)
-    return -torch.einsum("...v,...v,...->", truth, logits.log_softmax(-1), kept) / kept.sum()
+    weight = (targets != ignore_index).to(logits.dtype)
+    truth = F.one_hot(targets.where(weight.bool(), 0), logits.shape[-1]).to(logits.dtype)
+    return -torch.einsum("...v,...v,...->", truth, logits.log_softmax(-1), weight) / weight.sum()
 
 
 def loss_by_loop(logits, targets, ignore_index=-100):
@@ -257,17 +257,17 @@ def loss_by_loop(logits, targets, ignore_index=-100):
 
 def loss_flat_selected(logits, targets, ignore_index=-100):
     logits, targets = logits.flatten(0, -2) if logits.dim() > 1 else logits[None], targets.reshape(-1)
-    kept = (targets != ignore_index).nonzero().squeeze(1)
-    log_p = torch.nn.LogSoftmax(dim=1)(logits[kept])
-    return log_p[range(len(kept)), targets[kept]].neg().mean()
+    index = (targets != ignore_index).nonzero().squeeze(1)
+    log_p = torch.nn.LogSoftmax(dim=1)(logits[index])
+    return log_p[range(len(index)), targets[index]].neg().mean()
 
 
 def loss_by_where(logits, targets, ignore_index=-100):
-    kept = targets.ne(ignore_index)
-    index = torch.where(kept, targets, 0)[..., None]
+    mask = targets.ne(ignore_index)
+    index = torch.where(mask, targets, 0)[..., None]
     shifted = logits - logits.amax(-1, keepdim=True)
     loss = shifted.exp().sum(-1).log() - torch.gather(shifted, -1, index)[..., 0]
-    return torch.masked_select(loss, kept).mean()
+    return torch.masked_select(loss, mask).mean()
 
 
 # softmax_backward

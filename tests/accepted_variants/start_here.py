@@ -153,8 +153,8 @@ def pick_with_one_hot(x, index):
 
 
 def pick_with_rows(x, index):
-    rows, places = x.reshape(-1, x.shape[-1]), index.reshape(-1)
-    return rows[torch.arange(len(rows)), places].reshape(index.shape)
+    rows, indices = x.reshape(-1, x.shape[-1]), index.reshape(-1)
+    return rows[torch.arange(len(rows)), indices].reshape(index.shape)
 
 
 def pick_with_take(x, index):
@@ -162,8 +162,8 @@ def pick_with_take(x, index):
 
 
 def pick_with_loop(x, index):
-    rows, places = x.reshape(-1, x.shape[-1]), index.reshape(-1).tolist()
-    return torch.stack([row[place] for row, place in zip(rows, places, strict=True)]).reshape(index.shape)
+    rows, indices = x.reshape(-1, x.shape[-1]), index.reshape(-1).tolist()
+    return torch.stack([row[i] for row, i in zip(rows, indices, strict=True)]).reshape(index.shape)
 
 
 def pick_with_mask(x, index):

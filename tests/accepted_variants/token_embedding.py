@@ -323,15 +323,15 @@ def pairs_offsets(ids, window):
 
 def pairs_mask(ids, window):
     ids = torch.as_tensor(ids)
-    place = torch.arange(len(ids))
-    gap = (place[:, None] - place).abs()
+    positions = torch.arange(len(ids))
+    gap = (positions[:, None] - positions).abs()
     i, j = ((gap > 0) & (gap <= window)).nonzero(as_tuple=True)
     return list(zip(ids[i].tolist(), ids[j].tolist(), strict=True))
 
 
 def pairs_permutations(ids, window):
-    places = itertools.permutations(range(len(ids)), 2)
-    return [(int(ids[i]), int(ids[j])) for i, j in places if abs(i - j) <= window]
+    pairs = itertools.permutations(range(len(ids)), 2)
+    return [(int(ids[i]), int(ids[j])) for i, j in pairs if abs(i - j) <= window]
 
 
 def loss_logsigmoid(center, context, negatives):

@@ -75,8 +75,8 @@ def accuracy_by_loops(logits, targets, pad_id):
 
 
 def accuracy_by_selection(logits, targets, pad_id):
-    kept = targets != pad_id
-    return (logits[kept].max(dim=-1).indices == targets[kept]).double().mean().item()
+    mask = targets != pad_id
+    return (logits[mask].max(dim=-1).indices == targets[mask]).double().mean().item()
 
 
 def accuracy_by_topk(logits, targets, pad_id):
@@ -116,8 +116,8 @@ def loss_by_target(logits, targets, smoothing, pad_id):
     q = torch.full_like(logits, smoothing / V)
     q = q.scatter_add(-1, targets[..., None], torch.full_like(q[..., :1], 1 - smoothing))
     losses = -(q * F.log_softmax(logits, dim=-1)).sum(-1)
-    kept = (targets != pad_id).to(logits.dtype)
-    return (losses * kept).sum() / kept.sum()
+    mask = (targets != pad_id).to(logits.dtype)
+    return (losses * mask).sum() / mask.sum()
 
 
 def loss_by_nll(logits, targets, smoothing, pad_id):
@@ -129,8 +129,8 @@ def loss_by_nll(logits, targets, smoothing, pad_id):
 
 
 def loss_by_logsumexp(logits, targets, smoothing, pad_id):
-    kept = targets != pad_id
-    z, t = logits[kept], targets[kept]
+    mask = targets != pad_id
+    z, t = logits[mask], targets[mask]
     norm = torch.logsumexp(z, dim=-1)
     true = z[torch.arange(len(t)), t]
     return (norm - (1 - smoothing) * true - smoothing * z.mean(-1)).mean()

@@ -105,9 +105,9 @@ def attention_by_rows(Q, K, V, mask=None):
         for q, allowed in zip(q_rows, m_rows, strict=True):
             weights = torch.zeros(len(k_rows), dtype=Q.dtype)
             if allowed.any():
-                places = allowed.nonzero().flatten()
-                scores = k_rows[places] @ q / len(q) ** 0.5
-                weights = weights.index_put((places,), scores.softmax(dim=0))
+                index = allowed.nonzero().flatten()
+                scores = k_rows[index] @ q / len(q) ** 0.5
+                weights = weights.index_put((index,), scores.softmax(dim=0))
             shares.append(weights)
             outs.append(weights @ v_rows)
     return torch.stack(outs).reshape(*lead, Q.shape[-2], V.shape[-1]), torch.stack(shares).reshape(shape)

@@ -276,11 +276,16 @@ def test_a_beam_of_one_is_greedy_and_greedy_is_the_best_word_each_time(seed, V, 
 
 
 def test_the_small_machine_of_the_lesson():
-    words = figures.SMALL_WORDS
-    greedy = blocks.greedy_decode(figures.small_step, 0, 1, 5)
+    words = ("bos", "eos", "le", "la", "chat", "chien", "roi", "reine", "mer")
+
+    def step(prefix):  # (1, t) -> (1, V)
+        chances = figures.SMALL.get(tuple(words[i] for i in prefix[0].tolist()), {"eos": 1.0})
+        return torch.tensor([[chances.get(word, 1e-9) for word in words]]).log()
+
+    greedy = blocks.greedy_decode(step, 0, 1, 5)
     assert [words[i] for i in greedy] == ["bos", "le", "chat", "eos"]
     for width, said in ((1, "le chat"), (2, "la reine"), (5, "la reine")):
-        ids, score = blocks.beam_search(figures.small_step, 0, 1, 5, width)
+        ids, score = blocks.beam_search(step, 0, 1, 5, width)
         assert " ".join(words[i] for i in ids[1:-1]) == said
         assert torch.tensor(score).exp().item() == pytest.approx(0.36 if said == "la reine" else 0.24, abs=1e-6)
         assert f"finds {said} with" in figures.Beams()(width).alt
@@ -290,11 +295,11 @@ def test_the_small_machine_of_the_lesson():
 @settings(max_examples=60, deadline=None)
 def test_filters_keep_the_smallest_sets(seed, k, p):
     logits = random(seed, 3, 9) * 2
-    kept = blocks.filter_logits(logits, top_k=k).isfinite()
-    assert (kept.sum(-1) == k).all()
+    survives = blocks.filter_logits(logits, top_k=k).isfinite()
+    assert (survives.sum(-1) == k).all()
     out = blocks.filter_logits(logits, k, p)
     assert torch.equal(out[out.isfinite()], logits[out.isfinite()])
-    share = torch.softmax(logits.masked_fill(~kept, -torch.inf), dim=-1)
+    share = torch.softmax(logits.masked_fill(~survives, -torch.inf), dim=-1)
     for row, alive in zip(share, out.isfinite(), strict=True):
         mass = row[alive].sum()
         assert mass >= p - 1e-9 and mass - row[alive].min() < p + 1e-9

@@ -104,11 +104,11 @@ def test_a_stack_is_torchs_encoder(seed, sizes, T, norm_first, depth, padded):
     for block, other in zip(mine.blocks, theirs.layers, strict=True):
         transplanted(other, block)
     ids = torch.randint(0, 13, (3, T), generator=torch.Generator().manual_seed(seed))
-    kept = torch.arange(T) < (torch.tensor([T, max(1, T - 1), 1])[:, None] if padded else T)  # (3, T)
-    kept = kept.expand(3, T)
+    mask = torch.arange(T) < (torch.tensor([T, max(1, T - 1), 1])[:, None] if padded else T)  # (3, T)
+    mask = mask.expand(3, T)
     x = mine.tokens.weight[ids] + mine.positions.weight[:T]
-    out, expected = mine(ids, kept[:, None, None]), theirs(x, src_key_padding_mask=~kept)
-    close(out[kept], expected[kept])
+    out, expected = mine(ids, mask[:, None, None]), theirs(x, src_key_padding_mask=~mask)
+    close(out[mask], expected[mask])
 
 
 @given(SEEDS, st.sampled_from([(), (2,), (3, 2)]), st.integers(1, 9), DTYPES, st.sampled_from([1e-3, 1.0, 1e4]))
@@ -139,9 +139,9 @@ def test_a_random_bert_has_our_hidden_states():
     )
     bert = randomized(transformers.BertModel(config, add_pooling_layer=False).double(), 7).eval()
     ids = torch.randint(0, 30, (3, 10), generator=torch.Generator().manual_seed(1))
-    kept = torch.arange(10) < torch.tensor([10, 7, 4])[:, None]
+    mask = torch.arange(10) < torch.tensor([10, 7, 4])[:, None]
     with torch.no_grad():
-        hidden = bert(ids, attention_mask=kept.long(), output_hidden_states=True).hidden_states
+        hidden = bert(ids, attention_mask=mask.long(), output_hidden_states=True).hidden_states
         x = hidden[0]  # after BERT's own embeddings
         for layer, expected in zip(bert.encoder.layer, hidden[1:], strict=True):
             block = blocks.EncoderBlock(24, 4, 40, activation=F.gelu).double()
@@ -157,8 +157,8 @@ def test_a_random_bert_has_our_hidden_states():
                 "norm2": layer.output.LayerNorm,
             }
             block.load_state_dict({f"{p}.{n}": v for p, part in parts.items() for n, v in part.state_dict().items()})
-            x = block(x, kept[:, None, None])
-            torch.testing.assert_close(x[kept], expected[kept], atol=1e-10, rtol=1e-10)
+            x = block(x, mask[:, None, None])
+            torch.testing.assert_close(x[mask], expected[mask], atol=1e-10, rtol=1e-10)
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
@@ -298,11 +298,11 @@ def test_two_norms_that_many_write_have_names(answer, mistake):
 
 
 def test_a_mask_in_the_place_of_the_key_is_not_called_forgotten():
-    def by_place(x, attention, feed_forward, norm1, norm2, mask=None):
+    def by_position(x, attention, feed_forward, norm1, norm2, mask=None):
         x = x + attention(norm1(x), mask)[0]
         return x + feed_forward(norm2(x))
 
-    verdict = verdict_on("fixed_block", by_place)
+    verdict = verdict_on("fixed_block", by_position)
     assert not verdict.passed and verdict.mistake != "mask_ignored"
     assert "the mask goes in by name" in as_text(verdict)
 

@@ -136,9 +136,9 @@ def test_without_its_induction_head_a_gpt_copies_no_more(text, seed):
     layer, head = look.best_head(model)
     assert layer == 1 and look.above(model)[watch.AGAIN] < 0.3
     lost = {}
-    for place in watch.heads_of(model):
-        with watch.silenced(model, *place):
-            lost[place] = look.above(model)[watch.AGAIN]
+    for where in watch.heads_of(model):
+        with watch.silenced(model, *where):
+            lost[where] = look.above(model)[watch.AGAIN]
     control = lost[1, 1 - head]  # the other head of the layer
     assert 2 < lost[1, head] < 4.2 and control < 0.8 * lost[1, head]
     assert min(lost[0, 0], lost[0, 1]) > 2  # both heads of the first layer

@@ -298,8 +298,8 @@ def test_heads_are_blind_to_order_and_rotation_knows_distance():
     for H in (1, 2, 4, 8):
         layer = blocks.MultiHeadAttention(16, H)
         assert permutation_gap(lambda x, f=layer: f(x[None])[0][0], torch.randn(8, 16), torch.randperm(8)) < 1e-6
-    Q, K, places = random(0, 2, 4, 5, 16), random(1, 2, 4, 5, 16), torch.arange(5)
-    here, there = ((rotate(Q, p) @ rotate(K, p).mT) for p in (places, places + 7))
+    Q, K, positions = random(0, 2, 4, 5, 16), random(1, 2, 4, 5, 16), torch.arange(5)
+    here, there = ((rotate(Q, p) @ rotate(K, p).mT) for p in (positions, positions + 7))
     torch.testing.assert_close(here, there, atol=1e-9, rtol=0)
     assert (here - Q @ K.mT).abs().max() > 0.1
 
@@ -315,9 +315,9 @@ def test_what_the_text_says_of_the_translator():
 
 
 def test_what_the_text_says_of_its_heads():
-    with_places, without = figures.weight_by_distance(True), figures.weight_by_distance(False)
-    assert [round(100 * with_places[3, i].item()) for i in (2, 4)] == [47, 9]
-    assert [round(100 * with_places[0, i].item()) for i in (2, 4, 5)] == [10, 35, 27]
+    with_positions, without = figures.weight_by_distance(True), figures.weight_by_distance(False)
+    assert [round(100 * with_positions[3, i].item()) for i in (2, 4)] == [47, 9]
+    assert [round(100 * with_positions[0, i].item()) for i in (2, 4, 5)] == [10, 35, 27]
     assert 0.1 <= without.min() + 0.005 and without.max() < 0.2
     house = figures.encoder_weights("a clever teacher sees the white house")[1]
     found = [(0, 2), (1, 2), (4, 6), (5, 6)]

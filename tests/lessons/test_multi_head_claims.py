@@ -23,8 +23,8 @@ def says(*sentences):
 
 def what_changed(n, T, generator):
     numbers = torch.randn(n, T, 4, generator=generator)
-    places = 2 * torch.eye(8)[:T].expand(n, T, 8)
-    x = torch.cat([numbers, places, torch.zeros(n, T, 4)], dim=-1)
+    positions = 2 * torch.eye(8)[:T].expand(n, T, 8)
+    x = torch.cat([numbers, positions, torch.zeros(n, T, 4)], dim=-1)
     return x, numbers[:, 1:-1] - numbers[:, :-2]
 
 
@@ -80,7 +80,7 @@ def test_rotation_finds_nothing_to_turn_in_heads_that_learned_without_it():
     says("from top to bottom a few hundredths of a score", "Rotation has to be there while a network learns.")
     mha = blocks.MultiHeadAttention(64, 4)
     mha.load_state_dict(translator.part_state("encoder.blocks.0.attention"))
-    bare = figures.embedded(figures.SENTENCE, positions=False)
+    bare = figures.embedded(figures.SENTENCES[0], positions=False)
     Q, K = blocks.split_heads(mha.W_q(bare), 4), blocks.split_heads(mha.W_k(bare), 4)
     alt = figures.by_distance(Q[0, :, 1], K[0, :, 2], "visits", "africa").alt
     deep = [float(number) for number in re.search(r"measure (.*)\.$", alt)[1].split(", ")]
@@ -128,15 +128,15 @@ def test_other_trainings_of_the_translator_miss_other_heads():
     batch, worst = evaluation.unseen(100), []
     for seed in (1, 2, 3):
         network, costs = train(seed), {}
-        for place in figures.PLACES:
-            W_o = network.get_submodule(place).W_o.weight
-            kept = W_o.detach().clone()
+        for name in figures.ATTENTIONS:
+            W_o = network.get_submodule(name).W_o.weight
+            saved = W_o.detach().clone()
             for h in range(4):
                 with torch.no_grad():
                     W_o[:, h * 16 : (h + 1) * 16] = 0
-                    costs[place, h] = evaluation.nats_a_word(network, batch)
-                    W_o.copy_(kept)
+                    costs[name, h] = evaluation.nats_a_word(network, batch)
+                    W_o.copy_(saved)
         worst.append((max(costs.values()), max(costs, key=costs.get)[0]))
-    costs, places = zip(*worst, strict=True)
+    costs, heads = zip(*worst, strict=True)
     assert max(costs[:2]) < 0.001 and costs[2] == pytest.approx(0.022, abs=0.01)
-    assert places[2] == figures.PLACES[0]
+    assert heads[2] == figures.ATTENTIONS[0]

@@ -49,11 +49,11 @@ def test_numbers_of_the_worked_example():
 
 
 def test_attention_is_blind_to_order_until_positions_are_added():
-    def with_places(x):
+    def with_positions(x):
         return mix(add_positions(x, sinusoidal_positions(3, 4)))
 
     assert permutation_gap(mix, WORDS, BACKWARDS) < 1e-6
-    assert permutation_gap(with_places, WORDS, BACKWARDS) > 0.5
+    assert permutation_gap(with_positions, WORDS, BACKWARDS) > 0.5
 
 
 def test_running_mean_has_the_gap_that_the_lesson_prints():
@@ -213,18 +213,18 @@ def test_wavelengths_that_the_text_says():
 
 def test_words_and_places_in_the_translator_fill_different_directions():
     numbers = translator.state()
-    places, words = numbers["encoder.positions.weight"], numbers["encoder.tokens.weight"]
-    assert len(places) == 24
-    assert places.norm(dim=1).mean().item() == pytest.approx(5.66, abs=5e-3)
+    positions, words = numbers["encoder.positions.weight"], numbers["encoder.tokens.weight"]
+    assert len(positions) == 24
+    assert positions.norm(dim=1).mean().item() == pytest.approx(5.66, abs=5e-3)
     ours = words[[translator.english[word] for word in SENTENCE.split()]]
     assert 0.9 < ours.norm(dim=1).min() < ours.norm(dim=1).max() < 1.15
-    _, strength, directions = torch.linalg.svd(places)
+    _, strength, directions = torch.linalg.svd(positions)
     assert strength[12] < 1e-4 * strength[0] < strength[9]
     inside = (words @ directions[:12].T).square().sum() / words.square().sum()
     assert inside.item() == pytest.approx(0.15, abs=0.01)
 
 
-def without_places(x, table):
+def without_positions(x, table):
     return x
 
 
@@ -253,7 +253,7 @@ def own_cosines(length, d_model):
     ("part", "function", "nats", "french"),
     [
         ("add_positions", add_positions, 0.00016, "jane visite l' afrique en septembre"),
-        ("add_positions", without_places, 4.85, "jane en septembre"),
+        ("add_positions", without_positions, 4.85, "jane en septembre"),
         ("add_positions", published_layer, 9.81, "jane jane jane jane"),
         ("sinusoidal_positions", sines_first, 12.97, ""),
         ("sinusoidal_positions", exponent_doubled, 1.21, ""),
@@ -286,21 +286,21 @@ def gap_rounded(f, x, perm):
     return round(permutation_gap(f, x, perm), 4)
 
 
-def place_by(columns):
-    def place(row, length):
+def position_by(columns):
+    def position(row, length):
         table = sinusoidal_positions(length, len(row))
         return (table[:, columns] - row[columns]).square().sum(-1).argmin().item()
 
-    return place
+    return position
 
 
-def place_by_equality(row, length):
+def position_by_equality(row, length):
     for t, candidate in enumerate(sinusoidal_positions(length, len(row))):
         if torch.equal(candidate, row):
             return t
 
 
-def place_within_the_blur(row, length):
+def position_within_the_blur(row, length):
     table = sinusoidal_positions(length, len(row))
     return ((table - row).abs() <= 0.01).all(dim=1).int().argmax().item()
 
@@ -343,14 +343,14 @@ def layer_to_float(x, pe):
 WRONG = {
     "gap_in_float32": ("permutation_gap", gap_in_float32, None),
     "gap_rounded": ("permutation_gap", gap_rounded, None),
-    "first_pair": ("find_position", place_by(slice(0, 2)), "fastest_pair_only"),
-    "two_pairs": ("find_position", place_by(slice(0, 4)), None),
-    "last_pairs": ("find_position", place_by(slice(-4, None)), None),
-    "sines": ("find_position", place_by(slice(0, None, 2)), "sines_only"),
-    "cosines": ("find_position", place_by(slice(1, None, 2)), None),
-    "first_column": ("find_position", place_by(slice(0, 1)), "first_column_only"),
-    "within_the_blur": ("find_position", place_within_the_blur, "within_the_blur"),
-    "equality": ("find_position", place_by_equality, None),  # None says only that nothing came back
+    "first_pair": ("find_position", position_by(slice(0, 2)), "fastest_pair_only"),
+    "two_pairs": ("find_position", position_by(slice(0, 4)), None),
+    "last_pairs": ("find_position", position_by(slice(-4, None)), None),
+    "sines": ("find_position", position_by(slice(0, None, 2)), "sines_only"),
+    "cosines": ("find_position", position_by(slice(1, None, 2)), None),
+    "first_column": ("find_position", position_by(slice(0, 1)), "first_column_only"),
+    "within_the_blur": ("find_position", position_within_the_blur, "within_the_blur"),
+    "equality": ("find_position", position_by_equality, None),  # None says only that nothing came back
     "rounded_table": ("add_positions", add_rounded_table, "table_rounded"),
     "len_of_x": ("add_positions", add_by_len, "first_axis_taken_for_tokens"),
     "size_1": ("add_positions", add_by_size, "second_axis_taken_for_tokens"),

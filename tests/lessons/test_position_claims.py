@@ -52,10 +52,10 @@ def test_the_translator_reads_its_words_where_the_places_are_not():
 
     assert experiments.loss_with_words(torch.eye(64)) == pytest.approx(0.00016, abs=1e-5)
     assert math.log(194) == pytest.approx(5.3, abs=0.04) and len(translator.french) == 194
-    places = experiments.place_directions()
-    without, alone = losses(places)
+    directions = experiments.position_directions()
+    without, alone = losses(directions)
     assert without == pytest.approx(0.00030, abs=1e-5) and alone == pytest.approx(4.41, abs=0.01)
-    assert experiments.share_inside(places) == pytest.approx(0.145, abs=0.001)
+    assert experiments.share_inside(directions) == pytest.approx(0.145, abs=0.001)
     for seed in (0, 1, 2):
         control = experiments.random_directions(seed)
         without, alone = losses(control)

@@ -422,5 +422,5 @@ def test_keys_at_whole_angles_are_refused():
 
 def test_the_graph_keeps_an_edge_that_is_as_heavy_as_the_threshold():
     weights = torch.tensor([[0.04, 0.94, 0.02], [0.10, 0.04, 0.86], [0.14, 0.76, 0.10]])
-    assert "africa to visits 0.76" in figures.graph_beside_table(weights, figures.JANE, 0.76).alt
-    assert "africa to visits" not in figures.graph_beside_table(weights, figures.JANE, 0.78).alt
+    graph = figures.GraphBesideTable(weights, figures.JANE)
+    assert "africa to visits 0.76" in graph(0.76).alt and "africa to visits" not in graph(0.78).alt

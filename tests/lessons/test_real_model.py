@@ -24,6 +24,7 @@ from helpers.course import course
 from helpers.lessons.real_model import explore, figures
 from helpers.lessons.real_model import given as stand_ins
 from helpers.lessons.real_model import network as real_network
+from helpers.pretrained import model_files, weights
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 torch.set_num_threads(1)
@@ -63,16 +64,16 @@ def real():
 @pytest.fixture
 def forgetful():
     """All that is read once in a kernel is forgotten before and after."""
-    kept = (pretrained._loaded, real_network.network, real_network.reading, figures.shifts_without, figures.influences)
-    for function in kept:
+    cached = (weights._loaded, real_network.network, real_network.reading, figures.shifts_without, figures.influences)
+    for function in cached:
         function.cache_clear()
     yield
-    for function in kept:
+    for function in cached:
         function.cache_clear()
 
 
 def folder_of_the_model() -> Path:
-    return pretrained.find(pretrained.NUMBERS).parent
+    return model_files.find(model_files.NUMBERS).parent
 
 
 def filled(weights) -> Encoder:
@@ -87,11 +88,11 @@ def filled(weights) -> Encoder:
 
 
 def read(encoder, weights, sentences):
-    ids, kept = pretrained.batch(sentences, wordpiece)
+    ids, mask = pretrained.batch(sentences, wordpiece)
     hidden = [blocks.bert_embeddings(ids, weights)]
     for block in encoder.blocks:
-        hidden.append(block(hidden[-1], kept[:, None, None]))
-    return ids, kept, hidden
+        hidden.append(block(hidden[-1], mask[:, None, None]))
+    return ids, mask, hidden
 
 
 # ---------------------------------------------------------------- the network is the published one
@@ -102,19 +103,19 @@ def test_hidden_states_and_sentence_vectors_are_those_of_transformers(real):
     import transformers
 
     bert = transformers.BertModel.from_pretrained(folder_of_the_model(), attn_implementation="eager").eval()
-    ids, kept, mine = read(filled(real), real, SENTENCES)
-    assert len(ids) == 20 and not kept.all()
+    ids, mask, mine = read(filled(real), real, SENTENCES)
+    assert len(ids) == 20 and not mask.all()
     with torch.no_grad():
-        theirs = bert(ids, attention_mask=kept.long(), output_hidden_states=True, output_attentions=True)
+        theirs = bert(ids, attention_mask=mask.long(), output_hidden_states=True, output_attentions=True)
     for ours, expected in zip(mine, theirs.hidden_states, strict=True):
-        assert (ours - expected)[kept].abs().max() < 1e-4
-    shares = kept[..., None].float()
+        assert (ours - expected)[mask].abs().max() < 1e-4
+    shares = mask[..., None].float()
     expected = (theirs.hidden_states[-1] * shares).sum(1) / shares.sum(1)
-    assert (blocks.mean_pool(mine[-1], kept) - expected).abs().max() < 1e-4
+    assert (blocks.mean_pool(mine[-1], mask) - expected).abs().max() < 1e-4
     finished = real_network.reading(*SENTENCES)
-    assert (finished.hidden[-1] - theirs.hidden_states[-1])[kept].abs().max() < 1e-4
+    assert (finished.hidden[-1] - theirs.hidden_states[-1])[mask].abs().max() < 1e-4
     for ours, expected in zip(finished.attention, theirs.attentions, strict=True):
-        rows = kept[:, None, :, None] & kept[:, None, None, :]
+        rows = mask[:, None, :, None] & mask[:, None, None, :]
         assert ((ours - expected) * rows).abs().max() < 1e-4
 
 
@@ -124,8 +125,8 @@ def test_known_facts_to_three_decimals(real):
         _, _, hidden = read(encoder, real, ["jane visits africa"])
         looks = [block.attention(x)[1] for block, x in zip(encoder.blocks, hidden, strict=False)]
         among = real_network.among_words(torch.stack(looks)[:, 0])
-        _, kept, top = read(encoder, real, ["jane visits africa", "a woman travels to kenya", "the stock market fell"])
-        vectors = F.normalize(blocks.mean_pool(top[-1], kept), dim=-1)
+        _, mask, top = read(encoder, real, ["jane visits africa", "a woman travels to kenya", "the stock market fell"])
+        vectors = F.normalize(blocks.mean_pool(top[-1], mask), dim=-1)
         banks = "she sat on the river bank", "he put money in the bank", "the bank lent him cash"
         ids, _, last = read(encoder, real, list(banks))
         bank = F.normalize(last[-1][ids == pretrained.vocab()["bank"]], dim=-1)
@@ -137,8 +138,8 @@ def test_known_facts_to_three_decimals(real):
 
 
 def test_file_is_the_one_of_the_syllabus(real):
-    assert pretrained.SHA256[pretrained.NUMBERS] == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-    assert pretrained.sha256(folder_of_the_model() / pretrained.NUMBERS) == pretrained.SHA256[pretrained.NUMBERS]
+    assert model_files.SHA256[model_files.NUMBERS] == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+    assert model_files.sha256(folder_of_the_model() / model_files.NUMBERS) == model_files.SHA256[model_files.NUMBERS]
 
 
 # ---------------------------------------------------------------- words and pieces
@@ -188,9 +189,9 @@ def test_pieces_of_any_text(tokenizer, text):
 
 
 def test_batch_pads_on_the_right(real):
-    ids, kept = pretrained.batch(["no", "jane visits africa"], wordpiece)
+    ids, mask = pretrained.batch(["no", "jane visits africa"], wordpiece)
     assert ids.tolist() == [[101, 2053, 102, 0, 0], [101, 4869, 7879, 3088, 102]]
-    assert kept.tolist() == [[True] * 3 + [False] * 2, [True] * 5]
+    assert mask.tolist() == [[True] * 3 + [False] * 2, [True] * 5]
 
 
 # ---------------------------------------------------------------- where the numbers come from
@@ -201,32 +202,32 @@ def places(monkeypatch, tmp_path, forgetful):
     """All places that are looked at, empty; vocab.txt is made up. Returns a function that puts text into a place."""
     good = b"[PAD]\njane\n"
     folders = {
-        "beside": tmp_path / "here" / pretrained.BESIDE,
-        "cache": tmp_path / "cache" / pretrained.BESIDE,
+        "beside": tmp_path / "here" / model_files.BESIDE,
+        "cache": tmp_path / "cache" / model_files.BESIDE,
         "package": tmp_path / "package" / "model",
-        "hub": tmp_path / "hub" / pretrained.HUB_NAME / "snapshots" / "abc",
+        "hub": tmp_path / "hub" / model_files.HUB_NAME / "snapshots" / "abc",
     }
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("COURSE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setitem(pretrained.SHA256, pretrained.PIECES, hashlib.sha256(good).hexdigest())
-    known = pretrained.importlib.util.find_spec
+    monkeypatch.setitem(model_files.SHA256, model_files.PIECES, hashlib.sha256(good).hexdigest())
+    known = model_files.importlib.util.find_spec
 
     class Spec:
         submodule_search_locations = [str(tmp_path / "package")]
 
     def find_spec(name):
-        return Spec if name == pretrained.PACKAGE else None if name == "huggingface_hub" else known(name)
+        return Spec if name == model_files.PACKAGE else None if name == "huggingface_hub" else known(name)
 
-    monkeypatch.setattr(pretrained.importlib.util, "find_spec", find_spec)
+    monkeypatch.setattr(model_files.importlib.util, "find_spec", find_spec)
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setattr(urllib.request, "urlopen", no_network)
 
     def put(place, contents=good):
         folders[place].mkdir(parents=True, exist_ok=True)
-        (folders[place] / pretrained.PIECES).write_bytes(contents)
-        return folders[place] / pretrained.PIECES
+        (folders[place] / model_files.PIECES).write_bytes(contents)
+        return folders[place] / model_files.PIECES
 
     put.folders, put.good = folders, good
     return put
@@ -239,17 +240,17 @@ def no_network(*args, **kwargs):
 def test_nearest_place_first(places):
     for place in ("hub", "package", "cache", "beside"):
         expected = places(place)
-        assert pretrained.find(pretrained.PIECES) == expected
+        assert model_files.find(model_files.PIECES) == expected
 
 
 def test_a_file_with_another_sum_is_left_aside(places):
     said = []
     wrong, right = places("beside", b"[PAD]\njan\n"), places("package")
-    assert pretrained.find(pretrained.PIECES, said.append) == right
+    assert model_files.find(model_files.PIECES, said.append) == right
     assert len(said) == 1 and wrong.name in said[0] and "SHA-256" in said[0]
     assert str(Path.home()) not in said[0]
     right.write_bytes(places.good + b"x")
-    assert pretrained.find(pretrained.PIECES, said.append) is None
+    assert model_files.find(model_files.PIECES, said.append) is None
 
 
 def test_the_hub_comes_last_and_is_kept_in_the_cache(places, monkeypatch):
@@ -262,19 +263,19 @@ def test_the_hub_comes_last_and_is_kept_in_the_cache(places, monkeypatch):
         return io.BytesIO(places.good)
 
     monkeypatch.setattr(urllib.request, "urlopen", answer)
-    found = pretrained.find(pretrained.PIECES)
-    assert found == places.folders["cache"] / pretrained.PIECES and found.read_bytes() == places.good
+    found = model_files.find(model_files.PIECES)
+    assert found == places.folders["cache"] / model_files.PIECES and found.read_bytes() == places.good
     assert [kind for _, kind in asked] == ["HEAD", "GET"]
     assert all(address.startswith("https://huggingface.co/sentence-transformers/") for address, _ in asked)
-    pretrained.find(pretrained.PIECES)
+    model_files.find(model_files.PIECES)
     assert len(asked) == 2, "what is in the cache is not asked for again"
 
 
 def test_what_the_hub_sends_is_checked_too(places, monkeypatch):
     said = []
     monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: io.BytesIO(b"something else"))
-    assert pretrained.find(pretrained.PIECES, said.append) is None
-    assert "left aside" in said[0] and not (places.folders["cache"] / pretrained.PIECES).exists()
+    assert model_files.find(model_files.PIECES, said.append) is None
+    assert "left aside" in said[0] and not (places.folders["cache"] / model_files.PIECES).exists()
 
 
 def test_the_hubs_own_tool_is_used_where_it_is_installed(places, monkeypatch):
@@ -287,21 +288,21 @@ def test_the_hubs_own_tool_is_used_where_it_is_installed(places, monkeypatch):
         calls.append((repository, name, etag_timeout))
         return str(places("hub"))
 
-    known = pretrained.importlib.util.find_spec
+    known = model_files.importlib.util.find_spec
     monkeypatch.setattr(
-        pretrained.importlib.util, "find_spec", lambda name: object() if name == "huggingface_hub" else known(name)
+        model_files.importlib.util, "find_spec", lambda name: object() if name == "huggingface_hub" else known(name)
     )
     monkeypatch.setitem(sys.modules, "huggingface_hub", types.SimpleNamespace(hf_hub_download=download))
-    assert pretrained.find(pretrained.PIECES) is None and not calls, "nobody answers: the tool is not even tried"
+    assert model_files.find(model_files.PIECES) is None and not calls, "nobody answers: the tool is not even tried"
     monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: io.BytesIO(b""))
-    assert pretrained.find(pretrained.PIECES).read_bytes() == places.good
-    assert calls == [(pretrained.REPOSITORY, pretrained.PIECES, pretrained.TIMEOUT)]
+    assert model_files.find(model_files.PIECES).read_bytes() == places.good
+    assert calls == [(model_files.REPOSITORY, model_files.PIECES, model_files.TIMEOUT)]
 
 
 def test_offline_asks_nobody(places, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: pytest.fail("asked the network"))
-    assert pretrained.find(pretrained.PIECES) is None
+    assert model_files.find(model_files.PIECES) is None
 
 
 def test_without_the_file_a_stand_in_says_what_to_do(places, capsys):
@@ -329,9 +330,9 @@ def code_cells(notebook):
 @pytest.mark.parametrize("edition", ["solution", "blank"])
 def test_all_cells_run_without_the_numbers(edition, pieces, forgetful, monkeypatch, capsys):
     """With answers and without: only checks of unanswered exercises may raise."""
-    monkeypatch.setattr(pretrained, "find", lambda name, say=print: None)
+    monkeypatch.setattr(model_files, "find", lambda name, say=print: None)
     if pieces == "few pieces":
-        monkeypatch.setattr(pretrained, "_model_folders", list)
+        monkeypatch.setattr(model_files, "model_folders", list)
     monkeypatch.setenv("COURSE_STATIC_PAGE", "1")
     if edition == "solution":
         notebook = read_lesson(course(), course().lesson(LESSON)).notebook
@@ -470,7 +471,7 @@ def test_sizes_on_paper(real):
 
 
 def test_where_attention_rests(real):
-    shares = figures.resting_places()
+    shares = figures.resting_tokens()
     assert [round(x, 2) for x in shares["[CLS]"].tolist()] == [0.33, 0.61, 0.65, 0.61, 0.67, 0.47]
     torch.testing.assert_close(sum(shares.values()), torch.ones(6))
 
@@ -498,7 +499,7 @@ def test_habits_of_heads(real):
 
 def test_what_silencing_changes(real):
     shifts = figures.shifts_without()
-    order = sorted(shifts, key=lambda place: -shifts[place][0])
+    order = sorted(shifts, key=lambda head: -shifts[head][0])
     assert order.index((1, 8)) == 11 and round(shifts[1, 8][0], 4) == 0.0033
     assert {(5, 5), (5, 3)} == set(order[:2]) and shifts[order[0]][0] == pytest.approx(0.103, abs=0.001)
     silent = dict(real)
@@ -551,8 +552,8 @@ def test_settings_and_the_published_bug(real):
     assert (top(1e-5) - right).abs().max() == pytest.approx(6e-5, abs=1e-5)
     assert (top(approximate="tanh") - right).abs().max() == pytest.approx(0.002, abs=2e-4)
     question = "my dog chews my fingers"
-    ids, kept = pretrained.batch([question, figures.LONG], wordpiece)
-    assert kept.sum(1).tolist() == [8, 66]
+    ids, mask = pretrained.batch([question, figures.LONG], wordpiece)
+    assert mask.sum(1).tolist() == [8, 66]
     network = real_network.network()
     published = network.up(network.embed(ids)).mean(1)[0]
     assert F.cosine_similarity(published, network.vectors([question])[0], dim=0) == pytest.approx(0.32, abs=0.005)

@@ -36,10 +36,10 @@ def encoder():
 @torch.no_grad()
 def top(encoder, sentence):
     """The last vectors (T, D) of a sentence."""
-    ids, kept = pretrained.batch([sentence], real_network.cut)
+    ids, mask = pretrained.batch([sentence], real_network.cut)
     x = blocks.bert_embeddings(ids, pretrained.numbers())
     for block in encoder.blocks:
-        x = block(x, kept[:, None, None])
+        x = block(x, mask[:, None, None])
     return x[0]
 
 
@@ -112,11 +112,11 @@ def test_what_silencing_the_head_of_it_changes(text, encoder):
     small = "the trophy does not fit into the suitcase because it is too small"
 
     def turned(sentence, head):
-        place, before = pretrained.pieces(sentence, real_network.cut).index("it"), top(encoder, sentence)
+        index, before = pretrained.pieces(sentence, real_network.cut).index("it"), top(encoder, sentence)
         with real_network.silenced(encoder, (3, head)):
             turns = 1 - F.cosine_similarity(before, top(encoder, sentence), dim=-1)
         assert torch.equal(before, top(encoder, sentence))
-        return turns[place].item(), 1 + int((turns[1:-1] > turns[place]).sum())
+        return turns[index].item(), 1 + int((turns[1:-1] > turns[index]).sum())
 
     assert turned(figures.TIRED, 1) == (pytest.approx(0.0046, abs=1e-4), 2)
     assert turned(figures.TIRED, 9) == (pytest.approx(0.0079, abs=1e-4), 7)

@@ -38,8 +38,8 @@ def test_the_hold_at_the_root_is_the_same_share_at_every_width():
     share = {}
     for width in explore.WIDTHS:
         scores, hold, slope = explore.curves(width, "variance 1")
-        place = int((explore.DIVISORS.log() - math.log(width) / 2).abs().argmin())
-        share[width] = float(hold[place] / hold.max())
+        index = int((explore.DIVISORS.log() - math.log(width) / 2).abs().argmin())
+        share[width] = float(hold[index] / hold.max())
         best_for_the_slope = float(explore.DIVISORS[slope.argmax()]) / math.sqrt(width)
         assert 0.6 <= best_for_the_slope <= 0.8
     assert share.pop(1) == pytest.approx(0.62, abs=0.02)

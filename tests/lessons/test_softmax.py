@@ -374,8 +374,8 @@ def test_what_the_translator_pays():
         return F.cross_entropy(logits.mT, targets, ignore_index=ignore_index, reduction="none").mean()
 
     def patched(logits, targets, ignore_index):
-        kept = targets != ignore_index
-        p = torch.softmax(logits[kept], -1).gather(-1, targets[kept][:, None])
+        mask = targets != ignore_index
+        p = torch.softmax(logits[mask], -1).gather(-1, targets[mask][:, None])
         return -(p + 1e-9).log().mean()
 
     assert in_nats(cost(cross_entropy=padding_counted)) == "0.00009"
@@ -387,9 +387,9 @@ def shares(x, dim=-1):
 
 
 def kept_log_shares(logits, targets, ignore_index, change):
-    kept = targets != ignore_index
-    p = change(shares(logits[kept]))
-    return -p.log().gather(-1, targets[kept][:, None]).mean()
+    mask = targets != ignore_index
+    p = change(shares(logits[mask]))
+    return -p.log().gather(-1, targets[mask][:, None]).mean()
 
 
 def early_touch(score_blocks, value_blocks):
@@ -541,16 +541,16 @@ def test_a_temperature_of_nan_must_be_refused():
 
 def test_a_list_of_the_results_of_all_blocks_is_refused():
     def streaming_softmax(score_blocks, value_blocks):
-        kept = []
+        parts = []
         for s, v in zip(score_blocks, value_blocks, strict=True):
             top = s.amax(-1, keepdim=True)
             e = torch.exp(s - top)
-            kept.append((top, e.sum(-1, keepdim=True), (e.unsqueeze(-1) * v).sum(-2)))
-        most = kept[0][0]
-        for top, _, _ in kept:
+            parts.append((top, e.sum(-1, keepdim=True), (e.unsqueeze(-1) * v).sum(-2)))
+        most = parts[0][0]
+        for top, _, _ in parts:
             most = torch.maximum(most, top)
-        shares = [torch.exp(top - most) for top, _, _ in kept]
-        total = sum(n * share for (_, n, _), share in zip(kept, shares, strict=True))
-        return sum(o * share for (_, _, o), share in zip(kept, shares, strict=True)) / total
+        shares = [torch.exp(top - most) for top, _, _ in parts]
+        total = sum(n * share for (_, n, _), share in zip(parts, shares, strict=True))
+        return sum(o * share for (_, _, o), share in zip(parts, shares, strict=True)) / total
 
     assert verdict("streaming_softmax", streaming_softmax).mistake == "results_kept"

@@ -127,9 +127,9 @@ def test_an_alignment_is_the_best_place_of_the_mean(seed, H, T_t, T_s):
     weights = torch.softmax(random_tensor(seed, H, T_t, T_s), dim=-1)
     found = blocks.alignment(weights)
     assert found.shape == (T_t,) and found.dtype == torch.int64
-    for t, place in enumerate(found.tolist()):
+    for t, index in enumerate(found.tolist()):
         means = [sum(weights[h, t, s].item() for h in range(H)) / H for s in range(T_s)]
-        assert means[place] == pytest.approx(max(means))
+        assert means[index] == pytest.approx(max(means))
 
 
 def test_bleu_is_sacrebleus():
@@ -179,8 +179,8 @@ def divided_by_the_words(logits, targets, pad_id):
 
 
 def zero_is_padding(logits, targets, pad_id):
-    kept = targets != 0
-    return (logits.argmax(-1)[kept] == targets[kept]).float().mean().item()
+    mask = targets != 0
+    return (logits.argmax(-1)[mask] == targets[mask]).float().mean().item()
 
 
 def halved_powers(step, d_model, warmup):
@@ -356,13 +356,13 @@ def test_the_translator_is_exact_on_2000_unseen_sentences_and_looks_at_the_right
     pairs = corpus.sentence_pairs(2000, random.Random(411), unseen=True)
     batch = evaluation.as_batch(pairs)
     assert evaluation.exact(model, batch) >= 0.99
-    hits = places = 0
+    hits = total = 0
     for pair, weights in zip(pairs, figures.cross_weights(model, batch.src, batch.tgt_in), strict=True):
         T_t, T_s = len(pair.alignment), len(pair.english.split())
         found = blocks.alignment(weights[:, :T_t, :T_s]).tolist()
         hits += sum(a == b for a, b in zip(found, pair.alignment, strict=True))
-        places += T_t
-    assert hits / places >= 0.9
+        total += T_t
+    assert hits / total >= 0.9
 
 
 def test_the_notebook_says_what_it_promises(trained):

@@ -35,8 +35,8 @@ def test_how_often_words_change_places(text):
     assert sum(pair.reorderings in (2, 3) for pair in pairs) / len(pairs) == pytest.approx(1 / 3, abs=0.01)
 
     def moved(pair):
-        places = list(enumerate(pair.alignment))
-        return sum(any((i - j) * (s - t) < 0 for j, t in places) for i, s in places)
+        links = list(enumerate(pair.alignment))
+        return sum(any((i - j) * (s - t) < 0 for j, t in links) for i, s in links)
 
     assert sum(moved(pair) >= 2 for pair in pairs) / len(pairs) > 0.7  # what the sentence must not say
 

@@ -508,18 +508,18 @@ def test_gradients_of_self_attention_must_be_transposed_too():
 
 def test_a_list_of_the_results_of_all_blocks_is_refused():
     def tiled_attention(Q, K, V, block):
-        kept = []
+        parts = []
         for start in range(0, K.shape[-2], block):
             scores = Q @ K[..., start : start + block, :].mT / Q.shape[-1] ** 0.5
             top = scores.amax(-1, keepdim=True)
             powers = torch.exp(scores - top)
-            kept.append((top, powers.sum(-1, keepdim=True), powers @ V[..., start : start + block, :]))
-        most = kept[0][0]
-        for top, _, _ in kept:
+            parts.append((top, powers.sum(-1, keepdim=True), powers @ V[..., start : start + block, :]))
+        most = parts[0][0]
+        for top, _, _ in parts:
             most = torch.maximum(most, top)
-        shares = [torch.exp(top - most) for top, _, _ in kept]
-        total = sum(n * share for (_, n, _), share in zip(kept, shares, strict=True))
-        return sum(o * share for (_, _, o), share in zip(kept, shares, strict=True)) / total
+        shares = [torch.exp(top - most) for top, _, _ in parts]
+        total = sum(n * share for (_, n, _), share in zip(parts, shares, strict=True))
+        return sum(o * share for (_, _, o), share in zip(parts, shares, strict=True)) / total
 
     verdict = judged("tiled_attention", tiled_attention)
     assert not verdict.passed and verdict.mistake == "results_kept"

@@ -113,7 +113,7 @@ class Namespace:
 
     def _run_in_shell(self, cell_id: str, source: str, outputs: Outputs, resume: bool) -> str:
         self.shell.collect(outputs, f"<cell {cell_id}>")
-        first, through = "", 0
+        first, through, result, error = "", 0, None, None
         for _ in range(MOST_RESUMED if resume else 1):
             self.shell.begin_at(through)
             result = self.shell.run_cell(source, store_history=False)

@@ -58,7 +58,7 @@ def serve(channel: socket.socket, namespace: Namespace) -> None:
             changed = [name for name, thing in kept.items() if namespace.names.get(name) is not thing]
             send(channel, token, {"found": found, "changed": changed, "patched": patched_names()})
         elif request["do"] == "passed":
-            from helpers.or_given import remember_passed
+            from helpers.progress import remember_passed
 
             for name in request["names"]:
                 remember_passed(name, True)

@@ -145,12 +145,12 @@ def two_trainings(fixed_loss) -> Picture:
 @functools.lru_cache(maxsize=1)
 def last_cross_weights() -> torch.Tensor:
     """The machine's cross-attention of its last block on the course's sentence, mean of the heads, (7, 5)."""
-    network, kept = translator.machine(), []
-    network.blocks[-1].register_forward_hook(lambda _, given, out: kept.append(out[1]))
+    network, outputs = translator.machine(), []
+    network.blocks[-1].register_forward_hook(lambda _, given, out: outputs.append(out[1]))
     ids = [translator.BOS, *(translator.french[word] for word in FRENCH.split())]
     with torch.no_grad():
         network(translator.source_batch([ENGLISH]), torch.tensor([ids]))
-    return kept[0][0].mean(dim=0)  # (T_t, T_s)
+    return outputs[0][0].mean(dim=0)  # (T_t, T_s)
 
 
 def cross_attention() -> Picture:
@@ -177,7 +177,6 @@ def cross_attention() -> Picture:
 
 # ---------------------------------------------------------------- beams
 
-SMALL_WORDS = ("bos", "eos", "le", "la", "chat", "chien", "roi", "reine", "mer")
 SMALL = {
     ("bos",): {"le": 0.6, "la": 0.4},
     ("bos", "le"): {"chat": 0.4, "chien": 0.35, "roi": 0.25},
@@ -185,20 +184,14 @@ SMALL = {
 }
 
 
-def small_step(prefix: torch.Tensor) -> torch.Tensor:
-    """The next-word logits (1, 9) of the small machine after the ids of a prefix (1, t); after two words comes eos."""
-    chances = SMALL.get(tuple(SMALL_WORDS[i] for i in prefix[0].tolist()), {"eos": 1.0})
-    return torch.tensor([[chances.get(word, 1e-9) for word in SMALL_WORDS]]).log()  # (1, V)
-
-
 def small_beam(width: int) -> tuple[list[list[tuple]], tuple]:
     """The kept prefixes of each step, as (words, probability), and the winner."""
-    beam, kept = [(("bos",), 1.0)], []
+    beam, beams = [(("bos",), 1.0)], []
     for _ in range(2):
         grown = [((*words, word), p * more) for words, p in beam for word, more in SMALL[words].items()]
         beam = sorted(grown, key=lambda item: -item[1])[:width]
-        kept.append(beam)
-    return kept, beam[0]
+        beams.append(beam)
+    return beams, beam[0]
 
 
 class Beams:
@@ -206,13 +199,13 @@ class Beams:
 
     def __init__(self):
         self.figure, self.ax = new_figure(8.0, 3.9)
-        self.places = {("bos",): (0, 2.0), ("bos", "le"): (1.3, 3.0), ("bos", "la"): (1.3, 0.5)}
-        ends = [(*words, word) for words in list(self.places)[1:] for word in SMALL[words]]
-        self.places |= {words: (2.6, y) for words, y in zip(ends, (4.0, 3.0, 2.0, 1.0, 0.0), strict=True)}
+        self.points = {("bos",): (0, 2.0), ("bos", "le"): (1.3, 3.0), ("bos", "la"): (1.3, 0.5)}
+        ends = [(*words, word) for words in list(self.points)[1:] for word in SMALL[words]]
+        self.points |= {words: (2.6, y) for words, y in zip(ends, (4.0, 3.0, 2.0, 1.0, 0.0), strict=True)}
         self.lines, self.boxes = {}, {}
-        for words, (x, y) in self.places.items():
+        for words, (x, y) in self.points.items():
             if len(words) > 1:
-                x0, y0 = self.places[words[:-1]]
+                x0, y0 = self.points[words[:-1]]
                 (self.lines[words],) = self.ax.plot([x0 + 0.3, x - 0.3], [y0, y], lw=1, color="#B0B0B0", zorder=0)
                 at = 0.62
                 spot, text = (x0 + at * (x - x0), y0 + at * (y - y0)), f"{SMALL[words[:-1]][words[-1]]:g}"
@@ -232,8 +225,8 @@ class Beams:
         return SMALL[words[:1]][words[1]] * SMALL[words[:2]][words[2]]
 
     def __call__(self, width: int) -> Picture:
-        kept, (winner, p) = small_beam(width)
-        alive = {words for step in kept for words, _ in step} | {("bos",)}
+        beams, (winner, p) = small_beam(width)
+        alive = {words for step in beams for words, _ in step} | {("bos",)}
         for words, box in self.boxes.items():
             on, best = words in alive, words == winner
             box.set(facecolor="#FFF3D6" if best else "#D5E8F5" if on else "white", edgecolor=BLUE if on else "#B0B0B0")
@@ -243,7 +236,7 @@ class Beams:
         found = " ".join(winner[1:])
         self.title.set_text(f"a beam of {width} finds: {found}, {p:.2f}")
         steps = "; ".join(
-            f"step {i}: " + ", ".join(f"{' '.join(w[1:])} {q:.2f}" for w, q in step) for i, step in enumerate(kept, 1)
+            f"step {i}: " + ", ".join(f"{' '.join(w[1:])} {q:.2f}" for w, q in step) for i, step in enumerate(beams, 1)
         )
         return Picture(
             self.figure,
@@ -314,12 +307,12 @@ class NextWord:
         for bars, p in ((self.before, before), (self.after, after)):
             for bar, height in zip(bars, p.tolist(), strict=False):
                 bar.set_height(height)
-        kept, effect = int((after > 0).sum()), torch.special.entr(after).sum().exp().item()
-        self.title.set_text(f"{kept} words can be drawn, {effect:.2f} in effect")
+        survivors, effect = int((after > 0).sum()), torch.special.entr(after).sum().exp().item()
+        self.title.set_text(f"{survivors} words can be drawn, {effect:.2f} in effect")
         words = ", ".join(f"{n} {x:.2f}" for n, x in zip(_names(self.order[:5]), after.tolist(), strict=False))
         return Picture(
             self.figure,
-            f"Temperature {temperature:.2f}, top-k {top_k}, top-p {top_p:.2f}: {kept} words can be drawn, "
+            f"Temperature {temperature:.2f}, top-k {top_k}, top-p {top_p:.2f}: {survivors} words can be drawn, "
             f"{effect:.2f} in effect. {words}.",
             "Figure 10.6. Gray: the softmax at this temperature. Blue: what the filters leave, renormalized.",
         )

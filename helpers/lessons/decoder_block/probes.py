@@ -32,8 +32,8 @@ def step_from_table(table):
 
     def step(prefix):
         _require_ids(prefix, "step wants the prefix as a LongTensor of shape (1, t)", 1)
-        places = torch.arange(1, prefix.shape[1] + 1)  # (t,)
-        return table[row_of(prefix * places, table)]  # (1, V)
+        positions = torch.arange(1, prefix.shape[1] + 1)  # (t,)
+        return table[row_of(prefix * positions, table)]  # (1, V)
 
     return step
 
@@ -61,8 +61,8 @@ def with_model_from_table(answer, args, kwargs):
     def model(src, tgt):
         _require_ids(src, "the model wants src as a LongTensor of shape (B, T_s)")
         _require_ids(tgt, "the model wants the decoder's ids as a LongTensor of shape (B, T)")
-        places = torch.arange(1, tgt.shape[1] + 1)  # (T,)
-        heard = (tgt * places).cumsum(-1) + 13 * src.sum(-1, keepdim=True)  # (B, T)
+        positions = torch.arange(1, tgt.shape[1] + 1)  # (T,)
+        heard = (tgt * positions).cumsum(-1) + 13 * src.sum(-1, keepdim=True)  # (B, T)
         return table[row_of(heard[..., None], table)]  # (B, T, V)
 
     return answer(model, *rest, **kwargs), []

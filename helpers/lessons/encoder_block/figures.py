@@ -160,8 +160,8 @@ def recipe(kind: str, x, norm, sublayer):
         return x + sublayer(x)
     if kind == "post-norm":
         return norm(x + sublayer(x))
-    kept = x if kind == "pre-norm" else norm(x)
-    return kept + sublayer(norm(x))
+    residual = x if kind == "pre-norm" else norm(x)
+    return residual + sublayer(norm(x))
 
 
 def rewired(kind: str):
@@ -442,16 +442,16 @@ def encoders_to_compare() -> dict:
 def predictable(encoder) -> list[list[float]]:
     """For each block, how well each head's output is predicted from the other heads' on 200 unseen sentences."""
     src = evaluation.unseen(200).src  # (B, T), padded with 0
-    kept = src != 0  # (B, T)
+    mask = src != 0  # (B, T)
     x, found = encoder.tokens(src) + encoder.positions.weight[: src.shape[1]], []  # (B, T, D)
     for block in encoder.blocks:
-        _, weights = block.attention(x, mask=kept[:, None, None])  # (B, H, T, T)
+        _, weights = block.attention(x, mask=mask[:, None, None])  # (B, H, T, T)
         H = weights.shape[1]
         values = block.attention.W_v(x).unflatten(-1, (H, -1)).transpose(1, 2)  # (B, H, T, D/H)
-        heads = (weights @ values).transpose(1, 2)[kept]  # (N, H, D/H)
+        heads = (weights @ values).transpose(1, 2)[mask]  # (N, H, D/H)
         others = (heads[:, [i for i in range(H) if i != h]].flatten(1) for h in range(H))
         found.append([recovered(rest, heads[:, h]) for h, rest in enumerate(others)])
-        x = block(x, kept[:, None, None])  # (B, T, D)
+        x = block(x, mask[:, None, None])  # (B, T, D)
     return found
 
 
@@ -588,9 +588,9 @@ def costs(block_multiply_adds, d_model: int = 512, d_ff: int = 2048) -> Picture:
     counted = [30, 300, 3000, 30_000]
     totals = [block_multiply_adds(T, d_model, d_ff) for T in counted]
     ax.plot(counted, totals, "o", color="black", ms=5, label="block_multiply_adds")
-    for place, words in ((2 * d_model, "T = 2D"), (2 * d_model + d_ff, "T = 2D + F")):
-        ax.axvline(place, color="gray", lw=1, ls=":")
-        ax.text(place * 0.95, 2e12, f"{words}\n= {place}", ha="right", va="top", fontsize=SMALLEST, color=GRAY_INK)
+    for x, words in ((2 * d_model, "T = 2D"), (2 * d_model + d_ff, "T = 2D + F")):
+        ax.axvline(x, color="gray", lw=1, ls=":")
+        ax.text(x * 0.95, 2e12, f"{words}\n= {x}", ha="right", va="top", fontsize=SMALLEST, color=GRAY_INK)
     ax.set(xscale="log", yscale="log", xlabel="tokens T", ylabel="multiply-adds", xlim=(10, 1e5), ylim=(1e7, 4e13))
     ax.set_title(f"one block, D = {d_model}, F = {d_ff}")
     ax.legend(frameon=False, fontsize=10, loc="lower right")

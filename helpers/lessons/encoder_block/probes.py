@@ -100,16 +100,16 @@ def encoder_behavior(answer, args, kwargs):
     """
     init_args, ids, length, numbers = args
     built = _made_random(answer(*init_args), numbers).double().eval()
-    kept = torch.arange(ids.shape[1]) < length
-    mask = kept[None, None, None].expand(len(ids), 1, 1, -1)
+    real = torch.arange(ids.shape[1]) < length
+    mask = real[None, None, None].expand(len(ids), 1, 1, -1)
     with torch.no_grad():
-        out, other_padding = built(ids, mask), built(torch.where(kept, ids, (ids + 1) % init_args[0]), mask)
+        out, other_padding = built(ids, mask), built(torch.where(real, ids, (ids + 1) % init_args[0]), mask)
         swapped, alone = built(ids[:, [1, 0, *range(2, ids.shape[1])]]), built(ids)
         changed = built(torch.where(torch.arange(ids.shape[1]) == 0, (ids + 1) % init_args[0], ids))
         single = built(ids[:1], mask[:1])
     return {
-        "what stands in the padding does not change kept tokens": _same(out[:, kept], other_padding[:, kept]),
-        "padding that is masked makes a difference": not _same(out[:, kept], alone[:, kept]),
+        "what stands in the padding does not change kept tokens": _same(out[:, real], other_padding[:, real]),
+        "padding that is masked makes a difference": not _same(out[:, real], alone[:, real]),
         "two words exchanged change the other words": not _same(swapped[:, 2:], alone[:, 2:]),
         "the first word reaches the last": not _same(changed[:, -1], alone[:, -1]),
         "a sentence does not depend on its neighbors in the batch": _same(single[0], out[0]),
@@ -145,8 +145,8 @@ def _made_random(module, numbers):
     """All parameters of a module filled from a list of random numbers, in the order in which they come."""
     start = 0
     for parameter in module.parameters():
-        places = (torch.arange(parameter.numel()) * 7 + start) % len(numbers)
-        parameter.data = (numbers[places] * parameter.shape[-1] ** -0.5).reshape(parameter.shape)
+        indices = (torch.arange(parameter.numel()) * 7 + start) % len(numbers)
+        parameter.data = (numbers[indices] * parameter.shape[-1] ** -0.5).reshape(parameter.shape)
         start += parameter.numel()
     return module
 

@@ -17,16 +17,16 @@ TEMPERATURES = (0.3, 0.5, 0.8, 1.0, 1.3, 1.6, 2.0)
 def next_token(model):
     """A slider for the place: the source's own probabilities beside the model's."""
     draw = NextToken(model)
-    panel(draw, place=widgets.IntSlider(value=21, min=0, max=len(draw.text) - 2, description="place"))
+    panel(draw, position=widgets.IntSlider(value=21, min=0, max=len(draw.text) - 2, description="place"))
 
 
 @torch.no_grad()
 def written(model, symbols: str, length: int = 150) -> dict[float, str]:
     """A text of the model for each temperature, all in one batch."""
-    place = next(model.parameters()).device
-    ids = torch.full((len(TEMPERATURES), 1), symbols.index("."), device=place)
-    heat = torch.tensor(TEMPERATURES, device=place)[:, None]
-    generator = torch.Generator(place).manual_seed(5)
+    device = next(model.parameters()).device
+    ids = torch.full((len(TEMPERATURES), 1), symbols.index("."), device=device)
+    heat = torch.tensor(TEMPERATURES, device=device)[:, None]
+    generator = torch.Generator(device).manual_seed(5)
     for _ in range(length):
         logits = model(ids[:, -model.block_size :])[:, -1] / heat  # (temperatures, V)
         drawn = torch.multinomial(torch.softmax(logits, dim=-1), 1, generator=generator)

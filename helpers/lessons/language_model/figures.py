@@ -133,8 +133,8 @@ def ladder() -> Picture:
     below, said = None, []
     for i, (name, values) in enumerate(rungs.items()):
         ax.barh(i, means[name] - line, left=line, color=BLUE if i else "#9BB7CB", height=0.62)
-        places = [i + 0.15 * (j - (len(values) - 1) / 2) for j in range(len(values))]
-        ax.plot(values, places, "o", ms=4.5, color="white", mec=BLACK, mew=0.9)
+        heights = [i + 0.15 * (j - (len(values) - 1) / 2) for j in range(len(values))]
+        ax.plot(values, heights, "o", ms=4.5, color="white", mec=BLACK, mew=0.9)
         gain = "" if below is None else f"   −{below - means[name]:.2f}"
         ax.text(max(values) + 0.02, i, f"{means[name]:.2f}", va="center", fontsize=10.5)
         ax.text(max(values) + 0.09, i, gain, va="center", fontsize=10.5, color=GRAY_INK)
@@ -318,9 +318,9 @@ def grown_induction_head(model, watch) -> Picture:
     ids = torch.tensor([[symbols.index(token) for token in text]])
     was = model.training
     model.eval()
-    place = next(model.parameters()).device
+    device = next(model.parameters()).device
     with torch.no_grad(), attention_weights(model) as weights:
-        p = torch.softmax(model(ids.to(place))[0].float().cpu(), dim=-1)  # (T, V)
+        p = torch.softmax(model(ids.to(device))[0].float().cpu(), dim=-1)  # (T, V)
     model.train(was)
     T = len(text)
     if not weights:
@@ -330,8 +330,8 @@ def grown_induction_head(model, watch) -> Picture:
     heads = weights[layer][0].cpu()  # (H, T, T)
     order = sorted(range(len(heads)), key=lambda head: head != best)[:2]  # the strongest first
     figure, axes = new_figure(8.4, 4.4, columns=len(order), squeeze=False)
-    places, said = [(t, t - 6) for t in range(8, 14)], []
-    least = min(float(p[t, ids[0, t + 1]]) for t, _ in places)
+    pairs, said = [(t, t - 6) for t in range(8, 14)], []
+    least = min(float(p[t, ids[0, t + 1]]) for t, _ in pairs)
     figure.suptitle(f"the right letter gets a probability of {least:.2f} or more each time", fontsize=11)
     for ax, head in zip(axes[0], order, strict=True):
         own = heads[head]  # (T, T)
@@ -339,10 +339,10 @@ def grown_induction_head(model, watch) -> Picture:
         ax.set_title(f"layer {layer + 1}, head {head + 1}")
         ax.set_xlabel("keys", color=K_COLOR)
         ax.set_ylabel("queries", color=Q_COLOR)
-        for t, j in places:
+        for t, j in pairs:
             ax.add_patch(_frame(j, t))
-        mean = sum(float(own[t, j]) for t, j in places) / len(places)
-        looks = ", ".join(f"{text[t]} to {text[j]} {float(own[t, j]):.2f}" for t, j in places)
+        mean = sum(float(own[t, j]) for t, j in pairs) / len(pairs)
+        looks = ", ".join(f"{text[t]} to {text[j]} {float(own[t, j]):.2f}" for t, j in pairs)
         said.append(f"head {head + 1}: {looks}; {mean:.2f} in the mean")
     return Picture(
         figure,
@@ -473,9 +473,9 @@ class NextToken:
         self.symbols = source.symbols
         self.text = ".Dqxpd.{[]()}.|rwtyz|rwtyz."
         ids = source.encode(self.text)
-        place = next(model.parameters()).device
+        device = next(model.parameters()).device
         with torch.no_grad():
-            logits = model(ids[None].to(place))[0].float().cpu()
+            logits = model(ids[None].to(device))[0].float().cpu()
         self.mine = torch.softmax(logits, dim=-1)  # (T, V)
         self.true = source.next_probabilities(ids)  # (T, V)
         self.figure, self.ax = new_figure(8.4, 3.3)
@@ -488,16 +488,16 @@ class NextToken:
         self.figure.legend([self.true_bars, self.bars], said, frameon=False, ncols=2, loc="outside upper right")
         self.title = self.ax.set_title(f"after {self.text}")
 
-    def __call__(self, place: int) -> Picture:
-        for bar, value in zip(self.true_bars, self.true[place].tolist(), strict=True):
+    def __call__(self, position: int) -> Picture:
+        for bar, value in zip(self.true_bars, self.true[position].tolist(), strict=True):
             bar.set_height(value)
-        for bar, value in zip(self.bars, self.mine[place].tolist(), strict=True):
+        for bar, value in zip(self.bars, self.mine[position].tolist(), strict=True):
             bar.set_height(value)
-        read = self.text[: place + 1]
+        read = self.text[: position + 1]
         self.title.set_text(f"after {read}")
-        top = self.true[place].topk(3)
+        top = self.true[position].topk(3)
         said = ", ".join(
-            f"{self.symbols[i]} {float(self.true[place, i]):.2f} and {float(self.mine[place, i]):.2f}"
+            f"{self.symbols[i]} {float(self.true[position, i]):.2f} and {float(self.mine[position, i]):.2f}"
             for i in top.indices.tolist()
         )
         return Picture(

@@ -143,8 +143,8 @@ class _TableModel:
             raise ValueError("the model wants ids as a LongTensor of shape (B, T)")
         if not 1 <= ids.shape[1] <= self.block_size:
             raise ValueError(f"the model reads 1 to {self.block_size} ids (its block_size); it got {ids.shape[1]}")
-        places = torch.arange(1, ids.shape[1] + 1)  # (T,)
-        heard = (ids * places).cumsum(-1)  # (B, T)
+        positions = torch.arange(1, ids.shape[1] + 1)  # (T,)
+        heard = (ids * positions).cumsum(-1)  # (B, T)
         return self.table[row_of(heard[..., None], self.table)]  # (B, T, V)
 
 
@@ -179,7 +179,7 @@ def drawn_texts(answer, args, kwargs):
 def batch_behavior(args, kwargs, output):
     """What three batches say of get_batch. The data are different numbers, so that a window tells where it is from."""
     data, block_size, batch_size, _ = args
-    batch, places = output["batch"], {int(value): i for i, value in enumerate(data)}
+    batch, index = output["batch"], {int(value): i for i, value in enumerate(data)}
     x, y = batch["x"], batch["y"]
     shape = (batch_size, block_size)
     found = {
@@ -189,13 +189,13 @@ def batch_behavior(args, kwargs, output):
     }
     if not all(found.values()):
         return found
-    rows = [[places.get(int(value), -1) for value in row] for row in x]
+    rows = [[index.get(int(value), -1) for value in row] for row in x]
     starts = [row[0] for row in rows]
     found["every row of x is a window of the text"] = all(
         row == list(range(row[0], row[0] + block_size)) and row[0] >= 0 for row in rows
     )
     steps = {"x, one place further on": 1, "x itself": 0, "x, one place back": -1}
-    heard = [[places.get(int(value), -1) for value in row] for row in y]
+    heard = [[index.get(int(value), -1) for value in row] for row in y]
     found["y is"] = next(
         (words for words, step in steps.items() if heard == [[i + step for i in row] for row in rows]), "something else"
     )
@@ -204,7 +204,7 @@ def batch_behavior(args, kwargs, output):
         found["the first place is a start"] = 0 in starts
         found["the last place that leaves room is a start"] = possible - 1 in starts
         found["a place in the middle is a start"] = 1 in starts
-        drawn = [starts.count(place) * len(set(starts)) / batch_size for place in set(starts)]
+        drawn = [starts.count(start) * len(set(starts)) / batch_size for start in set(starts)]
         found["starts are drawn about equally often"] = all(0.4 < share < 1.9 for share in drawn)
     elif possible >= 50 * batch_size:
         found["rows begin at different places"] = len(set(starts)) > batch_size / 2
@@ -278,9 +278,9 @@ def gpt_behavior(args, kwargs, output):
         bool((base >= 0).all()) and gap_between(base.sum(-1), torch.ones(base.shape[:-1])) <= SAME
     )
     found["block_size is kept"] = output["block_size"] == init["block_size"]
-    for name, words, places, moves in COMPARISONS:
+    for name, words, where, moves in COMPARISONS:
         if name in logits:
-            gap = gap_between(logits[name][:, places], base[:, places])
+            gap = gap_between(logits[name][:, where], base[:, where])
             found[words] = gap >= MOVED if moves else gap <= SAME
     if "shorter" in logits:
         found["a shorter text has the same logits"] = (
@@ -441,9 +441,9 @@ def continues_segments(args, kwargs, output):
     found["weights are finite"] = all(bool(w.isfinite().all()) for layer in layers for w in layer)
     asked = {"a segment at the start of the text": [0, 0], "a segment further on": [0, 0]}
     itself = 0
-    for ids, places, name in _texts(V, M):
+    for ids, positions, name in _texts(V, M):
         logits = _two_layers(ids, V, M, layers)
-        for t in places:
+        for t in positions:
             asked[name][1] += 1
             said = int(logits[t].argmax())
             asked[name][0] += said == int(ids[t + 1])

@@ -16,9 +16,9 @@ class RotaryAttention(MultiHeadAttention):
     base = 10.0  # small: all pairs turn fast enough to tell neighboring places apart, within a context of 64
 
     def forward(self, query, key=None, value=None, mask=None):
-        places = torch.arange(query.shape[1], device=query.device)  # (T,)
+        positions = torch.arange(query.shape[1], device=query.device)  # (T,)
         Q, K, V = (split_heads(W(query), self.num_heads) for W in (self.W_q, self.W_k, self.W_v))  # (B, H, T, D/H)
-        Q, K = rotate(Q, places, self.base), rotate(K, places, self.base)  # (B, H, T, D/H)
+        Q, K = rotate(Q, positions, self.base), rotate(K, positions, self.base)  # (B, H, T, D/H)
         heads, weights = attention(Q, K, V, mask)  # (B, H, T, D/H), (B, H, T, T)
         joined = merge_heads(heads)  # (B, T, D)
         return self.W_o(joined), weights

@@ -27,7 +27,7 @@ GPU = torch.device("cuda")
 FIRST, AGAIN, VERB, CLOSER, REST = "a new letter", "a repeated letter", "a verb", "a closing bracket", "the rest"
 
 
-def device(gpt=None) -> torch.device:
+def best_device(gpt=None) -> torch.device:
     """The GPU where there is one and a model of the class `gpt` runs on it, else the CPU.
 
     A GPT that makes its mask or its places on the CPU is right there and fails on a GPU; a sentence says so.
@@ -79,8 +79,8 @@ def is_sentence(sentence: str) -> bool:
     if re.fullmatch(r"[A-F][p-z]{1,29}[a-f]", sentence):
         return sentence[0].lower() == sentence[-1]
     open_now = []  # the closing brackets that are still to come
-    for place, token in enumerate(sentence):
-        if token in "([{" and len(open_now) < 4 and (open_now or place == 0):
+    for index, token in enumerate(sentence):
+        if token in "([{" and len(open_now) < 4 and (open_now or index == 0):
             open_now.append(")]}"["([{".index(token)])
         elif not open_now or token != open_now.pop():
             return False
@@ -144,10 +144,10 @@ def silenced(model, layer: int, head: int):
 
 def induction_score(weights: list[torch.Tensor], texts: list[str]) -> tuple[float, int, int]:
     """The head that attends most to the token after the last occurrence: (mean weight there, layer, head)."""
-    places = [(b, t, j) for b, text in enumerate(texts) for t, j in induction_targets(text)]
-    if not weights or not places:
+    targets = [(b, t, j) for b, text in enumerate(texts) for t, j in induction_targets(text)]
+    if not weights or not targets:
         return 0.0, 0, 0
-    b, t, j = (torch.tensor(column) for column in zip(*places, strict=True))
+    b, t, j = (torch.tensor(column) for column in zip(*targets, strict=True))
     best = [
         (float(value), layer, head)
         for layer, w in enumerate(weights)
@@ -176,7 +176,7 @@ class Watch:
     whole: list[float] = field(default_factory=list)
     induction: list[float] = field(default_factory=list)
     written: list[Written] = field(default_factory=list)
-    place: object = None  # in a notebook, where the diary is shown
+    display_handle: object = None  # in a notebook, where the diary is shown
 
     def __post_init__(self):
         unseen, symbols = corpus.language_unseen(), corpus.language_symbols()
@@ -239,11 +239,11 @@ class Watch:
         """The diary so far where it stood before, in a notebook; a script can print it when it likes."""
         if not in_notebook():
             return
-        if self.place is None:
+        if self.display_handle is None:
             from IPython.display import display
 
-            self.place = display({"text/plain": ""}, raw=True, display_id=True)
-        self.place.update({"text/plain": self.diary()}, raw=True)
+            self.display_handle = display({"text/plain": ""}, raw=True, display_id=True)
+        self.display_handle.update({"text/plain": self.diary()}, raw=True)
 
     def best_head(self, model) -> tuple[int, int]:
         """(layer, head) of the strongest induction head now."""
@@ -255,11 +255,11 @@ class Watch:
 @torch.no_grad()
 def write(model, step: int, passages: int = 8, length: int = 60) -> Written:
     """Let a model write at temperature 1, with a generator of its own; the last sentence of a passage is not judged."""
-    symbols, place = corpus.language_symbols(), next(model.parameters()).device
+    symbols, device = corpus.language_symbols(), next(model.parameters()).device
     was = model.training
     model.eval()
-    ids = torch.full((passages, 1), symbols.index("."), device=place)  # (B, 1)
-    generator = torch.Generator(place).manual_seed(7)
+    ids = torch.full((passages, 1), symbols.index("."), device=device)  # (B, 1)
+    generator = torch.Generator(device).manual_seed(7)
     for _ in range(length):
         p = torch.softmax(model(ids)[:, -1].float(), dim=-1)  # (B, V)
         ids = torch.cat([ids, torch.multinomial(p, 1, generator=generator)], dim=1)  # (B, T + 1)

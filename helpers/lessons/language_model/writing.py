@@ -37,16 +37,16 @@ def _new_rows(model, new, first: int, caches, attend):
     from helpers.blocks import merge_heads, rotate, split_heads
 
     caches = [None] * len(model.blocks) if caches is None else caches
-    places = torch.arange(first, first + new.shape[1], device=new.device)  # (T_new,)
+    positions = torch.arange(first, first + new.shape[1], device=new.device)  # (T_new,)
     x = model.tokens(new)  # (B, T_new, D)
     if getattr(model, "positions", None) is not None:
-        x = x + model.positions(places)  # (B, T_new, D)
+        x = x + model.positions(positions)  # (B, T_new, D)
     after = []
     for block, cache in zip(model.blocks, caches, strict=True):
         mha, y = block.attention, block.norm1(x)
         q, k, v = (split_heads(W(y), mha.num_heads) for W in (mha.W_q, mha.W_k, mha.W_v))  # (B, H, T_new, d)
         if hasattr(mha, "base"):  # rotary
-            q, k = rotate(q, places, mha.base), rotate(k, places, mha.base)  # (B, H, T_new, d)
+            q, k = rotate(q, positions, mha.base), rotate(k, positions, mha.base)  # (B, H, T_new, d)
         out, cache = attend(q, k, v, cache)  # (B, H, T_new, d)
         after.append(cache)
         x = x + mha.W_o(merge_heads(out))  # (B, T_new, D)
@@ -54,14 +54,14 @@ def _new_rows(model, new, first: int, caches, attend):
     return model.unembed(model.norm(x)), after
 
 
-def _why_no_cache(model, place, attend) -> str:
+def _why_no_cache(model, device, attend) -> str:
     """What a model has otherwise than the lesson's GPT, or nothing: eight tokens must come out as from the model."""
     missing = [name for name in ("tokens", "blocks", "norm", "unembed") if not hasattr(model, name)]
     if missing:
         return f"has no part called {missing[0]!r}"
     with torch.no_grad():
-        V = model(torch.zeros(1, 1, dtype=torch.long, device=place)).shape[-1]
-        ids = torch.arange(min(8, model.block_size), device=place)[None] % V  # (1, T)
+        V = model(torch.zeros(1, 1, dtype=torch.long, device=device)).shape[-1]
+        ids = torch.arange(min(8, model.block_size), device=device)[None] % V  # (1, T)
         expected = model(ids)  # (1, T, V)
         try:
             found = _new_rows(model, ids, 0, None, attend)[0]  # (1, T, V)

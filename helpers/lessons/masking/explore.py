@@ -88,9 +88,9 @@ class Cells:
             ax.tick_params(length=0)
             for side in ax.spines.values():
                 side.set_visible(False)
-            places = [(i, j) for i in range(size) for j in range(size)]
-            self.patches.append({(i, j): ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1)) for i, j in places})
-            self.texts.append({(i, j): ax.text(j, i, "0.000", ha="center", va="center") for i, j in places})
+            cells = [(i, j) for i in range(size) for j in range(size)]
+            self.patches.append({(i, j): ax.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1)) for i, j in cells})
+            self.texts.append({(i, j): ax.text(j, i, "0.000", ha="center", va="center") for i, j in cells})
         left.set_ylabel("query")
 
     def __call__(self, mask: torch.Tensor) -> Picture:

@@ -194,14 +194,14 @@ def train(attention, seed: int = 5, letters: int = 8, T: int = 12, width: int = 
     def weight(*shape, scale):
         return (torch.randn(*shape, generator=generator) * scale).requires_grad_()
 
-    words, places = weight(letters, width, scale=0.5), weight(T, width, scale=0.5)
+    words, positions = weight(letters, width, scale=0.5), weight(T, width, scale=0.5)
     W_q, W_k, W_v = (weight(width, width, scale=width**-0.5) for _ in range(3))
     out = weight(letters, width, scale=width**-0.5)
-    adam = torch.optim.Adam([words, places, W_q, W_k, W_v, out], lr=0.01)
+    adam = torch.optim.Adam([words, positions, W_q, W_k, W_v, out], lr=0.01)
     losses = []
     for _ in range(steps):
         ids = torch.randint(0, letters, (64, T + 1), generator=generator)
-        x = words[ids[:, :-1]] + places  # (B, T, D)
+        x = words[ids[:, :-1]] + positions  # (B, T, D)
         logits = (x + attention(x @ W_q.T, x @ W_k.T, x @ W_v.T)) @ out.T  # (B, T, letters)
         loss = F.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
         adam.zero_grad()

@@ -30,14 +30,14 @@ def causal_average(width):
 
 
 @stub
-def peeking(place, source, strength, width, T):
-    """The causal average, but row `place` also sees row `source`, times `strength`."""
+def peeking(position, source, strength, width, T):
+    """The causal average, but row `position` also sees row `source`, times `strength`."""
 
     def f(x):
         _whole(x, T)
         own = causal_average(width)(x)
         seen = torch.zeros(x.shape[1], x.shape[1], dtype=x.dtype)
-        seen[place, source] = strength
+        seen[position, source] = strength
         return own + _mixed(seen @ x, width)
 
     return f
@@ -64,9 +64,9 @@ NORMS = {"as it is": _as_is, "centered": _centered, "of one length": _of_one_len
 
 
 @stub
-def peeking_between(before, behind, place, source, width, T):
-    """Two of NORMS, and between them the causal average; row `place` also sees row `source` (no leak if equal)."""
-    return lambda x: NORMS[behind](peeking(place, source, 1.0, width, T)(NORMS[before](x)))
+def peeking_between(before, behind, position, source, width, T):
+    """Two of NORMS, and between them the causal average; row `position` also sees row `source` (no leak if equal)."""
+    return lambda x: NORMS[behind](peeking(position, source, 1.0, width, T)(NORMS[before](x)))
 
 
 @stub
@@ -82,27 +82,27 @@ def first_row(width):
 
 
 @stub
-def peeking_in_one(place, source, sentence, feature, width, T, strength=1.0):
-    """The causal average, but in one sentence and one feature row `place` also sees row `source`."""
+def peeking_in_one(position, source, sentence, feature, width, T, strength=1.0):
+    """The causal average, but in one sentence and one feature row `position` also sees row `source`."""
 
     def f(x):
         _whole(x, T)
         own = causal_average(width)(x)
         spot = torch.zeros(own.shape, dtype=x.dtype)
-        spot[sentence, place, feature] = strength
+        spot[sentence, position, feature] = strength
         return own + spot * x[:, source].sum(-1)[:, None, None]
 
     return f
 
 
 @stub
-def peeking_at_one(place, source, feature, width, T):
-    """The causal average, but row `place` also sees one feature of row `source`."""
+def peeking_at_one(position, source, feature, width, T):
+    """The causal average, but row `position` also sees one feature of row `source`."""
 
     def f(x):
         _whole(x, T)
         seen = torch.zeros_like(x)
-        seen[:, place, feature] = x[:, source, feature]
+        seen[:, position, feature] = x[:, source, feature]
         return causal_average(width)(x) + _mixed(seen, width)
 
     return f
@@ -147,9 +147,9 @@ def filled_scores(args, kwargs, output):
     if output.shape != scores.shape:
         return {"scores that may be seen": output, "in place of a blocked score": "cannot tell"}
     blocked = ~mask.expand(scores.shape)
-    kept = torch.where(mask, output, torch.zeros_like(output))
+    visible = torch.where(mask, output, torch.zeros_like(output))
     fill = _fill(output.detach()[blocked], scores.detach()[blocked])
-    return {"scores that may be seen": kept, "in place of a blocked score": fill}
+    return {"scores that may be seen": visible, "in place of a blocked score": fill}
 
 
 def _fill(filled, scores) -> str:

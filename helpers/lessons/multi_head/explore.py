@@ -26,5 +26,5 @@ def heads():
         sentence=widgets.SelectionSlider(options=sentences, description="sentence"),
         block=widgets.IntSlider(value=2, min=1, max=2, description="block"),
         head=widgets.IntSlider(value=1, min=1, max=4, description="head"),
-        places=widgets.SelectionSlider(options=[("with", True), ("without", False)], description="places"),
+        positions=widgets.SelectionSlider(options=[("with", True), ("without", False)], description="places"),
     )

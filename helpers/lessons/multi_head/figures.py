@@ -27,9 +27,8 @@ from helpers.drawing.style import (
 )
 from helpers.translator import evaluation
 
-SENTENCE = "jane visits africa in september"
 HEAD_COLORS, LINES = (BLUE, ORANGE, GREEN, PINK), ("-", "--", "-.", ":")
-PLACES = ("encoder.blocks.0.attention", "encoder.blocks.1.attention")
+ATTENTIONS = ("encoder.blocks.0.attention", "encoder.blocks.1.attention")
 LAST_CROSS = "blocks.1.cross_attention"
 DISTANCES = range(-3, 4)
 
@@ -68,13 +67,13 @@ def damage() -> tuple[float, list[list[float]]]:
     """Nats a word of the whole translator, and with each head of the encoder cut out: one row for each block."""
     network = translator.machine()
     whole, rows = _nats(network), []
-    for place in PLACES:
-        W_o = network.get_submodule(place).W_o.weight  # (D, D)
-        kept, row = W_o.clone(), []
+    for name in ATTENTIONS:
+        W_o = network.get_submodule(name).W_o.weight  # (D, D)
+        saved, row = W_o.clone(), []
         for h in range(4):
             W_o[:, h * 16 : (h + 1) * 16] = 0
             row.append(_nats(network))
-            W_o.copy_(kept)
+            W_o.copy_(saved)
         rows.append(row)
     return whole, rows
 
@@ -476,8 +475,8 @@ def importance_against_damage(head_importance) -> Picture:
     network = translator.machine()
     inputs, figure_points = [], []
     handles = [
-        network.get_submodule(place).register_forward_pre_hook(lambda module, args: inputs.append(args[0]))
-        for place in PLACES
+        network.get_submodule(name).register_forward_pre_hook(lambda module, args: inputs.append(args[0]))
+        for name in ATTENTIONS
     ]
     sentences = [row for row in evaluation.unseen(200).src if (row != 0).sum() == 8][:40]
     with torch.no_grad():
@@ -485,8 +484,8 @@ def importance_against_damage(head_importance) -> Picture:
     for handle in handles:
         handle.remove()
     figure, ax = new_figure(6.4, 3.2)
-    for block, place in enumerate(PLACES):
-        sizes = head_importance(network.get_submodule(place), inputs[block]).tolist()
+    for block, name in enumerate(ATTENTIONS):
+        sizes = head_importance(network.get_submodule(name), inputs[block]).tolist()
         marker, color = ("o", "s")[block], (BLUE, ORANGE)[block]
         ax.plot(sizes, rows[block], marker, color=color, ms=8, ls="", label=f"block {block + 1}")
         for h, (size, loss) in enumerate(zip(sizes, rows[block], strict=True)):
@@ -554,13 +553,13 @@ class Heads:
     def __init__(self):
         self.figure, self.ax = new_figure(5.4, 4.4)
 
-    def __call__(self, sentence: str, block: int, head: int, places: bool) -> Picture:
+    def __call__(self, sentence: str, block: int, head: int, positions: bool) -> Picture:
         words = sentence.split()
-        seen = encoder_weights(sentence, places)[block - 1, head - 1]  # (T, T)
+        seen = encoder_weights(sentence, positions)[block - 1, head - 1]  # (T, T)
         self.ax.clear()
         heatmap(self.ax, seen, words, words, vmin=0, vmax=1)
         self.ax.tick_params(axis="x", rotation=30)
-        told = "with places" if places else "places set to zero"
+        told = "with places" if positions else "places set to zero"
         self.ax.set_title(f"block {block}, head {head}, {told}")
         top = "; ".join(
             f"{word} looks most at {words[int(row.argmax())]}" for word, row in zip(words, seen, strict=True)

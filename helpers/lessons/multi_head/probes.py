@@ -123,10 +123,10 @@ def importance(answer, args, kwargs):
     output = answer(mha, x)
     with torch.no_grad():
         same = torch.equal(mha(x)[0], before)
-    kept = all(torch.equal(value, state[name]) for name, value in mha.state_dict().items())
-    kept = kept and all(parameter.requires_grad for parameter in mha.parameters())
-    kept = kept and all(parameter is own.get(name) for name, parameter in mha.named_parameters())
-    return {"importance": output, "mha is as it was": bool(same and kept)}, []
+    untouched = all(torch.equal(value, state[name]) for name, value in mha.state_dict().items())
+    untouched = untouched and all(parameter.requires_grad for parameter in mha.parameters())
+    untouched = untouched and all(parameter is own.get(name) for name, parameter in mha.named_parameters())
+    return {"importance": output, "mha is as it was": bool(same and untouched)}, []
 
 
 @view

@@ -19,9 +19,9 @@ DIRECTIONS = 12  # of 64, which the translator's 24 places fill
 def share_found(find_position, d_model: int, blur: float) -> float:
     """The share of 128 places, spread over 512, that are found with every entry off by up to `blur`."""
     generator = torch.Generator().manual_seed(0)
-    table, places = sinusoidal_positions(512, d_model), range(0, 512, 4)
-    noise = blur * (2 * torch.rand(len(places), d_model, generator=generator) - 1)
-    return sum(find_position(table[t] + n, 512) == t for t, n in zip(places, noise, strict=True)) / len(places)
+    table, positions = sinusoidal_positions(512, d_model), range(0, 512, 4)
+    noise = blur * (2 * torch.rand(len(positions), d_model, generator=generator) - 1)
+    return sum(find_position(table[t] + n, 512) == t for t, n in zip(positions, noise, strict=True)) / len(positions)
 
 
 @answered
@@ -41,11 +41,11 @@ def gaps(permutation_gap, mix, add_positions, x, table, perm):
 
 
 @answered
-def places_given(layer):
+def positions_given(layer):
     """Which place each token of two sentences gets from a layer (x, pe)."""
     given = layer(torch.zeros(2, 3, 1), torch.arange(4.0)[:, None, None])[..., 0]  # (2, 3)
-    for sentence, places in enumerate(given.int().tolist()):
-        print(f"sentence {sentence}: its tokens get the places", *places)
+    for sentence, positions in enumerate(given.int().tolist()):
+        print(f"sentence {sentence}: its tokens get the places", *positions)
 
 
 @answered
@@ -73,7 +73,7 @@ def scores_far_out(rotate):
     print("score, places added: ", *(f"{score:9.3f} " for score in added))
 
 
-def place_directions() -> torch.Tensor:
+def position_directions() -> torch.Tensor:
     """(12, 64): directions of length 1 that hold the translator's 24 places, the strongest first."""
     return torch.linalg.svd(translator.state()["encoder.positions.weight"]).Vh[:DIRECTIONS]
 
@@ -102,7 +102,7 @@ def random_directions(seed: int, count: int = DIRECTIONS) -> torch.Tensor:
 def words_in_directions():
     """What the translator loses without twelve directions of its word vectors, and with these twelve alone."""
     print("directions               share of the words   loss without them   loss with them alone")
-    choices = {"twelve of the places": place_directions()}
+    choices = {"twelve of the places": position_directions()}
     choices |= {f"twelve random, draw {seed}": random_directions(seed) for seed in (0, 1, 2)}
     for name, directions in choices.items():
         inside = directions.T @ directions  # (64, 64)

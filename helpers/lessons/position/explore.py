@@ -32,13 +32,13 @@ class Waves:
         right.set(ylim=(0, 2.1), xticks=range(len(SPEEDS)), xlabel="pair", title="how far the two hands are apart")
 
     def __call__(self, pair: int, t: int, s: int) -> Picture:
-        speed, places = SPEEDS[pair], np.array([t, s])
+        speed, positions = SPEEDS[pair], np.array([t, s])
         self.sine.set_ydata(np.sin(speed * self.fine))
         self.cosine.set_ydata(np.cos(speed * self.fine))
-        self.sines.set_data(places, np.sin(speed * places))
-        self.cosines.set_data(places, np.cos(speed * places))
-        for line, place in zip(self.lines, places, strict=True):
-            line.set_xdata([place, place])
+        self.sines.set_data(positions, np.sin(speed * positions))
+        self.cosines.set_data(positions, np.cos(speed * positions))
+        for line, position in zip(self.lines, positions, strict=True):
+            line.set_xdata([position, position])
         self.title.set_text(f"pair {pair}: once round in {2 * np.pi / speed:,.1f} steps")
         gaps = apart(t, s, D_MODEL)
         for i, (bar, gap) in enumerate(zip(self.bars, gaps, strict=True)):

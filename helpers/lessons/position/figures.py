@@ -8,15 +8,15 @@ from matplotlib.patches import Circle
 from helpers.drawing.style import BLUE, GREEN, K_COLOR, ORANGE, Q_COLOR, SIGNED, WEIGHTS, Picture, heatmap, new_figure
 
 
-def hands(places, d_model: int) -> np.ndarray:
+def hands(positions, d_model: int) -> np.ndarray:
     """The clock hands of the given places as complex numbers: cosine to the right, sine upwards, (T, d_model / 2)."""
     speeds = 10000.0 ** (-2 * np.arange(d_model // 2) / d_model)
-    return np.exp(1j * np.outer(places, speeds))
+    return np.exp(1j * np.outer(positions, speeds))
 
 
-def columns(places, d_model: int) -> np.ndarray:
+def columns(positions, d_model: int) -> np.ndarray:
     """Sines and cosines of the hands, side by side: (T, d_model)."""
-    points = hands(places, d_model)
+    points = hands(positions, d_model)
     return np.dstack([points.imag, points.real]).reshape(len(points), d_model)
 
 
@@ -48,9 +48,9 @@ def two_orders(tokens, x, perm) -> Picture:
 
 def counting(length: int = 16) -> Picture:
     """Binary digits of the places beside four sines: the same idea, sharp and smooth."""
-    places = np.arange(length)
-    bits = (places[:, None] >> np.arange(4)) & 1
-    waves = hands(places, 16).imag[:, :4]
+    positions = np.arange(length)
+    bits = (positions[:, None] >> np.arange(4)) & 1
+    waves = hands(positions, 16).imag[:, :4]
     figure, axes = new_figure(8.2, 5.0, columns=2)
     heatmap(
         axes[0], bits, columns=["every 1", "every 2", "every 4", "every 8"], cmap="Greys", vmin=0, vmax=1.6, digits=0
@@ -61,8 +61,8 @@ def counting(length: int = 16) -> Picture:
     axes[0].set_ylabel("place")
     axes[1].set_title("sines of the first four pairs, D = 16")
     axes[1].set_xlabel("steps for one round")
-    axes[0].set_yticks(places)
-    axes[1].set_yticks(places)
+    axes[0].set_yticks(positions)
+    axes[1].set_yticks(positions)
     return Picture(
         figure,
         "Left, the binary digits of the places 0 to 15: the first column flips at every step, the others after 2, 4 "
@@ -100,9 +100,9 @@ def position_dots(length: int = 48, d_model: int = 32) -> Picture:
     image = heatmap(axes[0], dots, cmap=WEIGHTS, vmin=dots.min(), vmax=dots.max(), numbers=False)
     axes[0].set(xlabel="place", ylabel="place", title="dot product of two rows")
     figure.colorbar(image, ax=axes[0], shrink=0.85)
-    for place, color, style in ((5, BLUE, "-"), (24, ORANGE, "--"), (40, GREEN, "-.")):
-        axes[0].axhline(place, color=color, linestyle=style)
-        axes[1].plot(np.arange(length), dots[place], color=color, linestyle=style, label=f"of place {place}")
+    for t, color, style in ((5, BLUE, "-"), (24, ORANGE, "--"), (40, GREEN, "-.")):
+        axes[0].axhline(t, color=color, linestyle=style)
+        axes[1].plot(np.arange(length), dots[t], color=color, linestyle=style, label=f"of place {t}")
     axes[1].set(xlabel="place", ylim=(0, 1.35 * d_model / 2), title="three rows of it: one curve, moved")
     axes[1].legend(loc="upper center", ncols=3, fontsize=9, frameon=False, handlelength=1.6)
     return Picture(
@@ -115,11 +115,11 @@ def position_dots(length: int = 48, d_model: int = 32) -> Picture:
     )
 
 
-def words_and_places(words, x, places) -> Picture:
+def words_and_positions(words, x, positions) -> Picture:
     """Word vectors (T, D), position vectors (T, D) and their sum, as three heat maps in one scale."""
-    x, places = x.numpy(), places.numpy()
+    x, positions = x.numpy(), positions.numpy()
     figure, axes = new_figure(8.6, 4.6, rows=3, sharex=True)
-    parts = ((x, "words"), (places, "places"), (x + places, "words + places"))
+    parts = ((x, "words"), (positions, "places"), (x + positions, "words + places"))
     names = words, [f"place {t}" for t in range(len(words))], [f"{word} at {t}" for t, word in enumerate(words)]
     for ax, (part, title), rows in zip(axes, parts, names, strict=True):
         image = heatmap(ax, part, rows, cmap=SIGNED, vmin=-1.3, vmax=1.3, numbers=False)
@@ -128,7 +128,7 @@ def words_and_places(words, x, places) -> Picture:
     axes[2].set_xticks(ticks, ticks)
     axes[2].set_xlabel("column")
     figure.colorbar(image, ax=axes, shrink=0.7)
-    long, longer = (np.linalg.norm(part, axis=1) for part in (x, places))
+    long, longer = (np.linalg.norm(part, axis=1) for part in (x, positions))
     return Picture(
         figure,
         f"Three heat maps of {len(words)} rows ({', '.join(words)}) and {x.shape[1]} columns, in one scale. The words "
@@ -139,13 +139,13 @@ def words_and_places(words, x, places) -> Picture:
     )
 
 
-def whose_place() -> Picture:
+def whose_position() -> Picture:
     """Which place each token of two sentences gets: from the published layer, and as it should be."""
     figure, axes = new_figure(8.2, 2.5, columns=2)
     by_sentence, by_token = np.repeat([[0], [1]], 3, axis=1), np.tile(np.arange(3), (2, 1))
     rows, names = ["sentence 0", "sentence 1"], ["token 0", "token 1", "token 2"]
-    for ax, places, title in zip(axes, (by_sentence, by_token), ("the published layer", "wanted"), strict=True):
-        heatmap(ax, places, rows, names, vmin=0, vmax=4, digits=0)
+    for ax, positions, title in zip(axes, (by_sentence, by_token), ("the published layer", "wanted"), strict=True):
+        heatmap(ax, positions, rows, names, vmin=0, vmax=4, digits=0)
         ax.set_title(f"place that is added: {title}")
     return Picture(
         figure,
@@ -183,8 +183,8 @@ def one_turn(offset: int = 3) -> Picture:
     for pair, (ax, speed) in enumerate(zip(axes, speeds, strict=True)):
         _circle(ax)
         for start, color in zip(starts[pair], (BLUE, ORANGE), strict=True):
-            for place in (start, start + offset):
-                _arrow(ax, np.exp(1j * speed * place), color, f"t={place}")
+            for t in (start, start + offset):
+                _arrow(ax, np.exp(1j * speed * t), color, f"t={t}")
             arc = 0.62 + 0.16 * (start > 0)
             angles = np.linspace(speed * start, speed * (start + offset), 40)
             ax.plot(arc * np.cos(angles), arc * np.sin(angles), color=color, linestyle=":")
@@ -233,11 +233,11 @@ def rotary_score(m, n, d_model: int = 16) -> np.ndarray:
 
 def rotary_scores(length: int = 16, d_model: int = 16) -> Picture:
     """Scores of one query and one key at all places: with places added, and with pairs rotated."""
-    places = np.arange(length)
+    positions = np.arange(length)
     q, k = _words(d_model)
-    table = columns(places, d_model)
+    table = columns(positions, d_model)
     added = (q + table) @ (k + table).T
-    rotated = rotary_score(places, places, d_model)
+    rotated = rotary_score(positions, positions, d_model)
     figure, axes = new_figure(8.6, 3.8, columns=2)
     for ax, scores, title in zip(axes, (added, rotated), ("places added", "pairs rotated"), strict=True):
         image = heatmap(ax, scores, cmap="Greys", vmin=scores.min(), vmax=scores.max(), numbers=False)

@@ -62,10 +62,10 @@ def choices(network) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     weights = torch.stack(evaluation.look(network, batch.src).encoder)  # (L, B, H, T, T)
     real = batch.src != PAD  # (B, T)
     best = weights.argmax(-1).transpose(1, 2)  # (L, H, B, T)
-    places = torch.arange(best.shape[-1])
-    own = (best == places)[..., real].float().mean(-1)
+    positions = torch.arange(best.shape[-1])
+    own = (best == positions)[..., real].float().mean(-1)
     later = real[:, 1:]
-    before = (best == places - 1)[..., 1:][..., later].float().mean(-1)
+    before = (best == positions - 1)[..., 1:][..., later].float().mean(-1)
     weight = weights.diagonal(-1, -2, -1).transpose(1, 2)[..., later].mean(-1)
     return own, before, weight
 

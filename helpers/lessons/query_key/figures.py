@@ -126,9 +126,9 @@ class Search:
     def __init__(self):
         self.figure, (plane, stairs) = new_figure(8.4, 3.2, 1, 2)
         self.arrows = []
-        for (x, y), place, name in zip(self.KEYS.tolist(), self.LABELS, "ABC", strict=True):
+        for (x, y), point, name in zip(self.KEYS.tolist(), self.LABELS, "ABC", strict=True):
             self.arrows.append(plane.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "lw": 2}))
-            plane.text(*place, f"key {name}", ha="center", va="center", color=K_COLOR)
+            plane.text(*point, f"key {name}", ha="center", va="center", color=K_COLOR)
         look = {"arrowstyle": "-|>", "lw": 2, "color": Q_COLOR}
         self.query = plane.annotate("", (1, 0), (0, 0), arrowprops=look)
         # The query's name stands outside the keys' names, whatever the angle.
@@ -298,18 +298,18 @@ class Circle:
     def __call__(self, keys: int, wanted: int) -> Picture:
         wanted = wanted % keys
         angle = 2 * math.pi * torch.arange(keys) / keys
-        places = torch.stack((angle.cos(), angle.sin()), dim=1)  # (n, 2)
-        scores = places @ places[wanted]
+        points = torch.stack((angle.cos(), angle.sin()), dim=1)  # (n, 2)
+        scores = points @ points[wanted]
         second = float(scores.topk(2).values[1])
-        self.keys.set_data(*places.T.tolist())
-        x, y = places[wanted].tolist()
+        self.keys.set_data(*points.T.tolist())
+        x, y = points[wanted].tolist()
         self.best.set_data([x], [y])
         self.query.xy = (0.9 * x, 0.9 * y)
         for i, name in enumerate(self.names):
             shown = keys <= len(self.names) and i < keys
             name.set_text(str(i) if shown else "")
             if shown:
-                name.set_position((1.22 * float(places[i, 0]), 1.22 * float(places[i, 1])))
+                name.set_position((1.22 * float(points[i, 0]), 1.22 * float(points[i, 1])))
         self.plane.set_title(f"{keys} keys; the query wants key {wanted}")
         self.dot.set_data([keys], [1 - second])
         self.title.set_text(f"best 1.000, next {second:.3f}: margin {1 - second:.3f}")
@@ -609,11 +609,6 @@ class GraphBesideTable:
         return Picture(
             self.figure, f"A table of attention weights and its graph. Edges of at least {threshold:.2f}: {said}."
         )
-
-
-def graph_beside_table(weights, tokens, threshold: float) -> Picture:
-    """The picture of GraphBesideTable for one threshold."""
-    return GraphBesideTable(weights, tokens)(threshold)
 
 
 def drawn_by(find_edges, weights, tokens, threshold: float):

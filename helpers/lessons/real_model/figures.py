@@ -150,7 +150,7 @@ def gallery(sentence: str = SENTENCE) -> Picture:
     )
 
 
-def resting_places() -> dict[str, torch.Tensor]:
+def resting_tokens() -> dict[str, torch.Tensor]:
     """Where the attention of words goes, a mean over the sentences for each layer: name -> (L,)."""
     totals = {}
     for sentence in SENTENCES:
@@ -171,7 +171,7 @@ def resting_places() -> dict[str, torch.Tensor]:
 @needs_numbers
 def where_attention_rests() -> Picture:
     """Stacked bars: what words look at, layer by layer."""
-    shares = resting_places()
+    shares = resting_tokens()
     figure, ax = new_figure(8.0, 3.0)
     looks = {
         "[CLS]": ("#4D4D4D", ""),
@@ -251,18 +251,18 @@ def shifts_without() -> dict[tuple[int, int], tuple[float, float]]:
     """For each head: how far the sentence's vector and jane's last vector turn when it is silenced (1 - cosine)."""
     network, found = real_network.network(), {}
     start = real_network.reading(SHORT)
-    before = given.mean_pool(start.hidden[-1], start.kept)[0]
+    before = given.mean_pool(start.hidden[-1], start.mask)[0]
     with torch.no_grad():
         for i, layer in enumerate(network.layers):
             width = layer.self_attn.head_dim
             for head in range(layer.self_attn.num_heads):
-                kept = layer.self_attn.out_proj.weight.data
-                silenced = kept.clone()
+                saved = layer.self_attn.out_proj.weight.data
+                silenced = saved.clone()
                 silenced[:, head * width : (head + 1) * width] = 0
                 layer.self_attn.out_proj.weight.data = silenced
                 top = network.up(start.hidden[i], slice(i, None))
-                layer.self_attn.out_proj.weight.data = kept
-                pooled = given.mean_pool(top, start.kept)[0]
+                layer.self_attn.out_proj.weight.data = saved
+                pooled = given.mean_pool(top, start.mask)[0]
                 turned = (
                     1 - F.cosine_similarity(pooled, before, dim=0),
                     1 - F.cosine_similarity(top[0, 1], start.hidden[-1][0, 1], dim=0),
@@ -274,11 +274,11 @@ def shifts_without() -> dict[tuple[int, int], tuple[float, float]]:
 @needs_numbers
 def without_each_head() -> Picture:
     """How far the sentence's vector turns without each of the 72 heads; the one that finds jane -> visits is marked."""
-    shifts = {place: both[0] for place, both in shifts_without().items()}
+    shifts = {head: both[0] for head, both in shifts_without().items()}
     order = sorted(shifts, key=shifts.get, reverse=True)
     figure, ax = new_figure(8.0, 3.0)
-    colors = [ORANGE if place == NEXT else BLUE for place in order]
-    ax.bar(range(len(order)), [shifts[place] for place in order], color=colors)
+    colors = [ORANGE if head == NEXT else BLUE for head in order]
+    ax.bar(range(len(order)), [shifts[head] for head in order], color=colors)
     rank = order.index(NEXT)
     ax.annotate(
         f"layer 1, head 8: {shifts[NEXT]:.4f}",
@@ -372,9 +372,9 @@ def same_pair(layer: int = 3, head: int = 1) -> Picture:
     table = {s: [pair_in(s, "it", key, layer, head) for key in keys] for s in (TIRED, WIDE)}
     figure, (left, right) = new_figure(8.6, 2.9, 1, 2, width_ratios=(2, 1), sharey=True)
     for shift, (sentence, color, hatch) in enumerate(((TIRED, BLUE, ""), (WIDE, ORANGE, "//"))):
-        places = [i + 0.38 * shift - 0.19 for i in range(2)]
+        at = [i + 0.38 * shift - 0.19 for i in range(2)]
         label = f"… because it was too {sentence.split()[-1]}"
-        bars = left.bar(places, table[sentence], 0.36, color=color, hatch=hatch, edgecolor="white", label=label)
+        bars = left.bar(at, table[sentence], 0.36, color=color, hatch=hatch, edgecolor="white", label=label)
         left.bar_label(bars, [f"{x:.3f}" for x in table[sentence]], fontsize=SMALLEST)
     left.set_xticks(range(2), [f"it → {key}" for key in keys])
     left.set(ylim=(0, 1.12), ylabel="weight", title=f"layer {layer}, head {head}")
@@ -398,10 +398,10 @@ def same_pair(layer: int = 3, head: int = 1) -> Picture:
 def bank_cosines() -> dict[tuple[int, int], list[float]]:
     """Cosines of the vectors of *bank* in three sentences, pair by pair, from the embeddings to the last layer."""
     read = real_network.reading(*BANKS)
-    places = [tokens.index("bank") for tokens in read.tokens]
+    banks = [tokens.index("bank") for tokens in read.tokens]
     found = {}
     for a, b in ((1, 2), (0, 1), (0, 2)):
-        found[a, b] = [F.cosine_similarity(x[a, places[a]], x[b, places[b]], dim=0).item() for x in read.hidden]
+        found[a, b] = [F.cosine_similarity(x[a, banks[a]], x[b, banks[b]], dim=0).item() for x in read.hidden]
     return found
 
 
@@ -478,8 +478,8 @@ def blended() -> Picture:
     for shift, ((name, values), color, hatch) in enumerate(
         zip(shares.items(), (BLUE, ORANGE), ("", "//"), strict=True)
     ):
-        places = [i + 0.38 * shift - 0.19 for i in range(3)]
-        bars = ax.bar(places, values, 0.36, color=color, hatch=hatch, edgecolor="white", label=name)
+        at = [i + 0.38 * shift - 0.19 for i in range(3)]
+        bars = ax.bar(at, values, 0.36, color=color, hatch=hatch, edgecolor="white", label=name)
         ax.bar_label(bars, [f"{x:.2f}" for x in values], fontsize=SMALLEST)
     ax.set_xticks(range(3), [f"{count} words" for count in counts])
     ax.set(ylim=(0, 1), ylabel="own share at the top")

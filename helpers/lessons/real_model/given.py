@@ -34,10 +34,10 @@ def rename_weights(state_dict):
 
 
 def bert_embeddings(ids, weights):
-    words, places, types = (
+    words, positions, types = (
         weights[f"embeddings.{kind}_embeddings.weight"] for kind in ("word", "position", "token_type")
     )
-    x = F.embedding(ids, words) + places.narrow(0, 0, ids.shape[-1]) + types.narrow(0, 0, 1)
+    x = F.embedding(ids, words) + positions.narrow(0, 0, ids.shape[-1]) + types.narrow(0, 0, 1)
     norm = "embeddings.LayerNorm"
     return F.layer_norm(x, x.shape[-1:], weights[f"{norm}.weight"], weights[f"{norm}.bias"], EPS)
 
@@ -59,8 +59,8 @@ def search(query, keys, values, k):
 
 
 def fixed_sentence_vectors(encode, ids, pad_id):
-    kept = ids.ne(pad_id)
-    return mean_pool(encode(ids, kept[:, None, None]), kept)
+    mask = ids.ne(pad_id)
+    return mean_pool(encode(ids, mask[:, None, None]), mask)
 
 
 def rename_gpt2(state_dict):

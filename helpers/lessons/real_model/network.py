@@ -21,11 +21,11 @@ from helpers.lessons.real_model.given import EPS, bert_embeddings, mean_pool
 class Reading:
     """What the network makes of a batch of sentences, with [CLS] and [SEP] around each.
 
-    tokens: the pieces of each; kept (B, T); hidden: 7 times (B, T, D), the embeddings first; attention (L, B, H, T, T).
+    tokens: the pieces of each; mask (B, T); hidden: 7 times (B, T, D), the embeddings first; attention (L, B, H, T, T).
     """
 
     tokens: list[list[str]]
-    kept: torch.Tensor
+    mask: torch.Tensor
     hidden: list[torch.Tensor]
     attention: torch.Tensor
 
@@ -74,19 +74,19 @@ class Network(nn.Module):
 
     def read(self, sentences: list[str]) -> Reading:
         tokens = [pretrained.pieces(sentence, cut) for sentence in sentences]
-        ids, kept = pretrained.batch(sentences, cut)
-        padding = None if kept.all() else ~kept
+        ids, mask = pretrained.batch(sentences, cut)
+        padding = None if mask.all() else ~mask
         with torch.no_grad():
             hidden, looks = [self.embed(ids)], []
             for i in range(len(self.layers)):
                 looks.append(self.look(i, hidden[-1], padding))
                 hidden.append(self.up(hidden[-1], slice(i, i + 1), padding))
-        return Reading(tokens, kept, hidden, torch.stack(looks))
+        return Reading(tokens, mask, hidden, torch.stack(looks))
 
     def vectors(self, sentences: list[str]) -> torch.Tensor:
         """One vector a sentence, the mean of its tokens' last vectors: (B, D)."""
         reading = self.read(sentences)
-        return mean_pool(reading.hidden[-1], reading.kept)
+        return mean_pool(reading.hidden[-1], reading.mask)
 
 
 @functools.cache
@@ -145,18 +145,18 @@ def cut(word: str, vocab) -> list[str]:
 # ---------------------------------------------------------------- GPT-2's layout
 
 
-def made_up_gpt2(width: int = 12, layers: int = 2, vocab_size: int = 20, places: int = 8) -> dict:
+def made_up_gpt2(width: int = 12, layers: int = 2, vocab_size: int = 20, max_len: int = 8) -> dict:
     """Random numbers under the names and in the layout of GPT-2's published files (those of `transformers`)."""
     generator = torch.Generator().manual_seed(2)
 
     def random(*shape):
         return torch.randn(*shape, generator=generator) * (0.3 if len(shape) == 1 else shape[0] ** -0.5)
 
-    state = {"wte.weight": random(vocab_size, width), "wpe.weight": random(places, width)}
+    state = {"wte.weight": random(vocab_size, width), "wpe.weight": random(max_len, width)}
     for i in range(layers):
         for norm in ("ln_1", "ln_2"):
             state |= {f"h.{i}.{norm}.weight": 1 + random(width), f"h.{i}.{norm}.bias": random(width)}
-        state[f"h.{i}.attn.bias"] = torch.ones(1, 1, places, places).tril()  # the causal mask
+        state[f"h.{i}.attn.bias"] = torch.ones(1, 1, max_len, max_len).tril()  # the causal mask
         sizes = {"attn.c_attn": (width, 3 * width), "attn.c_proj": (width, width)}
         sizes |= {"mlp.c_fc": (width, 4 * width), "mlp.c_proj": (4 * width, width)}
         for part, (inside, out) in sizes.items():

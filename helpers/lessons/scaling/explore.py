@@ -102,14 +102,14 @@ class WidthAndDivisor:
     def __call__(self, d_k: int, start: str, divisor: float) -> Picture:
         scores, hold, slope = curves(d_k, start)
         weights = torch.softmax(scores[0] / divisor, dim=0)
-        place = int((DIVISORS.log() - math.log(divisor)).abs().argmin())
+        index = int((DIVISORS.log() - math.log(divisor)).abs().argmin())
         shares = [curve / curve.max() for curve in (hold, slope)]
         for bar, weight in zip(self.bars, weights.tolist(), strict=True):
             bar.set_height(weight)
         for line, share in zip((self.hold, self.slope), shares, strict=True):
             line.set_ydata(share)
         self.root.set_xdata([math.sqrt(d_k)] * 2)
-        at = [float(share[place]) for share in shares]
+        at = [float(share[index]) for share in shares]
         self.here.set_data([divisor, divisor], at)
         spread = float(scores.std()) / divisor
         self.left_title.set_text(f"one query: {float(effective_tokens(weights)):.1f} keys in effect")

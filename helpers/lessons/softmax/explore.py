@@ -30,14 +30,14 @@ class Surprise:
         self.title = right.set_title("loss 0.000, gradient at the score −0.000")
 
     def __call__(self, target: str, score: float) -> Picture:
-        place = self.WORDS.index(target)
+        index = self.WORDS.index(target)
         scores = torch.tensor(self.SCORES, dtype=torch.float64)
-        scores[place] = score
+        scores[index] = score
         shares = torch.softmax(scores, dim=0)
-        p = float(shares[place])
+        p = float(shares[index])
         loss = -math.log(p)
         for i, (bar, label, share) in enumerate(zip(self.bars, self.labels, shares.tolist(), strict=True)):
-            bar.set(height=share, color=ORANGE if i == place else BLUE)
+            bar.set(height=share, color=ORANGE if i == index else BLUE)
             label.set(y=share + 0.01, text=f"{share:.3f}")
         self.dot.set_data([p], [loss])
         shown = f"{loss:.3f}" if loss >= 0.01 else f"{loss:.2g}"

@@ -53,14 +53,14 @@ class _Watch(OperatorMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         given = [item for item in tree_leaves((args, kwargs or {})) if isinstance(item, torch.Tensor)]
-        places = {item.untyped_storage().data_ptr() for item in given}
+        storages = {item.untyped_storage().data_ptr() for item in given}
         result = func(*args, **(kwargs or {}))
         new = [item for item in tree_leaves(result) if isinstance(item, torch.Tensor)]
         of_blocks = any(item.untyped_storage().data_ptr() in self.homes for item in new)
         if not of_blocks:
-            self.made += [weakref.ref(item) for item in new if item.untyped_storage().data_ptr() not in places]
+            self.made += [weakref.ref(item) for item in new if item.untyped_storage().data_ptr() not in storages]
             if func._schema.name.split("::")[-1] not in SHAPE_ONLY:
-                for block in sorted(self.homes[place] for place in places & set(self.homes)):
+                for block in sorted(self.homes[storage] for storage in storages & set(self.homes)):
                     self._reads(block)
         return result
 

@@ -99,13 +99,13 @@ def transpose_against_view() -> Picture:
 def _cells(ax, table: torch.Tensor, width: int, half: float, edge: str):
     """Draws a table of whole numbers: boxes in the color of the token that each came from, and the numbers."""
     rows, columns = table.shape
-    places, numbers = [(j, i) for i in range(rows) for j in range(columns)], table.flatten().tolist()
+    centers, numbers = [(j, i) for i in range(rows) for j in range(columns)], table.flatten().tolist()
     colors = [to_rgba(CYCLE[n // width % len(CYCLE)], 0.35) for n in numbers]
-    boxes = [Rectangle((x - half, y - half), 2 * half, 2 * half) for x, y in places]
+    boxes = [Rectangle((x - half, y - half), 2 * half, 2 * half) for x, y in centers]
     boxes = PatchCollection(boxes, facecolor=colors, edgecolor=edge, linewidth=0.5)
     points = Affine2D().scale(1 / 72) + ax.figure.dpi_scale_trans
     letters = PathCollection(
-        [_number(n) for n in numbers], offsets=places, offset_transform=ax.transData, facecolor=BLACK, linewidth=0
+        [_number(n) for n in numbers], offsets=centers, offset_transform=ax.transData, facecolor=BLACK, linewidth=0
     )
     letters.set_transform(points)
     ax.set(xlim=(-0.55, columns - 0.45), ylim=(rows - 0.45, -0.55))  # room for the boxes' edges
@@ -223,8 +223,8 @@ def picked_entries(x: torch.Tensor, index: torch.Tensor, tokens: list[str]) -> P
     heatmap(right, plain, rows=tokens, columns=index.tolist(), cmap="Greys", vmin=-6, vmax=18, digits=0)
     left.set(title="x: one entry from each row", xlabel="column")
     right.set(title="x[..., index]", xlabel="column")
-    for t, place in enumerate(index.tolist()):
-        for ax, column in ((left, place), (right, t)):
+    for t, chosen in enumerate(index.tolist()):
+        for ax, column in ((left, chosen), (right, t)):
             ax.add_patch(Rectangle((column - 0.46, t - 0.46), 0.92, 0.92, fill=False, edgecolor=BLUE, linewidth=2.5))
     picked = x.gather(-1, index[:, None])[:, 0]
     return Picture(

@@ -25,7 +25,7 @@ def training(history, words):
     """Drag through the snapshots of a training."""
     panel(
         figures.TrainingStep(history, words),
-        place=widgets.IntSlider(
+        snapshot=widgets.IntSlider(
             value=0, min=0, max=len(history.steps) - 1, step=1, description="snapshot", continuous_update=False
         ),
     )

@@ -91,8 +91,8 @@ class SentenceToRows:
         for y, label in ((0.7, "tokens"), (-0.3, "ids"), (-3.2, "rows")):
             ax.text(-1.15, y, label, va="center", color="0.35")
         table, step = state()["encoder.tokens.weight"], ROOM / max(len(words), 1)
-        for place, (text, i) in enumerate(zip(words, ids, strict=True)):
-            x, strong = (place + 0.5) * step - 0.1, place == lit
+        for index, (text, i) in enumerate(zip(words, ids, strict=True)):
+            x, strong = (index + 0.5) * step - 0.1, index == lit
             size = 11 if len(words) < 7 else 9
             chip(ax, x, 0.7, text, known=i is not None, strong=strong, width=0.92 * step, fontsize=size)
             ax.plot([x, x], [0.4, 0.02], color=BLUE if strong else "0.8", lw=2.5 if strong else 1)
@@ -257,10 +257,10 @@ def pull_and_push() -> Picture:
     left.set(xlim=(-1.9, 2.7), ylim=(-1.6, 2.3), aspect="equal", title="word2vec: one pull, K pushes")
     voices, centroids, chosen, weights = _voice_forces()
     names = (("own\nspeaker", (0.66, 0.3)), ("speaker 2", (-0.5, 0.1)), ("speaker 3", (0.05, -0.6)))
-    for points, centroid, color, (name, place) in zip(voices, centroids, (GREEN, RED, PINK), names, strict=True):
+    for points, centroid, color, (name, point) in zip(voices, centroids, (GREEN, RED, PINK), names, strict=True):
         right.plot(*points.T, "o", color=color, alpha=0.45, ms=6)
         right.plot(*centroid, "*", color=color, ms=17)
-        right.text(*place, name, color=color, ha="center", va="center", fontsize=10)
+        right.text(*point, name, color=color, ha="center", va="center", fontsize=10)
     right.add_patch(Circle((0, 0), 1, fill=False, color="0.88"))
     right.plot(*chosen, "o", color=BLACK, ms=9)
     right.text(*(chosen * 1.12), "this recording", ha="right", va="bottom")
@@ -422,10 +422,10 @@ class TrainingStep:
             line.set_marker("")
         self.here = self.curves.axvline(0, color=BLUE, lw=6, alpha=0.25)
 
-    def __call__(self, place: int) -> Picture:
-        (within, between), step = self.numbers[place], self.history.steps[place]
+    def __call__(self, snapshot: int) -> Picture:
+        (within, between), step = self.numbers[snapshot], self.history.steps[snapshot]
         self.plane.clear()
-        _scatter(self.plane, self.flat[place], self.words)
+        _scatter(self.plane, self.flat[snapshot], self.words)
         self.plane.set_title(f"after {step} pairs")
         self.here.set_xdata([step, step])
         self.curves.set_title(f"cosine {within:.2f} within groups, {between:.2f} between")

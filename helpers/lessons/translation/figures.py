@@ -51,15 +51,15 @@ def _widths(words):
     return [0.13 * max(3, len(word)) + 0.12 for word in words]
 
 
-def _places(words, span):
+def _centers(words, span):
     """A middle for each word's chip, left to right, spread over `span`."""
     widths = _widths(words)
     gap = (span - sum(widths)) / max(1, len(words) - 1)
-    places, x = [], 0.0
+    centers, x = [], 0.0
     for width in widths:
-        places.append(x + width / 2)
+        centers.append(x + width / 2)
         x += width + gap
-    return places
+    return centers
 
 
 # ---------------------------------------------------------------- the language
@@ -73,7 +73,7 @@ def word_by_word() -> Picture:
         pair = corpus.translate(sentence)
         english, french = pair.english.split(), pair.french.split()
         span = SPAN
-        top, bottom = _places(english, span), _places(french, span)
+        top, bottom = _centers(english, span), _centers(french, span)
         for t, source in enumerate(pair.alignment):
             crossed = any((s - source) * (u - t) < 0 for u, s in enumerate(pair.alignment))
             ax.plot([top[source], bottom[t]], [0.8, -0.8], color=ORANGE if crossed else BLUE, lw=2, zorder=0)
@@ -238,7 +238,7 @@ class Looks:
         true = list(best if alignment is None else alignment)  # where nobody knows, nothing is called wrong
         ax = self.ax
         ax.clear()
-        top, bottom = _places(source, SPAN), _places(target, SPAN)
+        top, bottom = _centers(source, SPAN), _centers(target, SPAN)
         for t, row in enumerate(weights.tolist()):
             for s, weight in enumerate(row):
                 if weight > 0.03:
@@ -515,8 +515,8 @@ def _fresh_course():
 
 @torch.no_grad()
 def _nats(model, batch) -> float:
-    kept = batch.tgt_out != translator.PAD
-    return torch.nn.functional.cross_entropy(model(batch.src, batch.tgt_in)[kept], batch.tgt_out[kept]).item()
+    mask = batch.tgt_out != translator.PAD
+    return torch.nn.functional.cross_entropy(model(batch.src, batch.tgt_in)[mask], batch.tgt_out[mask]).item()
 
 
 def same_machine() -> Picture:

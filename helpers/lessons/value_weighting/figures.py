@@ -97,8 +97,8 @@ class Triangle:
         for token, (px, py), color in zip(JANE, self.points.tolist(), CYCLE, strict=False):
             self.threads += ax.plot([px, px], [py, py], color=color, alpha=0.7)
             ax.plot([px], [py], "o", ms=9, color=color)
-            place = (0, 9 if py > 3 else -17)
-            ax.annotate(f"{token} ({px:g}, {py:g})", (px, py), place, textcoords="offset points", ha="center")
+            offset = (0, 9 if py > 3 else -17)
+            ax.annotate(f"{token} ({px:g}, {py:g})", (px, py), offset, textcoords="offset points", ha="center")
         (self.star,) = ax.plot([0], [0], "*", ms=16, color="black")
         ax.set(
             xlim=(0, 6), ylim=(0, 5.5), xlabel="channel 0", ylabel="channel 1", title="values, and their mixture (star)"
@@ -269,8 +269,8 @@ def bank() -> Picture:
         x, y = bank_after.tolist()
         ax.text(x + 0.08, y + 0.08, f"bank, shift {shift:.3f}", color=GREEN)
         ax.text(1.06, 1.06, "bank before", color=GREEN)
-        place = (1.7, -0.33) if word == "river" else (0.16, 2.72)
-        ax.text(*place, f"{word}, shift {small:.4f}", color=PINK)
+        point = (1.7, -0.33) if word == "river" else (0.16, 2.72)
+        ax.text(*point, f"{word}, shift {small:.4f}", color=PINK)
         ax.set(xlim=(-0.25, 3.4), ylim=(-0.45, 3.2), xlabel="water", title=f"{word} bank")
         ax.set_aspect("equal")
         said.append(f"In {word} bank, bank turns toward {word} by {shift:.3f} and {word} by {small:.4f}")

@@ -1,0 +1,76 @@
+"""The numbers of all-MiniLM-L6-v2, and a small network of random numbers where they cannot be had."""
+
+from __future__ import annotations
+
+import functools
+
+from helpers.pretrained import model_files
+from helpers.pretrained.known_pieces import numbered, wordpiece_vocab
+
+_ASKED_FOR = "it trophy suitcase"  # words that the lesson looks for by name: the stand-in knows them too
+LAYERS, HEADS = 6, 12
+
+
+@functools.cache
+def _loaded() -> tuple[dict, dict[str, int], bool]:
+    """(numbers, pieces, real): read once in a kernel."""
+    pieces = model_files.find(model_files.PIECES)
+    file = model_files.find(model_files.NUMBERS) if pieces else None
+    if pieces is None or file is None:
+        print(
+            "The network's numbers are not on this machine, and the hub cannot be reached. "
+            f"To get them: {model_files.HOW_TO}\nUntil then a small network of random numbers stands in: every cell "
+            "runs, and what it shows of the network means nothing."
+        )
+        vocab = numbered([*wordpiece_vocab(), *_ASKED_FOR.split()])
+        return _made_up(len(vocab)), vocab, False
+    from safetensors.torch import load_file
+
+    state = load_file(file)
+    state.pop("embeddings.position_ids", None)  # 0, 1, 2, ...: no number that was learned
+    return state, numbered(pieces.read_text(encoding="utf-8").split("\n")), True
+
+
+def numbers() -> dict:
+    """The network's tensors under BERT's own names, float32. Please change none of them: figures use them too."""
+    return dict(_loaded()[0])
+
+
+def vocab() -> dict[str, int]:
+    """The pieces that fit numbers()."""
+    return _loaded()[1]
+
+
+def is_real() -> bool:
+    return _loaded()[2]
+
+
+def _made_up(vocab_size: int, width: int = 48, inner: int = 96, max_len: int = 512, layers: int = LAYERS) -> dict:
+    """Random numbers under BERT's names, of a small network with as many layers and heads."""
+    import torch
+
+    generator = torch.Generator().manual_seed(13)
+
+    def random(*shape):
+        return torch.randn(*shape, generator=generator) * (0.02 if len(shape) == 1 else shape[-1] ** -0.5)
+
+    def linear(name, out, inside):
+        return {f"{name}.weight": random(out, inside), f"{name}.bias": random(out)}
+
+    def norm(name):
+        return {f"{name}.weight": torch.ones(width), f"{name}.bias": torch.zeros(width)}
+
+    state = {
+        "embeddings.word_embeddings.weight": random(vocab_size, width),
+        "embeddings.position_embeddings.weight": random(max_len, width),
+        "embeddings.token_type_embeddings.weight": random(2, width),
+        **norm("embeddings.LayerNorm"),
+    }
+    for i in range(layers):
+        at = f"encoder.layer.{i}"
+        for part in ("query", "key", "value"):
+            state |= linear(f"{at}.attention.self.{part}", width, width)
+        state |= linear(f"{at}.attention.output.dense", width, width) | norm(f"{at}.attention.output.LayerNorm")
+        state |= linear(f"{at}.intermediate.dense", inner, width)
+        state |= linear(f"{at}.output.dense", width, inner) | norm(f"{at}.output.LayerNorm")
+    return state | linear("pooler.dense", width, width)

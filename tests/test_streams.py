@@ -1,0 +1,42 @@
+"""What of a cell's outputs stays: so much text, so many pictures, and no more."""
+
+from __future__ import annotations
+
+import pytest
+
+from helpers.grading.inside.streams import CUT, Outputs
+from helpers.grading.record import safe_output
+
+
+def test_a_cells_text_is_cut():
+    outputs = Outputs()
+    for _ in range(3):
+        outputs.stream("stdout", "x" * 90_000)
+    (shown,) = outputs.items
+    assert shown["text"] == "x" * 180_000 + "x" * 20_000 + CUT
+
+
+def test_a_cells_pictures_are_bounded_together():
+    outputs = Outputs()
+    for size in (1_600_000, 1_300_000, 200_000):
+        outputs.rich("display_data", {"image/png": "A" * size})
+    assert [item["output_type"] for item in outputs.items] == ["display_data", "display_data", "stream"]
+    assert outputs.items[-1]["text"] == CUT
+
+
+def test_a_cell_shows_a_hundred_things_at_most():
+    outputs = Outputs()
+    for _ in range(120):
+        outputs.rich("display_data", {"text/plain": "one more"})
+    assert len(outputs.items) == 100
+
+
+@pytest.mark.parametrize(("size", "stays"), [(3_900_000, True), (4_100_000, False)])
+def test_a_picture_that_is_too_large_for_a_page_is_left_out(size, stays):
+    output = {"output_type": "display_data", "data": {"image/png": "AAAA" * (size // 4)}, "metadata": {}}
+    assert (safe_output(output) is not None) == stays
+
+
+def test_a_text_that_is_too_long_for_a_page_is_cut():
+    shown = safe_output({"output_type": "stream", "text": "x" * 500_000})
+    assert shown["text"] == "x" * 400_000 + "\n... (cut)"
