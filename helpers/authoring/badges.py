@@ -37,5 +37,5 @@ def with_badges(readme: str, course: Course) -> str:
         link = re.escape(f"| [{lesson.number}](notebooks/{lesson.name}/{lesson.name}.ipynb)")
         badge = f" {colab_badge(course, lesson)}" if course.url else ""
         row = re.compile(rf"^({link})( \[!\[Open in Colab\]\S*)? \|", re.MULTILINE)
-        readme = row.sub(lambda found, badge=badge: f"{found[1]}{badge} |", readme)
+        readme = row.sub(rf"\g<1>{badge} |", readme)
     return readme

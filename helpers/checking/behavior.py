@@ -33,11 +33,12 @@ def give_numbers(model, width, hidden, phase) -> Counter:
     """Give all parameters of one kind the same numbers, whatever their names, and return how many there are of each.
 
     A kind is (nn.Linear or nn.Embedding, shape); bare tables count as embeddings, and a table that words go out by may
-    be the one that they came in by. Of the vectors only the biases of
-    layers from `width` to `hidden` channels are a kind; the others become 1 where they are 1, and else 0. A
-    (width, width) matrix has rows that differ in sign alone, so that it does not matter which channels a head owns.
+    be the one that they came in by. Of the vectors only the biases of layers from `width` to `hidden` channels are a
+    kind; the others become 1 where they are 1, and else 0. A (width, width) matrix has rows that differ in sign alone,
+    so that it does not matter which channels a head owns.
     """
-    found, seen = Counter(), set()
+    found: Counter = Counter()
+    seen: set = set()
     for part in model.modules():
         linear = isinstance(part, nn.Linear)
         for parameter in part.parameters(recurse=False):

@@ -392,6 +392,7 @@ def picture(key, problem: Problem) -> Picture | None:
     want, got = diff.expected, diff.actual
     if not isinstance(want, torch.Tensor) or want.dim() < 2:
         return None
+    assert isinstance(got, torch.Tensor)  # numbers are compared of two tensors of one shape only
     front = _named_index(problem, want, got)[: want.dim() - 2]
     want, got = want[tuple(front)], got[tuple(front)]
     if want.numel() not in range(2, 401) or not wrong_entries(want, got, problem.case.tolerance).any():
