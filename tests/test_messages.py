@@ -88,7 +88,7 @@ def test_the_input_that_failed_is_written_out():
 def test_a_function_among_the_inputs_is_named_in_words():
     text = one_case(Stub("peeking", (3, 5, 0.1, 6, 7)), reference=lambda f: 1, answer=lambda f: 2)
     assert "with f(f)\n" in text and "peeking" not in text
-    assert "where f is the causal average" in text and "(place=3, source=5, strength=0.1, width=6, T=7)" in text
+    assert "where f is the causal average" in text and "(position=3, source=5, strength=0.1, width=6, T=7)" in text
 
 
 @pytest.mark.parametrize("gap", [1e-4, 3e-5])
