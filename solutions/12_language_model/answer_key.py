@@ -537,7 +537,7 @@ induction_head = Exercise("induction_head", cases_induction_head).with_mistakes(
         copy[before, token] = torch.eye(V) -> pass
         Who has to write it there, into which channels, and in which layer?
     looks_at_the_next: the first layer looks for the token after each one, not for the one before it
-        W_q[:, place], W_k[:, place] = -> W_k[:, place], W_q[:, place] =
+        W_q[:, position], W_k[:, position] = -> W_k[:, position], W_q[:, position] =
         A later token is hidden by the mask. Which place does the query of place t have to ask for?
     answer_elsewhere: the answer does not stand in the last channels
         say[answer, token] -> say[before, token]
