@@ -11,7 +11,6 @@ import contextlib
 import json
 import math
 import secrets
-import sys
 import threading
 import webbrowser
 from collections import Counter
@@ -85,25 +84,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve the page until Ctrl+C or its Done button; then write report and feedback pages anew."""
-    try:
-        folders, config = load(args.gradebook)
-        lesson = lesson_name(folders, args.lesson)
-        read_question(folders, lesson)
-        with serving(folders, lesson) as (server, address):
-            print(
-                f"Grading {lesson} by hand: {address}\nEach change is saved at once. Done, or Ctrl+C, ends it.",
-                flush=True,
-            )
-            if not args.no_browser:
-                webbrowser.open(address)
-            with contextlib.suppress(KeyboardInterrupt):
-                server.done.wait()
-        report = write_pages(folders, config, lesson)
-        waits = f"{report.to_grade} still {'waits' if report.to_grade == 1 else 'wait'}"
-        print(f"{waits if report.to_grade else 'All are graded'}; the report has your points.")
-    except GradingStopped as stopped:
-        print(stopped, file=sys.stderr)
-        return 2
+    folders, config = load(args.gradebook)
+    lesson = lesson_name(folders, args.lesson)
+    read_question(folders, lesson)
+    with serving(folders, lesson) as (server, address):
+        print(
+            f"Grading {lesson} by hand: {address}\nEach change is saved at once. Done, or Ctrl+C, ends it.", flush=True
+        )
+        if not args.no_browser:
+            webbrowser.open(address)
+        with contextlib.suppress(KeyboardInterrupt):
+            server.done.wait()
+    report = write_pages(folders, config, lesson)
+    waits = f"{report.to_grade} still {'waits' if report.to_grade == 1 else 'wait'}"
+    print(f"{waits if report.to_grade else 'All are graded'}; the report has your points.")
     return 0
 
 
