@@ -10,6 +10,8 @@ PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 export OMP_NUM_THREADS ?= 1
 # Jupyter refuses to run as root, as in a container, unless it is told to.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+# A file of tests stays with one worker, and they begin in the order of tests/conftest.py.
+TWO := -n 2 --dist loadfile --no-loadscope-reorder
 QUICK := tests/test_check.py tests/test_check_facts.py tests/test_listing.py tests/test_messages.py $(wildcard tests/lessons/*.py)
 # Rows of wrong answers and measurements with the translator are many and alike; make test has them all.
 NOT_QUICK := clumsy or tiles or library_call or wrong_answer or translator
@@ -37,13 +39,13 @@ lab: .venv/learner
 	JUPYTER_CONFIG_PATH=$(CURDIR)/.jupyter $(BIN)/jupyter lab $(AS_ROOT) --ServerApp.root_dir=. $(LAB_FLAGS) notebooks/00_start_here/00_start_here.ipynb
 
 quick: .venv/ready
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long and not slow" -k "not ($(NOT_QUICK))" $(QUICK)
+	$(BIN)/python -m pytest $(TWO) -m "not long and not slow" -k "not ($(NOT_QUICK))" $(QUICK)
 
-test: .venv/ready lint check-built
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not browser and not hostile and not slow and not colab"
+test: .venv/ready lint
+	$(BIN)/python -m pytest $(TWO) -m "not browser and not hostile and not slow and not colab"
 
 test-more: .venv/ready
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "browser or hostile or colab"
+	$(BIN)/python -m pytest $(TWO) -m "browser or hostile or colab"
 
 # Trains the translator anew, from its seed, and measures the claims about several trainings: many minutes.
 retrain: .venv/ready

@@ -26,11 +26,17 @@ def lesson_names() -> list[str]:
     return [lesson.name for lesson in course().lessons]
 
 
+# A file stays with one worker: those that take minutes begin, so that none of them is left for the end.
+FIRST = ("training_class", "mutation_score", "browser", "colab", "grading", "build", "figures", "costs", "make")
+
+
 def pytest_collection_modifyitems(items):
-    """What waits for an executed notebook takes long."""
+    """What waits for an executed notebook takes long; the longest files come first."""
     for item in items:
         if "executed_solution" in item.fixturenames:
             item.add_marker("long")
+    names = [f"test_{name}.py" for name in FIRST]
+    items.sort(key=lambda item: names.index(item.path.name) if item.path.name in names else len(names))
 
 
 @pytest.fixture(scope="session")

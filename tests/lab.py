@@ -16,6 +16,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, sync_playwright
 
 ROOT = Path(__file__).parents[1]
@@ -109,6 +110,25 @@ def browser(width: int = 1280, height: int = 1000) -> Iterator[Page]:
         chrome.close()
 
 
+@contextlib.contextmanager
+def course_in_lab(folder: Path, trained: Path | None = None) -> Iterator[tuple[str, Page]]:
+    """(the address of JupyterLab on a copy of the course in `folder`, a page).
+
+    trained: the folder of executed notebooks, whose trained numbers are put beside the solutions.
+    """
+    if chromium() is None:
+        if os.environ.get("COURSE_CI"):
+            pytest.fail("Chromium is missing; .ci/run installs it")
+        pytest.skip("no Chromium on this machine")
+    for part in ("notebooks", "helpers", "solutions"):
+        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "course.toml", folder)
+    for kept in trained.glob("*.kept") if trained else ():
+        shutil.copytree(kept, folder / "solutions" / kept.stem, dirs_exist_ok=True)
+    with lab(folder) as url, browser(width=1400) as page:
+        yield url, page
+
+
 def open_notebook(page: Page, url: str, path: str) -> None:
     """Open a notebook and wait until its kernel is idle."""
     # A workspace of its own, or Lab would open the notebooks of the last one again.
@@ -131,6 +151,22 @@ def run_all(page: Page, timeout: float = 300) -> list[dict]:
             return cells
         time.sleep(0.3)
     raise TimeoutError(f"the notebook was still running after {timeout} s")
+
+
+def errors(cells: list[dict]) -> list[tuple[str, str, str]]:
+    """(start of the cell, error, its words) of all cells that raised."""
+    return [
+        (cell["source"][:60], output["ename"], output["evalue"])
+        for cell in cells
+        for output in cell["outputs"]
+        if output["output_type"] == "error"
+    ]
+
+
+def shoot(page: Page, name: str) -> None:
+    """Keep pictures of the open notebook where COURSE_SCREENSHOTS says so, for a person to look at."""
+    if os.environ.get("COURSE_SCREENSHOTS"):
+        screenshots(page, Path(os.environ["COURSE_SCREENSHOTS"]), name)
 
 
 def choose_theme(page: Page, theme: str) -> None:

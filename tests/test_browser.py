@@ -1,9 +1,6 @@
-"""Every lesson in JupyterLab in headless Chromium: runs to its end, explorers move, the check is a rich display."""
+"""Every solved lesson in JupyterLab in headless Chromium: it runs to its end, its explorers move."""
 
 import json
-import os
-import shutil
-from pathlib import Path
 
 import pytest
 
@@ -15,18 +12,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, executed_folder):
-    if lab.chromium() is None:
-        if os.environ.get("COURSE_CI"):
-            pytest.fail("Chromium is missing; .ci/run installs it")
-        pytest.skip("no Chromium on this machine")
-    folder = tmp_path_factory.mktemp("course")
-    for part in ("notebooks", "helpers", "solutions"):
-        shutil.copytree(lab.ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(lab.ROOT / "course.toml", folder)
-    for kept in executed_folder.glob("*.kept"):  # numbers that are trained already need no second training
-        shutil.copytree(kept, folder / "solutions" / kept.stem, dirs_exist_ok=True)
-    with lab.lab(folder) as url, lab.browser(width=1400) as page:
-        yield url, page
+    """(the server's address, a page), where numbers that are trained already need no second training."""
+    with lab.course_in_lab(tmp_path_factory.mktemp("course"), trained=executed_folder) as found:
+        yield found
 
 
 @pytest.fixture
@@ -48,41 +36,12 @@ def complaints(server):
 HARMLESS = ("favicon", "status of 404", "Failed to fetch", "WebSocket", "net::ERR_")
 
 
-def errors(cells):
-    return [
-        (cell["source"][:60], output["ename"], output["evalue"])
-        for cell in cells
-        for output in cell["outputs"]
-        if output["output_type"] == "error"
-    ]
-
-
-def shoot(page, name):
-    """Keep pictures of the open notebook where COURSE_SCREENSHOTS says so, for a person to look at."""
-    if os.environ.get("COURSE_SCREENSHOTS"):
-        lab.screenshots(page, Path(os.environ["COURSE_SCREENSHOTS"]), name)
-
-
-@pytest.mark.parametrize("lesson", lessons())
-def test_an_untouched_notebook_runs_to_its_end(server, lesson):
-    url, page = server
-    lab.open_notebook(page, url, f"notebooks/{lesson}/{lesson}.ipynb")
-    cells = lab.run_all(page)
-    kinds = {name for _, name, _ in errors(cells)}
-    # Lesson 0 fails one check on purpose, to show how the check talks.
-    assert kinds <= {"NotAnswered", "NotImplementedError"} | ({"CheckFailed"} if lesson.startswith("00") else set())
-    assert "NotAnswered" in kinds
-    text = json.dumps([cell["outputs"] for cell in cells])
-    assert "not answered yet" in text
-    shoot(page, f"{lesson}_student")
-
-
 @pytest.mark.parametrize("lesson", lessons())
 def test_a_solved_notebook_runs_and_its_explorers_move(server, complaints, lesson):
     url, page = server
     lab.open_notebook(page, url, f"solutions/{lesson}/{lesson}.ipynb")
     cells = lab.run_all(page)
-    wrong = [error for error in errors(cells) if not (lesson.startswith("00") and error[1] == "CheckFailed")]
+    wrong = [error for error in lab.errors(cells) if not (lesson.startswith("00") and error[1] == "CheckFailed")]
     assert not wrong
     assert "points" in json.dumps([cell["outputs"] for cell in cells]) or lesson.startswith("00")
     widgets = [c for c in cells if "application/vnd.jupyter.widget-view+json" in json.dumps(c["outputs"])]
@@ -94,7 +53,7 @@ def test_a_solved_notebook_runs_and_its_explorers_move(server, complaints, lesso
             lab.choose_theme(page, f"JupyterLab {theme}")
             for explorer in explorers:
                 move_every_slider(page, explorer, width)
-            shoot(page, f"{lesson}_solved_{theme.lower()}_{width}")
+            lab.shoot(page, f"{lesson}_solved_{theme.lower()}_{width}")
     finally:
         lab.choose_theme(page, "JupyterLab Light")
         page.set_viewport_size({"width": 1400, "height": 1000})

@@ -326,6 +326,26 @@ def test_a_key_whose_reference_fails_is_refused():
         make_key(LESSON, EXERCISE, 20, False, in_place, 0)
 
 
+def test_cases_that_show_a_mistake_by_chance_are_drawn_until_they_do():
+    """Half of all draws show it; one that no draw shows is no mistake."""
+
+    def doubled(x):
+        return x + x
+
+    def below_zero(x):
+        return x + x.abs()
+
+    def exercise(wrong):
+        return Exercise(
+            "doubled", lambda draw: [Case((draw.normal(1),))], mistakes=[Mistake("signs", "label", "hint", wrong)]
+        )
+
+    shown = [make_key(LESSON, exercise(below_zero), 20, False, doubled, seed).cases[0].args[0] for seed in range(8)]
+    assert all(x < 0 for x in shown) and len({x.item() for x in shown}) > 1
+    with pytest.raises(UnsoundKey, match="signs differs from the solution on no case"):
+        make_key(LESSON, exercise(lambda x: 2 * x), 20, False, doubled, 0)
+
+
 @pytest.mark.parametrize(
     "tree",
     [

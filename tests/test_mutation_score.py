@@ -19,7 +19,7 @@ IDS = [f"{lesson}-{exercise.name}" for lesson, exercise in CASES]
 
 @pytest.mark.parametrize(("lesson", "exercise"), CASES, ids=IDS)
 def test_mistakes_are_caught_and_named_and_accepted_variants_pass(lesson, exercise):
-    result = tally(lesson, exercise, seconds=60)  # three seeds, fewer of whole models
+    result = tally(lesson, exercise, seconds=15)  # three seeds, fewer of whole models
     assert not result.wrong, "\n".join(result.wrong)
     assert result.caught == result.named == result.mistakes
     assert result.accepted == result.right

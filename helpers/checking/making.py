@@ -6,6 +6,7 @@ Needs solutions/ and the finished blocks, so it works in the author's and the te
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import functools
 import inspect
@@ -31,6 +32,7 @@ from helpers.checking.vocabulary import VALUES, Case, Draw, Exercise, Mistake, Q
 from helpers.course import Lesson
 
 MISTAKE_TIME_LIMIT = 5.0
+DRAWS, FAR = 4, 1_000_003  # so often are cases drawn, with seeds so far apart, until they show every known mistake
 TOOLS = {"torch": torch, "nn": nn, "F": F, "math": math}  # names that an edit may use though the solution does not
 # A reference is a block of its own lesson, which the check refuses as an answer: it is observed as a stranger.
 STRANGER = "99_reference"
@@ -38,6 +40,10 @@ STRANGER = "99_reference"
 
 class UnsoundKey(ValueError):
     """An answer key that contradicts itself; the text says where."""
+
+
+class NotShown(UnsoundKey):
+    """A mistake that differs from the reference on no case that was drawn."""
 
 
 class MissingPiece(LookupError):
@@ -76,8 +82,9 @@ def make_key(
 ) -> ExerciseKey:
     """Run the reference and every known mistake on the exercise's cases for `seed`.
 
-    reference: the exercise's block, as its file defines it; None for a quiz and for a measured exercise. UnsoundKey
-    where it raises or changes an input, or where a mistake cannot be made or shows nothing.
+    reference: the exercise's block, as its file defines it; None for a quiz and for a measured exercise. Cases that by
+    chance show some mistake nowhere are drawn again. UnsoundKey where the reference raises or changes an input, or
+    where a mistake cannot be made or shows in no draw.
     """
     if isinstance(exercise, Quiz):
         facts = Facts(exercise.name, lesson)
@@ -85,11 +92,21 @@ def make_key(
         return ExerciseKey(
             lesson, exercise.name, points, bonus, "quiz", facts, correct=exercise.correct, explanations=explanations
         )
-    cases = exercise.cases(Draw(seed))
     if exercise.metric:
-        return _measured_key(lesson, exercise, points, bonus, cases)
+        return _measured_key(lesson, exercise, points, bonus, exercise.cases(Draw(seed)))
     if reference is None:
         raise UnsoundKey(f"{lesson}, {exercise.name} has no solution to compare an answer with")
+    for again in range(DRAWS - 1):
+        with contextlib.suppress(NotShown):
+            return _drawn_key(lesson, exercise, points, bonus, reference, seed + again * FAR)
+    return _drawn_key(lesson, exercise, points, bonus, reference, seed + (DRAWS - 1) * FAR)
+
+
+def _drawn_key(
+    lesson: str, exercise: Exercise, points: float, bonus: bool, reference: Callable, seed: int
+) -> ExerciseKey:
+    """The key with the cases of one draw. NotShown where a mistake differs from the reference on none of them."""
+    cases = exercise.cases(Draw(seed))
     if not any(case.part == VALUES for case in cases):
         raise UnsoundKey(
             f"{lesson}, {exercise.name}: no case is of part {VALUES!r}, so no answer would have any points"
@@ -102,7 +119,7 @@ def make_key(
     for item in exercise.mistakes:
         observations = _seen(wrong_answer(item, reference), cases, open_facts)
         if not any(differs(*row) for row in zip(cases, expected, observations, strict=True)):
-            raise UnsoundKey(
+            raise NotShown(
                 f"{lesson}, {exercise.name}: the mistake {item.name} differs from the solution on no case, so it is "
                 "right; add a case that shows it, or take it out"
             )

@@ -856,6 +856,9 @@ def cases_filter_logits(draw):
         case(rows(10), k=2, p=True, part=BOTH),
         case(rows(3, 9), k=5, p=True, part=BOTH),
         case(rows(10, scale=0.2), k=2, p=True, part=BOTH),  # the mass of the whole row lies far beyond two words
+        Case(
+            (rows(10, scale=0.2),), {"top_k": 2, "top_p": 0.3}, part=BOTH
+        ),  # one word of the two, but three of all ten
         case(rows(4, 8), k=3, part=LEADING),
         case(rows(2, 3, 7), k=4, part=LEADING),
         case(rows(2, 3, 7), p=True, part=LEADING),

@@ -1,0 +1,33 @@
+"""Every untouched lesson in JupyterLab in headless Chromium runs to its end."""
+
+import json
+
+import pytest
+
+from tests import lab
+from tests.mutation_score import lessons
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """(the server's address, a page), where a training takes a few steps."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COURSE_QUICK", "1")
+        with lab.course_in_lab(tmp_path_factory.mktemp("course")) as found:
+            yield found
+
+
+@pytest.mark.parametrize("lesson", lessons())
+def test_an_untouched_notebook_runs_to_its_end(server, lesson):
+    url, page = server
+    lab.open_notebook(page, url, f"notebooks/{lesson}/{lesson}.ipynb")
+    cells = lab.run_all(page)
+    kinds = {name for _, name, _ in lab.errors(cells)}
+    # Lesson 0 fails one check on purpose, to show how the check talks.
+    assert kinds <= {"NotAnswered", "NotImplementedError"} | ({"CheckFailed"} if lesson.startswith("00") else set())
+    assert "NotAnswered" in kinds
+    text = json.dumps([cell["outputs"] for cell in cells])
+    assert "not answered yet" in text
+    lab.shoot(page, f"{lesson}_student")
