@@ -1,12 +1,12 @@
-"""Every untouched lesson in JupyterLab in headless Chromium runs to its end."""
+"""Untouched lessons in JupyterLab in headless Chromium run to their ends; tests/test_colab.py runs them all."""
 
 import json
 
 import pytest
 
 from tests import lab
-from tests.mutation_score import lessons
 
+LESSONS = ("00_start_here", "07_value_weighting", "12_language_model")  # the first, one as most are, one that trains
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
 
 
@@ -19,7 +19,7 @@ def server(tmp_path_factory):
             yield found
 
 
-@pytest.mark.parametrize("lesson", lessons())
+@pytest.mark.parametrize("lesson", LESSONS)
 def test_an_untouched_notebook_runs_to_its_end(server, lesson):
     url, page = server
     lab.open_notebook(page, url, f"notebooks/{lesson}/{lesson}.ipynb")

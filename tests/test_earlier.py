@@ -1,5 +1,6 @@
 """Whose fault: an answer that calls an earlier one is judged by what it does itself, in notebook and grader."""
 
+import itertools
 import linecache
 
 import pytest
@@ -158,12 +159,12 @@ def test_in_the_grader_too(lesson):
     need_sandbox()
     own = [(name, earlier) for at, name, earlier in PAIRS if at == lesson]
     pieces = Pieces([blocks_source(course().lesson(lesson))])
+    forms = itertools.cycle(("unanswered", "raising", "wrong"))  # each exercise in one of them
     with Judge(lesson, 5) as judge:
-        for form in ("unanswered", "raising", "wrong"):
-            for name, earlier in own:
-                source = pieces.source_of([*judge.blocks.uses.keys()])
-                cells = [Cell("pieces", source)]
-                cells += [Cell(other, FORMS[form].format(name=other), "answer", other) for other in earlier]
-                verdict = judge.judge_cells(cells, [name]).verdicts[name]
-                assert verdict.passed and verdict.points == verdict.max_points, (name, form, verdict.message)
-                assert any(other in verdict.message for other in earlier)
+        for (name, earlier), form in zip(own, forms, strict=False):
+            source = pieces.source_of([*judge.blocks.uses.keys()])
+            cells = [Cell("pieces", source)]
+            cells += [Cell(other, FORMS[form].format(name=other), "answer", other) for other in earlier]
+            verdict = judge.judge_cells(cells, [name]).verdicts[name]
+            assert verdict.passed and verdict.points == verdict.max_points, (name, form, verdict.message)
+            assert any(other in verdict.message for other in earlier)
