@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
 from helpers.checking.forbidden import Watch, _names_of, banned_names
+from helpers.checking.metrics import METRICS, Score
 from helpers.checking.stubs import STUBS, resolve
 from helpers.checking.vocabulary import Stub
 from helpers.grading.cell import Cell
@@ -140,6 +143,34 @@ def test_what_the_source_hides_is_seen_when_it_runs(scaling, how):
     cells = with_answer(honest_cells(scaling)[:until], name, TOP + HIDDEN[how])
     found = scaling.judge_cells([Cell("used", "import helpers.translator"), *cells], [name])
     assert (found.verdicts[name].points, found.verdicts[name].mistake) == (0, "forbidden_call"), found.verdicts[name]
+
+
+REMEMBERS = """
+said = []
+def scaled_scores(Q, K):
+    import os
+    try:
+        with open("said", "a") as file:
+            file.write("x")
+    except OSError:
+        pass
+    before = len(said) + (os.path.getsize("said") if os.path.exists("said") else 0)
+    said.append(1)
+    return Q @ K.mT / K.shape[-1] ** 0.5 if before == 0 else None
+"""
+
+
+def test_what_a_measured_answer_said_in_one_case_it_cannot_remember_in_another(scaling, monkeypatch):
+    def all_right(truths, outputs):
+        right = all(torch.allclose(a, b) for a, b in zip(truths, outputs, strict=True))
+        return Score(float(right), right, "")
+
+    monkeypatch.setitem(METRICS, "all_right", all_right)
+    key = scaling.keys["scaled_scores"]
+    kept = {"cases": key.cases[:3], "expected": key.expected[:3], "mistakes": [], "metric": "all_right"}
+    monkeypatch.setitem(scaling.keys, "scaled_scores", dataclasses.replace(key, **kept))
+    found = scaling.judge_cells(with_answer(honest_cells(scaling), "scaled_scores", REMEMBERS), ["scaled_scores"])
+    assert found.verdicts["scaled_scores"].passed, found.verdicts["scaled_scores"]
 
 
 def test_an_error_that_only_the_listener_meets_is_flagged(judge):
