@@ -166,12 +166,11 @@ def not_watched(piece: Callable) -> Callable:
         methods = {name: not_watched(vars(piece)[name]) for name in ("__init__", "forward") if name in vars(piece)}
         return type(piece.__name__, (piece,), methods)
 
-    @functools.wraps(piece)
     def unseen(*args, **kwargs):
         return piece(*args, **kwargs)
 
     _UNSEEN.add(unseen.__code__)
-    return unseen
+    return functools.update_wrapper(unseen, piece)
 
 
 _UNSEEN: set[types.CodeType] = set()
