@@ -135,18 +135,17 @@ def test_in_place_leaves_the_namespace_as_it_was():
     assert names == {"a": 1}
 
 
-def test_what_a_finished_piece_calls_is_nobodys():
-    class Layer(torch.nn.Module):
-        def forward(self, x):
-            return torch.softmax(x, -1)
-
+def test_what_a_finished_piece_calls_is_nobodys_and_what_it_is_handed_is_the_learners():
+    x, mask = torch.ones(1, 3, 2), torch.ones(3, 2, dtype=torch.bool)
     with Watch(("softmax",)) as watch:
-        not_watched(torch.softmax)(torch.ones(2), -1)
-        assert isinstance(not_watched(Layer)(), Layer)
-        not_watched(Layer)()(torch.ones(2))
-        assert watch.found == []
-        torch.softmax(torch.ones(2), -1)
-    assert watch.found
+        not_watched(finished_piece("05_masking", "masked_softmax"))(x, mask)
+        Layer = not_watched(finished_piece("07_value_weighting", "Head"))
+        assert Layer(2, 2)(x).shape == x.shape and watch.found == []
+        not_watched(finished_piece("05_masking", "leaks_future"))(lambda x: torch.softmax(x, -1), x)
+        assert watch.found == ["torch.softmax"]
+        watch.found.clear()
+        not_watched(torch.softmax)(x, -1)
+        assert watch.found == ["torch.softmax"], "no piece of the course's"
 
 
 def test_a_piece_that_this_edition_does_not_have_is_none():

@@ -37,37 +37,6 @@ def cells(judge, first="", answer=None, last=""):
     return [made[0], Cell("first", first), *made[1:], Cell("last", last)]
 
 
-LEFT_BEHIND = {
-    "no gradients": "torch.set_grad_enabled(False)",
-    "deterministic": "torch.use_deterministic_algorithms(True)",
-    "anomalies": "torch.autograd.set_detect_anomaly(True)",
-    "inference": "mode = torch.inference_mode()\nmode.__enter__()",
-    "float64": "torch.set_default_dtype(torch.float64)",
-    "device": "torch.set_default_device('cuda' if torch.cuda.is_available() else 'cpu')",
-    "warnings": "import warnings\nwarnings.simplefilter('error')",
-    "seeds": "import random\ntorch.manual_seed(1)\nrandom.seed(1)",
-    "numpy": "import numpy as np\nnp.seterr(all='raise')",
-    "threads": "torch.set_num_threads(2)",
-    "printing": "torch.set_printoptions(precision=2, sci_mode=False)",
-    "stars": "from torch import *\nfrom torch.nn.functional import *\nfrom math import *",
-    "magics": "%matplotlib inline\n%time x = 1\n!ls > /dev/null\nfiles = %ls\nx?",
-    "timed cell": "%%time\nx = 1",
-    "hidden output": "%%capture\nprint('x' * 100)",
-}
-
-
-@pytest.mark.parametrize("how", LEFT_BEHIND)
-def test_what_a_notebook_leaves_behind_costs_nothing(judge, how):
-    found = judge.judge_cells(cells(judge, LEFT_BEHIND[how]))
-    assert scores(found) == full_scores(judge), {n: v.message for n, v in found.verdicts.items() if not v.passed}
-    assert found.errors == {}
-
-
-@pytest.mark.parametrize("how", ["no gradients", "deterministic", "anomalies", "float64", "device"])
-def test_nor_does_it_below_the_answers(judge, how):
-    assert scores(judge.judge_cells(cells(judge, last=LEFT_BEHIND[how]))) == full_scores(judge)
-
-
 # What a notebook has at home and not here.
 
 IMPORTS = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\nimport math"
@@ -95,16 +64,6 @@ def test_an_import_cell_of_which_a_line_fails_costs_nothing_and_is_flagged_with_
     assert [*found.errors] == ["imports"] and len(found.flags) == 1
     assert found.flags[0].startswith(f"Cell imports raised {error}: ")
     assert found.flags[0].endswith(" here; its other statements were run.")
-
-
-def test_without_an_import_cell_the_releases_own_imports_are_there(judge):
-    found = judge.judge_cells([without_imports(cell) for cell in cells(judge)])
-    assert (scores(found), found.flags, found.errors) == (full_scores(judge), [], {})
-
-
-def without_imports(cell):
-    lines = [line for line in cell.source.split("\n") if not line.startswith(("import ", "from "))]
-    return dataclasses.replace(cell, source="\n".join(lines))
 
 
 def test_a_cell_that_raised_at_home_too_ends_there_and_is_no_news(judge):

@@ -274,6 +274,12 @@ def test_a_broken_timestamp_is_no_abort(course, read):
     (course / "submitted" / "ada" / LESSON / "timestamp.txt").write_text("yesterday-ish")
     submission = read(as_notebook(answered()))
     assert submission.timestamp is None and "timestamp" in submission.flags[0]
+    (course / "submitted" / "ada" / LESSON / "timestamp.txt").rename(
+        course / "submitted" / "ada" / LESSON / "timestamp (2).txt"
+    )
+    submission = read(as_notebook(answered()))
+    told = "a timestamp.txt was handed in with the notebook; it says nothing about the time"
+    assert (submission.timestamp, submission.flags) == (None, [told])
 
 
 def test_students_are_found_by_their_folders(course, read):

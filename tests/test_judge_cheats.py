@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 
+from helpers.checking.forbidden import Watch, _names_of, banned_names
+from helpers.checking.metrics import METRICS, Score
 from helpers.checking.stubs import STUBS, resolve
 from helpers.checking.vocabulary import Stub
 from helpers.grading.cell import Cell
@@ -98,6 +102,94 @@ def as_softmax(body):
 def test_the_function_itself_is_no_answer_however_it_is_called(judge, how):
     verdict = judge.judge_cells(with_softmax(judge, as_softmax(CHEATS[how])), ["softmax"]).verdicts["softmax"]
     assert (verdict.points, verdict.mistake) == (0, "forbidden_call"), verdict
+
+
+@pytest.fixture(scope="module")
+def scaling():
+    yield from between_honest_ones("04_scaling")
+
+
+FINISHED = "from helpers.translator.network import GIVEN\npart = GIVEN['scaled_scores']\n"
+ROWS = (
+    "def weights_jacobian(q, K, divisor):\n    weights = lambda q: torch.softmax(K @ q / divisor, -1)\n    rows = []\n"
+)
+EACH = "    for one in torch.eye(len({}), dtype=q.dtype):\n        "
+# What is hidden from whoever reads the source: the course's finished parts and derivatives that torch makes.
+HIDDEN = {
+    "a list": FINISHED + "box = [part]\ndef scaled_scores(Q, K):\n    return box[0](Q, K)",
+    "a partial": FINISHED + "scaled_scores = functools.partial(part)",
+    "an instance": FINISHED + "class Mine:\n    part = staticmethod(part)\n    def __call__(self, Q, K):\n"
+    "        return self.part(Q, K)\nscaled_scores = Mine()",
+    "tables": "box = [sys.modules]\ndef scaled_scores(Q, K):\n"
+    "    return box[0]['helpers.translator.network'].GIVEN['scaled_scores'](Q, K)",
+    "forward mode": "box = [torch.func.jvp]\n" + ROWS + EACH.format("q")
+    + "rows += [box[0](weights, (q,), (one,))[1]]\n    return torch.stack(rows, -1)",
+    "dual numbers": ROWS + EACH.format("q") + "torch._C._enter_dual_level()\n        "
+    "rows += [torch._unpack_dual(weights(torch._make_dual(q, one, level=0)), level=0)[1]]\n        "
+    "torch._C._exit_dual_level(level=0)\n    return torch.stack(rows, -1)",
+    "a node of the graph": ROWS + "    p = weights(q.detach().requires_grad_())\n" + EACH.format("K")
+    + "rows += [p.grad_fn(one) @ K / divisor]\n    return torch.stack(rows)",
+    "the engine": "box = [torch.autograd.variable.Variable._execution_engine]\n" + ROWS + EACH.format("K")
+    + "x = q.detach().requires_grad_()\n        "
+    "rows += box[0].run_backward((weights(x),), (one,), False, False, (x,), True, accumulate_grad=False)\n"
+    "    return torch.stack(rows)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", HIDDEN)
+def test_what_the_source_hides_is_seen_when_it_runs(scaling, how):
+    name = "weights_jacobian" if ROWS in HIDDEN[how] else "scaled_scores"
+    until = [cell.id for cell in honest_cells(scaling)].index(f"check_{name}") + 1
+    cells = with_answer(honest_cells(scaling)[:until], name, TOP + HIDDEN[how])
+    found = scaling.judge_cells([Cell("used", "import helpers.translator"), *cells], [name])
+    assert (found.verdicts[name].points, found.verdicts[name].mistake) == (0, "forbidden_call"), found.verdicts[name]
+
+
+REMEMBERS = """
+said = []
+def scaled_scores(Q, K):
+    import os
+    try:
+        with open("said", "a") as file:
+            file.write("x")
+    except OSError:
+        pass
+    before = len(said) + (os.path.getsize("said") if os.path.exists("said") else 0)
+    said.append(1)
+    return Q @ K.mT / K.shape[-1] ** 0.5 if before == 0 else None
+"""
+
+
+def test_what_a_measured_answer_said_in_one_case_it_cannot_remember_in_another(scaling, monkeypatch):
+    def all_right(truths, outputs):
+        right = all(torch.allclose(a, b) for a, b in zip(truths, outputs, strict=True))
+        return Score(float(right), right, "")
+
+    monkeypatch.setitem(METRICS, "all_right", all_right)
+    key = scaling.keys["scaled_scores"]
+    kept = {"cases": key.cases[:3], "expected": key.expected[:3], "mistakes": [], "metric": "all_right"}
+    monkeypatch.setitem(scaling.keys, "scaled_scores", dataclasses.replace(key, **kept))
+    found = scaling.judge_cells(with_answer(honest_cells(scaling), "scaled_scores", REMEMBERS), ["scaled_scores"])
+    assert found.verdicts["scaled_scores"].passed, found.verdicts["scaled_scores"]
+
+
+def test_an_error_that_only_the_listener_meets_is_flagged(judge):
+    shy = as_softmax("""
+        if sys.getprofile() is not None:
+            raise RuntimeError
+        e = (x - x.amax(dim, keepdim=True)).exp()
+        return e / e.sum(dim, keepdim=True)""")
+    found = judge.judge_cells(with_softmax(judge, shy), ["softmax"])
+    assert "softmax raised RuntimeError in the call that was listened to, and in no other." in found.flags
+
+
+def test_attention_is_seen_under_all_its_names():
+    x = torch.ones(1, 1, 2, 8)
+    for call in (torch._scaled_dot_product_attention_math, torch.ops.aten._scaled_dot_product_flash_attention_for_cpu):
+        with Watch(("attention",)) as watch:
+            call(x, x, x)
+        assert watch.found
+    assert _names_of("flex_attention") & banned_names(("softmax",))
 
 
 HONEST = {

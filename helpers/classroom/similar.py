@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import combinations
 
+from helpers.grading.attachments import lying_beside
 from helpers.grading.folders import Folders, load, shown
 from helpers.grading.grade import lesson_name
 from helpers.grading.intake import find_submissions, read_release, read_submission
@@ -50,11 +51,14 @@ def run(args: argparse.Namespace) -> int:
     folders, _ = load(args.gradebook)
     lesson = lesson_name(folders, args.lesson)
     pairs = find_pairs(*read_answers(folders, lesson))
+    same = same_numbers(folders, lesson)
     page = folders.report(f"{lesson}.similar", "html")
-    write_atomically(page, as_page(lesson, pairs))
+    write_atomically(page, as_page(lesson, pairs, same))
     print(f"{lesson}: {len(pairs)} {'pair' if len(pairs) == 1 else 'pairs'} of hand-ins with much in common")
     for pair in pairs[:10]:
         print(f"  {one_line(pair.one)} and {one_line(pair.other)}: {pair.share:.0%} ({', '.join(pair.answers)})")
+    for students in same:
+        print(f"  kept numbers that are equal byte for byte: {', '.join(map(one_line, students))}")
     print(f"  side by side: {shown(page)}")
     return 0
 
@@ -85,6 +89,16 @@ def read_answers(folders: Folders, lesson: str) -> tuple[dict[str, dict[str, str
                 if name := cell["metadata"].get("nbgrader", {}).get("grade_id"):
                     public[name].append("".join(cell["source"]))
     return handed_in, public
+
+
+def same_numbers(folders: Folders, lesson: str) -> list[list[str]]:
+    """Students whose kept numbers (.safetensors) are the same file."""
+    who: dict[bytes, list[str]] = defaultdict(list)
+    for student in find_submissions(folders.submitted, lesson):
+        for name, content in lying_beside(folders.submitted / student / lesson)[0].items():
+            if name.endswith(".safetensors"):
+                who[content].append(student)
+    return [students for students in who.values() if len(students) > 1]
 
 
 def find_pairs(handed_in: dict[str, dict[str, str]], public: dict[str, list[str]]) -> list[Pair]:
@@ -159,11 +173,11 @@ def _says_nothing(node: ast.AST) -> bool:
     return isinstance(node, (ast.Import, ast.ImportFrom))
 
 
-def as_page(lesson: str, pairs: list[Pair]) -> str:
-    """The pairs side by side; all that learners wrote is escaped text."""
+def as_page(lesson: str, pairs: list[Pair], same: list[list[str]]) -> str:
+    """The pairs side by side, and whose kept numbers are the same; all that learners wrote is escaped text."""
     from jinja2 import Environment, PackageLoader
 
     pages = Environment(
         loader=PackageLoader("helpers.classroom", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    return pages.get_template("similar.html.jinja").render(lesson=lesson, pairs=pairs)
+    return pages.get_template("similar.html.jinja").render(lesson=lesson, pairs=pairs, same=same)

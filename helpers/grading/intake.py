@@ -574,6 +574,8 @@ def _timestamp(folder: Path, flags: list[str]) -> str | None:
     """The time of the hand-in that nbgrader's collect writes beside the notebook."""
     path = folder / "timestamp.txt"
     try:
+        if any(folder.glob("timestamp ([0-9]*).txt")):  # as `course collect` calls one that a learner made
+            flags.append("a timestamp.txt was handed in with the notebook; it says nothing about the time")
         if path.is_symlink() or not path.is_file() or path.stat().st_size > 200:
             return None
         text = path.read_text(encoding="utf-8").strip()

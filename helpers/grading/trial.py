@@ -16,7 +16,7 @@ from helpers.checking.observe import Observation, case_to_tree, changed_of
 from helpers.checking.policy import judged
 from helpers.checking.session import wrong_kind_text
 from helpers.checking.verdict import RESERVED, Verdict, decide, decide_quiz, not_answered, refused
-from helpers.checking.vocabulary import VALUES
+from helpers.checking.vocabulary import VALUES, Case
 from helpers.grading.cell import Cell
 from helpers.grading.graded import Graded
 from helpers.grading.pieces import Pieces, home_of_block
@@ -243,13 +243,23 @@ class Trial:
             return refused(key, "wrong_type", "what your answer returned could not be read")
 
     def _observations(self, key: ExerciseKey, way: Way) -> list[Observation]:
-        """What a fork of the hand-in's process saw, one observation for each case. Raises Lost."""
+        """What a fork of the hand-in's process saw, one observation for each case. Raises Lost.
+
+        Each case of a measured answer has a fork of its own, so that a model cannot remember what it said in another.
+        """
+        if key.metric:
+            return [seen for case in key.cases for seen in self._forked(key, way, [case])]
+        return self._forked(key, way, key.cases)
+
+    def _forked(self, key: ExerciseKey, way: Way, cases: list[Case]) -> list[Observation]:
+        """What one fork saw of some cases. Raises Lost."""
         slack, blocks = way.slack, self.judge.blocks
         request = {
             "name": key.name,
             "facts": dataclasses.asdict(dataclasses.replace(key.facts, time_limit=slack * key.facts.time_limit)),
             # Not what a case is for, nor its words: for a yes or no they give the answer away.
-            "cases": [case_to_tree(dataclasses.replace(case, part="", note="")) for case in key.cases],
+            "cases": [case_to_tree(dataclasses.replace(case, part="", note="")) for case in cases],
+            "writes": not key.metric,
             "replace": {"source": blocks.source_of(way.replace), "names": [*way.replace]} if way.replace else None,
             "builtins": way.builtins,
             "cpu_seconds": math.ceil(slack * max(15.0, 3 * key.facts.time_limit)),
@@ -260,15 +270,20 @@ class Trial:
         try:
             observations = [Observation.from_tree(tree) for tree in reply["observations"]]
             self.run.flag_patches(reply["patched"])
-            if len(observations) != len(key.cases):
+            if reply["raised"]:
+                self.run.flags.append(
+                    f"{key.name} raised {reply['raised']} in the call that was listened to, and in no other."
+                )
+            if len(observations) != len(cases):
                 raise Lost("garbage")
-            for case, seen in zip(key.cases, observations, strict=True):
+            for case, seen in zip(cases, observations, strict=True):
                 seen.changed = [*seen.changed, *changed_of(case, seen.left)]
         except Exception:
             raise Lost("garbage") from None
         observations[0].forbidden = list(dict.fromkeys([*observations[0].forbidden, *told]))
         if not way.replace:
-            self.raised.setdefault(key.name, {seen.error.type for seen in observations if seen.error is not None})
+            raised = {seen.error.type for seen in observations if seen.error is not None}
+            self.raised.setdefault(key.name, set()).update(raised)
         return observations
 
     def _missing(self, key: ExerciseKey) -> Verdict:

@@ -453,8 +453,8 @@ def cases_language_model_logits(draw):
     source = Source()
     seed = draw.integer(0, 2**31)
     ids = source.passages(PASSAGES, LENGTH, seed)
-    changed = ids.clone()
-    changed[:, LENGTH // 2 :] = source.passages(PASSAGES, LENGTH, seed + 1)[:, LENGTH // 2 :]
+    later = torch.arange(LENGTH) >= draw.integers(1, LENGTH, (PASSAGES, 1))  # from another place on in each
+    changed = torch.where(later, source.passages(PASSAGES, LENGTH, seed + 1), ids)
     shape = (PASSAGES, LENGTH, len(source.symbols))
     nats = source.nats(ids)
     return [

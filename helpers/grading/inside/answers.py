@@ -11,11 +11,12 @@ from .patches import patched_names
 
 
 def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes) -> dict:
-    """Call the answer on every case: {"observations", "patched"}.
+    """Call the answer on every case: {"observations", "patched", "raised"}, the last of an error while it was listened
+    to alone.
 
-    request: name, facts, cases, cpu_seconds (for all of them), and replace: the source of finished blocks that stand in
-    for earlier answers, in this fork alone. A forbidden call is told on `own` as soon as it is seen: no code that runs
-    later can take that back.
+    request: name, facts, cases, cpu_seconds (for all of them), replace: the source of finished blocks that stand in for
+    earlier answers, in this fork alone, and writes: whether files may be written meanwhile. A forbidden call is told on
+    `own` as soon as it is seen: no code that runs later can take that back.
     """
     import resource
 
@@ -26,6 +27,8 @@ def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes)
     from helpers.checking.observe import Facts, case_from_tree, listened, observe_all
 
     resource.setrlimit(resource.RLIMIT_CPU, (request["cpu_seconds"], request["cpu_seconds"]))
+    if not request["writes"]:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     patched = patched_names()
     torch.set_num_threads(1)
     telling = threading.Lock()
@@ -43,16 +46,18 @@ def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes)
     cases = [case_from_tree(case) for case in request["cases"]]
     answer = names.get(request["name"])
     seen = observe_all(answer, cases, facts, leave=True)
-    if facts.forbidden and not request["replace"] and seen[0].error is None:
-        listened(answer, cases[0], facts)
-    return {"observations": [observation.to_tree() for observation in seen], "patched": patched}
+    raised = ""
+    if facts.forbidden and not request["replace"]:
+        raised = listened(answer, cases[0], facts)
+    raised = raised if seen[0].error is None else ""
+    return {"observations": [observation.to_tree() for observation in seen], "patched": patched, "raised": raised}
 
 
 def put_in_place(names: dict, replace: dict) -> None:
     """Run a block's source by itself and let the named pieces replace the learner's."""
-    from helpers.checking.forbidden import not_watched
+    from helpers.checking.forbidden import FINISHED, not_watched
 
-    scratch = {"__name__": "finished_block"}
+    scratch = {"__name__": FINISHED}
     source = replace["source"]
     linecache.cache["<finished block>"] = (len(source), None, source.splitlines(keepends=True), "<finished block>")
     exec(compile(source, "<finished block>", "exec"), scratch)

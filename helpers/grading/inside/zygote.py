@@ -27,6 +27,7 @@ from .running import Namespace
 from .setting import HOME, Setting, from_text
 from .shell import make_shell
 from .submission import become_submission
+from .telling import let_finished_parts_tell
 
 
 def zygote(control: socket.socket, setting: Setting) -> None:
@@ -42,6 +43,7 @@ def zygote(control: socket.socket, setting: Setting) -> None:
     torch.set_num_threads(1)
     warm_up()
     remember_originals()
+    let_finished_parts_tell()
     _take_fonts()
     shell = make_shell() if setting.notebook else None
     namespace = Namespace(shell)

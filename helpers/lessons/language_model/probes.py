@@ -369,8 +369,7 @@ def _layers(init, output):
         "the last thing before the logits is a layer norm": gap_between(own, shifted) <= LITTLE,
         **_residual_stream(init, output),
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
-        "blocks add to the vectors of tokens, however long these are": gap_between(*output["huge"])
-        <= 1e-3 * float(output["huge"][0].abs().max()),
+        "blocks add to the vectors of tokens, however long these are": gap_between(*map(_nats, output["huge"])) <= 0.01,
     }
 
 
@@ -492,18 +491,22 @@ def _two_layers(ids, V, M, layers):
 FULL, ENOUGH = 0.10, 0.10  # nats above the line: all points, the check's tick
 NGRAM = 0.86  # nats that the best n-gram is above the line (tested): the first point
 LUCK = 20.0  # nats below the line over a whole text: one honest text in 485 million
-STILL = 1e-3  # logits that move by more when later ids change are a leak
+STILL = 1e-3  # nats; log-probabilities that move by more when later ids change are a leak
+LEAST = -30.0  # nats: what is less probable than that is impossible, and moves nobody
 
 
 @metric
 def loss_above_the_line(truths, outputs):
     """The loss of the passages over the source's own; the second case has the same ids with other later ones."""
     (first, changed), (logits, moved) = truths, outputs
-    same = int((first["ids"] == changed["ids"]).all(0).int().cumprod(0).sum())  # ids that both share, in front
-    gap = gap_between(logits[:, :same], moved[:, :same])
-    scale = 1 + float(logits[:, :same].abs().max())
-    if gap > STILL * scale:
-        words = f"logits at places 0 to {same - 1} moved by {gap:.3g} when only ids from place {same} on were changed"
+    same = (first["ids"] == changed["ids"]).cumprod(1).bool()  # (B, T): places of both texts up to the first other one
+    gaps = (_nats(logits) - _nats(moved)).abs().amax(-1).where(same, 0.0)  # (B, T)
+    if bool((gaps > STILL).any()):
+        row, place = divmod(int(gaps.nan_to_num(0.0).argmax()), gaps.shape[1])
+        words = (
+            f"in one passage log-probabilities at place {place} moved by {float(gaps[row, place]):.3g} "
+            f"when only ids from place {int(same[row].sum())} on were changed"
+        )
         return Score(0.0, False, words, "sees_later_ids")
     ids, nats = first["ids"], first["nats"]
     own = torch.log_softmax(logits.double(), dim=-1)[:, :-1].gather(-1, ids[:, 1:, None])[..., 0]  # (B, T - 1)
@@ -519,6 +522,11 @@ def loss_above_the_line(truths, outputs):
     if not passed:
         said += f", and {line + ENOUGH:.3f} is asked for"
     return Score(share, passed, said, None if passed else _what_went_wrong(logits, ids, share))
+
+
+def _nats(logits):
+    """The log-probabilities that logits (..., V) say, so that no size of theirs hides anything."""
+    return torch.log_softmax(logits.double(), dim=-1).clamp(min=LEAST)
 
 
 def _what_went_wrong(logits, ids, share: float) -> str | None:

@@ -1,0 +1,440 @@
+"""One odd edit out of a list, in an honest hand-in of any lesson: the judge pays what the edit leaves of it.
+
+CI draws a few. COURSE_ODD=all tries the whole list in every lesson, COURSE_ODD=04,09 in some: the exercise that is
+edited then goes round.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from helpers.grading.attachments import lying_beside
+from helpers.grading.folders import ROOT
+from helpers.grading.intake import read_release, read_submission
+from helpers.grading.judge import Judge
+from helpers.grading.pool import judge_input
+from tests.conftest import lesson_names
+from tests.sample_class import _unmarked, grade_id, text
+from tests.sandboxes import SEED, SMALL, need_sandbox
+
+DRAWN = {"03_query_key": 9, "06_softmax": 8, "08_multi_head": 7}  # in CI: how many hand-ins of which lesson
+ODD = os.environ.get("COURSE_ODD", "")
+WHOLE = [name for name in lesson_names()[1:] if ODD == "all" or name[:2] in ODD.split(",")]
+
+
+@dataclass
+class HandIn:
+    """A notebook that is right in everything, and the exercise of it that an edit is about."""
+
+    notebook: dict
+    name: str  # of the exercise
+    encoding: str = "utf-8"
+
+    @property
+    def cells(self) -> list[dict]:
+        return self.notebook["cells"]
+
+    def at(self, name: str) -> int:
+        return next(index for index, cell in enumerate(self.cells) if grade_id(cell) == name)
+
+    def __getitem__(self, name: str) -> dict:
+        return self.cells[self.at(name)]
+
+    @property
+    def answer(self) -> dict:
+        return self[self.name]
+
+    @property
+    def check(self) -> dict:
+        return self[f"check_{self.name}"]
+
+    @property
+    def imports(self) -> dict:
+        return next(cell for cell in self.cells if "import torch" in cell["source"] and not grade_id(cell))
+
+    def put(self, index: int, *cells: dict) -> None:
+        self.cells[index:index] = [copy.deepcopy(cell) for cell in cells]
+
+    def drop(self, *names: str) -> list[dict]:
+        return [self.cells.pop(self.at(name)) for name in names]
+
+
+Edit = Callable[[HandIn], None]
+
+
+def new(source: str, kind: str = "code", **more) -> dict:
+    cell = {"cell_type": kind, "metadata": {}, "source": source} | more
+    return {"outputs": [], "execution_count": None} | cell if kind == "code" else cell
+
+
+def scratch(source: str, kind: str = "code", **more) -> Edit:
+    """A cell of one's own above the answer."""
+    return lambda one: one.put(one.at(one.name), new(source.replace("NAME", one.name), kind, **more))
+
+
+def below(source: str) -> Edit:
+    """A cell of one's own below the check."""
+    return lambda one: one.put(one.at(f"check_{one.name}") + 1, new(source.replace("NAME", one.name)))
+
+
+def imported(line: str) -> Edit:
+    """A line on top of the import cell."""
+    return lambda one: one.imports.update(source=f"{line}\n{one.imports['source']}")
+
+
+def answer(change: Callable[[str, str], str]) -> Edit:
+    """The source of the answer changed; the change is told the exercise's name too."""
+    return lambda one: one.answer.update(source=change(one.answer["source"], one.name))
+
+
+def renamed(source: str, name: str, to: str) -> str:
+    return re.sub(rf"\b{name}\b", to, source)
+
+
+def notebook(change: Callable[[dict], object]) -> Edit:
+    return lambda one: (change(one.notebook), None)[1]
+
+
+def every_cell(change: Callable[[dict], object]) -> Edit:
+    return lambda one: [change(cell) for cell in one.cells] and None
+
+
+def other(one: HandIn) -> str:
+    """The exercise after this one, or the one before the last."""
+    names = [grade_id(cell) for cell in one.cells if f"check_{grade_id(cell)}" in map(grade_id, one.cells)]
+    index = names.index(one.name)
+    return names[index + 1] if index + 1 < len(names) else names[index - 1]
+
+
+def merged_with_the_next(one: HandIn) -> None:
+    after = one[other(one)]
+    both = [one.answer["source"], after["source"]]
+    one.answer["source"], after["source"] = "\n\n".join(both), ""
+
+
+def all_in_one_cell(one: HandIn) -> None:
+    own = [cell for cell in one.cells if f"check_{grade_id(cell)}" in map(grade_id, one.cells)]
+    one.put(one.cells.index(own[0]), new("\n\n".join(cell["source"] for cell in own)))
+    for cell in own:
+        one.cells.remove(one[grade_id(cell)])
+
+
+def moved(to: Callable[[HandIn], int]) -> Edit:
+    def edit(one: HandIn) -> None:
+        cells = one.drop(one.name)
+        one.put(to(one), *cells)
+
+    return edit
+
+
+def upside_down(one: HandIn) -> None:
+    graded = [
+        cell for cell in one.cells if grade_id(cell) and cell["cell_type"] == "code" and grade_id(cell) != "setup"
+    ]
+    rest = [cell for cell in one.cells if cell not in graded]
+    pairs = [graded[i : i + 2] for i in range(0, len(graded), 2)]
+    one.notebook["cells"] = [*rest, *(cell for pair in reversed(pairs) for cell in pair)]
+
+
+def twice_wrong_first(one: HandIn) -> None:
+    one.put(one.at(one.name), one.answer | {"source": f"def {one.name}(*inputs):\n    return None", "id": "first-try"})
+
+
+def in_the_check_cell(one: HandIn) -> None:
+    one.check["source"] = f"{one.answer['source']}\n\n{one.check['source']}"
+    one.answer["source"] = ""
+
+
+def in_a_module(one: HandIn) -> None:
+    lines = [line for line in one.imports["source"].split("\n") if re.match(r"(import|from) (torch|math)", line)]
+    written = "\n".join(["%%writefile mine.py", *lines, renamed(one.answer["source"], one.name, "mine")])
+    earlier = [grade_id(cell) for cell in one.cells[: one.at(one.name)] if grade_id(cell)]
+    if any(re.search(rf"\b{name}\b", one.answer["source"]) for name in earlier):
+        written = "%%writefile mine.py\nx = 1"  # a module does not see the notebook's names
+        one.put(one.at(one.name), new(written), new("from mine import x"))
+        return
+    one.put(one.at(one.name), new(written))
+    one.answer["source"] = f"from mine import mine as {one.name}"
+
+
+def without_metadata(one: HandIn) -> None:
+    for cell in one.cells:
+        cell["metadata"] = {}
+        cell.pop("id", None)
+
+
+def format_3(one: HandIn) -> None:
+    cells = [{**cell, "input": cell["source"], "language": "python"} for cell in one.cells]
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            del cell["source"]
+    one.notebook = {"worksheets": [{"cells": cells}], "metadata": {"name": "x"}, "nbformat": 3, "nbformat_minor": 0}
+
+
+def tabs(source: str, name: str) -> str:
+    return re.sub(r"(?m)^(?:    )+", lambda found: "\t" * (len(found[0]) // 4), source)
+
+
+def without_docstring(source: str, name: str) -> str:
+    return re.sub(r'(?s)"""(?:(?!""").)*"""', '""', source)
+
+
+def encoded(name: str) -> Edit:
+    return lambda one: setattr(one, "encoding", name)
+
+
+def split_helper(place: Callable[[HandIn], int]) -> Edit:
+    """The work is done by a helper in a cell of its own."""
+
+    def edit(one: HandIn) -> None:
+        helper = new(renamed(one.answer["source"], one.name, "helper"))
+        if "class " in helper["source"] and re.search(r"(?m)^class helper\b", helper["source"]):
+            one.answer["source"] = f"class {one.name}(helper):\n    pass"
+            one.put(one.at(one.name), helper)
+            return
+        one.answer["source"] = f"def {one.name}(*args, **kwargs):\n    return helper(*args, **kwargs)"
+        one.put(place(one), helper)
+
+    return edit
+
+
+def quiz(answer: Callable[[str], str]) -> Edit:
+    def edit(one: HandIn) -> None:
+        cell = one["quiz_1"]
+        choice = re.search(r'= "(\w)"', cell["source"])[1]
+        cell["source"] = answer(choice)
+
+    return edit
+
+
+IMAGE = {"image/png": "iVBORw0KGgo="}
+PASSED = {"output_type": "stream", "name": "stdout", "text": "passed\n"}
+RAISED = {"output_type": "error", "ename": "ValueError", "evalue": "x", "traceback": ["x"]}
+DECORATED = "import functools\ndef told(f):\n    @functools.wraps(f)\n    def inner(*args, **kwargs):\n"
+DECORATED += "        print('called')\n        return f(*args, **kwargs)\n    return inner\n"
+
+# What an edit leaves: all points but those of NAME (the exercise) or of quiz_1.
+FULL: dict[str, Edit] = {
+    "nothing at all": lambda one: None,
+    # cells
+    "merged with the next answer": merged_with_the_next,
+    "all answers in one cell": all_in_one_cell,
+    "answer below its check": moved(lambda one: one.at(f"check_{one.name}") + 1),
+    "answer at the end": moved(lambda one: len(one.cells)),
+    "answer above the imports": moved(lambda one: 0),
+    "exercises upside down": upside_down,
+    "answer cell copied": lambda one: one.put(one.at(one.name), one.answer),
+    "a wrong first try in a copy": twice_wrong_first,
+    "all cells twice": lambda one: one.cells.extend(copy.deepcopy(one.cells)),
+    "check cell copied": lambda one: one.put(one.at(f"check_{one.name}"), one.check),
+    "check called twice": lambda one: one.check.update(source=one.check["source"] + "\n" + one.check["source"]),
+    "check in the answer cell": answer(lambda source, name: f"{source}\n\ncheck({name})"),
+    "check cell deleted": lambda one: one.drop(f"check_{one.name}") and None,
+    "all checks deleted": lambda one: one.notebook.update(
+        cells=[cell for cell in one.cells if not (grade_id(cell) or "").startswith("check_")]
+    ),
+    "check cell edited": lambda one: one.check.update(source=f"# check({one.name})"),
+    "check cell a text": lambda one: one.check.update(cell_type="markdown"),
+    "answer in the check cell": in_the_check_cell,
+    "answer cell a text": lambda one: one.answer.update(cell_type="markdown"),
+    "answer cell raw": lambda one: one.answer.update(cell_type="raw"),
+    "setup cell deleted": lambda one: one.drop("setup") and None,
+    "import cell deleted": lambda one: one.cells.remove(one.imports),
+    "no text cells": lambda one: one.notebook.update(cells=[c for c in one.cells if c["cell_type"] == "code"]),
+    # the file
+    "all metadata lost": without_metadata,
+    "grades' metadata lost": every_cell(lambda cell: cell.update(metadata={})),
+    "ids lost": every_cell(lambda cell: cell.pop("id", None)),
+    "ids new": lambda one: [cell.update(id=f"new-{i}") for i, cell in enumerate(one.cells)] and None,
+    "collapsed and tagged": every_cell(lambda cell: cell["metadata"].update(collapsed=True, tags=["x"], trusted=0)),
+    "notebook format 3": format_3,
+    "notebook format 4.2": notebook(lambda whole: whole.update(nbformat_minor=2)),
+    "no kernel named": notebook(lambda whole: whole.update(metadata={})),
+    "another kernel": notebook(lambda whole: whole["metadata"].update(kernelspec={"name": "conda-env-x-py"})),
+    "state of widgets": notebook(lambda whole: whole["metadata"].update(widgets={"state": {"x": "y" * 10**6}})),
+    "BOM": encoded("utf-8-sig"),
+    "UTF-16": encoded("utf-16"),
+    "sources as lists": every_cell(lambda cell: cell.update(source=cell["source"].splitlines(keepends=True))),
+    "CRLF": every_cell(lambda cell: cell.update(source=cell["source"].replace("\n", "\r\n"))),
+    "attachments": scratch("![x](attachment:x.png)", "markdown", attachments={"x.png": IMAGE}),
+    "huge outputs": scratch("x = 1", outputs=[{**PASSED, "text": "x" * 10**6}] * 5),
+    "outputs of another run": every_cell(
+        lambda cell: cell["cell_type"] == "code" and cell.update(outputs=[PASSED], execution_count=99)
+    ),
+    "an error shown": scratch("1 / 0", outputs=[RAISED], execution_count=3),
+    "a raw cell": scratch("def NAME(:", "raw"),
+    "a cell of no kind": scratch("x", "sql"),
+    # what stands beside the answers
+    "prints": scratch("print('working on NAME')\nprint(torch.ones(3))"),
+    "a flood of prints": scratch("for i in range(20_000): print(i)"),
+    "a figure": scratch("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"),
+    "a syntax error": scratch("def NAME(:\n    return"),
+    "an exception": scratch("[][0]"),
+    "an endless loop": scratch("while True:\n    pass"),
+    "input": scratch("name = input('Your name? ')"),
+    "exit": scratch("import sys\nsys.exit()"),
+    "quit": scratch("quit()"),
+    "a debugger": scratch("%pdb on\n1 / 0"),
+    "await": scratch("import asyncio\nawait asyncio.sleep(0)"),
+    "a thread that stays": scratch(
+        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()"
+    ),
+    "a file written": scratch("open('notes.txt', 'w').write('x')"),
+    "another folder": scratch("import os\nos.makedirs('deep', exist_ok=True)\nos.chdir('deep')"),
+    "another folder by magic": scratch("%cd .."),
+    "gradients of one's own": scratch("w = torch.ones(3, requires_grad=True)\n(w * w).sum().backward()"),
+    "a package that is not here": imported("import a_package_of_home as aph"),
+    "Colab's drive": imported("from google.colab import drive\ndrive.mount('/content/drive')"),
+    "pip": imported("!pip install -q of_home > /dev/null\nimport of_home"),
+    "star imports": imported("from torch import *\nfrom torch.nn.functional import *\nfrom math import *"),
+    "star imports below the check": below("from torch import *\nfrom math import *"),
+    "other names for modules": imported("import torch as th, numpy as np, torch.nn as nn2"),
+    "seeds": scratch("import random, numpy as np\nnp.random.seed(1)\nrandom.seed(1)\ntorch.manual_seed(1)"),
+    "threads": scratch("torch.set_num_threads(4)"),
+    "float64": scratch("torch.set_default_dtype(torch.float64)"),
+    "a device": scratch("torch.set_default_device('cuda' if torch.cuda.is_available() else 'cpu')"),
+    "no gradients": scratch("torch.set_grad_enabled(False)"),
+    "no gradients any more": below("torch.set_grad_enabled(False)"),
+    "inference mode": scratch("mode = torch.inference_mode()\nmode.__enter__()"),
+    "deterministic": scratch("torch.use_deterministic_algorithms(True)"),
+    "anomalies": scratch("torch.autograd.set_detect_anomaly(True)"),
+    "warnings are errors": scratch("import warnings\nwarnings.simplefilter('error')"),
+    "warnings": scratch("import warnings\nwarnings.warn('careful')"),
+    "NumPy's errors": scratch("import numpy as np\nnp.seterr(all='raise')"),
+    "print options": scratch("torch.set_printoptions(precision=2, sci_mode=False)"),
+    "no garbage collection": scratch("import gc\ngc.disable()\nimport sys\nsys.setrecursionlimit(500)"),
+    "magics": scratch("%matplotlib inline\n%time x = 1\n!ls > /dev/null\nfiles = %ls\nx?"),
+    "extensions": scratch("%load_ext autoreload\n%autoreload 2"),
+    "a page": scratch("%%html\n<b>x</b>"),
+    "a shell script": scratch("%%bash\necho x"),
+    "a hidden cell": scratch("%%capture out\nprint('x')"),
+    "a large tensor": scratch("large = torch.ones(20_000_000)"),
+    # the answer as it is written
+    "timed answer cell": answer(lambda source, name: f"%%time\n{source}"),
+    "a question in the answer cell": answer(lambda source, name: f"{source}\n{name}?"),
+    "a shell line in the answer cell": answer(lambda source, name: f"!ls > /dev/null\n{source}"),
+    "tabs": answer(tabs),
+    "letters of all kinds": answer(lambda source, name: f"# √d_k für 學生 🙂\nβ = 'naïve'\n{source}"),
+    "white space": answer(lambda source, name: "\n\n" + source.replace("\n", "  \n") + "\n\n\n   "),
+    "annotations later": answer(lambda source, name: f"from __future__ import annotations\n{source}"),
+    "no docstring": answer(without_docstring),
+    "the stub above it": answer(lambda source, name: f"def {name}(*a):\n    raise NotImplementedError\n\n{source}"),
+    "in an if": answer(lambda source, name: "if __name__ == '__main__':\n" + re.sub("(?m)^(?=.)", "    ", source)),
+    "in a try": answer(
+        lambda source, name: "try:\n" + re.sub("(?m)^(?=.)", "    ", source) + "\nexcept Exception:\n    raise"
+    ),
+    "an alias": answer(lambda source, name: f"{renamed(source, name, 'mine')}\n{name} = mine"),
+    "decorated": answer(
+        lambda source, name: (
+            source if re.search(rf"(?m)^class {name}", source) else f"{DECORATED}{source}\n{name} = told({name})"
+        )
+    ),
+    "tried out below it": answer(lambda source, name: f"{source}\nprint({name})\nhelp({name})"),
+    "tried out wrongly": below("NAME(1, 2, 3, 4, 5, 6, 7, 8, 9)"),
+    "a helper above": split_helper(lambda one: one.at(one.name)),
+    "a helper below": split_helper(lambda one: one.at(one.name) + 1),
+    "a helper at the end": split_helper(lambda one: len(one.cells)),
+    "a module of one's own": in_a_module,
+    "redefined below": below("def NAME(*inputs):\n    return None"),
+    "a result of that name below": below("NAME = 3"),
+    "deleted below": below("del NAME"),
+    "something else above": scratch("NAME = 3"),
+    # quizzes
+    "a quiz in capitals": quiz(lambda choice: f'quiz_1 = " {choice.upper()} "  # I think'),
+    "a quiz with a type": quiz(lambda choice: f"quiz_1: str = '{choice}'; print(quiz_1)"),
+    "a quiz wrongly": quiz(lambda choice: f'quiz_1 = "{"b" if choice == "a" else "a"}"'),
+}
+COSTS_THE_ANSWER: dict[str, Edit] = {
+    "answer deleted": lambda one: one.drop(one.name) and None,
+    "answer emptied": answer(lambda source, name: ""),
+    "answer commented out": answer(lambda source, name: re.sub("(?m)^", "# ", source)),
+    "stub put back": answer(lambda source, name: f"def {name}(*inputs):\n    raise NotImplementedError"),
+    "answer renamed": answer(lambda source, name: renamed(source, name, f"my_{name}")),
+    "answer not closed": answer(lambda source, name: f"{source}\n)"),
+    "answer as text elsewhere": lambda one: (one.put(0, new(one.drop(one.name)[0]["source"], "markdown")), None)[1],
+    "answer a number": answer(lambda source, name: f"{name} = 3"),
+    "answer never ends": answer(lambda source, name: f"while True:\n    pass\n{source}"),
+}
+COSTS_QUIZ_1: dict[str, Edit] = {
+    "a quiz unanswered": quiz(lambda choice: "quiz_1 = None"),
+    "a quiz with a number": quiz(lambda choice: "quiz_1 = 2"),
+}
+EDITS = FULL | COSTS_THE_ANSWER | COSTS_QUIZ_1
+
+
+class Bench:
+    """A judge of one lesson, with what hand-ins of it are made from."""
+
+    def __init__(self, lesson: str, folder):
+        self.lesson, self.folder = lesson, folder
+        self.judge = Judge(lesson, SEED, limits=replace(SMALL, memory_bytes=1 << 30, cell_seconds=2.0))
+        self.release = read_release(ROOT / "notebooks" / lesson / f"{lesson}.ipynb")
+        keys = self.judge.keys.values()
+        self.judged = [key.name for key in keys if not key.metric]  # a measured one needs a training first
+        self.exercises = [key.name for key in keys if key.kind == "exercise" and not key.metric]
+        released = json.loads((ROOT / "notebooks" / lesson / f"{lesson}.ipynb").read_text(encoding="utf-8"))
+        solved = json.loads((ROOT / "solutions" / lesson / f"{lesson}.ipynb").read_text(encoding="utf-8"))
+        solutions = {grade_id(cell): _unmarked(text(cell)) for cell in solved["cells"] if grade_id(cell)}
+        cells, first = [], True
+        for cell in released["cells"]:
+            name, cell["source"] = grade_id(cell), text(cell)
+            if key := self.judge.keys.get(name):
+                cell["source"] = solutions[name] if key.kind == "exercise" else f'{name} = "{key.correct}"'
+            imports = first and not name and "import torch" in cell["source"] and cell["cell_type"] == "code"
+            first = first and not imports
+            if name or imports or cell["cell_type"] == "markdown" and len(cells) < 4:
+                cells.append(cell)
+        self.notebook = released | {"cells": cells}
+
+    def wrong(self, edit: str, exercise: str) -> str:
+        """What the judge pays other than the edit deserves; "" where it is right."""
+        one = HandIn(copy.deepcopy(self.notebook), exercise)
+        EDITS[edit](one)
+        lost = exercise if edit in COSTS_THE_ANSWER else "quiz_1" if edit in COSTS_QUIZ_1 else None
+        place = self.folder / "submitted" / "ada" / self.lesson
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{self.lesson}.ipynb").write_bytes(json.dumps(one.notebook).encode(one.encoding))
+        handed_in = read_submission(self.folder / "submitted", "ada", self.release, ROOT / "notebooks")
+        files = lying_beside(place, handed_in.code())[0]
+        found = self.judge.judge_cells(judge_input(handed_in, self.release), self.judged, files)
+        deserved = {name: 0.0 if name == lost else self.judge.keys[name].points for name in self.judged}
+        paid = {name: verdict.points for name, verdict in found.verdicts.items()}
+        if handed_in.problem or paid != deserved:
+            told = {name: found.verdicts[name].message[:150] for name in paid if paid[name] != deserved[name]}
+            return f"{self.lesson}, {exercise}, {edit}: {handed_in.problem or told} {handed_in.flags} {found.flags}"
+        return ""
+
+
+@pytest.fixture(scope="module")
+def bench(request, tmp_path_factory) -> Iterator[Bench]:
+    need_sandbox()
+    made = Bench(request.param, tmp_path_factory.mktemp("odd"))
+    with made.judge:
+        yield made
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("bench", DRAWN, indirect=True)
+def test_a_hand_in_with_one_odd_edit_is_paid_what_it_deserves(bench):
+    @settings(max_examples=DRAWN[bench.lesson], suppress_health_check=list(HealthCheck), report_multiple_bugs=False)
+    @given(st.sampled_from(sorted(EDITS)), st.sampled_from(bench.exercises))
+    def drawn(edit, exercise):
+        assert not bench.wrong(edit, exercise)
+
+    drawn()
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("bench", WHOLE, indirect=True)
+def test_every_edit_by_name(bench):
+    wrong = [bench.wrong(edit, bench.exercises[i % len(bench.exercises)]) for i, edit in enumerate(EDITS)]
+    assert not any(wrong), "\n".join(filter(None, wrong))
