@@ -223,10 +223,17 @@ def test_a_wrong_answer_below_a_star_import_is_still_wrong(judge):
         " " * 50_000 + "x",
         "\n" * 50_000 + "x",
         "def f():\n    return " + "+".join("x" * 700),
+        "def f(q):\n" + "".join(f"    def g{i}(): return q\n" for i in range(12_000)),
+        "class F:\n" + "".join(f"    def g{i}(self): return {i}\n" for i in range(12_000)),
+        "from helpers.blocks import " + ", ".join(f"a{i}" for i in range(30_000)),
     ],
 )
 def test_long_code_is_read_in_time_that_grows_with_its_length(source):
-    assert "scores_of" in Pieces([source, CALLS]).uses
+    started = time.process_time()
+    pieces = Pieces([source, CALLS])
+    assert "scores_of" in pieces.uses
+    assert pieces.blocks_used("scores_of", ()) == set()
+    assert time.process_time() - started < 8
     cell = Cell("long", source + "\n$ a b c d e f g h")
     assert _prose(cell) in (True, False)
 
