@@ -50,6 +50,8 @@ HARMLESS = {
     "a sentence": "text = 'the solutions/answers of the gradebook'",
     "a signal": "signal = torch.sin(torch.arange(9))\nalarm = signal.sum()",
     "a status": "from http import HTTPStatus",
+    "a quoted address": "from urllib.parse import quote\nimport urllib.parse, urllib.error\nfrom urllib import parse",
+    "threads and waste": "import gc\nfrom concurrent.futures import ThreadPoolExecutor\nfreed = gc.collect()",
 }
 
 
@@ -72,6 +74,12 @@ HARMFUL = {
     "import os\nos._exit(0)": "starts or ends processes",
     "from os import fork": "starts or ends processes",
     "import subprocess": "starts or ends processes",
+    "import os\nos.popen('sort')": "starts or ends processes",
+    "from concurrent.futures import ProcessPoolExecutor": "starts or ends processes",
+    "import multiprocessing as mp": "uses multiprocessing",
+    "import gc\nfor thing in gc.get_objects():\n    print(thing)": "looks at what runs around it",
+    "import inspect\nwatch = inspect.stack()[2].frame.f_locals['watch']": "looks at what runs around it",
+    "from sys import settrace": "looks at what runs around it",
     "import ctypes": "uses ctypes",
     "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0)": "changes timers",
     "from signal import alarm": "changes timers",

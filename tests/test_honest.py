@@ -66,6 +66,12 @@ def test_an_import_cell_of_which_a_line_fails_costs_nothing_and_is_flagged_with_
     assert found.flags[0].endswith(" here; its other statements were run.")
 
 
+def test_an_annotation_of_a_package_of_home_costs_no_answer(judge):
+    typed = "from of_home import Float\n{}".format("def dot_scores(Q: Float['q k'], K) -> Float:\n    return Q @ K.mT\n")
+    found = judge.judge_cells(cells(judge, answer=typed + "\ndef also(x: Float): return x"))
+    assert scores(found) == full_scores(judge) and len(found.flags) == 1, found.flags
+
+
 def test_a_cell_that_raised_at_home_too_ends_there_and_is_no_news(judge):
     """Its answer was not defined at home either."""
     lines = "del not_there\n" + judge_answer(judge, "dot_scores")
@@ -182,10 +188,17 @@ def test_a_wrong_answer_below_a_star_import_is_still_wrong(judge):
         " " * 50_000 + "x",
         "\n" * 50_000 + "x",
         "def f():\n    return " + "+".join("x" * 700),
+        "def f(q):\n" + "".join(f"    def g{i}(): return q\n" for i in range(12_000)),
+        "class F:\n" + "".join(f"    def g{i}(self): return {i}\n" for i in range(12_000)),
+        "from helpers.blocks import " + ", ".join(f"a{i}" for i in range(30_000)),
     ],
 )
 def test_long_code_is_read_in_time_that_grows_with_its_length(source):
-    assert "scores_of" in Pieces([source, CALLS]).uses
+    started = time.process_time()
+    pieces = Pieces([source, CALLS])
+    assert "scores_of" in pieces.uses
+    assert pieces.blocks_used("scores_of", ()) == set()
+    assert time.process_time() - started < 8
     cell = Cell("long", source + "\n$ a b c d e f g h")
     assert _prose(cell) in (True, False)
 

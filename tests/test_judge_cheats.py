@@ -74,6 +74,9 @@ CHEATS = {
             os._exit(0)
         os.wait()
         return pickle.loads(os.read(reading, 1 << 16))""",
+    "as a map to the simplex": """
+        from torch.distributions import constraints, transform_to
+        return transform_to(constraints.simplex)(x.movedim(dim, -1)).movedim(-1, dim)""",
     "through getattr": "return getattr(torch, 'soft' + 'max')(x, dim)",
     "through exec": """
         space = dict(x=x, dim=dim, torch=torch)

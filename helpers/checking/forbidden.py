@@ -39,6 +39,7 @@ SOFTMAX = (
     "logaddexp",
     "logaddexp2",
     "softmin",
+    "softmaxtransform",  # of torch.distributions: its own formula
     "gumbel_softmax",
     "softmax2d",
     "masked_softmax",
@@ -300,7 +301,7 @@ class Listener:
         if event == "c_call":
             name, home = getattr(arg, "__name__", ""), _home_of_builtin(arg)
         elif event == "call":
-            name, home = frame.f_code.co_name, str(frame.f_globals.get("__name__", ""))
+            name, home = _called(frame.f_code), str(frame.f_globals.get("__name__", ""))
             frame = frame.f_back
         else:
             return
@@ -321,6 +322,12 @@ class Listener:
         if not _by_a_finished_piece():
             self.heard.add(name)
             tell(name)
+
+
+def _called(code: types.CodeType) -> str:
+    """The name that is called: of what an object does, that of its class."""
+    owner = code.co_qualname.rpartition(".")[0]
+    return owner if owner and code.co_name in ("__call__", "_call", "forward") else code.co_name
 
 
 def _is_own_doing(frame) -> bool:

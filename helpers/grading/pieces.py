@@ -12,6 +12,8 @@ from helpers.grading.suspicion import INSIDE, detours_in, runs_text
 
 RUN_PYTHON = ("time", "timeit", "capture", "prun", "memit", "mprun")  # magics that run what stands behind or below them
 STARS = ("torch", "numpy", "math")
+MOST_SCOPES = 500  # functions, lambdas and classes in one statement: telling their names apart takes the square of that
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.comprehension)
 
 
 class Pieces:
@@ -21,7 +23,7 @@ class Pieces:
         # By each name that is bound, one set for each statement that binds it, shared with all names that it binds.
         self.uses: dict[str, list[frozenset[str]]] = {}  # all names in it, those of attributes and variables too
         self.calls: dict[str, list[frozenset[str]]] = {}  # those that are looked up at the top level
-        self.blocks: dict[str, set[tuple[str, int | None]]] = {}
+        self.blocks: dict[str, list[frozenset[tuple[str, int | None]]]] = {}
         self.starred = False  # whether a star import may hide Python's own functions
         self.nodes: list[tuple[set[str], ast.stmt]] = []
         for source in sources:
@@ -53,11 +55,12 @@ class Pieces:
             elif isinstance(item, (ast.FunctionDef, ast.ClassDef)) and not inner:
                 bound.add(item.name)
         called = looked_up(node)
-        uses, calls = frozenset(used), frozenset(used if called is None else called)
+        uses, calls, imported = frozenset(used), frozenset(used if called is None else called), frozenset(blocks)
         for name in bound:
             self.uses.setdefault(name, []).append(uses)
             self.calls.setdefault(name, []).append(calls)
-            self.blocks.setdefault(name, set()).update(blocks)
+            if imported:
+                self.blocks.setdefault(name, []).append(imported)
         self.nodes.append((bound, node))
 
     def closure(self, name: str, but: Collection[str] = ()) -> set[str]:
@@ -65,7 +68,8 @@ class Pieces:
         return _closure(self.calls, name, but)
 
     def blocks_used(self, name: str, but: Collection[str]) -> set[tuple[str, int | None]]:
-        return {item for used in {name, *self.closure(name, but)} for item in self.blocks.get(used, ())}
+        found = (one for used in {name, *self.closure(name, but)} for one in self.blocks.get(used, ()))
+        return set().union(*{id(one): one for one in found}.values())
 
     def detours(self, name: str, banned: set[str]) -> list[str]:
         """How `name`, or what it uses, may call what is banned without naming it."""
@@ -107,6 +111,12 @@ def _closure(table: dict[str, list[frozenset[str]]], name: str, but: Collection[
 
 def looked_up(node: ast.stmt) -> set[str] | None:
     """The names that a top-level statement looks up there, or in its functions; None where Python cannot tell."""
+    items = [*ast.walk(node)]
+    scopes = sum(isinstance(item, SCOPES) for item in items)
+    if scopes > MOST_SCOPES:
+        return None
+    if scopes == 0:
+        return {item.id for item in items if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Load)}
     try:
         waiting, found = [symtable.symtable(ast.unparse(node), "cell", "exec")], set()
     except (SyntaxError, ValueError, RecursionError, MemoryError):

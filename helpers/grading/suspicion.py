@@ -11,15 +11,20 @@ from helpers.grading.cell import Cell
 MODULES = {
     "ctypes": "uses ctypes",
     "subprocess": "starts or ends processes",
+    "multiprocessing": "uses multiprocessing",
     "socket": "looks for a network",
     "urllib": "looks for a network",
     "requests": "looks for a network",
     "http": "looks for a network",
 }
 CHECK = re.compile(r"helpers\.checking\.(observe|forbidden|codec|compare|verdict|deciding|key)\b.*")
+OFFLINE = ("http.HTTPStatus", "urllib.parse", "urllib.error")  # in modules for a network, and of no use for one
 SEEING = {"__torch_function__", "TorchFunctionMode", "TorchDispatchMode", "_execution_engine"}
+AROUND = {"f_back", "f_locals", "f_globals", "get_objects", "get_referrers", "settrace", "gettrace", "getprofile"}
+SPAWNING = {"_exit", "fork", "forkpty", "kill", "killpg", "popen", "system", "posix_spawn", "posix_spawnp"}
 OF_MODULES = {
-    "os": ({"_exit", "fork", "kill", "killpg"}, "starts or ends processes"),
+    "os": (SPAWNING, "starts or ends processes"),
+    "concurrent.futures": ({"ProcessPoolExecutor"}, "starts or ends processes"),
     "signal": ({"signal", "alarm", "setitimer"}, "changes timers"),
 }
 REPLACED = ("torch", "torch.testing", "torch.Tensor", "builtins")
@@ -43,6 +48,8 @@ def _suspicious(statement: ast.stmt) -> Iterator[str]:
             name = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "name", "")
             if name in SEEING:
                 yield "interferes with how calls are seen"
+            if name in AROUND and not isinstance(node, ast.FunctionDef):
+                yield "looks at what runs around it"
             if name == "ptrace":
                 yield "uses ctypes"
             if isinstance(node, ast.Attribute):
@@ -67,12 +74,14 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
     home = getattr(node, "module", None)
     for alias in node.names:
         name = f"{home}.{alias.name}" if home else alias.name
-        if name.split(".")[0] in MODULES and name != "http.HTTPStatus":
+        if name.split(".")[0] in MODULES and not name.startswith(OFFLINE):
             yield MODULES[name.split(".")[0]]
         if CHECK.fullmatch(name):
             yield "reaches into the check itself"
         if alias.name in SEEING:
             yield "interferes with how calls are seen"
+        if alias.name in AROUND:
+            yield "looks at what runs around it"
         if home in OF_MODULES and alias.name in OF_MODULES[home][0]:
             yield OF_MODULES[home][1]
 

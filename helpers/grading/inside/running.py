@@ -113,9 +113,9 @@ class Namespace:
 
     def _run_in_shell(self, cell_id: str, source: str, outputs: Outputs, resume: bool) -> str:
         self.shell.collect(outputs, f"<cell {cell_id}>")
-        first, through, result, error = "", 0, None, None
+        first, through, bare, result, error = "", 0, False, None, None
         for _ in range(MOST_RESUMED if resume else 1):
-            self.shell.begin_at(through)
+            self.shell.begin_at(through, bare)
             result = self.shell.run_cell(source, store_history=False)
             error = result.error_before_exec or result.error_in_exec
             if error is None:
@@ -123,7 +123,8 @@ class Namespace:
             first = first or one_line(error, f"<cell {cell_id}>")
             if result.error_before_exec or not isinstance(error, Exception):
                 break
-            through = self.shell.begun
+            bare = self.shell.failed_at_an_annotation(error)  # of a package that is not here: nothing else hangs on it
+            through = self.shell.begun - bare
         if not first:
             return ""
         # IPython keeps the error for a debugger, and with it copies of what its functions held.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 
 
@@ -44,15 +45,27 @@ def make_shell():
         displayhook_class = Hook
         outputs = None
         skipped = begun = 0  # top-level statements of a cell: not to be run; begun, those included
+        statements: list[ast.stmt] = []  # all of them
+        bare = False
 
-        def begin_at(self, number):
-            """Let the next cell begin behind so many of its top-level statements."""
+        def begin_at(self, number, bare=False):
+            """Let the next cell begin behind so many of its top-level statements. bare: the first one's functions lose
+            their annotations."""
             self.skipped = self.begun = number
+            self.bare = bare
 
         def transform_ast(self, node):
             node = super().transform_ast(node)
-            node.body = node.body[self.skipped :]
+            self.statements, node.body = node.body, node.body[self.skipped :]
+            if self.bare:
+                for holder, field in annotations(node.body[0]):
+                    setattr(holder, field, None)
             return node
+
+        def failed_at_an_annotation(self, error):
+            """Whether the last statement that began may run without its annotations."""
+            tried = self.bare and self.begun == self.skipped + 1
+            return isinstance(error, NameError) and not tried and bool(annotations(self.statements[self.begun - 1]))
 
         async def run_code(self, code_obj, result=None, *, async_=False):
             self.begun += 1  # IPython runs each top-level statement by itself
@@ -84,3 +97,13 @@ def make_shell():
     figure.savefig(io.BytesIO())
     plt.close(figure)
     return shell
+
+
+def annotations(statement: ast.stmt) -> list[tuple[ast.AST, str]]:
+    """Where the functions of a statement are annotated: (node, name of its field)."""
+    fields = {ast.arg: "annotation", ast.FunctionDef: "returns", ast.AsyncFunctionDef: "returns"}
+    return [
+        (node, field)
+        for node in ast.walk(statement)
+        if (field := fields.get(type(node))) is not None and getattr(node, field) is not None
+    ]
