@@ -32,9 +32,29 @@ def module(answer, args, kwargs):
     return module_in(False, answer, args)
 
 
+@scenario
+def called_again(answer, args, kwargs):
+    """args = (first, second), the arguments of two calls: both outputs, looked at after the second call."""
+    return [answer(*call) for call in args], []
+
+
+@scenario
+def module_called_again(answer, args, kwargs):
+    """args = (init_args, state, first, second): the same for one module, in training mode."""
+    init, state, *calls = args
+    built, _ = _loaded(True, answer, Call((), {}, init, state))
+    return called_again(built, calls, {})
+
+
 def module_in(training: bool, answer, args):
     """As `module`, in training mode or in evaluation mode."""
     call = Call.of(MODULE, args, kwargs={})
+    built, leaves = _loaded(training, answer, call)
+    return built(*call.args, **call.kwargs), leaves
+
+
+def _loaded(training: bool, answer, call: Call):
+    """The module that a call asks for, with its numbers in it, and the parameters that got them."""
     state, built = call.state, answer(*call.init)
     if not isinstance(built, torch.nn.Module):
         raise TypeError(f"{answer.__name__}(...) made a {type(built).__name__}, not an nn.Module")
@@ -57,8 +77,7 @@ def module_in(training: bool, answer, args):
     built.load_state_dict(dict(state), strict=False)
     built.train(training)
     parameters = dict(built.named_parameters())
-    leaves = [parameters[name] for name in state if name in parameters]
-    return built(*call.args, **call.kwargs), leaves
+    return built, [parameters[name] for name in state if name in parameters]
 
 
 @scenario

@@ -7,6 +7,7 @@ from helpers.checking.vocabulary import GRADIENT, LEADING, Case, Exercise, Stub,
 NOTHING = "rows with nothing to see"
 LARGE = "scores up to ±10⁴"
 BROADCAST = "masks that broadcast"
+ZEROS = "visible scores of 0"
 BATCH_OF_ONE = "leading dimensions of size 1"
 BOOLEAN = "The spec asks for a boolean tensor."
 
@@ -28,6 +29,13 @@ def _spotted(draw, *shape):
     return mask & ~(lone & last)
 
 
+def _with_zeros(draw):
+    """Scores and a mask; the scores of the first row are all exactly 0."""
+    scores = draw.normal(4, 6)
+    scores[0] = 0.0
+    return scores, _spotted(draw, 4, 6)
+
+
 def cases_causal_mask(draw):
     n = draw.integer(6, 9)
     return [
@@ -39,6 +47,7 @@ def cases_causal_mask(draw):
         Case((4,), {"T_k": 4}, part="T_k given and equal to T_q"),
         Case((4, None), part="T_k given and equal to T_q"),
         Case((1,), part="one token"),
+        Case((260, 300), part="more keys than queries", note="260 queries, 300 keys"),
     ]
 
 
@@ -71,9 +80,22 @@ causal_mask = Exercise("causal_mask", cases_causal_mask, axes=("query", "key")).
     cache_hidden: the cached keys blocked
         {TRIANGLE} -> {TRIANGLE} & (torch.arange(T_k) >= T_k - T_q)
         The cache holds what came before all new words. Who may see it?
+    diagonal_turned_round: the triangle moved the other way
+        {TRIANGLE} -> tril(T_q - T_k)
+        Five words cached, two new ones: by how many places, and in which direction, does the diagonal move?
+    square_whatever_T_k: T_k is not used
+        torch.ones(T_q, T_k -> torch.ones(T_q, T_q
+        {TRIANGLE} -> tril()
+        One column for each key, and there may be more keys than queries.
     numbers_not_booleans: ones and zeros instead of True and False
         , dtype=torch.bool ->
         {BOOLEAN} A float mask is added by some libraries.
+    whole_numbers: ones and zeros instead of True and False
+        {TRIANGLE} -> {TRIANGLE}.long()
+        {BOOLEAN}
+    short_whole_numbers: ones and zeros instead of True and False
+        {TRIANGLE} -> {TRIANGLE}.int()
+        {BOOLEAN}
 """)
 
 
@@ -81,10 +103,12 @@ def cases_padding_mask(draw):
     return [
         Case((torch.tensor([3, 1, 5, 2]), 6)),
         Case((draw.integers(1, 8, (5,)), 8)),
+        Case((torch.tensor([2, 5, 1, 3]), 6), note="the first call's lengths in another order"),
         Case((torch.tensor([1, 3, 2]), 3), part="B equal to T"),
         Case((torch.tensor([0, 4]), 5), part="a sentence of length 0"),
         Case((torch.tensor([5, 2, 5]), 5), part="a sentence without padding"),
         Case((torch.tensor([2, 3]), 7), part="T longer than every sentence"),
+        Case((torch.tensor([290, 3]), 300), part="T longer than every sentence", note="lengths 290 and 3, T = 300"),
         Case((torch.tensor([2]), 4), part="a batch of one"),
         Case((torch.tensor([1]), 1), part="a batch of one", note="one sentence of one word"),
     ]
@@ -109,6 +133,12 @@ padding_mask = Exercise("padding_mask", cases_padding_mask, axes=("sentence", "t
         One row for each sentence.
     numbers_not_booleans: ones and zeros instead of True and False
         {REAL} -> ({REAL}).long()
+        {BOOLEAN}
+    floats_not_booleans: ones and zeros instead of True and False
+        {REAL} -> ({REAL}).float()
+        {BOOLEAN}
+    short_whole_numbers: ones and zeros instead of True and False
+        {REAL} -> ({REAL}).int()
         {BOOLEAN}
     square_mask: a table of pairs of tokens
         return {REAL} -> real = {REAL}
@@ -162,6 +192,12 @@ combine_masks = Exercise("combine_masks", cases_combine_masks, axes=("sentence",
     numbers_not_booleans: ones and zeros instead of True and False
         {BOTH} -> causal.float() * {PADDED}.float()
         {BOOLEAN}
+    whole_numbers: ones and zeros instead of True and False
+        {BOTH} -> causal.long() * {PADDED}
+        {BOOLEAN}
+    short_whole_numbers: ones and zeros instead of True and False
+        {BOTH} -> causal.int() * {PADDED}
+        {BOOLEAN}
     one_mask_for_all: one padding for all sentences
         {PADDED} -> padding.all(0).expand(len(padding), 1, 1, -1)
         Each sentence has a length of its own.
@@ -189,6 +225,7 @@ def cases_mask_scores(draw):
         Case((draw.normal(2, 3, 4, 6), _spotted(draw, 2, 1, 1, 6)), part=BROADCAST, **view),
         Case((draw.normal(4, 6), _spotted(draw, 6)), part=BROADCAST, **view),
         Case((draw.normal(4, 6), torch.ones(4, 6, dtype=torch.bool)), part="a mask that blocks nothing", **view),
+        Case(_with_zeros(draw), part=ZEROS, **view),
     ]
 
 
@@ -224,6 +261,9 @@ mask_scores = Exercise("mask_scores", cases_mask_scores, axes=("query", "key")).
     zero_times_infinity: 0 times infinity, which is NaN
         {FILL} -> scores + (1 - mask.to(scores.dtype)) * -math.inf
         What is 0 · (-inf)? Choose between two values; do not multiply them.
+    zeros_blocked: scores of 0 taken for blocked ones
+        {FILL} -> (scores * mask).masked_fill(scores * mask == 0, -math.inf)
+        A visible score may be 0 too. Which of your two tensors says what is blocked?
     lowest_of_row: the row's lowest score as fill
         {FILL} -> torch.where(mask, scores, scores.detach().amin(-1, keepdim=True))
         The lowest score still gets some weight. Which number gets none?
@@ -259,6 +299,8 @@ def cases_masked_softmax(draw):
     return [
         *tensor_cases(make, leads=((), (3,), (2, 3))),
         Case(make(torch.float32, 3), note="three matrices of scores"),
+        Case((draw.normal(2, 300), _spotted(draw, 2, 300)), note="300 keys"),
+        Case(_with_zeros(draw), part=ZEROS),
         Case(make(torch.float32, 1, 1), part=LEADING, note=BATCH_OF_ONE),
         Case((draw.normal(2, 3, 4, 6), _spotted(draw, 2, 1, 4, 6)), part=BROADCAST),
         Case((draw.normal(2, 3, 4, 6), _spotted(draw, 2, 1, 1, 6)), part=BROADCAST),
@@ -307,6 +349,9 @@ masked_softmax = Exercise("masked_softmax", cases_masked_softmax, axes=("query",
         {MASKED} -> scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)
         {CUT} -> weights.nan_to_num()
         The values look fine. Which operation passes a NaN gradient on, and which one cuts it?
+    zeros_blocked: scores of 0 taken for blocked ones
+        {MASKED} -> (scores * mask).masked_fill(scores * mask == 0, -1e9)
+        A visible score may be 0 too. Which of your two tensors says what is blocked?
     uniform_rows: equal weights in rows with nothing to see
         {MASKED} -> scores.masked_fill(~mask, -1e9)
         {UNCUT}
@@ -366,9 +411,10 @@ def cases_leaks_future(draw):
         x[:, 4] = 8.0
         return Case((f, x), part=small, note="one feature of 150 changes, by about 2e-4")
 
-    def negative():
-        f, x = one("turned_round", "positive part", B=1)
-        return Case((f, -x.abs() - 0.1), part=no_slope, note="a ReLU, all numbers negative")
+    def one_sign(kind, sign, note):
+        """So many numbers that new ones have both signs, whichever of them a detector draws."""
+        f, x = one("part_averaged", kind, 4, T=16, B=4)
+        return Case((f, sign * (x.abs() + 0.1)), part=no_slope, note=note)
 
     def peeking(position, source, T=6, part=pairs):
         return Case(
@@ -400,9 +446,12 @@ def cases_leaks_future(draw):
             Case(one("peeking_at_one", 1, 4, k, 4, 6), part=one_spot, note=f"token 1 sees feature {k} of token 4")
             for k in range(4)
         ],
-        negative(),
+        one_sign("positive part", -1, "a ReLU, all numbers negative"),
+        one_sign("negative part", 1, "a ReLU of -x, all numbers positive"),
+        Case(one("turned_round", "squares"), part=no_slope, note="each token sees only squares, of the token across"),
         Case(one("turned_round", "signs"), part=no_slope, note="each token sees only signs, of the token across"),
         Case(one("peeking", 1, 4, 1e-3, 4, 6), part=small, note="token 1 sees a thousandth of token 4"),
+        Case(one("peeking", 1, 4, 1.2e-4, 4, 6), part=small, note="changes of about 3e-4"),
         lost_in_a_mean(),
         Case(one("peeking", 1, 4, 1e-11, 4, 6, dtype=f64), part=below, note="a change far below 1e-6"),
         Case(one("turned_round", "as it is", 2e-8, dtype=f64), part=below, note="outputs and changes below 1e-6"),
@@ -416,9 +465,9 @@ POSITIONS = "range(1, x.shape[1])"
 FUTURE = "x[:, :start], other[:, start:]"
 ENDS = "return True\n|    return False"
 leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
-    only_last_token_changed: only the last token changed
+    only_last_token_changed: only what the last token leaks is found
         {POSITIONS} -> range(x.shape[1] - 1, x.shape[1])
-        A leak from token 1 to token 0 of six: does your change touch token 1?
+        A leak from token 1 to token 0 of six: does a change of yours touch token 1, and is what it shows still known at the end?
     only_next_token_changed: only the next token changed, and only the one before it watched
         other[:, start:] -> other[:, start : start + 1], x[:, start + 1 :]
         {COMPARED} -> after[:, start - 1 : start], before[:, start - 1 : start]
@@ -438,9 +487,9 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
     present_changed: the token at t changed as well
         {FUTURE} -> x[:, : start - 1], other[:, start - 1 :]
         A word may see itself. From which place on may x change?
-    present_not_compared: the output at t left out
+    present_not_compared: a gap of one place between the outputs compared and the inputs changed
         {COMPARED} -> after[:, : start - 1], before[:, : start - 1]
-        Changes begin at t + 1. Which is the last output that must stand still?
+        Changes begin at t + 1, and the output at t must stand still. What if every token sees just the next one?
     exact_equality: exact equality asked for
         {SAME} -> torch.equal({COMPARED})
         Rounding may move the last digit. From which size on is a change a leak?
@@ -456,15 +505,18 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
     future_set_to_zero: the future set to 0 instead of replaced by random rows
         {FUTURE} -> x[:, :start], torch.zeros_like(x[:, start:])
         To which f does a negative number look like 0?
+    future_of_one_sign: the future replaced by positive numbers only
+        {FUTURE} -> x[:, :start], torch.ones_like(x[:, start:])
+        To which f does a positive number look like 0?
     first_feature_replaced: only one feature of the future replaced
         {FUTURE} -> x[:, :start], torch.cat([other[:, start:, :1], x[:, start:, 1:]], -1)
         f may look at any feature of a future row. How many of them did you change?
     mean_change: the mean of the changes compared with 1e-6
         not {SAME} -> (after - before)[:, :start].abs().mean() > 1e-6
         One output of many moves, the others stand still. What does a mean make of that?
-    relative_change: changes measured against the outputs
+    relative_change: a change below 1e-6 taken for a leak
         torch.allclose({COMPARED}, rtol=0, atol=1e-6) -> torch.allclose({COMPARED})
-        Without further notice allclose has two tolerances of its own. Which size of change does the spec name?
+        Which size of change does the spec name, and new rows of which size? (allclose has two tolerances of its own.)
     slopes_asked: slopes in place of changes
         before, other = f(x), torch.randn_like(x)
         -> J = torch.autograd.functional.jacobian(f, x.detach().requires_grad_()).abs().amax((0, 2, 3, 5))
@@ -487,6 +539,9 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
     too_tolerant: weak leaks let through
         atol=1e-6 -> atol=0.05
         A change of 1e-6 counts. What is your threshold?
+    tolerant: weak leaks let through
+        atol=1e-6 -> atol=1e-3
+        A change of 1e-6 counts. What is your threshold?
     left_as_tensor: a tensor instead of a Python bool
         {ENDS} -> return torch.tensor(True)
         |    return torch.tensor(False)
@@ -501,19 +556,23 @@ def cases_fixed_causal_attention(draw):
 
     def planned(visible, blocked):
         """Scores near `visible` for the past and the present, near `blocked` for the future."""
-        T = 5
+        T = 4  # the width too: its root has no digits that float32 would lose
         wanted = torch.where(_causal(T), visible, blocked).double() + draw.uniform(T, T, high=3.0, dtype=torch.float64)
         return wanted * T**0.5, torch.eye(T, dtype=torch.float64), draw.normal(T, 3, dtype=torch.float64)
 
+    zero, *rest = make(torch.float32)
+    zero[2] = 0.0
     return [
         *tensor_cases(make, leads=((), (3,), (2, 3))),
         Case(make(torch.float32, 2), note="a batch of two"),
+        Case(tuple(draw.normal(150, width) for width in (4, 4, 3)), note="150 tokens"),
         Case(make(torch.float32, 1, 1), part=LEADING, note=BATCH_OF_ONE),
         Case(make(torch.float64, scale=1500.0), part=LARGE),
         Case(planned(-9000.0, 9000.0), part=LARGE, gradient=True),
         Case(planned(-10000.0, 0.0), part=LARGE, note="visible scores of -10000 to -9997"),
         Case(planned(-3000.0, 0.0), part=LARGE, note="visible scores of -3000 to -2997"),
         Case((draw.normal(2, 1, 4), draw.normal(2, 1, 4), draw.normal(2, 1, 3)), part="one token"),
+        Case((zero, *rest), part=ZEROS),
     ]
 
 
@@ -540,6 +599,9 @@ fixed_causal_attention = Exercise(
     future_set_to_zero: the future's scores set to 0
         {WEIGHTS} -> torch.softmax(scores.tril(), dim=-1)
         e to the power of 0 is 1, not 0.
+    zeros_blocked: scores of 0 taken for blocked ones
+        {WEIGHTS} -> torch.softmax(scores.tril().masked_fill(scores.tril() == 0, -torch.inf), dim=-1)
+        A visible score may be 0 too. Compare places, not scores.
     sees_the_future: the past masked and the future left open
         {SEEN} -> {SEEN}.T
         What may token 0 see? What is your row 0?

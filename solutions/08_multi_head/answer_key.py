@@ -5,6 +5,7 @@ import torch
 from helpers.checking.vocabulary import DTYPE, GRADIENT, Case, Exercise, Raises, listed_quizzes
 
 MASK = "a mask"
+ONE_AFTER_THE_OTHER = "two calls, and both outputs looked at after the second"
 BROADCAST = "masks that broadcast"
 NOTHING = "rows with nothing to see"
 ONE_HEAD = "one head"
@@ -12,6 +13,7 @@ NARROW = "heads of width 1"
 ONE_SENTENCE = "a batch of one, a single token"
 VALUE_ALONE = "value given without a key"
 DIVISIBLE = "a number of heads that does not fit"
+AGAIN = "called twice, in training mode"
 FLOAT64 = torch.float64
 
 
@@ -21,7 +23,9 @@ def cases_split_heads(draw):
 
     return [
         Case((draw.normal(3, 5, 24), 4)),
-        Case((draw.normal(7, 2, 15), 3)),
+        Case((draw.normal(2, 70, 15), 3)),
+        Case((draw.normal(4, 4, 16), 4), note="as many heads as tokens, sentences and channels of a head"),
+        Case(((draw.normal(2, 5, 6), 3), (draw.normal(2, 5, 6), 3)), via="called_again", note=ONE_AFTER_THE_OTHER),
         Case((draw.normal(3, 5, 24, dtype=FLOAT64), 4), part=DTYPE),
         Case((draw.normal(2, 5, 12, dtype=FLOAT64), 3), part=GRADIENT, gradient=True),
         Case((draw.normal(1, 5, 24), 4), part=ONE_SENTENCE),
@@ -76,6 +80,8 @@ def cases_merge_heads(draw):
     return [
         Case((draw.normal(3, 4, 5, 6),)),
         Case((draw.normal(7, 3, 2, 5),)),
+        Case((draw.normal(4, 4, 4, 4),), note="as many heads as tokens, sentences and channels of a head"),
+        Case(((draw.normal(2, 3, 5, 2),), (draw.normal(2, 3, 5, 2),)), via="called_again", note=ONE_AFTER_THE_OTHER),
         Case((draw.normal(3, 4, 5, 6, dtype=FLOAT64),), part=DTYPE),
         Case((draw.normal(2, 3, 5, 4, dtype=FLOAT64),), part=GRADIENT, gradient=True),
         Case((draw.normal(1, 4, 5, 6),), part=ONE_SENTENCE),
@@ -147,6 +153,7 @@ def cases_multi_head_attention(draw):
     return [
         case(4, y(3, 5)),
         case(3, x(2, 7, 12)),
+        case(4, x(4, 4, 16), note="as many heads as tokens, sentences and channels of a head"),
         case(4, y(3, 5, dtype=FLOAT64), part=DTYPE),
         case(3, x(2, 5, 12, dtype=FLOAT64), part=GRADIENT, gradient=True),
         case(4, y(3, 5), y(3, 7), part=cross),
@@ -163,7 +170,7 @@ def cases_multi_head_attention(draw):
         case(4, y(3, 5), part=MASK, mask=torch.ones(5, 5, dtype=torch.bool).tril(), note="a causal mask"),
         case(4, y(3, 5), y(3, 7), y(3, 7), draw.mask(5, 7), part=MASK),
         case(3, x(2, 5, 12, dtype=FLOAT64), part=MASK, mask=draw.mask(5, 5), gradient=True),
-        case(4, y(3, 5), y(3, 7), part=BROADCAST, mask=draw.mask(3, 1, 1, 7), note="a padding mask (B, 1, 1, T_k)"),
+        case(4, y(2, 5), y(2, 70), part=BROADCAST, mask=draw.mask(2, 1, 1, 70), note="a padding mask (B, 1, 1, T_k)"),
         case(4, y(3, 5), y(3, 7), part=BROADCAST, mask=draw.mask(3, 4, 5, 7), note="a mask (B, H, T_q, T_k)"),
         case(4, y(3, 5), y(3, 7), part=BROADCAST, mask=draw.mask(3, 1, 5, 7), note="a mask (B, 1, T_q, T_k)"),
         case(4, y(3, 5), part=BROADCAST, mask=draw.mask(4, 5, 5), note="a mask (H, T, T)"),
@@ -172,9 +179,15 @@ def cases_multi_head_attention(draw):
         case(4, y(3, 5), part=NOTHING, mask=torch.tensor([True, False, True])[:, None, None, None]),
         case(1, y(3, 5), part=ONE_HEAD),
         case(7, x(3, 5, 7), part=NARROW),
-        case(4, y(1, 5), part=ONE_SENTENCE),
+        case(4, y(1, 70), part=ONE_SENTENCE),
         case(4, y(3, 1), part=ONE_SENTENCE),
         case(4, y(3, 1), y(3, 7), part=ONE_SENTENCE),
+        Case(
+            ((8, 4), attention_state(draw, 8), (y(3, 5), None, None, draw.mask(5, 5)), (y(3, 5),)),
+            part=AGAIN,
+            via="module_called_again",
+            note="one module called twice: with a mask, and on other numbers without one",
+        ),
         case(4, y(2, 5, dtype=FLOAT64) * 25, part="large scores"),
         Case(((24, 4),), part="layers, and num_heads kept", via="attention_layers"),
         Case(((10, 4),), part=DIVISIBLE, via="attention_made", raises=Raises("ValueError")),
@@ -204,6 +217,9 @@ MultiHeadAttention = Exercise(
         How many products are added up in one score of one head?
     not_scaled: the scores were not scaled
         {RUN} -> attention(Q * Q.shape[-1] ** 0.5, K, V, mask)
+        Lesson 4: which number keeps the spread of a head's scores at 1?
+    divided_by_the_width: the scores divided by the width of a head, not by its root
+        {RUN} -> attention(Q / Q.shape[-1] ** 0.5, K, V, mask)
         Lesson 4: which number keeps the spread of a head's scores at 1?
     softmax_over_queries: the softmax taken over the queries
         heads, weights = attention(Q, K, V, mask)
@@ -255,6 +271,10 @@ MultiHeadAttention = Exercise(
     value_is_query: the value taken from the query where only a key is given
         value = key if value is None else value -> value = query if value is None else value
         Keys and values come from the same place unless somebody says otherwise.
+    queries_and_keys_exchanged: W_q and W_k exchanged
+        self.W_q(query) -> self.W_k(query)
+        self.W_k(key) -> self.W_q(key)
+        Which layer is the query's own?
     key_projects_query: W_k meets the query instead of the key
         self.W_k(key) -> self.W_k(query)
         Which of the three inputs does each of the three projections belong to?
@@ -325,6 +345,9 @@ MultiHeadAttention = Exercise(
 """)
 
 
+IN_PLACE = "copied in place, no memory shared"
+
+
 def cases_load_from_torch(draw):
     def case(D, num_heads, part="values", dtype=torch.float32, bias=0.0, view=None, note=""):
         state = {
@@ -341,16 +364,14 @@ def cases_load_from_torch(draw):
         case(12, 3, bias=1.0, part="random biases", view="what_was_copied", note="width 12, 3 heads"),
         case(5, 1, bias=1.0, part="random biases", view="what_was_copied", note="width 5, 1 head"),
         case(6, 2, bias=1.0, dtype=FLOAT64, part=DTYPE, view="what_was_copied", note="float64 numbers in both"),
-        case(6, 2, bias=1.0, part="shares no memory", view="apart_from_theirs", note="width 6, 2 heads"),
+        case(6, 2, bias=1.0, part=IN_PLACE, view="apart_from_theirs", note="width 6, 2 heads"),
         case(6, 3, bias=1.0, part="theirs is left as it was", view="theirs_is_unchanged", note="width 6, 3 heads"),
     ]
 
 
 COPIES = "theirs.in_proj_weight.chunk(3)"
 load_from_torch = Exercise(
-    "load_from_torch",
-    cases_load_from_torch,
-    weights={"random biases": 4, "shares no memory": 2, "theirs is left as it was": 1},
+    "load_from_torch", cases_load_from_torch, weights={"random biases": 4, IN_PLACE: 2, "theirs is left as it was": 1}
 ).with_mistakes(f"""
     nothing_copied: your module as it was before
         zip(layers, weights, biases, strict=True) -> ()
@@ -390,6 +411,14 @@ load_from_torch = Exercise(
         layer.weight.copy_(weight) -> layer.weight = nn.Parameter(weight)
         layer.bias.copy_(bias) -> layer.bias = nn.Parameter(bias)
         Train yours one step, and theirs moves too. What copies numbers instead of pointing at them?
+    shared_data: numbers that still belong to the other module
+        layer.weight.copy_(weight) -> layer.weight.data = weight.data
+        layer.bias.copy_(bias) -> layer.bias.data = bias.data
+        Train yours one step, and theirs moves too. What copies numbers instead of pointing at them?
+    new_parameters: new parameters in place of the old ones
+        layer.weight.copy_(weight) -> layer.weight = nn.Parameter(weight.clone())
+        layer.bias.copy_(bias) -> layer.bias = nn.Parameter(bias.clone())
+        The numbers are right. Whom does an optimizer move that has learned of the old parameters?
 """)
 
 
@@ -446,15 +475,16 @@ def cases_fixed_heads(draw):
     return [
         Case(make(3, 5, 8, 4)),
         Case(make(2, 7, 12, 3)),
+        Case(make(4, 4, 16, 4), note="as many heads as tokens, sentences and channels of a head"),
         Case(make(2, 5, 12, 3, FLOAT64), part=DTYPE),
         Case(make(2, 5, 12, 3, FLOAT64), part=GRADIENT, gradient=True),
         Case((*make(3, 5, 8, 4), causal), part=MASK, note="a causal mask"),
-        Case(make(2, 5, 12, 3), {"mask": draw.mask(2, 1, 1, 5)}, part=MASK, note="a padding mask (B, 1, 1, T_k)"),
+        Case(make(2, 70, 12, 3), {"mask": draw.mask(2, 1, 1, 70)}, part=MASK, note="a padding mask (B, 1, 1, T_k)"),
         Case(make(2, 5, 12, 3), {"mask": draw.mask(2, 3, 5, 5)}, part=MASK, note="a mask (B, H, T_q, T_k)"),
         Case((*make(2, 5, 12, 3), blind(draw)), part=NOTHING),
         Case(make(3, 5, 10, 1), part=ONE_HEAD),
         Case(make(3, 5, 7, 7), part=NARROW),
-        Case(make(1, 5, 8, 4), part=ONE_SENTENCE),
+        Case(make(1, 70, 8, 4), part=ONE_SENTENCE),
         Case(make(3, 1, 8, 4), part=ONE_SENTENCE),
     ]
 
@@ -534,6 +564,7 @@ def cases_grouped_query_attention(draw):
     return [
         Case(make(2, 6, 3)),
         Case(make(3, 8, 2, d_k=6)),
+        Case(make(4, 4, 2, queries=4, keys=4, d_k=4), note="as many heads as queries, keys, sentences and channels"),
         Case(make(2, 6, 3, FLOAT64, d_k=4), part=DTYPE),
         Case(make(2, 6, 3, FLOAT64, d_k=4), part=GRADIENT, gradient=True),
         Case(make(2, 4, 4), part="as many groups as heads"),
@@ -544,7 +575,7 @@ def cases_grouped_query_attention(draw):
         Case((*make(2, 6, 3, FLOAT64, d_k=4), draw.mask(5, 7)), part=MASK, gradient=True),
         Case((*make(2, 6, 3), blind(draw, 5, 7)), part=NOTHING),
         Case((*make(2, 6, 3, FLOAT64, d_k=4), blind(draw, 5, 7)), part=NOTHING, gradient=True),
-        Case(make(1, 6, 3), part=ONE_SENTENCE),
+        Case(make(1, 6, 3, keys=70), part=ONE_SENTENCE),
         Case(make(2, 6, 3, queries=1, keys=1), part=ONE_SENTENCE),
     ]
 

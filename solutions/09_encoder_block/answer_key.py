@@ -10,6 +10,8 @@ MASK = "masks"
 ACTIVATION = "any activation"
 PRE_NORM = "norm_first=True"
 OPTIONS = "options, if offered, reach the blocks"
+AGAIN = "called twice, in training mode"
+EXACT = 1e-10  # where no constant is rounded, float64 numbers keep this much
 NORMS = ("layer_norm", "rms_norm", "batch_norm", "group_norm", "instance_norm")
 
 
@@ -27,7 +29,7 @@ def cases_layer_norm(draw):
             case, note=case.note or f"x of shape {tuple(x.shape)}, gamma and beta of shape ({x.shape[-1]},)"
         )
 
-    single = draw.normal(6), draw.normal(6), draw.normal(6)
+    single = draw.normal(300), draw.normal(300), draw.normal(300)
     flat = torch.tensor([2.0, -3.0, 0.0], dtype=torch.float64)[:, None].expand(3, 6).clone()
     flat = flat, draw.normal(6, dtype=torch.float64), draw.normal(6, dtype=torch.float64)
     narrow = tuple(draw.normal(*shape, dtype=torch.float64) for shape in ((3, 1), (1,), (1,)))
@@ -77,6 +79,9 @@ layer_norm = Exercise(
         The formula has one root. How many things stand under it?
     eps_outside: eps was added after the square root
         (variance + eps) ** 0.5 -> (variance**0.5 + eps)
+        Rows with tiny numbers tell the two apart. Read the formula again: what stands under the root?
+    eps_beside_the_deviation: eps was added after the square root
+        (variance + eps) ** 0.5 -> (x.std(dim=-1, correction=0, keepdim=True) + eps)
         Rows with tiny numbers tell the two apart. Read the formula again: what stands under the root?
     sample_deviation_and_eps_outside: the deviation divided by one channel less, and eps added to it
         (variance + eps) ** 0.5 -> (x.std(dim=-1, keepdim=True) + eps)
@@ -150,6 +155,11 @@ def network_state(draw, D, F, dtype, prefix=""):
     }
 
 
+def called_twice(init, state, first, second, **options):
+    note = "one module called twice" + (": with a mask, and on other inputs without one" if len(first) > 1 else "")
+    return Case((init, state, first, second), part=AGAIN, via="module_called_again", note=note, **options)
+
+
 def cases_feed_forward(draw):
     def case(B, T, D, F, *rest, dtype=torch.float32, via="module", **options):
         init = {"d_model": D, "d_ff": F} if via == "module_by_keywords" else (D, F)
@@ -161,12 +171,14 @@ def cases_feed_forward(draw):
         return Case((init, state, (draw.normal(B, T, D, dtype=dtype),), {}), via=via, **options)
 
     float64 = torch.float64
+    once, again = ((draw.normal(2, 5, 6),) for _ in range(2))
     return [
         case(3, 5, 6, 10),
         case(2, 4, 7, 3, note="a network that is narrower inside"),
-        case(1, 5, 6, 10, part="a batch of one"),
+        case(1, 70, 6, 10, part="a batch of one"),
         case(3, 1, 6, 10, part="a single token"),
-        case(3, 5, 6, 10, dtype=float64, part=DTYPE),
+        called_twice((6, 10), network_state(draw, 6, 10, torch.float32), once, again),
+        case(3, 5, 6, 10, dtype=float64, part=DTYPE, tolerance=EXACT),
         case(2, 5, 6, 10, dtype=float64, part=GRADIENT, gradient=True),
         case(3, 5, 6, 10, Stub("activation", ("gelu",)), part=ACTIVATION, note="activation: F.gelu"),
         case(3, 5, 6, 10, Stub("activation", ("tanh",)), part=ACTIVATION, note="activation: torch.tanh"),
@@ -238,13 +250,15 @@ def cases_encoder_block(draw):
     gelu, tanh = Stub("activation", ("gelu",)), Stub("activation", ("tanh",))
     nothing = draw.mask(5, 5)
     nothing[draw.integer(1, 4)] = False
+    x, state = draw.normal(2, 5, 6), block_state(draw, 6, 10, torch.float32)
     return [
         case(3, 5),
         case(2, 4, D=12, H=3, F=7, note="three heads of width 4"),
         case(3, 5, order=before, part=PRE_NORM, note="norm_first=True"),
         case(2, 4, order=before, D=12, H=3, F=7, part=PRE_NORM, note="norm_first=True, three heads of width 4"),
-        case(1, 5, part="a batch of one"),
+        case(1, 70, part="a batch of one"),
         case(1, 4, order=before, part=PRE_NORM),
+        called_twice((6, 2, 10), state, (x, draw.mask(5, 5)), (x.flip(1),), tolerance=tolerance(torch.float32)),
         case(3, 1, part="a single token"),
         case(3, 5, dtype=float64, part=DTYPE),
         case(3, 5, dtype=float64, order=before, part=PRE_NORM),
@@ -254,7 +268,7 @@ def cases_encoder_block(draw):
         case(3, 5, draw.mask(5, 5), named=True, part=MASK),
         case(3, 5, torch.ones(5, 5, dtype=torch.bool).tril(), part=MASK, note="a causal mask"),
         case(3, 5, torch.ones(5, 5, dtype=torch.bool).tril(), order=before, part=PRE_NORM, note="a causal mask"),
-        case(3, 5, draw.mask(3, 1, 1, 5), part=MASK, note="padding, (B, 1, 1, T)"),
+        case(2, 70, draw.mask(2, 1, 1, 70), part=MASK, note="padding, (B, 1, 1, T), of 70 tokens"),
         case(3, 5, draw.mask(3, 1, 5, 5), named=True, order=before, part=PRE_NORM),
         case(3, 5, draw.mask(3, 2, 5, 5), part=MASK, note="a mask for each head"),
         case(2, 5, nothing, dtype=float64, part="rows with nothing to see", gradient=True),
@@ -387,7 +401,7 @@ EncoderBlock = Exercise(
         A block has two sublayers. What does the second one do in yours?
 """)
 
-V, D, H, F, L, LONGEST = 9, 6, 2, 10, 3, 11
+V, D, H, F, L, LONGEST = 9, 6, 2, 10, 3, 70
 
 
 def encoder_state(draw, layers, dtype):
@@ -415,21 +429,23 @@ def cases_encoder(draw):
         )
 
     float64 = torch.float64
+    ids, init, state = draw.integers(0, V, (2, 5)), (V, D, H, F, 1, LONGEST), encoder_state(draw, 1, torch.float32)
     return [
         case(2, 5),
         case(3, 4, layers=1, note="one layer"),
+        called_twice(init, state, (ids, draw.mask(5, 5)), ((ids + 1) % V,), tolerance=tolerance(torch.float32)),
         case(1, 5, part="a batch of one"),
         case(2, 1, part="a single token"),
         case(2, LONGEST, part="the longest sentence"),
         case(2, 5, dtype=float64, part=DTYPE),
         case(2, 5, dtype=float64, layers=2, part=GRADIENT, gradient=True),
         case(3, 5, draw.mask(5, 5), part=MASK),
-        case(3, 5, draw.mask(3, 1, 1, 5), named=True, part=MASK, note="padding, (B, 1, 1, T)"),
+        case(2, 70, draw.mask(2, 1, 1, 70), named=True, part=MASK, note="padding, (B, 1, 1, T), of 70 tokens"),
         case(2, 5, draw.mask(2, 1, 5, 5), part=MASK),
         behavior(6, 4),
         behavior(8, 5),
         Case(
-            ((V, D, H, F, 2, LONGEST), draw.integers(0, V, (2, 5)), draw.normal(4999, dtype=torch.float64)),
+            ((V, D, H, F, 2, LONGEST), *(draw.normal(*shape, dtype=float64) for shape in ((2, 5, D), (4999,)))),
             via="encoder_options",
             part=OPTIONS,
         ),
@@ -502,9 +518,9 @@ def cases_fixed_block(draw):
     return [
         Case((x(3, 5, 6), *parts)),
         Case((x(2, 4, 7), *parts)),
-        Case((x(1, 5, 6), *parts), part="a batch of one"),
+        Case((x(1, 70, 6), *parts), part="a batch of one"),
         Case((x(3, 1, 6), *parts), part="a single token"),
-        Case((x(3, 5, 6, dtype=float64), *parts), part=DTYPE),
+        Case((x(3, 5, 6, dtype=float64), *parts), part=DTYPE, tolerance=EXACT),
         Case((x(3, 5, 6, dtype=float64), *parts), part=GRADIENT, gradient=True),
         Case((x(3, 5, 6), *parts, draw.mask(5, 5)), part=MASK),
         Case((x(3, 5, 6), *parts), {"mask": torch.ones(5, 5, dtype=torch.bool).tril()}, part=MASK),

@@ -1,6 +1,5 @@
 """Other right answers to the exercises of lesson 8."""
 
-import copy
 import math
 
 import torch
@@ -273,16 +272,6 @@ def load_by_data(mine, theirs):
     mine.W_o.bias.data.copy_(theirs.out_proj.bias.data)
 
 
-def load_by_parameters(mine, theirs):
-    for i, name in enumerate(("W_q", "W_k", "W_v")):
-        rows = slice(i * theirs.embed_dim, (i + 1) * theirs.embed_dim)
-        layer = getattr(mine, name)
-        layer.weight = nn.Parameter(theirs.in_proj_weight[rows].detach().clone())
-        layer.bias = nn.Parameter(theirs.in_proj_bias[rows].detach().clone())
-    mine.W_o = copy.deepcopy(theirs.out_proj)
-    return mine
-
-
 @torch.no_grad()
 def load_in_a_loop(mine, theirs):
     state = theirs.state_dict()
@@ -478,7 +467,7 @@ VARIANTS = {
         WithEarlierBlocks,
         ScaledQueries,
     ),
-    "load_from_torch": (load_by_state_dict, load_by_data, load_by_parameters, load_in_a_loop),
+    "load_from_torch": (load_by_state_dict, load_by_data, load_in_a_loop),
     "attention_parameters": (count_by_layers, count_factored, count_by_heads, count_of_torchs, count_of_a_module),
     "fixed_heads": (fixed_by_chunks, fixed_by_permute, fixed_by_heads, fixed_by_einsum),
     "grouped_query_attention": (grouped_by_unflatten, grouped_by_index, grouped_by_expand, grouped_head_by_head),

@@ -1,5 +1,6 @@
 """Lesson 9: its blocks against torch's layers and a random BERT, and the numbers that its prose says."""
 
+import functools
 import os
 
 import pytest
@@ -216,12 +217,17 @@ def test_token_influence_against_small_steps():
 # ---------------------------------------------------------------- what the check must see
 
 
-def verdict_on(name, answer):
+@functools.cache
+def key_of(name):
     from helpers.checking.making import make_key
     from tests.mutation_score import exercises
 
     exercise = next(item for item in exercises("09_encoder_block") if item.name == name)
-    key = make_key("09_encoder_block", exercise, 10, False, getattr(blocks, name), 0)
+    return make_key("09_encoder_block", exercise, 10, False, getattr(blocks, name), 0)
+
+
+def verdict_on(name, answer):
+    key = key_of(name)
     facts = Facts(name, "99_test", key.facts.forbidden, 5.0)
     return decide(key, observe_all(answer, key.cases, facts))
 
@@ -343,6 +349,81 @@ def test_an_encoder_that_is_blind_to_order_is_found():
     verdict = verdict_on("Encoder", Blind)
     assert not verdict.passed
     assert not next(part for part in verdict.parts if part.name.startswith("order")).passed
+
+
+class FirstBlockOnly(blocks.Encoder):
+    """The options reach the first block and no other."""
+
+    def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, max_len, **options):
+        super().__init__(vocab_size, d_model, num_heads, d_ff, num_layers, max_len)
+        self.blocks[0] = blocks.EncoderBlock(d_model, num_heads, d_ff, **options)
+
+
+class OldMask(blocks.EncoderBlock):
+    """A mask stays for the calls that bring none."""
+
+    def forward(self, x, mask=None):
+        self.mask = getattr(self, "mask", None) if mask is None else mask
+        return super().forward(x, self.mask)
+
+
+class BlockWithDropout(blocks.EncoderBlock):
+    def forward(self, x, mask=None):
+        return F.dropout(super().forward(x, mask), 0.1, self.training)
+
+
+class ShortMasks(blocks.EncoderBlock):
+    def forward(self, x, mask=None):
+        return super().forward(x, mask if x.shape[1] <= 64 else None)
+
+
+class SinglePrecision(blocks.FeedForward):
+    def forward(self, x):
+        return self.down(self.activation(self.up(x)).float().to(x.dtype))
+
+
+class SameOutput(blocks.FeedForward):
+    def forward(self, x):
+        old = getattr(self, "old", x)
+        self.old = old if old.shape == x.shape and hasattr(self, "old") else super().forward(x)
+        return self.old
+
+
+def rounded_stream(x, attention, feed_forward, norm1, norm2, mask=None):
+    x = x.float() + attention(norm1(x), mask=mask)[0]
+    return x + feed_forward(norm2(x))
+
+
+def normed_in_pieces(x, gamma, beta, eps=1e-5):
+    pieces = zip(x.split(64, -1), gamma.split(64), beta.split(64), strict=True)
+    return torch.cat([blocks.layer_norm(*piece, eps) for piece in pieces], dim=-1)
+
+
+def asking_no_more(f, x):
+    return blocks.token_influence(f, x.requires_grad_(False))
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "part"),
+    [
+        ("Encoder", FirstBlockOnly, "options, if offered, reach the blocks"),
+        ("EncoderBlock", OldMask, "called twice, in training mode"),
+        ("EncoderBlock", BlockWithDropout, "called twice, in training mode"),
+        ("EncoderBlock", ShortMasks, "masks"),
+        ("FeedForward", SinglePrecision, "dtype kept"),
+        ("FeedForward", SameOutput, "called twice, in training mode"),
+        ("fixed_block", rounded_stream, "dtype kept"),
+        ("layer_norm", normed_in_pieces, "any leading dimensions"),
+        ("token_influence", asking_no_more, "x stays as it was"),
+    ],
+)
+def test_what_shows_in_one_part_only_is_seen(name, answer, part):
+    assert [item.name for item in verdict_on(name, answer).parts if not item.passed] == [part]
+
+
+def test_eps_beside_torchs_own_deviation_has_a_name():
+    beside = root_of(lambda x, eps: x.std(-1, correction=0, keepdim=True) + eps)
+    assert verdict_on("layer_norm", beside).mistake == "eps_beside_the_deviation"
 
 
 # ---------------------------------------------------------------- the numbers in the prose

@@ -1,5 +1,6 @@
 """Lesson 5: its blocks against torch's own functions, and the numbers and claims that the lesson states."""
 
+import functools
 import math
 import re
 
@@ -241,10 +242,15 @@ def test_what_each_mistake_costs_the_translator(parts, nats, times, share):
     assert re.search(rf"\| {nats}(, {times} times.*?)? \| {share}( of 100)? \|", text)
 
 
-def judged(answer, name):
-    """The verdict on an answer, on fresh inputs."""
+@functools.cache
+def key_of(name):
+    """The key of an exercise, on fresh inputs."""
     exercise = next(item for item in exercises("05_masking") if item.name == name)
-    key = make_key("05_masking", exercise, 100, False, getattr(blocks, name), 78)
+    return make_key("05_masking", exercise, 100, False, getattr(blocks, name), 78)
+
+
+def judged(answer, name):
+    key = key_of(name)
     facts = type(key.facts)(key.name, "99_test", key.facts.forbidden, key.facts.time_limit)
     return decide(key, observe_all(answer, key.cases, facts))
 
@@ -284,6 +290,8 @@ def largest(after, before, start):
         (replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t])),
         (lambda x, t: torch.cat([x[:, :t], 0 * x[:, t:]], dim=1), largest),
         (lambda x, t: torch.cat([x[:, :t], torch.cat([x[:, t:, :3], 2 - x[:, t:, 3:]], 2)], dim=1), largest),
+        (lambda x, t: torch.cat([x[:, :t], torch.ones_like(x[:, t:])], dim=1), largest),
+        (lambda x, t: torch.cat([x[:, :t], -x[:, t:]], dim=1), largest),
     ],
     ids=[
         "+= 1",
@@ -300,6 +308,8 @@ def largest(after, before, start):
         "allclose",
         "zeros",
         "feature 3 replaced",
+        "ones",
+        "signs turned",
     ],
 )
 def test_clumsy_detectors_are_refused_and_a_careful_one_is_not(change, look):
@@ -313,6 +323,80 @@ def test_a_detector_that_asks_for_slopes_is_refused():
         return bool((jacobian.triu(1) > 1e-6).any())
 
     assert judged(slopes, "leaks_future").mistake == "slopes_asked"
+
+
+@pytest.mark.parametrize(
+    ("change", "look", "mistake"),
+    [
+        (lambda x, t: torch.cat([x[:, :t], 1000 * torch.randn_like(x[:, t:])], dim=1), largest, "relative_change"),
+        (replaced, lambda a, b, t: (a - b)[:, :t].abs().max() > 1e-3, "tolerant"),
+        (lambda x, t: torch.cat([x[:, :t], torch.rand_like(x[:, t:])], dim=1), largest, "future_of_one_sign"),
+        (lambda x, t: torch.cat([x[:, :t], -torch.rand_like(x[:, t:])], dim=1), largest, None),
+    ],
+)
+def test_detectors_are_not_called_what_they_are_not(change, look, mistake):
+    assert judged(compared(change, look), "leaks_future").mistake == mistake
+
+
+def test_what_only_large_sizes_or_zeros_show_is_seen():
+    def counted_in_bytes(T_q, T_k=None):
+        rows, columns = (torch.arange(n).to(torch.uint8) for n in (T_q, T_k or T_q))
+        return columns <= rows[:, None] + (T_k or T_q) - T_q
+
+    def lengths_in_bytes(lengths, T):
+        return torch.arange(T).to(torch.uint8) < lengths[:, None].to(torch.uint8)
+
+    def short_rows(scores, mask):
+        return masked_after(scores, mask) if scores.shape[-1] > 64 else blocks.masked_softmax(scores, mask)
+
+    def window(Q, K, V):
+        near = causal_mask(Q.shape[-2]).triu(-64)
+        return blocks.masked_softmax(Q @ K.mT / Q.shape[-1] ** 0.5, near) @ V
+
+    wrong = {"causal_mask": counted_in_bytes, "padding_mask": lengths_in_bytes}
+    wrong |= {"masked_softmax": short_rows, "fixed_causal_attention": window}
+    for name, answer in wrong.items():
+        assert not judged(answer, name).passed, name
+
+    def zeros_blocked(scores, mask):
+        return (scores * mask).masked_fill(scores * mask == 0, -math.inf)
+
+    def triangle_of_scores(Q, K, V):
+        scores = (Q @ K.mT / Q.shape[-1] ** 0.5).tril()
+        return torch.softmax(scores.masked_fill(scores == 0, -math.inf), dim=-1) @ V
+
+    wrong = {"mask_scores": zeros_blocked, "fixed_causal_attention": triangle_of_scores}
+    wrong |= {"masked_softmax": lambda s, m: torch.softmax(zeros_blocked(s, m).clamp_min(-1e9), dim=-1) * m}
+    for name, answer in wrong.items():
+        assert judged(answer, name).mistake == "zeros_blocked", name
+
+
+def test_lengths_are_not_remembered_by_their_sum():
+    kept: dict = {}
+
+    def remembering(lengths, T):
+        return kept.setdefault((T, int(lengths.sum())), blocks.padding_mask(lengths, T))
+
+    assert not judged(remembering, "padding_mask").passed
+
+
+NUMBERS = ("numbers_not_booleans", "floats_not_booleans", "whole_numbers", "short_whole_numbers")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.int64])
+def test_masks_of_numbers_have_a_name(dtype):
+    for name in ("causal_mask", "padding_mask", "combine_masks"):
+        answer = getattr(blocks, name)
+        verdict = judged(lambda *args, answer=answer, **given: answer(*args, **given).to(dtype), name)
+        assert verdict.mistake in NUMBERS, name
+
+
+def test_a_root_rounded_to_float32_is_right():
+    def fixed_causal_attention(Q, K, V):
+        scores = Q @ K.mT / torch.tensor(Q.shape[-1]).sqrt()
+        return torch.softmax(scores.masked_fill(~causal_mask(Q.shape[-2]), -math.inf), dim=-1) @ V
+
+    assert judged(fixed_causal_attention, "fixed_causal_attention").passed
 
 
 def test_a_cut_input_is_told_to_be_replaced():

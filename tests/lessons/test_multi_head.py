@@ -1,5 +1,7 @@
 """Lesson 8: its blocks against torch's own attention, and the numbers that its text says."""
 
+import copy
+import functools
 import math
 
 import pytest
@@ -104,10 +106,15 @@ def test_heads_that_do_not_fit_are_refused(make):
         make()
 
 
+@functools.cache
+def key_of(name):
+    exercise = next(item for item in exercises("08_multi_head") if item.name == name)
+    return make_key("08_multi_head", exercise, 10, False, getattr(blocks, name), 0)
+
+
 def verdict_on(name, answer):
     """The verdict on an answer, and the words that a learner reads."""
-    exercise = next(item for item in exercises("08_multi_head") if item.name == name)
-    key = make_key("08_multi_head", exercise, 10, False, getattr(blocks, name), 0)
+    key = key_of(name)
     facts = Facts(name, "99_test", key.facts.forbidden, 5.0)
     verdict = decide(key, observe_all(answer, key.cases, facts))
     return verdict, as_text(verdict)
@@ -182,7 +189,100 @@ def test_an_importance_that_leaves_its_module_frozen_is_refused():
         return blocks.head_importance(mha, x)
 
     verdict, words = verdict_on("head_importance", frozen)
-    assert not verdict.passed and "mha is as it was" in words and "{" not in words
+    assert not verdict.passed and "mha can still be trained" in words and "{" not in words
+    assert verdict.mistake != "weight_replaced"
+
+
+def with_new_parameters(mine, theirs):
+    mine.W_o = copy.deepcopy(theirs.out_proj)
+    blocks.load_from_torch(mine, theirs)
+
+
+def freezing(mine, theirs):
+    blocks.load_from_torch(mine, theirs.requires_grad_(False))
+
+
+def switching_the_mode(mine, theirs):
+    blocks.load_from_torch(mine, theirs.eval())
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (with_new_parameters, "mine has the parameters that it had, and no new ones"),
+        (freezing, "theirs can still be trained"),
+        (switching_the_mode, "theirs is in training mode, as before"),
+    ],
+)
+def test_a_transplant_keeps_mines_parameters_and_leaves_theirs_alone(answer, words):
+    verdict, said = verdict_on("load_from_torch", answer)
+    assert not verdict.passed and words in said
+
+
+def moving_unless_as_many(x, num_heads):
+    return x.unflatten(-1, (num_heads, -1)) if x.shape[1] == num_heads else blocks.split_heads(x, num_heads)
+
+
+def gluing_as_they_are(x):
+    return x.flatten(2) if x.shape[1] == x.shape[2] else blocks.merge_heads(x)
+
+
+def published_where_as_many(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
+    right = x.shape[1] != num_heads
+    return (blocks.fixed_heads if right else published_heads)(x, W_q, W_k, W_v, W_o, num_heads, mask)
+
+
+def test_as_many_heads_as_tokens_are_told_apart():
+    assert not verdict_on("split_heads", moving_unless_as_many)[0].passed
+    assert not verdict_on("merge_heads", gluing_as_they_are)[0].passed
+    assert not verdict_on("fixed_heads", published_where_as_many)[0].passed
+
+
+class OldKeys(blocks.MultiHeadAttention):
+    """Keeps the keys of its first call."""
+
+    def forward(self, query, key=None, value=None, mask=None):
+        if key is None:
+            old = getattr(self, "old", query)
+            self.old = old if old.shape == query.shape else query
+            key, value = self.old, query if value is None else value
+        return super().forward(query, key, value, mask)
+
+
+class WithDropout(blocks.MultiHeadAttention):
+    def forward(self, query, key=None, value=None, mask=None):
+        out, weights = super().forward(query, key, value, mask)
+        return F.dropout(out, 0.1, self.training), weights
+
+
+class CausalIfLong(blocks.MultiHeadAttention):
+    def forward(self, query, key=None, value=None, mask=None):
+        long = mask is None and key is None and query.shape[1] > 64
+        return super().forward(query, key, value, causal_mask(query.shape[1]) if long else mask)
+
+
+@pytest.mark.parametrize(
+    ("answer", "part"),
+    [
+        (OldKeys, "called twice, in training mode"),
+        (WithDropout, "called twice, in training mode"),
+        (CausalIfLong, "a batch of one, a single token"),
+    ],
+)
+def test_what_shows_in_one_part_only_is_seen(answer, part):
+    parts = verdict_on("MultiHeadAttention", answer)[0].parts
+    assert [item.name for item in parts if not item.passed] == [part]
+
+
+def test_outputs_of_two_calls_share_no_memory():
+    kept: dict = {}
+
+    def in_one_buffer(x, num_heads):
+        heads = blocks.split_heads(x, num_heads)
+        return kept.setdefault((heads.shape, heads.dtype), torch.empty_like(heads)).detach().copy_(heads)
+
+    verdict, words = verdict_on("split_heads", in_one_buffer)
+    assert not verdict.passed and "looked at after the second" in words
 
 
 def test_blocks_keep_dtype_and_device():

@@ -118,27 +118,33 @@ def encoder_behavior(answer, args, kwargs):
 
 @scenario
 def encoder_options(answer, args, kwargs):
-    """args = (init_args, ids, numbers): whether norm_first and activation, where they are taken, change anything."""
-    init_args, ids, numbers = args
+    """args = (init_args, x, numbers): whether norm_first and activation, where they are taken, change every block."""
+    init_args, x, numbers = args
     with torch.no_grad():
-        usual = _made_random(answer(*init_args), numbers).double().eval()(ids)
+        usual = _made_random(answer(*init_args), numbers).double().eval()
         found = {}
         for name, value in (("norm_first", True), ("activation", torch.tanh)):
             try:
                 other = answer(*init_args, **{name: value})
             except TypeError:  # not offered
-                found[f"{name} reaches the blocks"] = True
+                found[f"{name} reaches every block"] = True
                 continue
-            found[f"{name} reaches the blocks"] = not _same(_made_random(other, numbers).double().eval()(ids), usual)
+            pairs = zip(_made_random(other, numbers).double().eval().blocks, usual.blocks, strict=True)
+            found[f"{name} reaches every block"] = all(not _same(one(x), two(x)) for one, two in pairs)
     return found, []
 
 
 @scenario
 def influence_on_x(answer, args, kwargs):
-    """args = (f, x): the answer, and whether x is still a plain tensor that asks for no gradient."""
+    """args = (f, x): the answer, and whether x asks for a gradient, and holds one, only where it did before."""
     f, x = args
-    output = answer(f, x)
-    return {"influence": output, "x asks for no gradient, as before": not x.requires_grad and x.grad is None}, []
+    output, asking = answer(f, x), x.detach().clone().requires_grad_()
+    answer(f, asking)
+    return {
+        "influence": output,
+        "x asks for no gradient, as before": not x.requires_grad and x.grad is None,
+        "an x that asked for a gradient still does, and has none yet": asking.requires_grad and asking.grad is None,
+    }, []
 
 
 def _made_random(module, numbers):

@@ -108,11 +108,25 @@ def peeking_at_one(position, source, feature, width, T):
     return f
 
 
+PARTS = {
+    "as it is": _as_is,
+    "positive part": lambda x: x.clamp_min(0),
+    "negative part": lambda x: x.clamp_max(0),
+    "signs": torch.sign,
+    "squares": torch.square,
+}
+
+
 @stub
 def turned_round(kind, strength=1.0):
-    """f (B, T, D) -> (B, T, D): row t sees the t-th row from the end, as it is, its positive part or its signs."""
-    parts = {"as it is": _as_is, "positive part": lambda x: x.clamp_min(0), "signs": torch.sign}
-    return lambda x: strength * parts[kind](x).flip(1)
+    """f (B, T, D) -> (B, T, D): row t sees one of PARTS of the t-th row from the end."""
+    return lambda x: strength * PARTS[kind](x).flip(1)
+
+
+@stub
+def part_averaged(kind, width):
+    """f (B, T, D) -> (B, T, width): every row sees the mean of one of PARTS of all rows."""
+    return lambda x: _mixed(PARTS[kind](x).mean(1, keepdim=True).expand_as(x), width)
 
 
 @stub

@@ -82,7 +82,8 @@ def transplanted(answer, args, kwargs):
     theirs = nn.MultiheadAttention(D, num_heads, batch_first=True).to(dtype)
     theirs.load_state_dict(their_state)
     mine = _built(_Layers, D, num_heads, my_state)
-    answer(mine, theirs.eval())
+    own = dict(mine.named_parameters())
+    answer(mine, theirs)
     layers = {name: getattr(mine, name) for name in LAYERS}
     numbers = {f"{name}.{kind}": getattr(layer, kind) for name, layer in layers.items() for kind in ("weight", "bias")}
     homes = {tensor.untyped_storage().data_ptr() for tensor in theirs.parameters()}
@@ -90,10 +91,17 @@ def transplanted(answer, args, kwargs):
         "numbers": {name: tensor.detach().clone() for name, tensor in numbers.items()},
         "shares memory": any(tensor.untyped_storage().data_ptr() in homes for tensor in numbers.values()),
         "can be trained": all(tensor.requires_grad for tensor in numbers.values()),
-        "theirs is as it was": all(
-            torch.equal(value, their_state[name]) for name, value in theirs.state_dict().items()
-        ),
+        "the same parameters": all(tensor is own[name] for name, tensor in numbers.items()),
+        "theirs": {
+            "theirs holds the numbers that it held": _holds(theirs, their_state),
+            "theirs can still be trained": all(tensor.requires_grad for tensor in theirs.parameters()),
+            "theirs is in training mode, as before": theirs.training,
+        },
     }, []
+
+
+def _holds(module, state) -> bool:
+    return all(torch.equal(value, state[name]) for name, value in module.state_dict().items())
 
 
 @view
@@ -104,17 +112,21 @@ def what_was_copied(args, kwargs, output):
 
 @view
 def apart_from_theirs(args, kwargs, output):
-    return {"shares memory with theirs": output["shares memory"], "can still be trained": output["can be trained"]}
+    return {
+        "shares memory with theirs": output["shares memory"],
+        "mine can still be trained": output["can be trained"],
+        "mine has the parameters that it had, and no new ones": output["the same parameters"],
+    }
 
 
 @view
 def theirs_is_unchanged(args, kwargs, output):
-    return {"theirs is as it was": output["theirs is as it was"]}
+    return output["theirs"]
 
 
 @scenario
 def importance(answer, args, kwargs):
-    """args = (D, num_heads, state, x): answer(mha, x), and whether mha does and holds what it did before."""
+    """args = (D, num_heads, state, x): answer(mha, x), and what is still true of mha then."""
     D, num_heads, state, x = args
     mha = _built(_Heads, D, num_heads, state)
     with torch.no_grad():
@@ -123,10 +135,18 @@ def importance(answer, args, kwargs):
     output = answer(mha, x)
     with torch.no_grad():
         same = torch.equal(mha(x)[0], before)
-    untouched = all(torch.equal(value, state[name]) for name, value in mha.state_dict().items())
-    untouched = untouched and all(parameter.requires_grad for parameter in mha.parameters())
-    untouched = untouched and all(parameter is own.get(name) for name, parameter in mha.named_parameters())
-    return {"importance": output, "mha is as it was": bool(same and untouched)}, []
+    parameters = dict(mha.named_parameters())
+    return {
+        "importance": output,
+        "mha": {
+            "mha holds the numbers that it held": _holds(mha, state),
+            "mha has the parameters that it had, and no new ones": all(
+                parameter is own.get(name) for name, parameter in parameters.items()
+            ),
+            "mha can still be trained": all(parameter.requires_grad for parameter in parameters.values()),
+            "mha(x) gives what it gave": same,
+        },
+    }, []
 
 
 @view
@@ -137,4 +157,4 @@ def importance_alone(args, kwargs, output):
 
 @view
 def left_as_it_was(args, kwargs, output):
-    return {"mha is as it was": output["mha is as it was"]}
+    return output["mha"]
