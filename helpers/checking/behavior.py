@@ -66,6 +66,38 @@ def square_numbers(width, phase):
     return signs[:, None] * (numbers_of((width,), phase) + 0.3 * signs * width**-0.5)
 
 
+def numbers_in_blocks(model, logits, width) -> int:
+    """How many numbers of a model's width × width matrices, or of multiples of it, have a say in the logits.
+
+    Tables of words and places are none of these, and matrices that nobody uses are no fault.
+    """
+    fits = lambda p: p.dim() > 1 and max(p.shape) <= 4 * width and p.numel() % width**2 == 0  # noqa: E731
+    large = [p for p in model.parameters() if fits(p)]
+    return sum(p.numel() for p, heard in zip(large, have_a_say(logits, large), strict=True) if heard)
+
+
+def serves_twice(model, run, wanted) -> bool:
+    """Whether a norm of a model that was just made stands in two places: it is called again, and the weights of fewer
+    than `wanted` norms (vectors that begin as ones) have a say in run(model).
+
+    Whoever goes token by token calls a norm often, and a norm without weights has none to count: neither is a fault.
+    """
+    ones = {id(p): p for p in model.parameters() if p.dim() == 1 and len(p) > 1 and bool((p == 1).all())}
+    norms = [part for part in model.modules() if any(id(p) in ones for p in part.parameters(recurse=False))]
+    calls: Counter = Counter()
+    hooks = [norm.register_forward_pre_hook(lambda part, _given: calls.update([id(part)])) for norm in norms]
+    logits = run(model)
+    for hook in hooks:
+        hook.remove()
+    return calls.total() > len(calls) and sum(have_a_say(logits, list(ones.values()))) < wanted
+
+
+def have_a_say(logits, parameters) -> list[bool]:
+    """Whether a gradient of the logits reaches each of some parameters."""
+    gradients = torch.autograd.grad(logits.tanh().square().sum(), parameters, allow_unused=True)
+    return [g is not None and bool(g.any()) for g in gradients]
+
+
 def parameter_count(model) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 

@@ -100,7 +100,7 @@ def cases_DecoderBlock(draw):
     return [
         case(note="no masks"),
         case(masks="both", note="a causal mask, and one that hides source words"),
-        case(T_s=T_t, part=ALIKE),
+        case(T_s=T_t, masks="both", part=ALIKE),
         case(T_s=T_t, norm_first=True, masks="both", part=ALIKE),
         case(masks="self", part=MASKS),
         case(masks="memory", part=MASKS),
@@ -367,9 +367,12 @@ def transformer_state(draw, sizes, dtype):
     return state | linear(draw, "unembed", D, sizes["tgt_vocab"], dtype)
 
 
+FULL = "as many words as max_len"
+
+
 def cases_Transformer(draw):
     def init(L, max_len=9, **more):
-        usual = dict(src_vocab=14, tgt_vocab=11, d_model=16, num_heads=4, d_ff=24, num_layers=L, max_len=max_len)
+        usual = dict(src_vocab=14, tgt_vocab=11, d_model=16, num_heads=4, d_ff=32, num_layers=L, max_len=max_len)
         return usual | more
 
     def words(low, high, shape, pad_id):
@@ -407,13 +410,13 @@ def cases_Transformer(draw):
             tgt[:, -1] = tgt_high - 1  # an id that the source does not have
         for row, length in zip(src, lengths, strict=True):
             row[length:] = pad
-        last = [length - 1 for length in lengths]
+        last, late = [length - 1 for length in lengths], T_s - 3 if T_s > 20 else 0
         runs = {
             "as it is": (src, tgt),
             "another first source word": (other(src, [0] * B, high, pad), tgt),
             "another last source word": (other(src, last, high, pad), tgt),
-            "source words exchanged": (exchanged(src, 0, 1), tgt),
-            "target words exchanged": (src, exchanged(tgt, 0, 1)),
+            "source words exchanged": (exchanged(src, late, late + 1), tgt),
+            "target words exchanged": (src, exchanged(tgt, late, late + 1)),
             "another last target word": (src, other(tgt, [-1] * B, tgt_high, pad)),
             "other later target words": (src, torch.cat([tgt[:, :1], words(0, tgt_high, (B, T_t - 1), pad)], dim=1)),
             "other words from the third on": (
@@ -459,6 +462,7 @@ def cases_Transformer(draw):
         note = "given numbers, loaded under the lesson's names where the model has them"
         return Case(arguments, via="transformer_loaded", view="transformer_by_its_numbers", part=LOADED, note=note)
 
+    long = dict(src_vocab=60, tgt_vocab=60, max_len=40)
     return [
         case(2, ("another first source", "another last source", "another first target"), note="three sentences"),
         hearing(1, 4, 6),
@@ -473,7 +477,8 @@ def cases_Transformer(draw):
         case(1, ("another last target", "other later", "other words"), T_t=5, part=CAUSAL),
         case(1, (), layers=True, part=LAYERS),
         case(3, ("another first source",), layers=True, part=LAYERS),
-        case(1, ("another last source",), lengths=(9, 9), T_t=9, part="as many words as max_len"),
+        case(1, ("another last source",), lengths=(9, 9), T_t=9, part=FULL),
+        case(1, ("source", "target", "another"), lengths=(40, 40), T_t=40, part=FULL, **long),
         case(1, ("alone",), lengths=(4,), T_t=1, part="one sentence, one target word"),
         case(1, ("another first target",), part="a larger vocabulary on the target side", src_vocab=9, tgt_vocab=13),
     ]
@@ -658,6 +663,7 @@ def cases_greedy_decode(draw):
         case(table_with_length(draw, 6, 4, 0, 8, 3, 6), 4, 0, 8, part="eos of 0"),
         case(table_with_length(draw, 6, 1, 2, 5, 5, 5), 1, 2, 5, part="eos as the last word allowed"),
         case(never(draw.normal(97, 8, scale=2.0), 2), 1, 2, 6, part="eos never comes"),
+        case(never(draw.normal(97, 8, scale=2.0), 2), 1, 2, 110, part="eos never comes"),
         case(never(draw.normal(97, 8, scale=2.0), 2), 1, 2, 1, part="max_len = 1"),
         case(always(draw.normal(97, 5), 3), 0, 3, 7, part="eos at once"),
         case(always(coarse(draw, 97, 310), 300), 1, 300, 4, part="eos at once"),
@@ -968,6 +974,7 @@ def cases_attend_with_cache(draw):
         case([1, 1, 1, 1, 1], part=ONE_BY_ONE),
         case([3, 4], part=SEVERAL),
         case([1, 5, 2], part=SEVERAL),
+        case([70, 2], B=1, H=1, part=SEVERAL),
         case([4, 1, 3], again=True, part=KEPT),
         case([2, 1, 1], again=True, part=KEPT),
         Case(

@@ -158,7 +158,7 @@ def cases_get_batch(draw):
 
     return [
         case(900, 6, 5),
-        case(9, 6, 300, part="every start is drawn"),
+        case(9, 6, 1000, part="every start is drawn"),
         case(12, 8, 400, part="every start is drawn"),
         case(5, 4, 3, part="a text of block_size + 1 tokens"),
         case(400, 1, 4, part="windows of one token"),
@@ -203,14 +203,15 @@ get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
 
 
 def cases_next_token_loss(draw):
-    def case(B, T, V, dtype=torch.float32, **options):
-        return Case((draw.normal(B, T, V, dtype=dtype, scale=2.0), draw.integers(0, V, (B, T))), **options)
+    def case(B, T, V, dtype=torch.float32, scale=2.0, **options):
+        return Case((draw.normal(B, T, V, dtype=dtype, scale=scale), draw.integers(0, V, (B, T))), **options)
 
     return [
         case(3, 4, 7, note="three texts of four tokens"),
         case(2, 7, 5, note="two texts of seven tokens"),
         case(1, 5, 6, part="one text"),
         case(4, 1, 6, part="one token"),
+        case(3, 2, 6, scale=400.0, part="large logits"),
         case(2, 3, 5, torch.float64, part=DTYPE),
         case(2, 3, 5, torch.float64, part=GRADIENT, gradient=True),
     ]
@@ -244,6 +245,14 @@ next_token_loss = Exercise("next_token_loss", cases_next_token_loss).with_mistak
         -> (F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten())
         |            if targets.shape[1] > 1 else logits.sum() * 0)
         The targets are already the next tokens: get_batch has moved them.
+    logarithm_of_zero: the logarithm of a softmax that is 0
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> -logits.softmax(-1).gather(-1, targets[..., None]).log().mean()
+        Between large logits a probability is rounded to 0. Which function takes softmax and logarithm in one?
+    small_number_added: a small number was added before the logarithm
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> -(logits.softmax(-1).gather(-1, targets[..., None]) + 1e-9).log().mean()
+        A token that was very unlikely costs more than 21 nats. What is the largest loss that yours can have?
     plain_number: a plain number, from which nothing can be learned
         targets.flatten()) -> targets.flatten()).item()
         What does .item() cut off?
@@ -277,8 +286,8 @@ def cases_GPT(draw):
                 "other earlier tokens": changed(*range(T - 1)),
             }
         if B > 1 and T > 2:  # in one text alone a head may look elsewhere, so that the first tokens hardly count
-            exchanged = ids.clone()
-            exchanged[:, [0, 1]] = ids[:, [1, 0]]
+            exchanged, one = ids.clone(), T - 3 if T > 20 else 0
+            exchanged[:, [one, one + 1]] = ids[:, [one + 1, one]]
             runs |= {"another first token": changed(0), "exchanged": exchanged}
         if B > 1:
             runs["alone"] = ids[-1:]
@@ -297,6 +306,7 @@ def cases_GPT(draw):
     return [
         case(11, 8, 12, 3, 2, 7, 6, whole=True),
         case(13, 7, 8, 2, 1, 9, 7, part="a text as long as block_size"),
+        case(80, 72, 8, 4, 1, 2, 72, part="a text as long as block_size"),
         case(9, 6, 16, 4, 3, 7, 5, whole=True, part="three layers"),
         case(10, 9, 6, 1, 1, 1, 4, part="one text, one head, one layer"),
         case(8, 5, 8, 4, 2, 2, 1, part="one token"),
@@ -382,11 +392,11 @@ def cases_generate(draw):
         )
         return Case((rows(V), block_size, ids, more), named, via="with_table_model", note=note, **options)
 
-    def drawn(V, T, named, **options):
+    def drawn(V, T, named, spread=3.0, **options):
         ids = draw.integers(0, V, (1, T)).expand(600, T).clone()
         note = ", ".join(["600 equal prompts", *(f"{name} {value}" for name, value in named.items())])
         named = {"seed": draw.integer(0, 10_000)} | named
-        args = (rows(V, spread=3.0), 6, ids, 2)
+        args = (rows(V, spread=spread), 6, ids, 2)
         return Case(args, named, via="drawn_texts", view="generation_behavior", note=note, **options)
 
     return [
@@ -399,7 +409,7 @@ def cases_generate(draw):
         drawn(6, 3, {}, part=DRAWN),
         drawn(5, 8, {}, part=DRAWN),
         drawn(6, 2, {"temperature": 2.5}, part="temperature"),
-        drawn(6, 3, {"temperature": 0.4}, part="temperature"),
+        drawn(6, 3, {"temperature": 0.05}, spread=0.4, part="temperature"),
         drawn(8, 3, {"top_k": 3}, part="top_k"),
         drawn(8, 2, {"top_k": 4, "temperature": 0.5}, part="top_k"),
     ]

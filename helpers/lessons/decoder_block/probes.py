@@ -14,8 +14,10 @@ from helpers.checking.behavior import (
     SAME,
     gap_between,
     give_numbers,
+    numbers_in_blocks,
     parameter_count,
     row_of,
+    serves_twice,
     shape_of,
     with_random_parameters,
 )
@@ -115,8 +117,8 @@ def random_transformers(answer, args, kwargs):
 
     init: dict of the constructor's arguments. runs: name -> (src, tgt). Returns logits and memory of every run, the
     first run's logits by way of decode, and those from another memory; with `layers` also how many numbers one layer
-    more and one place more bring, how many of the large parameters have no say in the logits, the attention modules'
-    head counts and the blocks' orders.
+    more and one place more bring, how many numbers the blocks hold that have a say in the logits, whether a norm stands
+    in two places, the attention modules' head counts and the blocks' orders.
     """
     init, seed, runs, layers = args
     model = with_random_parameters(answer, init, seed)
@@ -129,11 +131,11 @@ def random_transformers(answer, args, kwargs):
     }
     if layers:
         deeper = answer(**init | {"num_layers": init["num_layers"] + 1})
-        large = [p for p in model.parameters() if p.dim() > 1]
-        gradients = torch.autograd.grad(model(src=src, tgt=tgt).tanh().square().sum(), large, allow_unused=True)
         heads = {m.num_heads for m in model.modules() if isinstance(getattr(m, "num_heads", None), int)}
         seen["one layer more"] = parameter_count(deeper) - parameter_count(model)
-        seen["without a say"] = sum(g is None or not bool(g.any()) for g in gradients)
+        seen["in blocks"] = numbers_in_blocks(model, model(src=src, tgt=tgt), init["d_model"])
+        norms = 5 * init["num_layers"]
+        seen["a norm in two places"] = serves_twice(answer(**init).eval(), lambda m: m(src, tgt), norms)
         seen["heads"] = sorted(heads)
         longer = answer(**init | {"max_len": init["max_len"] + 1})
         seen["one place more"] = parameter_count(longer) - parameter_count(model)
@@ -349,8 +351,8 @@ def _promises(runs, layers) -> list[str]:
     names += [HEARD] if "another last source word" in runs else []
     for b in (name.removeprefix("alone ") for name in runs if name.startswith("alone ")):
         names += [f"sentence {b}: the {what} without padding" for what in ("memory is the same", "logits are the same")]
-    by_layers = ["one layer more brings", "every large parameter has a say in the logits", "num_heads is kept"]
-    by_layers += ["each side has positions of its own", "the blocks are in the paper's order"]
+    by_layers = ["one layer more brings", "as many blocks have a say as num_layers asks for", "num_heads is kept"]
+    by_layers += ["each norm stands in one place", "each side has positions of its own", "the blocks are in the paper's order"]
     return names + (by_layers if layers else [])
 
 
@@ -382,7 +384,9 @@ def _layers(init, output):
     brings = [name for name, least in sides.items() if least <= more <= least + 40 * D + 4 * F * (least > 0)]
     return {
         "one layer more brings": brings[-1] if brings else "something else",
-        "every large parameter has a say in the logits": output["without a say"] == 0,
+        "as many blocks have a say as num_layers asks for": output["in blocks"]
+        == init["num_layers"] * sides["a block on each side"],
+        "each norm stands in one place": not output["a norm in two places"],
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
         "each side has positions of its own": output["one place more"] != D,
         "the blocks are in the paper's order": output["norms first"] == 0,

@@ -15,8 +15,11 @@ from helpers.checking.behavior import (
     SAME,
     gap_between,
     give_numbers,
+    have_a_say,
+    numbers_in_blocks,
     numbers_of,
     row_of,
+    serves_twice,
     shape_of,
     with_random_parameters,
 )
@@ -47,9 +50,11 @@ def drawn_batches(answer, args, kwargs):
 def random_gpts(answer, args, kwargs):
     """args = (init, seed, runs, layers): build the model, make all its parameters random, and make each of the runs.
 
-    init: dict of the constructor's arguments. runs: name -> ids. With `layers` also how many numbers one layer more
-    brings that have a say in the logits, what each layer norm reads and what comes out when SHIFT is added to all
-    embeddings, and what comes out once these are huge, for the ids and for others with the same last ones.
+    init: dict of the constructor's arguments. runs: name -> ids. With `layers` also how many numbers the blocks hold
+    that have a say in the logits, and how many one layer more brings, whether a norm stands in two places, the logits
+    of a model that was asked something else before, whether a parameter moves the logits that no gradient reaches, what each
+    layer norm reads and what comes out when SHIFT is added to all embeddings, and what comes out once these are huge,
+    for the ids and for others with the same last ones.
     """
     init, seed, runs, layers = args
     model = with_random_parameters(answer, init, seed)
@@ -59,16 +64,22 @@ def random_gpts(answer, args, kwargs):
             raise TypeError(f"forward returned {type(returned).__name__}, not a tensor of logits")
     seen = {"logits": logits, "block_size": getattr(model, "block_size", None)}
     if layers:
-        ids = next(iter(runs.values()))
+        ids, others = next(iter(runs.values())), runs["other earlier tokens"]
         deeper = with_random_parameters(answer, init | {"num_layers": init["num_layers"] + 1}, seed)
         heads = {m.num_heads for m in model.modules() if isinstance(getattr(m, "num_heads", None), int)}
-        seen["one layer more"] = _heard(deeper, ids) - _heard(model, ids)
+        seen["in blocks"], more = (numbers_in_blocks(m, m(ids), init["d_model"]) for m in (model, deeper))
+        seen["one layer more"] = more - seen["in blocks"]
+        norms = 2 * init["num_layers"] + 1
+        seen["a norm in two places"] = serves_twice(answer(*init.values()).eval(), lambda m: m(ids), norms)
+        again = with_random_parameters(answer, init, seed)
+        again(others)
+        seen["asked again"] = again(ids)
+        seen["cannot learn"] = _moves_without_gradient(model, ids)
         seen["heads"] = sorted(heads)
         seen["norms"], _ = _read_by_norms(model, ids)
         _change_embeddings(model, lambda weight: weight.add_(SHIFT))
         seen["norms shifted"], seen["shifted"] = _read_by_norms(model, ids)
         _change_embeddings(model, lambda weight: weight.sub_(SHIFT))
-        others = runs["other earlier tokens"]
         _change_embeddings(model, lambda weight: weight.mul_(HUGE))
         seen["huge"] = [model(ids)[:, -1], model(others)[:, -1]]
     return seen, []
@@ -81,6 +92,7 @@ def gpt_with_numbers(answer, args, kwargs):
     None where the matrices are not a GPT's or the norms no modules."""
     init, phase, ids = args
     model = answer(*init.values()).eval()
+    both = any(type(part).__name__ == "RotaryAttention" for part in model.modules())  # a table beside it is no fault
     V, D, L = init["vocab_size"], init["d_model"], init["num_layers"]
     layers = {(D, D): 4 * L, (4 * D, D): L, (4 * D,): L, (D, 4 * D): L, (V, D): 1}
     wanted = Counter({(nn.Linear, shape): n for shape, n in layers.items()}) + Counter({(nn.Embedding, (V, D)): 1})
@@ -88,12 +100,12 @@ def gpt_with_numbers(answer, args, kwargs):
     places = found.pop((nn.Embedding, (init["block_size"], D)), 0)
     if found != wanted or places > 1:
         return {"alone": None, "text": None}, []
-    text = _read_first(model, ids)
+    text = None if both else _read_first(model, ids)
     with torch.no_grad():
         for parameter in model.parameters():
             if tuple(parameter.shape[-2:]) == (init["block_size"], D):
                 parameter.zero_()
-    return {"alone": _read_first(model, ids[:, :1]), "text": text}, []
+    return {"alone": _read_first(model, ids[:, :1]), "text": _read_first(model, ids) if both else text}, []
 
 
 def _read_first(model, ids):
@@ -101,11 +113,17 @@ def _read_first(model, ids):
     return {"x": read[0], "logits": logits} if read else None
 
 
-def _heard(model, ids) -> int:
-    """How many numbers of matrices and tables have a say in the logits; those that nobody uses are no fault."""
-    large = [p for p in model.parameters() if p.dim() > 1]
-    gradients = torch.autograd.grad(model(ids).tanh().square().sum(), large, allow_unused=True)
-    return sum(p.numel() for p, g in zip(large, gradients, strict=True) if g is not None and bool(g.any()))
+def _moves_without_gradient(model, ids) -> bool:
+    """Whether the logits move with some parameter that no gradient reaches."""
+    logits, parameters = model(ids), list(model.parameters())
+    unheard = [p for p, heard in zip(parameters, have_a_say(logits, parameters), strict=True) if not heard]
+    with torch.no_grad():
+        for parameter in unheard:
+            parameter.mul_(-2.0)
+        moved = gap_between(model(ids), logits) > MOVED
+        for parameter in unheard:
+            parameter.mul_(-0.5)
+    return moved
 
 
 @torch.no_grad()
@@ -194,20 +212,25 @@ def batch_behavior(args, kwargs, output):
     found["every row of x is a window of the text"] = all(
         row == list(range(row[0], row[0] + block_size)) and row[0] >= 0 for row in rows
     )
-    steps = {"x, one place further on": 1, "x itself": 0, "x, one place back": -1}
+    shifts = {"x, one place further on": 1, "x itself": 0, "x, one place back": -1}
     heard = [[index.get(int(value), -1) for value in row] for row in y]
     found["y is"] = next(
-        (words for words, step in steps.items() if heard == [[i + step for i in row] for row in rows]), "something else"
+        (words for words, by in shifts.items() if heard == [[i + by for i in row] for row in rows]), "something else"
     )
     possible = len(data) - block_size
     if batch_size >= 40 * possible:
         found["the first place is a start"] = 0 in starts
         found["the last place that leaves room is a start"] = possible - 1 in starts
         found["a place in the middle is a start"] = 1 in starts
-        drawn = [starts.count(start) * len(set(starts)) / batch_size for start in set(starts)]
-        found["starts are drawn about equally often"] = all(0.4 < share < 1.9 for share in drawn)
+        each = batch_size / possible
+        far = 5 * (each * (1 - 1 / possible)) ** 0.5  # five standard deviations
+        found["starts are drawn about equally often"] = all(
+            abs(starts.count(start) - each) <= far for start in range(possible)
+        )
     elif possible >= 50 * batch_size:
         found["rows begin at different places"] = len(set(starts)) > batch_size / 2
+        steps = {b - a for a, b in zip(starts, starts[1:], strict=False)}
+        found["each row is drawn by itself"] = len(steps) > 1 or batch_size < 5
         found["the generator alone decides"] = torch.equal(x, output["same seed"]["x"])
         found["another seed, another batch"] = not torch.equal(x, output["another seed"]["x"])
     return found
@@ -366,6 +389,11 @@ def _layers(init, output):
     own, shifted = (torch.log_softmax(x.double(), dim=-1) for x in (output["logits"]["ids"], output["shifted"]))
     return {
         "one layer more brings": next((words for words, holds in sizes.items() if holds), "a block"),
+        "as many blocks as num_layers says": output["in blocks"] == init["num_layers"] * more,
+        "each norm stands in one place": not output["a norm in two places"],
+        "whatever has a say in the logits can learn": not output["cannot learn"],
+        "a call is not disturbed by those before": gap_between(output["asked again"], output["logits"]["ids"])
+        <= SAME,
         "the last thing before the logits is a layer norm": gap_between(own, shifted) <= LITTLE,
         **_residual_stream(init, output),
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
@@ -466,6 +494,7 @@ def _texts(V, M):
         segment, others = order[:length], order[length:]
         room = M - 2 * length
         front = 0 if i % 2 else number(1, max(1, room // 2)) if room > 1 else 0
+        front = room if i % 4 == 2 else front  # as late as it fits
         between = number(0, room - front)
         fill = others[torch.randint(len(others), (front + between,), generator=draw)]
         ids = torch.cat([fill[:front], segment, fill[front:], segment])  # (T,), T <= M
