@@ -87,6 +87,34 @@ def test_the_margins_of_two_channels(capsys):
     assert all(f"{T} of {T} look where they should" in line for T, line in zip((5, 10, 20, 50), said, strict=True))
 
 
+def test_exact_shares_save_one_channel_at_most():
+    says(
+        "Its shares fix a row of scores, but for one number that may be added to the whole row",
+        "whoever wants exact shares saves one channel at most",
+    )
+    rank, ones = torch.linalg.matrix_rank, torch.ones(1, 9, dtype=torch.float64)
+    for seed in range(20):
+        generator = torch.Generator().manual_seed(seed)
+        left, right = (torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((9, 5), (4, 9)))
+        for rows, channels in ((torch.cat([right, right[:1] ** 2]), 5), (torch.cat([right, ones]), 4)):
+            scores = left @ rows  # (T_q, T_k), rank 5
+            logs = torch.log_softmax(scores, dim=-1)
+            free = logs - logs.mean(dim=-1, keepdim=True)  # no number added to a row makes the rank smaller
+            assert rank(scores) == 5 and rank(free) == channels
+
+
+def test_two_different_projections_may_still_give_a_symmetric_table():
+    says("are two different numbers, unless $W_Q$ and $W_K$ happen to fit together (as when they are equal).")
+    generator = torch.Generator().manual_seed(0)
+    x, W_q, W_k = (torch.randn(*shape, generator=generator) for shape in ((5, 8), (4, 8), (4, 8)))
+
+    def table(W_q, W_k):
+        return blocks.dot_scores(x @ W_q.T, x @ W_k.T)
+
+    assert not torch.allclose(table(W_q, W_k), table(W_q, W_k).T, atol=0.1)
+    assert torch.allclose(table(W_q, 2 * W_q), table(W_q, 2 * W_q).T, atol=1e-4)
+
+
 def test_the_grader_does_not_run_the_courses_own_experiments():
     assert only_shows("experiments.silence_heads()") and only_shows("experiments.own_first_choices()")
     assert not only_shows("experiments.margins(two_channel_graph)")
