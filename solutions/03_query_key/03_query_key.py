@@ -1080,8 +1080,13 @@ at_work(dot_scores=published_scores)
 #
 # Everything: 5.31 nats a word, where 0.00016 is right, and not one sentence comes out. *jane visits africa in
 # september* becomes *l' voyage en septembre*. The keys have been cut into pieces and glued together anew, so no query
-# meets a key that it knows. (All this is the cost to a network that was trained without the bug. One that is *trained*
-# with it can learn to live with it, and then the bug is much harder to see.)
+# meets a key that it knows.
+#
+# All this is the cost to a network that was trained without the bug. One that is *trained* with it learns to live with
+# it: two trainings ended at 0.016 and 0.015 nats, and 99 and 95 of 100 sentences of a batch came out right. Now the bug
+# is much harder to see. But how the keys are cut depends on how far the batch is padded. One at a time, without padding,
+# only 40 and 45 of the same hundred came out right, and with the first of the two *jane visits africa in september* ends
+# in India. (With the sound network all hundred come out right, in a batch and one at a time.)
 #
 # </details>
 

@@ -10,7 +10,8 @@ from helpers import blocks, translator
 from helpers.corpus import index_words, lexicon, sentence_pairs
 from helpers.grading.intake import only_shows
 from helpers.lessons.query_key import experiments, figures
-from helpers.translator import evaluation
+from helpers.translator import evaluation, training
+from helpers.translator.network import Parts
 from tests.lessons.lesson_text import says
 
 torch.set_num_threads(1)
@@ -113,6 +114,34 @@ def test_two_different_projections_may_still_give_a_symmetric_table():
 
     assert not torch.allclose(table(W_q, W_k), table(W_q, W_k).T, atol=0.1)
     assert torch.allclose(table(W_q, 2 * W_q), table(W_q, 2 * W_q).T, atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed, nats, in_a_batch, one_at_a_time", [(7, 0.016, 99, 40), (1, 0.015, 95, 45)])
+def test_a_network_that_is_trained_with_the_published_scores(monkeypatch, seed, nats, in_a_batch, one_at_a_time):
+    says(
+        "two trainings ended at 0.016 and 0.015 nats, and 99 and 95 of 100 sentences of a batch came out right.",
+        "One at a time, without padding, only 40 and 45 of the same hundred came out right",
+        "with the first of the two *jane visits africa in september* ends in India.",
+        "(With the sound network all hundred come out right, in a batch and one at a time.)",
+    )
+
+    def published(Q, K):
+        return Q @ K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
+
+    def with_the_bug(*sizes):
+        return Parts({"dot_scores": published}).module("Transformer", *sizes)
+
+    monkeypatch.setattr(training, "Transformer", with_the_bug)
+    bugged, batch = training.train(seed), evaluation.unseen(200)
+    assert evaluation.nats_a_word(bugged, batch) == pytest.approx(nats, abs=0.0005)
+    hundred = batch.first(100)
+    for network, together, alone in ((bugged, in_a_batch, one_at_a_time), (translator.machine(), 100, 100)):
+        assert 100 * evaluation.exact(network, hundred) == pytest.approx(together, abs=0.1)
+        pairs = zip(hundred.english, hundred.french, strict=True)
+        assert sum(translator.translate(network, english) == french for english, french in pairs) == alone
+    country = {7: "inde", 1: "afrique"}[seed]
+    assert translator.translate(bugged, "jane visits africa in september") == f"jane visite l' {country} en septembre"
 
 
 def test_the_grader_does_not_run_the_courses_own_experiments():
