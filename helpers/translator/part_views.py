@@ -168,9 +168,7 @@ def temperature_view(trial, sentence, parts):
         points.append((temperature, evaluation.nats_a_word(machine(**heated), batch)))
     if not any(math.isfinite(loss) for _, loss in points):
         return ["the loss is NaN at every temperature: there is no curve to draw"], []
-    said = [
-        "temperature of attention and loss: " + "  ".join(f"{t:g}: {evaluation.in_nats(loss)}" for t, loss in points)
-    ]
+    said = ["nats a word by the temperature: " + "  ".join(f"{t:g}: {evaluation.in_nats(loss)}" for t, loss in points)]
     return said, [figures.temperature_curve(points)]
 
 

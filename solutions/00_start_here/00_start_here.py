@@ -708,7 +708,7 @@ at_work()
 #
 # **Points.** Each of the thirteen lessons has 100: about 80 for the exercises, 15 for a written question that a person reads, 5 for the quiz, where any honest attempt earns them. Extras, marked **Extra**, come on top. Points are partial: right values with a lost dtype keep most of them. The grader runs your functions on *new* inputs, so an answer made for the numbers that you see will not do. An error is charged once: if one answer fails only because an earlier one is wrong, it is tried again with a finished one in its place, and the check says so.
 #
-# **Stuck?** Go on. No figure and no later part of a lesson waits for your answer, and the next lesson brings finished versions of what it needs.
+# **Stuck?** Go on. Where a later part of the lesson needs an answer that you do not have, the course's own part stands in and says so. Only a cell that shows your own answer waits for it, in one line. The next lesson brings finished versions of what it needs.
 #
 # `progress()` shows how far you are, over all lessons:
 

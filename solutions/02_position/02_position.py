@@ -470,9 +470,10 @@ experiments.words_in_directions()
 # 0.0014 to 0.0025. With the twelve alone it is 4.41, and with twelve random ones alone 2.63 to 3.14. So this translator
 # reads its words mostly where the places are not.
 #
-# *But not because the words have moved out of the way.* Of their squared length 14.5 % lies in those twelve directions;
-# vectors that point anywhere at all would have 12 of 64 there, 18.75 %, and the random draws have 18 to 19. Space is
-# plentiful in 64 dimensions. What training has chosen is where to *look*. (One translator, one training.)
+# *The words have moved out of the way, but only a little.* Of their squared length 14.5 % lies in those twelve
+# directions; vectors that point anywhere at all would have 12 of 64 there, 18.75 %, and the random draws have 18 to 19.
+# Space is plentiful in 64 dimensions. What training has chosen is above all where to *look*. (One translator, one
+# training.)
 #
 # </details>
 #
@@ -857,7 +858,8 @@ check(quiz_3=quiz_3)
 #
 # Your two functions in the course's translator: your table, added by your function, to every sentence that it reads and
 # writes. The map shows where one of its heads and its decoder look; later lessons say how. For order, take a pair of
-# sentences with the same words (the course's toy has seen dogs visit cats, but no continent visit anybody):
+# sentences with the same words. (The sentences that it learned from come from a small grammar. There a dog may paint a
+# cat, but only countries are visited: it has never read these two.)
 
 # %%
 at_work(sinusoidal_positions, add_positions, sentence="the dog visits the cat")
@@ -978,12 +980,13 @@ at_work(sinusoidal_positions=sines_first)
 # spreads the exponents so that the last divisor is exactly 10000, and writes all sines first. Its table is not the
 # paper's.
 #
-# **Three more in published code.** (1) All sines first, then all cosines, under a comment that cites the formula. (2)
-# A loop variable that already counts 0, 2, 4, ... and is doubled again in the exponent. (3) A cosine with an exponent
-# of its own, so that the two columns of a pair turn at different speeds. On paper (3) is the worst: such a pair is no
+# **Three more in published code.** (1) All sines first, then all cosines, under a comment that cites the formula. (2) A
+# loop variable that already counts 0, 2, 4, ... and is doubled again in the exponent. (3) A cosine with an exponent of
+# its own, so that the two columns of a pair turn at different speeds. On paper (3) is the worst: such a pair is no
 # longer a clock hand, and its steps are not rotations. In our translator it is the mildest: (1) costs 12.97 nats a
-# word, (2) 1.21, (3) 0.00045 instead of 0.00016. At width 64 the two speeds of a pair differ by a seventh, and a
-# short sentence hardly shows it.
+# word, (2) 1.21, (3) 0.00045 instead of 0.00016 where the cosine's exponent has $2i + 1$ for $2i$, and 0.014 where it
+# has $2i + 2$. At width 64 the two speeds of a pair then differ by a seventh or a quarter, and a short sentence hardly
+# shows it.
 #
 # **That attention cannot see order** needs a footnote. The causal mask of lesson 5 does break the symmetry: a word that
 # sees only what came before can count how much that is. Language models without any positions were trained and did

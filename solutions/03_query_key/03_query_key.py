@@ -413,8 +413,8 @@ experiments.own_first_choices()
 #
 # Twice as often: 0.27 of the words in the trained network, 0.12 to 0.13 in the random ones, and 0.13 by chance. So this
 # training did change something. All eight heads lie above chance, and five of them above every untrained head that is
-# printed here; and still three words of four look mostly at another one.
-# It lowers the loss of a task, and a word's own row is one source among others.
+# printed here; and still three words of four look mostly at another one. Training lowers the loss of a task, and for
+# that a word's own row is one source among others.
 #
 # </details>
 
@@ -548,7 +548,7 @@ figures.five_by_five(table)
 #
 # - **It is no softmax.** The rows add up to 1.45, 2.00, 2.20, 2.50 and 1.95.
 # - **It is no general $QK^\top$.** It is symmetric: *I* → *like* equals *like* → *I*. But $q_i \cdot k_j$ and
-#   $q_j \cdot k_i$ are different numbers when $W_Q \ne W_K$.
+#   $q_j \cdot k_i$ are two different numbers, unless $W_Q$ and $W_K$ happen to fit together (as when they are equal).
 # - **So what is it?** A diagonal of exactly 1 and symmetry: that is what *cosines* between the words look like, without
 #   any $W_Q$ and $W_K$. It is a similarity table, and a good picture of one.
 #
@@ -776,7 +776,8 @@ explore.circle()
 # </details>
 #
 # So there are two answers to "how many channels?". For the whole table it is the rank. For the winners alone it is two.
-# Softmax, with its shares, needs something in between.
+# Softmax stands close to the first. Its shares fix a row of scores, but for one number that may be added to the whole
+# row: whoever wants exact shares saves one channel at most.
 
 # %% [markdown]
 # ## The Markov chain: one fixed edge
@@ -1079,8 +1080,13 @@ at_work(dot_scores=published_scores)
 #
 # Everything: 5.31 nats a word, where 0.00016 is right, and not one sentence comes out. *jane visits africa in
 # september* becomes *l' voyage en septembre*. The keys have been cut into pieces and glued together anew, so no query
-# meets a key that it knows. (All this is the cost to a network that was trained without the bug. One that is *trained*
-# with it can learn to live with it, and then the bug is much harder to see.)
+# meets a key that it knows.
+#
+# All this is the cost to a network that was trained without the bug. One that is *trained* with it learns to live with
+# it: two trainings ended at 0.016 and 0.015 nats, and 99 and 95 of 100 sentences of a batch came out right. Now the bug
+# is much harder to see. But how the keys are cut depends on how far the batch is padded. One at a time, without padding,
+# only 40 and 45 of the same hundred came out right, and with the first of the two *jane visits africa in september* ends
+# in India. (With the sound network all hundred come out right, in a batch and one at a time.)
 #
 # </details>
 

@@ -616,12 +616,12 @@ explore.width_and_divisor()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# For entries of variance 1 the best divisor is about a third of the square root, at every width: it moves along with
-# the dotted line. The slope of softmax alone is best further to the right, at two thirds to four fifths of it. At the
-# square root itself a query has 40 to 45 % of the best hold from width 4 on (62 % at width 1): neither this share nor
-# the place of the best moves as the head grows. With the start of `nn.Linear` all of it sits at a third of that, as the
-# scores are so much smaller. With the all-positive start the best divisor grows like the width itself, since products
-# that do not cancel add up like $d_k$: at width 1024 it is 20 times the root.
+# For entries of variance 1 the best divisor is a quarter to a third of the square root, at every width: it moves along
+# with the dotted line. The slope of softmax alone is best further to the right, at two thirds to four fifths of it. At
+# the square root itself a query has 40 to 45 % of the best hold from width 4 on (62 % at width 1): neither this share
+# nor the place of the best moves as the head grows. With the start of `nn.Linear` all of it sits at about a third of
+# that, as the scores are so much smaller. With the all-positive start the best divisor grows like the width itself,
+# since products that do not cancel add up like $d_k$: at width 1024 it is about 20 times the root.
 #
 # </details>
 #
@@ -878,7 +878,7 @@ check(quiz_3=quiz_3)
 # %% [markdown]
 # ## From the notes this course grew from
 #
-# <details><summary>Three claims about the divisor, measured</summary>
+# <details><summary>What the notes say of the divisor, measured</summary>
 #
 # **“It ensures that the euclidean length of the weight vectors to be approximately in the same magnitude.”** So say the
 # notes, after Sebastian Raschka's [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html). The

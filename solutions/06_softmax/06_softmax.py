@@ -251,7 +251,7 @@ def published_head_weights(q, k):
 
 # %% [markdown]
 # The model drew fine pictures all the same. The reader trained it both ways, and the usual measure of picture quality
-# did not tell the two apart. In this model, which has no mask, neither shape nor loss showed the bug. A sum does:
+# did not tell the two apart. In this model, which has no mask, neither a shape nor a picture showed the bug. A sum does:
 
 # %%
 torch.manual_seed(0)

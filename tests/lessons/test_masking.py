@@ -197,6 +197,7 @@ def test_the_explorers_say_what_the_lesson_says():
     assert "filled in, the blocked keys get 0;" in fill and "added they get 1." in fill
     masks = explore.Masks()
     assert "3 rows see nothing" in masks(3, 0, 3).alt and "0 rows see nothing" in masks(3, 2, 4).alt
+    assert "3 rows see nothing" in masks(3, 2, 5).alt  # a cache does not help where all keys are padding
 
 
 def test_a_padding_mask_the_wrong_way_round_gives_nan_only_without_padding():

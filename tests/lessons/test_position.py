@@ -242,13 +242,6 @@ def exponent_doubled(length, d_model):
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1).float()
 
 
-def own_cosines(length, d_model):
-    even = torch.arange(0, d_model, 2).double()
-    table = sinusoidal_positions(length, d_model)
-    table[:, 1::2] = (torch.arange(length)[:, None] / 10000 ** ((even + 1) / d_model)).cos()
-    return table
-
-
 @pytest.mark.parametrize(
     ("part", "function", "nats", "french"),
     [
@@ -257,7 +250,6 @@ def own_cosines(length, d_model):
         ("add_positions", published_layer, 9.81, "jane jane jane jane"),
         ("sinusoidal_positions", sines_first, 12.97, ""),
         ("sinusoidal_positions", exponent_doubled, 1.21, ""),
-        ("sinusoidal_positions", own_cosines, 0.00045, "jane visite l' afrique en septembre"),
     ],
 )
 def test_what_the_text_says_of_the_translator(part, function, nats, french):

@@ -10,7 +10,8 @@ from helpers import blocks, translator
 from helpers.corpus import index_words, lexicon, sentence_pairs
 from helpers.grading.intake import only_shows
 from helpers.lessons.query_key import experiments, figures
-from helpers.translator import evaluation
+from helpers.translator import evaluation, training
+from helpers.translator.network import Parts
 from tests.lessons.lesson_text import says
 
 torch.set_num_threads(1)
@@ -85,6 +86,63 @@ def test_the_margins_of_two_channels(capsys):
     said = capsys.readouterr().out.splitlines()
     assert [line.split("margin ")[1] for line in said] == ["0.6910", "0.1910", "0.0489", "0.0079"]
     assert all(f"{T} of {T} look where they should" in line for T, line in zip((5, 10, 20, 50), said, strict=True))
+
+
+def test_exact_shares_save_one_channel_at_most():
+    says(
+        "Its shares fix a row of scores, but for one number that may be added to the whole row",
+        "whoever wants exact shares saves one channel at most",
+    )
+    rank, ones = torch.linalg.matrix_rank, torch.ones(1, 9, dtype=torch.float64)
+    for seed in range(20):
+        generator = torch.Generator().manual_seed(seed)
+        left, right = (torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((9, 5), (4, 9)))
+        for rows, channels in ((torch.cat([right, right[:1] ** 2]), 5), (torch.cat([right, ones]), 4)):
+            scores = left @ rows  # (T_q, T_k), rank 5
+            logs = torch.log_softmax(scores, dim=-1)
+            free = logs - logs.mean(dim=-1, keepdim=True)  # no number added to a row makes the rank smaller
+            assert rank(scores) == 5 and rank(free) == channels
+
+
+def test_two_different_projections_may_still_give_a_symmetric_table():
+    says("are two different numbers, unless $W_Q$ and $W_K$ happen to fit together (as when they are equal).")
+    generator = torch.Generator().manual_seed(0)
+    x, W_q, W_k = (torch.randn(*shape, generator=generator) for shape in ((5, 8), (4, 8), (4, 8)))
+
+    def table(W_q, W_k):
+        return blocks.dot_scores(x @ W_q.T, x @ W_k.T)
+
+    assert not torch.allclose(table(W_q, W_k), table(W_q, W_k).T, atol=0.1)
+    assert torch.allclose(table(W_q, 2 * W_q), table(W_q, 2 * W_q).T, atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed, nats, in_a_batch, one_at_a_time", [(7, 0.016, 99, 40), (1, 0.015, 95, 45)])
+def test_a_network_that_is_trained_with_the_published_scores(monkeypatch, seed, nats, in_a_batch, one_at_a_time):
+    says(
+        "two trainings ended at 0.016 and 0.015 nats, and 99 and 95 of 100 sentences of a batch came out right.",
+        "One at a time, without padding, only 40 and 45 of the same hundred came out right",
+        "with the first of the two *jane visits africa in september* ends in India.",
+        "(With the sound network all hundred come out right, in a batch and one at a time.)",
+    )
+
+    def published(Q, K):
+        return Q @ K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
+
+    def with_the_bug(*sizes):
+        return Parts({"dot_scores": published}).module("Transformer", *sizes)
+
+    monkeypatch.setattr(training, "Transformer", with_the_bug)
+    bugged, batch = training.train(seed), evaluation.unseen(200)
+    assert evaluation.nats_a_word(bugged, batch) == pytest.approx(nats, rel=0.15)
+    hundred = batch.first(100)
+    for network, together, alone in ((bugged, in_a_batch, one_at_a_time), (translator.machine(), 100, 100)):
+        assert 100 * evaluation.exact(network, hundred) == pytest.approx(together, abs=2)
+        pairs = zip(hundred.english, hundred.french, strict=True)
+        right = sum(translator.translate(network, english) == french for english, french in pairs)
+        assert right == pytest.approx(alone, rel=0.1)
+    country = {7: "inde", 1: "afrique"}[seed]
+    assert translator.translate(bugged, "jane visits africa in september") == f"jane visite l' {country} en septembre"
 
 
 def test_the_grader_does_not_run_the_courses_own_experiments():

@@ -35,6 +35,9 @@ def test_the_typical_winner_of_a_fresh_wide_head():
 
 def test_the_hold_at_the_root_is_the_same_share_at_every_width():
     lesson_says("40 to 45 % of the best hold from width 4 on (62 % at width 1)", "at two thirds to four fifths of it")
+    lesson_says(
+        "the best divisor is a quarter to a third of the square root, at every width", "sits at about a third of that"
+    )
     share = {}
     for width in explore.WIDTHS:
         scores, hold, slope = explore.curves(width, "variance 1")
@@ -42,6 +45,11 @@ def test_the_hold_at_the_root_is_the_same_share_at_every_width():
         share[width] = float(hold[index] / hold.max())
         best_for_the_slope = float(explore.DIVISORS[slope.argmax()]) / math.sqrt(width)
         assert 0.6 <= best_for_the_slope <= 0.8
+        best, linear = (
+            float(explore.DIVISORS[curve.argmax()]) / math.sqrt(width)
+            for curve in (hold, explore.curves(width, "nn.Linear")[1])
+        )
+        assert 0.24 <= best <= 0.34 and 0.24 <= linear / best <= 0.41  # neighbors on the scale differ by a quarter
     assert share.pop(1) == pytest.approx(0.62, abs=0.02)
     assert all(0.395 <= value <= 0.455 for value in share.values()), share
 

@@ -2,11 +2,14 @@
 
 import functools
 import itertools
+import re
 
 import pytest
 import torch
 
-from tests.lessons.lesson_text import says
+from helpers.lessons.start_here import figures
+from helpers.or_given import given_piece
+from tests.lessons.lesson_text import SOLUTIONS, says
 
 says = functools.partial(says, "00_start_here")
 
@@ -53,6 +56,24 @@ def test_bool_tensors_are_summed_and_not_averaged():
     assert above.sum().item() == 1
     with pytest.raises(RuntimeError):
         above.mean()
+
+
+def test_what_waits_for_an_answer_and_what_does_not(capsys):
+    says(
+        "Where a later part of the lesson needs an answer that you do not have, the course's own part stands in",
+        "Only a cell that shows your own answer waits for it, in one line.",
+    )
+
+    def swap_last_two(x):
+        raise NotImplementedError
+
+    figures.turned_by(swap_last_two)
+    assert capsys.readouterr().out == "swap_last_two runs here once it is answered (NotImplementedError).\n"
+    missing = set()
+    for lesson in SOLUTIONS.glob("*/[01]*.py"):
+        needed = re.findall(r"or_given\((\w+)\)", lesson.read_text(encoding="utf-8"))
+        missing |= {name for name in needed if given_piece(lesson.stem, name) is None}
+    assert missing == {"induction_head"}  # its figure draws the learner's own weights
 
 
 def test_a_second_backward_adds():

@@ -6,10 +6,11 @@ import random
 import pytest
 import torch
 
-from helpers import corpus
+from helpers import corpus, translator
 from helpers.blocks import fixed_neighbors, negative_sampling_loss, pull_and_push
 from helpers.lessons.token_embedding import experiments, figures, word2vec
 from helpers.lessons.token_embedding.figures import company, unit
+from helpers.translator import evaluation
 from tests.lessons.lesson_text import says
 
 torch.set_num_threads(1)
@@ -50,17 +51,29 @@ def test_all_words_run_the_same_way_first():
         assert min(across) == pytest.approx(-0.87, abs=0.005 if seed == 1 else 0.03)
 
 
-def test_the_pull_alone_sorts_the_words_too_but_less_far_apart():
-    says("(To sort the words into groups, the pull alone is enough in this training; with both forces the groups stand")
-    groups = {force: company(trained(1, force).centers[-1], WORDS) for force in (pull_and_push, only_pull, only_push)}
-    gap = {force: within - between for force, (within, between) in groups.items()}
-    assert gap[pull_and_push] > gap[only_pull] + 0.1 and gap[only_pull] > 0.4 and gap[only_push] < 0.05
+def among_their_own(neighbors, table):
+    """Of the fifteen nouns those whose nearest neighbor is of their own group."""
+    group = {word: name for name, members in corpus.COMPANY.items() for word in members}
+    near = neighbors(table, 1)[:, 0].tolist()
+    return sum(group.get(WORDS[near[WORDS.index(word)]]) == group[word] for word in group)
+
+
+def test_the_pull_alone_sorts_the_words_too_but_less_well():
+    says(
+        "The pull alone does sort the words, but less well: with it the nearest word of 12 of the 15 nouns is",
+        "with both forces it is so for all 15",
+        "and 14 and 12 nouns, with the pull alone",
+    )
+    for seed, sorted_by_pull in zip(SEEDS, (12, 14, 12), strict=True):
+        assert among_their_own(fixed_neighbors, trained(seed).centers[-1]) == 15
+        assert among_their_own(fixed_neighbors, trained(seed, only_pull).centers[-1]) == sorted_by_pull
+        assert among_their_own(fixed_neighbors, trained(seed, only_push).centers[-1]) < 5
 
 
 def test_each_force_alone_in_three_trainings():
     says(
         "True pairs look true (0.95), and so does nearly everything else (0.79 for a random pair).",
-        "gave 0.95 and 0.82, 0.94 and 0.77 with the pull alone, and the same two heaps with the push alone",
+        "gave 0.95 and 0.82, 0.94 and 0.77, and 14 and 12 nouns, with the pull alone, and the same two heaps with",
         "With the push alone nothing flies apart: the vectors form two opposite heaps.",
     )
     for seed, looks in zip(SEEDS, ((0.95, 0.79), (0.95, 0.82), (0.94, 0.77)), strict=True):
@@ -77,15 +90,36 @@ def test_what_the_published_neighbors_miss():
         "four do in this training (and none in two others)",
         "a neighbor of twelve words instead of none",
     )
-    group = {word: name for name, members in corpus.COMPANY.items() for word in members}
     for seed, found_by_it in zip(SEEDS, (4, 0, 0), strict=True):
         table = trained(seed).centers[-1]
         for neighbors, wanted in ((fixed_neighbors, 15), (published_neighbors, found_by_it)):
-            near = neighbors(table, 3)
-            first = {word: WORDS[near[WORDS.index(word), 0]] for word in group}
-            assert sum(group.get(first[word]) == group[word] for word in group) == wanted
-            hub = int((near == WORDS.index("by")).sum())
+            assert among_their_own(neighbors, table) == wanted
+            hub = int((neighbors(table, 3) == WORDS.index("by")).sum())
             assert hub == 0 if neighbors is fixed_neighbors else hub >= 12
+
+
+def test_the_two_bugs_on_the_translators_table():
+    says(
+        "neighbor of a quarter of the words: much less than in your table (37 of 42)",
+        "9.25 nats a word instead of 0.00016, and not one sentence right",
+        "*africa* lies near *germany* and *asia*, *in* near *to*. Others are not: *visits* lies near *peru* and",
+    )
+    table, names = translator.state()["encoder.tokens.weight"][1:], list(translator.english)[1:]  # without the padding
+    for rows, changed in ((table, 41), (trained(1).centers[-1], 37)):
+        assert (fixed_neighbors(rows, 1) != published_neighbors(rows, 1)).sum() == changed
+    assert len(table) == 165 and len(WORDS) == 42
+    assert table.norm(dim=1).std() / table.norm(dim=1).mean() < 0.1
+    near = {names[i]: [names[j] for j in row] for i, row in enumerate(fixed_neighbors(table, 3).tolist())}
+    assert {"germany", "asia"} < set(near["africa"]) and "to" in near["in"] and {"peru", "canada"} < set(near["visits"])
+    today = torch.randperm(166, generator=torch.Generator().manual_seed(0))
+
+    def other_numbers(ids, rows):
+        return rows[today[ids]] if len(rows) == 166 else rows[ids]
+
+    batch, wrong = evaluation.unseen(200), translator.machine(embed=other_numbers)
+    assert evaluation.nats_a_word(wrong, batch) == pytest.approx(9.25, abs=0.01)
+    assert evaluation.nats_a_word(translator.machine(), batch) == pytest.approx(0.00016, abs=5e-6)
+    assert evaluation.exact(wrong, batch) == 0
 
 
 def test_the_loss_along_the_way(capsys):
