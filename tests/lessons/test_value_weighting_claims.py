@@ -103,8 +103,8 @@ def test_one_head_of_eight_tells_articles_from_nouns():
 @torch.no_grad()
 def test_one_head_is_enough_to_give_the_its_gender():
     lesson_says(
-        "One head is enough to give *the* its gender: from what it hands on over other sentences, a linear map tells *le* "
-        "from *la* every time, from what the three heads beside it hand on in 60 to 70 of 100 cases (a coin in 50)."
+        "One head is enough to give *the* its gender: from what it hands on over other sentences, a linear map tells "
+        "*le* from *la* every time, from what the three heads beside it hand on in 60 to 70 of 100 cases"
     )
     pairs, network, caught = sentence_pairs(900, random.Random(7)), translator.machine(), []
     network.encoder.blocks[1].register_forward_pre_hook(lambda _module, args: caught.append(args[0]))
