@@ -63,6 +63,17 @@ def test_heads_that_rest_on_cls_get_little_from_it(text):
     assert share[rest <= 0.6].median() == pytest.approx(1 / 15, abs=0.004)
 
 
+def test_the_head_looks_at_the_next_word_whatever_it_is(text):
+    assert "the next word gets 0.91 on average and is the first choice of 38 of 39 words" in text
+    layer, head = figures.NEXT
+    tables = [real_network.among_words(real_network.reading(s).attention[:, 0])[layer, head] for s in figures.SENTENCES]
+    shares = torch.cat([table.diagonal(1) for table in tables])
+    first = sum(int((table.argmax(-1)[:-1] == torch.arange(1, len(table))).sum()) for table in tables)
+    assert shares.mean().item() == pytest.approx(0.91, abs=0.006) and (first, len(shares)) == (38, 39)
+    before = torch.cat([table.diagonal(-1) for table in tables])  # the control: the word on the other side
+    assert before.mean() < 0.1
+
+
 def test_a_head_fits_every_story_in_short_sentences_and_not_in_long_ones(text):
     assert "In three other sentences of three words the smallest was 0.65, 0.86 and 0.90" in text
     assert "among six words half of the pairs stay below 0.65 to 0.77, the worst near 0.3" in text
