@@ -610,8 +610,9 @@ check(context_shift)
 # %% [markdown]
 # ## The ambiguous word of our translator
 #
-# The translator's most ambiguous word is *the*. In French it is *le*, *la* or *l'*, and only the noun can tell. In
-# *the white dog forgets the green door* it occurs twice, as *le* and as *la*: *le chien blanc oublie la porte verte*.
+# The translator's most ambiguous word is *the*. In French it is *le*, *la* or *l'*. The noun has the gender, and *l'* stands
+# where the next French word begins with a vowel sound: *l' homme*, but *le vieil homme*. In *the white dog forgets the green door*
+# it occurs twice, as *le* and as *la*: *le chien blanc oublie la porte verte*.
 # Here is another head of the same block.
 #
 # **Predict before you run.** Which words will this head turn far, and which hardly at all?
@@ -678,7 +679,8 @@ for noun in ("door", "umbrella"):
 # %% [markdown]
 # Before attention, the two vectors of *the* are about equally alike in both sentences. After it, the
 # two that will be *le* and *la* point apart (−0.43), and the two that will both be *le* point the same way (0.72).
-# One head is enough to give *the* its gender.
+# One head is enough to give *the* its gender: from what it hands on over other sentences, a linear map tells *le* from *la*
+# every time, from what the three heads beside it hand on in 60 to 70 of 100 cases (a coin in 50).
 #
 # **Where the reading stops.** Take the six random words again. Nothing has been trained, so no word has any meaning:
 
@@ -793,9 +795,11 @@ check(soft_lookup)
 #
 # and $\partial q = -1\cdot1 + 1\cdot3 = 2$. The third line in one formula: $\partial s_j = w_j\, g\cdot(v_j -
 # \text{out})$. A step of training goes *against* the gradient, so here key 1 gains and key 2 loses, and the output
-# falls, as the loss wants. **A key gains weight when its value lies, seen from the mixture, in the direction $-g$ in
-# which the output should move.** A key that nobody looks at, $w_j = 0$, learns nothing: the saturation of lesson 4
-# again. And $q = 0$ teaches the keys nothing at all.
+# falls, as the loss wants. **The score of a key is pushed up when its value lies, seen from the mixture, in the direction
+# $-g$ in which the output should move.** A push is not yet a gain: all keys share one query, and their weights add up to 1.
+# With random numbers, a small step against the gradients of $q$ and $k$ moves 89 % of the weights the way they are pushed if
+# there are four keys, and 75 % if there are sixteen. A key that nobody looks at, $w_j = 0$, learns nothing: the saturation
+# of lesson 4 again. And $q = 0$ teaches the keys nothing at all.
 
 # %%
 figures.pressure()
@@ -1189,8 +1193,8 @@ check(quiz_3=quiz_3)
 # - Scale before the softmax. With equal values attention must change nothing.
 # - A cosine says how far context turned a word. In a trained head that can be meaning: *the* becomes *le* or *la*.
 # - A search engine is attention at a low temperature.
-# - Backward, a key gains weight when its value, seen from the mixture, lies in the direction in which the output should
-#   move. Forward, tiles and running sums make the table of scores as small as you like.
+# - Backward, the score of a key is pushed up when its value, seen from the mixture, lies in the direction in which the
+#   output should move. Forward, tiles and running sums make the table of scores as small as you like.
 #
 # `progress()` in a new cell shows what you have done so far, over all lessons (`from helpers import progress`).
 

@@ -155,8 +155,8 @@ figures.two_questions(shares)
 # %% [markdown]
 # <details><summary>Answer: why exactly one half?</summary>
 #
-# One head gives weight $w$ to the last token and $1-w$ to the one before. Its values can be any linear map of the
-# numbers $a$ and $b$, but it is the *same* map for both, so all it can know is $w a + (1-w) b$. As long as $w$ does not
+# At token $t$ one head gives weight $w$ to token $t-1$, whose numbers are $a$, and $1-w$ to token $t-2$, whose numbers are
+# $b$. Its values can be any linear map of these numbers, but it is the *same* map for both, so all it can know is $w a + (1-w) b$. As long as $w$ does not
 # depend on the numbers, the best guess of $a - b$ from that leaves a share of ½ or more: with $w = ½$ it knows only the
 # sum, and the difference stays completely open (1); with $w = 1$ it knows $a$ and nothing of $b$ (½).
 #
@@ -741,8 +741,10 @@ figures.without_each_head()
 
 # %% [markdown]
 # One head in eight, the one that finds the noun, costs 0.058 nats a word, more than three hundred times the loss of the
-# whole translator. The others cost two thousandths at most: what they do, their neighbors can do too. That is common in
-# large networks as well (Michel et al., 2019, *Are Sixteen Heads Really Better than One?*).
+# whole translator. The others cost two thousandths at most, and for two reasons. The other three of block 2 can go together,
+# and the loss is still 0.0002: what they do, nobody needs. The four of block 1 cost 0.003 if one adds up what each costs
+# alone, and 0.025 if they go together: one stands in for another. That most heads can be spared is common in large networks
+# as well (Michel et al., 2019, *Are Sixteen Heads Really Better than One?*).
 #
 # **Where intuition stops.** "This head finds the noun" is a story about weights. That the translator gets worse without it
 # is a measurement, but of this network on these sentences. Three more translators were trained by the same recipe from other
@@ -757,7 +759,9 @@ explore.heads()
 # what is left of it without places? Does head 1 of block 2 still find the noun without them?</summary>
 #
 # Head 4 looks at the word before: 0.92 from *visits* to *jane*, 0.71 from *africa* to *visits*, 0.80 from *in* to *africa*.
-# Without places that line is gone. Head 1 loses most of its aim, too: it needs to know which of two nouns is the next one.
+# Without places that line is gone. Head 1 loses most of its aim, too. It can no longer tell which of two nouns is the next
+# one, but that is not all: over 600 sentences, articles and adjectives give their noun 0.93 of their weight with places and
+# 0.21 without where there are two nouns, and 0.91 and 0.43 where there is only one. It has learned with places, and leans on them.
 #
 # </details>
 
@@ -1007,7 +1011,7 @@ check(quiz_3=quiz_3)
 #   trained heads do use positions, each in its way, and read them from the vectors. The reason that the notes give fits the
 #   pictures (one head looks back, one ahead); nobody has tested here that it is the cause.
 # - *"The combination of them will give us a more robust representation."* In one sense that was measured: seven of the
-#   encoder's eight heads can be taken out, one at a time, and hardly a word changes.
+#   encoder's eight heads can be taken out, one at a time, and hardly a word changes. (All seven at once cost 0.18 nats.)
 # - *"Each head will capture different contextual information as well, by correlating words in a unique manner."* Some do.
 #   Lesson 9 measures how much of a head can be predicted from its neighbors: in the first block nine tenths.
 # - *"Multi-head attention allows the model to jointly attend to information from different representation subspaces at

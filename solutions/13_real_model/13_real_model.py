@@ -327,9 +327,8 @@ print(f"GELU by tanh: {changed(activation=lambda x: F.gelu(x, approximate='tanh'
 figures.where_attention_rests()
 
 # %% [markdown]
-# Mostly at `[CLS]`, which is no word at all: 0.61 to 0.67 of all attention in layers 1 to 4 on these eight sentences, and 27 of
-# the 72 heads give it more than
-# 0.6. A row of weights must sum to 1, so a head that has nothing to say about a word has to put its attention somewhere. Clark et al.
+# Mostly at `[CLS]`, which is no word at all: 0.61 to 0.67 of all attention in layers 1 to 4, over eight sentences (they are on
+# the slider further down), and 27 of the 72 heads give it more than 0.6. A row of weights must sum to 1, so a head that has nothing to say about a word has to put its attention somewhere. Clark et al.
 # (2019) found the same in BERT, there with `[SEP]`, and read it as *doing nothing*. Is it? Here are the lengths of the vectors that one
 # head, layer 1, head 8, would hand on from each token:
 
@@ -442,7 +441,8 @@ figures.drawn_and_found()
 # </details>
 #
 # **The head has not found a verb. It looks at the next word**, and in a sentence of three words the next word happens to be
-# the one that the story needs. In *jane quickly visits africa*, *jane* gives 0.86 to *quickly*.
+# the one that the story needs. In *jane quickly visits africa*, *jane* gives 0.86 to *quickly*. Over the eight
+# sentences above the next word gets 0.91 on average and is the first choice of 38 of 39 words, whatever it is.
 #
 # There is a second trap: we have searched. **Predict before you run.** Of 72 heads we take, for each of the six pairs of words, the one
 # that fits it best. How large is the smallest of these six weights?
@@ -496,8 +496,10 @@ print("what moves jane in layer 1:", " ".join(f"{x:.2f}" for x in shares[1].toli
 figures.weight_and_influence()
 
 # %% [markdown]
-# The head looks at *visits* with 0.82. What moves jane's vector in that layer is first of all *jane* (the residual
-# carries her past the attention), then `[CLS]`, and *visits* with about 0.1. Over all six layers it is much the same.
+# The head looks at *visits* with 0.82. What moves jane's vector in that layer is first of all *jane* (the residual carries
+# her past the attention: without it her share falls from 0.44 to 0.13), then `[CLS]`, and *visits* with about 0.1. But
+# `[CLS]` had next to nothing to give! True, its value is short. But most of the weight rests there, and so the output moves
+# as soon as that value does. Over all six layers it is much the same: *jane* first, *visits* about 0.1.
 # Jain and Wallace (2019) argued from such differences that attention is not explanation; Wiegreffe and Pinter (2019)
 # answered that it depends on what one wants explained. What you can say after this page:
 #

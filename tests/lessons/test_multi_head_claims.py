@@ -1,5 +1,6 @@
 """What lesson 8 says of networks, measured again, each with its control. A sentence that changes fails its test."""
 
+import random
 import re
 from pathlib import Path
 
@@ -9,7 +10,9 @@ from torch import nn
 
 from helpers import blocks, translator
 from helpers.blocks import causal_mask, leaks_future, permutation_gap
+from helpers.corpus import lexicon, sentence_pairs
 from helpers.lessons.multi_head import figures
+from helpers.translator import evaluation
 
 torch.set_num_threads(1)
 LESSON = Path(__file__).parents[2] / "solutions" / "08_multi_head" / "08_multi_head.py"
@@ -119,10 +122,52 @@ def test_the_share_of_attention_in_the_translators_numbers():
     assert sum(translator.state()[name].numel() for name in names) == 6 * blocks.attention_parameters(64, 4) == 99_840
 
 
+@torch.no_grad()
+def test_heads_that_nobody_needs_and_heads_that_stand_in_for_each_other():
+    says("The other three of block 2 can go together, and the loss is still 0.0002: what they do, nobody needs.")
+    says("The four of block 1 cost 0.003 if one adds up what each costs alone, and 0.025 if they go together")
+    says("(All seven at once cost 0.18 nats.)")
+
+    def without(*heads):
+        network = translator.machine()
+        for block, head in heads:
+            network.get_submodule(figures.ATTENTIONS[block]).W_o.weight[:, head * 16 : (head + 1) * 16] = 0
+        return evaluation.nats_a_word(network, evaluation.unseen(200))
+
+    whole, (first, _) = figures.damage()
+    low, high = [(0, h) for h in range(4)], [(1, h) for h in (1, 2, 3)]
+    assert sum(first) - 4 * whole == pytest.approx(0.003, abs=0.0005)
+    assert without(*high) < 0.00026 and without(*low) == pytest.approx(0.025, abs=0.0006)
+    assert without(*low, *high) == pytest.approx(0.18, abs=0.006)
+
+
+def test_the_head_that_finds_the_noun_leans_on_places_even_where_there_is_one_noun():
+    says(
+        "0.93 of their weight with places and 0.21 without where there are two nouns, and 0.91 and 0.43 where there is"
+    )
+    pairs, found = sentence_pairs(600, random.Random(3), unseen=True), {}
+    src = translator.source_batch([pair.english for pair in pairs])
+    for places in (True, False):
+        seen = evaluation.look(figures._network(places), src).encoder[1][:, 0]  # (600, T, T)
+        for pair, weights in zip(pairs, seen, strict=True):
+            words = pair.english.split()
+            nouns = [i for i, word in enumerate(words) if word in lexicon.NOUNS]
+            for i, word in enumerate(words):
+                noun = next((n for n in nouns if n > i), None)
+                between = words[i:noun] if word in lexicon.ADJECTIVES else words[i + 1 : noun]
+                if (
+                    noun
+                    and word in {*lexicon.ADJECTIVES, *lexicon.DETERMINERS, "an"}
+                    and {*between} <= {*lexicon.ADJECTIVES}
+                ):
+                    found.setdefault((min(len(nouns), 2), places), []).append(weights[i, noun].item())
+    means = [sum(found[key]) / len(found[key]) for key in ((2, True), (2, False), (1, True), (1, False))]
+    assert means == pytest.approx([0.93, 0.21, 0.91, 0.43], abs=0.006)
+
+
 @pytest.mark.slow
 def test_other_trainings_of_the_translator_miss_other_heads():
     says("Two of them miss no head at all: the worst costs 0.0008 nats a word.", "The third misses one at 0.022")
-    from helpers.translator import evaluation
     from helpers.translator.training import train
 
     batch, worst = evaluation.unseen(100), []

@@ -58,16 +58,16 @@ def test_three_ways_to_change_the_numbers(text):
 
 def test_sorted_apart_still_hears_the_english(text):
     assert "1.96 nats a word, and 3.35 with another sentence's English" in text
-    assert "42 % of the rows still stand beside their own translation" in text
+    assert "39 % of the rows still stand beside their own translation" in text
     (run,) = RUNS["broken"]["sorted apart"]
     assert (round(run["nats"], 2), round(run["other source"], 2)) == (1.96, 3.35)
     assert run["writes"] in text and round(run["curve"][-1], 1) == 2.2
-    draw, same = random.Random(0), 0
-    for _ in range(20):
-        batch = figures.evaluation.as_batch(draw.sample(corpus.training_pairs(), 32))
+    draw, same, pairs = random.Random(0), 0, corpus.training_pairs()
+    for _ in range(100):
+        batch = figures.evaluation.as_batch(draw.sample(pairs, 32))
         orders = [(rows != PAD).sum(dim=1).argsort(stable=True) for rows in (batch.src, batch.tgt_out)]
         same += int((orders[0] == orders[1]).sum())
-    assert same / 640 == pytest.approx(0.42, abs=0.04)  # chance alone: 1 of 32
+    assert same / 3200 == pytest.approx(0.39, abs=0.015)  # chance alone: 1 of 32
 
 
 @pytest.mark.slow

@@ -293,8 +293,8 @@ REPAIRED = "your repair"
 
 
 def random_words() -> torch.Tensor:
-    """The sentences (200, 6, WIDTH) that are sent through untrained blocks."""
-    return torch.randn(200, 6, WIDTH, generator=torch.Generator().manual_seed(5))
+    """The sentences (1000, 6, WIDTH) that are sent through untrained blocks; with 200 a fit would find too little."""
+    return torch.randn(1000, 6, WIDTH, generator=torch.Generator().manual_seed(5))
 
 
 def traces(stream: list[torch.Tensor]) -> list[tuple[float, float]]:

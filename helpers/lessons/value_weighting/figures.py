@@ -359,7 +359,7 @@ def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Pic
     return Picture(
         figure,
         f"One query, four keys, mixture {mixture:.2f}, and a loss that falls when the output grows. {pairs}.",
-        "Figure 7.7. The loss wants a larger output, so a training step raises the scores of keys above the mixture.",
+        "Figure 7.7. The loss wants a larger output, so its gradient pushes up the scores of keys above the mixture.",
     )
 
 
