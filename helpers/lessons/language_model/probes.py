@@ -52,9 +52,9 @@ def random_gpts(answer, args, kwargs):
 
     init: dict of the constructor's arguments. runs: name -> ids. With `layers` also how many numbers the blocks hold
     that have a say in the logits, and how many one layer more brings, whether a norm stands in two places, the logits
-    of a model that was asked something else before, whether a parameter moves the logits that no gradient reaches, what each
-    layer norm reads and what comes out when SHIFT is added to all embeddings, and what comes out once these are huge,
-    for the ids and for others with the same last ones.
+    of a model that was asked something else before, whether a parameter moves the logits that no gradient reaches, what
+    each layer norm reads and what comes out when SHIFT is added to all embeddings, and what comes out once these are
+    huge, for the ids and for others with the same last ones.
     """
     init, seed, runs, layers = args
     model = with_random_parameters(answer, init, seed)
@@ -392,8 +392,7 @@ def _layers(init, output):
         "as many blocks as num_layers says": output["in blocks"] == init["num_layers"] * more,
         "each norm stands in one place": not output["a norm in two places"],
         "whatever has a say in the logits can learn": not output["cannot learn"],
-        "a call is not disturbed by those before": gap_between(output["asked again"], output["logits"]["ids"])
-        <= SAME,
+        "a call is not disturbed by those before": gap_between(output["asked again"], output["logits"]["ids"]) <= SAME,
         "the last thing before the logits is a layer norm": gap_between(own, shifted) <= LITTLE,
         **_residual_stream(init, output),
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
