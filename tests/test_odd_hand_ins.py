@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from helpers.grading.attachments import lying_beside
@@ -26,7 +26,7 @@ from tests.conftest import lesson_names
 from tests.sample_class import _unmarked, grade_id, text
 from tests.sandboxes import SEED, SMALL, need_sandbox
 
-DRAWN = {"03_query_key": 9, "06_softmax": 8, "08_multi_head": 7}  # in CI: how many hand-ins of which lesson
+DRAWN = {"03_query_key": 9, "04_scaling": 8, "07_value_weighting": 7}  # in CI: how many hand-ins of which lesson
 ODD = os.environ.get("COURSE_ODD", "")
 WHOLE = [name for name in lesson_names()[1:] if ODD == "all" or name[:2] in ODD.split(",")]
 
@@ -254,6 +254,7 @@ FULL: dict[str, Edit] = {
     "all metadata lost": without_metadata,
     "grades' metadata lost": every_cell(lambda cell: cell.update(metadata={})),
     "ids lost": every_cell(lambda cell: cell.pop("id", None)),
+    "ids all the same": every_cell(lambda cell: cell.update(id="same")),
     "ids new": lambda one: [cell.update(id=f"new-{i}") for i, cell in enumerate(one.cells)] and None,
     "collapsed and tagged": every_cell(lambda cell: cell["metadata"].update(collapsed=True, tags=["x"], trusted=0)),
     "notebook format 3": format_3,
@@ -318,6 +319,23 @@ FULL: dict[str, Edit] = {
     "a shell script": scratch("%%bash\necho x"),
     "a hidden cell": scratch("%%capture out\nprint('x')"),
     "a large tensor": scratch("large = torch.ones(20_000_000)"),
+    "a name space cleared first": imported("%reset -f"),
+    "interrupted": scratch("raise KeyboardInterrupt"),
+    "a name of the course taken": scratch("check = at_work = print"),
+    "outputs cleared": scratch("from IPython.display import clear_output\nprint(1)\nclear_output()"),
+    "Colab or not": imported(
+        "import sys\nif 'google.colab' in sys.modules:\n    raise OSError\nsys.path.append('/content')"
+    ),
+    "settings by magic": scratch("%config InlineBackend.figure_format = 'retina'\n%xmode Verbose\n%who"),
+    "called where it is shown": below("at_work(NAME)\ncheck(NAME)"),
+    "debugged": scratch("[][0]\n\n%debug"),
+    "a breakpoint": scratch("x = 1\nbreakpoint()\nx = 2"),
+    "workers": scratch("from torch.utils.data import DataLoader\nfor one in DataLoader(range(8), num_workers=2): pass"),
+    "small numbers flushed": scratch("torch.set_flush_denormal(True)"),
+    "tensors shown otherwise": scratch("torch.Tensor.__repr__ = lambda self: 'a tensor'"),
+    "prints into a file": scratch("import sys\nsys.stdout = open('log.txt', 'w')\nprint('x')"),
+    "memory traced": scratch("import tracemalloc\ntracemalloc.start()"),
+    "bfloat16": scratch("torch.set_default_dtype(torch.bfloat16)"),
     # the answer as it is written
     "timed answer cell": answer(lambda source, name: f"%%time\n{source}"),
     "a question in the answer cell": answer(lambda source, name: f"{source}\n{name}?"),
@@ -333,6 +351,9 @@ FULL: dict[str, Edit] = {
         lambda source, name: "try:\n" + re.sub("(?m)^(?=.)", "    ", source) + "\nexcept Exception:\n    raise"
     ),
     "an alias": answer(lambda source, name: f"{renamed(source, name, 'mine')}\n{name} = mine"),
+    "an alias with a type": answer(lambda source, name: f"{renamed(source, name, 'mine')}\n{name}: object = mine"),
+    "an alias among others": answer(lambda source, name: f"{renamed(source, name, 'mine')}\n{name}, other = mine, 3"),
+    "in a with": answer(lambda source, name: "with torch.no_grad():\n" + re.sub("(?m)^(?=.)", "    ", source)),
     "decorated": answer(
         lambda source, name: (
             source if re.search(rf"(?m)^class {name}", source) else f"{DECORATED}{source}\n{name} = told({name})"
@@ -425,8 +446,10 @@ def bench(request, tmp_path_factory) -> Iterator[Bench]:
 @pytest.mark.long
 @pytest.mark.parametrize("bench", DRAWN, indirect=True)
 def test_a_hand_in_with_one_odd_edit_is_paid_what_it_deserves(bench):
-    @settings(max_examples=DRAWN[bench.lesson], suppress_health_check=list(HealthCheck), report_multiple_bugs=False)
-    @given(st.sampled_from(sorted(EDITS)), st.sampled_from(bench.exercises))
+    own = list(DRAWN).index(bench.lesson)  # the same numbers are drawn in each lesson: each has a part of the list
+
+    @settings(max_examples=DRAWN[bench.lesson], phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+    @given(st.sampled_from(sorted(EDITS)[own :: len(DRAWN)]), st.sampled_from(bench.exercises))
     def drawn(edit, exercise):
         assert not bench.wrong(edit, exercise)
 
