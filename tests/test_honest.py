@@ -98,7 +98,9 @@ def test_an_import_cell_of_which_a_line_fails_costs_nothing_and_is_flagged_with_
 
 
 def test_an_annotation_of_a_package_of_home_costs_no_answer(judge):
-    typed = "from of_home import Float\n{}".format("def dot_scores(Q: Float['q k'], K) -> Float:\n    return Q @ K.mT\n")
+    typed = "from of_home import Float\n{}".format(
+        "def dot_scores(Q: Float['q k'], K) -> Float:\n    return Q @ K.mT\n"
+    )
     found = judge.judge_cells(cells(judge, answer=typed + "\ndef also(x: Float): return x"))
     assert scores(found) == full_scores(judge) and len(found.flags) == 1, found.flags
 
