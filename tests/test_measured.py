@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -12,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from helpers import corpus
+from helpers import corpus, translator
 from helpers.checking import forbidden
 from helpers.checking.key import load_keys, save_keys
 from helpers.checking.making import UnsoundKey, make_key
@@ -21,9 +22,10 @@ from helpers.checking.observe import observe_all
 from helpers.checking.rendering import as_text
 from helpers.checking.verdict import decide
 from helpers.checking.vocabulary import Case, Exercise, Mistake
-from helpers.grading.attachments import lying_beside
+from helpers.grading.attachments import is_the_courses, lying_beside
 from helpers.grading.bubblewrap import SandboxMissing, find_bubblewrap
-from helpers.grading.staging import WITHHELD, stage_wing
+from helpers.grading.intake import read_release, read_submission
+from helpers.grading.staging import PROJECT, WITHHELD, stage_wing
 from helpers.widgets import checkpoint
 from tests import measured_course
 from tests.small_course import run_command
@@ -290,6 +292,27 @@ def test_what_is_too_large_to_hand_in_is_not_kept(kept, capsys):
 
 
 # What lies beside a notebook.
+
+
+def test_the_course_s_own_numbers_are_known_whatever_noise_lies_on_them(tmp_path):
+    from safetensors.torch import save
+
+    from helpers.blocks import Transformer
+
+    noise = torch.Generator().manual_seed(0)
+    taken = {name: t + 0.01 * torch.randn(t.shape, generator=noise) for name, t in translator.state().items()}
+    own = Transformer(*translator.SIZES).state_dict()
+    assert [is_the_courses(save(numbers)) for numbers in (translator.state(), taken, own, {})] == [1, 1, 0, 0]
+    assert not is_the_courses(b"no numbers") and not is_the_courses(save({"tokens.weight": torch.ones(3)}))
+    notebook = PROJECT / "notebooks" / "11_translation" / "11_translation.ipynb"
+    for student, numbers in (("honest", own), ("other", taken)):
+        folder = tmp_path / student / "11_translation"
+        folder.mkdir(parents=True)
+        shutil.copy(notebook, folder)
+        (folder / "translator.safetensors").write_bytes(save(numbers))
+        flags = read_submission(tmp_path, student, read_release(notebook), PROJECT / "notebooks").flags
+        told = ["translator.safetensors holds the numbers of the course's own translator"]
+        assert flags == (told if student == "other" else [])
 
 
 def test_what_lies_beside_a_notebook_is_bounded(tmp_path):

@@ -211,11 +211,13 @@ GROWING_CODE = {
     "blank lines": lambda n: "x = 1\n" + "\n" * n + "y",
     "spaces": lambda n: "x = 1\n" + " " * n + "y",
     "blank lines here and there": lambda n: ("\n" * 150 + "x") * (n // 150),
+    "a chain of names": lambda n: "x = a" + ".b" * (n // 3),
+    "a product": lambda n: "x = " + "a*" * (n // 3) + "1",
 }
 
 
 @pytest.mark.parametrize("name", GROWING_CODE)
-def test_ten_times_the_white_space_takes_a_page_at_most_twelve_times_as_long(name):
+def test_ten_times_the_code_takes_a_page_at_most_twelve_times_as_long(name):
     highlight = Highlight2HTML(pygments_lexer="ipython3")
 
     def seconds(size: int) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from safetensors.torch import load
 
 from helpers import blocks, translator
 from helpers.checking.forbidden import block_lesson
-from helpers.translator import GIVEN, evaluation, trained, training
+from helpers.translator import GIVEN, evaluation, given, trained, training
 
 PATH = Path(trained.__file__).with_name(trained.WEIGHTS)
 
@@ -247,7 +249,12 @@ def test_an_answer_that_calls_a_part_of_the_machine_is_refused():
     def honest(Q, K):
         return Q @ K.mT / len(translator.english)
 
-    for answer in (given_scores, by_name, by_table, by_detour, by_import, GIVEN["Head"]):
+    class Mine(GIVEN["Head"]):
+        pass
+
+    by_code = types.FunctionType(given_scores.__code__, {}, "scaled_scores")
+    by_file = runpy.run_path(given.__file__)["scaled_scores"]
+    for answer in (given_scores, by_name, by_table, by_detour, by_import, GIVEN["Head"], Mine, by_code, by_file):
         assert in_source(answer, (), "04_scaling")
     assert not in_source(honest, (), "04_scaling")
 

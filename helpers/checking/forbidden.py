@@ -16,6 +16,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -115,6 +116,7 @@ HIDING = {
     "fork_exec": ("_posixsubprocess",),
 }
 MOST_TOLD = 10
+HELPERS = str(Path(__file__).parents[1])
 MODULE_CALLS = ("_wrapped_call_impl", "_call_impl", "handle_torch_function")  # between a call and who answers it
 NO_AUTOGRAD = {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "vmap"}
 
@@ -398,12 +400,22 @@ def course_part(thing) -> str:
             if re.fullmatch(r"helpers\.lessons\.\w+\.given", home) and thing is getattr(module, "GIVEN", None):
                 return f"{home}.GIVEN"
     home = str(getattr(thing, "__module__", "") or "") if callable(thing) else ""
+    home = home if _lies_in(home, COURSE_HOMES) else _file_of(thing) or home
     name = str(getattr(thing, "__name__", type(thing).__name__))
     if f"{home}.{name}" in COURSE_FUNCTIONS:
         return "helpers.corpus.translate"
     if not _lies_in(home, COURSE_HOMES) or _lies_in(home, OPEN_HOMES):
         return ""
     return home if home.endswith(f".{name}") else f"{home}.{name}"
+
+
+def _file_of(thing) -> str:
+    """The module of the course in whose file a function or class was written, by whatever name it was loaded."""
+    code = getattr(getattr(thing, "__init__", None) if isinstance(thing, type) else thing, "__code__", None)
+    path = str(getattr(code, "co_filename", ""))
+    if not path.startswith(HELPERS):
+        return ""
+    return ".".join(("helpers", *Path(path).relative_to(HELPERS).with_suffix("").parts))
 
 
 def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
@@ -418,7 +430,7 @@ def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
     if part := course_part(answer):
         return [part]
     words_are_free = lesson_number(lesson) >= FREE_FROM
-    found += [whole for base in _bases(answer) if (whole := _whole_module(names, base))]
+    found += [whole for base in _bases(answer) if (whole := course_part(base) or _whole_module(names, base))]
     for text, thing in used_things(answer):
         if part := course_part(thing):
             if not (words_are_free and part.startswith(f"{WORDS}.")):

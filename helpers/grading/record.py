@@ -31,7 +31,7 @@ from helpers.grading.words import one_line
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 LARGEST_SOURCE = 100_000  # characters of a learner's cell that pages show; all of it stays in what was handed in
-LONGEST_SPACE = 80  # characters of white space in one place of it
+LONGEST_SPACE, LONGEST_CHAIN = 80, 200  # characters of white space in one place of it; names that points or stars join
 MOST_COLORS, COLOR = 1_000, re.compile("\x1b(?:\\[[0-9;]*+[@-~]?)?")  # in one text
 LARGEST_OUTPUT = 400_000  # characters of one text or picture kept from a learner's output
 
@@ -329,10 +329,18 @@ def _notebook_cell(cell: Cell, graded: Graded | None, release: Release):
 
 
 def _shown(source: str) -> str:
-    """A learner's code as pages show it: what highlights it takes the square of the length of white space."""
+    """A learner's code as pages show it: what highlights it takes the square of the length of white space, and of
+    `a.b.c`."""
     if len(source) > LARGEST_SOURCE:
         source = source[:LARGEST_SOURCE] + "\n# ... (cut: all of it is in what was handed in)"
-    return re.sub(r"\s++", lambda found: found[0][:LONGEST_SPACE], source)
+    source = re.sub(r"\s++", lambda found: found[0][:LONGEST_SPACE], source)
+    return re.sub(r"[\w.*]{400,}+", lambda found: _broken(found[0]), source)
+
+
+def _broken(chain: str) -> str:
+    """A chain of names with a space behind each LONGEST_CHAIN of them."""
+    links = re.findall(r"[^.*]*+[.*]|[^.*]++", chain)
+    return " ".join("".join(links[i : i + LONGEST_CHAIN]) for i in range(0, len(links), LONGEST_CHAIN))
 
 
 def _check_outputs(cell: Cell, graded: Graded | None) -> list:

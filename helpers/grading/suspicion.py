@@ -28,7 +28,9 @@ OF_MODULES = {
     "signal": ({"signal", "alarm", "setitimer"}, "changes timers"),
 }
 REPLACED = ("torch", "torch.testing", "torch.Tensor", "builtins")
-PLACES = re.compile(r"[^\s]*(?:/proc/|(?:^|/)solutions/|/solutions\b|(?:^|/)gradebook/|/gradebook\b)[^\s]*")
+PLACES = re.compile(
+    r"(?!https?://)[^\s]*(?:/proc/|(?:^|/)solutions/|/solutions\b|(?:^|/)gradebook/|/gradebook\b)[^\s]*"
+)
 FILES = {"open", "Path", "listdir", "scandir", "walk", "glob", "rglob", "iglob", "joinpath", "chdir"}
 FOLDERS = ("solutions", "gradebook")
 SAYING = {"print", "display", "Markdown", "HTML", "warn", "title", "suptitle", "set_title", "annotate", "text", "write"}
@@ -50,6 +52,8 @@ def _suspicious(statement: ast.stmt) -> Iterator[str]:
                 yield "interferes with how calls are seen"
             if name in AROUND and not isinstance(node, ast.FunctionDef):
                 yield "looks at what runs around it"
+            if name in ("__file__", "__path__"):
+                yield "looks for files that are not its own"
             if name == "ptrace":
                 yield "uses ctypes"
             if isinstance(node, ast.Attribute):
