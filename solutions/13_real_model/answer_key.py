@@ -212,7 +212,9 @@ def cases_find_head(draw):
         attention[0, 1, query] = torch.tensor([0.02] * 5).index_fill(0, torch.tensor([key]), 0.45)
         attention[0, 1, query, second] = 0.49
         attention[1, 2, query] = torch.tensor([0.145] * 5).index_fill(0, torch.tensor([key]), 0.42)
-        return Case((attention, query, key), note="the largest weight, second in its row, and another one that leads its own")
+        return Case(
+            (attention, query, key), note="the largest weight, second in its row, and another one that leads its own"
+        )
 
     def rival_layer():
         """The best head stands in a layer that is poor on the whole, and a larger weight in another row."""

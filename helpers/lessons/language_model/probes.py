@@ -392,8 +392,7 @@ def _layers(init, output):
         "as many blocks as num_layers says": output["in blocks"] == init["num_layers"] * more,
         "each norm stands in one place": not output["a norm in two places"],
         "whatever has a say in the logits can learn": not output["cannot learn"],
-        "a call is not disturbed by those before": gap_between(output["asked again"], output["logits"]["ids"])
-        <= SAME,
+        "a call is not disturbed by those before": gap_between(output["asked again"], output["logits"]["ids"]) <= SAME,
         "the last thing before the logits is a layer norm": gap_between(own, shifted) <= LITTLE,
         **_residual_stream(init, output),
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
