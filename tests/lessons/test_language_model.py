@@ -602,7 +602,8 @@ def test_given_parts_are_no_answers(name):
 )
 def test_a_layer_that_brings_nothing_is_not_called_narrow(more, words):
     seen = {"logits": {"ids": torch.ones(2, 3)}, "shifted": torch.ones(2, 3), "norms": [], "norms shifted": []}
-    output = {"one layer more": more, "heads": [], "huge": torch.ones(2, 3)} | seen
+    output = {"one layer more": more, "in blocks": more, "heads": [], "huge": torch.ones(2, 3)} | seen
+    output |= {"a norm in two places": False, "cannot learn": False, "asked again": torch.ones(2, 3)}
     found = check_12._layers({"d_model": 8, "num_heads": 2, "num_layers": 1}, output)
     assert found["one layer more brings"] == words
 
@@ -644,3 +645,38 @@ def test_a_head_that_carries_the_wrong_channels_is_not_said_to_look_elsewhere():
 
     words = as_text(judged("induction_head", carries_the_token_before))
     assert "mostly the token itself is said" in words and "0 of 36 places" in words
+
+
+def test_a_segment_is_found_as_late_as_it_fits():
+    def blind_to_late_places(vocab_size, max_len):
+        ((ask, before, copy), second) = blocks.induction_head(vocab_size, max_len)
+        before = before.clone()
+        before[max_len // 2 + 1 :] = 0
+        return [(ask, before, copy), second]
+
+    assert not judged("induction_head", blind_to_late_places).passed
+
+
+def test_windows_drawn_in_a_row_or_seldom_at_the_ends_are_refused():
+    def windows(starts, data, block_size):
+        places = starts[:, None] + torch.arange(block_size)
+        return data[places], data[places + 1]
+
+    def in_a_row(data, block_size, batch_size, generator):
+        possible = len(data) - block_size
+        first = torch.randint(possible, (1,), generator=generator)
+        return windows((first + torch.arange(batch_size)) % possible, data, block_size)
+
+    def rounded(data, block_size, batch_size, generator):
+        shares = torch.rand(batch_size, generator=generator)
+        return windows((shares * (len(data) - block_size - 1)).round().long(), data, block_size)
+
+    assert "each row is drawn by itself" in as_text(judged("get_batch", in_a_row))
+    assert "starts are drawn about equally often" in as_text(judged("get_batch", rounded))
+
+
+def test_a_choice_at_a_low_temperature_is_still_drawn():
+    def careful(model, ids, max_new_tokens, temperature=1.0, **options):
+        return blocks.generate(model, ids, max_new_tokens, max(temperature, 0.1), **options)
+
+    assert not judged("generate", careful).passed

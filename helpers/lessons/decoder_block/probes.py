@@ -352,8 +352,11 @@ def _promises(runs, layers) -> list[str]:
     for b in (name.removeprefix("alone ") for name in runs if name.startswith("alone ")):
         names += [f"sentence {b}: the {what} without padding" for what in ("memory is the same", "logits are the same")]
     by_layers = ["one layer more brings", "as many blocks have a say as num_layers asks for", "num_heads is kept"]
-    by_layers += ["each norm stands in one place", "each side has positions of its own"]
-    by_layers += ["the blocks are in the paper's order"]
+    by_layers += [
+        "each norm stands in one place",
+        "each side has positions of its own",
+        "the blocks are in the paper's order",
+    ]
     return names + (by_layers if layers else [])
 
 
