@@ -158,7 +158,7 @@ def cases_get_batch(draw):
 
     return [
         case(900, 6, 5),
-        case(9, 6, 1000, part="every start is drawn"),
+        case(9, 6, 700, part="every start is drawn"),
         case(12, 8, 400, part="every start is drawn"),
         case(5, 4, 3, part="a text of block_size + 1 tokens"),
         case(400, 1, 4, part="windows of one token"),
