@@ -52,9 +52,9 @@ def random_gpts(answer, args, kwargs):
 
     init: dict of the constructor's arguments. runs: name -> ids. With `layers` also how many numbers the blocks hold
     that have a say in the logits, and how many one layer more brings, whether a norm stands in two places, the logits
-    of a model that was asked something else before, whether a parameter moves the logits that no gradient reaches, what each
-    layer norm reads and what comes out when SHIFT is added to all embeddings, and what comes out once these are huge,
-    for the ids and for others with the same last ones.
+    of a model that was asked something else before, whether a parameter that no gradient reaches moves the logits,
+    what each layer norm reads and what comes out when SHIFT is added to all embeddings, and what comes out once these
+    are huge, for the ids and for others with the same last ones.
     """
     init, seed, runs, layers = args
     model = with_random_parameters(answer, init, seed)
