@@ -598,6 +598,18 @@ def test_a_cache_joined_along_another_axis_is_not_called_a_cache_without_values(
     assert verdict_on("attend_with_cache", joined).mistake == "raises"
 
 
+def test_a_long_text_is_read_to_its_beginning():
+    def short_sighted(step, *rest):
+        return blocks.greedy_decode(lambda prefix: step(prefix[:, -64:]), *rest)
+
+    def window(q, k, v, cache):
+        out, (K, V) = blocks.attend_with_cache(q, k, v, cache)
+        return out, (K[:, :, -64:], V[:, :, -64:])
+
+    assert "eos never comes" in as_text(verdict_on("greedy_decode", short_sighted))
+    assert not verdict_on("attend_with_cache", window).passed
+
+
 def cache_in_one_room(q, k, v, cache):
     """Keys and values are written into one tensor that is handed from call to call."""
     room, filled = cache if cache is not None else (k.new_zeros(2, *k.shape[:2], 99, k.shape[-1]), 0)

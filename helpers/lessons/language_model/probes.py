@@ -52,9 +52,9 @@ def random_gpts(answer, args, kwargs):
 
     init: dict of the constructor's arguments. runs: name -> ids. With `layers` also how many numbers the blocks hold
     that have a say in the logits, and how many one layer more brings, whether a norm stands in two places, the logits
-    of a model that was asked something else before, whether a parameter moves the logits that no gradient reaches, what
-    each layer norm reads and what comes out when SHIFT is added to all embeddings, and what comes out once these are
-    huge, for the ids and for others with the same last ones.
+    of a model that was asked something else before, whether a parameter that no gradient reaches moves the logits,
+    what each layer norm reads and what comes out when SHIFT is added to all embeddings, and what comes out once these
+    are huge, for the ids and for others with the same last ones.
     """
     init, seed, runs, layers = args
     model = with_random_parameters(answer, init, seed)
@@ -207,13 +207,13 @@ def batch_behavior(args, kwargs, output):
     }
     if not all(found.values()):
         return found
-    rows = [[index.get(int(value), -1) for value in row] for row in x]
+    rows = [[index.get(value, -1) for value in row] for row in x.tolist()]
     starts = [row[0] for row in rows]
     found["every row of x is a window of the text"] = all(
         row == list(range(row[0], row[0] + block_size)) and row[0] >= 0 for row in rows
     )
     shifts = {"x, one place further on": 1, "x itself": 0, "x, one place back": -1}
-    heard = [[index.get(int(value), -1) for value in row] for row in y]
+    heard = [[index.get(value, -1) for value in row] for row in y.tolist()]
     found["y is"] = next(
         (words for words, by in shifts.items() if heard == [[i + by for i in row] for row in rows]), "something else"
     )
