@@ -58,14 +58,14 @@ def make_shell():
             node = super().transform_ast(node)
             self.statements, node.body = node.body, node.body[self.skipped :]
             if self.bare:
-                for holder, field in annotations(node.body[0]):
+                for holder, field in annotated(node.body[0]):
                     setattr(holder, field, None)
             return node
 
         def failed_at_an_annotation(self, error):
             """Whether the last statement that began may run without its annotations."""
             tried = self.bare and self.begun == self.skipped + 1
-            return isinstance(error, NameError) and not tried and bool(annotations(self.statements[self.begun - 1]))
+            return isinstance(error, NameError) and not tried and bool(annotated(self.statements[self.begun - 1]))
 
         async def run_code(self, code_obj, result=None, *, async_=False):
             self.begun += 1  # IPython runs each top-level statement by itself
@@ -99,7 +99,7 @@ def make_shell():
     return shell
 
 
-def annotations(statement: ast.stmt) -> list[tuple[ast.AST, str]]:
+def annotated(statement: ast.stmt) -> list[tuple[ast.AST, str]]:
     """Where the functions of a statement are annotated: (node, name of its field)."""
     fields = {ast.arg: "annotation", ast.FunctionDef: "returns", ast.AsyncFunctionDef: "returns"}
     return [
