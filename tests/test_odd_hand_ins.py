@@ -456,8 +456,10 @@ def test_a_hand_in_with_one_odd_edit_is_paid_what_it_deserves(bench):
     drawn()
 
 
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("bench", WHOLE, indirect=True)
-def test_every_edit_by_name(bench):
-    wrong = [bench.wrong(edit, bench.exercises[i % len(bench.exercises)]) for i, edit in enumerate(EDITS)]
-    assert not any(wrong), "\n".join(filter(None, wrong))
+if WHOLE:
+
+    @pytest.mark.timeout(3600)
+    @pytest.mark.parametrize("bench", WHOLE, indirect=True)
+    def test_every_edit_by_name(bench):
+        wrong = [bench.wrong(edit, bench.exercises[i % len(bench.exercises)]) for i, edit in enumerate(EDITS)]
+        assert not any(wrong), "\n".join(filter(None, wrong))
