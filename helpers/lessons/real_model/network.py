@@ -124,6 +124,26 @@ def silenced(encoder, *heads: tuple[int, int]):
             hook.remove()
 
 
+@contextlib.contextmanager
+def other_setting(encoder, eps: float = EPS, activation=F.gelu):
+    """Inside, the norms of an Encoder have this epsilon and its feed-forward networks this activation."""
+    norms = [norm for block in encoder.blocks for norm in (block.norm1, block.norm2)]
+    feed_forwards = [block.feed_forward for block in encoder.blocks]
+    before = [norm.eps for norm in norms], [part.activation for part in feed_forwards]
+
+    def put(epsilons, activations):
+        for norm, own in zip(norms, epsilons, strict=True):
+            norm.eps = own
+        for part, own in zip(feed_forwards, activations, strict=True):
+            part.activation = own
+
+    put([eps] * len(norms), [activation] * len(feed_forwards))
+    try:
+        yield
+    finally:
+        put(*before)
+
+
 def among_words(attention):
     """Weights among the words alone, without [CLS] and [SEP]; rows sum to 1. (..., T, T) -> (..., T-2, T-2)"""
     inner = attention[..., 1:-1, 1:-1]
