@@ -97,6 +97,9 @@ def cases_DecoderBlock(draw):
             named = {"memory_mask": draw.mask(B, 1, 1, T_s)}
         return Case((init, block_state(draw, D, F, dtype), args, named), via="module", **options)
 
+    def pair():
+        return draw.normal(B, T_t, D), draw.normal(B, T_s, D)
+
     return [
         case(note="no masks"),
         case(masks="both", note="a causal mask, and one that hides source words"),
@@ -112,6 +115,12 @@ def cases_DecoderBlock(draw):
         case(activation="gelu", part=ACTIVATION),
         case(activation="gelu", norm_first=True, part=ACTIVATION),
         case(B=1, H=3, masks="both", part="a batch of one"),
+        Case(
+            ((D, H, F), block_state(draw, D, F, torch.float32), (*pair(), causal(T_t)), pair()),
+            via="module_called_again",
+            part="called twice, in training mode",
+            note="one module called twice: with a mask, and on other inputs without one",
+        ),
         case(torch.float64, masks="both", part=DTYPE),
         case(torch.float64, masks="both", part=GRADIENT, gradient=True),
     ]

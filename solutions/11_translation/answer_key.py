@@ -32,6 +32,7 @@ def cases_make_batch(draw):
         case([(3, 5), (5, 2)], pad_id=3, bos_id=0, eos_id=1, part="other marks"),
         case([(2, 4), (4, 3)], pad_id=2, bos_id=3, eos_id=4, part="other marks"),
         case([(4, 6)], part="one sentence"),
+        case([(3, 4), (70, 75)], part="a long sentence"),
         case([(3, 0), (2, 2)], part="a target without words"),
         Case((), dict(zip(names, by_name.args, strict=True)), view=by_name.view, part="arguments by name"),
     ]

@@ -598,6 +598,17 @@ def test_a_cache_joined_along_another_axis_is_not_called_a_cache_without_values(
     assert verdict_on("attend_with_cache", joined).mistake == "raises"
 
 
+def test_a_block_that_keeps_its_first_memory_is_refused():
+    class Remembers(blocks.DecoderBlock):
+        memory = None
+
+        def forward(self, y, memory, self_mask=None, memory_mask=None):
+            self.memory = memory if self.memory is None else self.memory
+            return super().forward(y, self.memory, self_mask, memory_mask)
+
+    assert "called twice" in as_text(verdict_on("DecoderBlock", Remembers))
+
+
 def test_a_long_text_is_read_to_its_beginning():
     def short_sighted(step, *rest):
         return blocks.greedy_decode(lambda prefix: step(prefix[:, -64:]), *rest)

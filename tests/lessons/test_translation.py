@@ -224,6 +224,18 @@ def clipped_over_all(candidates, references):
     return 100 * min(1, math.exp(1 - wanted / length)) * score**0.25
 
 
+def test_no_sentence_is_cut_to_a_length():
+    def up_to(most):
+        def batch(pairs, pad_id, bos_id, eos_id):
+            source, target = zip(*((source[:most], target[:most]) for source, target in pairs), strict=True)
+            sides = {"tgt_in": [[bos_id, *t] for t in target], "tgt_out": [[*t, eos_id] for t in target]}
+            return {name: padded(rows, pad_id) for name, rows in ({"src": source} | sides).items()}
+
+        return batch
+
+    assert judge("make_batch", up_to(100)).passed and not judge("make_batch", up_to(50)).passed
+
+
 @pytest.mark.parametrize(
     ("name", "answer", "mistake"),
     [
