@@ -242,7 +242,7 @@ def test_ten_language_models_are_graded_as_they_deserve(classroom, tmp_path):
             {"language_model_logits": as_far_above_the_line},
         ),
         "peeks": HandIn(
-            peeking, in_haste, trained, {"language_model_logits": 0.0}, "below_the_line", "nobody can be below it"
+            peeking, in_haste, trained, {"language_model_logits": 0.0}, "sees_later_ids", "log-probabilities at place"
         ),
         "sees-all": HandIn(
             {"GPT": blind},
@@ -250,7 +250,7 @@ def test_ten_language_models_are_graded_as_they_deserve(classroom, tmp_path):
             trained,
             {"GPT": lesson.deserved("GPT", "not_causal"), "language_model_logits": 0.0},
             "sees_later_ids",
-            "when only ids from place 32 on were changed",
+            "when only ids from place",
         ),
         "the-source": HandIn(
             saying(

@@ -1007,9 +1007,9 @@ def cache_grows_in_place(q, k, v, cache):
 
 
 def cache_overwritten(q, k, v, cache):
-    """Room for the keys and values of 64 tokens is made once, and each call writes into it."""
+    """Room for the keys and values of 128 tokens is made once, and each call writes into it."""
     if cache is None:
-        room = k.new_zeros(2, *k.shape[:2], 64, k.shape[-1])
+        room = k.new_zeros(2, *k.shape[:2], 128, k.shape[-1])
         cache = room, 0
     room, filled = cache
     end = filled + k.shape[-2]

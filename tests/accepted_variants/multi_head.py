@@ -273,6 +273,17 @@ def load_by_data(mine, theirs):
 
 
 @torch.no_grad()
+@torch.no_grad()
+def load_by_slices(mine, theirs):
+    D = theirs.embed_dim
+    for i, name in enumerate(("W_q", "W_k", "W_v")):
+        rows = slice(i * D, (i + 1) * D)
+        layer = getattr(mine, name)
+        layer.weight[:] = theirs.in_proj_weight[rows]
+        layer.bias[:] = theirs.in_proj_bias[rows]
+    mine.W_o.weight[:], mine.W_o.bias[:] = theirs.out_proj.weight, theirs.out_proj.bias
+
+
 def load_in_a_loop(mine, theirs):
     state = theirs.state_dict()
     weights, biases = state["in_proj_weight"].chunk(3), state["in_proj_bias"].chunk(3)
@@ -467,7 +478,7 @@ VARIANTS = {
         WithEarlierBlocks,
         ScaledQueries,
     ),
-    "load_from_torch": (load_by_state_dict, load_by_data, load_in_a_loop),
+    "load_from_torch": (load_by_state_dict, load_by_data, load_by_slices, load_in_a_loop),
     "attention_parameters": (count_by_layers, count_factored, count_by_heads, count_of_torchs, count_of_a_module),
     "fixed_heads": (fixed_by_chunks, fixed_by_permute, fixed_by_heads, fixed_by_einsum),
     "grouped_query_attention": (grouped_by_unflatten, grouped_by_index, grouped_by_expand, grouped_head_by_head),

@@ -290,7 +290,7 @@ def transformer_hears(args, kwargs, output):
         "more is heard of the memory than its mean": gap_between(output["another spread"], base) >= MOVED,
         "decode is not disturbed by another encode": gap_between(output["after another encode"], base) <= SAME,
         "a call is not disturbed by the one before": gap_between(output["after another decode"], base) <= SAME,
-        "some logits are negative": bool((base < 0).any()),
+        "no logit is cut off at 0": not bool((base == 0).any()),
         "logits are no log-probabilities": gap_between(base.logsumexp(-1), torch.zeros(len(base), T)) > SAME,
     }
 
