@@ -273,7 +273,6 @@ def load_by_data(mine, theirs):
 
 
 @torch.no_grad()
-@torch.no_grad()
 def load_by_slices(mine, theirs):
     D = theirs.embed_dim
     for i, name in enumerate(("W_q", "W_k", "W_v")):
@@ -284,6 +283,7 @@ def load_by_slices(mine, theirs):
     mine.W_o.weight[:], mine.W_o.bias[:] = theirs.out_proj.weight, theirs.out_proj.bias
 
 
+@torch.no_grad()
 def load_in_a_loop(mine, theirs):
     state = theirs.state_dict()
     weights, biases = state["in_proj_weight"].chunk(3), state["in_proj_bias"].chunk(3)
