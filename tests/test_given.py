@@ -68,3 +68,10 @@ def test_a_sandbox_has_the_stand_ins_as_later_cells_take_them(lesson, tmp_path):
     """Whoever has not answered an exercise keeps what the notebook gave at home: a training, say, and its points."""
     stage_wing(tmp_path, lesson)
     assert (tmp_path / "helpers" / ROOMS[lesson].relative_to(HELPERS)).is_file()
+
+
+def test_a_folder_of_a_like_name_is_a_learners():
+    code = compile("def mine(x):\n    return x", f"{HELPERS}_mine/tools.py", "exec")
+    space: dict = {"__name__": "tools"}
+    exec(code, space)
+    assert course_part(space["mine"]) == ""

@@ -412,10 +412,10 @@ def course_part(thing) -> str:
 def _file_of(thing) -> str:
     """The module of the course in whose file a function or class was written, by whatever name it was loaded."""
     code = getattr(getattr(thing, "__init__", None) if isinstance(thing, type) else thing, "__code__", None)
-    path = str(getattr(code, "co_filename", ""))
-    if not path.startswith(HELPERS):
+    path = Path(getattr(code, "co_filename", ""))
+    if not path.is_relative_to(HELPERS):
         return ""
-    return ".".join(("helpers", *Path(path).relative_to(HELPERS).with_suffix("").parts))
+    return ".".join(("helpers", *path.relative_to(HELPERS).with_suffix("").parts))
 
 
 def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:

@@ -40,9 +40,11 @@ def called_again(answer, args, kwargs):
 
 @scenario
 def module_called_again(answer, args, kwargs):
-    """args = (init_args, state, first, second): the same for one module, in training mode."""
+    """args = (init_args, state, first, second): the same for one module; kwargs: perhaps training=True.
+
+    In evaluation mode an answer may have a dropout of its own."""
     init, state, *calls = args
-    built, _ = _loaded(True, answer, Call((), {}, init, state))
+    built, _ = _loaded(kwargs.get("training", False), answer, Call((), {}, init, state))
     return called_again(built, calls, {})
 
 

@@ -13,7 +13,7 @@ NARROW = "heads of width 1"
 ONE_SENTENCE = "a batch of one, a single token"
 VALUE_ALONE = "value given without a key"
 DIVISIBLE = "a number of heads that does not fit"
-AGAIN = "called twice, in training mode"
+AGAIN = "called twice"
 FLOAT64 = torch.float64
 
 

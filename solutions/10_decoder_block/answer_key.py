@@ -118,7 +118,7 @@ def cases_DecoderBlock(draw):
         Case(
             ((D, H, F), block_state(draw, D, F, torch.float32), (*pair(), causal(T_t)), pair()),
             via="module_called_again",
-            part="called twice, in training mode",
+            part="called twice",
             note="one module called twice: with a mask, and on other inputs without one",
         ),
         case(torch.float64, masks="both", part=DTYPE),

@@ -219,6 +219,14 @@ class BlockWithKeywords(_Parts):
         return (residual + x if self.norm_first else self.norm3(residual + x)), cross
 
 
+class BlockWithDropout(BlockWithKeywords):
+    """Dropout of what it adds up to, while it trains."""
+
+    def forward(self, y, memory, self_mask=None, memory_mask=None):
+        out, cross = super().forward(y, memory, self_mask, memory_mask)
+        return F.dropout(out, 0.1, self.training), cross
+
+
 # ---------------------------------------------------------------- fixed_loss
 
 
@@ -674,6 +682,7 @@ VARIANTS = {
         BlockWithFullMasks,
         BlockFromScratch,
         BlockWithKeywords,
+        BlockWithDropout,
     ),
     "fixed_loss": (loss_by_torch, loss_flat, loss_of_all_but_the_last_row, loss_by_shift_right, loss_by_kept_words),
     "Transformer": (

@@ -350,6 +350,26 @@ class GPTWithAnUnusedTable(nn.Module):
         return self.unembed(self.norm(x))
 
 
+class _OwnRotations(RotaryAttention):
+    """A class of rotations under another name."""
+
+
+class GPTWithATableAndRotations(GPTWithAnUnusedTable):
+    """Places are added and turned by."""
+
+    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
+        super().__init__(vocab_size, block_size, d_model, num_heads, num_layers)
+        for block in self.blocks:
+            block.attention = _OwnRotations(d_model, num_heads)
+
+    def forward(self, ids):
+        T = ids.shape[1]
+        x, mask = self.tokens(ids) + self.positions.weight[:T], causal_mask(T)
+        for block in self.blocks:
+            x = block(x, mask)
+        return self.unembed(self.norm(x))
+
+
 # ---------------------------------------------------------------- generate
 
 
@@ -490,6 +510,7 @@ VARIANTS = {
         GPTOfParts,
         GPTWithFunctionalHead,
         GPTWithAnUnusedTable,
+        GPTWithATableAndRotations,
     ),
     "generate": (generate_by_cat, generate_into_a_table, generate_by_gumbel, generate_by_inverse),
     "induction_head": (

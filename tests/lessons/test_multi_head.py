@@ -249,12 +249,6 @@ class OldKeys(blocks.MultiHeadAttention):
         return super().forward(query, key, value, mask)
 
 
-class WithDropout(blocks.MultiHeadAttention):
-    def forward(self, query, key=None, value=None, mask=None):
-        out, weights = super().forward(query, key, value, mask)
-        return F.dropout(out, 0.1, self.training), weights
-
-
 class CausalIfLong(blocks.MultiHeadAttention):
     def forward(self, query, key=None, value=None, mask=None):
         long = mask is None and key is None and query.shape[1] > 64
@@ -264,8 +258,7 @@ class CausalIfLong(blocks.MultiHeadAttention):
 @pytest.mark.parametrize(
     ("answer", "part"),
     [
-        (OldKeys, "called twice, in training mode"),
-        (WithDropout, "called twice, in training mode"),
+        (OldKeys, "called twice"),
         (CausalIfLong, "a batch of one, a single token"),
     ],
 )
