@@ -157,7 +157,9 @@ def network_state(draw, D, F, dtype, prefix=""):
 
 def called_twice(init, state, first, second, **options):
     note = "one module called twice" + (": with a mask, and on other inputs without one" if len(first) > 1 else "")
-    return Case((init, state, first, second), {"training": True}, part=AGAIN, via="module_called_again", note=note, **options)
+    return Case(
+        (init, state, first, second), {"training": True}, part=AGAIN, via="module_called_again", note=note, **options
+    )
 
 
 def cases_feed_forward(draw):

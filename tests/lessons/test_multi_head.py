@@ -256,11 +256,7 @@ class CausalIfLong(blocks.MultiHeadAttention):
 
 
 @pytest.mark.parametrize(
-    ("answer", "part"),
-    [
-        (OldKeys, "called twice"),
-        (CausalIfLong, "a batch of one, a single token"),
-    ],
+    ("answer", "part"), [(OldKeys, "called twice"), (CausalIfLong, "a batch of one, a single token")]
 )
 def test_what_shows_in_one_part_only_is_seen(answer, part):
     parts = verdict_on("MultiHeadAttention", answer)[0].parts

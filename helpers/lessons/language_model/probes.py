@@ -114,7 +114,9 @@ def _attention_knows_order(model, ids) -> bool:
     behind = []
     for texts in (ids, torch.cat([ids[:, :2].flip(1), ids[:, 2:]], dim=1)):
         first, *others = _read_by_norms(model, texts)[0] or [None]
-        behind.append(next((x[:, 2:] for x in others if x.shape == first.shape and gap_between(x, first) > MOVED), None))
+        behind.append(
+            next((x[:, 2:] for x in others if x.shape == first.shape and gap_between(x, first) > MOVED), None)
+        )
     return None not in behind and gap_between(*behind) > MOVED
 
 
