@@ -1,7 +1,8 @@
 # make lab       a learner's environment, then JupyterLab on the course
 # make quick     tests of the check and the lessons, without the long ones; its last line says what it took
 # make test      lint, the built files, the checks, lessons and grader
-# make test-all  adds the browser, Colab and hostile suites and the mutation run
+# make test-more the browser, Colab and hostile suites, whole models and classes of trained ones
+# make test-all  adds all of that, trainings and the mutation run
 # make grade     grades a sample class of thirty, end to end
 # make lint      style and layout of the code, and the types of what pyproject.toml lists
 PYTHON ?= python3
@@ -42,10 +43,10 @@ quick: .venv/ready
 	$(BIN)/python -m pytest $(TWO) -m "not long and not slow" -k "not ($(NOT_QUICK))" $(QUICK)
 
 test: .venv/ready lint
-	$(BIN)/python -m pytest $(TWO) -m "not browser and not hostile and not slow and not colab"
+	$(BIN)/python -m pytest $(TWO) -m "not browser and not hostile and not slow and not colab and not whole"
 
 test-more: .venv/ready
-	$(BIN)/python -m pytest $(TWO) -m "browser or hostile or colab"
+	$(BIN)/python -m pytest $(TWO) -m "browser or hostile or colab or whole"
 
 # Trains the translator anew, from its seed, and measures the claims about several trainings: many minutes.
 retrain: .venv/ready

@@ -16,6 +16,11 @@ from helpers.course import course
 
 ROOT = course().root
 
+# In one run of all suites each lesson's untouched notebook runs once, in a plain kernel or in Colab's, and half of the
+# solved ones in Colab's; COURSE_EVERY=1 runs all of them in both.
+EVERY = bool(os.environ.get("COURSE_EVERY"))
+SOLVED_IN_COLAB = ("00", "02", "04", "08", "10", "11", "12")
+
 # The same examples in each run, and no time limit on one of them: a machine may be busy.
 settings.register_profile("course", derandomize=True, deadline=None)
 settings.load_profile("course")
@@ -26,7 +31,13 @@ def lesson_names() -> list[str]:
     return [lesson.name for lesson in course().lessons]
 
 
+def of_these(names, solved: bool) -> list[str]:
+    """The lessons that run solved in Colab's kernel, or the others, which run there untouched."""
+    return [name for name in names if EVERY or (name[:2] in SOLVED_IN_COLAB) == solved]
+
+
 # A file stays with one worker: those that take minutes begin, so that none of them is left for the end.
+WHOLES = ("Attention]", "Encoder]", "EncoderBlock]", "DecoderBlock]", "Transformer]", "GPT]")  # judged in many ways
 FIRST = ("training_class", "mutation_score", "browser", "colab", "grading", "build", "figures", "costs", "make")
 
 
@@ -35,6 +46,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "executed_solution" in item.fixturenames:
             item.add_marker("long")
+        if item.name.startswith("test_mistakes_are_caught") and item.name.endswith(WHOLES):
+            item.add_marker("whole")
     names = [f"test_{name}.py" for name in FIRST]
     items.sort(key=lambda item: names.index(item.path.name) if item.path.name in names else len(names))
 

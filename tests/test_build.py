@@ -30,7 +30,7 @@ from helpers.authoring.template import template_problems
 from helpers.authoring.text import BuildError, LessonText, headings, is_answer, is_quiz, read_lesson
 from helpers.blocks import defined_names
 from helpers.course import CourseError, Lesson, course, read
-from tests.conftest import ROOT, lesson_names
+from tests.conftest import ROOT, lesson_names, of_these
 from tests.small_course import COURSE, LESSON, TEXT, make_small_course, run_command
 
 LESSONS = lesson_names()
@@ -167,7 +167,7 @@ def test_stored_solution_shows_every_figure_with_alt_text(lesson):
     assert figures > 0
 
 
-@each_lesson
+@pytest.mark.parametrize("lesson", of_these(LESSONS, solved=True))
 def test_untouched_notebook_runs_to_its_end(lesson, monkeypatch):
     monkeypatch.setenv("COURSE_QUICK", "1")  # trainings take a few steps
     ran = run_notebook(course(), student(lesson), ROOT / "notebooks" / lesson, lesson, allow_errors=True)

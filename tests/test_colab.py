@@ -15,6 +15,7 @@ from helpers.authoring.keys import measured_exercises
 from helpers.authoring.pack import pack
 from helpers.course import course
 from tests import colab
+from tests.conftest import of_these
 
 pytestmark = [pytest.mark.colab, pytest.mark.timeout(900)]
 
@@ -151,7 +152,7 @@ def run_solved(edition, kernel, solved, executed_solution, executed_folder):
     return run
 
 
-@pytest.mark.parametrize("name", LESSONS)
+@pytest.mark.parametrize("name", of_these(LESSONS, solved=True))
 def test_a_lesson_runs_solved_from_the_zip_beside_it(name, kernel, run_solved):
     notebook, weights = run_solved(name)
     assert {kind for _, kind, _ in errors(notebook)} <= ({"CheckFailed"} if name.startswith("00") else set())
@@ -173,7 +174,7 @@ def test_a_lesson_runs_solved_from_the_zip_beside_it(name, kernel, run_solved):
     assert bool(weights) == (name in TRAINED)
 
 
-@pytest.mark.parametrize("name", LESSONS)
+@pytest.mark.parametrize("name", of_these(LESSONS, solved=False))
 def test_an_untouched_notebook_runs_to_its_end_in_a_clone(name, edition, origin, kernel):
     """The first try is offline and says so; then git clones, once. Nothing raises but what is not answered yet."""
     notebook = colab.handed_out(colab.addressed(LESSONS), edition.lesson(name))
@@ -227,7 +228,7 @@ def test_a_newer_zip_takes_the_place_of_the_course_that_is_there(edition, kernel
     assert again == shown  # not unpacked once more
 
 
-@pytest.mark.parametrize("lesson", GRADED)
+@pytest.mark.parametrize("lesson", of_these(GRADED, solved=True))
 def test_what_colab_saves_is_graded_with_full_points(lesson, run_solved, solved, tmp_path):
     """Two hand-ins: one with new ids, one whose cells are known by their ids alone."""
     if shutil.which("bwrap") is None and not os.environ.get("COURSE_CI"):

@@ -6,6 +6,7 @@ import contextlib
 import io
 import itertools
 import re
+import shutil
 import tempfile
 import warnings
 
@@ -18,6 +19,8 @@ from matplotlib.colors import to_rgb, to_rgba
 
 import helpers
 from bench import redraw_time
+from helpers.authoring.keys import measured_exercises
+from helpers.course import course
 from helpers.drawing import style
 from helpers.drawing.transformer_map import transformer_map
 from helpers.widgets.panel import Shown
@@ -30,7 +33,7 @@ BUILT = [name for name in lesson_names() if (ROOT / "solutions" / name / f"{name
 
 @pytest.fixture(scope="module", params=BUILT)
 def pictures(request):
-    """The lesson's pictures: its cells are run here, checks and the machine left out."""
+    """The lesson's pictures: its cells are run here, checks and the machine left out, with what is trained already."""
     lesson = request.param
     notebook = nbformat.read(ROOT / "solutions" / lesson / f"{lesson}.ipynb", as_version=4)
     made, namespace = [], {"__name__": "__main__"}
@@ -46,6 +49,10 @@ def pictures(request):
         for name in ("check", "progress", "at_work"):
             patch.setattr(helpers, name, lambda *_answers, **_named: None)
         patch.setenv("COURSE_STATIC_PAGE", "1")
+        if measured_exercises(course(), course().lesson(lesson)):
+            request.getfixturevalue("executed_solution")(lesson)
+            kept = request.getfixturevalue("executed_folder") / f"{lesson}.kept"
+            shutil.copytree(kept, scratch, dirs_exist_ok=True)
         patch.setenv("COURSE_KEEP_FOLDER", scratch)
         for cell in notebook.cells:
             mark = cell.metadata.get("nbgrader", {})

@@ -92,7 +92,7 @@ def graded(lesson: sample_class.Lesson, folders, config, hand_ins: dict[str, Han
     return words
 
 
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture
