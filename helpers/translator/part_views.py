@@ -192,7 +192,7 @@ def head_view(trial, sentence, parts):
 
 
 def heads_view(trial, sentence, parts):
-    """Lesson 8: all heads of the encoder, and how much each matters."""
+    """Lesson 8: all heads of the encoder, and how far the output of their attention moves without each."""
     network, src = trial.network, source_batch([sentence])
     x = GIVEN["embed"](src, state()["encoder.tokens.weight"]) + sinusoidal_positions(src.shape[1], 64)
     importance = parts.get("head_importance", GIVEN["head_importance"])
@@ -203,9 +203,15 @@ def heads_view(trial, sentence, parts):
     seen = evaluation.look(network, src).encoder
     said = [
         Fact(
-            f"importance of the heads in block {i + 1}: " + "  ".join(f"{value:.2f}" for value in row),
+            f"how far attention of block {i + 1} moves without each head: "
+            + "  ".join(f"{value:.2f}" for value in row),
             tuple(
-                Row("importance of the heads", f"block {i + 1}, head {h + 1}", value, f"{value:.2f}")
+                Row(
+                    "how far attention's output moves without a head",
+                    f"block {i + 1}, head {h + 1}",
+                    value,
+                    f"{value:.2f}",
+                )
                 for h, value in enumerate(row)
             ),
         )
