@@ -406,8 +406,8 @@ figures.ladder()
 # <details><summary>Answer</summary>
 #
 # The first look back brings **0.25** nats: which kind of sentence is this, and which capital began it? Four looks know more than
-# one, **0.13**. The feed-forward network brings **0.12**: what comes next depends on several things together (on the kind of
-# sentence *and* on this letter), and what attention hands on is only a weighted sum. Residual and norm, which let the token
+# one, **0.13**. The feed-forward network brings **0.12**. (A guess at the reason, which nobody tested here: what comes next depends
+# on several things together, on the kind of sentence *and* on this letter, and what attention hands on is a weighted sum.) Residual and norm, which let the token
 # itself through beside what was found, bring another **0.11**.
 #
 # These are means. Look at the dots: the three trainings of the last two rungs lie up to 0.14 nats apart, and the luckiest
