@@ -113,6 +113,17 @@ def test_a_head_fits_every_story_in_short_sentences_and_not_in_long_ones(text):
         assert sum(weight > 0.82 for weight in found) / len(found) == pytest.approx(0.2, abs=0.04)
 
 
+def test_no_head_has_the_three_numbers_of_the_story(text):
+    assert "No head has its three numbers at once" in text
+    words, weights = figures.SHORT.split(), figures.weights_of(figures.SHORT)  # (6, 12, 3, 3)
+    off = [
+        (weights[:, :, words.index(query), words.index(key)] - drawn).abs()
+        for (query, key), drawn in figures.DRAWN.items()
+    ]
+    assert all(one.min() < 0.05 for one in off)  # each number alone is some head's
+    assert torch.stack(off).amax(dim=0).min() > 0.4
+
+
 def test_no_threshold_parts_right_answers_from_wrong_ones(text):
     assert "has its right title at 0.29" in text and "to which no title is an answer, reaches 0.35" in text
     network = real_network.network()
