@@ -461,7 +461,7 @@ with Judge("04", 5) as judge:
         how = [word for word in ("trained numbers loaded", "does not fit", "are kept", "harmed") if word in said]
         verdict = result.verdicts["signs"]
         others = sum(v.points for n, v in result.verdicts.items() if n != "signs")
-        print(json.dumps([name, verdict.points, verdict.mistake, how, others, verdict.message]))
+        print(json.dumps([name, verdict.points, verdict.mistake, how, others, verdict.message, result.flags]))
     judge.self_test()
 """
 
@@ -493,6 +493,7 @@ def test_measured_answers_in_the_judge(course, tmp_path):
         "raises": (answer("raise ValueError('no')"), {file: right}),
         "of another type": (answer("return model(points)"), {file: right}),
         "every one alike": (answer("return ['plus'] * len(points)"), {file: right}),
+        **{f"writes {name}": (f"{first}\n{answer(body)}", {file: right}) for name, (first, body) in WRITES.items()},
         "with a module of its own": ("from signs_of import signs", {"signs_of.py": MODULE.encode().hex(), file: right}),
     }
     (course / "handed_in.json").write_text(json.dumps(handed_in))
@@ -511,8 +512,28 @@ def test_measured_answers_in_the_judge(course, tmp_path):
     assert rows["of another type"][:2] == [0, "wrong_type"]
     assert rows["every one alike"][1] == "all_plus"
     assert rows["with a module of its own"][:2] == [30, None]
+    for name in ("a log", "into an open file", "by a logger", "by its path"):
+        assert rows[f"writes {name}"][:2] == [30, None], name
+    kept = "(No file is kept that your code writes while its model is measured"
+    assert (
+        f"FileNotFoundError: [Errno 2] No such file or directory: 'x.txt' {kept}, such as x.txt.)"
+        in rows["writes and reads"][4]
+    )
+    assert f"{kept}.)" in rows["writes by number"][4]
+    flagged = {name for name, row in rows.items() if "signs gave an answer for which no model ran." in row[5]}
+    assert flagged == {"half right", "every one alike", "with a module of its own"}
 
 
+LOGGER = "import logging\nlogging.basicConfig(filename='log.txt', force=True)"
+SAYS = "return ['plus' if score > 0 else 'minus' for score in model(points)[:, 0]]"
+WRITES = {  # name: what stands above the answer, and its body
+    "a log": ("", f"with open('log.txt', 'a') as log:\n    log.write('x' * 10**5)\n{SAYS}"),
+    "into an open file": ("log = open('log.txt', 'w')", f"print('x' * 10**5, file=log, flush=True)\n{SAYS}"),
+    "by a logger": (LOGGER, f"logging.warning('x' * 10**5)\n{SAYS}"),
+    "by its path": ("from pathlib import Path", f"Path('log.txt').write_text('x')\n{SAYS}"),
+    "and reads": ("", "with open('x.txt', 'w') as file:\n    file.write('x')\nreturn open('x.txt').read().split()"),
+    "by number": ("import os", "os.write(os.open('x', os.O_RDWR | os.O_CREAT), b'x')"),
+}
 MODULE = "def signs(points):\n    return ['plus' if p.sum() > 0 else 'minus' for p in points]\n"
 
 
