@@ -303,6 +303,10 @@ def test_the_course_s_own_numbers_are_known_whatever_noise_lies_on_them(tmp_path
     taken = {name: t + 0.01 * torch.randn(t.shape, generator=noise) for name, t in translator.state().items()}
     own = Transformer(*translator.SIZES).state_dict()
     assert [is_the_courses(save(numbers)) for numbers in (translator.state(), taken, own, {})] == [1, 1, 0, 0]
+    trained = {name: (t + 1.0 * t.std() * torch.randn(t.shape, generator=noise)) for name, t in taken.items()}
+    words, courses = (numbers["tokens.weight"].ravel() for numbers in (trained, translator.state()))
+    assert 0.63 < torch.cosine_similarity(words, courses, dim=0) < 0.8  # as alike as a training from the same seed
+    assert not is_the_courses(save(trained))
     assert not is_the_courses(b"no numbers") and not is_the_courses(save({"tokens.weight": torch.ones(3)}))
     notebook = PROJECT / "notebooks" / "11_translation" / "11_translation.ipynb"
     for student, numbers in (("honest", own), ("other", taken)):
@@ -334,6 +338,35 @@ def test_what_lies_beside_a_notebook_is_bounded(tmp_path):
     assert list(lying_beside(tmp_path, "import mine", only_named=True)[0]) == ["mine.py"]
     (tmp_path / "door").symlink_to(tmp_path)
     assert lying_beside(tmp_path / "door") == lying_beside(tmp_path / "nowhere") == ({}, [])
+
+
+CODE = 'model = checkpoint(model, "translator.safetensors", train)'
+
+
+@pytest.mark.parametrize(
+    ("beside", "found"),
+    [
+        (["translator (1).safetensors"], ["translator.safetensors"]),
+        (["ada_123_translator-1.safetensors"], ["translator.safetensors"]),
+        (["translator.safetensors", "translator.before.safetensors"], None),
+        (["a.safetensors", "b.safetensors"], None),
+        ([], None),
+    ],
+)
+def test_kept_numbers_that_were_renamed_on_their_way_are_found(tmp_path, beside, found):
+    for name in beside:
+        (tmp_path / name).write_bytes(b"numbers")
+    files, flags = lying_beside(tmp_path, CODE)
+    assert sorted(files) == sorted(beside if found is None else found)
+    told = [f"{beside[0]} was taken for translator.safetensors, which the code names"] if found else []
+    assert flags == told
+    assert not beside or lying_beside(tmp_path, f"{CODE}\nload('mine.safetensors')")[1] == []  # which of the two?
+
+
+def test_kept_numbers_that_cannot_be_read_are_replaced_by_no_others(tmp_path):
+    (tmp_path / "other.safetensors").write_bytes(b"numbers")
+    (tmp_path / "translator.safetensors").symlink_to(tmp_path / "other.safetensors")
+    assert list(lying_beside(tmp_path, CODE)[0]) == ["other.safetensors"]
 
 
 # What the sandbox of lesson 11 lacks.
