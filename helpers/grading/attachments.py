@@ -49,9 +49,9 @@ def lying_beside(folder: Path, text: str = "", only_named: bool = False) -> tupl
             taken[name] = content
             if suffix == ".py":
                 flags.append(f"{name} was handed in beside the notebook and taken along")
-        if suffix == ".safetensors" and (name := _meant(folder, taken, text)):
-            flags.append(f"{next(iter(taken))} was taken for {name}, which the code names")
-            taken = {name: taken.popitem()[1]}
+        if suffix == ".safetensors" and (meant := _meant(folder, taken, text)):
+            flags.append(f"{next(iter(taken))} was taken for {meant}, which the code names")
+            taken = {meant: taken.popitem()[1]}
         if left and suffix not in DATA:
             flags.append(f"{left} more {suffix} files beside the notebook were left out: {MOST[suffix]} are the most")
     return taken, flags
