@@ -32,9 +32,9 @@ OF_MODULES = {
 }
 REPLACED = ("torch", "torch.testing", "torch.Tensor", "builtins")
 ABOVE = r"(?:[/.~$]\S*)?/"  # a path from the root or a home, from the folder here or above, or behind what is joined
-PLACES = re.compile(
-    rf"{ABOVE}proc/(?!(?:cpuinfo|meminfo|version|loadavg|uptime)$)\S*"  # these tell of the machine only
-    rf"|{ABOVE}(?:solutions|gradebook)(?:/\S*)?|(?:solutions|gradebook)/\S*"
+PLACES = re.compile(  # how a text without white space begins
+    rf"{ABOVE}proc/(?!(?:cpuinfo|meminfo|version|loadavg|uptime)$)"  # these tell of the machine only
+    rf"|{ABOVE}(?:solutions|gradebook)(?:/|$)|(?:solutions|gradebook)/"
 )
 FILES = {"open", "Path", "listdir", "scandir", "walk", "glob", "rglob", "iglob", "joinpath", "chdir"}
 FOLDERS = ("solutions", "gradebook")
@@ -63,7 +63,7 @@ def _suspicious(statement: ast.stmt) -> Iterator[str]:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in unread:
             if CHECK.fullmatch(node.value):
                 yield "reaches into the check itself"
-            if PLACES.fullmatch(node.value):
+            if node.value.split() == [node.value] and PLACES.match(node.value):
                 yield "looks for files that are not its own"
         elif isinstance(node, ast.Call) and node.args:
             called = getattr(node.func, "id", "") or getattr(node.func, "attr", "")
