@@ -614,11 +614,11 @@ model = model.eval()
 # each time, until eos.
 #
 # The check reads 600 sentences that nobody has trained on, and asks for 99.5 % that are right word for word. (In the
-# grader 99 % of other such sentences are worth all points, and points begin above 50 %.) It also stops your `model`
-# early, with an eos after two words, and wants to see that your loop hears it. `english` and `french` map words to ids,
-# `words_of` maps ids back, and `make_batch` makes `src` of ids. A sentence at a time is fine and takes a while; all rows of a
-# batch at once is quicker. (Write this loop yourself: the course's `translator.greedy` and `translator.source_batch`, which
-# have served you so far, are no answer.)
+# grader 99 % of other such sentences are worth all points, and points begin above 50 %.) It also puts a model in the place
+# of your `model` that begins with another word and says eos after two, and wants to see that your loop says what the model
+# says and hears its eos. `english` and `french` map words to ids, `words_of` maps ids back, and `make_batch` makes `src` of
+# ids. A sentence at a time is fine and takes a while; all rows of a batch at once is quicker. (Write this loop yourself:
+# the course's `translator.greedy` and `translator.source_batch`, which have served you so far, are no answer.)
 
 # %%
 words_of = {index: word for word, index in french.items()}

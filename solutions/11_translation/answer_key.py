@@ -641,10 +641,10 @@ SENTENCES = 600  # three wrong ones pass the check: room for the rounding of ano
 def cases_translate(draw):
     pairs = sentence_pairs(SENTENCES, draw.python, unseen=True)
     english, french = [pair.english for pair in pairs], [pair.french for pair in pairs]
-    early = {"said": [" ".join(text.split()[:EARLY]) for text in french[:STOPPED]], "asked": True}
+    early = {"said": [" ".join(["oui"] * EARLY)] * STOPPED, "asked": True}  # what that model says, nobody knows
     return [
         Case((english,), truth=french),
-        Case((english[:STOPPED],), via="stops_early", truth=early, note="a model that says eos after two words"),
+        Case((english[:STOPPED],), via="stops_early", truth=early, note="a model that says something else"),
     ]
 
 
@@ -654,6 +654,9 @@ translate = Exercise("translate", cases_translate, metric="exact_translations", 
     eos_not_heard: your loop does not stop a row at its eos
         How many words a sentence gets is for the model to say. What tells your loop that a row is done, and what becomes
         of what is written behind it?
+    model_not_repeated: what the model says makes no difference
+        Another model was put in the place of yours, and the sentences stayed the same. Who writes them, if not the
+        model?
     goes_on_after_the_end: the sentence goes on after its end
         Rows of a batch end at different times. What is said after a row's first eos belongs to nobody.
     first_word_missing: each sentence lacks its first word

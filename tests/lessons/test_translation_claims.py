@@ -8,7 +8,7 @@ from torch import nn
 
 from helpers import blocks, corpus, translator
 from helpers.authoring.keys import load_answer_key
-from helpers.blocks import Transformer, cross_entropy, make_batch
+from helpers.blocks import Transformer, beam_search, cross_entropy, greedy_decode, make_batch
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
@@ -212,13 +212,62 @@ def hears_eos(sentences):
     return [" ".join(words_of[i] for i in row[: row.index(EOS)]) for row in rows]
 
 
-@pytest.mark.parametrize(("answer", "mistake"), [(hears_eos, None), (counts_words, "eos_not_heard")])
-def test_a_loop_that_counts_words_instead_of_hearing_eos_is_refused(answer, mistake, monkeypatch):
+def one_by_one(sentences):
+    return [hears_eos([text])[0] for text in sentences]
+
+
+def with_helpers(sentences):
+    """By a finished search over a step of its own, as lesson 10 has it."""
+
+    def search(text):
+        src = batch_of([text])
+        memory = model.encode(src)
+        return greedy_decode(lambda prefix: model.decode(prefix, memory, src)[:, -1], BOS, EOS, 24)
+
+    with torch.no_grad():
+        return [" ".join(words_of[i] for i in search(text) if i > EOS) for text in sentences]
+
+
+def with_a_beam(sentences):
+    def search(text):
+        src = batch_of([text])
+        memory = model.encode(src)
+        return beam_search(lambda prefix: model.decode(prefix, memory, src)[:, -1], BOS, EOS, 24, 3)[0]
+
+    with torch.no_grad():
+        return [" ".join(words_of[i] for i in search(text) if i > EOS) for text in sentences]
+
+
+by_hand = {}  # English to French, in place of a grammar that somebody has written
+
+
+def by_rules(sentences):
+    return [by_hand[text] for text in sentences]
+
+
+def by_rules_for_show(sentences):
+    hears_eos(sentences)
+    return by_rules(sentences)
+
+
+@pytest.mark.parametrize(
+    ("answer", "points", "mistake"),
+    [
+        (hears_eos, 22, None),
+        (one_by_one, 22, None),
+        (with_helpers, 22, None),
+        (with_a_beam, 22, None),
+        (counts_words, 11, "eos_not_heard"),
+        (by_rules_for_show, 0, "model_not_repeated"),
+        (by_rules, 22, None),  # the grader flags it: no model ran
+    ],
+)
+def test_an_answer_says_what_the_model_says_until_its_eos(answer, points, mistake, monkeypatch):
     exercise = next(
         item for item in load_answer_key(course(), course().lesson(LESSON)).exercises if item.name == "translate"
     )
     monkeypatch.setitem(exercise.cases.__globals__, "SENTENCES", 40)
     key = make_key(LESSON, exercise, 22, False, None, 3)
+    by_hand.update(zip(key.cases[0].args[0], key.expected[0].output, strict=True))
     verdict = decide(key, observe_all(answer, key.cases, key.facts))
-    assert (verdict.passed, verdict.mistake) == (mistake is None, mistake)
-    assert verdict.points == (22 if mistake is None else 11)
+    assert (verdict.passed, verdict.points, verdict.mistake) == (mistake is None, points, mistake)
