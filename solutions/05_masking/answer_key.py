@@ -214,6 +214,9 @@ combine_masks = Exercise("combine_masks", cases_combine_masks, axes=("sentence",
     padding_inverted: the padding seen and the words blocked
         {PADDED} -> ~{PADDED}
         Both masks come with True for what may be seen. Which of them did you turn round?
+    causal_inverted: the past blocked and the future seen
+        causal & -> ~causal &
+        Both masks come with True for what may be seen. Which of them did you turn round?
     numbers_not_booleans: ones and zeros instead of True and False
         {BOTH} -> causal.float() * {PADDED}.float()
         {BOOLEAN}
@@ -287,6 +290,9 @@ mask_scores = Exercise("mask_scores", cases_mask_scores, axes=("query", "key")).
     zero_times_infinity: 0 times infinity, which is NaN
         {FILL} -> scores + (1 - mask.to(scores.dtype)) * -math.inf
         What is 0 · (-inf)? Choose between two values; do not multiply them.
+    softmax_too: weights instead of masked scores
+        {FILL} -> torch.softmax({FILL}, dim=-1)
+        The softmax is the next exercise. What is asked for here?
     zeros_blocked: scores of 0 taken for blocked ones
         {FILL} -> (scores * mask).masked_fill(scores * mask == 0, -math.inf)
         A visible score may be 0 too. Which of your two tensors says what is blocked?
@@ -495,7 +501,11 @@ def cases_leaks_future(draw):
         Case(one("peeking", 1, 4, 1e-3, 4, 6), part=small, note="token 1 sees a thousandth of token 4"),
         Case(one("peeking", 1, 4, 1.2e-4, 4, 6), part=small, note="changes of about 3e-4"),
         lost_in_a_mean(),
-        Case(one("turned_round", "as it is", 1e-3, 1e3, dtype=f64), part=small, note="changes of 0.002 of outputs near 1000"),
+        Case(
+            one("turned_round", "as it is", 1e-3, 1e3, dtype=f64),
+            part=small,
+            note="changes of 0.002 of outputs near 1000",
+        ),
         Case(one("peeking", 1, 4, 1e-11, 4, 6, dtype=f64), part=below, note="a change far below 1e-6"),
         Case(one("turned_round", "as it is", 2e-8, dtype=f64), part=below, note="outputs and changes below 1e-6"),
         Case(
@@ -681,6 +691,9 @@ fixed_causal_attention = Exercise(
     not_scaled: scores that are not scaled
         / Q.shape[-1] ** 0.5 ->
         Lesson 4: what are the scores divided by?
+    key_reshaped: the keys given another shape instead of transposed
+        K.transpose(-2, -1) -> K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
+        The shape is right, but whose numbers stand in column 0? Rows and columns have to change places.
     divided_twice: scores divided by the root of the width twice
         Q.shape[-1] ** 0.5 -> Q.shape[-1]
         The product holds Q once and K once. How many roots come off it altogether?
