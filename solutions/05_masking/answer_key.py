@@ -583,7 +583,13 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
         One output of many moves, the others stand still. What does a mean make of that?
     relative_change: a change below 1e-6 taken for a leak
         torch.allclose({COMPARED}, rtol=0, atol=1e-6) -> torch.allclose({COMPARED})
-        Which size of change does the spec name, and how large are your new rows? (allclose has two tolerances of its own.)
+        Which size of change does the spec name? (allclose has two tolerances of its own.)
+    too_strict: a change below 1e-6 taken for a leak
+        atol=1e-6 -> atol=1e-8
+        Which size of change does the spec name?
+    rows_too_large: new rows that are far larger than those of x
+        torch.randn_like(x) -> 1000 * torch.randn_like(x)
+        A thousandfold input makes a thousandfold effect. How large are the rows of x?
     relative_too: the changes measured relative to the outputs
         rtol=0, atol=1e-6 -> atol=1e-6
         allclose has two tolerances, and adds them. How much does the other one let through where outputs are near 1000?
