@@ -488,11 +488,11 @@ class ByRows(blocks.MultiHeadAttention):
 
 
 def test_inputs_that_are_views_are_tried():
-    def fixed_heads(x, *others):
-        return blocks.fixed_heads(x.view(-1, x.shape[-1]).view(x.shape), *others)
+    def fixed_heads(x, *others, **given):
+        return blocks.fixed_heads(x.view(-1, x.shape[-1]).view(x.shape), *others, **given)
 
-    def grouped_query_attention(Q, *others):
-        return blocks.grouped_query_attention(Q.view(len(Q), -1).view(Q.shape), *others)
+    def grouped_query_attention(Q, *others, **given):
+        return blocks.grouped_query_attention(Q.view(len(Q), -1).view(Q.shape), *others, **given)
 
     answers = {
         "fixed_heads": fixed_heads,
