@@ -11,6 +11,9 @@ ACTIVATION = "any activation"
 PRE_NORM = "norm_first=True"
 OPTIONS = "options, if offered, reach the blocks"
 AGAIN = "called twice, in training mode"
+TRANSPOSED = "an input that was transposed, and does not lie in memory as view needs it"
+ELSEWHERE = "inputs that were transposed"
+BUILT = "built by keywords, and another one with ReLU after it"
 EXACT = 1e-10  # where no constant is rounded, float64 numbers keep this much
 NORMS = ("layer_norm", "rms_norm", "batch_norm", "group_norm", "instance_norm")
 
@@ -36,6 +39,7 @@ def cases_layer_norm(draw):
     cases = [
         *tensor_cases(make, leads=((), (3,), (2, 3), (1,), (2, 1))),
         Case(single, part=LEADING, note="a single vector"),
+        Case(make(torch.float32, 3), part=LEADING, via="transposed_in_memory", note=TRANSPOSED),
         Case(make(torch.float64, 2, 3), part=GRADIENT, gradient=True),
         Case(make(torch.float32), {"eps": 0.5}, part="another eps", note="eps = 0.5"),
         Case((*make(torch.float64), 0.25), part="another eps", gradient=True, note="eps = 0.25"),
@@ -155,11 +159,9 @@ def network_state(draw, D, F, dtype, prefix=""):
     }
 
 
-def called_twice(init, state, first, second, **options):
-    note = "one module called twice" + (": with a mask, and on other inputs without one" if len(first) > 1 else "")
-    return Case(
-        (init, state, first, second), {"training": True}, part=AGAIN, via="module_called_again", note=note, **options
-    )
+def called_twice(init, state, *calls, note="one module called twice", **options):
+    options = {"part": AGAIN, "via": "module_called_again", "note": note} | options
+    return Case((init, state, *calls), {"training": True}, **options)
 
 
 def cases_feed_forward(draw):
@@ -179,13 +181,14 @@ def cases_feed_forward(draw):
         case(2, 4, 7, 3, note="a network that is narrower inside"),
         case(1, 70, 6, 10, part="a batch of one"),
         case(3, 1, 6, 10, part="a single token"),
+        case(3, 5, 6, 10, via="module_on_transposed", part=ELSEWHERE, note=TRANSPOSED),
         called_twice((6, 10), network_state(draw, 6, 10, torch.float32), once, again),
         case(3, 5, 6, 10, dtype=float64, part=DTYPE, tolerance=EXACT),
         case(2, 5, 6, 10, dtype=float64, part=GRADIENT, gradient=True),
         case(3, 5, 6, 10, Stub("activation", ("gelu",)), part=ACTIVATION, note="activation: F.gelu"),
         case(3, 5, 6, 10, Stub("activation", ("tanh",)), part=ACTIVATION, note="activation: torch.tanh"),
         case(2, 5, 6, 10, Stub("activation", ("square",)), part=ACTIVATION, note="activation: torch.square"),
-        case(3, 5, 6, 10, Stub("activation", ("gelu",)), via="module_by_keywords", part=ACTIVATION, note="by keyword"),
+        case(3, 5, 6, 10, Stub("activation", ("gelu",)), via="module_by_keywords", part=ACTIVATION, note=BUILT),
     ]
 
 
@@ -236,6 +239,9 @@ def block_state(draw, D, F, dtype, prefix=""):
     return state
 
 
+CAUSAL = ("causal",)
+
+
 def cases_encoder_block(draw):
     def case(B, T, mask=None, order=(), dtype=torch.float32, D=6, H=2, F=10, named=False, **options):
         state = block_state(draw, D, F, dtype)
@@ -243,41 +249,56 @@ def cases_encoder_block(draw):
         call = ((x,), {} if mask is None else {"mask": mask}) if named or mask is None else ((x, mask), {})
         return Case(((D, H, F, *order), state, *call), **{"via": "module", "tolerance": tolerance(dtype)} | options)
 
-    def by_keyword(T, part=ACTIVATION, **given):
+    def by_keyword(T, part=ACTIVATION, note="", **given):
         init = {"d_model": 6, "num_heads": 3, "d_ff": 10, **given}
         args = (init, block_state(draw, 6, 10, torch.float32), (draw.normal(2, T, 6),), {})
-        return Case(args, via="module_by_keywords", part=part, tolerance=tolerance(torch.float32))
+        return Case(args, via="module_by_keywords", part=part, tolerance=tolerance(torch.float32), note=note)
 
     float64, before, after = torch.float64, (True,), (False,)
     gelu, tanh = Stub("activation", ("gelu",)), Stub("activation", ("tanh",))
-    nothing = draw.mask(5, 5)
+    nothing, no_words = draw.mask(5, 5), draw.mask(2, 1, 1, 5)
     nothing[draw.integer(1, 4)] = False
-    x, state = draw.normal(2, 5, 6), block_state(draw, 6, 10, torch.float32)
+    no_words[1] = False
+
+    def again(*order, **options):
+        x, state = draw.normal(2, 5, 6), block_state(draw, 6, 10, torch.float32)
+        calls = (x, draw.mask(5, 5)), (x.flip(1),)
+        return called_twice((6, 2, 10, *order), state, *calls, tolerance=tolerance(torch.float32), **options)
+
+    def masked(B, T, *shape, **options):  # the same shapes in both orders
+        kept = torch.ones(T, T, dtype=torch.bool).tril() if shape == CAUSAL else draw.mask(*shape)
+        return [case(B, T, kept, order=order, **{"part": part} | options) for order, part in both]
+
+    both = ((), MASK), (before, PRE_NORM)
     return [
         case(3, 5),
         case(2, 4, D=12, H=3, F=7, note="three heads of width 4"),
         case(3, 5, order=before, part=PRE_NORM, note="norm_first=True"),
         case(2, 4, order=before, D=12, H=3, F=7, part=PRE_NORM, note="norm_first=True, three heads of width 4"),
         case(1, 70, part="a batch of one"),
-        case(1, 4, order=before, part=PRE_NORM),
-        called_twice((6, 2, 10), state, (x, draw.mask(5, 5)), (x.flip(1),), tolerance=tolerance(torch.float32)),
         case(3, 1, part="a single token"),
+        case(2, 1, order=before, part=PRE_NORM, note="norm_first=True, a single token"),
+        case(3, 5, via="module_on_transposed", part=ELSEWHERE, note=TRANSPOSED),
+        again(),
+        again(True, part=PRE_NORM, note="norm_first=True, one module called twice in training mode"),
         case(3, 5, dtype=float64, part=DTYPE),
-        case(3, 5, dtype=float64, order=before, part=PRE_NORM),
+        case(3, 5, dtype=float64, order=before, part=PRE_NORM, tolerance=EXACT),
         case(2, 5, dtype=float64, part=GRADIENT, gradient=True),
         case(2, 5, dtype=float64, order=before, part=PRE_NORM, gradient=True),
-        case(3, 5, draw.mask(5, 5), part=MASK),
         case(3, 5, draw.mask(5, 5), named=True, part=MASK),
-        case(3, 5, torch.ones(5, 5, dtype=torch.bool).tril(), part=MASK, note="a causal mask"),
-        case(3, 5, torch.ones(5, 5, dtype=torch.bool).tril(), order=before, part=PRE_NORM, note="a causal mask"),
+        *masked(1, 5, 5, 5, note="a batch of one with a mask (T, T)"),
+        *masked(4, 4, *CAUSAL, note="a causal mask for as many sentences as tokens"),
+        *masked(2, 5, 2, 5, 5, note="a mask (H, T, T)"),
+        *masked(3, 5, 3, 2, 5, 5, note="a mask for each head"),
         case(2, 70, draw.mask(2, 1, 1, 70), part=MASK, note="padding, (B, 1, 1, T), of 70 tokens"),
-        case(3, 5, draw.mask(3, 1, 5, 5), named=True, order=before, part=PRE_NORM),
-        case(3, 5, draw.mask(3, 2, 5, 5), part=MASK, note="a mask for each head"),
         case(2, 5, nothing, dtype=float64, part="rows with nothing to see", gradient=True),
+        case(
+            2, 5, no_words, dtype=float64, order=before, part="rows with nothing to see", note="a sentence of padding"
+        ),
         case(3, 5, order=(*after, gelu), part=ACTIVATION, note="activation: F.gelu"),
         case(3, 5, order=(*before, tanh), part=PRE_NORM, note="norm_first=True, activation: torch.tanh"),
-        by_keyword(5, PRE_NORM, norm_first=True, activation=gelu),
-        by_keyword(4, activation=tanh),
+        by_keyword(5, PRE_NORM, norm_first=True, activation=gelu, note=f"norm_first=True, {BUILT}"),
+        by_keyword(4, activation=tanh, note=BUILT),
     ]
 
 
@@ -420,7 +441,7 @@ def cases_encoder(draw):
             ids[0, 0] = 0  # an id like any other: padding_idx would keep its row from learning
         call = ((ids,), {"mask": mask}) if named else ((ids,) if mask is None else (ids, mask), {})
         args = ((V, D, H, F, layers, LONGEST), encoder_state(draw, layers, dtype), *call)
-        return Case(args, via="module", tolerance=tolerance(dtype), **options)
+        return Case(args, **{"via": "module", "tolerance": tolerance(dtype)} | options)
 
     def behavior(T, length):
         numbers = draw.normal(4999, dtype=torch.float64)
@@ -430,24 +451,43 @@ def cases_encoder(draw):
             (init, ids, length, numbers), via="encoder_behavior", part="order and padding, all parameters random"
         )
 
-    float64 = torch.float64
+    float64, no_words = torch.float64, draw.mask(2, 1, 1, 5)
+    no_words[1] = False
     ids, init, state = draw.integers(0, V, (2, 5)), (V, D, H, F, 1, LONGEST), encoder_state(draw, 1, torch.float32)
     return [
         case(2, 5),
         case(3, 4, layers=1, note="one layer"),
-        called_twice(init, state, (ids, draw.mask(5, 5)), ((ids + 1) % V,), tolerance=tolerance(torch.float32)),
+        called_twice(
+            init,
+            state,
+            (ids[:, :1],),
+            (ids, draw.mask(5, 5)),
+            ((ids + 1) % V,),
+            tolerance=tolerance(torch.float32),
+            note="one module called with a single token, with a mask, and without one",
+        ),
         case(1, 5, part="a batch of one"),
         case(2, 1, part="a single token"),
+        case(2, 5, layers=1, via="module_on_transposed", part=ELSEWHERE, note=TRANSPOSED),
         case(2, LONGEST, part="the longest sentence"),
         case(2, 5, dtype=float64, part=DTYPE),
         case(2, 5, dtype=float64, layers=2, part=GRADIENT, gradient=True),
-        case(3, 5, draw.mask(5, 5), part=MASK),
+        case(4, 4, draw.mask(4, 4), part=MASK, note="a mask (T, T) for as many sentences as tokens"),
+        case(1, 5, draw.mask(5, 5), layers=1, part=MASK, note="a batch of one with a mask (T, T)"),
+        case(2, 5, draw.mask(2, 5, 5), layers=1, part=MASK, note="a mask (H, T, T)"),
+        case(2, 5, draw.mask(2, 2, 5, 5), layers=2, part=MASK, note="a mask for each head"),
+        case(2, 5, no_words, layers=2, part=MASK, note="padding, and a sentence of nothing else"),
         case(2, 70, draw.mask(2, 1, 1, 70), named=True, part=MASK, note="padding, (B, 1, 1, T), of 70 tokens"),
-        case(2, 5, draw.mask(2, 1, 5, 5), part=MASK),
         behavior(6, 4),
         behavior(8, 5),
         Case(
-            ((V, D, H, F, 2, LONGEST), *(draw.normal(*shape, dtype=float64) for shape in ((2, 5, D), (4999,)))),
+            (
+                (V, D, H, F, L, LONGEST),
+                draw.integers(0, V, (2, 5)),
+                draw.mask(2, 2, 5, 5),
+                draw.normal(2, 5, D, dtype=float64),
+                draw.normal(4999, dtype=float64),
+            ),
             via="encoder_options",
             part=OPTIONS,
         ),
@@ -504,6 +544,9 @@ Encoder = Exercise(
 """)
 
 
+PASSING = "parts that return the tensor that they get"
+
+
 def cases_fixed_block(draw):
     phase = draw.integer(1, 9) / 10
     parts = (
@@ -524,8 +567,10 @@ def cases_fixed_block(draw):
         Case((x(3, 1, 6), *parts), part="a single token"),
         Case((x(3, 5, 6, dtype=float64), *parts), part=DTYPE, tolerance=EXACT),
         Case((x(3, 5, 6, dtype=float64), *parts), part=GRADIENT, gradient=True),
-        Case((x(3, 5, 6), *parts, draw.mask(5, 5)), part=MASK),
-        Case((x(3, 5, 6), *parts), {"mask": torch.ones(5, 5, dtype=torch.bool).tril()}, part=MASK),
+        Case((x(5, 5, 6), *parts, draw.mask(5, 5)), part=MASK),
+        Case((x(2, 5, 6), *parts, draw.mask(2, 5, 5)), part=MASK, note="a mask (H, T, T)"),
+        Case((x(1, 5, 6), *parts), {"mask": torch.ones(5, 5, dtype=torch.bool).tril()}, part=MASK),
+        Case((x(2, 5, 6), Stub("passing_on", (True,)), *[Stub("passing_on", (False,))] * 3), part=PASSING),
     ]
 
 
@@ -656,7 +701,13 @@ def cases_token_influence(draw):
         case("running_products", 5, 3, 7, note="a causal function"),
         case("looking_around", 5, 4, 3, dtype=float64, part=DTYPE),
         case("running_products", 5, 3, 4, dtype=float64, part=DTYPE),
-        case("tokenwise", 5, 4, 6, part="a function of each token alone"),
+        Case(
+            (Stub("linear_layer", (6, draw.integer(1, 9) / 10)), draw.normal(5, 4)),
+            part="a function of each token alone",
+            note="an nn.Linear",
+            tolerance=influence(torch.float32),
+        ),
+        Case((Stub("steps"), draw.normal(4, 3)), part="a function whose derivatives are 0", note="x > 0, as numbers"),
         case("looking_around", 5, 4, 1, part="one output channel"),
         case("looking_around", 1, 4, 3, part="a single token"),
         case("running_products", 4, 1, 1, part="one channel in and out"),
