@@ -144,6 +144,10 @@ layer_norm = Exercise(
     gamma_times_beta: beta was added before gamma was multiplied
         gamma * normal + beta -> gamma * (normal + beta)
         Which of the two comes first in the formula?
+    mean_detached_too: no gradient flows through mean and variance
+        x.mean(dim=-1, keepdim=True) -> x.mean(dim=-1, keepdim=True).detach()
+        x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, correction=0, keepdim=True).detach()
+        Both depend on x, and the gradient has to know. Did you detach them, or leave the graph?
     statistics_detached: no gradient flows through the variance
         x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, correction=0, keepdim=True).detach()
         The spread depends on x too, and the gradient has to know. Did you detach it, or leave the graph?
@@ -265,11 +269,11 @@ def cases_encoder_block(draw):
         calls = (x, draw.mask(5, 5)), (x.flip(1),)
         return called_twice((6, 2, 10, *order), state, *calls, tolerance=tolerance(torch.float32), **options)
 
-    def masked(B, T, *shape, **options):  # the same shapes in both orders
+    def masked(B, T, *shape, note):  # in both orders
         kept = torch.ones(T, T, dtype=torch.bool).tril() if shape == CAUSAL else draw.mask(*shape)
-        return [case(B, T, kept, order=order, **{"part": part} | options) for order, part in both]
+        pre = case(B, T, kept, order=before, part=PRE_NORM, note=f"norm_first=True, {note}")
+        return case(B, T, kept, part=MASK, note=note), pre
 
-    both = ((), MASK), (before, PRE_NORM)
     return [
         case(3, 5),
         case(2, 4, D=12, H=3, F=7, note="three heads of width 4"),
@@ -292,9 +296,7 @@ def cases_encoder_block(draw):
         *masked(3, 5, 3, 2, 5, 5, note="a mask for each head"),
         case(2, 70, draw.mask(2, 1, 1, 70), part=MASK, note="padding, (B, 1, 1, T), of 70 tokens"),
         case(2, 5, nothing, dtype=float64, part="rows with nothing to see", gradient=True),
-        case(
-            2, 5, no_words, dtype=float64, order=before, part="rows with nothing to see", note="a sentence of padding"
-        ),
+        case(2, 5, no_words, order=before, part=PRE_NORM, note="norm_first=True, a sentence of padding alone"),
         case(3, 5, order=(*after, gelu), part=ACTIVATION, note="activation: F.gelu"),
         case(3, 5, order=(*before, tanh), part=PRE_NORM, note="norm_first=True, activation: torch.tanh"),
         by_keyword(5, PRE_NORM, norm_first=True, activation=gelu, note=f"norm_first=True, {BUILT}"),
@@ -412,6 +414,30 @@ EncoderBlock = Exercise(
     norm_on_top: with norm_first another norm at the end
         {PRE_2} -> return self.norm2(x + self.feed_forward(self.norm2(x)))
         In pre-norm the stream leaves the block as it is. A norm on top comes once, behind the last block, if at all.
+    first_residual_dropped_post: in post-norm no residual around attention
+        {POST_1} -> x = self.norm1(self.attention(x, mask=mask)[0])
+        There has to be one around each sublayer. Look at the first one of post-norm.
+    second_residual_dropped_post: in post-norm no residual around the feed-forward network
+        {POST_2} -> return self.norm2(self.feed_forward(x))
+        There has to be one around each sublayer. Look at the second one of post-norm.
+    first_residual_dropped_pre: with norm_first no residual around attention
+        {PRE_1} -> x = self.attention(self.norm1(x), mask=mask)[0]
+        There has to be one around each sublayer. Look at the first one of pre-norm.
+    second_residual_dropped_pre: with norm_first no residual around the feed-forward network
+        {PRE_2} -> return self.feed_forward(self.norm2(x))
+        There has to be one around each sublayer. Look at the second one of pre-norm.
+    second_norm_dropped: with norm_first the feed-forward network sees x without its norm
+        {PRE_2} -> return x + self.feed_forward(x)
+        In pre-norm both sublayers get normalized numbers. Does the second one?
+    norm1_twice_pre: with norm_first norm1 is used twice
+        self.norm2(x)) -> self.norm1(x))
+        Each sublayer has a norm with parameters of its own.
+    mask_ignored_pre: with norm_first the mask is not used
+        self.norm1(x), mask=mask) -> self.norm1(x))
+        Attention stands in your code twice. Does it hear of the mask both times?
+    mask_ignored_post: in post-norm the mask is not used
+        self.attention(x, mask=mask) -> self.attention(x)
+        Attention stands in your code twice. Does it hear of the mask both times?
     feed_forward_first: the feed-forward network comes before attention
         {PRE_1} -> x = x + self.feed_forward(self.norm1(x))
         {PRE_2} -> return x + self.attention(self.norm2(x), mask=mask)[0]
@@ -476,13 +502,13 @@ def cases_encoder(draw):
         case(1, 5, draw.mask(5, 5), layers=1, part=MASK, note="a batch of one with a mask (T, T)"),
         case(2, 5, draw.mask(2, 5, 5), layers=1, part=MASK, note="a mask (H, T, T)"),
         case(2, 5, draw.mask(2, 2, 5, 5), layers=2, part=MASK, note="a mask for each head"),
-        case(2, 5, no_words, layers=2, part=MASK, note="padding, and a sentence of nothing else"),
+        case(2, 5, no_words, layers=1, part=MASK, note="padding, and a sentence of nothing else"),
         case(2, 70, draw.mask(2, 1, 1, 70), named=True, part=MASK, note="padding, (B, 1, 1, T), of 70 tokens"),
         behavior(6, 4),
         behavior(8, 5),
         Case(
             (
-                (V, D, H, F, L, LONGEST),
+                (V, D, H, F, 2, LONGEST),
                 draw.integers(0, V, (2, 5)),
                 draw.mask(2, 2, 5, 5),
                 draw.normal(2, 5, D, dtype=float64),
@@ -506,11 +532,17 @@ Encoder = Exercise(
     positions_from_one: positions counted from 1
         torch.arange(ids.shape[1], -> torch.arange(1, 1 + ids.shape[1],
         Which row of the table does the first word get, and what does the longest sentence do?
+    positions_from_the_end: positions were counted from the end
+        torch.arange(ids.shape[1], -> torch.arange(ids.shape[1] - 1, -1, -1,
+        The first word has position 0. Which one has the last word of yours?
     words_scaled: the word vectors were multiplied by the square root of the width
         self.tokens(ids) + -> self.tokens(ids) * self.tokens.embedding_dim**0.5 +
         The paper does that, and its embeddings start smaller. This exercise adds the two vectors as they are.
     mask_not_passed: the mask does not reach the blocks
         block(x, mask) -> block(x)
+        Every block attends anew. Which of them knows what is padding?
+    mask_not_for_the_last: the last block does not see the mask
+        block(x, mask) -> block(x, mask if block is not self.blocks[-1] else None)
         Every block attends anew. Which of them knows what is padding?
     mask_first_block_only: only the first block sees the mask
         block(x, mask) -> block(x, mask if block is self.blocks[0] else None)
@@ -667,6 +699,9 @@ block_multiply_adds = Exercise(
     no_attention: attention's own two products are missing
         projections + attention + feed_forward -> projections + feed_forward
         The layers with weights are all there. Which products have no weights in them?
+    no_projections: the four projections are missing
+        projections + attention + feed_forward -> attention + feed_forward
+        You have counted what happens between queries, keys and values. Which products make them, and what comes behind?
     no_feed_forward: the feed-forward network is missing
         projections + attention + feed_forward -> projections + attention
         You have counted attention. Which other products does a block have?
