@@ -235,8 +235,8 @@ class AttentionByHeads(MultiHeadAttention):
         outs = []
         for head, (q, k, v) in enumerate(zip(*parts, strict=True)):
             own = mask
-            if mask is not None and mask.dim() == 4:
-                own = mask[:, min(head, mask.shape[1] - 1)]
+            if mask is not None and mask.dim() > 2:
+                own = mask[..., min(head, mask.shape[-3] - 1), :, :]
             outs.append(attention(q, k, v, own)[0])
         return self.W_o(torch.cat(outs, dim=-1)), None
 
