@@ -13,7 +13,7 @@ OPTIONS = "options, if offered, reach the blocks"
 AGAIN = "called twice, in training mode"
 TRANSPOSED = "an input that was transposed, and does not lie in memory as view needs it"
 ELSEWHERE = "inputs that were transposed"
-BUILT = "built by keywords, and another one with ReLU after it"
+BUILT = "a module built by keywords, and another one with ReLU built after it"
 EXACT = 1e-10  # where no constant is rounded, float64 numbers keep this much
 NORMS = ("layer_norm", "rms_norm", "batch_norm", "group_norm", "instance_norm")
 
