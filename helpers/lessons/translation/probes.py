@@ -64,15 +64,16 @@ def stops_early(answer, args, kwargs):
 
 @view
 def batch_without_padding(args, kwargs, output):
-    """A batch as it was returned, but tgt_in is padding wherever tgt_out is: nobody hears what stands there."""
+    """A batch as it was returned, but tgt_in is padding wherever tgt_out has to be: nobody hears what stands there."""
+    pairs = kwargs["pairs"] if "pairs" in kwargs else args[0]
     pad_id = kwargs["pad_id"] if "pad_id" in kwargs else args[1]
     if not isinstance(output, dict):
         return output
-    tgt_in, tgt_out = output.get("tgt_in"), output.get("tgt_out")
-    both = isinstance(tgt_in, torch.Tensor) and isinstance(tgt_out, torch.Tensor)
-    if not both or tgt_in.shape != tgt_out.shape:
+    tgt_in = output.get("tgt_in")
+    if not isinstance(tgt_in, torch.Tensor) or tgt_in.dim() != 2 or len(tgt_in) != len(pairs):
         return output
-    return output | {"tgt_in": tgt_in.masked_fill(tgt_out == pad_id, pad_id)}
+    words = torch.tensor([len(target) for _, target in pairs])  # (B,)
+    return output | {"tgt_in": tgt_in.masked_fill(torch.arange(tgt_in.shape[1]) > words[:, None], pad_id)}
 
 
 FULL, ENOUGH, LEAST = 0.99, 0.995, 0.5  # exact sentences: all points, the check's tick, the first point
