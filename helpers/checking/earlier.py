@@ -55,7 +55,7 @@ def put_in(names: dict, pieces: Mapping[str, Callable], watched: bool = False) -
 def charged_once(first: Verdict, again: Verdict, replaced: list[str], missing: bool, forbidden: bool) -> Verdict:
     """The verdict on an answer whose earlier ones are wrong: `again` is the one with finished pieces in their place.
 
-    missing: whether none of them is answered. forbidden: whether each uses what it may not, as the finished piece itself.
+    missing: whether none of them is answered. forbidden: whether each is or uses what it may not, as a finished piece.
     """
     if again.points < first.points:
         return first

@@ -1017,7 +1017,9 @@ def cases_attend_with_cache(draw):
         first, *rest = pieces
         note = f"{first} {'token' if first == 1 else 'tokens'}" + "".join(f", then {n}" for n in rest)
         note += ", each cache continued in a second direction as well" if again else ""
-        return Case((*qkv(sum(pieces), B, H, 4, dtype, scale), list(pieces)), named, via="in_pieces", note=note, **options)
+        return Case(
+            (*qkv(sum(pieces), B, H, 4, dtype, scale), list(pieces)), named, via="in_pieces", note=note, **options
+        )
 
     f64 = torch.float64
     return [

@@ -262,7 +262,8 @@ def transformer_behavior(args, kwargs, output):
     fits = all(shape_of(x) == (*runs[name][1].shape, V) for name, x in logits.items())
     fits = fits and all(shape_of(x) == (*runs[name][0].shape, D) for name, x in memory.items())
     if not fits or not all(found.values()):  # nothing can be compared, so that nothing holds
-        return found | dict.fromkeys(_promises(runs, layers), False)
+        nothing = dict.fromkeys(_promises(runs, layers), False)
+        return found | nothing | ({"one layer more brings": "what cannot be told"} if layers else {})
     base = logits[first]
     found["logits are finite"] = all(bool(x.isfinite().all()) for x in logits.values())
     found["logits are no probabilities"] = not (

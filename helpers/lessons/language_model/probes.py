@@ -330,7 +330,8 @@ def gpt_behavior(args, kwargs, output):
         B, T = ids.shape
         shapes = {(B, V): "those of one place", (B, T, init["d_model"]): "vectors of the model's width"}
         if all(found.values()) or shape_of(logits[first]) not in shapes:  # nothing can be compared
-            return dict.fromkeys([*found, *_promises(runs, layers)], False)
+            nothing = dict.fromkeys([*found, *_promises(runs, layers)], False)
+            return nothing | ({"one layer more brings": "what cannot be told"} if layers else {})
         return found | {"the logits are": shapes[shape_of(logits[first])]}
     base = logits[first]
     found["logits are finite"] = all(bool(x.isfinite().all()) for x in logits.values())
@@ -439,7 +440,8 @@ def _layers(init, output):
         "each norm stands in one place": not output["a norm in two places"],
         "whatever has a say in the logits can learn": not output["cannot learn"],
         "a call is not disturbed by those before": gap_between(output["asked again"], output["logits"]["ids"]) <= SAME,
-        "one number added to all embeddings moves no logits, as norms take it away": gap_between(own, shifted) <= LITTLE,
+        "one number added to all embeddings moves no logits, as norms take it away": gap_between(own, shifted)
+        <= LITTLE,
         **_residual_stream(init, output),
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
         "blocks add to the vectors of tokens, however long these are": gap_between(*map(_nats, output["huge"])) <= 0.01,
