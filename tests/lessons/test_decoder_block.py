@@ -582,7 +582,8 @@ class OneSideLearned(blocks.Transformer):
 
     def __init__(self, *sizes, **more):
         super().__init__(*sizes, **more)
-        table = self.positions.weight.detach() * 0 + torch.arange(sizes[6])[:, None].sin()
+        places, width = self.positions.weight.shape
+        table = torch.sin(torch.arange(places)[:, None] / torch.arange(1, width + 1))
         del self.positions
         self.register_buffer("table", table)
         self.positions = self.placed
