@@ -304,10 +304,11 @@ def _nan(problem, key) -> str:
 def _input_changed(problem, key) -> str:
     changed = problem.seen.changed[0]
     position = str(changed).removesuffix(WANTS_GRAD)
-    name = argument_name(key, int(position) if position.isdigit() else position)
+    known = not position.isdigit() or int(position) < len(key.arguments)
+    name = f"its input {argument_name(key, int(position) if position.isdigit() else position)}" if known else "an input"
     if str(changed).endswith(WANTS_GRAD):
-        return f"your code turned requires_grad on for its input {name}; the caller still needs it as it was"
-    return f"your code changed its input {name} in place; the caller still needs it"
+        return f"your code turned requires_grad on for {name}; the caller still needs it as it was"
+    return f"your code changed {name} in place; the caller still needs it"
 
 
 def _dtype_lost(problem, key) -> str:
