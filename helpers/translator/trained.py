@@ -70,7 +70,7 @@ def load_into(network: torch.nn.Module, numbers: dict[str, torch.Tensor]) -> Non
         rivals = [n for n in missing if (tuple(own[n].shape), _is_table(network, n)) == kind]
         fits = [n for n in spare if (tuple(numbers[n].shape), n.rpartition(".")[0] in TABLES) == kind]
         if len(fits) != 1 or len(rivals) != 1:
-            known = f"it has {spare[0]} and others, list(helpers.translator.state())" if spare else "it needs none"
+            known = f"it has {spare[0]} and others: list(translator.state()) names them" if spare else "it needs none"
             raise NoPlace(f"the translator has no numbers called {name}; {known}")
         renamed[name] = numbers[fits[0]]
     for name, value in renamed.items():
