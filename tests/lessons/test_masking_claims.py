@@ -104,10 +104,10 @@ def test_the_decoders_block_leaks_where_the_lesson_says_and_warns_of_nothing():
 @torch.no_grad()
 def test_without_a_causal_mask_the_words_before_the_newest_look_ahead_and_it_hardly_matters():
     lesson_says(
-        "when the machine writes, nothing stands yet behind its newest word",
+        "when the machine writes, nothing comes after its newest word yet",
         "The words before it can now look ahead, and do: the scores of the next word move by up to 2.5.",
         "But with only the words so far in the input the loss is 0.00017.",
-        "The 0.056 come from the true words, which are all in the input when a loss is measured.",
+        "The 0.056 comes from the true words, which are all in the input when a loss is measured.",
     )
     batch = unseen(LOSS_SENTENCES)
     kept = batch.tgt_out != PAD
