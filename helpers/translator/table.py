@@ -93,7 +93,7 @@ def as_html(facts: Sequence[Fact], pictures: Sequence = ()) -> str:
     return f'<div style="border-left:4px solid {BLUE};padding:4px 0 4px 12px;margin:4px 0">{table}{drawn}</div>'
 
 
-CELL = "border:0;text-align:left;vertical-align:middle;padding:2px 12px 2px 0;background:none"
+CELL = "border:0;text-align:left;padding:2px 12px 2px 0"
 
 
 def _across(text: str, style: str, tag: str = "td") -> str:
