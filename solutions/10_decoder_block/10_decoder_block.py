@@ -816,8 +816,8 @@ figures.cache_saving(or_given(attend_with_cache))
 #
 # <details><summary>Answer</summary>
 #
-# Every word says that it stands at the beginning, and next to nothing is left of the order of what is written. Nothing
-# crashes. The machine writes *jane jane jane ...* until somebody stops it, and its loss is 11.8 nats a word instead of
+# Every word says that it stands at the beginning, and the machine goes on as if it did: it writes *jane jane jane ...*
+# until somebody stops it. Nothing crashes, and its loss is 11.8 nats a word instead of
 # 0.0002. The right offset is the number of words in the cache.
 #
 # </details>

@@ -1,5 +1,6 @@
 """What lesson 9 says of networks, measured again, each with its control. A sentence that changes fails its test."""
 
+import itertools
 import random
 import re
 from pathlib import Path
@@ -115,6 +116,14 @@ def test_a_mean_says_that_the_translator_listens_more_to_what_is_near_and_single
     assert _near_to_far(encoders["trained words, untrained blocks"], names) == pytest.approx(1.2, abs=0.06)
     assert _near_to_far(encoders["trained"], ["jane"]) == pytest.approx(1.3, abs=0.15)
     assert _near_to_far(encoders["trained"], ["omar"]) > 10
+    says("which turn far when the noun beside them changes its gender.")
+    nouns = sorted(set(lexicon.BEINGS) - {"teacher"})
+    names = encoders["trained"](translator.source_batch([f"omar sees the {noun} with the teacher" for noun in nouns]))
+    turned: dict = {True: [], False: []}  # whether the noun changes its gender
+    for i, j in itertools.combinations(range(len(nouns)), 2):
+        changed = lexicon.BEINGS[nouns[i]][1] != lexicon.BEINGS[nouns[j]][1]
+        turned[changed].append(1 - torch.cosine_similarity(names[i, 0], names[j, 0], dim=0).item())
+    assert sum(turned[True]) / len(turned[True]) > 3 * sum(turned[False]) / len(turned[False])
 
 
 def _near_to_far(encoder, names) -> float:

@@ -92,6 +92,14 @@ def test_rotation_finds_nothing_to_turn_in_heads_that_learned_without_it():
         torch.randn(2, 4, 16, generator=torch.Generator().manual_seed(0)) * 1.5
     )  # queries and keys that are not tiny
     assert "measure 0.0" not in figures.by_distance(*control, "one", "other").alt
+    says("The scores of these bare words are that small to begin with")
+    assert _largest_score(mha, bare) < 0.1 < 1 < _largest_score(mha, figures.embedded(figures.SENTENCES[0]))
+
+
+def _largest_score(mha, x):
+    """Of all heads, before any rotation."""
+    Q, K = blocks.split_heads(mha.W_q(x), 4), blocks.split_heads(mha.W_k(x), 4)  # (B, H, T, d)
+    return (Q @ K.mT / 4).abs().max().item()
 
 
 def test_the_repair_in_both_experiments():

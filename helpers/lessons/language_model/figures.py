@@ -237,7 +237,7 @@ def _two_heads(first, second):
     """The weights (T, T) of both layers over the example."""
     T = len(EXAMPLE)
     figure, axes = new_figure(8.4, 4.2, columns=2)
-    titles = ("layer 1: the token before", "layer 2: the one after the previous")
+    titles = ("layer 1: the token before", "layer 2: what followed it before")
     for ax, weights, title in zip(axes, (first, second), titles, strict=True):
         seen = torch.ones(T, T).tril().bool()
         heatmap(ax, weights, list(EXAMPLE), list(EXAMPLE), mask=seen, vmin=0, vmax=1, numbers=False)
