@@ -748,11 +748,8 @@ train_bpe = Exercise("train_bpe", cases_train_bpe).with_mistakes(f"""
     across_pieces: merges across the pieces
         Counter({FINDALL}) -> Counter([text] if text else [])
         A word and the space after it are never one token.
-    spaces_lost: the spaces are gone
-        {FINDALL} -> text.split()
-        The pieces put together must be the whole text.
     spaces_apart: the space does not belong to the word behind it
-        {FINDALL} -> re.findall(r"\\S+|\\s", text)
+        {FINDALL} -> text.split()
         In ` ab` of the example the space was merged with the word. To which piece does it belong?
     every_piece_once: a piece that occurs five times counts once
         pairs[pair] += count -> pairs[pair] += 1

@@ -110,6 +110,7 @@ def lora_at_the_start(answer, args, kwargs):
         "A": f"{tuple(A.shape)}, {A.dtype}",
         "B": f"{tuple(B.shape)}, {B.dtype}",
         "B is zeros": not bool(B.any()),
+        "A is zeros": not bool(A.any()),
         "A is random, and another time": bool(A.std() > 0 and (A != again.A).any()),
     }, []
 
