@@ -19,7 +19,7 @@ class Cache:
         self.figure, ax = new_figure(7.6, 3.4)
         full = Model("", 32, 32, 32, 128)
         ax.plot(LENGTHS, [full.bytes_of(T) / GIB for T in LENGTHS], color=GRAY_INK, ls="--", lw=1.4)
-        ax.text(LENGTHS[0], full.bytes_of(LENGTHS[0]) / GIB * 1.5, "32 heads, no window", fontsize=9, color=GRAY_INK)
+        ax.text(LENGTHS[2], full.bytes_of(LENGTHS[4]) / GIB, "32 heads, no window", fontsize=9, color=GRAY_INK)
         (self.line,) = ax.plot([], [], color=BLUE, lw=2.4)
         (self.dot,) = ax.plot([], [], "o", color=ORANGE, ms=8)
         ax.set(xscale="log", yscale="log", xlabel="tokens of text", ylabel="GiB", xlim=(200, 160_000), ylim=(5e-4, 120))

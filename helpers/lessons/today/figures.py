@@ -25,7 +25,7 @@ def gates() -> Picture:
     left.set(xlabel="z", title="two bends", ylim=(-1, 4.2))
     left.legend(frameon=False, loc="upper left")
     for up, color in zip((3.0, 1.0, -1.0, -3.0), (BLUE, GREEN, ORANGE, RED), strict=True):
-        right.plot(z, F.silu(z) * up, color=color, lw=2, label=f"up = {up:+.0f}")
+        right.plot(z, F.silu(z) * up, color=color, lw=2, label=f"up = {up:.0f}".replace("-", "−"))
     right.set(xlabel="gate", title="silu(gate) · up", ylim=(-12.5, 12.5))
     right.legend(frameon=False, loc="upper left", ncols=2, fontsize=9)
     for ax in (left, right):
