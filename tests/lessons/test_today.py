@@ -405,7 +405,7 @@ def test_pictures_say_their_numbers():
     assert "sees 5 keys" in figures.windows(blocks.sliding_window_mask).alt
     assert explore.Cache()(8, 65536, 4096).alt.endswith("8 heads of keys, 65,536 tokens, window 4,096: 512 MiB.")
     assert explore.Cache()(32, 4096, 0).alt.endswith("no window: 2 GiB.")
-    assert "it hears 9, from place 7 on" in explore.Windows()(3, 0, 4).alt
+    assert "It hears 9 through 4, from place 7 on" in explore.Windows()(3, 0, 4).alt
     for picture in (figures.gates(), figures.two_pairings(), figures.merges(), figures.pieces()):
         assert len(picture.alt) > 100 and picture.caption.startswith("Figure 14.")
 

@@ -6,7 +6,7 @@ import ipywidgets as widgets
 import torch
 
 from helpers.drawing.style import BLUE, GRAY_INK, ORANGE, Picture, new_figure
-from helpers.lessons.today.figures import GIB, LENGTHS, Model, in_bytes, window_cells
+from helpers.lessons.today.figures import GIB, LENGTHS, Model, in_bytes, seen_in_blue, window_cells
 from helpers.widgets.panel import panel
 
 PLACES = 16
@@ -69,23 +69,24 @@ class Windows:
     """A mask of one layer, and what a stack of them hears."""
 
     def __init__(self):
-        self.figure, self.axes = new_figure(8.2, 4.2, 1, 2)
-        self(3, 1, 4)
+        self.figure, (left, right) = new_figure(8.2, 4.2, 1, 2)
+        first = seen_through(3, 0, 1)
+        self.images = [window_cells(ax, first) for ax in (left, right)]
+        left.set(title="what one layer sees", xlabel="keys", ylabel="queries")
+        right.set(xlabel="keys")
+        self.title = right.set_title("what 8 layers hear")
 
     def __call__(self, window: int, sinks: int, layers: int) -> Picture:
         one, all_of_them = seen_through(window, sinks, 1), seen_through(window, sinks, layers)
-        titles = ("what one layer sees", f"what {layers} layer{'s hear' if layers > 1 else ' hears'}")
-        for ax, mask, title in zip(self.axes, (one, all_of_them), titles, strict=True):
-            ax.clear()
-            window_cells(ax, mask)
-            ax.set_title(title)
-            ax.set_xlabel("keys")
-        self.axes[0].set_ylabel("queries")
+        for image, mask in zip(self.images, (one, all_of_them), strict=True):
+            image.set_data(seen_in_blue(mask))
+        many = f"{layers} layers hear" if layers > 1 else "1 layer hears"
+        self.title.set_text(f"what {many}")
         last = all_of_them[-1].nonzero().flatten().tolist()
         return Picture(
             self.figure,
             f"Sixteen tokens, a window of {window} and {sinks} sinks. One layer: the last token sees "
-            f"{int(one[-1].sum())} places. {layers} layers: it hears {len(last)}, from place {last[0]} on.",
+            f"{int(one[-1].sum())} places. It hears {len(last)} through {layers}, from place {last[0]} on.",
         )
 
 
