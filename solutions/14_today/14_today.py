@@ -4,7 +4,8 @@
 # **Goal:** turn the block of lesson 9 into the block of today's open models, one change at a time, load numbers in
 # their layout into it, and adapt a trained network with a hundredth of its numbers.
 #
-# **Time:** about 180 minutes, 42 of them for the extras, exercises 14.6, 14.8 and 14.9. Good places for a break are after exercise
+# **Time:** about 180 minutes, 42 of them for the extras, exercises 14.6, 14.8 and 14.9. Good places for a break are
+# after exercise
 # 14.5, when the block stands, and before the bytes.
 
 # %% tags=["setup"]
@@ -23,7 +24,7 @@ from torch import nn
 from helpers import check, corpus, or_given, progress, translator
 from helpers.blocks import causal_mask, grouped_query_attention, layer_norm, merge_heads, rotate, split_heads
 from helpers.drawing.transformer_map import transformer_map
-from helpers.lessons.today import explore, figures, layout
+from helpers.lessons.today import explore, figures, layout, published
 from helpers.lessons.today.adapting import adapted, finished_translator, nats_a_word
 from helpers.lessons.today.decoder import Decoder, reach
 
@@ -31,8 +32,8 @@ from helpers.lessons.today.decoder import Decoder, reach
 transformer_map("14_today")
 
 # %% [markdown]
-# In lesson 12 you built a GPT, in lesson 13 you loaded an encoder of 2020. *And a model of today?* Six changes lead there, and each of them
-# was prepared in an earlier lesson.
+# In lesson 12 you built a GPT, in lesson 13 you loaded an encoder of 2020. *And a model of today?* Six changes lead
+# there, and each of them was prepared in an earlier lesson.
 #
 # | | 2017 | today | prepared in |
 # |---|---|---|---|
@@ -60,7 +61,7 @@ transformer_map("14_today")
 # | `rotate(x, positions, base=10000.0)` | lesson 2's rotations, neighbors in pairs |
 # | `causal_mask(T)` | boolean `(T, T)`, on the CPU |
 # | `layer_norm(x, gamma, beta, eps=1e-5)` | lesson 9's norm |
-# | `Decoder(block, ...)` | token vectors, a stack of your blocks, one last norm, logits |
+# | `Decoder(block, ...)` | token vectors, a stack of your blocks, one last norm, logits; `write(ids, count)` adds the likeliest tokens |
 #
 # Two questions to warm up. Answer before you open them.
 #
@@ -105,9 +106,9 @@ transformer_map("14_today")
 #
 # <details><summary>Answer</summary>
 #
-# The mean of the squares is (1 + 1 + 25 + 25) / 4 = 13, its root 3.606. So (0.277, 0.277, 1.387, 1.387). The signs stay: layer
-# norm made (−1, −1, 1, 1) of it. The two agree for every token whose mean is 0, because then the mean of the squares *is*
-# the variance.
+# The mean of the squares is (1 + 1 + 25 + 25) / 4 = 13, its root 3.606. So (0.277, 0.277, 1.387, 1.387). The signs
+# stay: layer norm made (−1, −1, 1, 1) of it. The two agree for every token whose mean is 0, because then the mean of
+# the squares *is* the variance.
 #
 # </details>
 #
@@ -169,8 +170,9 @@ check(rms_norm)
 #
 # </details>
 #
-# **Predict before you run.** The word vectors of our translator have 64 channels. How much of a word's squared length lies
-# in its mean? (If the channels were independent chance, it would be about 1/64, 1.6 percent.) And how far apart are the two norms then?
+# **Predict before you run.** The word vectors of our translator have 64 channels. How much of a word's squared length
+# lies in its mean? (If the channels were independent chance, it would be about 1/64, 1.6 percent.) And how far apart
+# are the two norms then?
 
 # %%
 words = translator.state()["encoder.tokens.weight"][4:]  # (162, 64), without the special tokens
@@ -183,22 +185,23 @@ print(f"the two norms differ by {apart.norm(dim=-1).mean() / 8:.3f} of a token's
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# A quarter of a percent on average, less than chance would give, and at most 2.3 percent. So the two norms differ by about
-# 4 percent of a token's length. In 64 dimensions the mean is one direction among 64, and the norm of 2017 pays a second average to
-# clear it away. One caution: this network was trained *with* layer norms, which had no use for that direction. Zhang and
-# Sennrich trained networks both ways and found the same quality in less time.
+# A quarter of a percent on average, less than chance would give, and at most 2.3 percent. So the two norms differ by
+# about 4 percent of a token's length. In 64 dimensions the mean is one direction among 64, and the norm of 2017 pays
+# a second average to clear it away. One caution: this network was trained *with* layer norms, which had no use for
+# that direction. Zhang and Sennrich trained networks both ways and found the same quality in less time.
 #
 # </details>
 
 # %% [markdown]
 # ## A gate in the feed-forward network
 #
-# ReLU bends each hidden channel by itself: what is below 0 is cut. A **gate** lets one vector decide how much of *another*
-# comes through. Take two layers instead of one, and multiply what they give, channel by channel:
+# ReLU bends each hidden channel by itself: what is below 0 is cut. A **gate** lets one vector decide how much of
+# *another* comes through. Take two layers instead of one, and multiply what they give, channel by channel:
 #
 # $$\mathrm{SwiGLU}(x) = W_\text{down}\,\big(\mathrm{silu}(W_\text{gate}\,x) \odot W_\text{up}\,x\big) \qquad \mathrm{silu}(z) = z\,\sigma(z) = \frac{z}{1+e^{-z}}$$
 #
-# **On paper.** A hidden channel has up = 3. What comes out of the product if its gate is 2, 0, −2, or −20? (σ(2) = 0.881.)
+# **On paper.** A hidden channel has up = 3. What comes out of the product if its gate is 2, 0, −2, or −20? (σ(2) =
+# 0.881.)
 #
 # <details><summary>Answer</summary>
 #
@@ -211,8 +214,8 @@ print(f"the two norms differ by {apart.norm(dim=-1).mean() / 8:.3f} of a token's
 figures.gates()
 
 # %% [markdown]
-# *What does the third matrix cost?* Lesson 9's network holds 8D² weights, with F = 4D. **On paper:** how wide may SwiGLU be
-# to hold as many? And what is that for D = 4096?
+# *What does the third matrix cost?* Lesson 9's network holds 8D² weights, with F = 4D. **On paper:** how wide may
+# SwiGLU be to hold as many? And what is that for D = 4096?
 #
 # <details><summary>Answer</summary>
 #
@@ -276,9 +279,9 @@ network = or_given(SwiGLU)(64, 171)  # 171 is 8/3 of 64, rounded
 print(f"SwiGLU(64, 171): {sum(p.numel() for p in network.parameters()):,} numbers; 8 D² = {8 * 64**2:,}")
 
 # %% [markdown]
-# Why should a gate be better? Shazeer measured that it is, at equal size, and ended his paper: "We offer no explanation as
-# to why these architectures seem to work; we attribute their success, as all else, to divine benevolence." That is rare
-# honesty, and still the state of things.
+# Why should a gate be better? Shazeer measured that it is, at equal size, and ended his paper: "We offer no
+# explanation as to why these architectures seem to work; we attribute their success, as all else, to divine
+# benevolence." That is rare honesty, and still the state of things.
 
 # %% [markdown]
 # ## The other pairs
@@ -297,8 +300,8 @@ figures.two_pairings()
 #
 # <details><summary>Answer</summary>
 #
-# Channel 0 turns by 1 in both. With neighbors its partner is channel 1: (0.540, 0.841, 0, 0). With halves it is channel 2:
-# (0.540, 0, 0.841, 0).
+# Channel 0 turns by 1 in both. With neighbors its partner is channel 1: (0.540, 0.841, 0, 0). With halves it is
+# channel 2: (0.540, 0, 0.841, 0).
 #
 # </details>
 #
@@ -348,7 +351,8 @@ check(rotate_halves)
 #
 # </details>
 #
-# One query and one key, turned in both dialects, at three pairs of places. **Predict:** which of the six scores are equal?
+# One query and one key, turned in both dialects, at three pairs of places. **Predict:** which of the six scores are
+# equal?
 
 # %%
 q, k = (torch.randn(1, 6, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))  # (1, 6) each
@@ -361,18 +365,18 @@ for at, other in ((5, 5), (5, 7), (105, 107)):
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# In each dialect the score depends on the distance alone, so the second and third rows are equal, each in its own column. In the first
-# row the *two dialects* agree: at equal places both arrows turn alike, and the score is that of the plain vectors. At any
-# distance they give different numbers: these are two different networks.
+# In each dialect the score depends on the distance alone, so the second and third rows are equal, each in its own
+# column. In the first row the *two dialects* agree: at equal places both arrows turn alike, and the score is that of
+# the plain vectors. At any distance they give different numbers: these are two different networks.
 #
 # </details>
 
 # %% [markdown]
 # ## Between the dialects
 #
-# Here is a trap that people fall into. Meta's own files of Llama are made for neighbors, those on the hub for halves. Names and shapes
-# are the same. Load one into code for the other: **nothing complains**, and nothing is right. So the converter moves rows of
-# $W_Q$ and $W_K$, once, and the same network comes out.
+# Here is a trap that people fall into. Meta's own files of Llama are made for neighbors, those on the hub for halves.
+# Names and shapes are the same. Load one into code for the other: **nothing complains**, and nothing is right. So the
+# converter moves rows of $W_Q$ and $W_K$, once, and the same network comes out.
 #
 # **On paper.** A head of width 4. Its four query channels are rows 0, 1, 2, 3 of $W_Q$, made for neighbors. In which
 # order must they stand, so that halves pair the same two? And width 6?
@@ -390,9 +394,9 @@ for at, other in ((5, 5), (5, 7), (105, 107)):
 #
 # Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · 12 points
 #
-# `W (D, D_in)`, the matrix of all query heads, or of all key heads, as an `nn.Linear` keeps it; `num_heads` divides D, and
-# each head has an even width → `(D, D_in)`, the rows of each head in the new order, so that `rotate_halves` on the new queries and keys
-# gives the scores that `rotate` gave on the old ones.
+# `W (D, D_in)`, the matrix of all query heads, or of all key heads, as an `nn.Linear` keeps it; `num_heads` divides
+# D, and each head has an even width → `(D, D_in)`, the rows of each head in the new order, so that `rotate_halves` on
+# the new queries and keys gives the scores that `rotate` gave on the old ones.
 
 
 # %% nbgrader={"solution": "halves_from_pairs"}
@@ -413,7 +417,8 @@ check(halves_from_pairs)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Which axis of W counts the query's channels, and which one counts the channels of x? A head owns d neighboring rows, as in lesson 8.
+# Which axis of W counts the query's channels, and which one counts the channels of x? A head owns d neighboring rows,
+# as in lesson 8.
 #
 # </details>
 #
@@ -446,8 +451,8 @@ figures.three_scores(meant, moved, forgotten)
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The diagonal, where query and key stand at the same place: there both turn alike and no dialect matters. Everything else is
-# wrong. A test with one token passes. So does a test of shapes, of names, and of the length of each query.
+# The diagonal, where query and key stand at the same place: there both turn alike and no dialect matters. Everything
+# else is wrong. A test with one token passes. So does a test of shapes, of names, and of the length of each query.
 #
 # </details>
 
@@ -457,14 +462,14 @@ figures.three_scores(meant, moved, forgotten)
 # In lesson 8 several heads of queries shared one head of keys and values. *What for?* A model that writes keeps the keys
 # and values of all tokens so far (lesson 10). Let us count.
 #
-# **On paper.** Llama 2 with 7 billion parameters has 32 layers with 32 heads of width 128, and 16 bits, that is 2 bytes, for
-# each number. How many bytes does one token put into the cache? How many do 4096 tokens take? Llama 3 with 8 billion
-# has the same sizes, but 8 heads of keys and values.
+# **On paper.** Llama 2 with 7 billion parameters has 32 layers with 32 heads of width 128, and 16 bits, that is 2
+# bytes, for each number. How many bytes does one token put into the cache? How many do 4096 tokens take? Llama 3 with
+# 8 billion has the same sizes, but 8 heads of keys and values.
 #
 # <details><summary>Answer</summary>
 #
-# Keys and values, 2 · 32 layers · 32 heads · 128 · 2 bytes = 524,288 bytes, half a MiB for *one token*. 4096 tokens take 2 GiB: a sixth
-# of what all its parameters take. With 8 heads, a quarter of that: 128 KiB a token.
+# Keys and values, 2 · 32 layers · 32 heads · 128 · 2 bytes = 524,288 bytes, half a MiB for *one token*. 4096 tokens
+# take 2 GiB: a sixth of what all its parameters take. With 8 heads, a quarter of that: 128 KiB a token.
 #
 # </details>
 
@@ -480,13 +485,14 @@ explore.cache()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Fewer heads of keys and values help at every length, in the same ratio. A window does nothing until the text is longer than the window;
-# from there on the cache stops growing. (Windows come further down.)
+# Fewer heads of keys and values help at every length, in the same ratio. A window does nothing until the text is
+# longer than the window; from there on the cache stops growing. (Windows come further down.)
 #
 # </details>
 #
-# Two changes are left. **No biases:** each layer is a matrix and nothing else. And the order is **pre-norm with one last norm**,
-# as in your GPT. Now they are all together.
+# Two changes are left. **No biases:** each layer is a matrix and nothing else. And the order is **pre-norm with one
+# last norm**, as in your GPT. (Families differ in small things: Qwen 2.5 has kept a bias for queries, keys and
+# values; Qwen 3 has none, and normalizes queries and keys. A loader has to look.) Now they are all together.
 
 # %% [markdown]
 # ## Exercise 14.5 `LlamaBlock`
@@ -496,14 +502,14 @@ explore.cache()
 # `LlamaBlock(d_model, num_heads, num_kv_heads, d_ff, base=10000.0, eps=1e-6)`:
 #
 # - `W_q`, `W_k`, `W_v`, `W_o`: `nn.Linear` without bias; `W_k` and `W_v` lead to `num_kv_heads` heads;
-# - `norm1`, `norm2`: modules with a `weight`, such as the `RMSNorm` of exercise 14.1; `feed_forward`: your `SwiGLU`. Nothing else
-#   stands in its `state_dict`;
+# - `norm1`, `norm2`: modules with a `weight`, such as the `RMSNorm` of exercise 14.1; `feed_forward`: your `SwiGLU`.
+#   Nothing else stands in its `state_dict`;
 # - queries and keys are turned by `rotate_halves` at places 0 to T − 1, head by head; scores over √d;
 # - pre-norm, with a residual around each of the two sublayers;
 # - `ValueError` unless `num_heads` divides `d_model` and `num_kv_heads` divides `num_heads`.
 #
-# `forward(x, mask=None)`: `x (B, T, D)` → `(B, T, D)`. Without a mask it is causal. **With a mask, the mask alone decides**; it broadcasts to
-# `(B, H, T, T)`, and a row that sees nothing gets zeros from attention.
+# `forward(x, mask=None)`: `x (B, T, D)` → `(B, T, D)`. Without a mask it is causal. **With a mask, the mask alone
+# decides**; it broadcasts to `(B, H, T, T)`, and a row that sees nothing gets zeros from attention.
 #
 # Forbidden: `F.scaled_dot_product_attention`, `F.rms_norm`, `nn.RMSNorm`, the transformers library.
 
@@ -547,21 +553,21 @@ check(LlamaBlock)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Write lesson 9's pre-norm block first, two lines. Then replace the attention: three projections, cut into heads, two of the three
-# turned, one call for the grouped attention, glued and projected.
+# Write lesson 9's pre-norm block first, two lines. Then replace the attention: three projections, cut into heads, two
+# of the three turned, one call for the grouped attention, glued and projected.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# The rotations work on heads: their last axis is d, not D. Values are not asked *where?*, so which of the three stays as it is? And
-# `split_heads` cuts a matrix of G · d columns into as many heads as you tell it.
+# The rotations work on heads: their last axis is d, not D. Values are not asked *where?*, so which of the three stays
+# as it is? And `split_heads` cuts a matrix of G · d columns into as many heads as you tell it.
 #
 # </details>
 #
-# *Is it the block that people use?* Count. Llama 3 with 8 billion parameters has 32 blocks of width 4096, 32 heads, 8 of keys
-# and values, F = 14,336, and 128,256 tokens whose table is not shared with the output. On torch's device `meta` tensors have shapes and no numbers, so
-# your block of that size takes no memory:
+# *Is it the block that people use?* Count. Llama 3 with 8 billion parameters has 32 blocks of width 4096, 32 heads, 8
+# of keys and values, F = 14,336, and 128,256 tokens whose table is not shared with the output. On torch's device
+# `meta` tensors have shapes and no numbers, so your block of that size takes no memory:
 
 # %%
 with torch.device("meta"):
@@ -570,14 +576,15 @@ numbers = sum(p.numel() for p in block.parameters())
 print(f"a block: {numbers:,}; all of it: {32 * numbers + 2 * 128256 * 4096 + 4096:,}")
 
 # %% [markdown]
-# 8,030,261,248: that is the *8B* on the box. **On paper:** which share of a block is its feed-forward network? (3 · 4096 · 14,336 of
-# 218,112,000, four fifths. Lesson 9 had two thirds.)
+# 8,030,261,248: that is the *8B* on the box. **On paper:** which share of a block is its feed-forward network? (3 ·
+# 4096 · 14,336 of 218,112,000, four fifths. Lesson 9 had two thirds.)
 
 # %% [markdown]
 # ## Numbers in the published layout
 #
-# The stack around the blocks is the one of lesson 12 without a table of places: `Decoder(block, vocab_size, d_model, num_heads, num_kv_heads, d_ff,
-# num_layers)` has `tokens`, `blocks`, a last `norm` and `unembed`. What is still missing is a file. A published one has these names:
+# The stack around the blocks is the one of lesson 12 without a table of places: `Decoder(block, vocab_size, d_model,
+# num_heads, num_kv_heads, d_ff, num_layers)` has `tokens`, `blocks`, a last `norm` and `unembed`. What is still
+# missing is a file. A published one has these names:
 #
 # | in the file, after `model.layers.{i}.` | yours, after `blocks.{i}.` |
 # |---|---|
@@ -586,13 +593,14 @@ print(f"a block: {numbers:,}; all of it: {32 * numbers + 2 * 128256 * 4096 + 409
 # | `post_attention_layernorm` | `norm2` |
 # | `mlp.gate_proj`, `up_proj`, `down_proj` | `feed_forward.gate`, `up`, `down` |
 #
-# Outside the blocks: `model.embed_tokens` is `tokens`, `model.norm` is `norm`, `lm_head` is `unembed`. Matrices are `(out, in)`, as yours. Small models
-# use one table for both ends: then the file has no `lm_head`, and `unembed` is **tied** to `tokens`. **Question:** which of these names misleads?
+# Outside the blocks: `model.embed_tokens` is `tokens`, `model.norm` is `norm`, `lm_head` is `unembed`. Matrices are
+# `(out, in)`, as yours. Some small models use one table for both ends: then the file has no `lm_head`, and `unembed` is
+# **tied** to `tokens`. **Question:** which of these names misleads?
 #
 # <details><summary>Answer</summary>
 #
-# `post_attention_layernorm` sounds like post-norm. It comes after the attention, and *before* the feed-forward network: it is the second
-# pre-norm. And neither of the two is a layer norm.
+# `post_attention_layernorm` sounds like post-norm. It comes after the attention, and *before* the feed-forward
+# network: it is the second pre-norm. And neither of the two is a layer norm.
 #
 # </details>
 
@@ -605,9 +613,9 @@ print([f"{name} {tuple(tensor.shape)}" for name, tensor in state.items() if "lay
 #
 # **Extra** · Difficulty ●●○○○ · Importance ●●●○○ · 10 minutes · 10 bonus points
 #
-# A dictionary with the file's names → a dictionary with yours: `blocks.{i}.W_q.weight`, `blocks.{i}.norm1.weight`, `blocks.{i}.feed_forward.gate.weight` and
-# so on, for any number of blocks; `tokens.weight`, `norm.weight` and `unembed.weight`, which is the table of tokens where the file has no `lm_head`. Other entries are not
-# judged.
+# A dictionary with the file's names → a dictionary with yours: `blocks.{i}.W_q.weight`, `blocks.{i}.norm1.weight`,
+# `blocks.{i}.feed_forward.gate.weight` and so on, for any number of blocks; `tokens.weight`, `norm.weight` and
+# `unembed.weight`, which is the table of tokens where the file has no `lm_head`. Other entries are not judged.
 
 
 # %% nbgrader={"solution": "rename_llama"}
@@ -643,8 +651,8 @@ check(rename_llama)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# A dictionary from their parts to yours does most of it. Take a name apart at its dots: what stands in front of the number, the number,
-# the part, and `weight` at the end.
+# A dictionary from their parts to yours does most of it. Take a name apart at its dots: what stands in front of the
+# number, the number, the part, and `weight` at the end.
 #
 # </details>
 #
@@ -673,23 +681,25 @@ print("it writes:", model.write(ids, 8)[0, 8:].tolist(), "and it should:", layou
 # %% [markdown]
 # ## A window over the text
 #
-# Fewer heads make each token cheaper, but the cache still grows with the text. A **sliding window** stops that: each query sees the last $w$ keys, its own
-# place included, and older ones may be forgotten. Mistral 7B has a window of 4096.
+# Fewer heads make each token cheaper, but the cache still grows with the text. A **sliding window** stops that: each
+# query sees the last $w$ keys, its own place included, and older ones may be forgotten. Mistral 7B has a window of
+# 4096.
 #
-# **On paper.** A window of 3. Which keys does the query at place 5 see? And from how far back can a token reach it through two layers,
-# through L layers?
+# **On paper.** A window of 3. Which keys does the query at place 5 see? And from how far back can a token reach it
+# through two layers, through L layers?
 #
 # <details><summary>Answer</summary>
 #
-# Places 3, 4 and 5. Each of these saw two places further back in the layer below: 1 to 5. Each layer adds w − 1, so L layers reach L(w − 1) places back,
-# like the receptive field of lesson 9. Mistral's 32 layers of 4096 reach 131,040 tokens back, in principle: whether
-# anything of a far word is left is another question.
+# Places 3, 4 and 5. Each of these saw two places further back in the layer below: 1 to 5. Each layer adds w − 1, so L
+# layers reach L(w − 1) places back, like the receptive field of lesson 9. Mistral's 32 layers of 4096 reach 131,040
+# tokens back, in principle: whether anything of a far word is left is another question.
 #
 # </details>
 #
-# There is a catch. Lesson 13's heads rested on `[CLS]` when they had nothing to say: the weights of a row must sum to 1, and the first
-# token is always there. When it leaves the window, they lose their place of rest. Xiao et al. (2023) found that language models
-# break at that moment, and that they go on well if the first few tokens stay visible for good. They called them **attention sinks**.
+# There is a catch. Lesson 13's heads rested on `[CLS]` when they had nothing to say: the weights of a row must sum to
+# 1, and the first token is always there. When it leaves the window, they lose their place of rest. Xiao et al. (2023)
+# found that language models break at that moment, and that they go on well if the first few tokens stay visible for
+# good. They called them **attention sinks**.
 
 # %% [markdown]
 # ## Exercise 14.7 `sliding_window_mask`
@@ -726,8 +736,8 @@ check(sliding_window_mask)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Make a table of distances: the query's place minus the key's place. At which place does the first query stand, if there are more
-# keys than queries?
+# Make a table of distances: the query's place minus the key's place. At which place does the first query stand, if
+# there are more keys than queries?
 #
 # </details>
 #
@@ -741,8 +751,8 @@ check(sliding_window_mask)
 figures.windows(or_given(sliding_window_mask))
 
 # %% [markdown]
-# Your block with your mask. **Predict before you run:** twelve tokens, a window of 3. On how many tokens does the last one
-# depend after one, two, three layers? And with one sink?
+# Your block with your mask. **Predict before you run:** twelve tokens, a window of 3. On how many tokens does the
+# last one depend after one, two, three layers? And with one sink?
 
 # %%
 for sinks in (0, 1):
@@ -766,16 +776,19 @@ explore.windows()
 # %% [markdown]
 # ## Tokens from bytes
 #
-# Lesson 1 cut words into known pieces, and what it did not know became `[UNK]`. GPT-2 and most models since lose nothing: they begin with the 256 **bytes**,
-# of which every text of every script is made, and merge what often stands side by side (**byte-pair encoding**; Sennrich et al., 2016).
+# Lesson 1 cut words into known pieces, and what it did not know became `[UNK]`. GPT-2 and most models since lose
+# nothing: they begin with the 256 **bytes**, of which every text of every script is made, and merge what often stands
+# side by side (**byte-pair encoding**; Sennrich et al., 2016).
 #
-# The text is first cut into pieces that no merge may cross. Here a piece is a run of visible characters with the space in front of it, if
-# there is one, or a single white space: `re.findall(r" ?\S+|\s", text)`. Then, again and again:
+# The text is first cut into pieces that no merge may cross. Here a piece is a run of visible characters with the
+# space in front of it, if there is one, or a single white space: `re.findall(r" ?\S+|\s", text)`. Then, again and
+# again:
 #
 # 1. count every pair of neighboring tokens within the pieces;
 # 2. the most frequent pair becomes one token, everywhere.
 #
-# **On paper.** The text is `ab ab abc`. Its pieces are `ab`, `␣ab` and `␣abc`. Which pair is merged first, and which second?
+# **On paper.** The text is `ab ab abc`. Its pieces are `ab`, `␣ab` and `␣abc`. Which pair is merged first, and which
+# second?
 #
 # <details><summary>Answer</summary>
 #
@@ -792,7 +805,8 @@ figures.merges()
 #
 # **Extra** · Difficulty ●●●●○ · Importance ●●●○○ · 20 minutes · 10 bonus points
 #
-# `train_bpe(text, num_merges)` → the merges in their order, a list of pairs of `bytes`, such as `[(b"a", b"b"), (b" ", b"ab")]`.
+# `train_bpe(text, num_merges)` → the merges in their order, a list of pairs of `bytes`, such as `[(b"a", b"b"), (b"
+# ", b"ab")]`.
 #
 # - Pieces as above, each as UTF-8 bytes; a piece that occurs five times counts five times.
 # - All neighbors count, overlapping ones too: `aaaa` has (a, a) three times.
@@ -859,8 +873,8 @@ check(train_bpe)
 #
 # **Extra** · Difficulty ●●○○○ · Importance ●●●○○ · 10 minutes · 10 bonus points
 #
-# `encode_bpe(text, merges)` → the list of tokens, `bytes` each: the same pieces, and in each the merges in the order in which they were learned. Joined, the
-# tokens are the text's bytes. An empty text gives `[]`.
+# `encode_bpe(text, merges)` → the list of tokens, `bytes` each: the same pieces, and in each the merges in the order
+# in which they were learned. Joined, the tokens are the text's bytes. An empty text gives `[]`.
 
 
 # %% nbgrader={"solution": "encode_bpe"}
@@ -897,8 +911,8 @@ check(encode_bpe)
 #
 # </details>
 #
-# Learn 700 merges from 2,000 sentences of the translator's two languages. **Predict before you run:** how many tokens do these four texts
-# take? All words of the first are known; the others hold things that the text never had.
+# Learn 700 merges from 2,000 sentences of the translator's two languages. **Predict before you run:** how many tokens
+# do these four texts take? All words of the first are known; the others hold things that the text never had.
 
 # %%
 sentences = corpus.training_pairs()[:2000]
@@ -910,34 +924,49 @@ for text in ("jane visits africa in september", "jane visite l' antarctique", "�
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Five tokens for the five known words: each has become a token of its own. *antarctique* falls into six pieces
-# that were learned from other words. The two Japanese
-# characters are six bytes and six tokens, the waving hand four: nothing is unknown, but what the text did not have costs more. A
-# model's bill is counted in tokens, so a language that its tokenizer saw little of is dearer.
+# Five tokens for the five known words: each has become a token of its own. *antarctique* falls into six pieces that
+# were learned from other words. The two Japanese characters are six bytes and six tokens, the waving hand four:
+# nothing is unknown, but what the text did not have costs more. A model's bill is counted in tokens, so a language
+# that its tokenizer saw little of is dearer.
 #
 # </details>
 #
-# **Other pieces.** GPT-2 cuts the text more finely before it counts: letters, digits and other signs never stand in one piece, `'s` and its
-# like are cut off, and of several spaces the last one goes to the word.
+# **Other pieces.** GPT-2 cuts the text more finely before it counts: letters, digits and other signs never stand in
+# one piece, `'s` and its like are cut off, and of several spaces the last one goes to the word.
 
 # %%
 figures.pieces()
 
 # %% [markdown]
-# With our pieces `dog.` and `dog,` and `dog` have to be learned apart; with GPT-2's the word is learned once. The merging is the
-# same.
+# With our pieces `dog.` and `dog,` and `dog` have to be learned apart; with GPT-2's the word is learned once. The
+# merging is the same.
+
+# %% [markdown]
+# ## A published model writes
+#
+# Names, blocks and tokens are all that it takes. Put the three files of a small published model of this kind into a
+# folder `llama` beside this notebook (the next cell says which), and your block reads its numbers, your
+# `rename_llama` finds their places, and your `encode_bpe` cuts the text, with tens of thousands of merges that others
+# have learned.
+
+# %%
+found = published.model()
+if found:
+    model = Decoder(or_given(LlamaBlock), **found.sizes)
+    model.load_state_dict(or_given(rename_llama)(found.state))
+    print(found.continued(model, "The capital of France is the city of", 24, or_given(encode_bpe)))
 
 # %% [markdown]
 # ## A thin matrix beside a thick one
 #
-# You have a trained network and want to teach it something small. Training all its numbers needs room for each of them, several times, and every
-# new skill is a new copy of the whole. Hu et al. (2021) freeze the matrix $W$ and learn a **difference** that is the product of two thin
-# matrices, $A$ with $r$ rows and $B$ with $r$ columns:
+# You have a trained network and want to teach it something small. Training all its numbers needs room for each of
+# them, several times, and every new skill is a new copy of the whole. Hu et al. (2021) freeze the matrix $W$ and
+# learn a **difference** that is the product of two thin matrices, $A$ with $r$ rows and $B$ with $r$ columns:
 #
 # $$y = xW^\top + \frac{\alpha}{r}\,x A^\top B^\top$$
 #
-# **On paper.** W is 4096 × 4096, r = 8. How many numbers are learned, and which share is that? And why does B begin with zeros, and A
-# with random numbers, not both with zeros?
+# **On paper.** W is 4096 × 4096, r = 8. How many numbers are learned, and which share is that? And why does B begin
+# with zeros, and A with random numbers, not both with zeros?
 #
 # <details><summary>Answer</summary>
 #
@@ -958,8 +987,8 @@ figures.pieces()
 # - keeps the very `linear` that it was given, and freezes its parameters;
 # - `A (rank, in)` random and `B (out, rank)` zeros, both `nn.Parameter` of the dtype of its weight;
 # - `forward(x)`: the formula above, plus the bias if `linear` has one;
-# - `merged()`: a new `nn.Linear` with the same outputs, with a bias only where `linear` has one. It shares no memory with the old one, and leaves the
-#   module as it was.
+# - `merged()`: a new `nn.Linear` with the same outputs, with a bias only where `linear` has one. It shares no memory
+#   with the old one, and leaves the module as it was.
 
 
 # %% nbgrader={"solution": "LoRA"}
@@ -1000,20 +1029,21 @@ check(LoRA)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# `requires_grad_(False)` freezes all parameters of a module. The shape and the dtype of A and B can be read off `linear.weight`, which
-# is `(out, in)`.
+# `requires_grad_(False)` freezes all parameters of a module. The shape and the dtype of A and B can be read off
+# `linear.weight`, which is `(out, in)`.
 #
 # </details>
 #
 # <details><summary>Hint 2</summary>
 #
-# Which product of A and B has the shape of the weight? For the new layer, `copy.deepcopy` makes one that shares nothing, bias or not; `torch.no_grad()` lets you
-# change a parameter by hand.
+# Which product of A and B has the shape of the weight? For the new layer, `copy.deepcopy` makes one that shares
+# nothing, bias or not; `torch.no_grad()` lets you change a parameter by hand.
 #
 # </details>
 #
-# *What can a difference of rank r say?* Take two matrices whose true difference has rank 2, and give A and B the best numbers there are, from the
-# singular values of that difference. **Predict:** what is left of the error with rank 1, 2 and 3?
+# *What can a difference of rank r say?* Take two matrices whose true difference has rank 2, and give A and B the best
+# numbers there are, from the singular values of that difference. **Predict:** what is left of the error with rank 1,
+# 2 and 3?
 
 # %%
 old, difference = figures.two_matrices()  # (48, 32) each; the difference has rank 2
@@ -1029,16 +1059,18 @@ for rank in (1, 2, 3):
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# With rank 1 a little more than a half, with rank 2 nothing, and with rank 3 nothing either: its third row has a singular value of 0. The bet of LoRA is that what a
-# trained network has to learn anew is of low rank. It is a bet on the task, not a theorem.
+# With rank 1 a little more than a half, with rank 2 nothing, and with rank 3 nothing either: its third row has a
+# singular value of 0. The bet of LoRA is that what a trained network has to learn anew is of low rank. It is a bet on
+# the task, not a theorem.
 #
 # </details>
 
 # %% [markdown]
 # ## At work
 #
-# Your LoRA in the course's translator: `adapted` puts it around `W_q` and `W_v` of all six attentions of lesson 10's `Transformer`, with the trained numbers. **Predict:** how many percent of
-# its numbers can now learn, with rank 4? And what has happened to its loss, before any training?
+# Your LoRA in the course's translator: `adapted` puts it around `W_q` and `W_v` of all six attentions of lesson 10's
+# `Transformer`, with the trained numbers. **Predict:** how many percent of its numbers can now learn, with rank 4?
+# And what has happened to its loss, before any training?
 
 # %%
 network = adapted(finished_translator(), or_given(LoRA), rank=4)
@@ -1054,15 +1086,17 @@ print(f"nats a word: {nats_a_word(finished_translator()):.4f} before, {nats_a_wo
 #
 # </details>
 #
-# **What does the trap cost?** In your own decoder of two blocks, with the made-up numbers, we forget the permutation: we take the file for one of
-# neighbors, and load it into your blocks for halves as it is. How many of its next tokens stay the same?
+# **What does the trap cost?** In your own decoder of two blocks, with the made-up numbers, we forget the permutation:
+# we take the file for one of neighbors, and load it into your blocks for halves as it is. How many of its next tokens
+# stay the same?
 
 # %%
 figures.forgotten_permutation(or_given(LlamaBlock), or_given(rename_llama), or_given(halves_from_pairs))
 
 # %% [markdown]
-# The first token of each text is right, always: it sees only itself. From the second on the logits are off, and all in all the likeliest
-# next token is the right one at 36 percent of the places. Nothing crashed, and no shape was wrong. Only a comparison with numbers that somebody else computed tells.
+# The first token of each text is right, always: it sees only itself. From the second on the logits are off, and all
+# in all the likeliest next token is the right one at 36 percent of the places. Nothing crashed, and no shape was
+# wrong. Only a comparison with numbers that somebody else computed tells.
 
 # %% [markdown]
 # ## Quiz 14.1
@@ -1123,9 +1157,10 @@ check(quiz_3=quiz_3)
 #
 # *15 points, graded by hand, 10 minutes, six to ten sentences.*
 #
-# Somebody says: "The Transformer of 2017 is history. Norm, activation, positions, heads, all of it has been replaced." Take three of the six changes. Say for each what it changes in
-# the formula, what it saves or makes possible, and what stayed the same. Use a number that you have worked out or measured in
-# this lesson for each of the three. What would have to change before you would call it another architecture?
+# Somebody says: "The Transformer of 2017 is history. Norm, activation, positions, heads, all of it has been
+# replaced." Take three of the six changes. Say for each what it changes in the formula, what it saves or makes
+# possible, and what stayed the same. Use a number that you have worked out or measured in this lesson for each of the
+# three. What would have to change before you would call it another architecture?
 #
 # <details><summary>For those who learn alone: what a good answer has</summary>
 #
@@ -1139,16 +1174,21 @@ check(quiz_3=quiz_3)
 # %% [markdown] nbgrader={"written": "written_1"}
 # <details><summary>Model answer and marking scheme</summary>
 #
-# **Model answer.** RMS norm drops the mean: one average instead of two, and no β. In our translator only a quarter of a percent of a word's squared
-# length lay in the mean, so little is lost. Grouped queries let several heads of queries share keys and values. With 8 heads instead of 32 the cache of one token falls from 512 to 128 KiB; the
-# queries and the scores stay as many as they were. Rotations replace the table of places: scores then depend on distances, no table sets a largest length, and the two dialects of
-# pairs differ in nothing but the order of rows, which is why forgetting the permutation raises no error. The gate of SwiGLU is different: at equal size (F = 8D/3) it
-# saves nothing, it is said to be better, and its author offers no explanation. What stayed is the machine itself: a residual stream, to which attention adds what it gathers by
-# softmax of scaled scores, and a network that works on each token alone; a block of 2017 and one of today differ by a few lines of code. I would
-# call it another architecture if tokens met in another way than by comparing every query with every key, or if there were no stream to add to.
+# **Model answer.** RMS norm drops the mean: one average instead of two, and no β. In our translator only a quarter of
+# a percent of a word's squared length lay in the mean, so little is lost. Grouped queries let several heads of
+# queries share keys and values. With 8 heads instead of 32 the cache of one token falls from 512 to 128 KiB; the
+# queries and the scores stay as many as they were. Rotations replace the table of places: scores then depend on
+# distances, no table sets a largest length, and the two dialects of pairs differ in nothing but the order of rows,
+# which is why forgetting the permutation raises no error. The gate of SwiGLU is different: at equal size (F = 8D/3)
+# it saves nothing, it is said to be better, and its author offers no explanation. What stayed is the machine itself:
+# a residual stream, to which attention adds what it gathers by softmax of scaled scores, and a network that works on
+# each token alone; a block of 2017 and one of today differ by a few lines of code. I would call it another
+# architecture if tokens met in another way than by comparing every query with every key, or if there were no stream
+# to add to.
 #
-# **Marking scheme (15).** Three changes, 3 points each (9): the change in the formula (1), what it saves or makes possible (1), a number of the lesson (1). 3: what stayed
-# the same, named precisely. 2: savings are kept apart from claims of quality. 1: a criterion of one's own.
+# **Marking scheme (15).** Three changes, 3 points each (9): the change in the formula (1), what it saves or makes
+# possible (1), a number of the lesson (1). 3: what stayed the same, named precisely. 2: savings are kept apart from
+# claims of quality. 1: a criterion of one's own.
 #
 # </details>
 
@@ -1158,7 +1198,8 @@ check(quiz_3=quiz_3)
 # <details><summary>Where the notes stop, and what has become of it</summary>
 #
 # - The notes describe the block of 2017: layer norm behind each sum, a ReLU, waves added to the words. All six changes of this
-#   lesson came later, and none of them touches the one idea that the notes are about: queries that meet keys, and values that are mixed.
+#   lesson came later, and none of them touches the one idea that the notes are about: queries that meet keys, and values
+#   that are mixed.
 # - **"Number of tokens to iterate or sequence size (512 for BERT)."** A table of positions sets such a limit. Rotations have no table;
 #   what limits a model of today is the lengths it was trained on, and its cache.
 # - **Layers see "pairs of pairs", like a receptive field.** With full attention every word is seen after one layer (lesson 9).
@@ -1192,5 +1233,5 @@ progress()
 # - Sennrich, Haddow and Birch, [Neural Machine Translation of Rare Words with Subword Units](https://arxiv.org/abs/1508.07909) (2016).
 # - Hu et al., [LoRA](https://arxiv.org/abs/2106.09685) (2021).
 #
-# **After the course.** You can open the file of a model that people talk to every day and say of each of its tensors what it is for, because
-# you have written the code that it runs in.
+# **After the course.** You can open the file of a model that people talk to every day and say of each of its tensors
+# what it is for, because you have written the code that it runs in.

@@ -22,7 +22,7 @@ from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
 from helpers.checking.verdict import decide
 from helpers.course import course
-from helpers.lessons.today import adapting, explore, figures, layout
+from helpers.lessons.today import adapting, explore, figures, layout, published
 from helpers.lessons.today.decoder import Decoder, reach
 from helpers.lessons.today.given import GIVEN
 from tests.lessons.lesson_text import says
@@ -290,6 +290,64 @@ def test_merging_by_hand_is_what_training_does():
     assert space == [("a", "b"), ("␣", "ab"), ("␣ab", "c")]
     for pair in space:
         assert f"({pair[0]}, {pair[1]})" in figures.merges().alt
+
+
+# ---------------------------------------------------------------- a published model
+
+
+@pytest.fixture
+def a_folder(tmp_path):
+    """A folder in the layout of a published model, of random numbers, and the model and tokenizer of the libraries."""
+    import transformers
+    from safetensors.torch import save_file
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    taught = ["jane visits africa in september"] * 3 + ["l'été à l'hôtel"]
+    tokenizer.train_from_iterator(taught, trainers.BpeTrainer(vocab_size=290, initial_alphabet=alphabet))
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    taken = layout.SIZES | {"vocab_size": 290, "base": 1000.0, "eps": 1e-5}
+    config = transformers.LlamaConfig(**settings_of_transformers(taken, tie_word_embeddings=True))
+    theirs = with_random_numbers(transformers.LlamaForCausalLM(config), 3)
+    config.save_pretrained(tmp_path)
+    save_file({n: t for n, t in theirs.state_dict().items() if n != "lm_head.weight"}, tmp_path / "model.safetensors")
+    return tmp_path, theirs, tokenizer
+
+
+def test_a_published_model_writes_in_the_learners_blocks_what_it_writes_in_the_library(a_folder):
+    folder, theirs, tokenizer = a_folder
+    found, text = published.model(folder), "jane visits"
+    mine = Decoder(blocks.LlamaBlock, **found.sizes)
+    mine.load_state_dict(blocks.rename_llama(found.state))
+    ids = torch.tensor([tokenizer.encode(text).ids])
+    written = theirs.generate(ids, max_new_tokens=8, do_sample=False, eos_token_id=None, pad_token_id=0)[0].tolist()
+    assert mine.write(ids, 8)[0].tolist() == written
+    assert found.continued(mine, text, 8, blocks.encode_bpe) == tokenizer.decode(written)
+
+
+def test_a_model_of_another_kind_is_refused_with_what_it_has(a_folder):
+    import json
+
+    folder, _, _ = a_folder
+    config = json.loads((folder / "config.json").read_text())
+    assert published.sizes_of(config)["base"] == 1000.0
+    for change, said in (
+        ({"attention_bias": True}, "biases"),
+        ({"hidden_act": "gelu"}, "silu"),
+        ({"model_type": "gemma"}, "Llama's"),
+        ({"head_dim": 16}, "width"),
+        ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1.0}}, "rotations"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            published.sizes_of(config | change)
+
+
+def test_without_a_folder_a_sentence_says_what_to_do(tmp_path, capsys):
+    assert published.model(tmp_path / "llama") is None
+    assert "into a folder llama beside this notebook" in capsys.readouterr().out
 
 
 # ---------------------------------------------------------------- the numbers in the prose
