@@ -14,6 +14,8 @@ from helpers.blocks import causal_mask
 from helpers.blocks import grouped_query_attention
 from helpers.blocks import merge_heads
 from helpers.blocks import split_heads
+from helpers.lessons.today.parts import RMSNorm
+from helpers.lessons.today.parts import merge_pair
 
 
 def rms_norm(x, weight, eps=1e-6):
@@ -23,17 +25,6 @@ def rms_norm(x, weight, eps=1e-6):
     """
     mean_square = x.pow(2).mean(dim=-1, keepdim=True)  # (..., 1)
     return weight * x / (mean_square + eps) ** 0.5  # (..., D)
-
-
-class RMSNorm(nn.Module):
-    """Your rms_norm with the weight that a block keeps for it."""
-
-    def __init__(self, d_model, eps=1e-6):
-        super().__init__()
-        self.weight, self.eps = nn.Parameter(torch.ones(d_model)), eps
-
-    def forward(self, x):
-        return rms_norm(x, self.weight, self.eps)
 
 
 class SwiGLU(nn.Module):
@@ -89,7 +80,7 @@ class LlamaBlock(nn.Module):
         shared = d_model // num_heads * num_kv_heads  # G · d
         self.W_q, self.W_o = (nn.Linear(d_model, d_model, bias=False) for _ in range(2))
         self.W_k, self.W_v = (nn.Linear(d_model, shared, bias=False) for _ in range(2))
-        self.norm1, self.norm2 = RMSNorm(d_model, eps), RMSNorm(d_model, eps)
+        self.norm1, self.norm2 = (RMSNorm(rms_norm, d_model, eps) for _ in range(2))
         self.feed_forward = SwiGLU(d_model, d_ff)
 
     def forward(self, x, mask=None):
@@ -137,16 +128,6 @@ def sliding_window_mask(T_q, T_k=None, window=4, sinks=0):
     key = torch.arange(T_k)  # (T_k,)
     behind = torch.arange(T_k - T_q, T_k)[:, None] - key  # (T_q, T_k): how far back each key stands
     return (behind >= 0) & ((behind < window) | (key < sinks))
-
-
-def merge_pair(tokens, pair):
-    """tokens: list of bytes; wherever the two of the pair stand side by side, from the left, they become one."""
-    merged, i = [], 0
-    while i < len(tokens):
-        width = 2 if tuple(tokens[i : i + 2]) == pair else 1
-        merged.append(b"".join(tokens[i : i + width]))
-        i += width
-    return merged
 
 
 def train_bpe(text, num_merges):

@@ -27,6 +27,7 @@ from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.today import explore, figures, layout, published
 from helpers.lessons.today.adapting import adapted, finished_translator, nats_a_word
 from helpers.lessons.today.decoder import Decoder, reach
+from helpers.lessons.today.parts import RMSNorm, merge_pair
 
 # %%
 transformer_map("14_today")
@@ -61,6 +62,8 @@ transformer_map("14_today")
 # | `rotate(x, positions, base=10000.0)` | lesson 2's rotations, neighbors in pairs |
 # | `causal_mask(T)` | boolean `(T, T)`, on the CPU |
 # | `layer_norm(x, gamma, beta, eps=1e-5)` | lesson 9's norm |
+# | `RMSNorm(norm, d_model, eps=1e-6)` | a module with a `weight (D,)`: `forward(x)` is `norm(x, weight, eps)` |
+# | `merge_pair(tokens, pair)` | a list of `bytes` → a list in which the two of the pair are one |
 # | `Decoder(block, ...)` | token vectors, a stack of your blocks, one last norm, logits; `write(ids, count)` adds the likeliest tokens |
 #
 # Two questions to warm up. Answer before you open them.
@@ -126,8 +129,6 @@ transformer_map("14_today")
 # `x (..., D)`, `weight (D,)`, `eps` a number → `(..., D)`. A row of zeros gives zeros, with finite gradients.
 #
 # Forbidden: `F.rms_norm`, `nn.RMSNorm`, and the other norms of the library. `mean` is allowed.
-#
-# Below your function stands `RMSNorm`, the module that keeps a weight for it: your block will have two of them.
 
 
 # %% nbgrader={"solution": "rms_norm"}
@@ -140,17 +141,6 @@ def rms_norm(x, weight, eps=1e-6):
     mean_square = x.pow(2).mean(dim=-1, keepdim=True)  # (..., 1)
     return weight * x / (mean_square + eps) ** 0.5  # (..., D)
     ### END SOLUTION
-
-
-class RMSNorm(nn.Module):
-    """Your rms_norm with the weight that a block keeps for it."""
-
-    def __init__(self, d_model, eps=1e-6):
-        super().__init__()
-        self.weight, self.eps = nn.Parameter(torch.ones(d_model)), eps
-
-    def forward(self, x):
-        return rms_norm(x, self.weight, self.eps)
 
 
 # %% nbgrader={"grade": "rms_norm"}
@@ -502,8 +492,8 @@ explore.cache()
 # `LlamaBlock(d_model, num_heads, num_kv_heads, d_ff, base=10000.0, eps=1e-6)`:
 #
 # - `W_q`, `W_k`, `W_v`, `W_o`: `nn.Linear` without bias; `W_k` and `W_v` lead to `num_kv_heads` heads;
-# - `norm1`, `norm2`: modules with a `weight`, such as the `RMSNorm` of exercise 14.1; `feed_forward`: your `SwiGLU`.
-#   Nothing else stands in its `state_dict`;
+# - `norm1`, `norm2`: modules with a `weight`, such as `RMSNorm(rms_norm, d_model, eps)`, which calls your function;
+# - `feed_forward`: your `SwiGLU`. Nothing else stands in its `state_dict`;
 # - queries and keys are turned by `rotate_halves` at places 0 to T − 1, head by head; scores over √d;
 # - pre-norm, with a residual around each of the two sublayers;
 # - `ValueError` unless `num_heads` divides `d_model` and `num_kv_heads` divides `num_heads`.
@@ -530,7 +520,7 @@ class LlamaBlock(nn.Module):
         shared = d_model // num_heads * num_kv_heads  # G · d
         self.W_q, self.W_o = (nn.Linear(d_model, d_model, bias=False) for _ in range(2))
         self.W_k, self.W_v = (nn.Linear(d_model, shared, bias=False) for _ in range(2))
-        self.norm1, self.norm2 = RMSNorm(d_model, eps), RMSNorm(d_model, eps)
+        self.norm1, self.norm2 = (RMSNorm(rms_norm, d_model, eps) for _ in range(2))
         self.feed_forward = SwiGLU(d_model, d_ff)
         ### END SOLUTION
 
@@ -813,20 +803,11 @@ figures.merges()
 # - Where several pairs are equally frequent, the one that is larger as a tuple of bytes, as Python compares them.
 # - A pair that occurs once is merged too. When no pair is left, the list is shorter.
 #
-# `merge_pair(tokens, pair)` is given: it joins a pair wherever it stands, from left to right.
+# `merge_pair(tokens, pair)` is given: a list of tokens → the list with the pair joined wherever it stands, from left to
+# right.
 
 
 # %% nbgrader={"solution": "train_bpe"}
-def merge_pair(tokens, pair):
-    """tokens: list of bytes; wherever the two of the pair stand side by side, from the left, they become one."""
-    merged, i = [], 0
-    while i < len(tokens):
-        width = 2 if tuple(tokens[i : i + 2]) == pair else 1
-        merged.append(b"".join(tokens[i : i + width]))
-        i += width
-    return merged
-
-
 def train_bpe(text, num_merges):
     """Byte-pair encoding (Sennrich et al., 2016) of UTF-8 bytes: the merges in the order in which they are learned.
 

@@ -466,7 +466,7 @@ LlamaBlock = Exercise(
         -> self.num_heads, self.num_kv_heads, self.base = num_heads, num_kv_heads, 10000.0
         The block gets a base when it is built. Who should be told?
     eps_ignored: eps does not reach the norms
-        RMSNorm(d_model, eps), RMSNorm(d_model, eps) -> RMSNorm(d_model), RMSNorm(d_model)
+        RMSNorm(rms_norm, d_model, eps) -> RMSNorm(rms_norm, d_model)
         The block gets an eps when it is built. Who should be told?
     other_eps: an eps of 0.00001 where nothing was asked for
         eps=1e-6): -> eps=1e-5):

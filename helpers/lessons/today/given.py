@@ -63,7 +63,7 @@ class LlamaBlock(nn.Module):
         if mask is not None:  # what sees nothing gets zeros, in every version of torch
             found = torch.where(mask.any(-1, keepdim=True), found, 0.0)
         x = x + self.W_o(found.movedim(1, -2).flatten(-2))
-        return x + self.feed_forward(self.norm2(x))
+        return self.feed_forward(self.norm2(x)).add(x)
 
 
 def rename_llama(state_dict):
