@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
+from bench import dialect, six_changes
 from helpers import blocks, corpus, translator
 from helpers.authoring.keys import load_answer_key
 from helpers.checking.forbidden import course_part
@@ -466,6 +467,36 @@ def test_pictures_say_their_numbers():
     assert "It hears 9 through 4, from place 7 on" in explore.Windows()(3, 0, 4).alt
     for picture in (figures.gates(), figures.two_pairings(), figures.merges(), figures.pieces()):
         assert len(picture.alt) > 100 and picture.caption.startswith("Figure 14.")
+
+
+# ---------------------------------------------------------------- what the programs in bench/ will train
+
+
+@torch.no_grad()
+def test_the_first_and_the_last_of_the_six_changes_are_the_blocks_of_lessons_9_and_14():
+    x = torch.randn(2, 7, 64, generator=torch.Generator().manual_seed(0))
+    old, mine = six_changes.Block(), blocks.EncoderBlock(64, 2, 256)
+    names = {name: f"attention.{name}" if name.startswith("W_") else name for name in old.state_dict()}
+    mine.load_state_dict({names[name]: tensor for name, tensor in old.state_dict().items()})
+    torch.testing.assert_close(old(x), mine(x, blocks.causal_mask(7)), atol=1e-5, rtol=1e-5)
+    new, mine = six_changes.Block(**six_changes.CHANGES["all six"]), blocks.LlamaBlock(64, 2, 1, 171, six_changes.BASE)
+    mine.load_state_dict(new.state_dict())
+    torch.testing.assert_close(new(x), mine(x), atol=1e-5, rtol=1e-5)
+    models = {name: six_changes.Model(31, **changes) for name, changes in six_changes.CHANGES.items()}
+    sizes = {name: sum(item.numel() for item in model.parameters()) for name, model in models.items()}
+    assert max(sizes.values()) < 1.15 * min(sizes.values())
+
+
+def test_the_dialect_moves_adjectives_and_nothing_else():
+    for pair in corpus.unseen_pairs()[:100]:
+        other, words = dialect.in_dialect(pair), pair.english.split()
+        assert sorted(other.french.split()) == sorted(pair.french.split()) and other.english == pair.english
+        for i, described in enumerate(zip(words, words[1:], strict=False)):
+            if described in pair.described:
+                assert other.alignment.index(i) < other.alignment.index(i + 1), other
+        still = [item for item in pair.alignment if words[item] not in dialect.ADJECTIVES]
+        assert still == [item for item in other.alignment if words[item] not in dialect.ADJECTIVES]
+    assert all(pair.french != corpus.translate(pair.english).french for pair in dialect.dialect_pairs(20, 1))
 
 
 # ---------------------------------------------------------------- what the check must see, and what stands in
