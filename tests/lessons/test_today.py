@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from bench import dialect, six_changes
+from bench import dialect, six_changes, small_writer
 from helpers import blocks, corpus, translator
 from helpers.authoring.keys import load_answer_key
 from helpers.checking.forbidden import course_part
@@ -497,6 +497,29 @@ def test_the_dialect_moves_adjectives_and_nothing_else():
         still = [item for item in pair.alignment if words[item] not in dialect.ADJECTIVES]
         assert still == [item for item in other.alignment if words[item] not in dialect.ADJECTIVES]
     assert all(pair.french != corpus.translate(pair.english).french for pair in dialect.dialect_pairs(20, 1))
+
+
+@torch.no_grad()
+def test_a_small_writer_is_stored_as_a_published_model(tmp_path):
+    from tokenizers import Tokenizer
+
+    text = "the cat sat on the mat\nthe hat, the cats  and l'été "
+    merges = blocks.train_bpe(text, 40)
+    torch.manual_seed(1)
+    model = small_writer.new_model(len(small_writer.tokens_of(merges)))
+    small_writer.store(tmp_path, model, merges)
+    found = published.model(tmp_path)
+    assert found.merges == merges and found.sizes | {"vocab_size": 0} == small_writer.SIZES | {"vocab_size": 0}
+    ids = small_writer.ids_of(text, merges)
+    assert Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode(text).ids == ids.tolist()
+    assert [found.ids[token] for token in blocks.encode_bpe(text, merges)] == ids.tolist()
+    mine = Decoder(blocks.LlamaBlock, **found.sizes)
+    mine.load_state_dict(blocks.rename_llama(found.state))
+    torch.testing.assert_close(mine(ids[None]), model(ids[None]), atol=1e-2, rtol=1e-2)  # 16 bits
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 2_000_000
+    loss = small_writer.nats_a_byte(model, text * 20, merges)
+    tokens = small_writer.ids_of(text * 20, merges)
+    assert loss == pytest.approx(math.log(len(found.ids)) * len(tokens) / len((text * 20).encode()), rel=0.1)
 
 
 # ---------------------------------------------------------------- what the check must see, and what stands in
