@@ -14,8 +14,8 @@ from helpers.blocks import causal_mask
 from helpers.blocks import grouped_query_attention
 from helpers.blocks import merge_heads
 from helpers.blocks import split_heads
-from helpers.lessons.today.parts import RMSNorm
-from helpers.lessons.today.parts import merge_pair
+from helpers.lessons.today.handed import RMSNorm
+from helpers.lessons.today.handed import merge_pair
 
 
 def rms_norm(x, weight, eps=1e-6):

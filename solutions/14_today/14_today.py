@@ -27,7 +27,7 @@ from helpers.drawing.transformer_map import transformer_map
 from helpers.lessons.today import explore, figures, layout, published
 from helpers.lessons.today.adapting import adapted, finished_translator, nats_a_word
 from helpers.lessons.today.decoder import Decoder, reach
-from helpers.lessons.today.parts import RMSNorm, merge_pair
+from helpers.lessons.today.handed import RMSNorm, merge_pair
 
 # %%
 transformer_map("14_today")
