@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from html.parser import HTMLParser
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from bench import without_parts
 from helpers import at_work, blocks, or_given
 from helpers.translator import GIVEN, evaluation, machine, stage
 from helpers.translator.parts import PART
+from helpers.translator.table import Fact, Row, as_html
 from tests import golden_at_work
 from tests.conftest import lesson_names
 
@@ -107,7 +109,7 @@ def test_raising(said):
         raise RuntimeError("oh <b>no</b>")
 
     assert "Your scaled_scores raised RuntimeError: oh <b>no</b>" in said(scaled_scores=broken)
-    assert "&lt;b&gt;" in stage.as_html(["oh <b>no</b>"], [])
+    assert "&lt;b&gt;" in as_html([Fact("oh <b>no</b>")])
 
     def leaving(Q, K):
         sys.exit(1)
@@ -170,7 +172,8 @@ def test_modules_that_do_not_fit(said):
         def __init__(self, d_model, num_heads):
             pass
 
-    assert "no numbers called" in said(MultiHeadAttention=Nameless)
+    text = said(MultiHeadAttention=Nameless)
+    assert "no numbers called" in text and " and others: list(translator.state()) names them" in text
     assert "not an nn.Module" in said(MultiHeadAttention=NotAModule)
 
 
@@ -290,7 +293,8 @@ def test_a_small_difference_is_not_the_same(gap):
 
 
 def test_the_share_that_is_said_is_yours():
-    said = "\n".join(stage.lines(trial(0.5, 0.37), trial(0.00016, 0.98), SENTENCE, {"scaled_scores": scaled_scores}))
+    facts = stage.facts(trial(0.5, 0.37), trial(0.00016, 0.98), SENTENCE, {"scaled_scores": scaled_scores})
+    said = "\n".join(fact.text for fact in facts)
     assert "37 % of unseen sentences come out word for word; 98 % with the finished part" in said
 
 
@@ -377,3 +381,73 @@ def test_a_right_part_says_what_it_costs_to_go_without(said):
         FeedForward=GIVEN["FeedForward"]
     )
     assert "without FeedForward" not in said(FeedForward=without_parts.WITHOUT["FeedForward"][1])
+
+
+class Table(HTMLParser):
+    """The rows of a page's one table, as lists of their cells' words, and the widths of its bars."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.rows, self.bars = [], []
+        self.feed(page)
+        assert page.count("<table") == page.count("</table>") == 1
+
+    def handle_starttag(self, tag, attributes):
+        style = dict(attributes).get("style", "")
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+        elif width := re.search(r"width:([\d.]+)%", style):
+            self.bars.append(float(width[1]))
+
+    def handle_data(self, words):
+        if self.rows:
+            self.rows[-1][-1] += words
+
+
+def page_of(parts) -> Table:
+    return Table(
+        as_html(stage.facts(stage.attempt(parts, SENTENCE), stage.attempt_finished(SENTENCE), SENTENCE, parts))
+    )
+
+
+def test_a_page_has_one_table_with_a_bar_a_row(said):
+    def by_width(Q, K):
+        return Q @ K.mT / Q.shape[-1]
+
+    table = page_of({"scaled_scores": by_width})
+    assert table.rows[0] == [f"{SENTENCE} → {FRENCH}"]
+    named = {row[0]: row[1:] for row in table.rows if len(row) == 4}
+    assert list(named) == [
+        "by_width as scaled_scores",
+        "the finished part",
+        "divided by nothing",
+        "divided by the root of the head's width",
+        "divided by the root of the model's width",
+        "divided by the head's width",
+    ]
+    assert all(len(row) in (1, 4) for row in table.rows) and len(table.bars) == len(named)
+    text = said(scaled_scores=by_width)
+    assert all(number in text for _, number, _ in named.values())  # the same numbers as a script prints
+    nats = [float(number) for _, number, _ in named.values()]
+    assert table.bars == pytest.approx([100 * loss / max(nats) for loss in nats], abs=1.0)
+    assert "% word for word" in named["by_width as scaled_scores"][2] and "times as much" in text
+
+
+def test_what_is_said_stands_in_a_row_and_once(said):
+    right = page_of({"greedy_decode": GIVEN["greedy_decode"]})
+    assert [row[2] for row in right.rows if len(row) == 4] == ["100 %", "100 %"] and right.bars == [100, 100]
+    leak = page_of({"causal_mask": lambda T_q, T_k=None: torch.ones(T_q, T_k or T_q, dtype=torch.bool)})
+    (moved,) = (row for row in leak.rows if row[0] == "by up to")
+    assert moved[3] == "the future leaks; finished part: 0.0000 (nothing leaks)"
+    assert any(row[0].startswith("the translation was written with a cache") for row in leak.rows)
+
+
+def test_a_bar_of_nan_is_empty_and_words_are_escaped():
+    row = Row("loss <b>", "mine <b>", float("nan"), "NaN", ("is <b>",))
+    page = as_html([Fact("head"), Fact("said", (row, Row("loss <b>", "other", 0.5, "0.5")))])
+    table = Table(page)
+    assert table.bars == [0, 100] and "<b>" not in page
+    assert table.rows == [["head"], ["loss <b>"], ["mine <b>", "", "NaN", "is <b>"], ["other", "", "0.5", ""]]
+    assert page.count('role="img" aria-label="a bar of') == 2

@@ -851,6 +851,9 @@ def test_the_numbers_alone_do_not_tell_more_than_they_show():
     assert by_values(square, square.mT + 0.2 * torch.eye(2)).startswith("4 of 4 numbers differ")
     batch = torch.stack([x, 2 * x + 1])
     assert by_values(batch, torch.stack([x + 0.3 * x.flip(0), x])).startswith("12 of 12 numbers differ")
+    three = torch.stack([x, 2 * x + 1, x])
+    assert " numbers differ" in by_values(three, torch.stack([x, x, x]))  # the third is right as well
+    assert " numbers differ" in by_values(batch, torch.stack([x + 5e-5 * x.flip(0), x]))  # nor is the first
     weights = t([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]])
     assert by_values(weights, t([[0.3, 0.4, 0.3], [0.5, 0.2, 0.3]])).startswith("6 of 6 numbers differ")
 

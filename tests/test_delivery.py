@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -12,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from helpers.__main__ import main
+from helpers.grading import grade
+from helpers.grading.gradescope import grade_folder
 from tests.sandboxes import need_sandbox
 from tests.small_course import LESSON, ROOT, make_small_course, run_command
 
@@ -126,6 +130,22 @@ def test_gradescope_is_told_in_a_sentence_why_nothing_was_graded(autograder, tmp
     assert refused["score"] == 0 and "tests" not in refused
     assert "cannot be isolated here (bwrap: No permissions to create a new namespace)" in refused["output"]
     assert "did not start" in run_autograder(autograder, PYTHON="no-such-python")["output"]
+
+
+def test_gradescope_is_told_of_a_lesson_that_is_not_there(tmp_path):
+    assert grade_folder(tmp_path, "99_none", unsafe=False) == 2
+    results = json.loads((tmp_path / "results" / "results.json").read_text("utf-8"))
+    assert results["score"] == 0 and results["output"].startswith("Not graded, so these are no points: ")
+
+
+def test_a_full_disk_ends_grading_with_a_sentence(tmp_path, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device", "gradebook.db")
+
+    monkeypatch.setattr(grade, "grade_and_tell", full)
+    assert main(["grade", LESSON, "--gradebook", str(tmp_path)]) == 2
+    told = "Grading stopped: No space left on device (gradebook.db). What was recorded so far stays.\n"
+    assert capsys.readouterr().err == told
 
 
 def test_the_scripts_of_the_autograder_are_whole(autograder):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -52,6 +54,21 @@ HARMLESS = {
     "a signal": "signal = torch.sin(torch.arange(9))\nalarm = signal.sum()",
     "a status": "from http import HTTPStatus",
     "a quoted address": "from urllib.parse import quote\nimport urllib.parse, urllib.error\nfrom urllib import parse",
+    "names as a debugger has them": "f_back = 3\nprint(f_back)\ndef settrace(x):\n    return x\nsettrace(f_back)",
+    "arguments so called": "def f(f_locals=1, ptrace=2):\n    return f_locals + ptrace\nf(ptrace=3)",
+    "the sum of a diagonal": "ptrace = torch.trace(torch.eye(3))\nptrace.item()",
+    "the folder of a script": "try:\n    here = Path(__file__).parent\nexcept NameError:\n    here = Path.cwd()",
+    "where torch lies": "print(torch.__version__, torch.__file__, torch.__path__)",
+    "how many processors": "from multiprocessing import cpu_count\ntorch.set_num_threads(cpu_count())",
+    "what machine this is": "print(open('/proc/cpuinfo').read())\nmemory = open('/proc/meminfo').read()",
+    "a ratio": "label = 'right/solutions'\nplot(x, label=label)",
+    "an address without a scheme": "page = 'www.example.org/course/solutions/3.html'",
+    "files of one's own": "open('/content/solutions.txt')\nopen('my_solutions/softmax.txt', 'w')",
+    "words of an error": "assert ok, '/solutions/softmax.py'\nraise ValueError('gradebook/x')",
+    "a log": "import logging\nlogging.info('solutions/x')\nlogging.warning('solutions/x')",
+    "the last of a list": "def _pop_last(xs):\n    return xs.pop()\n_pop_last([1])",
+    "loaders": "from torch.utils.data import DataLoader\nfor x in DataLoader(range(8), num_workers=2): pass",
+    "a child of a graph": "class Graph:\n    def fork(self): return self\nGraph().fork()",
     "threads and waste": "import gc\nfrom concurrent.futures import ThreadPoolExecutor\nfreed = gc.collect()",
 }
 
@@ -59,6 +76,7 @@ HARMLESS = {
 @pytest.mark.parametrize("what", HARMLESS)
 def test_words_alone_are_no_flag(what):
     assert told(HARMLESS[what]) == []
+    assert Pieces([f"def softmax(x):\n{textwrap.indent(HARMLESS[what], '    ')}"]).detours("softmax", {"softmax"}) == []
 
 
 HARMFUL = {
@@ -73,6 +91,10 @@ HARMFUL = {
     "import pathlib\n(pathlib.Path('..') / 'gradebook').iterdir()": "looks for files that are not its own",
     "import os\nos.listdir('solutions')": "looks for files that are not its own",
     "import helpers\nexec(open(helpers.__path__[0] + '/or_given.py').read())": "looks for files that are not its own",
+    "import helpers\nprint(open(helpers.or_given.__file__).read())": "looks for files that are not its own",
+    "from helpers import __path__ as home": "looks for files that are not its own",
+    "place = f'{root}/solutions/04_scaling'": "looks for files that are not its own",
+    "print(open('/proc/self/maps').read())": "looks for files that are not its own",
     "import os\nos._exit(0)": "starts or ends processes",
     "from os import fork": "starts or ends processes",
     "import subprocess": "starts or ends processes",
@@ -82,6 +104,7 @@ HARMFUL = {
     "import gc\nfor thing in gc.get_objects():\n    print(thing)": "looks at what runs around it",
     "import inspect\nwatch = inspect.stack()[2].frame.f_locals['watch']": "looks at what runs around it",
     "from sys import settrace": "looks at what runs around it",
+    "import sys\nsys.settrace(None)": "looks at what runs around it",
     "import ctypes": "uses ctypes",
     "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0)": "changes timers",
     "from signal import alarm": "changes timers",
@@ -123,3 +146,12 @@ def test_names_of_chained_assignments_share_their_memory():
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 60e6 and len(pieces.closure("a1")) == 6001
+
+
+@pytest.mark.parametrize("part", ["/solutions", "/proc/cpuinfo", "./proc/", "../gradebook/"])
+def test_a_long_path_is_read_in_no_time(part):
+    """100 kB once took 12 seconds."""
+    began = time.process_time()
+    assert told(f"x = '{part * (100_000 // len(part))} y'") == []
+    assert told(f"x = '{part * 100}'") == ["Cell mine looks for files that are not its own."]
+    assert time.process_time() - began < 1

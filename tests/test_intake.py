@@ -79,6 +79,37 @@ def names(submission):
     return [one.grade_id for one in submission.cells if one.grade_id]
 
 
+GIVEN = ("rate = 0.1", "def trained():\n    return rate", "model = trained()", "figure = 3")
+
+
+@pytest.mark.parametrize(
+    ("gone", "back"), [((2,), (2,)), ((1, 2), (1, 2)), ((0, 1, 2, 3), (0, 1, 2)), ((0, 3), (0,)), ((3,), ())]
+)
+def test_a_deleted_cell_of_the_lesson_that_an_answer_needs_is_put_back_where_it_stood(course, read, gone, back):
+    path = course / "notebooks" / LESSON / f"{LESSON}.ipynb"
+    cells = lesson_cells("first", "second")
+    given = [cell("code", source) for source in GIVEN]
+    path.write_text(json.dumps(as_notebook(cells[:4] + given + cells[4:])))
+    own = answered(second="def second():\n    return helper()") + [cell("code", "def helper():\n    return model")]
+    left = [one for index, one in enumerate(given) if index not in gone]
+    read_in = read(as_notebook(own[:4] + left + own[4:]))
+    found = [one.source for one in read_in.cells if one.source in GIVEN]
+    assert found == [source for index, source in enumerate(GIVEN) if index not in gone or index in back]
+    told = [f"deleted cell of the lesson: {GIVEN[index]} (put back)".replace("\n", " ") for index in back]
+    assert read_in.flags == told and len({one.id for one in read_in.cells}) == len(read_in.cells)
+    unanswered = read(as_notebook(cells[:4] + left + cells[4:]), student="eve")
+    assert unanswered.flags == []  # nothing needs it
+
+
+def test_what_a_learner_has_written_anew_is_not_put_back(course, read):
+    path = course / "notebooks" / LESSON / f"{LESSON}.ipynb"
+    cells = lesson_cells("first", "second")
+    path.write_text(json.dumps(as_notebook([*cells[:4], cell("code", GIVEN[2]), *cells[4:]])))
+    own = answered(second="def second():\n    return model")
+    own.insert(1, cell("code", "model = mine()"))
+    assert read(as_notebook(own)).flags == []
+
+
 WHOLE = ["first", "check_first", "second", "check_second", "written_1"]
 
 

@@ -303,6 +303,10 @@ def test_the_course_s_own_numbers_are_known_whatever_noise_lies_on_them(tmp_path
     taken = {name: t + 0.01 * torch.randn(t.shape, generator=noise) for name, t in translator.state().items()}
     own = Transformer(*translator.SIZES).state_dict()
     assert [is_the_courses(save(numbers)) for numbers in (translator.state(), taken, own, {})] == [1, 1, 0, 0]
+    trained = {name: (t + 1.0 * t.std() * torch.randn(t.shape, generator=noise)) for name, t in taken.items()}
+    words, courses = (numbers["tokens.weight"].ravel() for numbers in (trained, translator.state()))
+    assert 0.63 < torch.cosine_similarity(words, courses, dim=0) < 0.8  # as alike as a training from the same seed
+    assert not is_the_courses(save(trained))
     assert not is_the_courses(b"no numbers") and not is_the_courses(save({"tokens.weight": torch.ones(3)}))
     notebook = PROJECT / "notebooks" / "11_translation" / "11_translation.ipynb"
     for student, numbers in (("honest", own), ("other", taken)):
@@ -334,6 +338,35 @@ def test_what_lies_beside_a_notebook_is_bounded(tmp_path):
     assert list(lying_beside(tmp_path, "import mine", only_named=True)[0]) == ["mine.py"]
     (tmp_path / "door").symlink_to(tmp_path)
     assert lying_beside(tmp_path / "door") == lying_beside(tmp_path / "nowhere") == ({}, [])
+
+
+CODE = 'model = checkpoint(model, "translator.safetensors", train)'
+
+
+@pytest.mark.parametrize(
+    ("beside", "found"),
+    [
+        (["translator (1).safetensors"], ["translator.safetensors"]),
+        (["ada_123_translator-1.safetensors"], ["translator.safetensors"]),
+        (["translator.safetensors", "translator.before.safetensors"], None),
+        (["a.safetensors", "b.safetensors"], None),
+        ([], None),
+    ],
+)
+def test_kept_numbers_that_were_renamed_on_their_way_are_found(tmp_path, beside, found):
+    for name in beside:
+        (tmp_path / name).write_bytes(b"numbers")
+    files, flags = lying_beside(tmp_path, CODE)
+    assert sorted(files) == sorted(beside if found is None else found)
+    told = [f"{beside[0]} was taken for translator.safetensors, which the code names"] if found else []
+    assert flags == told
+    assert not beside or lying_beside(tmp_path, f"{CODE}\nload('mine.safetensors')")[1] == []  # which of the two?
+
+
+def test_kept_numbers_that_cannot_be_read_are_replaced_by_no_others(tmp_path):
+    (tmp_path / "other.safetensors").write_bytes(b"numbers")
+    (tmp_path / "translator.safetensors").symlink_to(tmp_path / "other.safetensors")
+    assert list(lying_beside(tmp_path, CODE)[0]) == ["other.safetensors"]
 
 
 # What the sandbox of lesson 11 lacks.
@@ -461,7 +494,7 @@ with Judge("04", 5) as judge:
         how = [word for word in ("trained numbers loaded", "does not fit", "are kept", "harmed") if word in said]
         verdict = result.verdicts["signs"]
         others = sum(v.points for n, v in result.verdicts.items() if n != "signs")
-        print(json.dumps([name, verdict.points, verdict.mistake, how, others, verdict.message]))
+        print(json.dumps([name, verdict.points, verdict.mistake, how, others, verdict.message, result.flags]))
     judge.self_test()
 """
 
@@ -493,6 +526,7 @@ def test_measured_answers_in_the_judge(course, tmp_path):
         "raises": (answer("raise ValueError('no')"), {file: right}),
         "of another type": (answer("return model(points)"), {file: right}),
         "every one alike": (answer("return ['plus'] * len(points)"), {file: right}),
+        **{f"writes {name}": (f"{first}\n{answer(body)}", {file: right}) for name, (first, body) in WRITES.items()},
         "with a module of its own": ("from signs_of import signs", {"signs_of.py": MODULE.encode().hex(), file: right}),
     }
     (course / "handed_in.json").write_text(json.dumps(handed_in))
@@ -511,8 +545,28 @@ def test_measured_answers_in_the_judge(course, tmp_path):
     assert rows["of another type"][:2] == [0, "wrong_type"]
     assert rows["every one alike"][1] == "all_plus"
     assert rows["with a module of its own"][:2] == [30, None]
+    for name in ("a log", "into an open file", "by a logger", "by its path"):
+        assert rows[f"writes {name}"][:2] == [30, None], name
+    kept = "(No file is kept that your code writes while its model is measured"
+    assert (
+        f"FileNotFoundError: [Errno 2] No such file or directory: 'x.txt' {kept}, such as x.txt.)"
+        in rows["writes and reads"][4]
+    )
+    assert f"{kept}.)" in rows["writes by number"][4]
+    flagged = {name for name, row in rows.items() if "signs gave an answer for which no model ran." in row[5]}
+    assert flagged == {"half right", "every one alike", "with a module of its own"}
 
 
+LOGGER = "import logging\nlogging.basicConfig(filename='log.txt', force=True)"
+SAYS = "return ['plus' if score > 0 else 'minus' for score in model(points)[:, 0]]"
+WRITES = {  # name: what stands above the answer, and its body
+    "a log": ("", f"with open('log.txt', 'a') as log:\n    log.write('x' * 10**5)\n{SAYS}"),
+    "into an open file": ("log = open('log.txt', 'w')", f"print('x' * 10**5, file=log, flush=True)\n{SAYS}"),
+    "by a logger": (LOGGER, f"logging.warning('x' * 10**5)\n{SAYS}"),
+    "by its path": ("from pathlib import Path", f"Path('log.txt').write_text('x')\n{SAYS}"),
+    "and reads": ("", "with open('x.txt', 'w') as file:\n    file.write('x')\nreturn open('x.txt').read().split()"),
+    "by number": ("import os", "os.write(os.open('x', os.O_RDWR | os.O_CREAT), b'x')"),
+}
 MODULE = "def signs(points):\n    return ['plus' if p.sum() > 0 else 'minus' for p in points]\n"
 
 

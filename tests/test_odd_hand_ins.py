@@ -10,23 +10,36 @@ import copy
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pytest
+import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from safetensors.torch import save as numbers_as_bytes
 
+from helpers import translator
 from helpers.grading.attachments import lying_beside
 from helpers.grading.folders import ROOT
 from helpers.grading.intake import read_release, read_submission
 from helpers.grading.judge import Judge
+from helpers.grading.pieces import Pieces
 from helpers.grading.pool import judge_input
+from helpers.progress import remember_passed
 from tests.conftest import lesson_names
 from tests.sample_class import _unmarked, grade_id, text
 from tests.sandboxes import SEED, SMALL, need_sandbox
 
 DRAWN = {"03_query_key": 9, "04_scaling": 8, "07_value_weighting": 7}  # in CI: how many hand-ins of which lesson
+DRAWN_MEASURED = {"11_translation": 3}
+MEASURED_EXERCISE = {"11_translation": "translate", "12_language_model": "language_model_logits"}
+IN_HASTE = {
+    "5 if quick() else 300": "2",
+    "10 if quick() else 700": "2",
+    "train(model, text, 1200,": "train(model, text, 2,",
+}
 ODD = os.environ.get("COURSE_ODD", "")
 WHOLE = [name for name in lesson_names()[1:] if ODD == "all" or name[:2] in ODD.split(",")]
 
@@ -38,6 +51,7 @@ class HandIn:
     notebook: dict
     name: str  # of the exercise
     encoding: str = "utf-8"
+    files: dict[str, bytes] = field(default_factory=dict)  # beside the notebook
 
     @property
     def cells(self) -> list[dict]:
@@ -60,6 +74,10 @@ class HandIn:
     @property
     def imports(self) -> dict:
         return next(cell for cell in self.cells if "import torch" in cell["source"] and not grade_id(cell))
+
+    @property
+    def training(self) -> dict:
+        return next(cell for cell in self.cells if re.search(r"= checkpoint\(", cell["source"]))
 
     def put(self, index: int, *cells: dict) -> None:
         self.cells[index:index] = [copy.deepcopy(cell) for cell in cells]
@@ -392,12 +410,81 @@ COSTS_QUIZ_1: dict[str, Edit] = {
 EDITS = FULL | COSTS_THE_ANSWER | COSTS_QUIZ_1
 
 
+# What is odd about a trained model, and what it leaves: all points but those of the measured answer.
+
+
+def wrapped(body: str, above: str = "") -> Edit:
+    """The answer is called `mine` and asked by another, of which this is the body."""
+    return answer(lambda source, name: f"{renamed(source, name, 'mine')}\n{above}def {name}(inputs):\n    {body}")
+
+
+def training(change: Callable[[str], str]) -> Edit:
+    return lambda one: one.training.update(source=change(one.training["source"]))
+
+
+def beside(change: Callable[[str, bytes], dict[str, bytes]]) -> Edit:
+    """Other files beside the notebook; the change is told the name and the bytes of the kept numbers."""
+    return lambda one: setattr(one, "files", change(*next(iter(one.files.items()))))
+
+
+def given_cells_dropped(one: HandIn) -> None:
+    for cell in [cell for cell in one.cells if cell["cell_type"] == "code" and not grade_id(cell)]:
+        one.cells.remove(cell)
+
+
+def model_renamed(one: HandIn) -> None:
+    one.answer["source"] = renamed(one.answer["source"], "model", "net")
+    one.put(one.at(one.name), new("net = model\ndel model"))
+
+
+NUMBERS_OF_ANOTHER = numbers_as_bytes({"tokens.weight": torch.ones(3, 2)})
+LOG = "with open('log.txt', 'a') as log:\n        log.write(str(inputs))\n    return mine(inputs)"
+MEASURED: dict[str, Edit] = {
+    "kept numbers": lambda one: None,
+    "numbers under a browser's name": beside(
+        lambda name, data: {name.replace(".safetensors", " (1).safetensors"): data}
+    ),
+    "numbers put aside too": beside(
+        lambda name, data: {name: data, name.replace(".", ".before.", 1): NUMBERS_OF_ANOTHER}
+    ),
+    "numbers of another lesson too": beside(lambda name, data: {"a_model.safetensors": NUMBERS_OF_ANOTHER, name: data}),
+    "training cell deleted": lambda one: one.cells.remove(one.training),
+    "all of the lesson's cells deleted": given_cells_dropped,
+    "training cell raises first": training(lambda source: f"[][0]\n{source}"),
+    "training cell raises at its end": training(lambda source: f"{source}\n[][0]"),
+    "training cell interrupted once": lambda one: one.put(
+        one.cells.index(one.training), new("raise KeyboardInterrupt", outputs=[RAISED])
+    ),
+    "training cell twice": lambda one: one.put(one.cells.index(one.training), one.training),
+    "model thrown away below": below("model = None"),
+    "model made anew below": below("for number in model.parameters():\n    number.data.zero_()"),
+    "model under another name": model_renamed,
+    "a log": wrapped(LOG),
+    "a log in an open file": wrapped(
+        "print(inputs, file=log, flush=True)\n    return mine(inputs)", "log = open('log.txt', 'w')\n"
+    ),
+    "a text by its path": wrapped(
+        "Path('log.txt').write_text(str(inputs))\n    return mine(inputs)", "from pathlib import Path\n"
+    ),
+    "gradients all the way": answer(lambda source, name: source.replace("torch.no_grad()", "torch.enable_grad()")),
+    "a count of calls": wrapped("global calls\n    calls += 1\n    return mine(inputs)", "calls = 0\n"),
+    "tried out below": below("NAME"),
+}
+MEASURED_COSTS: dict[str, Edit] = {  # the model is then trained for two steps
+    "no numbers": beside(lambda name, data: {}),
+    "numbers cut off": beside(lambda name, data: {name: data[:-100]}),
+    "numbers of another lesson": beside(lambda name, data: {name: NUMBERS_OF_ANOTHER}),
+    "a model that is not trained": training(lambda source: source.replace("checkpoint(", "(lambda model, *_: model)(")),
+    "an answer that raises": wrapped("raise ValueError('no')"),
+}
+
+
 class Bench:
     """A judge of one lesson, with what hand-ins of it are made from."""
 
-    def __init__(self, lesson: str, folder):
+    def __init__(self, lesson: str, folder, seconds: float = 2.0):
         self.lesson, self.folder = lesson, folder
-        self.judge = Judge(lesson, SEED, limits=replace(SMALL, memory_bytes=1 << 30, cell_seconds=2.0))
+        self.judge = Judge(lesson, SEED, limits=replace(SMALL, memory_bytes=1 << 30, cell_seconds=seconds))
         self.release = read_release(ROOT / "notebooks" / lesson / f"{lesson}.ipynb")
         keys = self.judge.keys.values()
         self.judged = [key.name for key in keys if not key.metric]  # a measured one needs a training first
@@ -405,24 +492,33 @@ class Bench:
         released = json.loads((ROOT / "notebooks" / lesson / f"{lesson}.ipynb").read_text(encoding="utf-8"))
         solved = json.loads((ROOT / "solutions" / lesson / f"{lesson}.ipynb").read_text(encoding="utf-8"))
         solutions = {grade_id(cell): _unmarked(text(cell)) for cell in solved["cells"] if grade_id(cell)}
-        cells, first = [], True
+        cells, first, needed = [], True, self.needed([text(cell) for cell in released["cells"]], solutions)
         for cell in released["cells"]:
             name, cell["source"] = grade_id(cell), text(cell)
             if key := self.judge.keys.get(name):
                 cell["source"] = solutions[name] if key.kind == "exercise" else f'{name} = "{key.correct}"'
             imports = first and not name and "import torch" in cell["source"] and cell["cell_type"] == "code"
             first = first and not imports
-            if name or imports or cell["cell_type"] == "markdown" and len(cells) < 4:
+            if name or imports or cell["source"] in needed or cell["cell_type"] == "markdown" and len(cells) < 4:
                 cells.append(cell)
         self.notebook = released | {"cells": cells}
+        self.files: dict[str, bytes] = {}
+
+    def needed(self, released: list[str], solutions: dict[str, str]) -> set[str]:
+        """The lesson's own code that a hand-in of this bench holds, besides its first imports."""
+        return set()
 
     def wrong(self, edit: str, exercise: str) -> str:
         """What the judge pays other than the edit deserves; "" where it is right."""
-        one = HandIn(copy.deepcopy(self.notebook), exercise)
-        EDITS[edit](one)
-        lost = exercise if edit in COSTS_THE_ANSWER else "quiz_1" if edit in COSTS_QUIZ_1 else None
+        one = HandIn(copy.deepcopy(self.notebook), exercise, files=self.files)
+        (EDITS | MEASURED | MEASURED_COSTS)[edit](one)
+        costs = edit in COSTS_THE_ANSWER or edit in MEASURED_COSTS
+        lost = exercise if costs else "quiz_1" if edit in COSTS_QUIZ_1 else None
         place = self.folder / "submitted" / "ada" / self.lesson
-        place.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        for name, content in one.files.items():
+            (place / name).write_bytes(content)
         (place / f"{self.lesson}.ipynb").write_bytes(json.dumps(one.notebook).encode(one.encoding))
         handed_in = read_submission(self.folder / "submitted", "ada", self.release, ROOT / "notebooks")
         files = lying_beside(place, handed_in.code())[0]
@@ -435,10 +531,53 @@ class Bench:
         return ""
 
 
+class MeasuredBench(Bench):
+    """The same with the exercise whose answer is a trained model. It is trained beforehand; where a hand-in trains it
+    anew, two steps are all."""
+
+    def __init__(self, lesson: str, folder):
+        super().__init__(lesson, folder, seconds=20.0)
+        self.judged = [*self.judge.keys]
+        self.exercises = [MEASURED_EXERCISE[lesson]]
+        source = "\n".join(cell["source"] for cell in self.notebook["cells"])
+        file = re.search(r'"(\w+\.safetensors)"', source)[1]
+        self.files = {file: self.numbers(folder / file)}
+        for cell in self.notebook["cells"]:
+            for many, few in IN_HASTE.items():
+                cell["source"] = cell["source"].replace(many, few)
+
+    def needed(self, released, solutions):
+        name = MEASURED_EXERCISE[self.lesson]
+        names = Pieces([*released, *solutions.values()]).closure(name)
+        return {source for source in released if names & Pieces([source]).uses.keys()}
+
+    def numbers(self, path) -> bytes:
+        """Lesson 11's are the course's own; others are trained as a learner would."""
+        if self.lesson.startswith("11"):
+            return numbers_as_bytes(dict(translator.state()))
+        names: dict = {"__name__": "__main__"}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("COURSE_KEEP_FOLDER", str(path.parent))
+            patch.chdir(path.parent)
+            for name in self.judge.keys:
+                remember_passed(name, True)  # so that `or_given` hands on the answers
+            for cell in self.notebook["cells"]:
+                if cell["cell_type"] == "code" and grade_id(cell) != "setup" and not self.is_check(cell):
+                    exec(compile(cell["source"], "<cell>", "exec"), names)
+        for name in self.judge.keys:
+            remember_passed(name, False)
+        return path.read_bytes()
+
+    @staticmethod
+    def is_check(cell) -> bool:
+        return (grade_id(cell) or "").startswith("check_")
+
+
 @pytest.fixture(scope="module")
 def bench(request, tmp_path_factory) -> Iterator[Bench]:
     need_sandbox()
-    made = Bench(request.param, tmp_path_factory.mktemp("odd"))
+    lesson, kind = request.param if isinstance(request.param, tuple) else (request.param, Bench)
+    made = kind(lesson, tmp_path_factory.mktemp("odd"))
     with made.judge:
         yield made
 
@@ -456,10 +595,32 @@ def test_a_hand_in_with_one_odd_edit_is_paid_what_it_deserves(bench):
     drawn()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("bench", [(lesson, MeasuredBench) for lesson in DRAWN_MEASURED], indirect=True)
+def test_a_trained_model_in_an_odd_hand_in_is_paid_what_it_deserves(bench):
+    @settings(
+        max_examples=DRAWN_MEASURED[bench.lesson], phases=[Phase.generate], suppress_health_check=list(HealthCheck)
+    )
+    @given(st.sampled_from(sorted(MEASURED | MEASURED_COSTS)))
+    def drawn(edit):
+        assert not bench.wrong(edit, bench.exercises[0])
+
+    drawn()
+
+
 if WHOLE:
 
     @pytest.mark.timeout(3600)
     @pytest.mark.parametrize("bench", WHOLE, indirect=True)
     def test_every_edit_by_name(bench):
         wrong = [bench.wrong(edit, bench.exercises[i % len(bench.exercises)]) for i, edit in enumerate(EDITS)]
+        assert not any(wrong), "\n".join(filter(None, wrong))
+
+    @pytest.mark.timeout(3600)
+    @pytest.mark.parametrize(
+        "bench", [(name, MeasuredBench) for name in WHOLE if name in MEASURED_EXERCISE], indirect=True
+    )
+    def test_every_edit_of_a_trained_model_by_name(bench):
+        edits = [*MEASURED, *MEASURED_COSTS, *EDITS]
+        wrong = [bench.wrong(edit, bench.exercises[0]) for edit in edits]
         assert not any(wrong), "\n".join(filter(None, wrong))

@@ -70,6 +70,15 @@ def test_some_head_is_worth_looking_at():
     assert table[relation][layer, head] == table[relation].max()
 
 
+def test_the_head_above_a_verb_looks_at_the_word_before_and_not_for_a_subject(network):
+    layer, head, relation = evaluation.telling_encoder_head("jane visits africa in september")
+    assert relation == "verb to the word before"
+    apart = "jane often visits africa", "the old woman often paints a white house"
+    for sentence, subject, verb in zip(apart, (0, 2), (2, 4), strict=True):
+        weights = evaluation.look(network, translator.source_batch([sentence])).encoder[layer][0, head, verb]  # (T,)
+        assert weights[verb - 1] > 0.5 > 0.25 > weights[subject], sentence
+
+
 def test_cross_attention_finds_the_true_word(network):
     """The decoder's last block looks most at a word that the true alignment names, for most French words."""
     from random import Random

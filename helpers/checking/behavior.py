@@ -94,6 +94,8 @@ def serves_twice(model, run, wanted) -> bool:
 
 def have_a_say(logits, parameters) -> list[bool]:
     """Whether a gradient of the logits reaches each of some parameters."""
+    if not parameters or not logits.requires_grad:
+        return [False for _ in parameters]
     gradients = torch.autograd.grad(logits.tanh().square().sum(), parameters, allow_unused=True)
     return [g is not None and bool(g.any()) for g in gradients]
 

@@ -52,16 +52,16 @@ def put_in(names: dict, pieces: Mapping[str, Callable], watched: bool = False) -
                 names.pop(name, None)
 
 
-def charged_once(first: Verdict, again: Verdict, replaced: list[str], missing: bool) -> Verdict:
+def charged_once(first: Verdict, again: Verdict, replaced: list[str], missing: bool, forbidden: bool) -> Verdict:
     """The verdict on an answer whose earlier ones are wrong: `again` is the one with finished pieces in their place.
 
-    missing: whether none of them is answered.
+    missing: whether none of them is answered. forbidden: whether each is or uses what it may not, as a finished piece.
     """
     if again.points < first.points:
         return first
     names = " and ".join(replaced)
     verb = "are" if len(replaced) > 1 else "is"
-    state = "not there yet" if missing else "not right yet"
+    state = "not allowed there" if forbidden else "not there yet" if missing else "not right yet"
     note = f"Judged with a finished {names} in place of yours, which {verb} {state}."
     return dataclasses.replace(again, message=f"{again.message}\n{note}" if again.message else note, alone=False)
 

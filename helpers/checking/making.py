@@ -250,6 +250,8 @@ def _require_sound(where: str, case: Case, seen: Observation) -> None:
 
 
 def _argument_names(reference, cases: list[Case]) -> list[str]:
+    if isinstance(reference, type) and cases and cases[0].call.init is None:
+        return []  # a scenario makes the object and calls it: its arguments are neither's
     target = getattr(reference, "forward", reference) if cases and cases[0].call.init is not None else reference
     try:
         names = list(inspect.signature(target).parameters)

@@ -20,7 +20,7 @@ import torch
 from helpers.checking.codec import plain
 from helpers.checking.compare import difference
 from helpers.checking.forbidden import Listener, Watch, in_source, warm_up
-from helpers.checking.scenarios import SCENARIOS
+from helpers.checking.scenarios import SCENARIOS, WrongParts
 from helpers.checking.stubs import resolve
 from helpers.checking.vocabulary import Call, Case, Raises, Stub
 
@@ -290,6 +290,7 @@ def _observe_gradients(answer, case: Case, facts: Facts, seen: Observation):
     try:
         with _time_limit(facts.time_limit), torch.enable_grad():
             output, parameters = _call(answer, case, args, kwargs)
+            _require_unfrozen(parameters, list(call.state))
             total = _weighted_sum(output)
             wanted = [*leaves, *parameters]
             if total is None or not total.requires_grad:
@@ -301,6 +302,14 @@ def _observe_gradients(answer, case: Case, facts: Facts, seen: Observation):
         raise
     except BaseException as error:
         seen.gradient_error = describe(error, facts.time_limit, answer)
+
+
+def _require_unfrozen(parameters: list, names: list[str]):
+    """WrongParts where a parameter is frozen: torch's own message would not say which, nor what to do."""
+    for number, parameter in enumerate(parameters):
+        if not parameter.requires_grad:
+            name = names[number] if number < len(names) else ""
+            raise WrongParts(f"your parameter {name} is frozen (its requires_grad is False), so it would never learn")
 
 
 def _inputs(call: Call) -> dict:

@@ -60,7 +60,8 @@ def judged(
     again = tried([*wrong, *others])
     if wrong:
         unanswered = not any(found[name].answered for name in wrong)
-        return charged_once(worded(key, first), worded(key, again), wrong, missing=unanswered)
+        forbidden = all(found[name].mistake == "forbidden_call" for name in wrong)
+        return charged_once(worded(key, first), worded(key, again), wrong, unanswered, forbidden)
     if again.points <= first.points:
         return worded(key, first)
     again = worded(key, again)

@@ -83,6 +83,23 @@ def _loaded(training: bool, answer, call: Call):
 
 
 @scenario
+def on_views(answer, args, kwargs):
+    """The answer, or the module as `module` has it, on inputs that lie in memory in another order, as a transposed
+    tensor does. A key that was stored holds every tensor in one order, so that the order is made here."""
+    args, kwargs = _turned(args), _turned(kwargs)
+    return module(answer, args, kwargs) if isinstance(answer, type) else (answer(*args, **kwargs), [])
+
+
+def _turned(tree):
+    """The tree with every tensor of three axes or more as a view of one that has two of them exchanged."""
+    if isinstance(tree, torch.Tensor):
+        return tree if tree.dim() < 3 else tree.transpose(-3, -2).contiguous().transpose(-3, -2)
+    if isinstance(tree, dict):
+        return {name: _turned(item) for name, item in tree.items()}
+    return type(tree)(map(_turned, tree)) if isinstance(tree, (list, tuple)) else tree
+
+
+@scenario
 def at_softmax(answer, args, kwargs):
     """args = (scores, *rest): call the answer on softmax(scores) and rest. Gradients see probability vectors only."""
     scores, *rest = args

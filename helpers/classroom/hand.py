@@ -34,7 +34,6 @@ POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; connect-src 'self'; script-src 'nonce-{nonce}'; "
     "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
 )
-GUARDS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}
 
 
 class Refused(Exception):

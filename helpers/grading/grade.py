@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Grade and print a summary. Exit code 2, with a sentence on stderr, where grading could not be done."""
+    """Grade and print a summary. Raises CourseError where grading could not be done."""
     try:
         if args.ci is not None:
             from helpers.grading.ci import grade_file
@@ -68,15 +68,13 @@ def run(args: argparse.Namespace) -> int:
             )
         folders, config = load(args.gradebook)
         grade_and_tell(folders, config, args)
-    except GradingStopped as stopped:
-        print(stopped, file=sys.stderr)
-        return 2
     except BrokenPipeError:
         raise
     except OSError as error:
         where = f" ({one_line(str(error.filename))})" if error.filename else ""
-        print(f"Grading stopped: {error.strerror or error}{where}. What was recorded so far stays.", file=sys.stderr)
-        return 2
+        raise GradingStopped(
+            f"Grading stopped: {error.strerror or error}{where}. What was recorded so far stays."
+        ) from None
     return 0
 
 

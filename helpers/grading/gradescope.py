@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 
 from helpers.course import course
+from helpers.errors import CourseError
 from helpers.grading.one_notebook import JudgedNotebook, judge_notebook
-from helpers.grading.pool import GradingStopped
 from helpers.grading.record import write_atomically
 
 
@@ -18,7 +18,7 @@ def grade_folder(autograder: Path, lesson: str, unsafe: bool) -> int:
     """Grade submission/ and write results/results.json, whatever happens. 0: graded; 2: not, and the page says why."""
     try:
         results = as_results(judge_notebook(course().lesson(lesson).name, autograder / "submission", unsafe), unsafe)
-    except (GradingStopped, OSError) as error:
+    except (CourseError, OSError) as error:
         results = {"score": 0, "output": f"Not graded, so these are no points: {error}", "output_format": "text"}
     write_atomically(autograder / "results" / "results.json", json.dumps(results, ensure_ascii=False, indent=1))
     return 0 if "tests" in results else 2

@@ -47,6 +47,7 @@ class Release:
     ids: dict[str, str] = field(default_factory=dict)  # cell id -> grade_id
     texts: set[str] = field(default_factory=set)  # sources of all cells, whatever the white space
     above: dict[str, str] = field(default_factory=dict)  # grade_id -> that of the cell above it
+    code: list[tuple[str | None, str]] = field(default_factory=list)  # grade_id, source of each code cell, in order
 
 
 @dataclass
@@ -86,9 +87,11 @@ def read_release(path: Path, executed: Path | None = None) -> Release:
         release.sources.add(source)
         release.texts.add(_squeezed(source))
         above, before = before, _squeezed(source)
-        if not facts or not facts.get("grade_id"):
+        grade_id = (facts or {}).get("grade_id") or None
+        if cell["cell_type"] == "code":
+            release.code.append((grade_id, source))
+        if grade_id is None:
             continue
-        grade_id = facts["grade_id"]
         release.graded[grade_id] = {**cell, "source": source}
         release.above[grade_id] = above
         if cell.get("id"):
@@ -406,6 +409,7 @@ def _merge(cells: list[dict], release: Release, flags: list[str]) -> list[Cell]:
                 flags.append(f"edited {_sort(pristine)} cell: {grade_id} (the original was used)")
             merged.append(_named(grade_id, release, pristine["source"]))
     _restore(merged, release, flags)
+    _restore_given(merged, release, flags)
     _find_written(merged, release, flags)
     return merged
 
@@ -570,6 +574,29 @@ def _restore(merged: list[Cell], release: Release, flags: list[str]) -> None:
         previous = grade_id
     if deleted:
         flags.append(f"deleted {'cell' if len(deleted) == 1 else 'cells'}: {', '.join(deleted)} (put back)")
+
+
+def _restore_given(merged: list[Cell], release: Release, flags: list[str]) -> None:
+    """Put back a cell that came with the lesson where an answer, or such a cell, needs what it alone would bind."""
+    there = {cell.source for cell in merged}
+    binds = {source: set(Pieces([source]).uses) for name, source in release.code if not name and source not in there}
+    pieces = Pieces(cell.source for cell in merged if cell.kind in ("code", "answer"))
+    back, asking = set(), set(release.checks)
+    while binds and asking:
+        missing = set().union(*map(pieces.closure, asking)) - pieces.uses.keys()
+        fresh = [source for source in binds if source not in back and binds[source] & missing]
+        asking = set().union(*(binds[source] & missing for source in fresh))
+        back.update(fresh)
+        for source in fresh:
+            pieces.read(source)
+    index, ids = 0, {cell.id for cell in merged}
+    for place, (name, source) in enumerate(release.code):
+        if source in back and not name:
+            id = next(id for id in (f"given-{place}{'x' * more}" for more in range(len(ids) + 1)) if id not in ids)
+            merged.insert(index, Cell(id, source, trusted=True))
+            flags.append(f"deleted cell of the lesson: {one_line(source, 60)} (put back)")
+        found = (i for i, cell in enumerate(merged) if (cell.grade_id == name if name else cell.source == source))
+        index = next(found, index - 1) + 1
 
 
 def _timestamp(folder: Path, flags: list[str]) -> str | None:

@@ -18,9 +18,12 @@ MODULES = {
     "http": "looks for a network",
 }
 CHECK = re.compile(r"helpers\.checking\.(observe|forbidden|codec|compare|verdict|deciding|key)\b.*")
-OFFLINE = ("http.HTTPStatus", "urllib.parse", "urllib.error")  # in modules for a network, and of no use for one
+# Of these modules, but of no use for a network or a process.
+OF_NO_USE = ("http.HTTPStatus", "urllib.parse", "urllib.error", "multiprocessing.cpu_count")
 SEEING = {"__torch_function__", "TorchFunctionMode", "TorchDispatchMode", "_execution_engine"}
+# Attributes and imports; a learner may call a variable so.
 AROUND = {"f_back", "f_locals", "f_globals", "get_objects", "get_referrers", "settrace", "gettrace", "getprofile"}
+HOMES = {"__file__", "__path__"}  # of a module; a file's own `__file__` leads to itself
 SPAWNING = {"_exit", "fork", "forkpty", "kill", "killpg", "popen", "system", "posix_spawn", "posix_spawnp"}
 OF_MODULES = {
     "os": (SPAWNING, "starts or ends processes"),
@@ -28,12 +31,15 @@ OF_MODULES = {
     "signal": ({"signal", "alarm", "setitimer"}, "changes timers"),
 }
 REPLACED = ("torch", "torch.testing", "torch.Tensor", "builtins")
-PLACES = re.compile(
-    r"(?!https?://)[^\s]*(?:/proc/|(?:^|/)solutions/|/solutions\b|(?:^|/)gradebook/|/gradebook\b)[^\s]*"
+ABOVE = r"(?:[/.~$]\S*)?/"  # a path from the root or a home, from the folder here or above, or behind what is joined
+PLACES = re.compile(  # how a text without white space begins
+    rf"{ABOVE}proc/(?!(?:cpuinfo|meminfo|version|loadavg|uptime)$)"  # these tell of the machine only
+    rf"|{ABOVE}(?:solutions|gradebook)(?:/|$)|(?:solutions|gradebook)/"
 )
 FILES = {"open", "Path", "listdir", "scandir", "walk", "glob", "rglob", "iglob", "joinpath", "chdir"}
 FOLDERS = ("solutions", "gradebook")
 SAYING = {"print", "display", "Markdown", "HTML", "warn", "title", "suptitle", "set_title", "annotate", "text", "write"}
+SAYING |= {"debug", "info", "warning", "error"}  # of a log
 
 
 def flags_of(cell: Cell, body: list[ast.stmt]) -> list[str]:
@@ -50,18 +56,14 @@ def _suspicious(statement: ast.stmt) -> Iterator[str]:
             name = getattr(node, "id", None) or getattr(node, "attr", None) or getattr(node, "name", "")
             if name in SEEING:
                 yield "interferes with how calls are seen"
-            if name in AROUND and not isinstance(node, ast.FunctionDef):
-                yield "looks at what runs around it"
-            if name in ("__file__", "__path__"):
-                yield "looks for files that are not its own"
-            if name == "ptrace":
-                yield "uses ctypes"
             if isinstance(node, ast.Attribute):
-                yield from _of_module(node)
+                yield from _of_attribute(node)
+                if name in HOMES and id(node) not in unread:
+                    yield "looks for files that are not its own"
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in unread:
             if CHECK.fullmatch(node.value):
                 yield "reaches into the check itself"
-            if PLACES.fullmatch(node.value):
+            if node.value.split() == [node.value] and PLACES.match(node.value):
                 yield "looks for files that are not its own"
         elif isinstance(node, ast.Call) and node.args:
             called = getattr(node.func, "id", "") or getattr(node.func, "attr", "")
@@ -78,7 +80,7 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
     home = getattr(node, "module", None)
     for alias in node.names:
         name = f"{home}.{alias.name}" if home else alias.name
-        if name.split(".")[0] in MODULES and not name.startswith(OFFLINE):
+        if name.split(".")[0] in MODULES and not name.startswith(OF_NO_USE):
             yield MODULES[name.split(".")[0]]
         if CHECK.fullmatch(name):
             yield "reaches into the check itself"
@@ -86,12 +88,16 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
             yield "interferes with how calls are seen"
         if alias.name in AROUND:
             yield "looks at what runs around it"
+        if alias.name in HOMES:
+            yield "looks for files that are not its own"
         if home in OF_MODULES and alias.name in OF_MODULES[home][0]:
             yield OF_MODULES[home][1]
 
 
-def _of_module(node: ast.Attribute) -> Iterator[str]:
+def _of_attribute(node: ast.Attribute) -> Iterator[str]:
     text = _dotted(node)
+    if node.attr in AROUND:
+        yield "looks at what runs around it"
     home = text.rpartition(".")[0]
     if home in OF_MODULES and node.attr in OF_MODULES[home][0]:
         yield OF_MODULES[home][1]
@@ -111,27 +117,37 @@ def _dotted(node: ast.Attribute) -> str:
 
 
 def _only_shown(statement: ast.stmt) -> set[int]:
-    """The literal texts that are docstrings or only shown to a person, by id."""
-    found = set()
+    """What is a docstring, is only shown to a person or words an error, by id; not what a file is opened with there."""
+    shown, opened = [], []
     for node in ast.walk(statement):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            found.add(id(node.value))
-        elif isinstance(node, ast.Call) and (getattr(node.func, "id", "") or getattr(node.func, "attr", "")) in SAYING:
-            found |= {id(inner) for argument in node.args for inner in ast.walk(argument)}
-    return found
+            shown.append(node.value)
+        elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            shown += node.exc.args
+        elif isinstance(node, ast.Assert) and node.msg is not None:
+            shown.append(node.msg)
+        elif isinstance(node, ast.Call):
+            called = getattr(node.func, "id", "") or getattr(node.func, "attr", "")
+            (shown if called in SAYING else opened if called in FILES else []).extend(node.args)
+    return _ids(shown) - _ids(opened)
+
+
+def _ids(nodes: list[ast.expr]) -> set[int]:
+    return {id(inner) for node in nodes for inner in ast.walk(node)}
 
 
 REACHING = {"getattr", "exec", "eval", "__import__", "import_module", "attrgetter", "methodcaller", "__getattribute__"}
 RUNNING = {"exec", "eval"}
 INSIDE = {"__closure__", "__code__", "__globals__", "__qualname__", "cell_contents"}
 SWITCHES = {"DisableTorchFunction", "DisableTorchFunctionSubclass", "_disable_current_modes", "_getframe", "setprofile"}
+SWITCH = re.compile(r"_pop_(mode|torch)\w*")  # torch's own stacks of looks
 
 
 def detours_in(node: ast.AST, banned: set[str]) -> Iterator[str]:
     """Calls by a text that holds a banned name or is only made when they run, and switches of the looks."""
     for item in ast.walk(node):
         name = item.id if isinstance(item, ast.Name) else item.attr if isinstance(item, ast.Attribute) else ""
-        if name in SWITCHES or name.startswith("_pop_"):
+        if name in SWITCHES or SWITCH.fullmatch(name):
             yield f"for {name}"
         if isinstance(item, ast.Subscript) and _says(item.slice, banned) and _is_namespace(item.value):
             yield f"a banned name through {ast.unparse(item)[:60]}"

@@ -259,7 +259,7 @@ class Trial:
             "facts": dataclasses.asdict(dataclasses.replace(key.facts, time_limit=slack * key.facts.time_limit)),
             # Not what a case is for, nor its words: for a yes or no they give the answer away.
             "cases": [case_to_tree(dataclasses.replace(case, part="", note="")) for case in cases],
-            "writes": not key.metric,
+            "measured": bool(key.metric),
             "replace": {"source": blocks.source_of(way.replace), "names": [*way.replace]} if way.replace else None,
             "builtins": way.builtins,
             "cpu_seconds": math.ceil(slack * max(15.0, 3 * key.facts.time_limit)),
@@ -270,6 +270,8 @@ class Trial:
         try:
             observations = [Observation.from_tree(tree) for tree in reply["observations"]]
             self.run.flag_patches(reply["patched"])
+            if key.metric and not reply["ran"] and all(seen.error is None for seen in observations):
+                self.run.flags.append(f"{key.name} gave an answer for which no model ran.")
             if reply["raised"]:
                 self.run.flags.append(
                     f"{key.name} raised {reply['raised']} in the call that was listened to, and in no other."

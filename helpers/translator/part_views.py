@@ -1,6 +1,6 @@
 """What one sees of a part besides the translation: one view for each kind of part; parts.py says which has which.
 
-A view is (trial, sentence, parts) -> (lines of text, pictures). `parts` holds the learner's functions, guarded.
+A view is (trial, sentence, parts) -> (facts, pictures). `parts` holds the learner's functions, guarded.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from helpers.translator import pictures as figures
 from helpers.translator.given import sinusoidal_positions
 from helpers.translator.network import GIVEN
 from helpers.translator.parts import PARTS
+from helpers.translator.table import NATS, Fact, Row
 from helpers.translator.trained import machine, source_batch, state
 from helpers.translator.word_ids import BOS, EOS, PAD, english, english_list, french, french_list, french_sentence
 
 
-def view_of(trial, sentence: str, parts: dict) -> tuple[list[str], list]:
-    """Lines and pictures for the latest lesson's part among `parts`."""
+def view_of(trial, sentence: str, parts: dict) -> tuple[list[Fact], list]:
+    """Facts and pictures for the latest lesson's part among `parts`."""
     latest = next((part for part in reversed(PARTS) if part.name in parts), None)
     return globals()[latest.view if latest else "attention_view"](trial, sentence, parts)
 
@@ -38,13 +39,13 @@ def ids_view(trial, sentence, parts):
     """Lesson 1: ids, rows of the table, nearest words."""
     table, words = state()["encoder.tokens.weight"], sentence.split()
     ids = [english[word] for word in words]
-    said = ["ids: " + "  ".join(f"{word} {i}" for word, i in zip(words, ids, strict=True))]
     if "encode" in parts:
         ids = parts["encode"](sentence, english).tolist()
-        said = ["ids: " + "  ".join(f"{word} {i}" for word, i in zip(words, ids, strict=False))]
+    said = [Fact("ids: " + "  ".join(f"{word} {i}" for word, i in zip(words, ids, strict=False)))]
     near = _neighbors(table, parts, ids)
     for word, row in zip(words, near, strict=False):
-        said.append(f"nearest to {word}: " + ", ".join(english_list[i] for i in row if 0 <= i < len(english_list)))
+        near_words = ", ".join(english_list[i] for i in row if 0 <= i < len(english_list))
+        said.append(Fact(f"nearest to {word}: {near_words}"))
     ids = torch.tensor(ids)
     rows = parts["embed"](ids, table) if "embed" in parts else table[ids]  # (T, D)
     return said, [figures.rows_of_table(rows, words)]
@@ -70,11 +71,13 @@ def order_view(trial, sentence, parts):
         row[:length] = row[torch.randperm(length, generator=generator)]
     shuffled = batch._replace(src=src)
     mixed = evaluation.nats_a_word(trial.network, shuffled)
-    said = [
-        f"without any positions: {evaluation.in_nats(blind)} nats a word",
-        f"with the English words shuffled: {evaluation.in_nats(mixed)} nats a word",
-    ]
+    said = [_loss("without any positions", blind), _loss("with the English words shuffled", mixed)]
     return said, _map(trial, sentence)
+
+
+def _loss(label: str, nats: float, indent: str = "") -> Fact:
+    shown = evaluation.in_nats(nats)
+    return Fact(f"{indent}{label}: {shown} nats a word", (Row(NATS, label, nats, shown),))
 
 
 def scores_view(trial, sentence, parts):
@@ -83,7 +86,7 @@ def scores_view(trial, sentence, parts):
     Q, K = (_heads_of(trial, sentence, layer, letter, parts)[head] for letter in "qk")  # (T, d_k)
     scores = parts.get("dot_scores", GIVEN["dot_scores"])(Q, K)  # (T, T)
     if not scores.isfinite().any():
-        return ["none of these scores is a number: there is no map to draw"], []
+        return [Fact("none of these scores is a number: there is no map to draw")], []
     return [], [figures.scores_and_edges(scores, sentence.split(), layer, head)]
 
 
@@ -103,22 +106,24 @@ def _heads_of(trial, sentence, layer, letter, parts=None):
 
 def divisor_view(trial, sentence, parts):
     """Lesson 4: four divisors in the trained network, each with its loss."""
-    said = ["one trained network, four divisors:"]
+    said = [Fact("one trained network, four divisors:")]
     batch = evaluation.unseen(evaluation.LOSS_SENTENCES)
     width = machine().encoder.tokens.embedding_dim
     for words, power in (("nothing", 0), ("the root of the head's width", 0.5), ("the head's width", 1)):
         loss = evaluation.nats_a_word(
             machine(scaled_scores=lambda Q, K, p=power: GIVEN["dot_scores"](Q, K) / Q.shape[-1] ** p), batch
         )
-        said.append(f"  divided by {words}: {evaluation.in_nats(loss)} nats a word")
+        said.append(_loss(f"divided by {words}", loss, "  "))
     loss = evaluation.nats_a_word(machine(scaled_scores=lambda Q, K: GIVEN["dot_scores"](Q, K) / width**0.5), batch)
-    said.insert(3, f"  divided by the root of the model's width: {evaluation.in_nats(loss)} nats a word")
+    said.insert(3, _loss("divided by the root of the model's width", loss, "  "))
     if "weights_jacobian" in parts:
         layer, head, _ = evaluation.telling_encoder_head(sentence)
         Q, K = (_heads_of(trial, sentence, layer, letter)[head] for letter in "qk")
         for words, divisor in (("nothing", 1.0), ("the root of the head's width", Q.shape[-1] ** 0.5)):
             moves = max(float(parts["weights_jacobian"](q, K, divisor).abs().max()) for q in Q)
-            said.append(f"  largest move of a weight with its query, divided by {words}: {moves:.3f}")
+            label, shown = f"divided by {words}", f"{moves:.3f}"
+            row = Row("largest move of a weight with its query", label, moves, shown)
+            said.append(Fact(f"  largest move of a weight with its query, {label}: {shown}", (row,)))
     return said, _map(trial, sentence)
 
 
@@ -131,21 +136,21 @@ def leak_view(trial, sentence, parts):
     later = changed[:, half:]
     later[later != PAD] = EOS + 1 + torch.arange(int((later != PAD).sum())) % (len(french) - EOS - 1)
     moved = (trial.network(batch.src, changed).softmax(-1) - before)[:, :half].abs().max().item()
-    said = [
-        f"other French words in the second half move the probabilities in the first half by up to {moved:.4f}"
-        + ("; nothing leaks" if moved < 1e-6 else "; the future leaks" if moved == moved else "; NaN is everywhere")
-    ]
+    what = "other French words in the second half move the probabilities in the first half"
+    found = "nothing leaks" if moved < 1e-6 else "the future leaks" if moved == moved else "NaN is everywhere"
+    row = Row(what, "by up to", moved, f"{moved:.4f}", (found,), full=1.0)
+    said = [Fact(f"{what} by up to {moved:.4f}; {found}", (row,))]
     if "causal_mask" in parts:
-        said.append("the translation was written with a cache: one query at a time, under causal_mask(1, T_k)")
+        said.append(Fact("the translation was written with a cache: one query at a time, under causal_mask(1, T_k)"))
     if "masked_softmax" in parts:
         row = parts["masked_softmax"](torch.zeros(1, 3), torch.zeros(1, 3, dtype=torch.bool))
-        said.append("a row with nothing to see becomes " + " ".join(f"{x:g}" for x in row[0].tolist()))
+        said.append(Fact("a row with nothing to see becomes " + " ".join(f"{x:g}" for x in row[0].tolist())))
     if "leaks_future" in parts:
-        said += _leaks_found(parts["leaks_future"])
+        said.append(_leaks_found(parts["leaks_future"]))
     return said, _map(trial, sentence)
 
 
-def _leaks_found(leaks_future) -> list[str]:
+def _leaks_found(leaks_future) -> Fact:
     """Run the learner's detector on the decoder's self-attention, with its mask and without."""
     attention = machine().blocks[0].self_attention
     x = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(5))
@@ -154,7 +159,7 @@ def _leaks_found(leaks_future) -> list[str]:
         leaks_future(lambda y: attention(y, mask=mask)[0], x),
         leaks_future(lambda y: attention(y)[0], x),
     )
-    return [f"your leaks_future on the decoder's self-attention: with its mask {with_mask}, without it {without}"]
+    return Fact(f"your leaks_future on the decoder's self-attention: with its mask {with_mask}, without it {without}")
 
 
 def temperature_view(trial, sentence, parts):
@@ -167,9 +172,9 @@ def temperature_view(trial, sentence, parts):
             heated = {"softmax": lambda x, dim=-1, t=temperature: softmax(x / t, dim)}
         points.append((temperature, evaluation.nats_a_word(machine(**heated), batch)))
     if not any(math.isfinite(loss) for _, loss in points):
-        return ["the loss is NaN at every temperature: there is no curve to draw"], []
-    said = ["nats a word by the temperature: " + "  ".join(f"{t:g}: {evaluation.in_nats(loss)}" for t, loss in points)]
-    return said, [figures.temperature_curve(points)]
+        return [Fact("the loss is NaN at every temperature: there is no curve to draw")], []
+    said = "nats a word by the temperature: " + "  ".join(f"{t:g}: {evaluation.in_nats(loss)}" for t, loss in points)
+    return [Fact(said)], [figures.temperature_curve(points)]
 
 
 def head_view(trial, sentence, parts):
@@ -180,12 +185,14 @@ def head_view(trial, sentence, parts):
     numbers = state()
     before = numbers["encoder.tokens.weight"][src[0]] + sinusoidal_positions(len(words), after.shape[-1])
     shift = parts.get("context_shift", GIVEN["context_shift"])(before, after)
-    said = ["how far context turned each word: " + "  ".join(f"{w} {s:.2f}" for w, s in zip(words, shift, strict=True))]
-    return said, _map(trial, sentence)
+    turned = [(word, float(far), f"{far:.2f}") for word, far in zip(words, shift, strict=True)]
+    what = "how far context turned each word"
+    said = f"{what}: " + "  ".join(f"{word} {shown}" for word, _, shown in turned)
+    return [Fact(said, tuple(Row(what, *word) for word in turned))], _map(trial, sentence)
 
 
 def heads_view(trial, sentence, parts):
-    """Lesson 8: all heads of the encoder, and how much each matters."""
+    """Lesson 8: all heads of the encoder, and how far the output of their attention moves without each."""
     network, src = trial.network, source_batch([sentence])
     x = GIVEN["embed"](src, state()["encoder.tokens.weight"]) + sinusoidal_positions(src.shape[1], 64)
     importance = parts.get("head_importance", GIVEN["head_importance"])
@@ -195,7 +202,19 @@ def heads_view(trial, sentence, parts):
         x = block(x)
     seen = evaluation.look(network, src).encoder
     said = [
-        f"importance of the heads in block {i + 1}: " + "  ".join(f"{value:.2f}" for value in row)
+        Fact(
+            f"how far attention of block {i + 1} moves without each head: "
+            + "  ".join(f"{value:.2f}" for value in row),
+            tuple(
+                Row(
+                    "how far attention's output moves without a head",
+                    f"block {i + 1}, head {h + 1}",
+                    value,
+                    f"{value:.2f}",
+                )
+                for h, value in enumerate(row)
+            ),
+        )
         for i, row in enumerate(found)
     ]
     if any(item is None or not item.isfinite().any() for item in seen):
@@ -209,7 +228,7 @@ def filter_view(trial, sentence, parts):
     network = trial.network
     first = french.get(trial.french.split()[0], BOS) if trial.french else BOS
     logits = network.decode(torch.tensor([[BOS, first]]), network.encode(src), src)[0, -1] / 3
-    said = ["the second word at temperature 3:"]
+    said = [Fact("the second word at temperature 3:")]
     for words, cut in (
         ("all words", logits),
         ("top_k=3", parts["filter_logits"](logits, top_k=3)),
@@ -217,7 +236,7 @@ def filter_view(trial, sentence, parts):
     ):
         values, ids = cut.softmax(-1).topk(4)
         shown = "  ".join(f"{french_list[i]} {p:.2f}" for p, i in zip(values.tolist(), ids.tolist(), strict=True) if p)
-        said.append(f"  {words}: {shown}; {int(torch.isfinite(cut).sum())} words left")
+        said.append(Fact(f"  {words}: {shown}; {int(torch.isfinite(cut).sum())} words left"))
     return said, _map(trial, sentence)
 
 
@@ -227,5 +246,5 @@ def beam_view(trial, sentence, parts):
     network = trial.network
     memory = network.encode(src)
     ids, score = parts["beam_search"](lambda prefix: network.decode(prefix, memory, src)[:, -1], BOS, EOS, 23, 3)
-    said = [f"your beam_search, beam of 3: {french_sentence(list(ids))}, log-probability {float(score):.4f}"]
-    return said, _map(trial, sentence)
+    said = f"your beam_search, beam of 3: {french_sentence(list(ids))}, log-probability {float(score):.4f}"
+    return [Fact(said)], _map(trial, sentence)

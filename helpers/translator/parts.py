@@ -1,6 +1,6 @@
 """The table of the machine's parts: one line for every name that a learner's answer may replace, lesson by lesson.
 
-What stands in a part's place is written in given.py and network.py, what one sees of it in views.py, by these names.
+What stands in a part's place is written in given.py and network.py, what one sees of it in part_views.py, by its name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class Part:
     """One replaceable part.
 
     runs: "network" inside the network or its loss; "input" where its ids are made; "writing" where words are chosen one
-    by one; "beside" in nothing but its view. view: what is shown of it, a function of views.py. opens: a
+    by one; "beside" in nothing but its view. view: what is shown of it, a function of part_views.py. opens: a
     replaced one takes attention apart, which a library call does otherwise. whole: calls others many times and takes
     no tensors that could be compared, so it is never run a second time.
     """

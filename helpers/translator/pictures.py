@@ -100,8 +100,8 @@ def temperature_curve(points: list[tuple[float, float]]) -> Picture:
     return Picture(figure, f"Loss in nats a word against the temperature: {said}.")
 
 
-def all_heads(seen: torch.Tensor, importance: list[list[float]], words: list[str]) -> Picture:
-    """Every head of the encoder over one sentence; seen (layers, heads, T, T)."""
+def all_heads(seen: torch.Tensor, moves: list[list[float]], words: list[str]) -> Picture:
+    """Every head of the encoder over one sentence; seen (layers, heads, T, T), moves: how far each counts."""
     layers, heads = seen.shape[:2]
     figure, axes = new_figure(8.6, layers * (0.9 + 0.22 * len(words)), layers, heads, squeeze=False)
     for i in range(layers):
@@ -111,7 +111,7 @@ def all_heads(seen: torch.Tensor, importance: list[list[float]], words: list[str
             ax.tick_params(axis="x", rotation=60, labelsize=9)
             if i < layers - 1:
                 ax.set_xticklabels([])
-            ax.set_title(f"block {i + 1}, head {h + 1}\nimportance {importance[i][h]:.1f}", fontsize=10)
+            ax.set_title(f"block {i + 1}, head {h + 1}\nmoves {moves[i][h]:.1f}", fontsize=10)
     said = " ".join(
         f"Block {i + 1}, head {h + 1}: " + _strongest(seen[i, h], words, words)
         for i in range(layers)

@@ -8,7 +8,6 @@ import functools
 import html
 import inspect
 import io
-import itertools
 import json
 import os
 import sys
@@ -28,6 +27,7 @@ from helpers.translator.guard import PartFailed, Unanswered, guard, listed, shor
 from helpers.translator.network import GIVEN
 from helpers.translator.part_views import view_of
 from helpers.translator.parts import PART, PARTS
+from helpers.translator.table import EXACT, NATS, Fact, Row, as_html, beside
 from helpers.translator.trained import NoPlace, greedy, machine, source_batch
 from helpers.translator.word_ids import english, french_sentence
 
@@ -47,7 +47,7 @@ class Trial:
     in_loss: set[str] = field(default_factory=set)  # the replaced parts that ran while the loss was measured
     ran: set[str] = field(default_factory=set)  # and those that ran at all
     notes: list[str] = field(default_factory=list)
-    lines: list[str] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
     pictures: list = field(default_factory=list)
     failed: str = ""
     unanswered: bool = False
@@ -66,7 +66,7 @@ def show_at_work(answers: tuple, named: dict, sentence: str, names: Mapping[str,
     yours = attempt(parts, sentence)
     if yours.unanswered:
         return _show_line(unanswered_line(*(unanswered(parts, sentence) or parts)))
-    _show(lines(yours, finished, sentence, parts), yours.pictures)
+    _show(facts(yours, finished, sentence, parts), yours.pictures)
     _show_box(parts)
 
 
@@ -170,10 +170,10 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = 
                 trial.exact = evaluation.exact(network, batch.first(EXACT_SENTENCES))
             trial.network = network
             if shown:
-                trial.lines, trial.pictures = view_of(trial, sentence, guards)
+                trial.facts, trial.pictures = view_of(trial, sentence, guards)
                 if parts:
                     usual, drawn = finished_view(sentence, tuple(parts))
-                    trial.lines = beside(trial.lines, usual)
+                    trial.facts = beside(trial.facts, usual)
                     if any(getattr(part, "__name__", name) != name for name, part in parts.items()):
                         known = set(map(repr, drawn))  # a bug's picture is shown where it is another one
                         trial.pictures = [picture for picture in trial.pictures if repr(picture) not in known]
@@ -198,21 +198,9 @@ def unanswered(parts: Mapping[str, Callable], sentence: str) -> list[str]:
 
 
 @functools.lru_cache(maxsize=64)
-def finished_view(sentence: str, names: tuple[str, ...]) -> tuple[list[str], list]:
-    """The lines and pictures that the finished parts of these names have."""
+def finished_view(sentence: str, names: tuple[str, ...]) -> tuple[list[Fact], list]:
+    """The facts and pictures that the finished parts of these names have."""
     return view_of(attempt_finished(sentence), sentence, {name: GIVEN[name] for name in names})
-
-
-def beside(lines: list[str], usual: list[str]) -> list[str]:
-    """Each line, and under it what the finished part says there, where that is something else."""
-    said = []
-    for line, other in itertools.zip_longest(lines, usual if len(usual) == len(lines) else []):
-        said.append(line)
-        if other is not None and other != line:
-            what, _, numbers = other.partition(": ")
-            same = line.startswith(f"{what}: ")
-            said.append(f"  with the finished part: {numbers if same else other.strip()}")
-    return said
 
 
 @contextlib.contextmanager
@@ -229,43 +217,64 @@ def _alone(limit: float):
         torch.set_num_threads(threads)
 
 
-def lines(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Callable]) -> list[str]:
-    """What is said, one line for each fact."""
-    who = " and ".join(called(name, part) for name, part in parts.items() if name in yours.in_loss)
+def facts(yours: Trial, finished: Trial, sentence: str, parts: Mapping[str, Callable]) -> list[Fact]:
+    """What is said; the first is the heading."""
     if not parts:
         loss, share = evaluation.in_nats(finished.nats), f"{100 * finished.exact:.0f} %"
         counted = f"{loss} nats a word on {evaluation.LOSS_SENTENCES} sentences that it has not seen"
-        return [f"{sentence} → {finished.french}", f"{counted}; {share} come out word for word"]
+        row = _loss_row("the translator", finished.nats, finished.exact)
+        return [Fact(f"{sentence} → {finished.french}"), Fact(f"{counted}; {share} come out word for word", (row,))]
     if yours.failed:
-        return [yours.failed, f"With the finished part: {sentence} → {finished.french}"]
-    said = [f"{sentence} → {yours.french or '(nothing)'}"]
+        return [Fact(yours.failed), Fact(f"With the finished part: {sentence} → {finished.french}")]
+    said = [Fact(f"{sentence} → {yours.french or '(nothing)'}")]
     if yours.french != finished.french:
-        said.append(f"with the finished part: {finished.french}")
+        said.append(Fact(f"with the finished part: {finished.french}"))
     if yours.in_loss:
+        who = [called(name, part) for name, part in parts.items() if name in yours.in_loss]
         loss, usual = evaluation.in_nats(yours.nats), evaluation.in_nats(finished.nats)
         said.append(
-            f"{loss} nats a word on {evaluation.LOSS_SENTENCES} unseen sentences with {who}; "
-            f"{usual} with the finished part: {verdict(yours, finished)}"
+            Fact(
+                f"{loss} nats a word on {evaluation.LOSS_SENTENCES} unseen sentences with {' and '.join(who)}; "
+                f"{usual} with the finished part: {verdict(yours, finished)}",
+                (
+                    _loss_row(listed(who), yours.nats, yours.exact, (verdict(yours, finished),), True),
+                    _loss_row("the finished part", finished.nats, finished.exact),
+                ),
+            )
         )
     if yours.in_loss or WRITING & yours.ran:
         share, usual = f"{100 * yours.exact:.0f} %", f"{100 * finished.exact:.0f} %"
-        said.append(f"{share} of unseen sentences come out word for word; {usual} with the finished part")
+        line = f"{share} of unseen sentences come out word for word; {usual} with the finished part"
+        if yours.in_loss:
+            said.append(Fact(line, in_rows=True))
+        else:
+            who = [called(name, part) for name, part in parts.items() if name in yours.ran]
+            own = Row(EXACT, listed(who), yours.exact, share, full=1.0, yours=True)
+            said.append(Fact(line, (own, Row(EXACT, "the finished part", finished.exact, usual, full=1.0))))
         if verdict(yours, finished) == "the same":
             said += without(parts)
     idle = [called(name, part) for name, part in parts.items() if name not in yours.ran]
     if idle:
-        said.append(f"{listed(idle)} did not run: nothing shown here is about {'it' if len(idle) == 1 else 'them'}")
-    return said + yours.lines + yours.notes
+        those = "it" if len(idle) == 1 else "them"
+        said.append(Fact(f"{listed(idle)} did not run: nothing shown here is about {those}"))
+    return said + yours.facts + [Fact(note) for note in yours.notes]
 
 
-def without(parts: Mapping[str, Callable]) -> list[str]:
+def _loss_row(label: str, nats: float, exact: float, remarks: tuple[str, ...] = (), yours: bool = False) -> Row:
+    """A network's loss, and beside it how many sentences come out word for word."""
+    words = f"{100 * exact:.0f} % word for word"
+    return Row(NATS, label, nats, evaluation.in_nats(nats), (words, *remarks), yours=yours)
+
+
+def without(parts: Mapping[str, Callable]) -> list[Fact]:
     """What it costs the finished translator to go without these parts, for those where bench/without_parts.py says."""
-    measured = json.loads((resources.files("helpers.translator") / "without.json").read_text(encoding="utf-8"))
+    kept = json.loads((resources.files("helpers.translator") / "without.json").read_text(encoding="utf-8"))
     said = []
     for name in parts:
-        if name in measured and getattr(parts[name], "__name__", name) == name:
-            words, nats, exact = measured[name].values()
-            said.append(f"without {name} ({words}): {evaluation.in_nats(nats)} nats a word, {100 * exact:.0f} % exact")
+        if name in kept and getattr(parts[name], "__name__", name) == name:
+            words, nats, exact = kept[name].values()
+            line = f"without {name} ({words}): {evaluation.in_nats(nats)} nats a word, {100 * exact:.0f} % exact"
+            said.append(Fact(line, (_loss_row(f"without {name} ({words})", nats, exact),)))
     return said
 
 
@@ -287,8 +296,8 @@ def verdict(yours: Trial, finished: Trial) -> str:
     return f"{ratio:.1f} times as much" if ratio < 10 else f"{ratio:,.0f} times as much"
 
 
-def _show(said: list[str], pictures: list) -> None:
-    text = "\n".join([*said, *(repr(picture) for picture in pictures)])
+def _show(said: list[Fact], pictures: list) -> None:
+    text = "\n".join([*(fact.text for fact in said), *(repr(picture) for picture in pictures)])
     if not in_notebook():
         print(text)
         return
@@ -297,17 +306,8 @@ def _show(said: list[str], pictures: list) -> None:
     display({"text/plain": text, "text/html": as_html(said, pictures)}, raw=True)
 
 
-def as_html(said: list[str], pictures: list) -> str:
-    """The lines and pictures, in the page's own colors: readable on a light and on a dark page."""
-    head, *rest = [html.escape(line) for line in said]
-    body = f'<div style="font-size:1.15em;font-weight:600">{head}</div>'
-    body += "".join(f'<div style="white-space:pre-wrap">{line}</div>' for line in rest)
-    drawn = "".join(f'<div style="margin-top:8px">{picture._repr_html_()}</div>' for picture in pictures)
-    return f'<div style="border-left:4px solid #0072B2;padding:4px 0 4px 12px;margin:4px 0">{body}{drawn}</div>'
-
-
 def _show_line(line: str) -> None:
-    _show([line], [])
+    _show([Fact(line)], [])
 
 
 def in_notebook() -> bool:
@@ -349,6 +349,6 @@ def own_sentence(parts: Mapping[str, Callable], sentence: str) -> str:
     sentence = " ".join(sentence.lower().replace(".", " ").split())
     problem = unknown_words(sentence)
     if problem:
-        return as_html([problem], [])
+        return as_html([Fact(problem)])
     yours, finished = attempt(parts, sentence), attempt_finished(sentence)
-    return as_html(lines(yours, finished, sentence, parts), yours.pictures)
+    return as_html(facts(yours, finished, sentence, parts), yours.pictures)

@@ -50,7 +50,7 @@ def part_state(prefix: str) -> dict[str, torch.Tensor]:
 def machine(**replaced) -> torch.nn.Module:
     """The trained network, a new one at each call, with the given functions or modules in the places of their names.
 
-    A module must have the names that the numbers have (see helpers/translator); a name of its own is understood where
+    A module must have the names that the numbers have (those of `state()`); a name of its own is understood where
     only one tensor fits it. ValueError where it does not.
     """
     parts = Parts(replaced)
@@ -70,7 +70,8 @@ def load_into(network: torch.nn.Module, numbers: dict[str, torch.Tensor]) -> Non
         rivals = [n for n in missing if (tuple(own[n].shape), _is_table(network, n)) == kind]
         fits = [n for n in spare if (tuple(numbers[n].shape), n.rpartition(".")[0] in TABLES) == kind]
         if len(fits) != 1 or len(rivals) != 1:
-            raise NoPlace(f"the translator has no numbers called {name}; see its names in helpers/translator")
+            known = f"it has {spare[0]} and others: list(translator.state()) names them" if spare else "it needs none"
+            raise NoPlace(f"the translator has no numbers called {name}; {known}")
         renamed[name] = numbers[fits[0]]
     for name, value in renamed.items():
         if value.shape != own[name].shape:

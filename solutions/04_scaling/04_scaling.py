@@ -754,8 +754,8 @@ at_work(scaled_scores=by_width)
 # | 1 | 0.011, 70 times | 97 |
 # | the head's width, 16 | 0.068, 420 times | 86 |
 #
-# *jane visits africa in september* comes out right every time, and with the published bug so does every other sentence:
-# looking at outputs would have shown nothing. The loss sees it. Of
+# *jane visits africa in september* comes out right every time, and with the published bug so do all hundred sentences
+# that were counted: looking at outputs would have shown nothing. The loss sees it. Of
 # these four, too large a divisor hurts most. It did so in two more trainings of this machine from other seeds as well: 351
 # and 595 times the loss over 16, where no division at all cost 17 and 80 times, and the published bug 3 and 22. In the
 # order of the table, *visits* gives *jane* 0.92, 0.74, 1.00 and 0.54 of its attention.

@@ -543,8 +543,9 @@ figures.too_good()
 # sentences of this length.)
 #
 # - `f`: deterministic, `(B, T, D)` to `(B, T, any width)`; `x`: `(B, T, D)`
-# - returns a Python `bool`: True if, for some t, putting new random rows of x's size in the places after t changes an
+# - returns a Python `bool`: True if, for some t, putting new random rows in the places after t changes an
 #   output at or before t by more than 1e-6
+# - new random rows: of the same shape, with numbers of both signs, about as large as those of x
 # - every t, every sentence of the batch and every feature counts, of the inputs and of the outputs; T = 1: False; `x` is
 #   left as it is
 # - effects between 1e-6 and 1e-4 are not judged; a change below 1e-6 is no leak

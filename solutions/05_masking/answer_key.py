@@ -9,6 +9,7 @@ LARGE = "scores up to ±10⁴"
 BROADCAST = "masks that broadcast"
 ZEROS = "visible scores of 0"
 BATCH_OF_ONE = "leading dimensions of size 1"
+VIEW = "tensors that are views of others, transposed"
 BOOLEAN = "The spec asks for a boolean tensor."
 
 
@@ -36,6 +37,17 @@ def _with_zeros(draw):
     return scores, _spotted(draw, 4, 6)
 
 
+def _fewer_axes(draw):
+    """Scores of four axes with masks of two and three, and what to call them.
+
+    Were the first axis of a mask the batch, these would fit the scores in another way, or not at all.
+    """
+    return [
+        ((draw.normal(4, 3, 4, 6), _spotted(draw, 4, 6)), "as many sentences as queries, and a mask (T_q, T_k)"),
+        ((draw.normal(2, 3, 4, 6), _spotted(draw, 3, 4, 6)), "scores (B, H, T_q, T_k) and a mask (H, T_q, T_k)"),
+    ]
+
+
 def cases_causal_mask(draw):
     n = draw.integer(6, 9)
     return [
@@ -48,6 +60,7 @@ def cases_causal_mask(draw):
         Case((4, None), part="T_k given and equal to T_q"),
         Case((1,), part="one token"),
         Case((260, 300), part="more keys than queries", note="260 queries, 300 keys"),
+        Case((2, 2000), part="more keys than queries", note="2 queries, 2000 keys"),
     ]
 
 
@@ -122,6 +135,12 @@ padding_mask = Exercise("padding_mask", cases_padding_mask, axes=("sentence", "t
     one_too_many: one pad left open
         device) < -> device) <=
         A sentence of length 2 has its words at places 0 and 1.
+    one_too_few: one word blocked
+        arange(T, -> arange(1, T + 1,
+        A sentence of length 2 has its words at places 0 and 1.
+    longest_for_all: the longest sentence's length taken for all of them
+        < lengths[:, None] -> < lengths.max().expand(len(lengths), 1)
+        Each sentence has a length of its own.
     padding_first: the padding in front
         {REAL} -> torch.arange(T) >= T - lengths[:, None]
         The real words come first.
@@ -189,6 +208,15 @@ combine_masks = Exercise("combine_masks", cases_combine_masks, axes=("sentence",
     causal_forgotten: only the padding
         {BOTH} -> {PADDED}.expand(-1, 1, causal.shape[0], -1)
         What became of the first argument?
+    padding_forgotten: only the causal mask
+        {PADDED} -> torch.ones_like({PADDED})
+        What became of the second argument?
+    padding_inverted: the padding seen and the words blocked
+        {PADDED} -> ~{PADDED}
+        Both masks come with True for what may be seen. Which of them did you turn round?
+    causal_inverted: the past blocked and the future seen
+        causal & -> ~causal &
+        Both masks come with True for what may be seen. Which of them did you turn round?
     numbers_not_booleans: ones and zeros instead of True and False
         {BOTH} -> causal.float() * {PADDED}.float()
         {BOOLEAN}
@@ -223,6 +251,7 @@ def cases_mask_scores(draw):
         Case(large(torch.float64), part=LARGE, **view),
         Case((draw.normal(2, 3, 4, 6), _spotted(draw, 2, 1, 4, 6)), part=BROADCAST, **view),
         Case((draw.normal(2, 3, 4, 6), _spotted(draw, 2, 1, 1, 6)), part=BROADCAST, **view),
+        *[Case(item, part=BROADCAST, note=note, **view) for item, note in _fewer_axes(draw)],
         Case((draw.normal(4, 6), _spotted(draw, 6)), part=BROADCAST, **view),
         Case((draw.normal(4, 6), torch.ones(4, 6, dtype=torch.bool)), part="a mask that blocks nothing", **view),
         Case(_with_zeros(draw), part=ZEROS, **view),
@@ -261,6 +290,9 @@ mask_scores = Exercise("mask_scores", cases_mask_scores, axes=("query", "key")).
     zero_times_infinity: 0 times infinity, which is NaN
         {FILL} -> scores + (1 - mask.to(scores.dtype)) * -math.inf
         What is 0 · (-inf)? Choose between two values; do not multiply them.
+    softmax_too: weights instead of masked scores
+        {FILL} -> torch.softmax({FILL}, dim=-1)
+        The softmax is the next exercise. What is asked for here?
     zeros_blocked: scores of 0 taken for blocked ones
         {FILL} -> (scores * mask).masked_fill(scores * mask == 0, -math.inf)
         A visible score may be 0 too. Which of your two tensors says what is blocked?
@@ -288,6 +320,7 @@ def cases_masked_softmax(draw):
         """Visible scores from -10000 to -9997, blocked ones anything."""
         mask = _spotted(draw, 4, 6)
         visible = draw.uniform(4, 6, low=-10000.0, high=-9997.0, dtype=torch.float64)
+        visible[0] = visible[0].clamp_max(-9999.5)  # the whole row: it is low, and not blind
         return torch.where(mask, visible, draw.uniform(4, 6, low=-1e4, high=1e4, dtype=torch.float64)), mask
 
     def far_apart():
@@ -296,16 +329,21 @@ def cases_masked_softmax(draw):
         return order.float() * 4000.0 - 10000.0, _spotted(draw, 4, 6)
 
     nothing = draw.normal(4, 6, dtype=torch.float64), torch.zeros(4, 6, dtype=torch.bool)
+    words = _real([5, 0], 6)[:, None, None]
     return [
         *tensor_cases(make, leads=((), (3,), (2, 3))),
         Case(make(torch.float32, 3), note="three matrices of scores"),
+        Case(make(torch.float32, 2, 3), part=LEADING, via="on_views", note=VIEW),
         Case((draw.normal(2, 300), _spotted(draw, 2, 300)), note="300 keys"),
         Case(_with_zeros(draw), part=ZEROS),
         Case(make(torch.float32, 1, 1), part=LEADING, note=BATCH_OF_ONE),
         Case((draw.normal(2, 3, 4, 6), _spotted(draw, 2, 1, 4, 6)), part=BROADCAST),
         Case((draw.normal(2, 3, 4, 6), _spotted(draw, 2, 1, 1, 6)), part=BROADCAST),
+        *[Case(item, part=BROADCAST, note=note) for item, note in _fewer_axes(draw)],
         Case((draw.normal(3, 4, 6, dtype=torch.float64), _spotted(draw, 6)), part=BROADCAST, gradient=True),
         Case(blind(torch.float32), part=NOTHING),
+        Case((draw.normal(2, 3, 4, 6), words), part=NOTHING, note="a mask (B, 1, 1, T_k), sentence 1 of length 0"),
+        Case((draw.normal(4, 6), torch.zeros(6, dtype=torch.bool)), part=NOTHING),
         Case(blind(torch.float32, 3), part=NOTHING),
         Case(blind(torch.float64, 2), part=NOTHING, gradient=True),
         Case(nothing, part=NOTHING, gradient=True),
@@ -356,6 +394,10 @@ masked_softmax = Exercise("masked_softmax", cases_masked_softmax, axes=("query",
         {MASKED} -> scores.masked_fill(~mask, -1e9)
         {UNCUT}
         All entries of such a row have the same low score. What does softmax make of equal scores?
+    blind_rows_opened: everything seen in rows with nothing to see
+        {MASKED} -> mask_scores(scores, mask | ~mask.any(-1, keepdim=True))
+        {UNCUT}
+        Opening such a row keeps NaN away. What should its weights be in the end?
     softmax_over_queries: softmax over the queries instead of the keys
         dim=-1 -> dim=-2
         The weights of one query sum to 1. Along which axis is that?
@@ -390,6 +432,7 @@ def cases_leaks_future(draw):
         "rows centered or scaled, before and behind",
     )
     small, one_spot, f64 = "a weak leak", "one sentence or one feature", torch.float64
+    replaced = "all rows after t are new"
     no_slope, below = "a leak through a ReLU or a hard choice", "changes below 1e-6"
 
     def one(name, *args, T=6, B=2, dtype=torch.float32):
@@ -421,6 +464,8 @@ def cases_leaks_future(draw):
             one("peeking", position, source, 1.0, 4, T, T=T), part=part, note=f"token {position} sees token {source}"
         )
 
+    first = torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(0))
+    alike = draw.normal(2, 1, 4, scale=1.5).repeat(1, 6, 1)
     return [
         Case(one("whole_average", 4), note="a mean over all tokens"),
         Case(one("causal_average", 4), note="a mean over the tokens so far"),
@@ -428,8 +473,11 @@ def cases_leaks_future(draw):
         Case(one("causal_average", 1, T=2, B=1), part=clean, note="a mean over the tokens so far"),
         Case(between("normed", "normed", 0, 0), part=clean, note="layer norms, no leak"),
         Case(one("previous_row", 4), part=clean, note="each token sees the one before it, not itself"),
-        Case(one("first_row", 4), part=clean, note="every token sees the first one alone"),
+        Case(one("first_row", 4), part=clean, note="every token sees the first one alone; f has a parameter"),
         Case(one("next_row", 5), part=pairs, note="each token sees the next"),
+        Case((Stub("whole_average", (4,)), alike), part=replaced, note="a mean over all tokens, which are all alike"),
+        Case(one("part_averaged", "shares", 1, B=1), part=replaced, note="a mean blind to the signs and sizes of rows"),
+        Case((Stub("average_after_a_seed", (4,)), first), part=replaced, note="the first numbers after a seed of 0"),
         *[peeking(position, source, T=4) for position in range(4) for source in range(position + 1, 4)],
         *[peeking(position, source) for position, source in ((0, 5), (4, 5), (3, 4), (1, 3))],
         *map(one_way, (-8.0, 8.0)),
@@ -439,8 +487,8 @@ def cases_leaks_future(draw):
         Case(
             between("as it is", "of one length", 0, 5), part=norms, note="outputs of one length; token 0 sees token 5"
         ),
-        Case(one("peeking_in_one", 1, 4, 1, 2, 4, 6), part=one_spot, note="in sentence 1, feature 2 alone"),
-        Case(one("peeking_in_one", 0, 2, 0, 3, 4, 6), part=one_spot, note="in sentence 0, feature 3 alone"),
+        Case(one("peeking_in_one", 1, 4, 1, 3, 4, 6), part=one_spot, note="in sentence 1, feature 3 alone"),
+        Case(one("peeking_in_one", 0, 2, 0, 2, 4, 6), part=one_spot, note="in sentence 0, feature 2 alone"),
         Case(one("peeking_in_one", 2, 3, 2, 0, 4, 6, B=3), part=one_spot, note="in sentence 2, feature 0 alone"),
         *[
             Case(one("peeking_at_one", 1, 4, k, 4, 6), part=one_spot, note=f"token 1 sees feature {k} of token 4")
@@ -453,8 +501,18 @@ def cases_leaks_future(draw):
         Case(one("peeking", 1, 4, 1e-3, 4, 6), part=small, note="token 1 sees a thousandth of token 4"),
         Case(one("peeking", 1, 4, 1.2e-4, 4, 6), part=small, note="changes of about 3e-4"),
         lost_in_a_mean(),
+        Case(
+            one("turned_round", "as it is", 1e-3, 1e3, dtype=f64),
+            part=small,
+            note="changes of 0.002 of outputs near 1000",
+        ),
         Case(one("peeking", 1, 4, 1e-11, 4, 6, dtype=f64), part=below, note="a change far below 1e-6"),
         Case(one("turned_round", "as it is", 2e-8, dtype=f64), part=below, note="outputs and changes below 1e-6"),
+        Case(
+            (Stub("turned_round", ("signs", 1.5e-8, 5e-5)), draw.normal(1, 2, 16, dtype=f64)),
+            part=below,
+            note="outputs near 5e-5, changes of 3e-8",
+        ),
         Case(one("whole_average", 4, T=1), part="T = 1", note="one token"),
     ]
 
@@ -505,6 +563,15 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
     future_set_to_zero: the future set to 0 instead of replaced by random rows
         {FUTURE} -> x[:, :start], torch.zeros_like(x[:, start:])
         To which f does a negative number look like 0?
+    future_shuffled: the rows of the future put in another order instead of replaced
+        {FUTURE} -> x[:, :start], x[:, start:].flip(1)
+        A mean does not notice an order, and of one row there is only one.
+    past_repeated: the future replaced by what stands before it
+        {FUTURE} -> x[:, :start], x[:, start - 1 : start].expand_as(x[:, start:])
+        What if all words of x are the same one?
+    seed_set: the seed set to 0 before the new rows are drawn
+        before, other = f(x), -> before = f(x); torch.default_generator.manual_seed(0); other =
+        Somebody may have drawn x after the same seed, as the last cell of this lesson does. Which rows do you then draw?
     future_of_one_sign: the future replaced by positive numbers only
         {FUTURE} -> x[:, :start], torch.ones_like(x[:, start:])
         To which f does a positive number look like 0?
@@ -516,14 +583,26 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
         One output of many moves, the others stand still. What does a mean make of that?
     relative_change: a change below 1e-6 taken for a leak
         torch.allclose({COMPARED}, rtol=0, atol=1e-6) -> torch.allclose({COMPARED})
-        Which size of change does the spec name, and new rows of which size? (allclose has two tolerances of its own.)
+        Which size of change does the spec name? (allclose has two tolerances of its own.)
+    too_strict: a change below 1e-6 taken for a leak
+        atol=1e-6 -> atol=1e-8
+        Which size of change does the spec name?
+    rows_too_large: new rows that are far larger than those of x
+        torch.randn_like(x) -> 1000 * torch.randn_like(x)
+        A thousandfold input makes a thousandfold effect. How large are the rows of x?
+    relative_too: the changes measured relative to the outputs
+        rtol=0, atol=1e-6 -> atol=1e-6
+        allclose has two tolerances, and adds them. How much does the other one let through where outputs are near 1000?
     slopes_asked: slopes in place of changes
         before, other = f(x), torch.randn_like(x)
         -> J = torch.autograd.functional.jacobian(f, x.detach().requires_grad_()).abs().amax((0, 2, 3, 5))
         |    return bool((J.triu(1) > 1e-6).any())
         A hard choice looks at the future and has no slope anywhere. What would show it?
-    first_sentence_only: only the first sentence watched
+    first_sentence_only: only the first sentence of the batch changed or watched
         {COMPARED} -> after[0, :start], before[0, :start]
+        Every sentence of the batch counts.
+    last_sentence_only: only the last sentence of the batch changed or watched
+        {COMPARED} -> after[-1, :start], before[-1, :start]
         Every sentence of the batch counts.
     first_feature_only: only the first feature watched
         {COMPARED} -> after[:, :start, 0], before[:, :start, 0]
@@ -550,13 +629,13 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
 
 
 def cases_fixed_causal_attention(draw):
-    def make(dtype, *lead, scale=1.0):
-        Q, K = draw.normal(*lead, 5, 4, dtype=dtype, scale=scale), draw.normal(*lead, 5, 4, dtype=dtype)
+    def make(dtype, *lead, scale=1.0, d_k=6):
+        Q, K = draw.normal(*lead, 5, d_k, dtype=dtype, scale=scale), draw.normal(*lead, 5, d_k, dtype=dtype)
         return Q, K, draw.normal(*lead, 5, 3, dtype=dtype)
 
     def planned(visible, blocked):
         """Scores near `visible` for the past and the present, near `blocked` for the future."""
-        T = 4  # the width too: its root has no digits that float32 would lose
+        T = 4  # the width too, for its root
         wanted = torch.where(_causal(T), visible, blocked).double() + draw.uniform(T, T, high=3.0, dtype=torch.float64)
         return wanted * T**0.5, torch.eye(T, dtype=torch.float64), draw.normal(T, 3, dtype=torch.float64)
 
@@ -567,7 +646,8 @@ def cases_fixed_causal_attention(draw):
         Case(make(torch.float32, 2), note="a batch of two"),
         Case(tuple(draw.normal(150, width) for width in (4, 4, 3)), note="150 tokens"),
         Case(make(torch.float32, 1, 1), part=LEADING, note=BATCH_OF_ONE),
-        Case(make(torch.float64, scale=1500.0), part=LARGE),
+        Case(make(torch.float64, scale=1500.0, d_k=4), part=LARGE),  # a root without digits that float32 would lose
+        Case(make(torch.float32, 2, 3), part=LEADING, via="on_views", note=VIEW),
         Case(planned(-9000.0, 9000.0), part=LARGE, gradient=True),
         Case(planned(-10000.0, 0.0), part=LARGE, note="visible scores of -10000 to -9997"),
         Case(planned(-3000.0, 0.0), part=LARGE, note="visible scores of -3000 to -2997"),
@@ -617,6 +697,12 @@ fixed_causal_attention = Exercise(
     not_scaled: scores that are not scaled
         / Q.shape[-1] ** 0.5 ->
         Lesson 4: what are the scores divided by?
+    key_reshaped: the keys given another shape instead of transposed
+        K.transpose(-2, -1) -> K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
+        The shape is right, but whose numbers stand in column 0? Rows and columns have to change places.
+    divided_twice: scores divided by the root of the width twice
+        Q.shape[-1] ** 0.5 -> Q.shape[-1]
+        The product holds Q once and K once. How many roots come off it altogether?
     softmax_over_queries: softmax over the queries instead of the keys
         {WEIGHTS} -> torch.softmax(mask_scores(scores, {SEEN}), dim=-2)
         The weights of one query sum to 1.

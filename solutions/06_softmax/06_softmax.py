@@ -892,7 +892,7 @@ at_work(softmax=over_queries)
 #
 # A mistake in the loss does not show in the translations at all. Counting padding in the mean makes this loss 0.00009
 # instead of 0.00016: a better number, and not a better model. The $\varepsilon$ in the logarithm changes nothing here,
-# because none of the true words is 20 points behind. It matters for a network that is sure of something wrong: there the
+# because in these 200 sentences every true word has the largest score. It matters for a network that is sure of something wrong: there the
 # gradient that could correct it is gone.
 
 # %% [markdown]

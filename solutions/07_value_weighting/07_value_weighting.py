@@ -652,7 +652,7 @@ for name, any_head in {"trained": head, **figures.random_heads(or_given(Head), 3
 # <details><summary>Answer</summary>
 #
 # The trained one, by either measure: it turns articles and adjectives far, the verb a little, and the nouns hardly at
-# all. Random heads move words by anything between 0.2 and 1.2, nouns no less than articles. Over 150 sentences the
+# all. Random heads move words by anything from 0.1 to 1.4 (96 of 100 words over 150 sentences). Over these sentences the
 # trained head turns articles, adjectives and nouns by 0.95, 0.80 and 0.02; three random ones by 0.35 to 0.54, 0.42 to
 # 0.63 and 0.51 to 0.60. It is also the one head of eight in this encoder with such a pattern: in the other seven, nouns
 # turn between 0.6 and 1.7 times as far as articles.

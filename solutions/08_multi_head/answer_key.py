@@ -14,6 +14,8 @@ ONE_SENTENCE = "a batch of one, a single token"
 VALUE_ALONE = "value given without a key"
 DIVISIBLE = "a number of heads that does not fit"
 AGAIN = "called twice"
+VIEW = "tensors that are views of others"
+TRANSPOSED = "inputs that are views of others, transposed"
 FLOAT64 = torch.float64
 
 
@@ -33,7 +35,7 @@ def cases_split_heads(draw):
         Case((draw.normal(1, 1, 6), 2), part=ONE_SENTENCE),
         Case((draw.normal(3, 5, 7), 1), part=ONE_HEAD),
         Case((draw.normal(3, 5, 7), 7), part=NARROW),
-        Case((draw.normal(5, 3, 24).transpose(0, 1), 4), part="a tensor that is a view of another"),
+        Case((draw.normal(3, 5, 24), 4), part=VIEW, via="on_views", note=TRANSPOSED),
         refused(10, 4),
         refused(6, 12),
     ]
@@ -89,7 +91,7 @@ def cases_merge_heads(draw):
         Case((draw.normal(1, 2, 1, 3),), part=ONE_SENTENCE),
         Case((draw.normal(3, 1, 5, 7),), part=ONE_HEAD),
         Case((draw.normal(3, 7, 5, 1),), part=NARROW),
-        Case((draw.normal(3, 5, 4, 6).transpose(1, 2),), part="a tensor that is a view of another"),
+        Case((draw.normal(3, 4, 5, 6),), part=VIEW, via="on_views", note=TRANSPOSED),
     ]
 
 
@@ -121,6 +123,14 @@ merge_heads = Exercise("merge_heads", cases_merge_heads, axes=("token", "channel
 """)
 
 
+CAUSAL = torch.ones(5, 5, dtype=torch.bool).tril()
+
+
+def empty(T):
+    """A padding mask (2, 1, 1, T) of a whole sentence and an empty one."""
+    return torch.tensor([True, False])[:, None, None, None].repeat(1, 1, 1, T)
+
+
 def blind(draw, queries=5, keys=5):
     """A mask with one row that sees nothing."""
     mask = draw.mask(queries, keys)
@@ -138,10 +148,10 @@ def attention_state(draw, D, dtype=torch.float32, scale=1.5, bias=0.7):
 
 
 def cases_multi_head_attention(draw):
-    def case(num_heads, *inputs, part="values", gradient=False, note="", **kwargs):
+    def case(num_heads, *inputs, part="values", gradient=False, note="", via="module", **kwargs):
         D, dtype = inputs[0].shape[-1], inputs[0].dtype
         args = ((D, num_heads), attention_state(draw, D, dtype), inputs, kwargs)
-        return Case(args, part=part, gradient=gradient, via="module", note=note)
+        return Case(args, part=part, gradient=gradient, via=via, note=note)
 
     def x(*shape, dtype=torch.float32):
         return draw.normal(*shape, dtype=dtype)
@@ -167,19 +177,26 @@ def cases_multi_head_attention(draw):
         case(3, *(x(2, n, 12, dtype=FLOAT64) for n in (5, 7, 7)), part=values, gradient=True),
         case(4, y(3, 5), part=MASK, mask=draw.mask(5, 5)),
         case(4, y(3, 5), None, None, draw.mask(5, 5), part=MASK),
-        case(4, y(3, 5), part=MASK, mask=torch.ones(5, 5, dtype=torch.bool).tril(), note="a causal mask"),
+        case(4, y(5, 5), part=MASK, mask=CAUSAL, note="as many sentences as tokens, and a causal mask"),
         case(4, y(3, 5), y(3, 7), y(3, 7), draw.mask(5, 7), part=MASK),
         case(3, x(2, 5, 12, dtype=FLOAT64), part=MASK, mask=draw.mask(5, 5), gradient=True),
         case(4, y(2, 5), y(2, 70), part=BROADCAST, mask=draw.mask(2, 1, 1, 70), note="a padding mask (B, 1, 1, T_k)"),
         case(4, y(3, 5), y(3, 7), part=BROADCAST, mask=draw.mask(3, 4, 5, 7), note="a mask (B, H, T_q, T_k)"),
         case(4, y(3, 5), y(3, 7), part=BROADCAST, mask=draw.mask(3, 1, 5, 7), note="a mask (B, 1, T_q, T_k)"),
-        case(4, y(3, 5), part=BROADCAST, mask=draw.mask(4, 5, 5), note="a mask (H, T, T)"),
+        case(
+            4, y(4, 5), part=BROADCAST, mask=draw.mask(4, 5, 5), note="as many sentences as heads, and a mask (H, T, T)"
+        ),
         case(4, y(3, 5), part=NOTHING, mask=blind(draw)),
+        case(
+            4, y(3, 5), y(3, 7), part=NOTHING, mask=blind(draw, 5, 7), note="a key given, and a row that sees nothing"
+        ),
         case(3, x(2, 5, 12, dtype=FLOAT64), part=NOTHING, mask=blind(draw), gradient=True),
         case(4, y(3, 5), part=NOTHING, mask=torch.tensor([True, False, True])[:, None, None, None]),
         case(1, y(3, 5), part=ONE_HEAD),
+        case(4, y(3, 5), y(3, 7), y(3, 7), part=VIEW, via="on_views", note=TRANSPOSED),
         case(7, x(3, 5, 7), part=NARROW),
         case(4, y(1, 70), part=ONE_SENTENCE),
+        case(4, y(1, 5), part=ONE_SENTENCE, mask=draw.mask(1, 4, 5, 5), note="one sentence, and a mask (1, H, T, T)"),
         case(4, y(3, 1), part=ONE_SENTENCE),
         case(4, y(3, 1), y(3, 7), part=ONE_SENTENCE),
         Case(
@@ -241,6 +258,12 @@ MultiHeadAttention = Exercise(
         |            (Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5).masked_fill(~mask if mask is not None else torch.tensor(False), -1e9),
         |            dim=-1)) @ V, w
         Where every score is equally low, the softmax shares its 1 out evenly. What should such a query get?
+    W_o_not_transposed: the weight of W_o used without its transposition
+        self.W_o(merge_heads(heads)) -> merge_heads(heads) @ self.W_o.weight + self.W_o.bias
+        A layer holds its weight as (out, in) and transposes it. Call the layer, or do as it does.
+    head_axis_added: an axis for the heads put into masks of three axes
+        {RUN} -> attention(Q, K, V, mask if mask is None or mask.dim() != 3 else mask[:, None])
+        A mask (H, T, T) has its axis for the heads already. Masks broadcast: you need not touch them.
     no_W_o: W_o is never used
         self.W_o(merge_heads(heads)) -> merge_heads(heads)
         Four layers, and one has nothing to do. What happens after the heads are merged?
@@ -385,6 +408,9 @@ load_from_torch = Exercise(
     transposed: matrices transposed
         layer.weight.copy_(weight) -> layer.weight.copy_(weight.T)
         Both sides are nn.Linear's: (out, in). Nothing has to be turned.
+    output_bias_forgotten: all but the bias of W_o copied
+        layer.bias.copy_(bias) -> layer.bias.copy_(bias) if layer is not mine.W_o else None
+        Their out_proj has a bias too.
     biases_forgotten: the weights without their biases
         layer.bias.copy_(bias) -> pass
         They start at zero in nn.MultiheadAttention, but they do not stay there.
@@ -471,17 +497,20 @@ def cases_fixed_heads(draw):
         x = draw.normal(B, T, D, dtype=dtype)
         return (x, *(draw.normal(D, D, dtype=dtype, scale=1.5 * D**-0.5) for _ in range(4)), num_heads)
 
-    causal = torch.ones(5, 5, dtype=torch.bool).tril()
     return [
         Case(make(3, 5, 8, 4)),
         Case(make(2, 7, 12, 3)),
         Case(make(4, 4, 16, 4), note="as many heads as tokens, sentences and channels of a head"),
         Case(make(2, 5, 12, 3, FLOAT64), part=DTYPE),
         Case(make(2, 5, 12, 3, FLOAT64), part=GRADIENT, gradient=True),
-        Case((*make(3, 5, 8, 4), causal), part=MASK, note="a causal mask"),
+        Case((*make(5, 5, 8, 4), CAUSAL), part=MASK, note="as many sentences as tokens, and a causal mask"),
+        Case((*make(2, 5, 12, 3), draw.mask(3, 5, 5)), part=MASK, note="a mask (H, T, T)"),
         Case(make(2, 70, 12, 3), {"mask": draw.mask(2, 1, 1, 70)}, part=MASK, note="a padding mask (B, 1, 1, T_k)"),
         Case(make(2, 5, 12, 3), {"mask": draw.mask(2, 3, 5, 5)}, part=MASK, note="a mask (B, H, T_q, T_k)"),
         Case((*make(2, 5, 12, 3), blind(draw)), part=NOTHING),
+        Case((*make(2, 5, 12, 3), empty(5)), part=NOTHING, note="a mask (B, 1, 1, T), sentence 1 of length 0"),
+        Case(make(3, 5, 8, 4), part=VIEW, via="on_views", note=TRANSPOSED),
+        Case((*make(1, 5, 8, 4), CAUSAL), part=ONE_SENTENCE, note="one sentence, and a causal mask"),
         Case(make(3, 5, 10, 1), part=ONE_HEAD),
         Case(make(3, 5, 7, 7), part=NARROW),
         Case(make(1, 70, 8, 4), part=ONE_SENTENCE),
@@ -537,6 +566,10 @@ fixed_heads = Exercise(
     mask_ignored: the mask is not used
         attention(Q, K, V, mask) -> attention(Q, K, V)
         The last argument: where does it go?
+    blind_rows_even: even weights in rows with nothing to see
+        attention(Q, K, V, mask) -> attention(
+        |        Q if mask is None else Q * (seen := mask.any(-1, keepdim=True)), K, V, mask if mask is None else mask | ~seen)
+        Where every score is equally low, the softmax shares its 1 out evenly. What should such a query get?
     no_W_o: W_o is never used
         merge_heads(heads) @ W_o.T -> merge_heads(heads)
         Five tensors came in. Which of them did you not touch?
@@ -569,12 +602,15 @@ def cases_grouped_query_attention(draw):
         Case(make(2, 6, 3, FLOAT64, d_k=4), part=GRADIENT, gradient=True),
         Case(make(2, 4, 4), part="as many groups as heads"),
         Case(make(2, 4, 1), part="one group for all heads"),
-        Case((*make(2, 6, 3), draw.mask(5, 7)), part=MASK),
+        Case((*make(5, 6, 3), draw.mask(5, 7)), part=MASK, note="as many sentences as queries, and a mask (T_q, T_k)"),
         Case(make(2, 6, 3), {"mask": draw.mask(2, 1, 1, 7)}, part=MASK),
         Case((*make(2, 6, 3), draw.mask(2, 6, 5, 7)), part=MASK, note="a mask (B, H, T_q, T_k)"),
+        Case((*make(2, 6, 3), draw.mask(6, 5, 7)), part=MASK, note="a mask (H, T_q, T_k)"),
+        Case((*make(2, 6, 3), draw.mask(1, 6, 1, 7)), part=MASK, note="a mask (1, H, 1, T_k)"),
         Case((*make(2, 6, 3, FLOAT64, d_k=4), draw.mask(5, 7)), part=MASK, gradient=True),
-        Case((*make(2, 6, 3), blind(draw, 5, 7)), part=NOTHING),
+        Case((*make(2, 6, 3), empty(7)), part=NOTHING, note="a mask (B, 1, 1, T_k), sentence 1 of length 0"),
         Case((*make(2, 6, 3, FLOAT64, d_k=4), blind(draw, 5, 7)), part=NOTHING, gradient=True),
+        Case(make(2, 6, 3), part=VIEW, via="on_views", note="Q, K and V as split_heads returns them: views"),
         Case(make(1, 6, 3, keys=70), part=ONE_SENTENCE),
         Case(make(2, 6, 3, queries=1, keys=1), part=ONE_SENTENCE),
     ]
@@ -593,6 +629,9 @@ grouped_query_attention = Exercise(
         Neighbors share: with 6 heads and 3 groups, heads 0 and 1 use group 0.
     values_in_turn: keys of one group, values of another
         V = V.repeat_interleave(group, dim=1) -> V = V.repeat(1, group, 1, 1)
+        A head finds and gets from the same group.
+    keys_in_turn: values of one group, keys of another
+        K = K.repeat_interleave(group, dim=1) -> K = K.repeat(1, group, 1, 1)
         A head finds and gets from the same group.
     first_group_only: the first group for every head
         K = K.repeat_interleave(group, dim=1) -> K = K[:, :1]

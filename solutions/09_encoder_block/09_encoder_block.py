@@ -149,8 +149,9 @@ print(f"jane moves by {by_token[0].norm():.4f} and by {by_sentence[0].norm():.4f
 #
 # The formulas above, for every row by itself.
 #
-# `x (..., D)`, `gamma (D,)`, `beta (D,)`, `eps` a number → `(..., D)`. Right for tiny and huge numbers, for numbers far
-# from 0, for rows of equal numbers, and for D = 1; no NaN in values or gradients there either.
+# `x (..., D)`, `gamma (D,)`, `beta (D,)`, `eps` a number → `(..., D)`. Right for tiny numbers, for huge ones (as long as the
+# dtype can hold their squares), for numbers far from 0, for rows of equal numbers, and for D = 1; no NaN in values or
+# gradients there either.
 #
 # Forbidden: `F.layer_norm`, `nn.LayerNorm`, and group, batch, instance and RMS norms. `mean` and `var` are allowed.
 
@@ -374,7 +375,8 @@ figures.slopes_over_depth()
 # %% [markdown]
 # Read it line by line.
 #
-# - **Residual, no norm:** 541 at the bottom, 0.00034 at the top. No learning rate suits both.
+# - **Residual, no norm:** 541 at the bottom, 0.00034 at the top. No single learning rate of plain gradient descent suits
+#   both. (Adam of lesson 11 divides each gradient by its usual size.)
 # - **All with norms** stay between 1 and 20 over 24 blocks. The norm alone, without a residual, does that too, so the
 #   length of a gradient does not yet tell why one needs residuals. Wait for the next figure.
 # - **On the right** is the difference between the orders. In post-norm the last block's gradient stays where it is, 76
@@ -709,7 +711,8 @@ explore.reach()
 #
 # Autograd is allowed. The gradient of a *sum* of outputs is not enough: opposite signs cancel in it.
 #
-# A function f, `x (T, D)` → `(T, T)`. It need not be differentiable itself. Leave x as it came, `requires_grad` included.
+# A function f, `x (T, D)` → `(T, T)`. It need not be differentiable itself. Where f does not respond to x, the entry is 0, and
+# autograd may know nothing of such an f: `x > 0` as numbers is one. Leave x as it came, `requires_grad` included.
 
 
 # %% nbgrader={"solution": "token_influence"}

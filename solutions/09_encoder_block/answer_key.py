@@ -11,6 +11,9 @@ ACTIVATION = "any activation"
 PRE_NORM = "norm_first=True"
 OPTIONS = "options, if offered, reach the blocks"
 AGAIN = "called twice, in training mode"
+TRANSPOSED = "an input that was transposed, and does not lie in memory as view needs it"
+ELSEWHERE = "inputs that were transposed"
+BUILT = "a module built by keywords, and another one with ReLU built after it"
 EXACT = 1e-10  # where no constant is rounded, float64 numbers keep this much
 NORMS = ("layer_norm", "rms_norm", "batch_norm", "group_norm", "instance_norm")
 
@@ -36,6 +39,7 @@ def cases_layer_norm(draw):
     cases = [
         *tensor_cases(make, leads=((), (3,), (2, 3), (1,), (2, 1))),
         Case(single, part=LEADING, note="a single vector"),
+        Case(make(torch.float32, 3), part=LEADING, via="transposed_in_memory", note=TRANSPOSED),
         Case(make(torch.float64, 2, 3), part=GRADIENT, gradient=True),
         Case(make(torch.float32), {"eps": 0.5}, part="another eps", note="eps = 0.5"),
         Case((*make(torch.float64), 0.25), part="another eps", gradient=True, note="eps = 0.25"),
@@ -140,6 +144,10 @@ layer_norm = Exercise(
     gamma_times_beta: beta was added before gamma was multiplied
         gamma * normal + beta -> gamma * (normal + beta)
         Which of the two comes first in the formula?
+    mean_detached_too: no gradient flows through mean and variance
+        x.mean(dim=-1, keepdim=True) -> x.mean(dim=-1, keepdim=True).detach()
+        x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, correction=0, keepdim=True).detach()
+        Both depend on x, and the gradient has to know. Did you detach them, or leave the graph?
     statistics_detached: no gradient flows through the variance
         x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, correction=0, keepdim=True).detach()
         The spread depends on x too, and the gradient has to know. Did you detach it, or leave the graph?
@@ -155,11 +163,9 @@ def network_state(draw, D, F, dtype, prefix=""):
     }
 
 
-def called_twice(init, state, first, second, **options):
-    note = "one module called twice" + (": with a mask, and on other inputs without one" if len(first) > 1 else "")
-    return Case(
-        (init, state, first, second), {"training": True}, part=AGAIN, via="module_called_again", note=note, **options
-    )
+def called_twice(init, state, *calls, note="one module called twice", **options):
+    options = {"part": AGAIN, "via": "module_called_again", "note": note} | options
+    return Case((init, state, *calls), {"training": True}, **options)
 
 
 def cases_feed_forward(draw):
@@ -179,13 +185,14 @@ def cases_feed_forward(draw):
         case(2, 4, 7, 3, note="a network that is narrower inside"),
         case(1, 70, 6, 10, part="a batch of one"),
         case(3, 1, 6, 10, part="a single token"),
+        case(3, 5, 6, 10, via="module_on_transposed", part=ELSEWHERE, note=TRANSPOSED),
         called_twice((6, 10), network_state(draw, 6, 10, torch.float32), once, again),
         case(3, 5, 6, 10, dtype=float64, part=DTYPE, tolerance=EXACT),
         case(2, 5, 6, 10, dtype=float64, part=GRADIENT, gradient=True),
         case(3, 5, 6, 10, Stub("activation", ("gelu",)), part=ACTIVATION, note="activation: F.gelu"),
         case(3, 5, 6, 10, Stub("activation", ("tanh",)), part=ACTIVATION, note="activation: torch.tanh"),
         case(2, 5, 6, 10, Stub("activation", ("square",)), part=ACTIVATION, note="activation: torch.square"),
-        case(3, 5, 6, 10, Stub("activation", ("gelu",)), via="module_by_keywords", part=ACTIVATION, note="by keyword"),
+        case(3, 5, 6, 10, Stub("activation", ("gelu",)), via="module_by_keywords", part=ACTIVATION, note=BUILT),
     ]
 
 
@@ -236,6 +243,9 @@ def block_state(draw, D, F, dtype, prefix=""):
     return state
 
 
+CAUSAL = ("causal",)
+
+
 def cases_encoder_block(draw):
     def case(B, T, mask=None, order=(), dtype=torch.float32, D=6, H=2, F=10, named=False, **options):
         state = block_state(draw, D, F, dtype)
@@ -243,41 +253,54 @@ def cases_encoder_block(draw):
         call = ((x,), {} if mask is None else {"mask": mask}) if named or mask is None else ((x, mask), {})
         return Case(((D, H, F, *order), state, *call), **{"via": "module", "tolerance": tolerance(dtype)} | options)
 
-    def by_keyword(T, part=ACTIVATION, **given):
+    def by_keyword(T, part=ACTIVATION, note="", **given):
         init = {"d_model": 6, "num_heads": 3, "d_ff": 10, **given}
         args = (init, block_state(draw, 6, 10, torch.float32), (draw.normal(2, T, 6),), {})
-        return Case(args, via="module_by_keywords", part=part, tolerance=tolerance(torch.float32))
+        return Case(args, via="module_by_keywords", part=part, tolerance=tolerance(torch.float32), note=note)
 
     float64, before, after = torch.float64, (True,), (False,)
     gelu, tanh = Stub("activation", ("gelu",)), Stub("activation", ("tanh",))
-    nothing = draw.mask(5, 5)
+    nothing, no_words = draw.mask(5, 5), draw.mask(2, 1, 1, 5)
     nothing[draw.integer(1, 4)] = False
-    x, state = draw.normal(2, 5, 6), block_state(draw, 6, 10, torch.float32)
+    no_words[1] = False
+
+    def again(*order, **options):
+        x, state = draw.normal(2, 5, 6), block_state(draw, 6, 10, torch.float32)
+        calls = (x, draw.mask(5, 5)), (x.flip(1),)
+        return called_twice((6, 2, 10, *order), state, *calls, tolerance=tolerance(torch.float32), **options)
+
+    def masked(B, T, *shape, note):  # in both orders
+        kept = torch.ones(T, T, dtype=torch.bool).tril() if shape == CAUSAL else draw.mask(*shape)
+        pre = case(B, T, kept, order=before, part=PRE_NORM, note=f"norm_first=True, {note}")
+        return case(B, T, kept, part=MASK, note=note), pre
+
     return [
         case(3, 5),
         case(2, 4, D=12, H=3, F=7, note="three heads of width 4"),
         case(3, 5, order=before, part=PRE_NORM, note="norm_first=True"),
         case(2, 4, order=before, D=12, H=3, F=7, part=PRE_NORM, note="norm_first=True, three heads of width 4"),
         case(1, 70, part="a batch of one"),
-        case(1, 4, order=before, part=PRE_NORM),
-        called_twice((6, 2, 10), state, (x, draw.mask(5, 5)), (x.flip(1),), tolerance=tolerance(torch.float32)),
         case(3, 1, part="a single token"),
+        case(2, 1, order=before, part=PRE_NORM, note="norm_first=True, a single token"),
+        case(3, 5, via="module_on_transposed", part=ELSEWHERE, note=TRANSPOSED),
+        again(),
+        again(True, part=PRE_NORM, note="norm_first=True, one module called twice in training mode"),
         case(3, 5, dtype=float64, part=DTYPE),
-        case(3, 5, dtype=float64, order=before, part=PRE_NORM),
+        case(3, 5, dtype=float64, order=before, part=PRE_NORM, tolerance=EXACT),
         case(2, 5, dtype=float64, part=GRADIENT, gradient=True),
         case(2, 5, dtype=float64, order=before, part=PRE_NORM, gradient=True),
-        case(3, 5, draw.mask(5, 5), part=MASK),
         case(3, 5, draw.mask(5, 5), named=True, part=MASK),
-        case(3, 5, torch.ones(5, 5, dtype=torch.bool).tril(), part=MASK, note="a causal mask"),
-        case(3, 5, torch.ones(5, 5, dtype=torch.bool).tril(), order=before, part=PRE_NORM, note="a causal mask"),
+        *masked(1, 5, 5, 5, note="a batch of one with a mask (T, T)"),
+        *masked(4, 4, *CAUSAL, note="a causal mask for as many sentences as tokens"),
+        *masked(2, 5, 2, 5, 5, note="a mask (H, T, T)"),
+        *masked(3, 5, 3, 2, 5, 5, note="a mask for each head"),
         case(2, 70, draw.mask(2, 1, 1, 70), part=MASK, note="padding, (B, 1, 1, T), of 70 tokens"),
-        case(3, 5, draw.mask(3, 1, 5, 5), named=True, order=before, part=PRE_NORM),
-        case(3, 5, draw.mask(3, 2, 5, 5), part=MASK, note="a mask for each head"),
         case(2, 5, nothing, dtype=float64, part="rows with nothing to see", gradient=True),
+        case(2, 5, no_words, order=before, part=PRE_NORM, note="norm_first=True, a sentence of padding alone"),
         case(3, 5, order=(*after, gelu), part=ACTIVATION, note="activation: F.gelu"),
         case(3, 5, order=(*before, tanh), part=PRE_NORM, note="norm_first=True, activation: torch.tanh"),
-        by_keyword(5, PRE_NORM, norm_first=True, activation=gelu),
-        by_keyword(4, activation=tanh),
+        by_keyword(5, PRE_NORM, norm_first=True, activation=gelu, note=f"norm_first=True, {BUILT}"),
+        by_keyword(4, activation=tanh, note=BUILT),
     ]
 
 
@@ -391,6 +414,30 @@ EncoderBlock = Exercise(
     norm_on_top: with norm_first another norm at the end
         {PRE_2} -> return self.norm2(x + self.feed_forward(self.norm2(x)))
         In pre-norm the stream leaves the block as it is. A norm on top comes once, behind the last block, if at all.
+    first_residual_dropped_post: in post-norm no residual around attention
+        {POST_1} -> x = self.norm1(self.attention(x, mask=mask)[0])
+        There has to be one around each sublayer. Look at the first one of post-norm.
+    second_residual_dropped_post: in post-norm no residual around the feed-forward network
+        {POST_2} -> return self.norm2(self.feed_forward(x))
+        There has to be one around each sublayer. Look at the second one of post-norm.
+    first_residual_dropped_pre: with norm_first no residual around attention
+        {PRE_1} -> x = self.attention(self.norm1(x), mask=mask)[0]
+        There has to be one around each sublayer. Look at the first one of pre-norm.
+    second_residual_dropped_pre: with norm_first no residual around the feed-forward network
+        {PRE_2} -> return self.feed_forward(self.norm2(x))
+        There has to be one around each sublayer. Look at the second one of pre-norm.
+    second_norm_dropped: with norm_first the feed-forward network sees x without its norm
+        {PRE_2} -> return x + self.feed_forward(x)
+        In pre-norm both sublayers get normalized numbers. Does the second one?
+    norm1_twice_pre: with norm_first norm1 is used twice
+        self.norm2(x)) -> self.norm1(x))
+        Each sublayer has a norm with parameters of its own.
+    mask_ignored_pre: with norm_first the mask is not used
+        self.norm1(x), mask=mask) -> self.norm1(x))
+        Attention stands in your code twice. Does it hear of the mask both times?
+    mask_ignored_post: in post-norm the mask is not used
+        self.attention(x, mask=mask) -> self.attention(x)
+        Attention stands in your code twice. Does it hear of the mask both times?
     feed_forward_first: the feed-forward network comes before attention
         {PRE_1} -> x = x + self.feed_forward(self.norm1(x))
         {PRE_2} -> return x + self.attention(self.norm2(x), mask=mask)[0]
@@ -420,7 +467,7 @@ def cases_encoder(draw):
             ids[0, 0] = 0  # an id like any other: padding_idx would keep its row from learning
         call = ((ids,), {"mask": mask}) if named else ((ids,) if mask is None else (ids, mask), {})
         args = ((V, D, H, F, layers, LONGEST), encoder_state(draw, layers, dtype), *call)
-        return Case(args, via="module", tolerance=tolerance(dtype), **options)
+        return Case(args, **{"via": "module", "tolerance": tolerance(dtype)} | options)
 
     def behavior(T, length):
         numbers = draw.normal(4999, dtype=torch.float64)
@@ -430,24 +477,43 @@ def cases_encoder(draw):
             (init, ids, length, numbers), via="encoder_behavior", part="order and padding, all parameters random"
         )
 
-    float64 = torch.float64
+    float64, no_words = torch.float64, draw.mask(2, 1, 1, 5)
+    no_words[1] = False
     ids, init, state = draw.integers(0, V, (2, 5)), (V, D, H, F, 1, LONGEST), encoder_state(draw, 1, torch.float32)
     return [
         case(2, 5),
         case(3, 4, layers=1, note="one layer"),
-        called_twice(init, state, (ids, draw.mask(5, 5)), ((ids + 1) % V,), tolerance=tolerance(torch.float32)),
+        called_twice(
+            init,
+            state,
+            (ids[:, :1],),
+            (ids, draw.mask(5, 5)),
+            ((ids + 1) % V,),
+            tolerance=tolerance(torch.float32),
+            note="one module called with a single token, with a mask, and without one",
+        ),
         case(1, 5, part="a batch of one"),
         case(2, 1, part="a single token"),
+        case(2, 5, layers=1, via="module_on_transposed", part=ELSEWHERE, note=TRANSPOSED),
         case(2, LONGEST, part="the longest sentence"),
         case(2, 5, dtype=float64, part=DTYPE),
         case(2, 5, dtype=float64, layers=2, part=GRADIENT, gradient=True),
-        case(3, 5, draw.mask(5, 5), part=MASK),
+        case(4, 4, draw.mask(4, 4), part=MASK, note="a mask (T, T) for as many sentences as tokens"),
+        case(1, 5, draw.mask(5, 5), layers=1, part=MASK, note="a batch of one with a mask (T, T)"),
+        case(2, 5, draw.mask(2, 5, 5), layers=1, part=MASK, note="a mask (H, T, T)"),
+        case(2, 5, draw.mask(2, 2, 5, 5), layers=2, part=MASK, note="a mask for each head"),
+        case(2, 5, no_words, layers=1, part=MASK, note="padding, and a sentence of nothing else"),
         case(2, 70, draw.mask(2, 1, 1, 70), named=True, part=MASK, note="padding, (B, 1, 1, T), of 70 tokens"),
-        case(2, 5, draw.mask(2, 1, 5, 5), part=MASK),
         behavior(6, 4),
         behavior(8, 5),
         Case(
-            ((V, D, H, F, 2, LONGEST), *(draw.normal(*shape, dtype=float64) for shape in ((2, 5, D), (4999,)))),
+            (
+                (V, D, H, F, 2, LONGEST),
+                draw.integers(0, V, (2, 5)),
+                draw.mask(2, 2, 5, 5),
+                draw.normal(2, 5, D, dtype=float64),
+                draw.normal(4999, dtype=float64),
+            ),
             via="encoder_options",
             part=OPTIONS,
         ),
@@ -466,11 +532,17 @@ Encoder = Exercise(
     positions_from_one: positions counted from 1
         torch.arange(ids.shape[1], -> torch.arange(1, 1 + ids.shape[1],
         Which row of the table does the first word get, and what does the longest sentence do?
+    positions_from_the_end: positions were counted from the end
+        torch.arange(ids.shape[1], -> torch.arange(ids.shape[1] - 1, -1, -1,
+        The first word has position 0. Which one has the last word of yours?
     words_scaled: the word vectors were multiplied by the square root of the width
         self.tokens(ids) + -> self.tokens(ids) * self.tokens.embedding_dim**0.5 +
         The paper does that, and its embeddings start smaller. This exercise adds the two vectors as they are.
     mask_not_passed: the mask does not reach the blocks
         block(x, mask) -> block(x)
+        Every block attends anew. Which of them knows what is padding?
+    mask_not_for_the_last: the last block does not see the mask
+        block(x, mask) -> block(x, mask if block is not self.blocks[-1] else None)
         Every block attends anew. Which of them knows what is padding?
     mask_first_block_only: only the first block sees the mask
         block(x, mask) -> block(x, mask if block is self.blocks[0] else None)
@@ -504,6 +576,9 @@ Encoder = Exercise(
 """)
 
 
+PASSING = "parts that return the tensor that they get"
+
+
 def cases_fixed_block(draw):
     phase = draw.integer(1, 9) / 10
     parts = (
@@ -524,8 +599,10 @@ def cases_fixed_block(draw):
         Case((x(3, 1, 6), *parts), part="a single token"),
         Case((x(3, 5, 6, dtype=float64), *parts), part=DTYPE, tolerance=EXACT),
         Case((x(3, 5, 6, dtype=float64), *parts), part=GRADIENT, gradient=True),
-        Case((x(3, 5, 6), *parts, draw.mask(5, 5)), part=MASK),
-        Case((x(3, 5, 6), *parts), {"mask": torch.ones(5, 5, dtype=torch.bool).tril()}, part=MASK),
+        Case((x(5, 5, 6), *parts, draw.mask(5, 5)), part=MASK),
+        Case((x(2, 5, 6), *parts, draw.mask(2, 5, 5)), part=MASK, note="a mask (H, T, T)"),
+        Case((x(1, 5, 6), *parts), {"mask": torch.ones(5, 5, dtype=torch.bool).tril()}, part=MASK),
+        Case((x(2, 5, 6), Stub("passing_on", (True,)), *[Stub("passing_on", (False,))] * 3), part=PASSING),
     ]
 
 
@@ -622,6 +699,9 @@ block_multiply_adds = Exercise(
     no_attention: attention's own two products are missing
         projections + attention + feed_forward -> projections + feed_forward
         The layers with weights are all there. Which products have no weights in them?
+    no_projections: the four projections are missing
+        projections + attention + feed_forward -> attention + feed_forward
+        You have counted what happens between queries, keys and values. Which products make them, and what comes behind?
     no_feed_forward: the feed-forward network is missing
         projections + attention + feed_forward -> projections + attention
         You have counted attention. Which other products does a block have?
@@ -656,7 +736,13 @@ def cases_token_influence(draw):
         case("running_products", 5, 3, 7, note="a causal function"),
         case("looking_around", 5, 4, 3, dtype=float64, part=DTYPE),
         case("running_products", 5, 3, 4, dtype=float64, part=DTYPE),
-        case("tokenwise", 5, 4, 6, part="a function of each token alone"),
+        Case(
+            (Stub("linear_layer", (6, draw.integer(1, 9) / 10)), draw.normal(5, 4)),
+            part="a function of each token alone",
+            note="an nn.Linear",
+            tolerance=influence(torch.float32),
+        ),
+        Case((Stub("steps"), draw.normal(4, 3)), part="a function whose derivatives are 0", note="x > 0, as numbers"),
         case("looking_around", 5, 4, 1, part="one output channel"),
         case("looking_around", 1, 4, 3, part="a single token"),
         case("running_products", 4, 1, 1, part="one channel in and out"),

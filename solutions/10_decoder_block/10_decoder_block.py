@@ -565,8 +565,8 @@ explore.beams()
 # - score = log-probability / (ids after bos)$^{\text{length\_penalty}}$.
 # - The answer is the best finished sequence; if none has finished, the best of the beam.
 #
-# Published versions differ in details (when to stop, whether finished ones take up room). The check uses beams of 1 and
-# beams that cover everything, where they agree.
+# Published versions differ in details (when to stop, whether finished ones take up room). The check uses beams of 1,
+# beams that cover everything, and a beam of 2 in which no sentence ends, where they agree.
 
 
 # %% nbgrader={"solution": "beam_search"}

@@ -104,7 +104,7 @@ def cases_DecoderBlock(draw):
         case(note="no masks"),
         case(masks="both", note="a causal mask, and one that hides source words"),
         case(T_s=T_t, masks="both", part=ALIKE),
-        case(T_s=T_t, norm_first=True, masks="both", part=ALIKE),
+        case(T_s=T_t, norm_first=True, masks="both", part=PRE_NORM),
         case(masks="self", part=MASKS),
         case(masks="memory", part=MASKS),
         case(masks="named", part=MASKS),
@@ -113,7 +113,7 @@ def cases_DecoderBlock(draw):
         case(norm_first=True, masks="both", part=PRE_NORM),
         case(torch.float64, norm_first=True, masks="both", part=PRE_NORM, gradient=True),
         case(activation="gelu", part=ACTIVATION),
-        case(activation="gelu", norm_first=True, part=ACTIVATION),
+        case(activation="gelu", norm_first=True, part=PRE_NORM),
         case(B=1, H=3, masks="both", part="a batch of one"),
         Case(
             ((D, H, F), block_state(draw, D, F, torch.float32), (*pair(), causal(T_t)), pair()),
@@ -307,7 +307,7 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
         tgt[:, :-1] -> tgt[:, 1:]
         tgt[:, 1:], ignore -> tgt[:, :-1], ignore
         You have the two rows, and exchanged. Which of them holds bos?
-    first_logits_cut: the first logits cut off instead of the last
+    first_logits_cut: each word is asked for at the place that has just read it, and bos nowhere
         logits = model(src, tgt[:, :-1]) -> logits = model(src, tgt)[:, 1:]
         The logits of place 0 are made of bos alone. Which word do they have to predict?
     zeros_shifted_in: rolled instead of cut: the last id comes round to the front
@@ -459,7 +459,8 @@ def cases_Transformer(draw):
         src, tgt = words(4, 14, (len(hidden), 6), 0), words(4, 11, (len(hidden), 3), 0)
         for row, positions in zip(src, hidden, strict=True):
             row[list(positions)] = -1
-        arguments = (init(2), draw.integer(0, 10**6), src, tgt, (0, 2))
+        last = [max(t for t in range(6) if t not in positions) for positions in hidden]
+        arguments = (init(2), draw.integer(0, 10**6), src, tgt, (0, 2), other(src, last, 14, 2))
         note = "padding on the left, in the middle and on the right"
         return Case(arguments, via="transformer_padded", view="transformer_without_padding", part=PADDING, note=note)
 
@@ -624,6 +625,19 @@ transformer = Exercise(
     probabilities: probabilities instead of logits
         return self.unembed(y) -> return self.unembed(y).softmax(-1)
         The loss, the temperature and the filters of this lesson all want the numbers before softmax.
+    plain_list: the decoder's blocks stand in a plain list, where PyTorch does not find their numbers
+        nn.ModuleList(DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers))
+        -> [DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers)]
+        parameters() finds what hangs on a module as a module: nothing in a list is trained or loaded. Lesson 9 has a
+        list that is one.
+    tied: the last layer shares its numbers with the table of target words
+        self.unembed = nn.Linear(d_model, tgt_vocab)
+        -> self.unembed = nn.Linear(d_model, tgt_vocab)
+        |        self.unembed.weight = self.tokens.weight
+        Many models do that. The machine whose numbers these names load does not: it has a matrix of its own.
+    last_layer_without_bias: the last layer has no bias
+        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab, bias=False)
+        The machine's numbers hold unembed.bias. Where would they go in yours?
 """)
 
 
@@ -744,6 +758,26 @@ def eos_again(draw, V, bos_id, eos_id, max_len):
     raise ValueError("no table that says eos twice")
 
 
+def cut_counts(draw, V, bos_id, eos_id, max_len):
+    """A table without eos in which a beam of 2 misses what two words after each prefix, without a common cut, find."""
+    for _ in range(10_000):
+        table = never(draw.normal(97, V, scale=2.0), eos_id)
+        step, found = step_from_table(table), []
+        for kept in (2, 2**max_len):
+            beam = [([bos_id], 0.0)]
+            for _ in range(max_len):
+                grown = []
+                for ids, log_p in beam:
+                    likely = step(torch.tensor([ids]))[0].log_softmax(-1).topk(2)
+                    pairs = zip(likely.indices.tolist(), likely.values.tolist(), strict=True)
+                    grown += [([*ids, word], log_p + more) for word, more in pairs]
+                beam = sorted(grown, key=lambda item: -item[1])[:kept]
+            found.append(beam[0][0])
+        if found[0] != found[1]:
+            return table
+    raise ValueError("no table in which the cut counts")
+
+
 def cases_beam_search(draw):
     def case(table, *rest, **options):
         return Case((Stub("step_from_table", (table,)), *rest), **options)
@@ -757,7 +791,9 @@ def cases_beam_search(draw):
         case(table(3), 0, 2, 4, 200, note="a beam of 200"),
         case(table(4), 1, 0, 3, 200, part=COVERING),
         case(table(4, 1.0), 3, 1, 4, 900, part=COVERING),
-        case(table(3) + torch.tensor([0.0, 0.0, -6.0]), 0, 2, 3, 100, part="finished, though unlikely"),
+        case(table(3) + torch.tensor([0.0, 0.0, -60.0]), 0, 2, 3, 100, part="finished, though unlikely"),
+        case(cut_counts(draw, 5, 1, 2, 4), 1, 2, 4, 2, part="a beam of 2 that never meets eos"),
+        case(never(table(5), 2), 1, 2, 3, 1, 1.0, part=PENALTY),
         case(table(3), 0, 2, 4, 200, 1.0, part=PENALTY),
         case(table(4, 1.0), 1, 0, 4, 900, 0.6, part=PENALTY),
         case(table(3) + torch.tensor([0.0, 0.0, -4.0]), 1, 2, 4, 200, 2.0, part=PENALTY),
@@ -817,7 +853,7 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     unfinished_compete: unfinished sentences compete with finished ones
         finished or beam -> finished + beam
         A sentence that was cut off is no answer as long as there is a finished one.
-    first_finished_wins: it stops as soon as one sentence is finished
+    first_finished_wins: the first sentence that is finished wins
         beam = [item for -> beam = [] if finished else [item for
         A longer sentence may still be likelier, or win by the penalty.
     finished_grow_on: sentences grow on after eos
@@ -856,6 +892,13 @@ def cases_filter_logits(draw):
             named["top_p"] = between(draw, logits, k)
         return Case((logits,), named, via=via, **options)
 
+    def uneven():
+        """Rows of other levels, with 5, 2 and 1 words before a mass of 0.58 is reached."""
+        flat, steep = [135, 133, 131, 128, 123, 120, 117, 113], [900, 40, 25, 15, 9, 6, 3, 2]
+        shares = torch.tensor([flat, [500, 300, 150, 30, 10, 5, 3, 2], steep])
+        order = torch.stack([draw.permutation(8) for _ in range(3)])
+        return (shares / 1000).log().gather(1, order) + torch.tensor([[-20.0], [0.0], [100.0]])
+
     one, two, three = rows(9), rows(9), rows(9)
     f64 = torch.float64
     peaked = rows(7)
@@ -864,7 +907,7 @@ def cases_filter_logits(draw):
         case(one, k=4, note="top_k = 4"),
         case(two, p=True, note="top_p alone"),
         Case((three,), note="no filter"),
-        case(rows(3, 8), p=True, part=TOP_P),
+        Case((uneven(),), {"top_p": 0.58}, part=TOP_P),
         case(rows(8, scale=0.2), p=True, part=TOP_P),
         Case((peaked,), {"top_p": 0.5}, part="one word that has more than top_p"),
         case(rows(10), k=6, p=True, part=BOTH),
@@ -874,7 +917,7 @@ def cases_filter_logits(draw):
         Case(
             (rows(10, scale=0.2),), {"top_k": 2, "top_p": 0.3}, part=BOTH
         ),  # one word of the two, but three of all ten
-        case(rows(4, 8), k=3, part=LEADING),
+        case(uneven(), k=3, part=LEADING),
         case(rows(2, 3, 7), k=4, part=LEADING),
         case(rows(2, 3, 7), p=True, part=LEADING),
         case(rows(1, 6), k=2, part=LEADING),
@@ -882,7 +925,7 @@ def cases_filter_logits(draw):
         case(rows(8), k=1, part="top_k = 1"),
         case(rows(8), k=8, part="top_k = V"),
         case(rows(9, dtype=f64), k=4, part=DTYPE),
-        case(rows(9, dtype=f64), k=6, p=True, part=DTYPE),
+        case(rows(9, dtype=f64), k=6, p=True, part=BOTH),
         case(rows(2, 9, dtype=f64), k=6, p=True, via="kept_logits", part=GRADIENT, gradient=True),
     ]
 
@@ -966,15 +1009,17 @@ WORK = "earlier tokens are not computed again"
 
 
 def cases_attend_with_cache(draw):
-    def qkv(T, B=2, H=3, d=4, dtype=torch.float32):
-        return tuple(draw.normal(B, H, T, d, dtype=dtype) for _ in range(3))
+    def qkv(T, B=2, H=3, d=4, dtype=torch.float32, scale=1.0):
+        return tuple(draw.normal(B, H, T, d, dtype=dtype, scale=s) for s in (scale, scale, 1.0))
 
-    def case(pieces, B=2, H=3, dtype=torch.float32, again=False, **options):
+    def case(pieces, B=2, H=3, dtype=torch.float32, again=False, scale=1.0, **options):
         named = {"again": True} if again else {}
         first, *rest = pieces
         note = f"{first} {'token' if first == 1 else 'tokens'}" + "".join(f", then {n}" for n in rest)
         note += ", each cache continued in a second direction as well" if again else ""
-        return Case((*qkv(sum(pieces), B, H, dtype=dtype), list(pieces)), named, via="in_pieces", note=note, **options)
+        return Case(
+            (*qkv(sum(pieces), B, H, 4, dtype, scale), list(pieces)), named, via="in_pieces", note=note, **options
+        )
 
     f64 = torch.float64
     return [
@@ -990,6 +1035,7 @@ def cases_attend_with_cache(draw):
             qkv(48, 1, 2, 8), via="work_of_one_more", view="work_of_a_row", part=WORK, note="48 tokens, one at a time"
         ),
         case([3, 1], B=1, H=1, part="one sentence, one head"),
+        case([2, 2], dtype=f64, scale=60.0, part="large scores"),
         case([4, 1, 3], dtype=f64, part=DTYPE),
         case([4, 1, 3], dtype=f64, part=GRADIENT, gradient=True),
         case([1, 1, 2], dtype=f64, part="gradient reaches earlier keys", gradient=True),

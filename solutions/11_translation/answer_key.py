@@ -45,6 +45,9 @@ make_batch = Exercise("make_batch", cases_make_batch, axes=("sentence", "place")
     padded_with_zero: rows are padded with 0, whatever pad_id is
         [*row, *[pad_id] * -> [*row, *[0] *
         The last numbers of your short rows have to be the id that means padding.
+    padded_with_eos: rows are padded with eos
+        [*row, *[pad_id] * -> [*row, *[eos_id] *
+        The last numbers of your short rows have to be the id that means padding.
     padded_on_the_left: padding stands in front of the words
         [*row, *[pad_id] * (longest - len(row))] -> [*[pad_id] * (longest - len(row)), *row]
         Where does the first word of a short sentence stand in your tensor? Its position counts.
@@ -132,7 +135,7 @@ def lined_up(draw, B, T, V, pad_id=0, lengths=None, share=0.6):
 
 
 def cases_token_accuracy(draw):
-    def case(B, T, V, pad_id=0, lengths=None, dtype=torch.float32, **options):
+    def case(B, T, V, pad_id=0, lengths=None, dtype=torch.float32, offset=0.0, **options):
         logits, targets = lined_up(draw, B, T, V, pad_id, lengths)
         if lengths:  # some padded places name padding first, some do not; a real place may name it too
             padded = targets == pad_id
@@ -140,7 +143,7 @@ def cases_token_accuracy(draw):
             logits[..., pad_id] += lift
             logits[0, 0, targets[0, 0]] += 10.0  # right, were it not for the padding
             logits[0, 0, pad_id] += 40.0
-        return Case((logits.to(dtype), targets, pad_id), **options)
+        return Case((logits.to(dtype) + offset, targets, pad_id), **options)
 
     flat, targets = lined_up(draw, 1, 8, 6, lengths=[6])
     zero_is_a_word = torch.tensor([[0, 2, 1, 3, 3]])  # and 3 is padding
@@ -153,7 +156,7 @@ def cases_token_accuracy(draw):
         Case((says, zero_is_a_word, 3), part="pad_id other than 0"),
         case(1, 6, 5, lengths=[4], part="one sentence"),
         Case((flat[0], targets[0], 0), part="no batch"),
-        case(3, 6, 8, lengths=[6, 2, 4], dtype=torch.float64, part="float64"),
+        case(3, 6, 8, lengths=[6, 2, 4], dtype=torch.float64, offset=1e9, part="large logits, in float64"),
     ]
 
 
@@ -283,8 +286,10 @@ NO_SMOOTHING = "smoothing of 0"
 
 
 def cases_label_smoothed_loss(draw):
-    def case(*lead, V=7, smoothing=0.1, pad_id=0, lengths=None, dtype=torch.float32, scale=2.0, **options):
+    def case(*lead, V=7, smoothing=0.1, pad_id=0, lengths=None, dtype=torch.float32, scale=2.0, top=None, **options):
         logits = draw.normal(*lead, V, dtype=dtype, scale=scale)
+        if top is not None:  # the largest logit of each row
+            logits = logits - logits.amax(dim=-1, keepdim=True) + top
         targets = draw.integers(0, V, lead)
         targets = torch.where(targets == pad_id, (targets + 1) % V, targets)
         for row, length in zip(targets.reshape(-1, lead[-1]), lengths or [], strict=False):
@@ -302,7 +307,10 @@ def cases_label_smoothed_loss(draw):
         case(6, V=5, part="no batch"),
         case(2, 1, 4, V=5, part=LEADING),
         case(1, 1, V=5, part="one word"),
-        case(2, 4, V=6, scale=800.0, dtype=f64, part="large logits"),
+        case(
+            2, 4, V=6, scale=800.0, top=0.0, dtype=f64, part="large logits", note="logits far apart, the largest is 0"
+        ),
+        case(2, 4, V=6, top=800.0, dtype=f64, part="large logits", note="logits around 800"),
         case(3, 6, V=9, lengths=[6, 2, 4], dtype=f64, part=DTYPE),
         case(3, 6, V=9, lengths=[6, 2, 4], dtype=f64, part=GRADIENT, gradient=True),
         case(3, 5, V=7, smoothing=0.3, dtype=f64, part=GRADIENT, gradient=True),
@@ -364,6 +372,9 @@ label_smoothed_loss = Exercise(
     log_of_softmax: the logarithm of a softmax that is 0
         torch.log_softmax(logits, dim=-1) -> torch.softmax(logits, dim=-1).log()
         With large logits a probability can round to 0, and its logarithm is minus infinity. Lesson 6 has a safer way.
+    exp_overflows: the logarithm of a sum of exponentials that is infinite
+        torch.log_softmax(logits, dim=-1) -> logits - logits.exp().sum(dim=-1, keepdim=True).log()
+        The exponential of a large logit has no place in a float. Lesson 6 has a safer way.
     added_EPS for EPS in 1e-8, 1e-9, 1e-10, 1e-12: a small number was added before the logarithm
         torch.log_softmax(logits, dim=-1) -> (torch.softmax(logits, dim=-1) + EPS).log()
         Below your small number all words look alike. Lesson 6 has a safer way.
@@ -492,8 +503,8 @@ def cases_corpus_bleu(draw):
             references.append(reference)
         return candidates, references
 
-    def joined(rows):
-        return [" ".join(row) for row in rows]
+    def joined(rows, space=" "):
+        return [space.join(row) for row in rows]
 
     usual = pairs([7, 9, 6, 8], [("other",), (), ("less", "less"), ("other", "more")])
     other = pairs([8, 10, 7], [("other", "less"), (), ("less",)])
@@ -512,6 +523,11 @@ def cases_corpus_bleu(draw):
         [["le", "le", "chat", "mange", "une", "pomme"], ["chien", "voit", "une", "fille", "petit"]],
         [["le", "chat", "mange", "une", "pomme"], ["le", "chien", "voit", "une", "fille"]],
     )
+    exchanged = "la fille petit donne un chien".split()
+    alike = (  # a capital, letters that only run together alike, two words exchanged, one candidate twice
+        ["Le chat mange une pomme rouge part out".split(), exchanged, exchanged],
+        ["le chat mange une pomme rouge par tout".split(), "la petit fille donne un chien".split(), other[1][0]],
+    )
     return [
         Case(pairs([6, 5], [("other",), ()])),
         Case(usual),
@@ -519,6 +535,7 @@ def cases_corpus_bleu(draw):
         Case(long, part="candidates that are too long"),
         Case(repeated, part="one word again and again"),
         Case(apart, part="a word of another sentence's reference"),
+        Case(alike, part="words that are nearly alike"),
         Case(same, part="everything right"),
         Case(short, part=SHORT),
         Case(poor, part=NONE_RIGHT),
@@ -526,8 +543,12 @@ def cases_corpus_bleu(draw):
         Case(mixed, part="an empty candidate"),
         Case(([[], []], [["le", "chat"], ["la"]]), part="an empty candidate"),
         Case(lone, part="one sentence"),
-        Case((joined(usual[0]), joined(usual[1])), part=STRINGS),
-        Case((joined(short[0]), joined(short[1])), part=STRINGS),
+        Case((joined(usual[0], "  "), joined(usual[1], "\t")), part=STRINGS, note="words two spaces or a tab apart"),
+        Case(
+            ([*joined(short[0][:2]), *short[0][2:]], [short[1][0], *joined(short[1][1:])]),
+            part=STRINGS,
+            note="sentences as strings and as lists of words",
+        ),
     ]
 
 
@@ -641,10 +662,10 @@ SENTENCES = 600  # three wrong ones pass the check: room for the rounding of ano
 def cases_translate(draw):
     pairs = sentence_pairs(SENTENCES, draw.python, unseen=True)
     english, french = [pair.english for pair in pairs], [pair.french for pair in pairs]
-    early = {"said": [" ".join(text.split()[:EARLY]) for text in french[:STOPPED]], "asked": True}
+    early = {"said": [" ".join(["oui"] * EARLY)] * STOPPED, "asked": True}  # what that model says, nobody knows
     return [
         Case((english,), truth=french),
-        Case((english[:STOPPED],), via="stops_early", truth=early, note="a model that says eos after two words"),
+        Case((english[:STOPPED],), via="stops_early", truth=early, note="a model that says something else"),
     ]
 
 
@@ -654,6 +675,9 @@ translate = Exercise("translate", cases_translate, metric="exact_translations", 
     eos_not_heard: your loop does not stop a row at its eos
         How many words a sentence gets is for the model to say. What tells your loop that a row is done, and what becomes
         of what is written behind it?
+    model_not_repeated: what the model says makes no difference
+        Another model was put in the place of yours, and the sentences stayed the same. Who writes them, if not the
+        model?
     goes_on_after_the_end: the sentence goes on after its end
         Rows of a batch end at different times. What is said after a row's first eos belongs to nobody.
     first_word_missing: each sentence lacks its first word
@@ -664,10 +688,11 @@ translate = Exercise("translate", cases_translate, metric="exact_translations", 
         One space stands between two words. What does `join` put between them in yours?
     another_order: the right sentences, in another order
         Each translation stands where its sentence stood. Were they sorted on the way?
-    not_trained: a model that has not learned to translate
-        Nearly no word is right. Has the cell that trains the model run, not in quick mode, and how did its loss and
-        accuracy end? Where they look good, the model was shown what it has to say: compare the mask, tgt_in and
-        tgt_out with the lesson's. Before you train again, delete translator.safetensors.
+    not_trained: nearly no word is right
+        Print what you return for two sentences. Does each have its own translation, in the place where it stood? Then
+        look at the model: has the cell that trains it run, not in quick mode, and how did its loss and accuracy end?
+        Where they look good, the model was shown what it has to say: compare the mask, tgt_in and tgt_out with the
+        lesson's. Only where the training itself was at fault, delete translator.safetensors and train again.
 """)
 
 exercises = [make_batch, token_accuracy, noam_rate, label_smoothed_loss, translate, alignment, corpus_bleu]

@@ -60,13 +60,17 @@ NEVER = "tokens that never came"
 
 
 def cases_ngram_loss(draw):
-    def case(order, V, alpha, N=60, M=23, lists=False, **options):
+    def case(order, V, alpha, N=60, M=23, **options):
         base = draw.integers(0, max(2, V - 1), (7,))
         train = torch.where(draw.uniform(N) < 0.7, base.repeat(N // 7 + 1)[:N], draw.integers(0, V, (N,)))
         test = torch.where(draw.uniform(M) < 0.6, base.repeat(M // 7 + 1)[:M], draw.integers(0, V, (M,)))
-        if lists:
-            train, test = train.tolist(), test.tolist()
         return Case((train, test, order, V, alpha), view="whole_contexts_only", **options)
+
+    def two_digits(**options):
+        """Contexts that differ, though their digits in a row do not."""
+        a, b = (draw.permutation(17)[:2] + 13).tolist()
+        text = [1, 12, a, 11, 2, b]
+        return Case((text * 6, text[3:] + text * 2, 3, 31, 0.3), view="whole_contexts_only", **options)
 
     train, test, *_ = case(2, 5, 0.5).args
     return [
@@ -76,7 +80,7 @@ def cases_ngram_loss(draw):
         case(4, 5, 0.01, part=UNSEEN),
         case(5, 7, 1.0, M=9, part=UNSEEN),
         case(2, 9, 2.0, part="a large alpha"),
-        case(3, 5, 0.3, lists=True, part="lists of ids"),
+        two_digits(part="lists of ids"),
         Case((train, test, 2, 9, 0.5), view="whole_contexts_only", part=NEVER),
     ]
 
@@ -212,6 +216,7 @@ def cases_next_token_loss(draw):
         case(1, 5, 6, part="one text"),
         case(4, 1, 6, part="one token"),
         case(3, 2, 6, scale=400.0, part="large logits"),
+        case(4, 3, 6, via="with_windows", part="targets cut from longer windows"),
         case(2, 3, 5, torch.float64, part=DTYPE),
         case(2, 3, 5, torch.float64, part=GRADIENT, gradient=True),
     ]
@@ -368,6 +373,19 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
         |            x = block(x, mask)
         -> x = x + sum(block(x, mask) - x for block in self.blocks)
         What does the second block read, and what should it read?
+    plain_list: the blocks stand in a plain list, where PyTorch does not find their numbers
+        nn.ModuleList(blocks) -> blocks
+        parameters() finds what hangs on a module as a module: nothing in a list is trained or saved. Lesson 9 has a list
+        that is one.
+    one_block_repeated: one block stands in every place
+        nn.ModuleList(blocks) -> nn.ModuleList(blocks[:1] * num_layers)
+        The list is as long as it should be. How many different blocks did you make?
+    no_positions: the model does not know where its tokens stand
+        block.attention = RotaryAttention(d_model, num_heads) -> pass
+        Exchange two early tokens: the last place says the same. Who tells the blocks which token came first?
+    log_probabilities: log-probabilities instead of logits
+        return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).log_softmax(-1)
+        The loss takes its own softmax. What is the last thing that the formula asks for?
     residual_twice: what enters a block is added once more behind it
         x = block(x, mask) -> x = x + block(x, mask)
         The block of lesson 9 has its own residuals. What does yours add?
@@ -380,9 +398,10 @@ DRAWN = "draws follow the softmax"
 
 
 def cases_generate(draw):
-    def rows(V, n=97, spread=4.0):
-        """A table of logits, no two of a row close together."""
-        return torch.stack([draw.permutation(V).float() for _ in range(n)]) * (spread / V)
+    def rows(V, n=97, spread=4.0, level=10.0):
+        """A table of logits, no two of a row close together, and rows of different levels."""
+        table = torch.stack([draw.permutation(V).float() for _ in range(n)]) * (spread / V)
+        return table + draw.normal(n, 1, scale=level)
 
     def sure(V, block_size, B, T, more, **options):
         ids = draw.integers(0, V, (B, T))
@@ -392,11 +411,11 @@ def cases_generate(draw):
         )
         return Case((rows(V), block_size, ids, more), named, via="with_table_model", note=note, **options)
 
-    def drawn(V, T, named, spread=3.0, **options):
+    def drawn(V, T, named, spread=3.0, level=0.0, **options):
         ids = draw.integers(0, V, (1, T)).expand(600, T).clone()
         note = ", ".join(["600 equal prompts", *(f"{name} {value}" for name, value in named.items())])
         named = {"seed": draw.integer(0, 10_000)} | named
-        args = (rows(V, spread=spread), 6, ids, 2)
+        args = (rows(V, spread=spread, level=0.0) + level, 6, ids, 2)
         return Case(args, named, via="drawn_texts", view="generation_behavior", note=note, **options)
 
     return [
@@ -409,7 +428,7 @@ def cases_generate(draw):
         drawn(6, 3, {}, part=DRAWN),
         drawn(5, 8, {}, part=DRAWN),
         drawn(6, 2, {"temperature": 2.5}, part="temperature"),
-        drawn(6, 3, {"temperature": 0.05}, spread=0.4, part="temperature"),
+        drawn(6, 3, {"temperature": 0.05}, spread=0.4, level=5.0, part="temperature"),
         drawn(8, 3, {"top_k": 3}, part="top_k"),
         drawn(8, 2, {"top_k": 4, "temperature": 0.5}, part="top_k"),
     ]

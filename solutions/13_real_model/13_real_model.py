@@ -475,7 +475,8 @@ print("layer 1:", " ".join(f"{x:.2f}" for x in importance.tolist()))
 figures.without_each_head()
 
 # %% [markdown]
-# By 0.0033: a cosine of 0.997. It is number 12 of 72 here, and further back in most other sentences (19 to 50 in twelve of them).
+# By 0.0033: a cosine of 0.997. It is number 12 of 72 here, and further back in most other sentences (12 to 43 in the eight of the
+# slider further up, number 20 or 21 in the middle of them).
 # What a search would show: the cosine of *jane visits africa* with
 # *a woman travels to kenya* goes from 0.543 to 0.542. The head is not idle, and its story is not what carries the meaning.
 #
@@ -805,7 +806,9 @@ print("published", *best_title(published), sep="\n   ")
 
 # %% [markdown]
 # With the bug, a sentence of 8 tokens beside one of 66 is mostly padding: its cosine with the vector that it has alone is
-# 0.32. And look at the results. The best title is still the best, so nothing looks broken; but the wrong ones have 0.75 to 0.86, mostly because all vectors have the same padding in them. A threshold would let everything through.
+# 0.32. And look at the results. The best title is still the best, so nothing looks broken; but the wrong ones have 0.75 to 0.86, mostly because all
+# vectors have the same padding in them: the best of the wrong ones has 0.16 with neither fault, 0.42 if only the mask is missing, 0.69
+# if only the mean is wrong. A threshold would let everything through.
 
 # %% [markdown]
 # ## Somebody else's layout: GPT-2

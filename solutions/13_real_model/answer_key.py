@@ -459,6 +459,8 @@ def cases_fixed_sentence_vectors(draw):
         ids = draw.integers(1, 9, (len(lengths), max(lengths)))
         ids = torch.where(ids == pad_id, 0, ids)  # 0 is a word where it is not the padding
         ids = torch.where(torch.arange(max(lengths)) < torch.tensor(lengths)[:, None], ids, pad_id)
+        if options.get("gradient"):
+            return Case((draw.normal(9, D, dtype=torch.float64), ids, pad_id), via="with_a_table", **options)
         return Case((Stub("mixing", (D, dtype)), ids, pad_id), **options)
 
     return [
@@ -468,6 +470,7 @@ def cases_fixed_sentence_vectors(draw):
         case(4, part=BATCH_OF_ONE, note="one sentence"),
         case(4, 4, 4, part="nothing padded", note="three sentences of 4 tokens"),
         case(5, 2, 3, dtype="float64", part=DTYPE),
+        case(5, 2, 3, part=GRADIENT, gradient=True, note="a network that learns the vectors of its words"),
     ]
 
 

@@ -235,8 +235,8 @@ class AttentionByHeads(MultiHeadAttention):
         outs = []
         for head, (q, k, v) in enumerate(zip(*parts, strict=True)):
             own = mask
-            if mask is not None and mask.dim() == 4:
-                own = mask[:, min(head, mask.shape[1] - 1)]
+            if mask is not None and mask.dim() > 2:
+                own = mask[..., min(head, mask.shape[-3] - 1), :, :]
             outs.append(attention(q, k, v, own)[0])
         return self.W_o(torch.cat(outs, dim=-1)), None
 
@@ -407,7 +407,7 @@ def influence_with_norm(f, x):
 
 def influence_with_loops(f, x):
     x = x.detach().clone().requires_grad_()
-    out = f(x)
+    out = f(x) + 0 * x.sum()  # in the graph, whatever f is
     rows = []
     for i in range(out.shape[0]):
         grads = [torch.autograd.grad(out[i, e], x, retain_graph=True)[0] for e in range(out.shape[1])]

@@ -1,5 +1,6 @@
 """Lesson 10: its blocks against torch's modules and brute force, whole networks, the machine, and the numbers said."""
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -542,9 +543,77 @@ class Counted(blocks.Transformer):
         return (torch.arange(src.shape[1]) < (src != self.pad_id).sum(1, keepdim=True))[:, None, None]
 
 
+class FirstPadding(Counted):
+    """The sentence is taken to end at the first padding."""
+
+    def real(self, src):
+        return (src == self.pad_id).cumsum(1)[:, None, None] == 0
+
+
+class LastColumn(Counted):
+    """Padding is hidden only where the last column of the batch holds some."""
+
+    def real(self, src):
+        return (src != self.pad_id)[:, None, None] if (src[:, -1] == self.pad_id).any() else None
+
+
+class Tied(blocks.Transformer):
+    def __init__(self, *sizes, **more):
+        super().__init__(*sizes, **more)
+        self.unembed.weight = self.tokens.weight
+
+
+class WithoutBias(blocks.Transformer):
+    def __init__(self, *sizes, **more):
+        super().__init__(*sizes, **more)
+        self.unembed = nn.Linear(self.unembed.in_features, self.unembed.out_features, bias=False)
+
+
+class PlainList(blocks.Transformer):
+    def __init__(self, *sizes, **more):
+        super().__init__(*sizes, **more)
+        plain = list(self.blocks)
+        del self.blocks
+        self.blocks = plain
+
+
+class OneSideLearned(blocks.Transformer):
+    """Sinusoids on the target side, a learned table on the other: nothing is shared."""
+
+    def __init__(self, *sizes, **more):
+        super().__init__(*sizes, **more)
+        places, width = self.positions.weight.shape
+        table = torch.sin(torch.arange(places)[:, None] / torch.arange(1, width + 1))
+        del self.positions
+        self.register_buffer("table", table)
+        self.positions = self.placed
+
+    def placed(self, positions):
+        return self.table[positions]
+
+
+def test_a_table_on_one_side_only_is_not_called_shared():
+    assert verdict_on_transformer(OneSideLearned).mistake is None
+
+
+def test_an_input_of_a_scenario_is_not_given_another_ones_name():
+    class Writes(blocks.Transformer):
+        def encode(self, src):
+            src[src == self.pad_id] = 1
+            return super().encode(src)
+
+    words = as_text(verdict_on_transformer(Writes))
+    assert "changed an input in place" in words and "d_model" not in words
+
+
 @pytest.mark.parametrize(
     ("answer", "mistake"),
     [
+        (FirstPadding, None),
+        (LastColumn, None),
+        (Tied, "tied"),
+        (WithoutBias, "last_layer_without_bias"),
+        (PlainList, "plain_list"),
         (SharedTable, "tables_shared"),
         (OwnMemory, "memory_made_again"),
         (LastPlace, None),
@@ -662,3 +731,97 @@ def test_calls_after_one_that_took_too_long_are_said_not_to_be_tried():
     words = as_text(verdict_on("greedy_decode", endless))
     assert words.count("no answer after 5 seconds; is there") == 1
     assert "not tried: another call had no answer after 5 seconds" in words
+
+
+# ---------------------------------------------------------------- what passed once, and was wrong
+
+
+@functools.lru_cache
+def bare_key(name):
+    exercise = next(item for item in exercises("10_decoder_block") if item.name == name)
+    bare = dataclasses.replace(exercise, mistakes=[])
+    return make_key("10_decoder_block", bare, 10, False, getattr(blocks, name), 3)
+
+
+def passes(name, answer):
+    key = bare_key(name)
+    return decide(key, observe_all(answer, key.cases, Facts(name, "99_test", (), 2.0))).passed
+
+
+def shares(logits):
+    return torch.softmax(logits, dim=-1)
+
+
+def overflowing(logits):
+    return logits.exp() / logits.exp().sum(dim=-1, keepdim=True)
+
+
+def one_for_all(count_of, threshold_of=lambda kth: kth, softmax=shares):
+    def filter_logits(logits, top_k=None, top_p=None):
+        if top_k is not None:
+            kth = threshold_of(logits.topk(top_k, dim=-1).values[..., -1:])
+            logits = logits.masked_fill(logits < kth, -torch.inf)
+        if top_p is not None:
+            ordered, order = logits.sort(dim=-1, descending=True)
+            p = softmax(ordered)
+            kept = count_of((p.cumsum(-1) - p < top_p).sum(-1, keepdim=True))
+            cut = torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, torch.arange(p.shape[-1]) >= kept)
+            logits = logits.masked_fill(cut, -torch.inf)
+        return logits
+
+    return filter_logits
+
+
+@pytest.mark.parametrize(
+    ("right", "answer"),
+    [
+        (True, one_for_all(lambda count: count)),
+        (False, one_for_all(lambda count: count.max())),
+        (False, one_for_all(lambda count: count.flatten()[0])),
+        (False, one_for_all(lambda count: count, lambda kth: kth.min())),
+        (False, one_for_all(lambda count: count, softmax=overflowing)),
+    ],
+)
+def test_each_row_is_filtered_for_itself(right, answer):
+    assert passes("filter_logits", answer) is right
+
+
+def beam(logs=lambda logits: logits.log_softmax(-1), cut=True, penalize_all=True):
+    def beam_search(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
+        live, done = [([bos_id], 0.0)], []
+        score = lambda item: item[1] / (len(item[0]) - 1) ** length_penalty  # noqa: E731
+        for _ in range(max_len):
+            grown = []
+            for ids, total in live:
+                row = logs(step(torch.tensor([ids]))[0])
+                best = row.topk(min(beam_size, len(row)))
+                grown += [([*ids, w], total + p) for p, w in zip(*map(torch.Tensor.tolist, best), strict=True)]
+            grown = sorted(grown, key=lambda item: -item[1])[: beam_size if cut else None]
+            done += [item for item in grown if item[0][-1] == eos_id]
+            live = [item for item in grown if item[0][-1] != eos_id]
+        best = max(done or live, key=score)
+        return best[0], score(best) if done or penalize_all else best[1]
+
+    return beam_search
+
+
+@pytest.mark.parametrize(
+    ("right", "answer"),
+    [
+        (True, beam()),
+        (False, beam(lambda logits: (logits.softmax(-1) + 1e-9).log())),
+        (False, beam(cut=False)),
+        (False, beam(penalize_all=False)),
+    ],
+)
+def test_a_beam_is_cut_and_its_scores_are_those_of_the_contract(right, answer):
+    assert passes("beam_search", answer) is right
+
+
+def test_a_cache_whose_softmax_overflows_is_refused():
+    def overflows(q, k, v, cache):
+        k, v = (k, v) if cache is None else (torch.cat(pair, dim=2) for pair in zip(cache, (k, v), strict=True))
+        scores = (q @ k.mT / q.shape[-1] ** 0.5).exp() * causal_mask(q.shape[2], k.shape[2])
+        return scores / scores.sum(-1, keepdim=True) @ v, (k, v)
+
+    assert not passes("attend_with_cache", overflows)

@@ -1,5 +1,6 @@
 """What lesson 10 says of networks, measured again, each with its control. A sentence that changes fails its test."""
 
+import itertools
 import random
 import re
 from collections import Counter
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from helpers import blocks, translator
-from helpers.corpus import sentence_pairs, training_pairs
+from helpers.corpus import lexicon, sentence_pairs, training_pairs
 from helpers.lessons.decoder_block import figures
 from helpers.translator import evaluation
 
@@ -62,6 +63,17 @@ def test_spain_was_a_greedy_choice():
     says("Three prefixes at a time are enough to find a sentence that greedy decoding has missed, −0.94 against −1.51")
     assert written(translator.machine()) == (SPAIN, pytest.approx(-1.51, abs=0.01))
     assert written(translator.machine(), 3) == (JANE, pytest.approx(-0.945, abs=0.006))
+
+
+def test_no_place_ever_visits_anybody_in_training():
+    says("In its training no continent ever visited anybody.")
+    verbs = {"is", *lexicon.VERBS, *lexicon.PLACE_VERBS, *(verb for verb, _ in lexicon.MOVES)}
+    before = set()  # all words that stand in front of a verb
+    for pair in training_pairs():
+        words = pair.english.split()
+        before |= {word for word, following in itertools.pairwise(words) if following in verbs}
+    assert "jane" in before and {"africa", "asia", "europe"} < set(lexicon.COUNTRIES)
+    assert before.isdisjoint(lexicon.COUNTRIES)
 
 
 @pytest.mark.slow

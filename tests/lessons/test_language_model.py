@@ -1,6 +1,7 @@
 """Lesson 12: the source against brute force, the n-grams, the GPT, its text with and without cache, the measure, and
 the numbers said."""
 
+import dataclasses
 import functools
 import math
 import random
@@ -686,3 +687,141 @@ def test_a_choice_at_a_low_temperature_is_still_drawn():
         return blocks.generate(model, ids, max_new_tokens, max(temperature, 0.1), **options)
 
     assert not judged("generate", careful).passed
+
+
+# ---------------------------------------------------------------- what passed once, and was wrong
+
+
+@functools.lru_cache
+def bare_key(name):
+    exercises = load_answer_key(course(), course().lesson("12_language_model")).exercises
+    exercise = next(item for item in exercises if item.name == name)
+    bare = dataclasses.replace(exercise, mistakes=[])
+    return make_key("12_language_model", bare, 10, False, getattr(blocks, name), 5)
+
+
+def quickly(name, answer):
+    key = bare_key(name)
+    return decide(key, observe_all(answer, key.cases, Facts(name, "99_test", (), 10.0)))
+
+
+class KeptMask(blocks.GPT):
+    """The mask of the first call serves all later ones."""
+
+    mask = None
+
+    def forward(self, ids):
+        T = ids.shape[1]
+        self.mask = causal_mask(T) if self.mask is None else self.mask
+        x = self.tokens(ids)
+        for block in self.blocks:
+            x = block(x, self.mask[:T, :T])
+        return self.unembed(self.norm(x))
+
+
+class Squeezed(blocks.GPT):
+    def forward(self, ids):
+        return super().forward(ids).squeeze()
+
+
+class PlainList(blocks.GPT):
+    def __init__(self, *sizes, **more):
+        super().__init__(*sizes, **more)
+        plain = list(self.blocks)
+        del self.blocks
+        self.blocks = plain
+
+
+class AttentionWithoutNorm(blocks.GPT):
+    def __init__(self, *sizes, **more):
+        super().__init__(*sizes, **more)
+        for block in self.blocks:
+            block.norm1 = torch.nn.Identity()
+
+
+@pytest.mark.parametrize(
+    ("answer", "words", "never"),
+    [
+        (KeptMask, "a call is not disturbed by those before", "raised"),
+        (Squeezed, "logits have the shape", "lacks"),
+        (PlainList, "one layer more brings nothing", "grad()"),
+        (AttentionWithoutNorm, "one number added to all embeddings", "the last thing before"),
+    ],
+)
+def test_what_is_said_of_a_gpt_is_what_was_seen(answer, words, never):
+    said = as_text(quickly("GPT", answer))
+    assert words in said and never not in said
+
+
+def test_a_view_of_targets_needs_them_in_one_piece():
+    def views(logits, targets):
+        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
+
+    assert "cut from longer windows" in as_text(quickly("next_token_loss", views))
+
+
+def test_contexts_with_the_same_digits_are_not_the_same():
+    def joined(train, test, order, vocab_size, alpha):
+        pairs, rows = Counter(), Counter()
+        train, test = list(map(int, train)), list(map(int, test))
+        key = lambda text, t: "".join(map(str, text[t - order + 1 : t]))  # noqa: E731
+        for t in range(order - 1, len(train)):
+            pairs[key(train, t), train[t]] += 1
+            rows[key(train, t)] += 1
+        chances = [
+            (pairs[key(test, t), test[t]] + alpha) / (rows[key(test, t)] + alpha * vocab_size)
+            for t in range(order - 1, len(test))
+        ]
+        return -sum(map(math.log, chances)) / len(chances)
+
+    verdict = quickly("ngram_loss", joined)
+    assert not verdict.passed and verdict.points > 0
+
+
+def writer(threshold_of=lambda kth: kth, exp=lambda x: (x - x.amax(-1, keepdim=True)).exp()):
+    def generate(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
+        was = model.training
+        model.eval()
+        for _ in range(max_new_tokens):
+            logits = model(ids[:, -model.block_size :])[:, -1] / temperature
+            if top_k:
+                logits = logits.masked_fill(logits < threshold_of(logits.topk(top_k).values[:, -1:]), -math.inf)
+            ids = torch.cat([ids, torch.multinomial(exp(logits), 1, generator=generator)], dim=1)
+        model.train(was)
+        return ids
+
+    return generate
+
+
+@pytest.mark.parametrize(
+    ("right", "answer"),
+    [
+        (True, writer()),
+        (False, writer(lambda kth: kth[-1])),
+        (False, writer(lambda kth: kth.min())),
+        (False, writer(exp=torch.exp)),
+    ],
+)
+def test_a_writer_may_ask_for_the_models_mode_and_cuts_each_row_for_itself(right, answer):
+    assert quickly("generate", answer).passed is right
+
+
+def test_a_writer_of_floats_is_told_so():
+    said = as_text(quickly("generate", lambda *args, **named: blocks.generate(*args, **named).float()))
+    assert "a LongTensor of shape (600, 5)" in said
+
+
+def test_a_head_that_is_lost_among_equal_tokens_is_refused():
+    def soft(vocab_size, max_len):
+        (ask, before, copy), second = blocks.induction_head(vocab_size, max_len)
+        return [(ask * 0.008, before, copy), (0.3 * second[0], *second[1:])]
+
+    assert not quickly("induction_head", soft).passed
+
+
+def test_one_passages_logits_for_all_are_not_called_a_leak():
+    both = truths(4)
+    logits = source_logits(both[0]["ids"][:1]).expand(4, -1, -1)
+    other = source_logits(both[0]["ids"][1:2]).expand(4, -1, -1)
+    measured = loss_above_the_line(both, [logits, other])
+    assert measured.share == 0 and measured.mistake is None and "the same logits" in measured.words

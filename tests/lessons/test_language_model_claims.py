@@ -127,6 +127,18 @@ def test_a_plain_gpt_reaches_the_goal_from_a_small_start(text, seed, usual, smal
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("start", [small_start, lambda model: model])
+def test_with_the_usual_base_the_start_makes_no_difference(text, start):
+    assert "0.05, 0.07 and 0.06 as it comes, 0.06, 0.04 and 0.06 from a small start" in text
+    torch.manual_seed(0)
+    model = PlainGPT(31, 64, 64, 2, 2)
+    for layer in model.layers:
+        assert layer.attention.base == 10
+        layer.attention.base = 10_000.0
+    assert 0 < above(trained(start(model))) < 0.09
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_without_its_induction_head_a_gpt_copies_no_more(text, seed):
     assert "to between 2.3 and 3.9" in text

@@ -329,7 +329,7 @@ def test_a_detector_that_asks_for_slopes_is_refused():
 @pytest.mark.parametrize(
     ("change", "look", "mistake"),
     [
-        (lambda x, t: torch.cat([x[:, :t], 1000 * torch.randn_like(x[:, t:])], dim=1), largest, "relative_change"),
+        (lambda x, t: torch.cat([x[:, :t], 1000 * torch.randn_like(x[:, t:])], dim=1), largest, "rows_too_large"),
         (replaced, lambda a, b, t: (a - b)[:, :t].abs().max() > 1e-3, "tolerant"),
         (lambda x, t: torch.cat([x[:, :t], torch.rand_like(x[:, t:])], dim=1), largest, "future_of_one_sign"),
         (lambda x, t: torch.cat([x[:, :t], -torch.rand_like(x[:, t:])], dim=1), largest, None),
@@ -457,3 +457,107 @@ def test_any_constant_fill_that_vanishes_is_right():
         assert judged(lambda s, m, fill=fill: s.masked_fill(~m, fill), "mask_scores").passed
     assert judged(lambda s, m: s.masked_fill(~m, -1000.0), "mask_scores").mistake == "minus_1000_filled"
     assert judged(lambda s, m: s + ~m * -1e9, "mask_scores").mistake == "large_number_added"
+
+
+def by_batch(mask, scores, axes):
+    """The mask, its first axis taken for that of the batch where it has so many axes."""
+    fits = mask.dim() == axes and scores.dim() == 4 and (axes == 3 or mask.shape[0] == scores.shape[0])
+    return mask.reshape(mask.shape[0], *([1] * (4 - axes)), *mask.shape[1:]) if fits else mask
+
+
+def zeroed_unless(skip):
+    """Rows with nothing to see are mended, but for what `skip` says of a mask."""
+
+    def masked_softmax(scores, mask):
+        weights = torch.softmax(scores.masked_fill(~mask, -1e30), dim=-1)
+        return weights if skip(mask) else weights * mask
+
+    return masked_softmax
+
+
+def low_rows_blind(scores, mask):
+    blind = scores.masked_fill(~mask, -math.inf).amax(-1, keepdim=True) < -9999
+    return torch.softmax(scores.masked_fill(~mask, -math.inf).masked_fill(blind, 0.0), dim=-1).masked_fill(blind, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "name", "part"),
+    [
+        (lambda s, m: blocks.masked_softmax(s, by_batch(m, s, 2)), "masked_softmax", "masks that broadcast"),
+        (lambda s, m: blocks.masked_softmax(s, by_batch(m, s, 3)), "masked_softmax", "masks that broadcast"),
+        (lambda s, m: blocks.mask_scores(s, by_batch(m, s, 2)), "mask_scores", "masks that broadcast"),
+        (lambda s, m: blocks.mask_scores(s, by_batch(m, s, 3)), "mask_scores", "masks that broadcast"),
+        (zeroed_unless(lambda m: m.shape[1:2] == (1,)), "masked_softmax", "rows with nothing to see"),
+        (zeroed_unless(lambda m: m.dim() == 1), "masked_softmax", "rows with nothing to see"),
+        (low_rows_blind, "masked_softmax", "scores up to ±10⁴"),
+        (lambda T_q, T_k=None: causal_mask(1024)[-T_q:, : T_k or T_q], "causal_mask", "values"),
+    ],
+)
+def test_masks_of_every_layout_are_tried(answer, name, part):
+    assert part in [item.name for item in judged(answer, name).parts if not item.passed]
+
+
+@pytest.mark.parametrize("root", [lambda d: d / 2, lambda d: 2, math.isqrt, math.log2])
+def test_what_is_the_root_of_four_alone_is_refused(root):
+    def fixed_causal_attention(Q, K, V):
+        return blocks.masked_softmax(Q @ K.mT / root(Q.shape[-1]), causal_mask(Q.shape[-2])) @ V
+
+    assert judged(fixed_causal_attention, "fixed_causal_attention").points == 0
+
+
+def test_scores_that_are_views_of_others_are_tried():
+    def by_rows(scores, mask):
+        rows = scores.view(-1, scores.shape[-1])
+        return blocks.masked_softmax(rows, mask.expand(scores.shape).reshape(rows.shape)).view(scores.shape)
+
+    assert "view size is not compatible" in judged(by_rows, "masked_softmax").message
+
+
+def after_a_seed(f, x):
+    torch.manual_seed(0)
+    new = torch.randn_like(x)
+    return compared(lambda x, t: torch.cat([x[:, :t], new[:, t:]], dim=1), largest)(f, x)
+
+
+def doubled(x, t):
+    return torch.cat([x[:, :t], -2 * x[:, t:]], dim=1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "mistake"),
+    [
+        (after_a_seed, "seed_set"),
+        (compared(replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t], atol=1e-6)), "relative_too"),
+        (compared(replaced, lambda a, b, t: not torch.allclose(a[:, :t], b[:, :t], rtol=1e-3, atol=1e-6)), None),
+        (compared(replaced, lambda a, b, t: abs(a.detach().numpy() - b.numpy())[:, :t].max() > 1e-6), "raises"),
+        (compared(doubled, largest), None),
+        (compared(replaced, lambda a, b, t: (a - b)[:, :t].std() > 1e-6), None),
+        (compared(replaced, lambda a, b, t: (a.round(decimals=4) != b.round(decimals=4))[:, :t].any()), None),
+        (compared(replaced, lambda a, b, t: (a - b)[:, :t, -1].abs().max() > 1e-6), None),
+        (compared(lambda x, t: torch.cat([x[:, :t], x[:, t:].roll(1, 1)], dim=1), largest), "future_shuffled"),
+        (
+            compared(lambda x, t: torch.cat([x[:, :t], x[:, t - 1 : t].expand_as(x[:, t:])], 1), largest),
+            "past_repeated",
+        ),
+    ],
+    ids="seed rtol rtol-1e-3 numpy doubled std rounded last-feature shuffled past".split(),
+)
+def test_detectors_that_passed_once_are_refused_and_named_only_where_the_name_is_true(answer, mistake):
+    verdict = judged(answer, "leaks_future")
+    assert not verdict.passed and verdict.mistake == mistake
+
+
+@pytest.mark.parametrize(
+    ("fill", "words"),
+    [
+        (lambda s: s.amin(-1, keepdim=True) - 1000, "softmax turns each into 0 here"),
+        (lambda s: s.amin(-1, keepdim=True) - 1e9, "numbers that differ"),
+        (lambda s: -1e6 - s.abs(), "numbers that differ"),
+        (lambda s: s - 1e9, "the score plus -1e+09"),
+    ],
+)
+def test_a_fill_is_called_what_it_is(fill, words):
+    verdict = judged(lambda s, m: torch.where(m, s, fill(s)), "mask_scores")
+    details = "".join(item.detail for item in verdict.parts)
+    assert not verdict.passed and verdict.mistake != "lowest_of_row"
+    assert words in details and ("plus" in words or "plus" not in details)

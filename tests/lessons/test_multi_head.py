@@ -427,3 +427,117 @@ def test_pictures_say_their_numbers():
         raise NotImplementedError
 
     assert "not answered yet" in figures.transplant(unanswered, None, None)
+
+
+def by_batch(mask, B, axes):
+    """The mask, its first axis taken for that of the batch where it has so many axes."""
+    fits = mask is not None and mask.dim() == axes and (axes == 3 or mask.shape[0] == B)
+    return mask.reshape(mask.shape[0], *([1] * (4 - axes)), *mask.shape[1:]) if fits else mask
+
+
+def opened(mask, *, where=True):
+    """The mask with everything seen in rows with nothing to see."""
+    return mask if mask is None or not where else mask | ~mask.any(-1, keepdim=True)
+
+
+MASKED = {
+    "2 axes": lambda query, key, mask: by_batch(mask, len(query), 2),
+    "3 axes": lambda query, key, mask: by_batch(mask, len(query), 3),
+    "one sentence": lambda query, key, mask: None if len(query) == 1 else mask,
+    "blind rows": lambda query, key, mask: opened(mask, where=mask is not None and mask.dim() == 4),
+    "blind rows of a key": lambda query, key, mask: opened(mask, where=key is not query),
+}
+
+
+@pytest.mark.parametrize("slip", MASKED)
+def test_masks_of_every_layout_are_tried(slip):
+    change = MASKED[slip]
+
+    class Changed(blocks.MultiHeadAttention):
+        def forward(self, query, key=None, value=None, mask=None):
+            return super().forward(query, key, value, change(query, query if key is None else key, mask))
+
+    def fixed_heads(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
+        return blocks.fixed_heads(x, W_q, W_k, W_v, W_o, num_heads, change(x, x, mask))
+
+    def grouped_query_attention(Q, K, V, mask=None):
+        return blocks.grouped_query_attention(Q, K, V, change(Q, K, mask))
+
+    assert not verdict_on("MultiHeadAttention", Changed)[0].passed
+    for answer in (fixed_heads, grouped_query_attention):
+        right = (slip, answer) in (("one sentence", grouped_query_attention), ("blind rows of a key", fixed_heads))
+        assert right or not verdict_on(answer.__name__, answer)[0].passed, answer.__name__
+
+
+def test_masks_of_queries_split_into_groups_are_tried():
+    def five_axes(Q, K, V, mask=None):
+        B, H, T, d = Q.shape
+        if mask is not None and mask.dim() == 4:
+            shape = (B, K.shape[1], -1, T, mask.shape[-1])
+            mask = mask.reshape(shape) if mask.shape[1] == H else mask[:, :, None]
+        Q = Q.reshape(B, K.shape[1], -1, T, d)
+        return blocks.attention(Q, K[:, :, None], V[:, :, None], mask)[0].reshape(B, H, T, d)
+
+    verdict = verdict_on("grouped_query_attention", five_axes)[0]
+    assert [item.name for item in verdict.parts if not item.passed] == ["a mask"]
+
+
+class ByRows(blocks.MultiHeadAttention):
+    def forward(self, query, key=None, value=None, mask=None):
+        return super().forward(query.view(-1, query.shape[-1]).view(query.shape), key, value, mask)
+
+
+def test_inputs_that_are_views_are_tried():
+    def fixed_heads(x, *others, **given):
+        return blocks.fixed_heads(x.view(-1, x.shape[-1]).view(x.shape), *others, **given)
+
+    def grouped_query_attention(Q, *others, **given):
+        return blocks.grouped_query_attention(Q.view(len(Q), -1).view(Q.shape), *others, **given)
+
+    answers = {
+        "fixed_heads": fixed_heads,
+        "grouped_query_attention": grouped_query_attention,
+        "MultiHeadAttention": ByRows,
+    }
+    for name, answer in answers.items():
+        parts = verdict_on(name, answer)[0].parts
+        assert [item.name for item in parts if not item.passed] == ["tensors that are views of others"], name
+
+
+class Unnamed(blocks.MultiHeadAttention):
+    """Keeps its number of heads under another name, makes heads that do not fit, and never learns W_q's bias."""
+
+    def __init__(self, d_model, num_heads):
+        nn.Module.__init__(self)
+        self.heads = num_heads
+        self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(d_model, d_model) for _ in range(4))
+        self.W_q.bias.requires_grad_(False)
+
+    def forward(self, query, key=None, value=None, mask=None):
+        given = blocks.MultiHeadAttention(query.shape[-1], self.heads)
+        given.W_q, given.W_k, given.W_v, given.W_o = self.W_q, self.W_k, self.W_v, self.W_o
+        return given(query, key, value, mask)
+
+
+def test_what_a_module_lacks_is_said_in_its_own_words():
+    words = verdict_on("MultiHeadAttention", Unnamed)[1]
+    assert "your module has no num_heads" in words and "a string" not in words
+    assert "expected a ValueError, but your code made the module" in words
+    assert "your parameter W_q.bias is frozen" in words and "differentiated Tensors" not in words
+
+
+def test_shared_memory_is_said_as_what_should_hold():
+    def taken(mine, theirs):
+        mine.W_o.weight.data = theirs.out_proj.weight.data
+        blocks.load_from_torch(mine, theirs)
+
+    words = verdict_on("load_from_torch", taken)[1]
+    assert "this should hold and does not: mine holds copies: it shares no memory with theirs" in words
+
+
+def test_a_padded_item_is_not_called_the_only_one_that_is_right():
+    class Opened(blocks.MultiHeadAttention):
+        def forward(self, query, key=None, value=None, mask=None):
+            return super().forward(query, key, value, opened(mask, where=mask is not None and mask.dim() == 4))
+
+    assert "first item" not in verdict_on("MultiHeadAttention", Opened)[1]

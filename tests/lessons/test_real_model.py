@@ -453,6 +453,7 @@ def test_what_holds_at_most_places_only_is_refused():
         x = x * mask[..., None]
         return x.sum(1) / x.any(-1).sum(1, keepdim=True).clamp(min=1)
 
+    assert not verdict_on("fixed_sentence_vectors", torch.no_grad()(blocks.fixed_sentence_vectors)).passed
     assert not verdict_on("bert_embeddings", eps_beside_the_root).passed
     assert not verdict_on("find_head", leads_its_row).passed
     assert not verdict_on("mean_pool", counts_what_is_not_zero).passed

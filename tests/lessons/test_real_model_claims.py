@@ -10,6 +10,7 @@ from helpers import blocks, pretrained
 from helpers.course import course
 from helpers.lessons.real_model import explore, figures
 from helpers.lessons.real_model import network as real_network
+from helpers.lessons.real_model.given import mean_pool
 
 torch.set_num_threads(1)
 LESSON = "13_real_model"
@@ -112,6 +113,17 @@ def test_a_head_fits_every_story_in_short_sentences_and_not_in_long_ones(text):
         assert sum(weight > 0.82 for weight in found) / len(found) == pytest.approx(0.2, abs=0.04)
 
 
+def test_no_head_has_the_three_numbers_of_the_story(text):
+    assert "No head has its three numbers at once" in text
+    words, weights = figures.SHORT.split(), figures.weights_of(figures.SHORT)  # (6, 12, 3, 3)
+    off = [
+        (weights[:, :, words.index(query), words.index(key)] - drawn).abs()
+        for (query, key), drawn in figures.DRAWN.items()
+    ]
+    assert all(one.min() < 0.05 for one in off)  # each number alone is some head's
+    assert torch.stack(off).amax(dim=0).min() > 0.4
+
+
 def test_no_threshold_parts_right_answers_from_wrong_ones(text):
     assert "has its right title at 0.29" in text and "to which no title is an answer, reaches 0.35" in text
     network = real_network.network()
@@ -149,6 +161,48 @@ def test_what_silencing_the_head_of_it_changes(text, encoder):
     assert turned(figures.TIRED, 1) == (pytest.approx(0.0046, abs=1e-4), 2)
     assert turned(figures.TIRED, 9) == (pytest.approx(0.0079, abs=1e-4), 7)
     assert turned(small, 1) == (pytest.approx(0.0033, abs=1e-4), 9)
+
+
+@pytest.mark.long
+@torch.no_grad()
+def test_how_much_the_head_of_jane_is_needed_in_other_sentences(text):
+    assert "(12 to 43 in the eight of the slider further up, number 20 or 21 in the middle of them)" in text
+    network, places = real_network.network(), []
+    for sentence in figures.SENTENCES:
+        start, turns = real_network.reading(sentence), {}
+        before = mean_pool(start.hidden[-1], start.mask)[0]
+        for i, layer in enumerate(network.layers):
+            whole, width = layer.self_attn.out_proj.weight.data, layer.self_attn.head_dim
+            for head in range(12):
+                layer.self_attn.out_proj.weight.data = whole.clone()
+                layer.self_attn.out_proj.weight.data[:, head * width : (head + 1) * width] = 0
+                after = mean_pool(network.up(start.hidden[i], slice(i, None)), start.mask)[0]
+                turns[i, head] = F.cosine_similarity(after, before, dim=0).item()
+            layer.self_attn.out_proj.weight.data = whole
+        places.append(1 + sorted(turns, key=turns.get).index(figures.NEXT))
+    assert (min(places), max(places)) == (12, 43) and 20 <= statistics.median(places) <= 21
+
+
+@torch.no_grad()
+def test_what_padding_does_to_the_wrong_titles(text):
+    assert "0.16 with neither fault, 0.42 if only the mask is missing, 0.69 if only the mean is wrong" in text
+    assert "the wrong ones have 0.75 to 0.86" in text
+    network = real_network.network()
+
+    def vectors(sentences, masked, kept):
+        ids, mask = pretrained.batch([*sentences, figures.LONG], real_network.cut)
+        x = network.up(network.embed(ids), padding=mask == 0 if masked else None)
+        return mean_pool(x, mask if kept else torch.ones_like(mask))[:-1]
+
+    found = {}
+    for masked, kept in ((True, True), (False, True), (True, False), (False, False)):
+        (question,), titles = vectors(["my dog chews my fingers"], masked, kept), vectors(figures.TITLES, masked, kept)
+        best, *wrong = F.cosine_similarity(question[None], titles).sort(descending=True).values.tolist()
+        found[masked, kept] = wrong[0], wrong[-1]
+        assert best > wrong[0] + 0.04  # the right title, whatever the fault
+    tops = [top for top, _ in found.values()]
+    assert tops == pytest.approx([0.158, 0.416, 0.685, 0.858], abs=0.003)
+    assert found[False, False][1] == pytest.approx(0.745, abs=0.003)
 
 
 def test_silencing_is_leaving_a_heads_columns_out(encoder):

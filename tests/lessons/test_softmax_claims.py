@@ -115,6 +115,17 @@ def test_other_temperatures_in_this_training():
     assert costs() == pytest.approx((2.6, 3.9, 14), rel=0.04)
 
 
+@torch.no_grad()
+def test_every_true_word_has_the_largest_score():
+    lesson_says("because in these 200 sentences every true word has the largest score")
+    batch = unseen(LOSS_SENTENCES)
+    kept = batch.tgt_out != translator.PAD
+    scores, right = translator.machine()(batch.src, batch.tgt_in)[kept], batch.tgt_out[kept]
+    assert LOSS_SENTENCES == 200 and torch.equal(scores.argmax(-1), right)
+    shares = torch.softmax(scores, -1).gather(-1, right[:, None])
+    assert (shares + 1e-9).log().mean().item() == pytest.approx(shares.log().mean().item(), abs=1e-7)
+
+
 @pytest.mark.slow
 def test_other_temperatures_in_other_trainings():
     lesson_says("1.5 and 5.2 times, 2.9 and 22 times, 10 and 18 sentences")

@@ -137,6 +137,15 @@ def test_the_loss_along_the_way(capsys):
     assert sum(meet) / len(meet) == pytest.approx(0.29, abs=0.02)
 
 
+def test_cat_and_dog_never_meet_and_lie_close():
+    says("Each is about one place, one food or one animal, so *cat* and *dog* never meet in a sentence.")
+    meet = [{WORDS.index("cat"), WORDS.index("dog")} <= set(row) for row in IDS]
+    assert len(meet) == 300 and not any(meet)
+    for seed in SEEDS:
+        vectors = unit(trained(seed).centers[-1])
+        assert vectors[WORDS.index("cat")] @ vectors[WORDS.index("dog")] > 0.9
+
+
 def test_who_has_a_long_vector():
     says("*in*, *for* and *by* are longest", "though they are met three times as often as *africa*")
     counts = torch.bincount(torch.tensor([i for row in IDS for i in row]), minlength=len(WORDS))

@@ -224,6 +224,72 @@ def clipped_over_all(candidates, references):
     return 100 * min(1, math.exp(1 - wanted / length)) * score**0.25
 
 
+def sum_of_exponentials(logits, targets, smoothing, pad_id):
+    log_p = logits - logits.exp().sum(-1, keepdim=True).log()
+    losses = -(1 - smoothing) * log_p.gather(-1, targets[..., None])[..., 0] - smoothing * log_p.mean(-1)
+    return losses[targets != pad_id].mean()
+
+
+def bleu_of(words=str.split, gram=tuple):
+    """A BLEU that cuts strings with `words` and takes n-grams for equal where `gram` makes the same of them."""
+
+    def bleu(candidates, references):
+        texts = [[words(x) if isinstance(x, str) else x for x in side] for side in (candidates, references)]
+        found, made = [0] * 4, [0] * 4
+        for n in range(4):
+            for pair in zip(*texts, strict=True):
+                mine, theirs = (Counter(gram(x[i : i + n + 1]) for i in range(len(x) - n)) for x in pair)
+                found[n], made[n] = found[n] + (mine & theirs).total(), made[n] + mine.total()
+        if min(found) == 0:
+            return 0.0
+        length, wanted = (sum(map(len, side)) for side in texts)
+        precision = math.prod(f / m for f, m in zip(found, made, strict=True)) ** 0.25
+        return 100 * min(1.0, math.exp(1 - wanted / length)) * precision
+
+    return bleu
+
+
+def split_as_the_first_one(candidates, references):
+    if isinstance(candidates[0], str):
+        candidates, references = [x.split() for x in candidates], [x.split() for x in references]
+    return bleu_of(list)(candidates, references)
+
+
+def accuracy_in_float32(logits, targets, pad_id):
+    mask = targets != pad_id
+    return (logits.float().argmax(-1) == targets)[mask].float().mean().item()
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("corpus_bleu", bleu_of(words=lambda text: text.split(" "))),
+        ("corpus_bleu", bleu_of(gram=lambda words: tuple(map(str.lower, words)))),
+        ("corpus_bleu", bleu_of(gram="".join)),
+        ("corpus_bleu", bleu_of(gram=lambda words: tuple(sorted(words)))),
+        ("corpus_bleu", split_as_the_first_one),
+        ("token_accuracy", accuracy_in_float32),
+    ],
+)
+def test_what_only_an_unusual_input_shows_is_refused(name, answer):
+    assert not judge(name, answer).passed
+
+
+def test_another_bleu_that_keeps_words_as_they_are_passes():
+    assert judge("corpus_bleu", bleu_of()).passed
+
+
+def test_an_eos_behind_the_padding_is_no_fault_of_the_row_that_is_read():
+    def behind(pairs, pad_id, bos_id, eos_id):
+        out = padded([target for _, target in pairs], pad_id)
+        sides = padded([source for source, _ in pairs], pad_id), padded([[bos_id, *t] for _, t in pairs], pad_id)
+        return {"src": sides[0], "tgt_in": sides[1], "tgt_out": F.pad(out, (0, 1), value=eos_id)}
+
+    verdict = judge("make_batch", behind)
+    assert verdict.mistake == "eos_behind_the_padding"
+    assert "tgt_out: " in as_text(verdict) and "tgt_in: " not in as_text(verdict)
+
+
 def test_no_sentence_is_cut_to_a_length():
     def up_to(most):
         def batch(pairs, pad_id, bos_id, eos_id):
@@ -247,6 +313,7 @@ def test_no_sentence_is_cut_to_a_length():
         ("label_smoothed_loss", overwritten, "true_word_overwritten"),
         ("label_smoothed_loss", as_in_the_annotated_transformer, "spread_over_v_minus_2"),
         ("label_smoothed_loss", log_of_softmax, "log_of_softmax"),
+        ("label_smoothed_loss", sum_of_exponentials, "exp_overflows"),
         ("alignment", places_averaged, "places_averaged"),
         ("corpus_bleu", clipped_over_all, "clipped_over_all"),
     ],

@@ -7,16 +7,18 @@ import socket
 import threading
 
 from .channel import send
+from .files import let_go_of_files, say_what_was_let_go
 from .patches import patched_names
 
 
 def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes) -> dict:
-    """Call the answer on every case: {"observations", "patched", "raised"}, the last of an error while it was listened
-    to alone.
+    """Call the answer on every case: {"observations", "patched", "raised", "ran"}, the last two: of an error while it
+    was listened to alone, and whether a module was called.
 
     request: name, facts, cases, cpu_seconds (for all of them), replace: the source of finished blocks that stand in for
-    earlier answers, in this fork alone, and writes: whether files may be written meanwhile. A forbidden call is told on
-    `own` as soon as it is seen: no code that runs later can take that back.
+    earlier answers, in this fork alone, and measured: whether it is asked of a trained model; then nothing that is
+    written to files is kept. A forbidden call is told on `own` as soon as it is seen: no code that runs later can take
+    that back.
     """
     import resource
 
@@ -27,9 +29,8 @@ def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes)
     from helpers.checking.observe import Facts, case_from_tree, listened, observe_all
 
     resource.setrlimit(resource.RLIMIT_CPU, (request["cpu_seconds"], request["cpu_seconds"]))
-    if not request["writes"]:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     patched = patched_names()
+    written = let_go_of_files(names) if request["measured"] else []
     torch.set_num_threads(1)
     telling = threading.Lock()
 
@@ -45,12 +46,16 @@ def observe_answer(names: dict, request: dict, own: socket.socket, token: bytes)
     facts = Facts(**request["facts"])
     cases = [case_from_tree(case) for case in request["cases"]]
     answer = names.get(request["name"])
-    seen = observe_all(answer, cases, facts, leave=True)
+    ran = []
+    with torch.nn.modules.module.register_module_forward_pre_hook(lambda *_: ran.append(1)):
+        seen = observe_all(answer, cases, facts, leave=True)
+    say_what_was_let_go(seen, written)
     raised = ""
     if facts.forbidden and not request["replace"]:
         raised = listened(answer, cases[0], facts)
     raised = raised if seen[0].error is None else ""
-    return {"observations": [observation.to_tree() for observation in seen], "patched": patched, "raised": raised}
+    trees = [observation.to_tree() for observation in seen]
+    return {"observations": trees, "patched": patched, "raised": raised, "ran": bool(ran)}
 
 
 def put_in_place(names: dict, replace: dict) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 
 import torch
 from torch.nn import functional as F
@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from helpers.checking.scenarios import SCENARIOS, scenario
 from helpers.checking.stubs import stub
 
+SIZES = ("d_model", "num_heads", "d_ff")
 ACTIVATIONS = {"gelu": F.gelu, "tanh": torch.tanh, "square": torch.square}
 
 
@@ -32,14 +33,21 @@ def averaging(phase):
     def attention(query, key=None, value=None, mask=None):
         if key is not None and key.dtype == torch.bool:
             raise TypeError("attention got the mask where its key stands; the mask goes in by name")
-        weights = torch.ones(query.shape[-2], query.shape[-2], dtype=query.dtype)
-        weights = weights if mask is None else weights * mask.reshape(mask.shape[-2:])
-        weights = weights / weights.sum(-1, keepdim=True)
+        B, T, D = query.shape
+        allowed = torch.ones(B, 2, T, T, dtype=query.dtype)  # two heads
+        allowed = allowed if mask is None else allowed * mask
+        weights = (allowed / allowed.sum(-1, keepdim=True)).mean(dim=1)  # (B, T, T)
         key = query if key is None else key
         source = (key + (key if value is None else value)) / 2  # (B, T, D), x itself where it is all that is given
-        return weights @ source @ _numbers(query.shape[-1], query.shape[-1], phase, query.dtype), weights
+        return weights @ source @ _numbers(D, D, phase, query.dtype), weights
 
     return attention
+
+
+@stub
+def passing_on(pair):
+    """A part that returns the very tensor that it gets; as an attention (pair=True) with no weights."""
+    return (lambda query, key=None, value=None, mask=None: (query, None)) if pair else lambda x: x
 
 
 @stub
@@ -78,6 +86,20 @@ def sliding(width):
 
 
 @stub
+def linear_layer(width, phase):
+    """f (T, 4) -> (T, width), a float32 nn.Linear: a function with parameters of its own."""
+    layer = torch.nn.Linear(4, width)
+    layer.weight.data = _numbers(4, width, phase, torch.float32).T.contiguous()
+    return layer
+
+
+@stub
+def steps():
+    """f (T, D) -> (T, D): 1 above 0 and 0 elsewhere. Its derivatives are 0, and autograd knows of none."""
+    return lambda x: (x > 0).to(x.dtype)
+
+
+@stub
 def running_products(width):
     """f (T, D) -> (T, width): row t is bent and sees the rows 0 to t."""
     return lambda x: torch.tanh(x.cumsum(0) @ _numbers(x.shape[-1], width, 0.1, x.dtype)) * x.sum(-1, keepdim=True)
@@ -85,11 +107,32 @@ def running_products(width):
 
 @scenario
 def module_by_keywords(answer, args, kwargs):
-    """As `module`, with keywords for the constructor: args = (init_kwargs, state, call_args, call_kwargs)."""
+    """As `module`, with keywords for the constructor: args = (init_kwargs, state, call_args, call_kwargs).
+
+    Another module of the same sizes is made after it, with nothing else asked for.
+    """
     init_kwargs, *rest = args
-    built = functools.partial(answer, **init_kwargs)
+
+    def built():
+        first = answer(**init_kwargs)
+        answer(**{name: value for name, value in init_kwargs.items() if name in SIZES})
+        return first
+
     built.__name__ = getattr(answer, "__name__", "answer")
     return SCENARIOS["module"](built, ((), *rest), kwargs)
+
+
+@scenario
+def transposed_in_memory(answer, args, kwargs):
+    """A plain call; of each input of two axes or more the first two lie in memory as after a transpose."""
+    return answer(*map(_transposed, args), **kwargs), []
+
+
+@scenario
+def module_on_transposed(answer, args, kwargs):
+    """As `module`; the inputs of the call lie in memory as after a transpose."""
+    init, state, call_args, call_kwargs = args
+    return SCENARIOS["module"](answer, (init, state, tuple(map(_transposed, call_args)), call_kwargs), kwargs)
 
 
 @scenario
@@ -118,19 +161,24 @@ def encoder_behavior(answer, args, kwargs):
 
 @scenario
 def encoder_options(answer, args, kwargs):
-    """args = (init_args, x, numbers): whether norm_first and activation, where they are taken, change every block."""
-    init_args, x, numbers = args
-    with torch.no_grad():
-        usual = _made_random(answer(*init_args), numbers).double().eval()
-        found = {}
-        for name, value in (("norm_first", True), ("activation", torch.tanh)):
-            try:
-                other = answer(*init_args, **{name: value})
-            except TypeError:  # not offered
-                found[f"{name} reaches every block"] = True
-                continue
-            pairs = zip(_made_random(other, numbers).double().eval().blocks, usual.blocks, strict=True)
-            found[f"{name} reaches every block"] = all(not _same(one(x), two(x)) for one, two in pairs)
+    """args = (init_args, ids (B, T), mask, x (B, T, D), numbers): norm_first and activation, where they are taken.
+
+    Of how many blocks an option makes what it makes of a block that is built with it by name, and whether the encoder
+    is still words plus positions and one block after the other. The blocks are the answer's own.
+    """
+    init_args, ids, mask, x, numbers = args
+    usual, found = answer(*init_args), {}
+    for options in ({"norm_first": True}, {"activation": torch.tanh}, {"norm_first": True, "activation": torch.tanh}):
+        words, followed, as_ever = " and ".join(options), len(usual.blocks), True
+        with contextlib.suppress(TypeError), torch.no_grad():  # an option that is not offered
+            built = _made_random(answer(*init_args, **options), numbers).double().eval()
+            followed = sum(_same(block(x), _alike(block, init_args[1:4], options)(x)) for block in built.blocks)
+            out = built.tokens(ids) + built.positions(torch.arange(ids.shape[1]))
+            for block in built.blocks:
+                out = block(out, mask)
+            as_ever = _same(out, built(ids, mask))
+        found[f"blocks with {words}"] = followed
+        found[f"with {words}: words, positions, then the blocks with their mask, and nothing more"] = as_ever
     return found, []
 
 
@@ -145,6 +193,17 @@ def influence_on_x(answer, args, kwargs):
         "x asks for no gradient, as before": not x.requires_grad and x.grad is None,
         "an x that asked for a gradient still does, and has none yet": asking.requires_grad and asking.grad is None,
     }, []
+
+
+def _transposed(x):
+    return x.transpose(0, 1).contiguous().transpose(0, 1) if x.dim() > 1 else x
+
+
+def _alike(block, sizes, options):
+    """A new block of the same class and with the same numbers, built with the options by name."""
+    other = type(block)(*sizes, **options).double().eval()
+    other.load_state_dict(block.state_dict())
+    return other
 
 
 def _made_random(module, numbers):

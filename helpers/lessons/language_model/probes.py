@@ -72,6 +72,7 @@ def random_gpts(answer, args, kwargs):
         norms = 2 * init["num_layers"] + 1
         seen["a norm in two places"] = serves_twice(answer(*init.values()).eval(), lambda m: m(ids), norms)
         again = with_random_parameters(answer, init, seed)
+        again(others[:, :1])  # one token first: what is kept of a short text does not do for a longer one
         again(others)
         seen["asked again"] = again(ids)
         seen["cannot learn"] = _moves_without_gradient(model, ids)
@@ -161,13 +162,14 @@ def _read_by_norms(model, ids):
             hook.remove()
 
 
-class _TableModel:
+class _TableModel(nn.Module):
     """ids (B, T) -> logits (B, T, V), T <= block_size: rows of a table, each chosen by the ids up to its place."""
 
     def __init__(self, table, block_size: int):
+        super().__init__()
         self.table, self.block_size = table, block_size
 
-    def __call__(self, ids):
+    def forward(self, ids):
         fits = isinstance(ids, torch.Tensor) and ids.dim() == 2 and ids.dtype == torch.int64
         if not fits:
             raise ValueError("the model wants ids as a LongTensor of shape (B, T)")
@@ -187,6 +189,14 @@ def with_table_model(answer, args, kwargs):
     if "seed" in kwargs:
         options["generator"] = torch.Generator().manual_seed(kwargs["seed"])
     return answer(_TableModel(table, block_size), ids, more, **options), []
+
+
+@scenario
+def with_windows(answer, args, kwargs):
+    """args = (logits, targets): answer(logits, targets), the targets cut from windows that are one token longer, as a
+    batch may be."""
+    logits, targets = args
+    return answer(logits, torch.cat([targets[:, :1], targets], dim=1)[:, 1:], **kwargs), []
 
 
 @scenario
@@ -282,6 +292,19 @@ def _whole(train, test, order, V, alpha):
     return total / (1 + len(test) - order)
 
 
+ARRIVES = "a number added to all embeddings arrives at every norm as it is"
+LAYERS = (
+    "one layer more brings",
+    "as many blocks as num_layers says",
+    "each norm stands in one place",
+    "whatever has a say in the logits can learn",
+    "a call is not disturbed by those before",
+    "one number added to all embeddings moves no logits, as norms take it away",
+    "each sublayer reads what all before it have added",
+    ARRIVES,
+    "num_heads is kept",
+    "blocks add to the vectors of tokens, however long these are",
+)
 LITTLE = 1e-3  # what rounding makes of numbers that SHIFT was added to and taken from again
 
 # run, what is then said, places that are compared with the first run's, whether they have to move
@@ -306,7 +329,10 @@ def gpt_behavior(args, kwargs, output):
     if not all(shape_of(x) == (*runs[name].shape, V) for name, x in logits.items()):
         B, T = ids.shape
         shapes = {(B, V): "those of one place", (B, T, init["d_model"]): "vectors of the model's width"}
-        return found | {"the logits are": shapes.get(shape_of(logits[first]), "of another shape")}
+        if all(found.values()) or shape_of(logits[first]) not in shapes:  # nothing can be compared
+            nothing = dict.fromkeys([*found, *_promises(runs, layers)], False)
+            return nothing | ({"one layer more brings": "what cannot be told"} if layers else {})
+        return found | {"the logits are": shapes[shape_of(logits[first])]}
     base = logits[first]
     found["logits are finite"] = all(bool(x.isfinite().all()) for x in logits.values())
     found["logits are no probabilities"] = not (
@@ -324,6 +350,15 @@ def gpt_behavior(args, kwargs, output):
     if "alone" in logits:
         found["rows of a batch do not hear each other"] = gap_between(logits["alone"], base[-1:]) <= SAME
     return found | (_layers(init, output) if layers else {})
+
+
+def _promises(runs, layers) -> list[str]:
+    """What is said of these runs besides the shapes."""
+    names = ["logits are finite", "logits are no probabilities", "block_size is kept"]
+    names += [words for name, words, *_ in COMPARISONS if name in runs]
+    names += ["a shorter text has the same logits"] if "shorter" in runs else []
+    names += ["rows of a batch do not hear each other"] if "alone" in runs else []
+    return names + (list(LAYERS) if layers else [])
 
 
 @view
@@ -405,7 +440,8 @@ def _layers(init, output):
         "each norm stands in one place": not output["a norm in two places"],
         "whatever has a say in the logits can learn": not output["cannot learn"],
         "a call is not disturbed by those before": gap_between(output["asked again"], output["logits"]["ids"]) <= SAME,
-        "the last thing before the logits is a layer norm": gap_between(own, shifted) <= LITTLE,
+        "one number added to all embeddings moves no logits, as norms take it away": gap_between(own, shifted)
+        <= LITTLE,
         **_residual_stream(init, output),
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
         "blocks add to the vectors of tokens, however long these are": gap_between(*map(_nats, output["huge"])) <= 0.01,
@@ -421,14 +457,14 @@ def _residual_stream(init, output):
     before, after = output["norms"], output["norms shifted"]
     seen = len(before) == len(after) > 2 * init["num_layers"] and len({x.shape for x in before}) == 1
     if not seen:
-        return {"each sublayer reads what all before it have added": True, "what came in is carried on as it is": True}
+        return {"each sublayer reads what all before it have added": True, ARRIVES: True}
     different = [x for i, x in enumerate(before) if all(gap_between(x, y) > MOVED for y in before[:i])]
     steps = [b - a for a, b in zip(before, after, strict=True)]
     moved = float(steps[0].mean())
     even = gap_between(steps[0], torch.full_like(steps[0], moved)) <= LITTLE and abs(moved) > 0.1
     return {
         "each sublayer reads what all before it have added": len(different) > 2 * init["num_layers"],
-        "what came in is carried on as it is": not even or all(gap_between(x, steps[0]) <= LITTLE for x in steps),
+        ARRIVES: not even or all(gap_between(x, steps[0]) <= LITTLE for x in steps),
     }
 
 
@@ -438,7 +474,7 @@ def generation_behavior(args, kwargs, output):
     table, block_size, ids, more = args
     text = output["text"]
     shape = (ids.shape[0], ids.shape[1] + more)
-    found = {f"the shape is {shape}": shape_of(text) == shape and text.dtype == torch.int64}
+    found = {f"what comes back is a LongTensor of shape {shape}": shape_of(text) == shape and text.dtype == torch.int64}
     if not all(found.values()):
         return found
     found["the prompt stands in front"] = torch.equal(text[:, : ids.shape[1]], ids)
@@ -507,7 +543,8 @@ def _texts(V, M):
         front = 0 if i % 2 else number(1, max(1, room // 2)) if room > 1 else 0
         front = room if i % 4 == 2 else front  # as late as it fits
         between = number(0, room - front)
-        fill = others[torch.randint(len(others), (front + between,), generator=draw)]
+        kinds = 1 if i % 5 == 3 else len(others)  # one token again and again, or many
+        fill = others[torch.randint(kinds, (front + between,), generator=draw)]
         ids = torch.cat([fill[:front], segment, fill[front:], segment])  # (T,), T <= M
         again = front + length + between
         name = "a segment further on" if front else "a segment at the start of the text"
@@ -541,6 +578,8 @@ def loss_above_the_line(truths, outputs):
     (first, changed), (logits, moved) = truths, outputs
     same = (first["ids"] == changed["ids"]).cumprod(1).bool()  # (B, T): places of both texts up to the first other one
     gaps = (_nats(logits) - _nats(moved)).abs().amax(-1).where(same, 0.0)  # (B, T)
+    if len(logits) > 1 and gap_between(logits, logits[:1].expand_as(logits)) <= LITTLE:
+        return Score(0.0, False, "all passages have the same logits, though other tokens stand in them")
     if bool((gaps > STILL).any()):
         row, place = divmod(int(gaps.nan_to_num(0.0).argmax()), gaps.shape[1])
         words = (

@@ -77,8 +77,9 @@ def previous_row(width):
 
 @stub
 def first_row(width):
-    """f (B, T, D) -> (B, T, width) in which every row sees row 0 and nothing else."""
-    return lambda x: _mixed(x[:, :1].expand_as(x), width)
+    """f (B, T, D) -> (B, T, width) in which every row sees row 0 and nothing else, a network with a parameter."""
+    one = torch.nn.Parameter(torch.ones(1))
+    return lambda x: one.to(x.dtype) * _mixed(x[:, :1].expand_as(x), width)
 
 
 @stub
@@ -114,13 +115,14 @@ PARTS = {
     "negative part": lambda x: x.clamp_max(0),
     "signs": torch.sign,
     "squares": torch.square,
+    "shares": lambda x: x.abs() / x.abs().sum(-1, keepdim=True).clamp_min(1e-9),
 }
 
 
 @stub
-def turned_round(kind, strength=1.0):
-    """f (B, T, D) -> (B, T, D): row t sees one of PARTS of the t-th row from the end."""
-    return lambda x: strength * PARTS[kind](x).flip(1)
+def turned_round(kind, strength=1.0, height=0.0):
+    """f (B, T, D) -> (B, T, D): row t sees one of PARTS of the t-th row from the end; outputs lie near `height`."""
+    return lambda x: height + strength * PARTS[kind](x).flip(1)
 
 
 @stub
@@ -133,6 +135,13 @@ def part_averaged(kind, width):
 def whole_average(width):
     """f (B, T, D) -> (B, T, width) in which every row sees the mean of all rows."""
     return lambda x: _mixed(x + x.mean(1, keepdim=True), width)
+
+
+@stub
+def average_after_a_seed(width):
+    """`whole_average`; torch's generator stands elsewhere than where a seed of 0 puts it."""
+    torch.default_generator.manual_seed(1)
+    return whole_average(width)
 
 
 @stub
@@ -163,7 +172,12 @@ def filled_scores(args, kwargs, output):
     blocked = ~mask.expand(scores.shape)
     visible = torch.where(mask, output, torch.zeros_like(output))
     fill = _fill(output.detach()[blocked], scores.detach()[blocked])
+    if fill == DIFFER and (output.detach().softmax(-1)[blocked] == 0).all():
+        fill += ", though softmax turns each into 0 here"
     return {"scores that may be seen": visible, "in place of a blocked score": fill}
+
+
+DIFFER = "numbers that differ, and no constant"
 
 
 def _fill(filled, scores) -> str:
@@ -175,6 +189,6 @@ def _fill(filled, scores) -> str:
         if ((filled + 1e4).exp() == 0).all():
             return "a constant that softmax turns into 0"
         return f"the constant {filled[0].item() + 0.0:g}, which softmax need not turn into 0"
-    if (shift - shift.mean()).abs().max() <= 1e-5 * (1 + shift.mean().abs()):
+    if (shift - shift.mean()).abs().max() <= 4 * torch.finfo(filled.dtype).eps * (1 + filled.abs().max()):
         return f"the score plus {shift.mean().item() + 0.0:.2g}"
-    return "numbers that differ"
+    return DIFFER

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.checking.scenarios import scenario
+from helpers.checking.scenarios import WrongParts, scenario
 from helpers.checking.views import view
 
 LAYERS = ("W_q", "W_k", "W_v", "W_o")
@@ -56,8 +56,9 @@ def _built(kind, D, num_heads, state):
 def attention_layers(answer, args, kwargs):
     """args = (init_args,): what a new module of many heads is made of."""
     built = answer(*args[0])
-    found = {name: _described(getattr(built, name, None)) for name in LAYERS}
-    return found | {"num_heads": getattr(built, "num_heads", "missing")}, []
+    if not hasattr(built, "num_heads"):
+        raise WrongParts("your module has no num_heads; keep the number in self.num_heads")
+    return {name: _described(getattr(built, name, None)) for name in LAYERS} | {"num_heads": built.num_heads}, []
 
 
 @scenario
@@ -89,7 +90,7 @@ def transplanted(answer, args, kwargs):
     homes = {tensor.untyped_storage().data_ptr() for tensor in theirs.parameters()}
     return {
         "numbers": {name: tensor.detach().clone() for name, tensor in numbers.items()},
-        "shares memory": any(tensor.untyped_storage().data_ptr() in homes for tensor in numbers.values()),
+        "apart": all(tensor.untyped_storage().data_ptr() not in homes for tensor in numbers.values()),
         "can be trained": all(tensor.requires_grad for tensor in numbers.values()),
         "the same parameters": all(tensor is own[name] for name, tensor in numbers.items()),
         "theirs": {
@@ -113,7 +114,7 @@ def what_was_copied(args, kwargs, output):
 @view
 def apart_from_theirs(args, kwargs, output):
     return {
-        "shares memory with theirs": output["shares memory"],
+        "mine holds copies: it shares no memory with theirs": output["apart"],
         "mine can still be trained": output["can be trained"],
         "mine has the parameters that it had, and no new ones": output["the same parameters"],
     }

@@ -1,9 +1,10 @@
-"""Lesson 13. Beside learner code: the stub. Only on numbers: the view."""
+"""Lesson 13. Beside learner code: the stub and the scenario. Only on numbers: the view."""
 
 from __future__ import annotations
 
 import torch
 
+from helpers.checking.scenarios import scenario
 from helpers.checking.stubs import stub
 from helpers.checking.views import view
 
@@ -25,11 +26,27 @@ def mixing(width, dtype):
         B, T = ids.shape
         channel = torch.arange(1, 2 * width + 1, dtype=kind)
         x = torch.sin((ids[..., None] + 1) * channel * 0.7 + torch.arange(T)[:, None] * 0.3)  # (B, T, 2·width)
-        heads = x.unflatten(-1, (2, width)).transpose(1, 2)  # (B, 2, T, width)
-        scores = heads @ heads.transpose(-2, -1)
-        if mask is not None:
-            scores = scores.masked_fill(~mask.expand_as(scores), -torch.inf)
-        weights = torch.softmax(scores, dim=-1).nan_to_num(0.0)
-        return (heads + weights @ heads)[:, 0] + (heads + weights @ heads)[:, 1].roll(1, -1)
+        return _mixed(x.unflatten(-1, (2, width)).transpose(1, 2), mask)
 
     return encode
+
+
+@scenario
+def with_a_table(answer, args, kwargs):
+    """args = (table (V, D), ids, pad_id): the answer with an encode whose words are rows of the table, which learns."""
+    table, ids, pad_id = args
+
+    def encode(ids, mask=None):
+        heads = torch.stack([table[ids], table[ids].sin()], dim=1)  # (B, 2, T, D)
+        return _mixed(heads + torch.arange(ids.shape[1])[:, None] * 0.3, mask)
+
+    return answer(encode, ids, pad_id), []
+
+
+def _mixed(heads, mask):
+    """(B, 2, T, width) -> (B, T, width): in each head each token looks at all tokens that the mask allows."""
+    scores = heads @ heads.transpose(-2, -1)
+    if mask is not None:
+        scores = scores.masked_fill(~mask.expand_as(scores), -torch.inf)
+    weights = torch.softmax(scores, dim=-1).nan_to_num(0.0)
+    return (heads + weights @ heads)[:, 0] + (heads + weights @ heads)[:, 1].roll(1, -1)

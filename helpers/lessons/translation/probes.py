@@ -14,11 +14,12 @@ from helpers.checking.views import view
 
 # ---------------------------------------------------------------- beside learner code
 
-EARLY, EOS = 2, 2  # words that are said before the model stops early; the id of eos
+EARLY, EOS = 2, 2  # words that are said before the model stops early; the id of eos, the last of the marks
+NEVER = 50.0  # what is below the least logit by so much is said by no search
 
 
-class _StopsEarly(torch.nn.Module):
-    """A trained model whose likeliest word is eos at one place, and what it always was at all others."""
+class _SaysElse(torch.nn.Module):
+    """A trained model that begins with another word than it would, and says eos after EARLY words."""
 
     def __init__(self, model):
         super().__init__()
@@ -33,7 +34,10 @@ class _StopsEarly(torch.nn.Module):
     def decode(self, tgt, memory, src):
         self.asked = True
         logits = self.model.decode(tgt, memory, src).clone()  # (B, T_t, V)
-        logits[:, EARLY : EARLY + 1, EOS] = logits.amax() + 1
+        first, least = logits[:, 0], logits.amin() - NEVER
+        first[:, : EOS + 1] = least
+        first.scatter_(-1, first.argmax(dim=-1, keepdim=True), least.expand(len(first), 1))
+        logits[:, EARLY : EARLY + 1, EOS] = logits.amax() + NEVER
         return logits
 
     def forward(self, src, tgt):
@@ -42,10 +46,11 @@ class _StopsEarly(torch.nn.Module):
 
 @scenario
 def stops_early(answer, args, kwargs):
-    """What the answer writes when every model that it knows says eos after EARLY words, and whether one was asked."""
+    """What the answer writes when every model that it knows begins otherwise and says eos after EARLY words, and
+    whether one was asked."""
     names = namespace(answer) or {}
     early = {
-        name: _StopsEarly(thing)
+        name: _SaysElse(thing)
         for name, thing in names.items()
         if isinstance(thing, torch.nn.Module) and hasattr(thing, "encode") and hasattr(thing, "decode")
     }
@@ -59,15 +64,16 @@ def stops_early(answer, args, kwargs):
 
 @view
 def batch_without_padding(args, kwargs, output):
-    """A batch as it was returned, but tgt_in is padding wherever tgt_out is: nobody hears what stands there."""
+    """A batch as it was returned, but tgt_in is padding wherever tgt_out has to be: nobody hears what stands there."""
+    pairs = kwargs["pairs"] if "pairs" in kwargs else args[0]
     pad_id = kwargs["pad_id"] if "pad_id" in kwargs else args[1]
     if not isinstance(output, dict):
         return output
-    tgt_in, tgt_out = output.get("tgt_in"), output.get("tgt_out")
-    both = isinstance(tgt_in, torch.Tensor) and isinstance(tgt_out, torch.Tensor)
-    if not both or tgt_in.shape != tgt_out.shape:
+    tgt_in = output.get("tgt_in")
+    if not isinstance(tgt_in, torch.Tensor) or tgt_in.dim() != 2 or len(tgt_in) != len(pairs):
         return output
-    return output | {"tgt_in": tgt_in.masked_fill(tgt_out == pad_id, pad_id)}
+    words = torch.tensor([len(target) for _, target in pairs])  # (B,)
+    return output | {"tgt_in": tgt_in.masked_fill(torch.arange(tgt_in.shape[1]) > words[:, None], pad_id)}
 
 
 FULL, ENOUGH, LEAST = 0.99, 0.995, 0.5  # exact sentences: all points, the check's tick, the first point
@@ -76,17 +82,21 @@ MARKS = ("<pad>", "<bos>", "<eos>")
 
 @metric
 def exact_translations(truths, outputs):
-    """The share of sentences that come out word for word: all points from 99 %, none below 50 %, and half of them for
-    whoever does not hear eos: the last case has the first sentences again, with a model that stops early."""
+    """The share of sentences that come out word for word: all points from 99 %, none below 50 %. The last case has the
+    first sentences again, with a model that says something else and stops early: none for whoever does not repeat it,
+    half of them for whoever does not hear eos."""
     whole = [(t, o) for t, o in zip(truths, outputs, strict=True) if isinstance(t, list)]
     pairs = [(a, b) for truth, output in whole for a, b in zip(truth, output, strict=True)]
     right, total = sum(a == b.strip() for a, b in pairs), len(pairs)
     share = min(1.0, max(0.0, (right / total - LEAST) / (FULL - LEAST)))
     passed = right / total >= ENOUGH
     words = f"{right} of {total} unseen sentences exactly right"
-    deaf = _without_eos(outputs)
-    if passed and deaf:
-        words += "; with a model that says eos after {} words: expected “{}”, yours “{}”".format(EARLY, *deaf)
+    by_another = _by_another_model(outputs)
+    if share and _most(a.split()[:1] == b.split()[:1] for a, b in by_another):
+        words += "; with a model that begins with another word yours writes the same: “{1}”".format(*by_another[0])
+        return Score(0.0, False, words, "model_not_repeated")
+    if passed and _most(len(b.split()) > EARLY for _, b in by_another):
+        words += f"; with a model that says eos after {EARLY} words, yours wrote “{by_another[0][1][:100]}”"
         return Score(share / 2, False, words, "eos_not_heard")
     if not passed:
         truth, output = next((a, b) for a, b in pairs if a != b.strip())
@@ -95,16 +105,18 @@ def exact_translations(truths, outputs):
     return Score(share, passed, words, None if passed else _what_went_wrong(pairs))
 
 
-def _without_eos(outputs) -> tuple[str, str] | None:
-    """Two words and what was said instead, where most sentences go on behind the eos of a model that stops early."""
+def _by_another_model(outputs) -> list[tuple[str, str]]:
+    """What was said with the trained model, and of the same sentence with the one that says something else; nothing
+    where that one was not asked: it may be kept where nobody looks."""
     early = outputs[-1]
-    if not isinstance(early, dict) or not early["asked"]:  # nobody asked that model: nothing can be said
-        return None
-    pairs = [
-        (" ".join(a.split()[:EARLY]), " ".join(b.split())) for a, b in zip(outputs[0], early["said"], strict=False)
-    ]
-    wrong = [(expected, said[:100]) for expected, said in pairs if said != expected]
-    return wrong[0] if len(wrong) > len(pairs) / 2 else None
+    if not isinstance(early, dict) or not early["asked"]:
+        return []
+    return list(zip(outputs[0], early["said"], strict=False))
+
+
+def _most(which) -> bool:
+    which = list(which)
+    return sum(which) > len(which) / 2
 
 
 def _what_went_wrong(pairs) -> str | None:
