@@ -37,6 +37,7 @@ def of_these(names, solved: bool) -> list[str]:
 
 
 # A file stays with one worker: those that take minutes begin, so that none of them is left for the end.
+OF_ALL = ("test_mistakes_are_caught", "test_clumsy_answers_fail", "test_a_stored_key_names")
 WHOLES = ("Attention]", "Encoder]", "EncoderBlock]", "DecoderBlock]", "Transformer]", "GPT]")  # judged in many ways
 FIRST = ("training_class", "mutation_score", "browser", "colab", "grading", "build", "figures", "costs", "make")
 
@@ -46,7 +47,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "executed_solution" in item.fixturenames:
             item.add_marker("long")
-        if item.name.startswith("test_mistakes_are_caught") and item.name.endswith(WHOLES):
+        if item.name.startswith(OF_ALL) and item.name.endswith(WHOLES):
             item.add_marker("whole")
     names = [f"test_{name}.py" for name in FIRST]
     items.sort(key=lambda item: names.index(item.path.name) if item.path.name in names else len(names))

@@ -450,4 +450,4 @@ def test_a_bar_of_nan_is_empty_and_words_are_escaped():
     table = Table(page)
     assert table.bars == [0, 100] and "<b>" not in page
     assert table.rows == [["head"], ["loss <b>"], ["mine <b>", "", "NaN", "is <b>"], ["other", "", "0.5", ""]]
-    assert page.count('role="img" aria-label="a bar of') == 2
+    assert page.count('role="img" aria-label="a bar, ') == 2

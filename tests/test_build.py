@@ -78,18 +78,37 @@ def test_no_built_file_is_left_over():
     assert strays(course()) == []
 
 
-@each_lesson
-def test_nbgrader_releases_the_same_bytes(lesson, tmp_path):
-    shutil.copy(ROOT / "nbgrader_config.py", tmp_path)
-    (tmp_path / "helpers").symlink_to(ROOT / "helpers")
-    source = tmp_path / "solutions" / lesson
-    source.mkdir(parents=True)
-    for name in (f"{lesson}.ipynb", f"{lesson}.py", "answer_key.py"):
-        shutil.copy(ROOT / "solutions" / lesson / name, source)
-    command = [sys.executable, "-m", "nbgrader", "generate_assignment", lesson, "--force"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+# One process for all lessons: nbgrader takes seconds to begin.
+GENERATE = """
+import sys
+from nbgrader.apps import GenerateAssignmentApp
+for lesson in sys.argv[1:]:
+    app = GenerateAssignmentApp()
+    app.initialize([lesson, "--force"])
+    app.start()
+"""
+
+
+@pytest.fixture(scope="module")
+def released_by_nbgrader(tmp_path_factory):
+    """The folder into which nbgrader has released all lessons."""
+    folder = tmp_path_factory.mktemp("released")
+    shutil.copy(ROOT / "nbgrader_config.py", folder)
+    (folder / "helpers").symlink_to(ROOT / "helpers")
+    for lesson in LESSONS:
+        source = folder / "solutions" / lesson
+        source.mkdir(parents=True)
+        for name in (f"{lesson}.ipynb", f"{lesson}.py", "answer_key.py"):
+            shutil.copy(ROOT / "solutions" / lesson / name, source)
+    command = [sys.executable, "-c", GENERATE, *LESSONS]
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    released = tmp_path / "notebooks" / lesson
+    return folder / "notebooks"
+
+
+@each_lesson
+def test_nbgrader_releases_the_same_bytes(lesson, released_by_nbgrader):
+    released = released_by_nbgrader / lesson
     assert [path.name for path in released.iterdir()] == [f"{lesson}.ipynb"]
     ours = ROOT / "notebooks" / lesson / f"{lesson}.ipynb"
     assert (released / f"{lesson}.ipynb").read_bytes() == ours.read_bytes()

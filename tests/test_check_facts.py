@@ -709,9 +709,8 @@ def test_a_measured_answer_that_changes_its_input_pays_a_tenth():
     assert paid(key, right) == (10, True, [("5 of 5 right", True), (UNCHANGED, True)])
     seen = judge(key, Observation(right, changed=[0]))
     assert (seen.points, seen.passed, seen.mistake) == (9, False, "input_changed")
-    assert [part.passed for part in seen.parts] == [True, False] and seen.message.startswith(
-        "your code changed its input"
-    )
+    assert [part.passed for part in seen.parts] == [True, False]
+    assert seen.message.startswith("your code changed an input in place")
     assert seen.parts[1].detail == seen.message and not judge(key, right).parts[1].detail
     seen = judge(key, Observation(wrong, changed=[0]))
     assert (seen.points, seen.passed, seen.message) == (8, False, "3 of 5 right"), "0.9 of 0.9"

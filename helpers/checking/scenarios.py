@@ -91,9 +91,10 @@ def on_views(answer, args, kwargs):
 
 
 def _turned(tree):
-    """The tree with every tensor of three axes or more as a view of one that has two of them exchanged."""
+    """The tree with every tensor of two axes or more as a view of one that has two of its last three exchanged."""
     if isinstance(tree, torch.Tensor):
-        return tree if tree.dim() < 3 else tree.transpose(-3, -2).contiguous().transpose(-3, -2)
+        axes = max(-3, -tree.dim()), -2 if tree.dim() > 2 else -1
+        return tree if tree.dim() < 2 else tree.transpose(*axes).contiguous().transpose(*axes)
     if isinstance(tree, dict):
         return {name: _turned(item) for name, item in tree.items()}
     return type(tree)(map(_turned, tree)) if isinstance(tree, (list, tuple)) else tree

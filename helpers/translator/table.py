@@ -93,7 +93,7 @@ def as_html(facts: Sequence[Fact], pictures: Sequence = ()) -> str:
     return f'<div style="border-left:4px solid {BLUE};padding:4px 0 4px 12px;margin:4px 0">{table}{drawn}</div>'
 
 
-CELL = "border:0;text-align:left;vertical-align:middle;padding:2px 12px 2px 0;background:none"
+CELL = "border:0;text-align:left;padding:2px 12px 2px 0"
 
 
 def _across(text: str, style: str, tag: str = "td") -> str:
@@ -111,7 +111,7 @@ def _bar(row: Row, full: float) -> str:
     # The least bar that one sees is 2 pixels wide: a loss of 0.00016 is small and not nothing.
     least = "min-width:2px;" if share else ""
     drawn = (
-        f'<div role="img" aria-label="a bar of {100 * share:.0f} % of the longest" '
+        f'<div role="img" aria-label="a bar, {100 * share:.0f} % of its full length" '
         'style="width:120px;height:12px;background:rgba(128,128,128,.3)">'
         f'<div style="width:{100 * share:.1f}%;{least}height:12px;background:{color}"></div></div>'
     )

@@ -62,7 +62,7 @@ transformer_map("00_start_here")
 #   it.
 #
 # This box stands in every lesson, to look things up. You need none of it yet.
-# The words *dtype*, *in place* and *differentiable* are explained below, each with a puzzle.
+# The words *dtype*, *in place* and *differentiable* are explained below.
 # </details>
 
 # %% [markdown]
@@ -130,7 +130,8 @@ check(twice)
 # %% [markdown]
 # ## A sentence is a table
 #
-# A model reads *jane visits africa* as three rows of numbers, one row for each token. Here are three rows of width four, small enough for paper:
+# A model reads *jane visits africa* as three rows of numbers, one row for each token. Such a table of numbers, with any
+# number of axes, is a **tensor**. Here are three rows of width four, small enough for paper:
 
 # %%
 tokens = ["jane", "visits", "africa"]
@@ -535,7 +536,7 @@ J
 
 # %%
 step = torch.tensor([0.1, 0.0])  # (2,)
-print("promised", J @ step)
+print("promised", J @ step)  # @ is the matrix product: here the matrix J times the vector
 print("found   ", f(point + step) - f(point))
 
 # %% [markdown]
@@ -693,7 +694,10 @@ check(quiz_2=quiz_2)
 # %% [markdown]
 # ## At work
 #
-# This is the translator whose parts you will replace, one lesson after the other. Today all of it is the course's own. It shows its translation; then how well it does on sentences that it has never seen, in *nats a word*: the average of $-\ln p$, where $p$ is the probability that it gave to the right word (0 would be perfect); and, as a map, which words look at which. Later lessons explain all three. Type a sentence of your own if you like.
+# This is the translator whose parts you will replace, one lesson after the other. Today all of it is the course's own.
+# It shows its translation; then how well it does on sentences that it has never seen, in *nats a word*: the average of
+# $-\ln p$, where $p$ is the probability that it gave to the right word (a loss of 0 would be perfect); and, as a map,
+# which words look at which. Later lessons explain all three. Type a sentence of your own if you like.
 
 # %%
 at_work()
@@ -708,7 +712,9 @@ at_work()
 #
 # **Points.** Each of the fourteen lessons has 100: about 80 for the exercises, 15 for a written question that a person reads, 5 for the quiz, where any honest attempt earns them. Extras, marked **Extra**, come on top. Points are partial: right values with a lost dtype keep most of them. The grader runs your functions on *new* inputs, so an answer made for the numbers that you see will not do. An error is charged once: if one answer fails only because an earlier one is wrong, it is tried again with a finished one in its place, and the check says so.
 #
-# **Stuck?** Go on. Where a later part of the lesson needs an answer that you do not have, the course's own part stands in and says so. Only a cell that shows your own answer waits for it, in one line. The next lesson brings finished versions of what it needs.
+# **Stuck?** Go on. Where a later part of the lesson needs an answer that you do not have, the course's own part stands
+# in and says so. A cell that shows your own answer prints one line instead, until you have one. The next lesson brings
+# finished versions of what it needs.
 #
 # `progress()` shows how far you are, over all lessons:
 

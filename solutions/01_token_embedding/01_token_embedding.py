@@ -230,6 +230,7 @@ check(encode)
 
 # %%
 life = {"Life": 0, "dessert": 1, "eat": 2, "first": 3, "is": 4, "short": 5}
+# or_given(encode): your encode once its check has passed, else the course's
 ids = or_given(encode)("Life is short, eat dessert first", life)  # (6,)
 token_of = {i: token for token, i in life.items()}
 print(ids.tolist(), " ".join(token_of[i] for i in ids.tolist()))
@@ -529,7 +530,8 @@ figures.pull_and_push()
 # voice (GE2E, Wan et al., 2018): a recording is pulled to the *centroid* ★, the mean, of its own speaker's other recordings,
 # and pushed away from the other speakers' centroids.
 #
-# The neighbor and the strangers feel forces as well. Now you write the heart of word2vec: all three gradients of one pair.
+# The neighbor and the strangers feel forces as well. Now you write the heart of word2vec: all three gradients of one
+# true pair and its strangers.
 #
 # ## Exercise 1.7 `pull_and_push`
 #
@@ -802,8 +804,8 @@ experiments.pairs_of_the_text(skipgram_pairs, sentence_ids, 2)
 #
 # $$\frac1B\sum_{b}\Bigl[-\log\sigma(c_b\cdot o_b)-\sum_{k}\log\sigma(-c_b\cdot n_{bk})\Bigr]$$
 #
-# Exact, with exact gradients, also for dot products of ±100, in float32 as in float64. There a sigmoid is 0 or 1 as far
-# as a computer can tell, but the loss of such a pair is a plain 100 or (almost) 0.
+# Exact, with exact gradients, also for dot products of ±100, in float32 as in float64. In float32 σ(−100) is 0 as far
+# as a computer can tell, and its logarithm −∞, but the loss of such a pair is a plain 100 or (almost) 0.
 
 
 # %% nbgrader={"solution": "negative_sampling_loss"}

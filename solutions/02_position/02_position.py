@@ -225,8 +225,8 @@ check(quiz_1=quiz_1)
 #   the one before it at every second. But from 7 to 8 four digits flip at once, from 6 to 7 only one: neighbors are
 #   sometimes near and sometimes far.
 #
-# Waves are the smooth version of binary digits: instead of a digit that flips every 1, 2, 4, 8 steps, waves. The first four
-# of width 16 come round every 6, 20, 63 and 199 steps.
+# Where a binary digit flips every 1, 2, 4 or 8 steps, a wave swings smoothly. With the formula below, in a vector of 16
+# channels, the first four waves come round every 6, 20, 63 and 199 steps.
 
 # %%
 figures.counting()
@@ -556,7 +556,7 @@ experiments.gaps(permutation_gap, mix, or_given(add_positions), x, P, perm)
 # ```
 #
 # Then somebody sets `batch_first=True`, `x` becomes `(B, T, D)`, and nothing complains. Here it is as a function, on
-# two empty sentences of three tokens:
+# two sentences of three tokens, all zeros, so that one sees only what is added:
 
 
 # %%
@@ -590,7 +590,7 @@ figures.whose_position()
 #
 # Repair the layer for sentences first.
 #
-# - `x`: exactly `(B, T, D)`; `pe`: `(max_len, 1, D)`, as the buffer is stored, with T ≤ max_len
+# - `x`: exactly `(B, T, D)`; `pe`: `(max_len, 1, D)`, as the layer stores it, with T ≤ max_len
 # - returns `(B, T, D)`: token t of *every* sentence gets `pe[t, 0]`
 # - B is any size, also larger than max_len; D may be 1; the gradient reaches `x` and `pe`; neither is changed
 
@@ -904,8 +904,9 @@ at_work(add_positions=published_layer, sentence="the dog visits the cat")
 #
 # Somebody who only guesses among the 194 entries of the French vocabulary is at $\ln 194 = 5.3$. Without places the translator writes *le
 # chat* and stops, whoever visits whom. With the published layer it writes *le chat le chat le chat* until it is cut off: in
-# a batch of one every word is at place 0, even those that it has written itself, so it seems to be at the beginning all
-# the time. On a batch of 200 sentences it does worse than guessing: all words of a sentence get one place, and most of
+# a batch of one every word is at place 0, even those that it has written itself, so to the network it always looks like
+# the beginning. On a batch of 200 sentences it does worse than guessing: all words of a sentence get one place, and
+# most of
 # these places the translator has never seen. (It knows 24. The first 24 sentences of the batch cost 6.7 nats a word,
 # the other 176 cost 10.2.)
 #

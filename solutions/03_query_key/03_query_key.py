@@ -3,7 +3,7 @@
 #
 # **Goal:** make two small matrices that turn the words of a sentence into questions and offers, so that every word
 # finds the words that matter to it. At the end you will have the first matrix product of attention, $QK^\top$, and you will
-# know which graphs it can draw and which it cannot.
+# know which tables of scores it can make and which it cannot.
 #
 # **Time:** about 115 minutes, of which 21 are for the two extras. A good place for a break is after exercise 3.4.
 
@@ -263,7 +263,7 @@ check(project)
 #
 # </details>
 #
-# **Think around it.** Somebody hides a $W$ of shape `(2, 3)`, but projects any tokens that you hand over. *Which tokens
+# **Think further.** Somebody hides a $W$ of shape `(2, 3)`, but projects any tokens that you hand over. *Which tokens
 # would you hand over, to read $W$ off? How many do you need at least, if they are random?*
 
 # %%
@@ -597,7 +597,8 @@ explore.four_scores()
 #   \begin{pmatrix} 0 & 3 & 0 \\ 0 & 0 & 3 \\ 0 & 2 & 0 \end{pmatrix}.$$
 #
 # Every row of $M$ is a mixture of the two rows of $W_K$: three times the first, three times the second, twice the first.
-# How many rows it takes to mix all the others from them is called the **rank** of a matrix. Here it is 2, and in
+# The smallest number of rows from which all the others can be mixed is called the **rank** of a matrix. Here it is 2,
+# and in
 # general **at most** $d_k$, as $W_K$ has no more rows. In the Transformer paper $M$ is 512 by 512 and goes through
 # $d_k = 64$; in our translator it is 64 by 64 and $d_k = 16$:
 
@@ -696,7 +697,7 @@ check(previous_token_weights)
 # Such a *previous-token head* is no toy. Olsson et al. (2022) found them in trained language models, and lesson 12 builds on
 # yours.
 #
-# **Think around it.** With one channel for each token this is easy. *What is the smallest number of channels that
+# **Think further.** With one channel for each token this is easy. *What is the smallest number of channels that
 # works for three tokens? For a thousand?* Guess; the next exercise and the circle after it tell.
 
 # %% [markdown]
@@ -760,7 +761,8 @@ experiments.margins(two_channel_graph)
 # *This section shows an answer to exercise 3.6. Try that first.*
 #
 # On a circle every key is its own best match: all are equally long, so by Cauchy and Schwarz an arrow toward a key
-# finds that key. Two channels are enough for **any** graph over any number of tokens, even a thousand. (One channel is
+# finds that key. Two channels are enough for **any** graph in which each token looks at one other, over any number of
+# tokens, even a thousand, as long as every token has an axis of its own, as here. (One channel is
 # enough where only two keys must win: looking one back in three tokens.) *So why do real heads have 64?*
 # Add keys and watch the margin, the distance between the best score and the second.
 
@@ -1250,7 +1252,7 @@ check(quiz_3=quiz_3)
 # - $Q = XW_Q^\top$, $K = XW_K^\top$, $S = QK^\top$: a row for each query, a column for each key, in general not symmetric.
 # - A hard SELECT has no slope to learn from, so attention gives shares.
 # - $W_Q^\top W_K$ has rank at most $d_k$: that many independent patterns in the table of scores, however many words. For
-#   the winners alone two channels are enough, at the price of the margin.
+#   the winners alone two channels are enough, where each token has an axis of its own, at the price of the margin.
 # - A Markov chain has one fixed edge for each pair of words. Attention makes its edges anew: by competition in the first
 #   layer, by vectors that know their sentence further up.
 #

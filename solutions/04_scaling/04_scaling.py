@@ -133,8 +133,8 @@ figures.spread()
 # A single score has variance 0.
 #
 # (The mean of the squares minus the square of the mean is the same on paper, and no mistake here. It loses its digits
-# where all scores lie far from 0: for scores near 10,000 that differ by 1, both squares are 100,000,000, and float32 has
-# seven digits.)
+# where all scores lie far from 0: for scores near 10,000 that differ by 1, the two terms differ by 0.25 near
+# 100,000,000, where float32 counts in steps of 8.)
 
 
 # %% nbgrader={"solution": "score_variance"}
@@ -286,8 +286,8 @@ print(" ".join(f"{score:.4f}" for score in scores_is.tolist()))
 figures.four_divisors(scores_is, tokens)
 
 # %% [markdown]
-# Undivided, *is* sees *eat* and nothing else. Divided by 24 or 100, it sees all words nearly alike, which is hardly
-# attention at all. $\sqrt{24}$ leaves a preference and keeps the others in sight.
+# Undivided, *is* sees *eat* and nothing else. Divided by 24 the preference fades, and divided by 100 it sees all words
+# nearly alike, which is hardly attention at all. $\sqrt{24}$ leaves a preference and keeps the others in sight.
 #
 # *So what is wrong with 100? Is it that the number is arbitrary?*
 #
@@ -322,7 +322,7 @@ explore.temperature(scores_is, tokens, start=math.sqrt(24))
 # %% [markdown]
 # ## How a weight answers a score
 #
-# Training could mend a head that has decided wrongly, if it reached it. That is a question of slopes: if
+# Training could mend a head that has decided wrongly, if its message arrived. That is a question of slopes: if
 # score $s_j$ moves a little, how far does weight $p_i$ move? There are $N$ weights and $N$ scores, so the answer is a
 # table of $N \times N$ slopes, the **Jacobian**. Two lines derive it. With $Z = \sum_k e^{s_k}$,
 #
@@ -597,7 +597,7 @@ figures.slopes_against_width()
 # - `torch.rand`, in the running example, gives weights between 0 and 1, all positive. The 24 entries of one query then
 #   lean to the same side, and so do those of one key. Their products do not cancel: all 36 scores spread by 54.3, where
 #   the rule promises 4.9. Even over $\sqrt{24}$ four of the six words give more than 0.96 of their weight to one word.
-#   We chose *is* because it is not one of them.
+#   *is*, the published example, happens not to be one of them.
 
 # %%
 figures.starts_against_width()
@@ -755,8 +755,8 @@ at_work(scaled_scores=by_width)
 # | the head's width, 16 | 0.068, 420 times | 86 |
 #
 # *jane visits africa in september* comes out right every time, and with the published bug so do all hundred sentences
-# that were counted: looking at outputs would have shown nothing. The loss sees it. Of
-# these four, too large a divisor hurts most. It did so in two more trainings of this machine from other seeds as well: 351
+# that were counted: looking at outputs would have shown nothing. The loss sees it. Of the three wrong ones, 16 hurts
+# most. It did so in two more trainings of this machine from other seeds as well: 351
 # and 595 times the loss over 16, where no division at all cost 17 and 80 times, and the published bug 3 and 22. In the
 # order of the table, *visits* gives *jane* 0.92, 0.74, 1.00 and 0.54 of its attention.
 #
@@ -912,7 +912,7 @@ check(quiz_3=quiz_3)
 # - Large spread saturates softmax: one weight takes all, and the Jacobian
 #   $\operatorname{diag}(p) - p\,p^\top$ goes to 0.
 # - A query reaches its weights through $JK/c$. Without a divisor $J$ vanishes in wide heads; under too large a divisor
-#   $K/c$ does. Over the square root of the width the product stays the same at every width.
+#   $K/c$ does. Over the square root of the width the product stays nearly the same from width 4 on.
 # - The width that counts is that of the *head*, as long as one query, not that of the model.
 # - The argument assumes independent entries of variance 1. It is about the start of training.
 #

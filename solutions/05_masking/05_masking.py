@@ -350,8 +350,8 @@ explore.fill()
 #
 # - `scores`: float `(..., T_q, T_k)`, up to ±10⁴; `mask`: bool, broadcasts to scores
 # - returns scores' shape and dtype; scores themselves are left as they are
-# - another constant is accepted if its probability is exactly 0 for such scores; a number *added* to the score is no
-#   constant
+# - another constant is accepted if blocked entries then get weight exactly 0 for such scores; adding a number to the
+#   score does not count
 # - rows with nothing to see are not judged here
 
 
@@ -397,8 +397,9 @@ check(mask_scores)
 #
 # <details><summary>Answer</summary>
 #
-# For 0 and −∞ they agree, since $0/\sqrt{d_k} = 0$ and $-\infty/\sqrt{d_k} = -\infty$. For no other number do they:
-# with $d_k = 4$ and M = −6, the first subtracts 3 from the scaled score and the second 6.
+# For 0 and −∞ they agree, since $0/\sqrt{d_k} = 0$ and $-\infty/\sqrt{d_k} = -\infty$. For other numbers they do not:
+# with $d_k = 4$ and M = −6, the first subtracts 3 from the scaled score and the second 6. (A hugely negative number
+# hides the difference: both weights round to 0.)
 #
 # </details>
 
@@ -514,7 +515,8 @@ figures.two_meanings(tokens, right[0], wrong[0])
 
 # %% [markdown]
 # The wrong one looks only at the future, and its last row sees nothing: NaN. A padding mask the wrong way round gives
-# NaN only for a sentence without any padding. All others silently attend to their pads and to nothing else.
+# NaN only for a sentence without any padding. All others silently attend to their pads and to nothing else. (Called
+# without its weights, torch's layer may not even give NaN: rows that see nothing come out as zeros.)
 
 # %% [markdown]
 # ## Too good to be true
@@ -746,9 +748,10 @@ at_work(padding_mask=everything_is_real)
 # | no padding mask | 0.84, 5,300 times | 20 |
 #
 # *jane visits africa in september* comes out right every time: a single sentence has no padding, and one right sentence
-# is no test. Without a causal mask even all hundred come out right: when the machine writes, nothing stands yet behind
-# its newest word. (The words before it can now look ahead, and do: the scores of the next word move by up to 2.5. But
-# with only the words so far in the input the loss is 0.00017.) The 0.056 come from the true words, which are all in the
+# is no test. Without a causal mask even all hundred come out right: when the machine writes, nothing comes after its
+# newest word yet. (The words before it can now look ahead, and do: the scores of the next word move by up to 2.5. But
+# with only the words so far in the input the loss is 0.00017.) The 0.056 comes from the true words, which are all in
+# the
 # input when a loss is measured. And this network was trained with a mask. One that is trained *without* learns to copy,
 # as in Figure 5.5, and its loss looks splendid. (Two other trainings of this machine keep the order of the table: 480
 # and 1,000 times, 3,500 and 5,800 times, 6,800 and 8,200 times.)
@@ -870,7 +873,7 @@ check(quiz_3=quiz_3)
 # Transformer's parts (Adaloglou, below). It is the *scores* that are set to −∞. An embedding of −∞ would turn everything into NaN.
 #
 # **The mask that is divided too.** The same text writes $\mathrm{softmax}((QK^\top + M)/\sqrt{d_k})$, others add M
-# after the division. For 0 and −∞ both are right, and only for those.
+# after the division. For 0 and −∞ both are the same, and for no number between.
 #
 # **A triangle without the root.** Karpathy's lecture, as the Stack Exchange answer of lesson 3 quotes it, shows Figure 5.2
 # with B, T, C = 4, 8, 32, head size 16 and seed 1337: scores, lower triangle, −∞, softmax. The quoted lines leave out

@@ -8,7 +8,7 @@
 # gradients.
 #
 # Lessons 4 and 5 used `torch.softmax` as a ready-made tool. Today you open it. It is two lines of code, and you will
-# meet published programs that got each of them wrong.
+# meet published programs that got the second one wrong.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
@@ -251,7 +251,8 @@ def published_head_weights(q, k):
 
 # %% [markdown]
 # The model drew fine pictures all the same. The reader trained it both ways, and the usual measure of picture quality
-# did not tell the two apart. In this model, which has no mask, neither a shape nor a picture showed the bug. A sum does:
+# did not show which of the two was right. In this model, which has no mask, neither a shape nor a picture showed the
+# bug. A sum does:
 
 # %%
 torch.manual_seed(0)
@@ -322,7 +323,8 @@ print("head 0, what each query has to give:", or_given(fixed_head_weights)(q, k)
 # $$\text{softmax\_with\_temperature}(x, \tau) = \text{softmax}(x / \tau)\ \text{along the last dimension}$$
 #
 # `x (..., N)`, `temperature` a Python number, `int` or `float`, from 0.001 to 1000 → `(..., N)`. For a temperature that
-# is not above 0 (`nan` is not) raise a `ValueError` whose message names the value that was sent. Scores may be large compared with
+# is not above 0 (that includes `nan`) raise a `ValueError` whose message names the value that was sent. Scores may be
+# large compared with
 # the temperature; no NaN. Nothing is forbidden, and your own `softmax` is at hand.
 
 

@@ -237,7 +237,7 @@ explore.mixing()
 #
 # One score far above the others puts it in that word's corner (at +6 against −6 the weight is 0.99999). Two high
 # scores and one very low one put it on the edge between the two. It cannot get out: that would take a negative weight,
-# or weights that add up to more than 1.
+# or weights that do not add up to 1.
 #
 # </details>
 
@@ -610,7 +610,8 @@ check(context_shift)
 # %% [markdown]
 # ## The ambiguous word of our translator
 #
-# The translator's most ambiguous word is *the*. In French it is *le*, *la* or *l'*. The noun has the gender, and *l'* stands
+# One of the translator's most ambiguous words is *the*. In French it is *le*, *la* or *l'*. The noun has the gender,
+# and *l'* stands
 # where the next French word begins with a vowel sound: *l' homme*, but *le vieil homme*. In *the white dog forgets the green door*
 # it occurs twice, as *le* and as *la*: *le chien blanc oublie la porte verte*.
 # Here is another head of the same block.
@@ -679,8 +680,9 @@ for noun in ("door", "umbrella"):
 # %% [markdown]
 # Before attention, the two vectors of *the* are about equally alike in both sentences. After it, the
 # two that will be *le* and *la* point apart (−0.43), and the two that will both be *le* point the same way (0.72).
-# One head is enough to give *the* its gender: from what it hands on over other sentences, a linear map tells *le* from *la*
-# every time, from what the three heads beside it hand on in 60 to 70 of 100 cases (a coin in 50).
+# One head of this block makes the gender certain: from what it hands on over other sentences, a linear map tells *le*
+# from *la* every time. From the vector of *the* as it comes into the block the map is right in about four of five cases
+# (the block below has mixed already), and from what the three heads beside it hand on in 60 to 70 of 100.
 #
 # **Where the reading stops.** Take the six random words again. Nothing has been trained, so no word has any meaning:
 
@@ -797,7 +799,8 @@ check(soft_lookup)
 # \text{out})$. A step of training goes *against* the gradient, so here key 1 gains and key 2 loses, and the output
 # falls, as the loss wants. **The score of a key is pushed up when its value lies, seen from the mixture, in the direction
 # $-g$ in which the output should move.** A push is not yet a gain: all keys share one query, and their weights add up to 1.
-# With random numbers, a small step against the gradients of $q$ and $k$ moves 89 % of the weights the way they are pushed if
+# With random numbers of width 8, a small step against the gradients of $q$ and $k$ moves 89 % of the weights the way
+# they are pushed if
 # there are four keys, and 75 % if there are sixteen. A key that nobody looks at, $w_j = 0$, learns nothing: the saturation
 # of lesson 4 again. And $q = 0$ teaches the keys nothing at all.
 

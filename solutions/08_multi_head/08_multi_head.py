@@ -492,7 +492,8 @@ figures.transplant(load_from_torch, mine, theirs)
 # | weights to keep | T² | **8 T²** |
 #
 # More heads are free in parameters and in products. They are paid for in tables of weights, and in width: a head of 64
-# channels can tell at most 64 directions of queries apart (lesson 3: the rank of $W_Q^\top W_K$ is at most $d_k$).
+# channels has at most 64 independent directions to tell queries apart by (lesson 3: the rank of $W_Q^\top W_K$ is at
+# most $d_k$).
 
 # %%
 explore.budget()
@@ -648,8 +649,8 @@ with torch.no_grad():
     print("share missed:", {T: round(missed(lambda x: mended(x, *trained, 2), 2000, T).item(), 2) for T in (8, 7)})
 
 # %% [markdown]
-# No leak, and nothing missed, on seven tokens as on eight, though it was trained on eight only. Same start, same steps, same
-# loss at the end of training. The difference is that now a head reads tokens and not pieces of memory.
+# No leak, and nothing missed, on seven tokens as on eight, though it was trained on eight only. Same start, same steps,
+# and both losses end at 0.00. The difference is that now a head reads tokens and not pieces of memory.
 
 # %% [markdown]
 # ## Do heads know where words stand?
@@ -699,8 +700,9 @@ figures.by_distance(Q[0, :, 1], K[0, :, 2], "visits", "africa")
 
 # %% [markdown]
 # Waves over the signed distance, another one in each head, and so shallow that no softmax would notice: from top to bottom
-# a few hundredths of a score. That is no fault of the rotation. This network was trained with place vectors, so its heads
-# had no reason to put anything into their pairs that is worth turning. Rotation has to be there while a network learns.
+# a few hundredths of a score. That is no fault of the rotation. The scores of these bare words are that small to begin
+# with: this network was trained with place vectors, and without them its first heads find little to tell apart.
+# Rotation has to be there while a network learns.
 
 # %% [markdown]
 # Second test: what do **trained** heads do? The translator adds sinusoids to its words. Take the four heads of its second
@@ -741,8 +743,9 @@ figures.without_each_head()
 
 # %% [markdown]
 # One head in eight, the one that finds the noun, costs 0.058 nats a word, more than three hundred times the loss of the
-# whole translator. The others cost two thousandths at most, and for two reasons. The other three of block 2 can go together,
-# and the loss is still 0.0002: what they do, nobody needs. The four of block 1 cost 0.003 if one adds up what each costs
+# whole translator. The others cost two thousandths at most, and for two reasons. The other three of block 2 can go
+# together, and the loss goes from 0.00016 to 0.00024: hardly anybody needs what they do. The four of block 1 cost 0.003
+# if one adds up what each costs
 # alone, and 0.025 if they go together: one stands in for another. That most heads can be spared is common in large networks
 # as well (Michel et al., 2019, *Are Sixteen Heads Really Better than One?*).
 #

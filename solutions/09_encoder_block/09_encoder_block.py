@@ -82,7 +82,7 @@ transformer_map("09_encoder_block")
 # |---|---|
 # | numbers grow or shrink from layer to layer | layer norm |
 # | averages of averages: after a few layers all words look alike | residual connections |
-# | little bends: for given weights, what comes out is linear in what went in | the feed-forward network |
+# | hardly anything bends: for given weights, what comes out is linear in what went in | the feed-forward network |
 #
 # You will see each trouble in numbers, with the remedy and without. First the norm.
 
@@ -211,7 +211,8 @@ figures.bend()
 # $y = xW^\top + b$. The network in the block is two of them and an activation, and the same two for every token. Words
 # do not meet here. So a block has a clear division of labor: **attention gathers from other words, the feed-forward
 # network works on what was gathered, word by word.** (Attention can bend a little too, by its weights: a single head of
-# width 1 whose query has a bias of 10 turns (x, 0) into x·σ(10x), nearly a ReLU. Exercise 9.2 does it for every channel, at will.)
+# width 1 whose query has a bias of 10 turns two tokens, whose only channel holds x and 0, into x · sigmoid(10x), nearly
+# a ReLU. Exercise 9.2 does it for every channel, at will.)
 
 # %% [markdown]
 # ## Exercise 9.2 `FeedForward`
@@ -364,7 +365,8 @@ for name, part in block.named_children():
 #
 # What do the two orders do to gradients? We take untrained blocks of width 32, send random words through 24 of them, and
 # send a gradient back from the output. A post-norm stack ends with a norm. A stack without norms at its end, such as
-# pre-norm, has a stream that may have any size, so **one last norm** is usually put on top of it, and so do we. The chart on
+# pre-norm, has a stream that may have any size, so **one last norm** is usually put on top of it, as we do here. The
+# chart on
 # the left shows how large the gradient is at each height of the stream. On the right: how large it is at the *last* block's
 # weights, for stacks of 1 to 32 blocks; there you see pre-norm without its last norm too. (The line *published* is the block
 # of exercise 9.4. Leave it until then.)
@@ -396,7 +398,7 @@ explore.stack()
 # <details><summary>Answer</summary>
 #
 # At 0.5 and below, all five lie close together. Where there is a residual, small matrices add little to the stream: at
-# 0.25 the twelve blocks nearly do nothing. Without a residual there is nothing to add to. Its norms keep the size, but
+# 0.25 the twelve blocks do almost nothing. Without a residual there is nothing to add to. Its norms keep the size, but
 # hardly anything of what went in is left. At 2 the line without a norm leaves the chart. Post-norm and the line without a
 # residual hardly care at the output: their last step is a norm, so their stream has size 1 whatever the matrices do.
 #
@@ -798,15 +800,19 @@ print(f"a near word: {moved('jane visits africa in september', 'jane forgets afr
 #
 # Exchange the same word for the same other word, once near and once far, in many sentences, and average. We did it with
 # nouns in 300 sentences like *jane sees the dog with the cat*. The exchange at the fourth word turns the name three to four
-# times as far as the same exchange at the seventh; with blocks that have not learned anything, 1.2 times. So this translator
-# has learned to listen more to what is near. (Even this test is not quite clean: the fourth word is the one that is seen,
-# the seventh is not.)
+# times as far as the same exchange at the seventh; with blocks that have not learned anything, 1.2 times. Has this
+# translator learned to listen more to what is near? Look at the names one by one before you say so: for *jane* it is
+# 1.3 times, as without learning, and for *omar* more than ten times. The mean rests on a few masculine names, which
+# turn far when the noun beside them changes its gender. (And the fourth word is the one that is seen, the seventh is
+# not.)
 #
 # </details>
 #
 # **3. "The first block associates word-vector pairs, the second pairs of pairs, the third of pairs of pairs of pairs, and so
-# on."** That can be counted. If an output needs n words *together*, then changing them one by one misses something; the mixed difference
-# of order n measures it. **Predict before you look:** up to how many words does one output relate after one, two, three
+# on."** That can be counted. If an output needs n words *together*, then changing them one by one misses something; the
+# mixed difference of order n measures it: change the n words in all $2^n$ ways, and add the outputs with alternating
+# signs. What needs fewer than n words cancels. **Predict before you look:** up to how many words does one output relate
+# after one, two, three
 # layers, if attention had no softmax?
 
 # %%
@@ -995,13 +1001,14 @@ check(quiz_3=quiz_3)
 # %% [markdown]
 # ## Recap
 #
-# - Layer norm takes mean and size away from each token, by itself. Other norms share their mean among tokens, and leak.
+# - Layer norm takes mean and size away from each token, by itself. Norms that share their mean among tokens leak.
 # - A residual adds. It keeps words apart and gives the gradient a path without matrices.
 # - Attention gathers, the feed-forward network works on it word by word and bends each channel at will. For given weights,
 #   attention is linear in its values.
 # - Post-norm keeps the stream at size 1. Pre-norm leaves it open and wants one last norm on top; with it, the last block's
 #   gradient falls with the root of the depth.
-# - A block costs 4TD² + 2T²D + 2TDF multiply-adds. The square matters for long texts.
+# - A block costs 4TD² + 2T²D + 2TDF multiply-adds, F for the width of its feed-forward network. The square matters for
+#   long texts.
 # - Linear layers and convolutions have slow weights, attention makes fast ones.
 # - After one, two, three layers without softmax an output relates up to 2, 5, 14 words at once.
 #

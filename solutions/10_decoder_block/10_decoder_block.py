@@ -240,8 +240,9 @@ figures.two_trainings(or_given(fixed_loss))
 # <details><summary>Answer</summary>
 #
 # Q is (4, 7, 16), K is (4, 5, 16), the weights are (4, 7, 5): a row for each French place, a column for each English
-# word. The rows add up to 1. Attention weights cannot stand in for the memory: they hold shares, 5 for each word, and
-# not a vector of width 64 that says what the word means. It is the encoder's **output** that is passed on.
+# word. The rows add up to 1. Passed instead of $m$, the attention weights would meet $W_K$, which wants rows of 64
+# numbers, and torch would complain: they have 5. They hold shares, 5 for each word and head, and not a vector that says
+# what the word means. It is the encoder's **output** that is passed on.
 #
 # </details>
 #
@@ -630,7 +631,8 @@ for width in (1, 3, 10):
 # %% [markdown]
 # ## Choosing by lot: temperature, top-k, top-p
 #
-# A translation has one good answer. A story has many, and the likeliest words all the time make a dull one. So one
+# Each sentence of our small language has one right translation. A story can go on in many ways, and the likeliest words
+# all the time make a dull one. So one
 # draws the next word from the softmax. Now cover the English sentence (call all of it padding) and ask the machine for
 # its first French word. Cross-attention finds nothing, and the decoder has to say something without it:
 
@@ -805,7 +807,8 @@ figures.cache_saving(or_given(attend_with_cache))
 
 # %% [markdown]
 # Without a cache the work of writing T words grows like T² (and its attention like T³). With it, each word costs about as
-# much as the one before. At 64 words such a block does 33.7 times less. The price is memory: 2 · D numbers for each word
+# much as the one before. At 64 words such a block needs 33.7 times fewer multiplications. The price is memory: 2 · D
+# numbers for each word
 # in each block, kept as long as the text is.
 #
 # **One trap.** A cached word needs its own position. Published loops that feed only the newest id often give it
@@ -813,8 +816,8 @@ figures.cache_saving(or_given(attend_with_cache))
 #
 # <details><summary>Answer</summary>
 #
-# Every word says that it stands at the beginning, and the order of what is written is lost, as in lesson 2. Nothing
-# crashes. The machine writes *jane jane jane ...* until somebody stops it, and its loss is 11.8 nats a word instead of
+# Every word says that it stands at the beginning, and the machine goes on as if it did: it writes *jane jane jane ...*
+# until somebody stops it. Nothing crashes, and its loss is 11.8 nats a word instead of
 # 0.0002. The right offset is the number of words in the cache.
 #
 # </details>

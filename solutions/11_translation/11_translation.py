@@ -30,7 +30,7 @@ from helpers.widgets.live_plot import Live
 transformer_map("11_translation")
 
 # %% [markdown]
-# Every box is passed. Today's work is the arrow back from the loss: it turns random numbers into a translator.
+# Every box is behind us. Today's work is the arrow back from the loss: it turns random numbers into a translator.
 
 # %% [markdown]
 # ## You need
@@ -86,8 +86,8 @@ transformer_map("11_translation")
 #
 # The sentences come from a small grammar with 165 English and 191 French words (194 with pad, bos and eos). In French,
 # articles and adjectives agree with their noun, most adjectives come after it, adverbs come after the verb, and *africa* is
-# *l' afrique*. Because the grammar makes both sides, it also knows which English word each French word comes from. No real
-# corpus tells you that.
+# *l' afrique*. Because the grammar makes both sides, it also knows which English word each French word comes from. Real
+# corpora hardly ever tell you that.
 
 # %%
 figures.word_by_word()
@@ -429,8 +429,8 @@ check(noam_rate)
 
 # %% [markdown]
 # Does the warm-up matter? Here the translator was trained for 150 steps, with and without one. All else is the same:
-# the same peak, and the same fall from step 60 on. (Eighteen short trainings, with
-# batches of 32, stand behind figures 11.6, 11.8 and 11.11. They take some minutes, so they were made once.)
+# the same peak, and the same fall from step 60 on. (Eighteen short trainings, with batches of 32, stand behind figures
+# 11.6, 11.8 and 11.11. They take some minutes, so they were made once.)
 
 # %%
 figures.warm_ups()
@@ -843,8 +843,10 @@ with torch.no_grad():
     print("greedy equals a beam of 1:", greedy_decode(step, BOS, EOS, 20) == beam_search(step, BOS, EOS, 20, 1)[0])
 
 # %% [markdown]
-# The course's machine, sure of each word, gains nothing: ten unseen sentences come out right greedily, and with a beam of 4 they
-# are the same. A translator that is less sure gained next to nothing in the one training that we looked at: after 150 steps greedy writing gets 62.5 % of 40 unseen sentences exactly right, and beams of 2, 4 and 8 get 65 %, one
+# Does a wider beam find more? We measured it with the course's machine, which is sure of each word: ten unseen
+# sentences come out right greedily, and with a beam of 4 they are the same. A translator that is less sure gained next
+# to nothing in the one training that we looked at: after 150 steps greedy writing gets 62.5 % of 40 unseen sentences
+# exactly right, and beams of 2, 4 and 8 get 65 %, one
 # sentence more. Wider is not always better: in large systems very wide beams make translations worse (Koehn and Knowles, 2017).
 
 # %% [markdown]
@@ -892,8 +894,9 @@ figures.beside(model)
 # Number by number they have nothing in common: the correlation of the two matrices is about 0. What they share stands in the
 # relations: which English words have similar vectors agrees between the two, if only in part: the correlation is about 0.4.
 #
-# How can different numbers do the same? **Predict before you run.** We change the course's machine in three ways: two heads of a
-# block exchange their rows; all channels are dealt anew, in the same order everywhere; all vectors are turned in the same
+# How can different numbers do the same? **Predict before you run.** We change the course's machine in three ways: two
+# heads of a block change places (their rows in $W_Q$, $W_K$ and $W_V$, and their columns in $W_O$); all channels are
+# dealt anew, in the same order everywhere; all vectors are turned in the same
 # way, by a rotation of the 64-dimensional space. Which of the three still translates?
 
 # %%

@@ -131,8 +131,9 @@ figures.one_text()
 #
 # <details><summary>Answer</summary>
 #
-# Which verb is certain, *when* it comes is not: any other letter could have come once more. So a bar can be half chance
-# and half memory. A guesser who forgets the capital pays for six verbs instead of one: log 6 = 1.79 nats on top.
+# Which verb is certain, *when* it comes is not: any other letter could have come once more. So a bar shows the chance
+# alone: what memory saves is not in it. A guesser who forgets the capital pays for six verbs instead of one: log 6 =
+# 1.79 nats on top.
 #
 # </details>
 
@@ -255,7 +256,8 @@ figures.ngram_losses()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Up to order 3, a little; then it hurts. The best n-gram stays 0.86 nats above the line. (For each order the figure has the best of
+# One token of memory helps much, 0.77 nats, and a second one a little; a third brings nothing, and after that it hurts.
+# The best n-gram stays 0.86 nats above the line. (For each order the figure has the best of
 # three values of $\alpha$, chosen on the test text itself: a little flattery for the tables. A cleverer smoothing than adding
 # $\alpha$ helps a little more: Witten and Bell's gets to 0.82 at order 4.) A longer context is a rarer one.
 # Half of the contexts of two tokens in the test were counted more than 1,000 times; of those of four tokens, half were
@@ -416,7 +418,8 @@ figures.ladder()
 #
 # </details>
 #
-# All of them are far above the line. What is still missing takes two looks one after the other to do well, and time to learn them:
+# All of them are far above the line. What is still missing needs two looks, one after the other, and time to learn
+# them:
 # *which letter came after this one the first time?*
 
 # %% [markdown]
@@ -584,7 +587,8 @@ figures.training(watch)
 #
 # No. First the model learns what a bigram knows, and for some hundred steps hardly anything of repeated letters. Then it finds out
 # how to copy: the red curve on the right loses most of its height in a fraction of the training, and the whole loss makes the
-# bend on the left. At the same time one head begins to attend to the token that came after the last occurrence (dotted).
+# bend on the left. At the same time one head begins to attend to the token that followed the previous occurrence of the
+# same token (dotted; further down such a head is called an induction head).
 #
 # </details>
 
@@ -597,7 +601,8 @@ figures.training(watch)
 # your trained model's logits `(B, 64, V)`, float, on the CPU, without gradient.
 #
 # It is judged by the loss. Full points within 0.10 nats of the entropy line **of these very passages**, partial points down to
-# the best n-gram. And it is judged by honesty: whoever comes out below the line has seen the answers. So has a model
+# the best n-gram. And it is judged by honesty: whoever comes out clearly below the line (by 20 nats over all passages
+# together) has seen the answers. So has a model
 # whose logits move when later ids are changed. Both get nothing, and the check says why.
 
 
@@ -815,7 +820,7 @@ figures.induction_from_weights(or_given(induction_head))
 
 # %% [markdown]
 # And the heads that grew by themselves? Take a passage with a repetition, and look at the head of your model that attends
-# most to the token after the last occurrence, with another head of its layer beside it.
+# most to the token that followed the previous occurrence, with another head of its layer beside it.
 
 # %%
 figures.grown_induction_head(model, watch)
@@ -970,7 +975,7 @@ check(quiz_2=quiz_2)
 #
 # - **a** it counts how often each token has occurred
 # - **b** it writes beside each token which token came before it
-# - **c** it finds the last occurrence of the token
+# - **c** it finds the previous occurrence of the token
 
 # %% nbgrader={"solution": "quiz_3"}
 quiz_3 = None  # "a", "b" or "c"
@@ -1034,7 +1039,8 @@ check(quiz_3=quiz_3)
 # %% [markdown]
 # ## Recap
 #
-# - A loss means something beside a line: the entropy rate is what no model can beat, and a loss below it is a leak.
+# - A loss means something beside a line: the entropy rate is what no model can beat, and a loss clearly below it is a
+#   leak.
 # - n-grams look back by table. Longer tables are emptier tables.
 # - A GPT is a stack of masked pre-norm blocks: one pass, T questions, T losses.
 # - A look back, several looks, a feed-forward network, residual and norm: each lowered the loss, in the mean of three trainings.

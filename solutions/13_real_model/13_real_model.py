@@ -208,7 +208,7 @@ ids, mask = pretrained.batch(["jane visits africa", "life is short, eat dessert 
 print(ids, mask, sep="\n")  # (B, T) each; 0 is [PAD]
 
 # %% [markdown]
-# The first sentence is padded, and `kept` says where there is a token. Now the vectors. For the token with id $w_t$ at
+# The first sentence is padded, and `mask` says where there is a token. Now the vectors. For the token with id $w_t$ at
 # place $t$, from 0:
 #
 # $$x_t = \mathrm{LN}\big(\mathrm{word}[w_t] + \mathrm{position}[t] + \mathrm{type}[0]\big), \qquad \epsilon = 10^{-12}$$
@@ -460,7 +460,8 @@ for query, key, layer, head, weight in figures.easiest_story():
 # %% [markdown]
 # ## Attention is not explanation
 #
-# *jane* gives 0.82 of a head to *visits* (0.94 without `[CLS]` and `[SEP]`). Does the network *need* that? Silence the head
+# In one head *jane* gives *visits* a weight of 0.82 (0.94 without `[CLS]` and `[SEP]`). Does the network *need* that?
+# Silence the head
 # and see. First within its layer, by lesson 8's `head_importance`:
 
 # %%
@@ -554,7 +555,8 @@ figures.banks()
 # the two banks with money have a cosine of 0.892, river and money 0.827, river and cash 0.787. The order is right, and the
 # distances are modest: in this network a *bank* remains mostly a *bank*.
 #
-# Do higher layers blend identities, as the notes say? Lesson 9 measured untrained blocks, where a word was soon gone. We ask
+# Do higher layers blend identities, as the notes say? Lesson 9 measured untrained blocks: without residuals a word was
+# gone after one block, with them it faded slowly. We ask
 # the trained network, by the influence of each word's own embedding on its vector:
 
 # %%
@@ -570,8 +572,9 @@ figures.blended()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# In a sentence of three words a word keeps about half, in one of six a third, in one of twelve a quarter; and every
-# layer takes some (0.46, 0.36, 0.27 and 0.22 after 1, 2, 4 and 6 layers). Before training it keeps about three quarters,
+# In a sentence of three words a word keeps about half, in one of six three tenths, in one of twelve a good fifth. In
+# the sentence of twelve words every layer takes some (0.46, 0.36, 0.27 and 0.22 after 1, 2, 4 and 6 layers). Before
+# training it keeps about three quarters,
 # whatever the length: 0.77 and 0.74, and nearly the same with two other draws. So **here training blended more, not less**. But how
 # much an untrained stack blends is a matter of its first numbers: with those that `nn.Linear` draws, half as large again in most
 # matrices, it keeps 0.56 and 0.52. *Training keeps the words apart*, a sentence that one could read out of figure 13.8 alone, would be wrong.
@@ -702,8 +705,8 @@ for question in ("my dog chews my fingers", "why is there so much scattered ligh
 
 # %% [markdown]
 # The first question and *Training a puppy not to bite* have no word in common. Try the other questions, and type some of
-# your own, such as *how do i get rid of back pain*. Which of the slider's questions has no good answer among the titles, and
-# how would you notice?
+# your own, such as *how do i get rid of back pain*. Two of the slider's questions have no good answer among the titles.
+# Which two, and how would you notice?
 
 # %%
 explore.titles()
@@ -711,7 +714,8 @@ explore.titles()
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# The last: *jane visits africa*. Its best score is 0.11. A search by cosine always returns something, so one would like a threshold:
+# The last, *jane visits africa*: its best score is 0.11. And *a kite in the wind*, below. A search by cosine always
+# returns something, so one would like a threshold:
 # below it, *nothing found*. **Which one?** Go through the questions again. *how neural networks read sentences* has its right title at 0.29, and *a
 # kite in the wind*, to which no title is an answer, reaches 0.35 with *How airplanes stay in the air*.
 # No threshold gets all of them right. The order of scores says which title is nearest; how near is near enough, a cosine does not say.
@@ -830,7 +834,8 @@ print("published", *best_title(published), sep="\n   ")
 #
 # <details><summary>Answer</summary>
 #
-# It complains wherever a matrix is not square. `attn.c_proj` is square and goes in without a word, wrong.
+# It complains where a matrix is not square: at the two of the feed-forward network. `attn.c_proj` is square, and so are
+# the three that `c_attn` is cut into. All four go in without a word, wrong.
 #
 # </details>
 
@@ -999,7 +1004,8 @@ for head in range(12):
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Half of it. Without head 1 *it* turns by 0.0046, more than ten of the other eleven words. But it is not the head that *it* needs most:
+# Almost half of it. Without head 1 *it* turns by 0.0046, more than ten of the other eleven words. But it is not the
+# head that *it* needs most:
 # without head 9 it turns by 0.0079, but so do the other words. And in the sentence with the trophy and the suitcase, which nobody
 # searched for this head, *it* turns less without head 1 than most words do (number 9 of 13). The head does something for *it*, in the
 # sentence in which it was found. More is not shown.
@@ -1064,7 +1070,8 @@ for head in range(12):
 # - **"There is only one static connection from Q to K as P(K|Q) in MC."** Right, and measured: 0.764 and 0.458 for the same pair
 #   at the same places. (The counts of a chain can be conditioned on more words; then there are too many of them. Lesson 12.)
 # - **"If the layers go up higher, your individual identity as K will be blended into larger parts."** Yes, and more in long sentences: about
-#   half is left of a word in a sentence of three, a quarter in one of twelve. Training did blend more than random numbers of
+#   half is left of a word in a sentence of three, a good fifth in one of twelve. Training did blend more than random
+#   numbers of
 #   the size that BERT begins with.
 # - **The wires come from "the co-occurrences of them in billions of sequences."** This network was trained on a collection of about
 #   a billion pairs of sentences. The sharpest of its wires are about places: the next word, the previous one, `[CLS]`.

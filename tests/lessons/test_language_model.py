@@ -173,6 +173,8 @@ def test_the_best_ngram_is_far_above_the_line():
     assert min(losses, key=losses.get) == 3 and losses[2] == pytest.approx(2.31, abs=0.01)
     assert min(losses.values()) - line == pytest.approx(NGRAM, abs=0.02)
     assert losses[6] > losses[5] > losses[3] + 0.3
+    assert losses[1] - losses[2] == pytest.approx(0.77, abs=0.005)  # what one token of memory helps
+    assert 0.02 < losses[2] - losses[3] < 0.06 and abs(losses[4] - losses[3]) < 0.02
 
 
 def test_on_paper():

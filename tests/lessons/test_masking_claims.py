@@ -104,10 +104,10 @@ def test_the_decoders_block_leaks_where_the_lesson_says_and_warns_of_nothing():
 @torch.no_grad()
 def test_without_a_causal_mask_the_words_before_the_newest_look_ahead_and_it_hardly_matters():
     lesson_says(
-        "when the machine writes, nothing stands yet behind its newest word",
+        "when the machine writes, nothing comes after its newest word yet",
         "The words before it can now look ahead, and do: the scores of the next word move by up to 2.5.",
         "But with only the words so far in the input the loss is 0.00017.",
-        "The 0.056 come from the true words, which are all in the input when a loss is measured.",
+        "The 0.056 comes from the true words, which are all in the input when a loss is measured.",
     )
     batch = unseen(LOSS_SENTENCES)
     kept = batch.tgt_out != PAD
@@ -142,3 +142,16 @@ def test_other_trainings_keep_the_order_of_the_table():
             network.load_state_dict(numbers, strict=False)
             losses.append(nats_a_word(network, unseen(LOSS_SENTENCES)))
         assert [loss / losses[0] for loss in losses[1:]] == pytest.approx(times, rel=0.15)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("training", [True, False])
+def test_torchs_layer_has_zeros_and_no_nan_where_its_weights_are_not_asked_for(training):
+    lesson_says(
+        "(Called without its weights, torch's layer may not even give NaN: rows that see nothing come out as zeros.)"
+    )
+    layer = torch.nn.MultiheadAttention(4, 1, batch_first=True).train(training)
+    x, blocked = torch.randn(2, 3, 4), torch.ones(2, 3, dtype=torch.bool)
+    assert layer(x, x, x, key_padding_mask=blocked)[0].isnan().all()
+    assert not layer(x, x, x, key_padding_mask=blocked, need_weights=False)[0].any()
+    assert layer(x, x, x, key_padding_mask=~blocked, need_weights=False)[0].any()  # the control

@@ -257,7 +257,7 @@ def test_what_the_text_says_of_the_translator(part, function, nats, french):
     assert trial.nats == pytest.approx(nats, rel=0.03)
     assert trial.french.startswith(french)
     if function is add_positions:
-        assert any("shuffled: 6.04 nats" in line for line in trial.lines)
+        assert any("shuffled: 6.04 nats" in fact.text for fact in trial.facts)
     if function is sines_first:
         assert trial.french == ""
 

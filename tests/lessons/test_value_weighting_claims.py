@@ -114,10 +114,12 @@ def test_how_far_random_heads_move_words():
 
 
 @torch.no_grad()
-def test_one_head_is_enough_to_give_the_its_gender():
+def test_one_head_makes_the_gender_of_the_certain():
     lesson_says(
-        "One head is enough to give *the* its gender: from what it hands on over other sentences, a linear map tells "
-        "*le* from *la* every time, from what the three heads beside it hand on in 60 to 70 of 100 cases"
+        "One head of this block makes the gender certain: from what it hands on over other sentences, a linear map "
+        "tells *le* from *la* every time. From the vector of *the* as it comes into the block the map is right in "
+        "about four of five cases (the block below has mixed already), and from what the three heads beside it hand "
+        "on in 60 to 70 of 100."
     )
     pairs, network, caught = sentence_pairs(900, random.Random(7)), translator.machine(), []
     network.encoder.blocks[1].register_forward_pre_hook(lambda _module, args: caught.append(args[0]))
@@ -130,12 +132,13 @@ def test_one_head_is_enough_to_give_the_its_gender():
             if english[p] == "the" and word in ("le", "la"):
                 row, place, feminine = [*row, i], [*place, p], [*feminine, word == "la"]
     y, half, right = torch.tensor(feminine), len(row) // 2, []
-    for head in range(4):
-        out = part(network.encoder.blocks[1].attention, head)(caught[0], (src != translator.PAD)[:, None])
+    heads = [part(network.encoder.blocks[1].attention, head) for head in range(4)]
+    for out in (*(head(caught[0], (src != translator.PAD)[:, None]) for head in heads), caught[0]):
         x = torch.cat([out[row, place], torch.ones(len(row), 1)], dim=1).double()
         found = x[half:] @ torch.linalg.lstsq(x[:half], y[:half].double() * 2 - 1).solution  # fitted on the first half
         right.append(((found > 0) == y[half:]).double().mean().item())
-    assert right[0] == 1.0 and all(0.6 <= share <= 0.7 for share in right[1:]), right
+    assert right[0] == 1.0 and all(0.6 <= share <= 0.7 for share in right[1:4]), right
+    assert right[4] == pytest.approx(0.8, abs=0.05)
 
 
 def weakened(scaled: bool):
@@ -201,7 +204,7 @@ def test_a_push_at_the_score_is_not_yet_a_gain_of_weight(keys, share):
 
 
 def test_the_is_the_most_ambiguous_word_and_its_noun_does_not_tell_all():
-    lesson_says("The translator's most ambiguous word is *the*.", "*l' homme*, but *le vieil homme*")
+    lesson_says("One of the translator's most ambiguous words is *the*.", "*l' homme*, but *le vieil homme*")
     said = {}
     for pair in sentence_pairs(5000, random.Random(0)):
         english = pair.english.split()

@@ -123,19 +123,6 @@ def module_by_keywords(answer, args, kwargs):
 
 
 @scenario
-def transposed_in_memory(answer, args, kwargs):
-    """A plain call; of each input of two axes or more the first two lie in memory as after a transpose."""
-    return answer(*map(_transposed, args), **kwargs), []
-
-
-@scenario
-def module_on_transposed(answer, args, kwargs):
-    """As `module`; the inputs of the call lie in memory as after a transpose."""
-    init, state, call_args, call_kwargs = args
-    return SCENARIOS["module"](answer, (init, state, tuple(map(_transposed, call_args)), call_kwargs), kwargs)
-
-
-@scenario
 def encoder_behavior(answer, args, kwargs):
     """args = (init_args, ids (B, T), length, numbers): what holds when every parameter is random, whatever its name.
 
@@ -193,10 +180,6 @@ def influence_on_x(answer, args, kwargs):
         "x asks for no gradient, as before": not x.requires_grad and x.grad is None,
         "an x that asked for a gradient still does, and has none yet": asking.requires_grad and asking.grad is None,
     }, []
-
-
-def _transposed(x):
-    return x.transpose(0, 1).contiguous().transpose(0, 1) if x.dim() > 1 else x
 
 
 def _alike(block, sizes, options):

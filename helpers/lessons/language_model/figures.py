@@ -193,7 +193,7 @@ def training(watch) -> Picture:
         f"Loss over {watch.steps[-1]} steps: from {watch.whole[0]:.2f} to {watch.whole[-1]:.3f} nats a token, the line "
         f"of these passages is {watch.line:.3f}. At the end: {last}. The loss of repeated letters falls between steps "
         f"{fall[0]} and {fall[1]}; the strongest head then has {watch.induction[-1]:.2f} of its weight on the token "
-        "after the last occurrence.",
+        "after the previous occurrence.",
         "Figure 12.4. A training, as a whole and by kind of token. Dotted: the weight on the token to be repeated.",
     )
 
@@ -237,7 +237,7 @@ def _two_heads(first, second):
     """The weights (T, T) of both layers over the example."""
     T = len(EXAMPLE)
     figure, axes = new_figure(8.4, 4.2, columns=2)
-    titles = ("layer 1: the token before", "layer 2: the one after the last")
+    titles = ("layer 1: the token before", "layer 2: what followed it before")
     for ax, weights, title in zip(axes, (first, second), titles, strict=True):
         seen = torch.ones(T, T).tril().bool()
         heatmap(ax, weights, list(EXAMPLE), list(EXAMPLE), mask=seen, vmin=0, vmax=1, numbers=False)
@@ -275,7 +275,7 @@ def induction_from_weights(answer) -> Picture:
     right = sum(symbols[said[t]] == EXAMPLE[t + 1] for t in range(5, 9))
     words = ", ".join(f"after {EXAMPLE[: t + 1]} it says {symbols[said[t]]}" for t in range(5, 9))
     figure = _two_heads(*looks)
-    figure.suptitle(f"of the four letters of the repetition, {right} are said rightly", fontsize=11)
+    figure.suptitle(f"of the four letters of the repetition, {right} are right", fontsize=11)
     return Picture(figure, f"Attention of two layers that were set by hand, over {EXAMPLE}: {words}.", caption)
 
 
@@ -346,7 +346,8 @@ def grown_induction_head(model, watch) -> Picture:
         said.append(f"head {head + 1}: {looks}; {mean:.2f} in the mean")
     return Picture(
         figure,
-        f"Attention in layer {layer + 1} over {text}. Framed, the token after the last occurrence. {'. '.join(said)}. "
+        f"Attention in layer {layer + 1} over {text}. Framed, the token after the previous occurrence. "
+        f"{'. '.join(said)}. "
         f"The right letter gets a probability of {least:.2f} or more each time.",
         "Figure 12.8. Heads that grew in training, the strongest first. Framed: the token that has to come next.",
     )

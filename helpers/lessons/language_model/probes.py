@@ -578,7 +578,8 @@ def loss_above_the_line(truths, outputs):
     (first, changed), (logits, moved) = truths, outputs
     same = (first["ids"] == changed["ids"]).cumprod(1).bool()  # (B, T): places of both texts up to the first other one
     gaps = (_nats(logits) - _nats(moved)).abs().amax(-1).where(same, 0.0)  # (B, T)
-    if len(logits) > 1 and gap_between(logits, logits[:1].expand_as(logits)) <= LITTLE:
+    varied = gap_between(logits, logits[:, :1].expand_as(logits)) > LITTLE  # a model may know no more than frequencies
+    if varied and len(logits) > 1 and gap_between(logits, logits[:1].expand_as(logits)) <= LITTLE:
         return Score(0.0, False, "all passages have the same logits, though other tokens stand in them")
     if bool((gaps > STILL).any()):
         row, place = divmod(int(gaps.nan_to_num(0.0).argmax()), gaps.shape[1])
