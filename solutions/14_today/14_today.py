@@ -596,7 +596,9 @@ print(f"a block: {numbers:,}; all of it: {32 * numbers + 2 * 128256 * 4096 + 409
 
 # %%
 state = layout.made_up_llama()  # random numbers in Llama's layout: two blocks, width 24, four heads, two of keys
-print([f"{name} {tuple(tensor.shape)}" for name, tensor in state.items() if "layers.1" not in name])
+for name, tensor in state.items():
+    if "layers.1" not in name:
+        print(f"{name:48} {tuple(tensor.shape)}")
 
 # %% [markdown]
 # ## Exercise 14.6 `rename_llama`
