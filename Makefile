@@ -19,7 +19,7 @@ NOT_QUICK := clumsy or tiles or library_call or wrong_answer or translator
 
 # Lessons whose solutions' mutants are all killed or listed with a reason.
 MUTATED := 00_start_here 01_token_embedding 02_position 03_query_key 04_scaling 05_masking 06_softmax 07_value_weighting \
-	08_multi_head 09_encoder_block 10_decoder_block 11_translation 12_language_model 13_real_model
+	08_multi_head 09_encoder_block 10_decoder_block 11_translation 12_language_model 13_real_model 14_today
 
 .PHONY: lab quick test test-all test-more retrain grade build check-built check-mutants mutants mutation-score mutation-score-first lint
 

@@ -38,7 +38,8 @@ def of_these(names, solved: bool) -> list[str]:
 
 # A file stays with one worker: those that take minutes begin, so that none of them is left for the end.
 OF_ALL = ("test_mistakes_are_caught", "test_clumsy_answers_fail", "test_a_stored_key_names")
-WHOLES = ("Attention]", "Encoder]", "EncoderBlock]", "DecoderBlock]", "Transformer]", "GPT]")  # judged in many ways
+# Judged in many ways.
+WHOLES = ("Attention]", "Encoder]", "EncoderBlock]", "DecoderBlock]", "Transformer]", "GPT]", "LlamaBlock]")
 FIRST = ("training_class", "mutation_score", "browser", "colab", "grading", "build", "figures", "costs", "make")
 
 

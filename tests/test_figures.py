@@ -233,7 +233,7 @@ def test_the_same_figure_gives_the_same_bytes():
     assert transformer_map("04_scaling")._repr_html_() == transformer_map("04_scaling")._repr_html_()
 
 
-@pytest.mark.parametrize("number", range(14))
+@pytest.mark.parametrize("number", range(15))
 def test_the_map_says_where_we_are(number):
     picture = transformer_map(f"{number:02}_topic")
     assert f"lesson {number}" in picture.alt if number else "Nothing is lit" in picture.alt

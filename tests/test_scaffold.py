@@ -41,7 +41,7 @@ def test_a_new_lesson_and_new_exercises_build_at_once(begun):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["pooling"], "is called by a free number and a topic, as 14_pooling is; pooling does not do."),
+        (["pooling"], "is called by a free number and a topic, as 15_pooling is; pooling does not do."),
         (["04_other"], "04_other does not do."),
         ([LESSON], f"Name a new exercise of it: course new {LESSON} EXERCISE"),
         ([LESSON, "halved"], f"{LESSON} has an exercise halved already."),

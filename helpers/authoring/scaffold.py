@@ -127,7 +127,7 @@ def test_the_lesson_has_a_hundred_points():
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("lesson", metavar="LESSON", help="a new one, such as 14_pooling, or one that is there")
+    parser.add_argument("lesson", metavar="LESSON", help="a new one, such as 15_pooling, or one that is there")
     parser.add_argument("exercise", metavar="EXERCISE", nargs="?", help="the name of a new exercise of it")
 
 
@@ -145,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
 def _new_lesson(home: Course, lesson: str, exercise: str | None) -> list[Path]:
     if not LESSON.fullmatch(lesson) or any(item.number == lesson[:2] for item in home.lessons):
         raise CourseError(
-            f"A new lesson is called by a free number and a topic, as 14_pooling is; {lesson} does not do."
+            f"A new lesson is called by a free number and a topic, as 15_pooling is; {lesson} does not do."
         )
     topic, name = lesson[3:], exercise or lesson[3:]
     _require_name(home, name)

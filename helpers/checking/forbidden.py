@@ -383,7 +383,8 @@ COURSE_HOMES = tuple(
     for home in ("translator", "or_given", "at_work", "drawing", "lessons", "pretrained", "corpus.source")
 )
 
-OPEN_HOMES = ("helpers.lessons.language_model.rotary",)  # in those homes, and no exercise's answer
+# In those homes, and no exercise's answer: what a lesson hands to its exercises.
+OPEN_HOMES = ("helpers.lessons.language_model.rotary", "helpers.lessons.today.handed")
 
 WORDS, FREE_FROM = "helpers.translator.word_ids", 11  # words and their ids: nobody's answer from this lesson on
 # Single functions that know the answer, in homes that answers may use.

@@ -79,6 +79,7 @@ TODAY = {  # what each lesson is about, in the picture's own words
     11: "the whole machine is trained",
     12: "a GPT: the decoder without the encoder",
     13: "a real network: the encoder alone",
+    14: "the GPT's block, as it is built today",
 }
 GPT = ("embed2", "place2", "self", "norm3", "feed2", "norm5", "linear", "loss")
 BERT = ("embed", "place", "attention", "norm1", "feed", "norm2")
@@ -101,7 +102,7 @@ def transformer_map(lesson: str) -> Picture:
 
 
 def _look(part: Part, number: int) -> str:
-    if number == 12:
+    if number in (12, 14):
         return "today" if part.name in GPT else "passed" if part.name not in ("cross", "norm4", *BERT) else "to come"
     if number == 13:
         return "today" if part.name in BERT else "passed" if part.name in HEAD else "to come"
@@ -208,7 +209,7 @@ def _draw_rows(ax, number: int) -> None:
     stops = ((58, 72), (142, 160), (236, 268), (348, 357), (407, 416), (496, 505), (555, 564), (634, 643), (693, 708))
     for start, end in (*stops, (762, 774)):
         _arrow(ax, (start, DECODER), (end, DECODER))
-    if number != 12:
+    if number not in (12, 14):
         _arrow(ax, (574, ENCODER), (612, ENCODER), (612, 293), (456, 293), (456, DECODER - 22))
     # Residuals: each runs round its layer.
     for x0, x1, y in ((258, 394, ENCODER), (427, 548, ENCODER)):
@@ -243,7 +244,7 @@ def _draw_legend(ax, number: int) -> None:
     for row, (look, text) in enumerate((("today", "today"), ("passed", "behind you"), ("to come", "still to come"))):
         face, edge, line_width, style, _ = LOOKS[look]
         y = 124 + 21 * row
-        if number in (12, 13) and look == "to come":
+        if number in (12, 13, 14) and look == "to come":
             text = "not part of it"
         ax.add_patch(
             FancyBboxPatch(
@@ -281,6 +282,7 @@ def _said(number: int, looks: dict[str, str]) -> str:
         11: "everything, with the gradient of the loss going back through every part",
         12: "the decoder without encoder and cross-attention",
         13: "the encoder alone",
+        14: "the decoder without encoder and cross-attention",
     }
     lit = whole.get(number) or names("today")
     passed = f" Behind us: {names('passed')}." if names("passed") and number < 11 else ""

@@ -1115,7 +1115,7 @@ progress()
 #   [Attention is not not Explanation](https://arxiv.org/abs/1908.04626) (2019). Read them together.
 # - Radford et al., *Language Models are Unsupervised Multitask Learners* (2019): GPT-2, whose layout you have loaded.
 #
-# **After the course.** It began with a sentence cut at its spaces. Since then you have written every step between a word and a
+# **Looking back.** The course began with a sentence cut at its spaces. Since then you have written every step between a word and a
 # trained Transformer: vectors and places for the words, queries, keys and values, the scale, the mask, the softmax and
 # its gradient, heads, blocks, a decoder and its cache. You trained a translator and a language model from random numbers,
 # and today 22 million numbers that somebody else trained gave the same answers in your code as in theirs. The large models
@@ -1126,3 +1126,5 @@ progress()
 # Three good next steps: load GPT-2 itself into your blocks with `rename_gpt2` and let it write; read nanoGPT's `model.py`,
 # in which you will know every line; or answer the capstone's question about a second head, with more sentences, and tell
 # somebody what you found.
+#
+# **Next:** [lesson 14](../14_today/14_today.ipynb) turns your block into the one that today's models are made of.

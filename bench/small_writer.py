@@ -1,0 +1,145 @@
+"""A small model of lesson 14's blocks that writes: `python -m bench.small_writer input.txt FOLDER`, some ten minutes.
+
+A decoder of four LlamaBlocks of width 128 (under a million numbers, one table for both ends) learns tokens of a text:
+256 bytes and 512 merges of `train_bpe`, learned from its first nine tenths. It is tested on the rest, in nats a byte,
+so that the number can be compared with that of a model of characters where the text has one byte a character. FOLDER
+then holds the three files of a published model in Llama's layout, in 16 bits and under 2 MB, which
+helpers/lessons/today/published.py reads like any other. The text: tiny Shakespeare, which is in the public domain, from
+the wheel that bench/gpt_against_nanogpt.py names. Seeded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from torch import nn
+
+from helpers.blocks import LlamaBlock, encode_bpe, rename_llama, train_bpe
+from helpers.lessons.today.decoder import Decoder
+from helpers.lessons.today.figures import OWN_PIECES
+from helpers.lessons.today.published import FILES, bytes_of_letters
+
+MERGES, SEED, STEPS, BATCH, CONTEXT, RATE = 512, 14, 3000, 16, 96, 4e-3
+SIZES = dict(d_model=128, num_heads=4, num_kv_heads=2, d_ff=344, num_layers=4, base=10000.0, eps=1e-5)
+CONFIG = {"d_model": "hidden_size", "num_heads": "num_attention_heads", "num_kv_heads": "num_key_value_heads"}
+CONFIG |= {"d_ff": "intermediate_size", "num_layers": "num_hidden_layers", "base": "rope_theta", "eps": "rms_norm_eps"}
+PARTS = [f"self_attn.{part}_proj" for part in "qkvo"] + [f"mlp.{part}_proj" for part in ("gate", "up", "down")]
+PARTS += ["input_layernorm", "post_attention_layernorm"]
+
+
+def tokens_of(merges) -> list[bytes]:
+    """The tokens in the order of their ids: all bytes, then what the merges make, each once."""
+    return list(dict.fromkeys([*(bytes([byte]) for byte in range(256)), *(first + second for first, second in merges)]))
+
+
+def ids_of(text: str, merges) -> torch.Tensor:
+    """The ids of a long text: each different piece is cut once."""
+    number, known = {token: i for i, token in enumerate(tokens_of(merges))}, {}
+    found = []
+    for piece in OWN_PIECES.findall(text):
+        if piece not in known:
+            known[piece] = [number[token] for token in encode_bpe(piece, merges)]
+        found += known[piece]
+    return torch.tensor(found)
+
+
+def new_model(vocab_size: int) -> Decoder:
+    """Small numbers at the start, and one table for both ends."""
+    model = Decoder(LlamaBlock, vocab_size, **SIZES)
+    nn.init.normal_(model.tokens.weight, std=0.02)
+    model.unembed.weight = model.tokens.weight
+    return model
+
+
+def train(model, ids: torch.Tensor, steps: int) -> None:
+    """AdamW on random windows; the rate goes up for 100 steps and then down to zero in a line."""
+    generator = torch.Generator().manual_seed(SEED)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.05)
+    for step in range(steps):
+        for group in optimizer.param_groups:
+            group["lr"] = RATE * min((step + 1) / 100, 1) * (1 - step / steps)
+        starts = torch.randint(len(ids) - CONTEXT, (BATCH,), generator=generator)
+        windows = ids[starts[:, None] + torch.arange(CONTEXT + 1)]  # (B, T + 1)
+        loss = F.cross_entropy(model(windows[:, :-1]).flatten(0, 1), windows[:, 1:].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        if step % 200 == 0:
+            print(f"step {step:5}: {loss.item():.3f} nats a token", flush=True)
+
+
+@torch.no_grad()
+def nats_a_byte(model, text: str, merges) -> float:
+    """The loss on a text in windows side by side, spread over its bytes. The first token of a window is free."""
+    ids, tokens = ids_of(text, merges), tokens_of(merges)
+    windows = ids[: (len(ids) - 1) // CONTEXT * CONTEXT].view(-1, CONTEXT)
+    total = sum(
+        F.cross_entropy(model(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten(), reduction="sum").item()
+        for rows in windows.split(64)
+    )
+    return total / sum(len(tokens[number]) for number in windows[:, 1:].flatten().tolist())
+
+
+def store(folder: Path, model, merges) -> None:
+    """The three files of a published model in Llama's layout."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = ["model.embed_tokens.weight", "model.norm.weight"]
+    names += [f"model.layers.{i}.{part}.weight" for i in range(len(model.blocks)) for part in PARTS]
+    theirs = {
+        mine: name for mine, name in rename_llama({name: name for name in names}).items() if "unembed" not in mine
+    }
+    state = model.state_dict()
+    save_file({name: state[mine].half().contiguous() for mine, name in theirs.items()}, folder / FILES[1])
+    config = {CONFIG[name]: value for name, value in SIZES.items()} | {"vocab_size": len(tokens_of(merges))}
+    config |= {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_act": "silu"}
+    config |= {"tie_word_embeddings": True, "max_position_embeddings": CONTEXT, "torch_dtype": "float16"}
+    (folder / FILES[0]).write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+    letter_of = {byte: letter for letter, byte in bytes_of_letters().items()}
+
+    def said(token: bytes) -> str:
+        return "".join(letter_of[byte] for byte in token)
+
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    split = {"type": "Split", "pattern": {"Regex": OWN_PIECES.pattern}, "behavior": "Isolated", "invert": False}
+    tokenizer = {
+        "version": "1.0",
+        "added_tokens": [],
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, level]},
+        "decoder": level,
+        "model": {
+            "type": "BPE",
+            "vocab": {said(token): i for i, token in enumerate(tokens_of(merges))},
+            "merges": [f"{said(first)} {said(second)}" for first, second in merges],
+        },
+    }
+    (folder / FILES[2]).write_text(json.dumps(tokenizer, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("text", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--steps", type=int, default=STEPS)
+    options = parser.parse_args()
+    torch.manual_seed(SEED)
+    text = options.text.read_text(encoding="utf-8")
+    learned, tested = text[: len(text) * 9 // 10], text[len(text) * 9 // 10 :]
+    merges = train_bpe(learned, MERGES)
+    model = new_model(len(tokens_of(merges)))
+    print(f"{len(merges)} merges, {sum(p.numel() for p in model.parameters()):,} numbers", flush=True)
+    train(model, ids_of(learned, merges), options.steps)
+    loss = nats_a_byte(model.eval(), tested, merges)
+    print(f"{loss:.3f} nats a byte on the last tenth, {loss / math.log(2):.3f} bits")
+    store(options.folder, model, merges)
+    print(f"{sum(file.stat().st_size for file in options.folder.iterdir()) / 1e6:.2f} MB in {options.folder.name}")
+
+
+if __name__ == "__main__":
+    main()

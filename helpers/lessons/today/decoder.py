@@ -1,0 +1,57 @@
+"""A stack of the learner's blocks: the decoder of Llama and its kin, and how far a stack hears."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+class Decoder(nn.Module):
+    """Token vectors, num_layers blocks, one last RMS norm, logits: forward(ids (B, T), mask=None) -> (B, T, V).
+
+    block: LlamaBlock, or a class that is made and called as it. mask: bool that broadcasts to (B, H, T, T), for every
+    block; None: causal. The state's names are those that `rename_llama` gives.
+    """
+
+    def __init__(self, block, vocab_size, d_model, num_heads, num_kv_heads, d_ff, num_layers, base=10000.0, eps=1e-6):
+        super().__init__()
+        sizes = d_model, num_heads, num_kv_heads, d_ff, base, eps
+        self.tokens = nn.Embedding(vocab_size, d_model)
+        self.blocks = nn.ModuleList(block(*sizes) for _ in range(num_layers))
+        self.norm = nn.RMSNorm(d_model, eps)
+        self.unembed = nn.Linear(d_model, vocab_size, bias=False)
+
+    def forward(self, ids, mask=None):
+        x = self.tokens(ids)  # (B, T, D)
+        for block in self.blocks:
+            x = block(x, mask)  # (B, T, D)
+        return self.unembed(self.norm(x))  # (B, T, V)
+
+    @torch.no_grad()
+    def write(self, ids, count: int):
+        """The likeliest next token, `count` times: (B, T) -> (B, T + count)."""
+        for _ in range(count):
+            ids = torch.cat([ids, self(ids)[:, -1:].argmax(-1)], dim=1)
+        return ids
+
+
+@torch.no_grad()
+def reach(block, mask, layers: int) -> list[int]:
+    """The places whose change moves the last output of `layers` blocks with random numbers under a mask (T, T)."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        stack = [block(8, 2, 1, 16).double() for _ in range(layers)]
+        x = torch.randn(1, len(mask), 8, dtype=torch.float64)  # (1, T, 8)
+
+    def last(x):
+        for one in stack:
+            x = one(x, mask)
+        return x[0, -1]
+
+    before, heard = last(x), []
+    for t in range(len(mask)):
+        other = x.clone()
+        other[0, t] += 1
+        if (last(other) - before).abs().max() > 1e-9:
+            heard.append(t)
+    return heard

@@ -1,0 +1,100 @@
+"""Explorers of lesson 14: the bytes of a cache, and how far a stack of windows sees."""
+
+from __future__ import annotations
+
+import ipywidgets as widgets
+import torch
+
+from helpers.drawing.style import BLUE, GRAY_INK, ORANGE, Picture, new_figure
+from helpers.lessons.today.figures import GIB, LENGTHS, Model, in_bytes, seen_in_blue, window_cells
+from helpers.widgets.panel import panel
+
+PLACES = 16
+
+
+class Cache:
+    """The cache of a model of 32 layers with 32 heads of width 128, over the length of the text."""
+
+    def __init__(self):
+        self.figure, ax = new_figure(7.6, 3.4)
+        full = Model("", 32, 32, 32, 128)
+        ax.plot(LENGTHS, [full.bytes_of(T) / GIB for T in LENGTHS], color=GRAY_INK, ls="--", lw=1.4)
+        ax.text(LENGTHS[2], full.bytes_of(LENGTHS[4]) / GIB, "32 heads, no window", fontsize=9, color=GRAY_INK)
+        (self.line,) = ax.plot([], [], color=BLUE, lw=2.4)
+        (self.dot,) = ax.plot([], [], "o", color=ORANGE, ms=8)
+        ax.set(xscale="log", yscale="log", xlabel="tokens of text", ylabel="GiB", xlim=(200, 160_000), ylim=(5e-4, 120))
+        ax.set_xticks([256, 4096, 65536], ["256", "4,096", "65,536"])
+        ax.set_yticks([0.001, 0.01, 0.1, 1, 10, 100], ["0.001", "0.01", "0.1", "1", "10", "100"])
+        ax.minorticks_off()
+        self.title = ax.set_title("32 heads of keys, 131,072 tokens, window 131,072: 63.9 GiB")
+
+    def __call__(self, kv_heads: int, length: int, window: int) -> Picture:
+        model = Model("", 32, 32, kv_heads, 128, window or None)
+        self.line.set_data(LENGTHS, [model.bytes_of(T) / GIB for T in LENGTHS])
+        size = model.bytes_of(length)
+        self.dot.set_data([length], [size / GIB])
+        heads = "1 head" if kv_heads == 1 else f"{kv_heads} heads"
+        words = (
+            f"{heads} of keys, {length:,} tokens, {f'window {window:,}' if window else 'no window'}: {in_bytes(size)}"
+        )
+        self.title.set_text(words)
+        return Picture(self.figure, f"The cache of 32 layers with heads of width 128 in 16 bits. {words}.")
+
+
+def cache():
+    """Sliders for the heads of keys and values, the length of the text and the window."""
+    panel(
+        Cache(),
+        kv_heads=widgets.SelectionSlider(options=[32, 16, 8, 4, 2, 1], value=32, description="heads of keys"),
+        length=widgets.SelectionSlider(
+            options=[(f"{T:,}", T) for T in LENGTHS], value=4096, description="tokens of text"
+        ),
+        window=widgets.SelectionSlider(
+            options=[("none", 0), ("16,384", 16384), ("4,096", 4096), ("1,024", 1024)], value=0, description="window"
+        ),
+    )
+
+
+def seen_through(window: int, sinks: int, layers: int) -> torch.Tensor:
+    """Which places the output of each place can depend on after so many layers: bool (PLACES, PLACES)."""
+    behind = torch.arange(PLACES)[:, None] - torch.arange(PLACES)
+    one = (behind >= 0) & ((behind < window) | (torch.arange(PLACES) < sinks))
+    seen = one
+    for _ in range(layers - 1):
+        seen = (seen.float() @ one.float()) > 0
+    return seen
+
+
+class Windows:
+    """A mask of one layer, and what a stack of them hears."""
+
+    def __init__(self):
+        self.figure, (left, right) = new_figure(8.2, 4.2, 1, 2)
+        first = seen_through(3, 0, 1)
+        self.images = [window_cells(ax, first) for ax in (left, right)]
+        left.set(title="what one layer sees", xlabel="keys", ylabel="queries")
+        right.set(xlabel="keys")
+        self.title = right.set_title("what 8 layers hear")
+
+    def __call__(self, window: int, sinks: int, layers: int) -> Picture:
+        one, all_of_them = seen_through(window, sinks, 1), seen_through(window, sinks, layers)
+        for image, mask in zip(self.images, (one, all_of_them), strict=True):
+            image.set_data(seen_in_blue(mask))
+        many = f"{layers} layers hear" if layers > 1 else "1 layer hears"
+        self.title.set_text(f"what {many}")
+        last = all_of_them[-1].nonzero().flatten().tolist()
+        return Picture(
+            self.figure,
+            f"Sixteen tokens, a window of {window} and {sinks} sinks. One layer: the last token sees "
+            f"{int(one[-1].sum())} places. It hears {len(last)} through {layers}, from place {last[0]} on.",
+        )
+
+
+def windows():
+    """Sliders for the window, the sinks and the number of layers."""
+    panel(
+        Windows(),
+        window=widgets.IntSlider(value=3, min=1, max=8, description="window"),
+        sinks=widgets.IntSlider(value=0, min=0, max=3, description="sinks"),
+        layers=widgets.IntSlider(value=1, min=1, max=8, description="layers"),
+    )

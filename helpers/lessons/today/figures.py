@@ -1,0 +1,349 @@
+"""Figures of lesson 14: a gate, two pairings, caches, windows, merges, pieces, and a forgotten permutation."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import torch
+from matplotlib.colors import to_rgba
+from matplotlib.patches import FancyArrowPatch, Rectangle
+from torch.nn import functional as F
+
+from helpers.drawing.style import BLUE, CYCLE, GRAY_INK, GREEN, ORANGE, RED, SIGNED, Picture, heatmap, new_figure
+from helpers.lessons.today import layout
+from helpers.lessons.today.decoder import Decoder
+
+# ---------------------------------------------------------------- the gate
+
+
+def gates() -> Picture:
+    """ReLU and silu, and what a hidden channel hands on for five values of its other factor."""
+    z = torch.linspace(-4, 4, 161)
+    figure, (left, right) = new_figure(8.4, 3.0, 1, 2)
+    left.plot(z, F.relu(z), color=GRAY_INK, lw=1.8, ls="--", label="ReLU")
+    left.plot(z, F.silu(z), color=BLUE, lw=2.2, label="silu")
+    left.set(xlabel="z", title="two bends", ylim=(-1, 4.2))
+    left.legend(frameon=False, loc="upper left")
+    for up, color in zip((3.0, 1.0, -1.0, -3.0), (BLUE, GREEN, ORANGE, RED), strict=True):
+        right.plot(z, F.silu(z) * up, color=color, lw=2, label=f"up = {up:.0f}".replace("-", "−"))
+    right.set(xlabel="gate", title="silu(gate) · up", ylim=(-12.5, 12.5))
+    right.legend(frameon=False, loc="upper left", ncols=2, fontsize=9)
+    for ax in (left, right):
+        ax.axhline(0, color="#BBBBBB", lw=0.8, zorder=0)
+        ax.axvline(0, color="#BBBBBB", lw=0.8, zorder=0)
+    low = F.silu(z).min().item()
+    return Picture(
+        figure,
+        f"Left: silu beside ReLU; it is 0 at 0, {low:.2f} at its lowest near −1.3, and nears ReLU far out. Right: the "
+        "product silu(gate) · up for up = 3, 1, −1, −3: nearly 0 where the gate is far below 0, and about gate · up "
+        "where it is far above.",
+        "Figure 14.1. A bend of today, and a gate: one number says how much of another comes through.",
+    )
+
+
+# ---------------------------------------------------------------- two pairings
+
+
+def two_pairings(width: int = 8) -> Picture:
+    """The channels of a head, joined in pairs as the two dialects do; the color is the angle."""
+    half = width // 2
+    dialects = {
+        "neighbors: lesson 2, Meta's files": [(2 * i, 2 * i + 1) for i in range(half)],
+        "halves: the files on the hub": [(i, i + half) for i in range(half)],
+    }
+    figure, axes = new_figure(8.4, 2.5, 1, 2)
+    for ax, (title, pairs) in zip(axes, dialects.items(), strict=True):
+        for i, pair in enumerate(pairs):
+            for channel in pair:
+                ax.add_patch(Rectangle((channel - 0.42, -0.42), 0.84, 0.84, facecolor=CYCLE[i], alpha=0.35))
+            bend = -0.9 if pair[1] - pair[0] == 1 else -0.45
+            arc = FancyArrowPatch(
+                (pair[0], 0.45),
+                (pair[1], 0.45),
+                connectionstyle=f"arc3,rad={bend}",
+                color=CYCLE[i],
+                lw=2,
+                arrowstyle="-",
+            )
+            ax.add_patch(arc)
+        for channel in range(width):
+            ax.text(channel, 0, str(channel), ha="center", va="center", fontsize=11)
+        ax.set(xlim=(-0.6, width - 0.4), ylim=(-0.6, 2.2), title=title, xticks=[], yticks=[])
+        for side in ax.spines.values():
+            side.set_visible(False)
+    said = "; ".join(f"{name}: " + ", ".join(f"{a} with {b}" for a, b in p) for name, p in dialects.items())
+    return Picture(
+        figure,
+        f"The {width} channels of a head, joined in pairs. {said}. Pairs of one color turn by the same angle.",
+        "Figure 14.2. Two dialects of the same rotations. A color is an angle: the first pair turns fastest.",
+    )
+
+
+def three_scores(meant, moved, forgotten) -> Picture:
+    """Scores (T, T) as meant, with the permutation and without; cells that are off have a frame."""
+    figure, axes = new_figure(8.6, 2.9, 1, 3)
+    limit = float(max(table.abs().max() for table in (meant, moved, forgotten)))
+    titles, said = ("neighbors, as the file meant", "permuted, then halves", "halves, not permuted"), []
+    for ax, table, title in zip(axes, (meant, moved, forgotten), titles, strict=True):
+        heatmap(ax, table, cmap=SIGNED, vmin=-limit, vmax=limit, digits=1)
+        off = (table - meant).abs() > 1e-3
+        for i, j in off.nonzero().tolist():
+            ax.add_patch(Rectangle((j - 0.46, i - 0.46), 0.92, 0.92, fill=False, edgecolor=RED, lw=1.6))
+        ax.set_title(title, fontsize=10)
+        said.append(f"{title}: {int(off.sum())} of {off.numel()} scores are off")
+    axes[0].set_ylabel("query")
+    diagonal = "are" if ((forgotten - meant).diagonal().abs() < 1e-3).all() else "are not all"
+    return Picture(
+        figure,
+        f"Three tables of scores of five tokens. {'; '.join(said)}. Without the permutation those of the diagonal "
+        f"{diagonal} right.",
+        "Figure 14.3. The same file, read in three ways. Framed: scores that differ from what was meant.",
+    )
+
+
+# ---------------------------------------------------------------- the cache
+
+
+@dataclass(frozen=True)
+class Model:
+    """The published sizes that decide how large a cache is. heads: of queries; window: None where there is none."""
+
+    name: str
+    layers: int
+    heads: int
+    kv_heads: int
+    d_head: int
+    window: int | None = None
+
+    def bytes_of_a_token(self) -> int:
+        """Keys and values of all layers, 16 bits a number."""
+        return 2 * self.layers * self.kv_heads * self.d_head * 2
+
+    def bytes_of(self, tokens: int) -> int:
+        """The cache after so many tokens."""
+        return self.bytes_of_a_token() * min(tokens, self.window or tokens)
+
+
+MODELS = (
+    Model("GPT-2 XL, 1.5B", 48, 25, 25, 64),
+    Model("Llama 2, 7B", 32, 32, 32, 128),
+    Model("Llama 3, 8B", 32, 32, 8, 128),
+    Model("Qwen 2.5, 7B", 28, 28, 4, 128),
+    Model("Falcon, 7B", 32, 71, 1, 64),
+    Model("Mistral v0.1, 7B", 32, 32, 8, 128, 4096),
+)
+KIB, MIB, GIB = 2**10, 2**20, 2**30
+LENGTHS = tuple(2**power for power in range(8, 18))
+
+
+def in_bytes(number: float) -> str:
+    """Bytes in the unit that suits them."""
+    unit, name = next((pair for pair in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")) if number >= pair[0]), (1, "bytes"))
+    value = number / unit
+    return f"{value:.0f} {name}" if value == round(value) else f"{value:.3g} {name}"
+
+
+def kind(model: Model) -> str:
+    """How a model's heads share keys and values, in the field's words."""
+    if model.kv_heads == model.heads:
+        return "MHA"
+    return "MQA" if model.kv_heads == 1 else "GQA"
+
+
+def cache_bytes() -> Picture:
+    """What one token puts into the cache, and what the cache of a text takes, for published sizes."""
+    figure, (left, right) = new_figure(8.6, 3.6, 1, 2, width_ratios=(1, 1.25))
+    sizes = [model.bytes_of_a_token() / KIB for model in MODELS]
+    bars = left.barh(range(len(MODELS)), sizes, color=CYCLE[: len(MODELS)], height=0.62)
+    left.bar_label(bars, [f"{size:.0f}" for size in sizes], padding=3, fontsize=10)
+    left.set_yticks(range(len(MODELS)), [f"{model.name}\n{kind(model)}" for model in MODELS], fontsize=9)
+    left.invert_yaxis()
+    left.set(xlabel="KiB for one token", xlim=(0, max(sizes) * 1.18))
+    for model, color in zip(MODELS, CYCLE, strict=True):
+        line = "--" if model.window else "-"
+        right.plot(LENGTHS, [model.bytes_of(T) / GIB for T in LENGTHS], color=color, lw=2, ls=line)
+    right.set(xscale="log", yscale="log", xlabel="tokens of text", title="cache of one text, GiB")
+    right.set_xticks([256, 4096, 65536], ["256", "4,096", "65,536"])
+    right.set_yticks([0.01, 0.1, 1, 10], ["0.01", "0.1", "1", "10"])
+    right.minorticks_off()
+    said = "; ".join(
+        f"{model.name} ({kind(model)}) {in_bytes(model.bytes_of_a_token())} a token, {in_bytes(model.bytes_of(65536))} "
+        "for 65,536"
+        for model in MODELS
+    )
+    return Picture(
+        figure,
+        f"The cache of six models, 16 bits a number: {said}. Mistral's stops growing at its window of 4096 tokens.",
+        "Figure 14.4. What a model must remember of a text. Dashed: with a window of 4096.",
+    )
+
+
+# ---------------------------------------------------------------- windows
+
+
+def window_cells(ax, mask):
+    """A mask (T_q, T_k) as cells: blue where a query may look, hatched elsewhere. Returns the blue image."""
+    T_q, T_k = mask.shape
+    hatched = {"facecolor": "#F4F4F4", "edgecolor": "#A0A0A0", "hatch": "////", "linewidth": 0}
+    ax.add_patch(Rectangle((-0.5, -0.5), T_k, T_q, **hatched, zorder=0))  # one below all: quicker than one a cell
+    image = ax.imshow(seen_in_blue(mask), aspect="auto", zorder=1)
+    for axis, size in ((ax.xaxis, T_k), (ax.yaxis, T_q)):
+        axis.set_ticks(range(0, size, 1 if size < 12 else 3))
+    ax.tick_params(length=0)
+    for side in ax.spines.values():
+        side.set_visible(False)
+    return image
+
+
+def seen_in_blue(mask) -> torch.Tensor:
+    """A mask as colors (T_q, T_k, 4): blue where it is True, nothing elsewhere."""
+    return torch.where(mask[..., None], torch.tensor(to_rgba("#6BAED6")), torch.tensor([1.0, 1.0, 1.0, 0.0]))
+
+
+def windows(answer) -> Picture:
+    """Three masks: causal, a window of 3, and a window with two sinks."""
+    shown = {
+        "causal": {"window": 9, "sinks": 0},
+        "window 3": {"window": 3, "sinks": 0},
+        "window 3, 2 sinks": {"window": 3, "sinks": 2},
+    }
+    figure, axes = new_figure(8.6, 3.0, 1, 3)
+    said = []
+    for ax, (title, options) in zip(axes, shown.items(), strict=True):
+        mask = answer(9, **options)
+        window_cells(ax, mask)
+        ax.set_title(title)
+        ax.set_xlabel("keys")
+        said.append(f"{title}: the last query sees {int(mask[-1].sum())} keys, all together {int(mask.sum())}")
+    axes[0].set_ylabel("queries")
+    return Picture(
+        figure,
+        f"Which keys each of nine queries may see. {'; '.join(said)}.",
+        "Figure 14.5. All of the past, a window on it, and a window with two sinks.",
+    )
+
+
+# ---------------------------------------------------------------- bytes
+
+
+OWN_PIECES = re.compile(r" ?\S+|\s")
+SHOWN_TEXT = "the dog's 12 cats  ran."
+GPT2_PIECES = ("the", " dog", "'s", " 12", " cats", " ", " ran", ".")  # as GPT-2's tokenizer cuts it
+
+
+def merges() -> Picture:
+    """The text `ab ab abc` before any merge and after one, two and three."""
+    steps = (
+        ("bytes", ["a", "b", "|", "␣", "a", "b", "|", "␣", "a", "b", "c"]),
+        ("(a, b), three times", ["ab", "|", "␣", "ab", "|", "␣", "ab", "c"]),
+        ("(␣, ab), twice", ["ab", "|", "␣ab", "|", "␣ab", "c"]),
+        ("(␣ab, c), once", ["ab", "|", "␣ab", "|", "␣abc"]),
+    )
+    figure, ax = new_figure(8.2, 2.4)
+    ax.axis("off")
+    for row, (label, tokens) in enumerate(steps):
+        ax.text(0, -row, label, va="center", fontsize=10.5)
+        x = 4.2
+        for token in tokens:
+            if token == "|":
+                x += 0.55
+                continue
+            width = 0.62 * len(token)
+            ax.add_patch(
+                Rectangle(
+                    (x, -row - 0.34), width, 0.68, facecolor="#DCE9F5" if len(token) > 1 else "white", edgecolor=BLUE
+                )
+            )
+            ax.text(x + width / 2, -row, token, ha="center", va="center", fontsize=11, family="DejaVu Sans Mono")
+            x += width + 0.12
+    ax.set(xlim=(0, 13.6), ylim=(-3.6, 0.6))
+    said = "; ".join(f"{label}: {' '.join(tokens)}" for label, tokens in steps)
+    return Picture(
+        figure,
+        f"Three merges of the text ab ab abc, whose pieces are ab, space ab and space abc. {said}. A bar stands "
+        "between pieces.",
+        "Figure 14.6. Merging by hand. No merge crosses the gap between two pieces.",
+    )
+
+
+def pieces() -> Picture:
+    """One text cut by this lesson's rule and by GPT-2's."""
+    rows = {"this lesson": OWN_PIECES.findall(SHOWN_TEXT), "GPT-2": list(GPT2_PIECES)}
+    figure, ax = new_figure(8.2, 1.5)
+    ax.axis("off")
+    for row, (label, found) in enumerate(rows.items()):
+        ax.text(0, -row, label, va="center", fontsize=10.5)
+        x = 3.0
+        for piece in found:
+            shown = piece.replace(" ", "␣")
+            width = 0.42 * len(shown) + 0.1
+            ax.add_patch(Rectangle((x, -row - 0.33), width, 0.66, facecolor="#FFF3D6", edgecolor=ORANGE))
+            ax.text(x + width / 2, -row, shown, ha="center", va="center", fontsize=10.5, family="DejaVu Sans Mono")
+            x += width + 0.14
+    ax.set(xlim=(0, 15.2), ylim=(-1.5, 0.5))
+    said = "; ".join(f"{label}: " + ", ".join(repr(piece) for piece in found) for label, found in rows.items())
+    return Picture(
+        figure,
+        f"The text {SHOWN_TEXT!r} in pieces. {said}.",
+        "Figure 14.7. Where no merge may cross: this lesson's pieces and GPT-2's.",
+    )
+
+
+# ---------------------------------------------------------------- LoRA, and the trap
+
+
+def two_matrices() -> tuple[torch.Tensor, torch.Tensor]:
+    """A matrix (48, 32) and a difference of rank 2, its first direction half again as strong as the second."""
+    generator = torch.Generator().manual_seed(6)
+    old = torch.randn(48, 32, generator=generator) * 32**-0.5
+    left, _ = torch.linalg.qr(torch.randn(48, 2, generator=generator))
+    right, _ = torch.linalg.qr(torch.randn(32, 2, generator=generator))
+    return old, (left * torch.tensor([1.5, 1.0])) @ right.T
+
+
+@torch.no_grad()
+def trap(block, rename, permute, texts: int = 50, length: int = 8):
+    """How far logits are off at each place when a file for neighbors is loaded as it is, and once it is permuted.
+
+    Two lists of `length` numbers, and two shares of places where the likeliest token is the right one.
+    """
+    state = layout.made_up_llama()
+    ids = torch.randint(0, layout.SIZES["vocab_size"], (texts, length), generator=torch.Generator().manual_seed(8))
+    meant = layout.llama_logits(state, ids, neighbors=True)  # (texts, length, V)
+    permuted = dict(state)
+    for name, tensor in state.items():
+        for part, heads in (("q_proj", layout.SIZES["num_heads"]), ("k_proj", layout.SIZES["num_kv_heads"])):
+            if part in name:
+                permuted[name] = permute(tensor, heads)
+    found = []
+    for numbers in (state, permuted):
+        model = Decoder(block, **layout.SIZES)
+        model.load_state_dict(rename(numbers))
+        logits = model(ids)
+        off = (logits - meant).pow(2).mean(dim=(0, 2)).sqrt().tolist()
+        found.append((off, (logits.argmax(-1) == meant.argmax(-1)).float().mean().item()))
+    (forgotten, same), (moved, same_moved) = found
+    return forgotten, moved, same, same_moved
+
+
+def forgotten_permutation(block, rename, permute) -> Picture:
+    """The error of the logits at each place, with the permutation forgotten and made."""
+    forgotten, moved, same, same_moved = trap(block, rename, permute)
+    figure, ax = new_figure(7.6, 3.0)
+    places = range(len(forgotten))
+    ax.bar(
+        [t - 0.2 for t in places], forgotten, width=0.4, color=RED, label=f"forgotten: {same:.0%} of tokens the same"
+    )
+    ax.bar([t + 0.2 for t in places], moved, width=0.4, color=BLUE, label=f"permuted: {same_moved:.0%} the same")
+    ax.set(xlabel="place in the text", ylabel="logits off by")
+    ax.set_ylim(0, max([*forgotten, *moved, 0.1]) * 1.35)
+    ax.legend(frameon=False, loc="upper left")
+    said = ", ".join(f"{value:.2f}" for value in forgotten)
+    return Picture(
+        figure,
+        f"How far the logits of 50 texts are off at places 0 to {len(forgotten) - 1}, as a root mean square, without "
+        f"the permutation: {said}. With it at most {max(moved):.5f}. The likeliest token is right at {same:.0%} "
+        f"of the places without it, and at {same_moved:.0%} with it.",
+        "Figure 14.8. A file for neighbors, of random numbers, in code for halves: with the permutation and without.",
+    )

@@ -1,0 +1,156 @@
+"""What stands in for answers of lesson 14 that are not there yet (helpers/or_given.py): the same, of library calls.
+
+An answer that calls anything from here is refused, like a block.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+def rms_norm(x, weight, eps=1e-6):
+    return F.rms_norm(x, x.shape[-1:], weight, eps)
+
+
+class SwiGLU(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.gate, self.up = (nn.Linear(d_model, d_ff, bias=False) for _ in range(2))
+        self.down = nn.Linear(d_ff, d_model, bias=False)
+
+    def forward(self, x):
+        return self.down(F.silu(self.gate(x)).mul(self.up(x)))
+
+
+def rotate_halves(x, positions, base=10000.0):
+    d = x.shape[-1]
+    slow = torch.arange(0, d, 2, dtype=torch.float64, device=x.device).div(-d)
+    angles = positions.double()[:, None] * torch.pow(float(base), slow)  # (T, d/2)
+    pairs = torch.stack(x.chunk(2, dim=-1), dim=-1).double()  # (..., T, d/2, 2)
+    turned = torch.view_as_complex(pairs) * torch.polar(torch.ones_like(angles), angles)
+    return torch.cat(torch.view_as_real(turned).unbind(-1), dim=-1).to(x.dtype)
+
+
+def halves_from_pairs(W, num_heads):
+    return torch.cat([torch.cat([head[0::2], head[1::2]]) for head in W.tensor_split(num_heads)])
+
+
+class LlamaBlock(nn.Module):
+    def __init__(self, d_model, num_heads, num_kv_heads, d_ff, base=10000.0, eps=1e-6):
+        super().__init__()
+        if d_model % num_heads or num_heads % num_kv_heads:
+            raise ValueError("heads must divide the width, and heads of keys the heads of queries")
+        self.width, self.base = d_model // num_heads, base
+        shared = self.width * num_kv_heads
+        self.W_q = nn.Linear(d_model, d_model, bias=False)
+        self.W_k = nn.Linear(d_model, shared, bias=False)
+        self.W_v = nn.Linear(d_model, shared, bias=False)
+        self.W_o = nn.Linear(d_model, d_model, bias=False)
+        self.norm1, self.norm2 = nn.RMSNorm(d_model, eps), nn.RMSNorm(d_model, eps)
+        self.feed_forward = SwiGLU(d_model, d_ff)
+
+    def forward(self, x, mask=None):
+        places, y = torch.arange(x.shape[1], device=x.device), self.norm1(x)
+        heads = (W(y).unflatten(-1, (-1, self.width)).movedim(-2, 1) for W in (self.W_q, self.W_k, self.W_v))
+        q, k, v = heads  # (B, H, T, d), (B, G, T, d) twice
+        q, k = rotate_halves(q, places, self.base), rotate_halves(k, places, self.base)
+        found = F.scaled_dot_product_attention(q, k, v, mask, is_causal=mask is None, enable_gqa=True)
+        if mask is not None:  # what sees nothing gets zeros, in every version of torch
+            found = torch.where(mask.any(-1, keepdim=True), found, 0.0)
+        x = x + self.W_o(found.movedim(1, -2).flatten(-2))
+        return self.feed_forward(self.norm2(x)).add(x)
+
+
+def rename_llama(state_dict):
+    swaps = [
+        (r"^model\.layers\.(\d+)\.", r"blocks.\1."),
+        (r"self_attn\.(\w)_proj", r"W_\1"),
+        (r"mlp\.(\w+)_proj", r"feed_forward.\1"),
+        (r"post_attention_layernorm", "norm2"),
+        (r"input_layernorm", "norm1"),
+        (r"^model\.embed_tokens", "tokens"),
+        (r"^model\.norm", "norm"),
+        (r"^lm_head", "unembed"),
+    ]
+    mine = {}
+    for name, tensor in state_dict.items():
+        for theirs, ours in swaps:
+            name = re.sub(theirs, ours, name)
+        mine[name] = tensor
+    return {"unembed.weight": mine["tokens.weight"]} | mine
+
+
+def sliding_window_mask(T_q, T_k=None, window=4, sinks=0):
+    T_k = T_k or T_q
+    near = torch.ones(T_q, T_k).tril(T_k - T_q).triu(T_k - T_q - window + 1).bool()
+    first = torch.ones(T_q, T_k).tril(T_k - T_q).bool()
+    first[:, sinks:] = False
+    return near.logical_or(first)
+
+
+def _pieces(text):
+    return [[bytes([byte]) for byte in piece.encode()] for piece in re.findall(r" ?\S+|\s", text)]
+
+
+def _joined(tokens, pair):
+    found, rest = [], list(tokens)
+    while rest:
+        found.append(rest.pop(0))
+        if rest and (found[-1], rest[0]) == pair:
+            found[-1] += rest.pop(0)
+    return found
+
+
+def train_bpe(text, num_merges):
+    pieces, merges = Counter(map(tuple, _pieces(text))), []
+    for _ in range(num_merges):
+        seen = Counter()
+        for tokens, number in pieces.items():
+            seen.update(
+                {pair: number * times for pair, times in Counter(zip(tokens, tokens[1:], strict=False)).items()}
+            )
+        if seen:
+            merges.append(sorted(seen, key=lambda pair: (seen[pair], pair))[-1])
+            pieces = Counter({tuple(_joined(tokens, merges[-1])): number for tokens, number in pieces.items()})
+    return merges
+
+
+def encode_bpe(text, merges):
+    found = []
+    for tokens in _pieces(text):
+        for pair in merges:
+            tokens = _joined(tokens, tuple(pair))
+        found.extend(tokens)
+    return found
+
+
+class LoRA(nn.Module):
+    def __init__(self, linear, rank, alpha=1.0):
+        super().__init__()
+        self.linear, self.share = linear.requires_grad_(False), alpha / rank
+        kind = {"dtype": linear.weight.dtype, "device": linear.weight.device}
+        self.A = nn.Parameter(torch.empty(rank, linear.in_features, **kind))
+        nn.init.kaiming_uniform_(self.A, a=5**0.5)
+        self.B = nn.Parameter(torch.zeros(linear.out_features, rank, **kind))
+
+    def forward(self, x):
+        return F.linear(x, self.linear.weight, self.linear.bias) + self.share * F.linear(F.linear(x, self.A), self.B)
+
+    def merged(self):
+        old = self.linear
+        new = nn.Linear(old.in_features, old.out_features, old.bias is not None, dtype=old.weight.dtype)
+        new = new.to(old.weight.device)
+        with torch.no_grad():
+            new.weight.copy_(torch.addmm(old.weight, self.B, self.A, alpha=self.share))
+            if old.bias is not None:
+                new.bias.copy_(old.bias)
+        return new
+
+
+PIECES = (rms_norm, SwiGLU, rotate_halves, halves_from_pairs, LlamaBlock, rename_llama, sliding_window_mask)
+GIVEN = {piece.__name__: piece for piece in (*PIECES, train_bpe, encode_bpe, LoRA)}

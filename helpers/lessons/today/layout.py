@@ -1,0 +1,75 @@
+"""Made-up numbers in the layout of Llama's published files, and what comes out of them, by the names of the file.
+
+The network is computed here with torch's own norm and attention: it is what the learner's blocks are compared with.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional as F
+
+SIZES = dict(vocab_size=40, d_model=24, num_heads=4, num_kv_heads=2, d_ff=32, num_layers=2)  # heads of width 6
+BASE, EPS = 10000.0, 1e-6
+
+
+def made_up_llama(tied: bool = False) -> dict[str, torch.Tensor]:
+    """Random numbers under the names of Llama's files. tied: one table for both ends, so without lm_head."""
+    generator = torch.Generator().manual_seed(14)
+    D, d_ff, V = SIZES["d_model"], SIZES["d_ff"], SIZES["vocab_size"]
+    shared = D // SIZES["num_heads"] * SIZES["num_kv_heads"]
+
+    def random(*shape):
+        return torch.randn(*shape, generator=generator) * (2 * shape[-1] ** -0.5 if len(shape) > 1 else 0.3)
+
+    state = {"model.embed_tokens.weight": random(V, D)}
+    for i in range(SIZES["num_layers"]):
+        at = f"model.layers.{i}."
+        state[f"{at}self_attn.q_proj.weight"] = random(D, D)
+        state[f"{at}self_attn.k_proj.weight"] = random(shared, D)
+        state[f"{at}self_attn.v_proj.weight"] = random(shared, D)
+        state[f"{at}self_attn.o_proj.weight"] = random(D, D)
+        state[f"{at}mlp.gate_proj.weight"] = random(d_ff, D)
+        state[f"{at}mlp.up_proj.weight"] = random(d_ff, D)
+        state[f"{at}mlp.down_proj.weight"] = random(D, d_ff)
+        state[f"{at}input_layernorm.weight"] = 1 + random(D)
+        state[f"{at}post_attention_layernorm.weight"] = 1 + random(D)
+    state["model.norm.weight"] = 1 + random(D)
+    return state if tied else state | {"lm_head.weight": random(V, D)}
+
+
+def llama_logits(state: dict, ids, neighbors: bool = False):
+    """What a file says comes next: ids LongTensor (B, T) -> (B, T, V).
+
+    neighbors: the file's queries and keys are made for pairs of neighbors, as Meta's own files are.
+    """
+    x = state["model.embed_tokens.weight"][ids]  # (B, T, D)
+    for i in range(SIZES["num_layers"]):
+        at = f"model.layers.{i}."
+        y = F.rms_norm(x, x.shape[-1:], state[f"{at}input_layernorm.weight"], EPS)
+        heads = [F.linear(y, state[f"{at}self_attn.{part}_proj.weight"]) for part in "qkv"]
+        q, k, v = (h.unflatten(-1, (-1, SIZES["d_model"] // SIZES["num_heads"])).transpose(1, 2) for h in heads)
+        q, k = (_turned(h, neighbors) for h in (q, k))  # (B, H, T, d), (B, G, T, d)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        x = x + F.linear(mixed.transpose(1, 2).flatten(-2), state[f"{at}self_attn.o_proj.weight"])
+        y = F.rms_norm(x, x.shape[-1:], state[f"{at}post_attention_layernorm.weight"], EPS)
+        gate, up = (F.linear(y, state[f"{at}mlp.{part}_proj.weight"]) for part in ("gate", "up"))
+        x = x + F.linear(F.silu(gate) * up, state[f"{at}mlp.down_proj.weight"])
+    x = F.rms_norm(x, x.shape[-1:], state["model.norm.weight"], EPS)
+    return F.linear(x, state.get("lm_head.weight", state["model.embed_tokens.weight"]))
+
+
+def llama_writes(state: dict, ids, count: int) -> list[int]:
+    """The likeliest next token, `count` times, after ids (1, T)."""
+    for _ in range(count):
+        ids = torch.cat([ids, llama_logits(state, ids)[:, -1:].argmax(-1)], dim=1)
+    return ids[0, -count:].tolist()
+
+
+def _turned(x, neighbors: bool):
+    """Heads (B, H, T, d) turned by their places: complex numbers, made of neighbors or of the two halves."""
+    T, d = x.shape[-2:]
+    angles = torch.arange(T)[:, None] / BASE ** (torch.arange(0, d, 2) / d)  # (T, d/2)
+    pairs = x.unflatten(-1, (-1, 2)) if neighbors else x.unflatten(-1, (2, -1)).transpose(-2, -1)  # (..., d/2, 2)
+    turned = torch.view_as_complex(pairs.contiguous()) * torch.polar(torch.ones_like(angles), angles)
+    pairs = torch.view_as_real(turned)
+    return pairs.flatten(-2) if neighbors else pairs.transpose(-2, -1).flatten(-2)

@@ -1,0 +1,139 @@
+"""Lesson 14. Beside learner code: the scenarios. Only on numbers: the view."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+from torch import nn
+
+from helpers.checking.scenarios import WrongParts, scenario
+from helpers.checking.views import view
+
+OURS = re.compile(
+    r"(blocks\.\d+\.(W_[qkvo]|norm[12]|feed_forward\.(gate|up|down))|tokens|norm|unembed)\.weight"
+)  # what a Decoder of LlamaBlocks keeps
+
+
+@view
+def entries_of_a_decoder(args, kwargs, output):
+    """Of a renamed state dict what a Decoder has: other entries are not judged."""
+    if not isinstance(output, dict):
+        return output
+    return {name: tensor for name, tensor in output.items() if OURS.fullmatch(str(name))}
+
+
+@scenario
+def entries_of_the_state(answer, args, kwargs):
+    """args = (init_args, names): which entries the state of a module made so lacks, and which it has beside these."""
+    init_args, names = args
+    found = answer(*init_args).state_dict()
+    return {
+        "missing in its state": ", ".join(sorted(set(names) - set(found))) or "nothing",
+        "in its state, and not asked for": ", ".join(sorted(set(found) - set(names))) or "nothing",
+    }, []
+
+
+# ---------------------------------------------------------------- bytes, which travel as text
+
+
+def _said(value):
+    """A tree with all bytes written as Python writes them: b'ab'."""
+    if isinstance(value, (bytes, bytearray)):
+        return repr(bytes(value))
+    if isinstance(value, (list, tuple)):
+        return type(value)(_said(item) for item in value)
+    return value
+
+
+@scenario
+def merges_learned(answer, args, kwargs):
+    """args = (text, num_merges): the merges, bytes written as Python writes them."""
+    return _said(answer(*args)), []
+
+
+@scenario
+def text_in_tokens(answer, args, kwargs):
+    """args = (text, merges): merges as pairs of texts, of which each character is a byte (latin-1)."""
+    text, merges = args
+    return _said(answer(text, [tuple(token.encode("latin-1") for token in pair) for pair in merges])), []
+
+
+# ---------------------------------------------------------------- LoRA
+
+
+def _around(answer, weight, bias, rank, alpha):
+    """A linear layer with these numbers, and the answer's module around it."""
+    linear = nn.Linear(weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype)
+    with torch.no_grad():
+        linear.weight.copy_(weight)
+        if bias is not None:
+            linear.bias.copy_(bias)
+    return linear, answer(linear, rank) if alpha is None else answer(linear, rank, alpha)
+
+
+def _filled(built, A, B):
+    """The module with these numbers in its A and B."""
+    for name, value in (("A", A), ("B", B)):
+        own = getattr(built, name, None)
+        if not isinstance(own, nn.Parameter):
+            raise WrongParts(f"your module has no parameter {name}")
+        if own.shape != value.shape:
+            raise WrongParts(f"your parameter {name} has shape {tuple(own.shape)} instead of {tuple(value.shape)}")
+        own.data = value.detach().clone()
+    return built
+
+
+@scenario
+def lora_of(answer, args, kwargs):
+    """args = (weight, bias or None, rank, alpha or None, A, B, x): the module's output for x."""
+    weight, bias, rank, alpha, A, B, x = args
+    built = _filled(_around(answer, weight, bias, rank, alpha)[1], A, B)
+    return built(x), [built.A, built.B]
+
+
+@scenario
+def lora_at_the_start(answer, args, kwargs):
+    """args = (weight, bias or None, rank, x): what holds before anything is learned."""
+    weight, bias, rank, x = args
+    linear, built = _around(answer, weight, bias, rank, None)
+    again = _around(answer, weight, bias, rank, None)[1]
+    with torch.no_grad():
+        same = bool(torch.allclose(built(x), x @ weight.T + (0 if bias is None else bias), rtol=1e-5, atol=1e-5))
+    A, B = (getattr(built, name, None) for name in "AB")
+    if not isinstance(A, torch.Tensor) or not isinstance(B, torch.Tensor):
+        raise WrongParts(f"your module has no {'B' if isinstance(A, torch.Tensor) else 'A'}")
+    return {
+        "the output is that of the linear layer": same,
+        "the linear layer that was given is kept": any(part is linear for part in built.modules()),
+        "what learns": ", ".join(sorted(name for name, item in built.named_parameters() if item.requires_grad)),
+        "A": f"{tuple(A.shape)}, {A.dtype}",
+        "B": f"{tuple(B.shape)}, {B.dtype}",
+        "B is zeros": not bool(B.any()),
+        "A is zeros": not bool(A.any()),
+        "A is random, and another time": bool(A.std() > 0 and (A != again.A).any()),
+    }, []
+
+
+@scenario
+def lora_merged(answer, args, kwargs):
+    """args = (weight, bias or None, rank, alpha, A, B, x): the merged layer's output, and what else holds of it."""
+    weight, bias, rank, alpha, A, B, x = args
+    linear, built = _around(answer, weight, bias, rank, alpha)
+    _filled(built, A, B)
+    before = {name: tensor.clone() for name, tensor in built.state_dict().items()}
+    new = built.merged()
+    if not isinstance(new, nn.Linear):
+        raise TypeError(f"merged() returned a {type(new).__name__}, not an nn.Linear")
+    after = built.state_dict()
+    old = {tensor.data_ptr() for tensor in (*built.parameters(), *linear.parameters())}
+    with torch.no_grad():
+        output = new(x)
+    return {
+        "its output": output,
+        "its bias": "none" if new.bias is None else "one",
+        "it is a new layer": new is not linear,
+        "it shares memory with the old ones": any(tensor.data_ptr() in old for tensor in new.parameters()),
+        "the module is as it was": before.keys() == after.keys()
+        and all(torch.equal(tensor, after[name]) for name, tensor in before.items()),
+    }, []

@@ -1,0 +1,1051 @@
+"""Cases and known mistakes of lesson 14: the parts of Llama's block, windows, bytes in pairs, and LoRA."""
+
+import re
+from itertools import pairwise
+
+import torch
+
+from helpers.checking.vocabulary import (
+    DTYPE,
+    GRADIENT,
+    LEADING,
+    MODULE,
+    Case,
+    Exercise,
+    Raises,
+    listed_quizzes,
+    tensor_cases,
+)
+
+FLOAT32, FLOAT64 = torch.float32, torch.float64
+EXACT = 1e-10  # where no constant is rounded, float64 numbers keep this much
+NORMS = ("rms_norm", "layer_norm", "batch_norm", "group_norm", "instance_norm")
+STATE = "the names in its state"
+AGAIN = "called twice, in training mode"
+
+
+def called_again(init, state, *calls, **options):
+    return Case((init, state, *calls), {"training": True}, part=AGAIN, via="module_called_again", **options)
+
+
+# ---------------------------------------------------------------- rms_norm
+
+
+def cases_rms_norm(draw):
+    def make(dtype, *lead):  # every row with a mean and a size of its own
+        x = draw.normal(*lead, 5, 6, dtype=dtype) * draw.uniform(*lead, 5, 1, low=0.5, high=2.0, dtype=dtype)
+        return x + draw.normal(*lead, 5, 1, dtype=dtype), draw.normal(6, dtype=dtype)
+
+    def scaled(factor, dtype=FLOAT32):
+        x, weight = make(dtype)
+        return x * factor, weight
+
+    zeros = draw.normal(4, 6, dtype=FLOAT64)
+    zeros[draw.integer(0, 4)] = 0.0
+    cases = tensor_cases(make, leads=((), (3,), (2, 3), (1,), (2, 1)), gradient=False)
+    return [
+        *(case for case in cases if case.part != DTYPE),
+        Case((draw.normal(300), draw.normal(300)), part=LEADING, note="a single vector"),
+        Case(make(FLOAT64), part=DTYPE, tolerance=EXACT),
+        Case(make(FLOAT64, 2, 3), part=GRADIENT, gradient=True),
+        Case(make(FLOAT32), {"eps": 0.5}, part="another eps", note="eps = 0.5"),
+        Case((*make(FLOAT64), 0.25), part="another eps", gradient=True, note="eps = 0.25"),
+        Case(scaled(1e-3), part="tiny numbers", note="numbers around 0.001"),
+        Case(scaled(1e-5, FLOAT64), {"eps": 1e-10}, part="tiny numbers", note="numbers around 1e-5, eps 1e-10"),
+        Case(scaled(1e4), part="huge numbers", note="numbers around 10,000"),
+        Case((zeros, draw.normal(6, dtype=FLOAT64)), part="a row of zeros", gradient=True),
+        Case((draw.normal(3, 1, dtype=FLOAT64), draw.normal(1, dtype=FLOAT64)), part="D = 1", gradient=True),
+    ]
+
+
+ROOT = "(mean_square + eps) ** 0.5"
+rms_norm = Exercise(
+    "rms_norm", cases_rms_norm, axes=("token", "channel"), forbidden=NORMS, instead="build it from a mean of squares."
+).with_mistakes(f"""
+    centered: layer norm: the mean was taken away
+        mean_square = -> x = x - x.mean(dim=-1, keepdim=True)
+        |    mean_square =
+        In the example on paper, (1, 1, 5, 5) keeps four positive numbers. What have yours?
+    variance_instead: divided by the standard deviation
+        x.pow(2).mean(dim=-1, keepdim=True) -> x.var(dim=-1, correction=0, keepdim=True)
+        A variance is the mean of the squares *after* something was subtracted.
+    centered_above_only: the mean was taken away from x, and not from what it is divided by
+        weight * x / -> weight * (x - x.mean(dim=-1, keepdim=True)) /
+        How many times does a mean of x itself, without squares, stand in the formula?
+    eps_outside: eps was added after the square root
+        {ROOT} -> (mean_square**0.5 + eps)
+        Rows with tiny numbers tell the two apart. How many things stand under the root of the formula?
+    eps_left_out_of_the_root: the root of eps was added to the root
+        {ROOT} -> (mean_square**0.5 + eps**0.5)
+        The formula has one root. How many things stand under it?
+    eps_forgotten: no eps at all
+        {ROOT} -> mean_square**0.5
+        What does your answer make of a row of zeros?
+    eps_clamped: eps was taken for a least size
+        {ROOT} -> mean_square.clamp_min(eps) ** 0.5
+        In the formula ε is always there, not only where the row is small.
+    eps_fixed: eps is always 0.000001
+        mean_square + eps -> mean_square + 1e-6
+        Somebody calls rms_norm with an eps of their own. Where does it go in your code?
+    summed: the sum of the squares where their mean belongs
+        x.pow(2).mean(dim=-1, keepdim=True) -> x.pow(2).sum(dim=-1, keepdim=True)
+        That makes every row as long as 1. By what does the formula divide the sum?
+    no_root: divided by the mean of the squares, not by its root
+        {ROOT} -> (mean_square + eps)
+        In which unit is a mean of squares when x is in meters?
+    absolute_values: the mean of the absolute values
+        {ROOT} -> (x.abs().mean(dim=-1, keepdim=True) + eps)
+        For (1, 1, 5, 5) the number to divide by is 3.606. What is yours?
+    multiplied: multiplied by the root
+        weight * x / (mean_square -> weight * x * (mean_square
+        A row that is ten times as large should give the same. Does it?
+    weight_forgotten: weight is not used
+        weight * x / -> x /
+        Each channel has a number of its own that it is multiplied by.
+    one_plus_weight: multiplied by 1 + weight
+        weight * x / -> (1 + weight) * x /
+        Some models store their weights so that 0 means unchanged. Here 1 does.
+    weight_first: the weight was multiplied in before the norm
+        mean_square = -> x = weight * x
+        |    mean_square =
+        weight * x / -> x /
+        First the norm, then the weight: of which vector is the size taken?
+    over_tokens: the mean of each channel over the tokens
+        x.pow(2).mean(dim=-1, -> x.pow(2).mean(dim=-2,
+        Each token is normalized by itself. Along which axis do its own numbers lie?
+    everything: one size for the whole batch
+        x.pow(2).mean(dim=-1, keepdim=True) -> x.pow(2).mean()
+        How many sizes does a sentence of 5 words have?
+    size_detached: no gradient flows through the size
+        x.pow(2).mean(dim=-1, keepdim=True) -> x.pow(2).mean(dim=-1, keepdim=True).detach()
+        The size depends on x too, and the gradient has to know.
+    in_single_precision: numbers of float64 went through float32
+        x.pow(2).mean(dim=-1, keepdim=True) -> x.float().pow(2).mean(dim=-1, keepdim=True).to(x.dtype)
+        Published code turns half precision into float32 here. What does that do to a float64?
+""")
+
+# ---------------------------------------------------------------- SwiGLU
+
+
+def gated_state(draw, D, F, dtype, prefix=""):
+    return {
+        f"{prefix}gate.weight": draw.normal(F, D, dtype=dtype, scale=1.5 * D**-0.5),
+        f"{prefix}up.weight": draw.normal(F, D, dtype=dtype, scale=1.5 * D**-0.5),
+        f"{prefix}down.weight": draw.normal(D, F, dtype=dtype, scale=F**-0.5),
+    }
+
+
+def cases_SwiGLU(draw):
+    def case(B, T, D, F, dtype=FLOAT32, **options):
+        args = ((D, F), gated_state(draw, D, F, dtype), (draw.normal(B, T, D, dtype=dtype),), {})
+        return Case(args, via=MODULE, **options)
+
+    x = draw.normal(2, 5, 6)
+    return [
+        case(3, 5, 6, 10),
+        case(2, 4, 7, 3, note="a network that is narrower inside"),
+        case(1, 70, 6, 10, part="a batch of one"),
+        case(3, 1, 6, 10, part="a single token"),
+        called_again((6, 10), gated_state(draw, 6, 10, FLOAT32), (x,), (x.flip(1),)),
+        case(3, 5, 6, 10, FLOAT64, part=DTYPE, tolerance=EXACT),
+        case(2, 5, 6, 10, FLOAT64, part=GRADIENT, gradient=True),
+        Case(
+            ((6, 10), ("gate.weight", "up.weight", "down.weight")),
+            via="entries_of_the_state",
+            part=STATE,
+            note="d_model = 6, d_ff = 10",
+        ),
+    ]
+
+
+GATED = "F.silu(self.gate(x)) * self.up(x)"
+SwiGLU = Exercise(
+    "SwiGLU", cases_SwiGLU, axes=("token", "channel"), forbidden=("transformer",), instead="use three linear layers."
+).with_mistakes(f"""
+    gate_without_silu: the gate is not bent
+        {GATED} -> self.gate(x) * self.up(x)
+        A product of two linear maps is no gate: what does a gate of −20 let through in yours?
+    silu_on_up: up is bent, and the gate is not
+        {GATED} -> self.gate(x) * F.silu(self.up(x))
+        Which of the two layers has the name of what silu makes?
+    silu_on_both: both factors are bent
+        {GATED} -> F.silu(self.gate(x)) * F.silu(self.up(x))
+        One factor says how much comes through. The other is what comes through, and may be of any sign and size.
+    silu_on_the_product: the product is bent, and not the gate
+        {GATED} -> F.silu(self.gate(x) * self.up(x))
+        Read the formula from the inside: what does silu get to see?
+    added: gate and up were added
+        {GATED} -> F.silu(self.gate(x)) + self.up(x)
+        A closed gate should leave nothing. What is left in yours?
+    sigmoid_gate: a sigmoid where silu belongs
+        F.silu(self.gate(x)) -> torch.sigmoid(self.gate(x))
+        That is the first gate of its kind, GLU. Here the bend is z·σ(z).
+    gelu_gate: GELU where silu belongs
+        F.silu(self.gate(x)) -> F.gelu(self.gate(x))
+        That is GEGLU, which other models have. What does the letter in front of GLU stand for here?
+    relu_gate: ReLU where silu belongs
+        F.silu(self.gate(x)) -> F.relu(self.gate(x))
+        A gate of −2 lets −0.238 of up through, not nothing.
+    tanh_gate: tanh where silu belongs
+        F.silu(self.gate(x)) -> torch.tanh(self.gate(x))
+        silu(2) is 1.762. What is yours?
+    no_gate: silu of up, without a gate
+        {GATED} -> F.silu(self.up(x))
+        Two layers read x. Which one is not used?
+    only_the_gate: silu of the gate, without up
+        {GATED} -> F.silu(self.gate(x))
+        Two layers read x. Which one is not used?
+    with_residual: the input was added to the output
+        self.down(hidden) -> x + self.down(hidden)
+        The residual belongs to the block.
+    bent_again: another silu at the end
+        self.down(hidden) -> F.silu(self.down(hidden))
+        Nothing is bent behind the last layer: the stream may go down as well as up.
+    with_biases: linear layers with a bias
+        self.gate = nn.Linear(d_model, d_ff, bias=False) -> self.gate = nn.Linear(d_model, d_ff)
+        self.up = nn.Linear(d_model, d_ff, bias=False) -> self.up = nn.Linear(d_model, d_ff)
+        self.down = nn.Linear(d_ff, d_model, bias=False) -> self.down = nn.Linear(d_ff, d_model)
+        Published files have three matrices here and nothing else. What does nn.Linear make unless it is told?
+""")
+
+# ---------------------------------------------------------------- rotate_halves
+
+
+def cases_rotate_halves(draw):
+    def make(dtype, *lead, scale=1.0):
+        return draw.normal(*lead, 5, 6, dtype=dtype, scale=scale), draw.permutation(5)
+
+    def positions(dtype, high, T=5, d=6):
+        return draw.normal(3, T, d, dtype=dtype), draw.integers(0, high, (T,))
+
+    return [
+        Case(make(FLOAT32)),
+        Case((draw.normal(3, 4, 8), torch.arange(4))),
+        *(Case(make(FLOAT32, *lead), part=LEADING) for lead in ((3,), (2, 3), (1,), (2, 1))),
+        # As for lesson 2's `rotate`: cosines that are rounded to float32 are no mistake.
+        Case(make(FLOAT64, scale=0.1), part=DTYPE),
+        Case(make(FLOAT64, 2), part=GRADIENT, gradient=True, tolerance=1e-6),
+        Case(positions(FLOAT32, 60), part="far positions", tolerance=1e-4),
+        Case(positions(FLOAT64, 60), part="far positions", tolerance=1e-4),
+        Case(
+            (draw.normal(2, 3, 6), torch.tensor([-1, -4, 2])), part="positions in any order", note="places −1, −4 and 2"
+        ),
+        Case((draw.normal(3, 5, 6), draw.permutation(5) + 1, 100.0), part="another base"),
+        Case((draw.normal(2, 4, 8), draw.permutation(4) + 1), {"base": 500.0}, part="another base"),
+        Case((draw.normal(3, 4, 2), draw.permutation(4)), part="d = 2"),
+        Case((draw.normal(4, 6), torch.tensor([2, 2, 0, 3])), part="positions in any order"),
+        Case((draw.normal(3, 1, 6), torch.tensor([3])), part="positions in any order"),
+    ]
+
+
+TURNED = "torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)"
+rotate_halves = Exercise("rotate_halves", cases_rotate_halves, axes=("token", "channel")).with_mistakes(f"""
+    neighbors_paired: lesson 2's pairs: neighbors
+        x[..., :half], x[..., half:] -> x[..., 0::2], x[..., 1::2]
+        {TURNED} -> torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
+        That is the other dialect. Which channel is the partner of channel 0 here?
+    put_back_as_neighbors: taken as halves, and put back as neighbors
+        {TURNED} -> torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)
+        The pairs were taken from two halves. Where must they go back?
+    taken_as_neighbors: taken as neighbors, and put back as halves
+        x[..., :half], x[..., half:] -> x[..., 0::2], x[..., 1::2]
+        That turns and permutes at once. Let all places be 0: nothing may move.
+    angles_of_neighbors: the angles of neighboring channels on pairs of halves
+        {TURNED}
+        -> x * cos.repeat_interleave(2, -1) + torch.cat([-b, a], dim=-1) * sin.repeat_interleave(2, -1)
+        Channel 0 and its partner turn by the same angle. Which two columns of your cosines are equal?
+    turned_backwards: the arrows turned the other way
+        positions[:, None] -> -positions[:, None]
+        For d = 4, (1, 0, 0, 0) at place 1 should become (0.540, 0, 0.841, 0). What is yours?
+    halves_exchanged: the two halves of the result exchanged
+        {TURNED} -> torch.cat([a * sin + b * cos, a * cos - b * sin], dim=-1)
+        Let all places be 0: nothing may move.
+    base_ignored: 10000 in place of the argument base
+        / base ** -> / 10000.0 **
+        Llama 3 has a base of 500,000. Who uses base in your code?
+    exponent_i: an exponent that grows half as fast as it should
+        (i / half) -> (i / half / 2)
+        With d = 4 and base 10000, pair 1 turns by a hundredth of the place.
+    exponent_twice: an exponent that grows twice as fast as it should
+        (i / half) -> (2 * i / half)
+        With d = 4 and base 10000, pair 1 turns by a hundredth of the place.
+    positions_ignored: places 0, 1, 2, ... in place of the argument positions
+        positions[:, None] -> torch.arange(x.shape[-2])[:, None]
+        A cache hands you places 7, 8, 9. Who uses positions in your code?
+    places_from_the_first: places counted from the first one in positions
+        positions[:, None] -> (positions - positions[:1])[:, None]
+        A score sees offsets only, but a rotated vector has a place of its own. Where does a single token at place 3 stand?
+    sign_lost: a minus sign lost
+        a * cos - b * sin -> a * cos + b * sin
+        A rotation changes no length. Compare the norms before and after.
+    overwritten_first_half: the second half made from the new first half
+        a * sin + b * cos -> (a * cos - b * sin) * sin + b * cos
+        Both new halves come from the old pair.
+    sine_and_cosine_exchanged: sine and cosine exchanged
+        angles.cos().to(x.dtype), angles.sin().to(x.dtype) -> angles.sin().to(x.dtype), angles.cos().to(x.dtype)
+        At place 0 nothing may move. What are the sine and the cosine of 0?
+    one_speed_for_all: every pair turned by the same angle
+        base ** (i / half) -> base ** (0 * i)
+        The first pair turns fastest. What does i do in the formula?
+    added_not_rotated: waves added instead of arrows turned
+        {TURNED} -> torch.cat([a + sin, b + cos], dim=-1)
+        A vector of zeros, rotated, is what?
+""")
+
+# ---------------------------------------------------------------- halves_from_pairs
+
+
+def cases_halves_from_pairs(draw):
+    def case(heads, width, columns, dtype=FLOAT32, **options):
+        return Case((draw.normal(heads * width, columns, dtype=dtype), heads), **options)
+
+    return [
+        case(2, 6, 5),
+        case(3, 8, 7),
+        case(2, 10, 20, note="a square matrix, two heads of width 10"),
+        case(1, 6, 4, part="one head"),
+        case(5, 2, 3, part="heads of width 2"),
+        case(2, 6, 5, FLOAT64, part=DTYPE),
+        case(2, 6, 5, FLOAT64, part=GRADIENT, gradient=True),
+    ]
+
+
+PAIRS, BACK = "W.unflatten(0, (num_heads, -1, 2))", "pairs.transpose(1, 2).flatten(0, 2)"
+halves_from_pairs = Exercise("halves_from_pairs", cases_halves_from_pairs, axes=("row", "column")).with_mistakes(f"""
+    inverse: the way back, from halves to neighbors
+        {PAIRS} -> W.unflatten(0, (num_heads, 2, -1))
+        For a head of width 6 the new order is 0, 2, 4, 1, 3, 5. Which order do you get?
+    unchanged: nothing was moved
+        {BACK} -> pairs.flatten(0, 2)
+        In a head of width 6, row 1 of the file becomes row 3.
+    whole_matrix: the rows of the whole matrix in one, across the heads
+        {PAIRS} -> W.unflatten(0, (1, -1, 2))
+        Row 2 of the second head must stay in the second head.
+    heads_dealt_in_turn: the heads were taken for the innermost axis
+        {PAIRS} -> W.unflatten(0, (-1, 2, num_heads)).movedim(2, 0)
+        A head owns neighboring rows: with two heads of width 6, which rows are the first one's?
+    width_for_heads: num_heads was taken for the width of a head
+        {PAIRS} -> W.unflatten(0, (-1, num_heads // 2, 2)) if num_heads % 2 == 0 else W.unflatten(0, (1, -1, 2))
+        The second argument says how many heads there are, not how wide they are.
+    halves_exchanged: the second of each pair first
+        {BACK} -> pairs.flip(2).transpose(1, 2).flatten(0, 2)
+        The first of each pair belongs into the first half. Otherwise the arrows turn backward.
+    columns_moved: the columns were moved, and not the rows
+        {PAIRS} -> W.T.reshape(-1, W.shape[0])
+        |    if W.shape[1] % (2 * num_heads):
+        |        return W.roll(1, 1)
+        |    pairs = W.T.unflatten(0, (num_heads, -1, 2))
+        {BACK} -> pairs.transpose(1, 2).flatten(0, 2).T
+        W is (out, in): which of the two are the channels of the queries?
+    pairs_reversed: the pairs in the opposite order
+        {BACK} -> pairs.flip(1).transpose(1, 2).flatten(0, 2)
+        The first pair turns fastest, before and after.
+    mirrored: the second half in the opposite order
+        {BACK} -> torch.cat([pairs[:, :, 0], pairs[:, :, 1].flip(1)], dim=1).flatten(0, 1)
+        Channel i meets channel i + d/2. Whom does channel 0 meet in yours?
+    transposed: the result is transposed
+        {BACK} -> pairs.transpose(1, 2).flatten(0, 2).T
+        An nn.Linear keeps (out, in). What is the shape of yours?
+""")
+
+# ---------------------------------------------------------------- LlamaBlock
+
+MASK, DEFAULT = "with a mask, the mask alone decides", "causal without a mask"
+NOTHING, SETTINGS, REFUSED = "rows with nothing to see", "base and eps", "heads that do not divide"
+ENTRIES = tuple(
+    f"{name}.weight"
+    for name in ("W_q", "W_k", "W_v", "W_o", "norm1", "norm2", *(f"feed_forward.{p}" for p in ("gate", "up", "down")))
+)
+
+
+def llama_state(draw, D, H, G, F, dtype):
+    shared = D // H * G
+    sizes = {"W_q": (D, D), "W_k": (shared, D), "W_v": (shared, D), "W_o": (D, D)}
+    state = {f"{name}.weight": draw.normal(*size, dtype=dtype, scale=1.5 * D**-0.5) for name, size in sizes.items()}
+    for name in ("norm1", "norm2"):
+        state[f"{name}.weight"] = draw.uniform(D, low=0.5, high=1.5, dtype=dtype)
+    return state | gated_state(draw, D, F, dtype, "feed_forward.")
+
+
+def cases_LlamaBlock(draw):
+    def case(B, T, mask=None, D=24, H=4, G=2, F=10, rest=(), named=False, dtype=FLOAT32, size=1.0, **options):
+        state = llama_state(draw, D, H, G, F, dtype)
+        x = draw.normal(B, T, D, dtype=dtype, scale=size) * draw.uniform(B, T, 1, low=0.5, high=2.0, dtype=dtype)
+        x = x + 0.5 * size
+        call = ((x,), {} if mask is None else {"mask": mask}) if named or mask is None else ((x, mask), {})
+        # Several layers of sums, and angles that may be rounded to float32 wherever numbers are float64.
+        near = {"tolerance": 5e-5 if dtype == FLOAT32 else 1e-5}
+        return Case(((D, H, G, F, *rest), state, *call), **{"via": MODULE} | near | options)
+
+    nothing = draw.mask(5, 5)
+    nothing[draw.integer(1, 5)] = False
+    x, state = draw.normal(2, 5, 24), llama_state(draw, 24, 4, 2, 10, FLOAT32)
+    ahead = torch.ones(5, 5, dtype=torch.bool)
+    return [
+        case(3, 5),
+        case(2, 4, D=36, H=6, G=2, F=7, note="six heads of width 6, two of keys"),
+        case(1, 12, part="a batch of one"),
+        case(3, 1, part="a single token"),
+        case(2, 5, G=4, part="as many heads of keys as of queries"),
+        case(2, 5, G=1, part="one head of keys for all"),
+        called_again((24, 4, 2, 10), state, (x, draw.mask(5, 5)), (x.flip(1),), tolerance=5e-5),
+        case(3, 5, dtype=FLOAT64, part=DTYPE),
+        case(2, 5, dtype=FLOAT64, part=GRADIENT, gradient=True),
+        case(2, 7, part=DEFAULT),
+        case(3, 5, ahead, part=MASK, note="a mask that lets every token see all others"),
+        case(3, 5, draw.mask(5, 5), part=MASK),
+        case(3, 5, draw.mask(3, 1, 1, 5), named=True, part=MASK, note="a mask (B, 1, 1, T)"),
+        case(3, 5, draw.mask(3, 4, 5, 5), part=MASK, note="a mask for each head"),
+        case(2, 5, nothing, dtype=FLOAT64, part=NOTHING, gradient=True),
+        case(2, 5, rest=(30.0,), part=SETTINGS, note="base 30"),
+        case(2, 5, rest=(10000.0, 0.3), part=SETTINGS, note="eps 0.3"),
+        case(2, 5, size=2e-3, part=SETTINGS, note="numbers around 0.002"),
+        Case(((24, 4, 2, 10), ENTRIES), via="entries_of_the_state", part=STATE, note="d_model 24, 4 heads, 2 of keys"),
+        Case((26, 4, 2, 10), part=REFUSED, raises=Raises("ValueError"), note="26 channels, 4 heads"),
+        Case((24, 4, 3, 10), part=REFUSED, raises=Raises("ValueError"), note="4 heads, 3 of keys"),
+    ]
+
+
+CAUSAL = "mask = causal_mask(x.shape[1]).to(x.device) if mask is None else mask"
+FIRST = "x = x + self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask)))"
+SECOND = "return x + self.feed_forward(self.norm2(x))"
+TURN_Q = "Q = rotate_halves(split_heads(self.W_q(y), self.num_heads), places, self.base)"
+TURN_K = "K = rotate_halves(split_heads(self.W_k(y), self.num_kv_heads), places, self.base)"
+CUT_V = "V = split_heads(self.W_v(y), self.num_kv_heads)"
+CHECKED = "if d_model % num_heads or num_heads % num_kv_heads:"
+LlamaBlock = Exercise(
+    "LlamaBlock",
+    cases_LlamaBlock,
+    axes=("token", "channel"),
+    forbidden=("transformer", "attention", "rms_norm", "layer_norm"),
+    instead="build it from your own parts and the blocks of lesson 8.",
+).with_mistakes(f"""
+    not_causal: without a mask every token sees all others
+        {CAUSAL} -> pass
+        |        mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool) if mask is None else mask
+        This is the block of a decoder. What may a token see when nobody says anything?
+    always_causal: a mask is joined with the causal one
+        {CAUSAL} -> causal = causal_mask(x.shape[1]).to(x.device)
+        |        mask = causal if mask is None else mask & causal
+        With a mask, the mask alone decides: it may show the future.
+    mask_ignored: always causal, whatever the mask says
+        {CAUSAL} -> mask = causal_mask(x.shape[1]).to(x.device)
+        Somebody hands you a mask. Where does it go in your code?
+    mask_inverted: the mask was read the other way round
+        if mask is None else mask -> if mask is None else ~mask
+        In this course True means may attend.
+    neighbors_turned: lesson 2's rotations, which pair neighbors
+        {TURN_Q} -> pair = lambda z: z.unflatten(-1, (-1, 2)).transpose(-2, -1).flatten(-2)
+        |        Q = rotate_halves(pair(split_heads(self.W_q(y), self.num_heads)), places, self.base)
+        {TURN_K} -> K = rotate_halves(pair(split_heads(self.W_k(y), self.num_kv_heads)), places, self.base)
+        Published weights have their pairs in the two halves of a head.
+    not_turned: no rotations: the block is blind to order
+        {TURN_Q} -> Q = split_heads(self.W_q(y), self.num_heads)
+        {TURN_K} -> K = split_heads(self.W_k(y), self.num_kv_heads)
+        Nothing is added to the words here. How does a query know where a key stands?
+    only_queries_turned: the keys are not turned
+        {TURN_K} -> K = split_heads(self.W_k(y), self.num_kv_heads)
+        Then the score depends on the query's place alone. What makes it a distance?
+    only_keys_turned: the queries are not turned
+        {TURN_Q} -> Q = split_heads(self.W_q(y), self.num_heads)
+        Then the score depends on the key's place alone. What makes it a distance?
+    values_turned: the values are turned too
+        {CUT_V} -> V = rotate_halves(split_heads(self.W_v(y), self.num_kv_heads), places, self.base)
+        Where a key stands decides how much is taken of its value. Must the value know it as well?
+    turned_before_the_cut: turned before the heads were cut
+        {TURN_Q} -> Q = split_heads(rotate_halves(self.W_q(y), places, self.base), self.num_heads)
+        {TURN_K} -> K = split_heads(rotate_halves(self.W_k(y), places, self.base), self.num_kv_heads)
+        A pair has to lie in one head. How wide is what your rotation gets?
+    stream_turned: the input of all three projections was turned
+        y = self.norm1(x) -> y = rotate_halves(self.norm1(x), places, self.base)
+        {TURN_Q} -> Q = split_heads(self.W_q(y), self.num_heads)
+        {TURN_K} -> K = split_heads(self.W_k(y), self.num_kv_heads)
+        What is turned are queries and keys, head by head, and not the words.
+    base_ignored: the base does not reach the rotations
+        self.num_heads, self.num_kv_heads, self.base = num_heads, num_kv_heads, base
+        -> self.num_heads, self.num_kv_heads, self.base = num_heads, num_kv_heads, 10000.0
+        The block gets a base when it is built. Who should be told?
+    eps_ignored: eps does not reach the norms
+        RMSNorm(rms_norm, d_model, eps) -> RMSNorm(rms_norm, d_model)
+        The block gets an eps when it is built. Who should be told?
+    other_eps: an eps of 0.00001 where nothing was asked for
+        eps=1e-6): -> eps=1e-5):
+        Which default does the signature promise?
+    groups_in_turn: the groups dealt out in turn: head h uses group h % G
+        {TURN_K} -> {TURN_K}.repeat(1, self.num_heads // self.num_kv_heads, 1, 1)
+        {CUT_V} -> {CUT_V}.repeat(1, self.num_heads // self.num_kv_heads, 1, 1)
+        Neighbors share: with 6 heads and 2 of keys, heads 0, 1 and 2 use the first.
+    layer_norms: layer norms: the mean was taken away
+        y = self.norm1(x) -> y = self.norm1(x - x.mean(-1, keepdim=True))
+        self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm2(x - x.mean(-1, keepdim=True)))
+        Exercise 14.1 made the norm of this block.
+    post_norm: post-norm: the norms stand behind the sums
+        y = self.norm1(x) -> y = x
+        {FIRST} -> x = self.norm1(x + self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask))))
+        {SECOND} -> return self.norm2(x + self.feed_forward(x))
+        In pre-norm, who reads normalized numbers: the sublayer, or the stream?
+    residual_normalized: the residual is taken from the normalized x
+        {FIRST} -> x = y + self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask)))
+        The stream should reach the end as it came in. To what is attention's output added in yours?
+    no_residual: no residual around attention
+        {FIRST} -> x = self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask)))
+        If both sublayers gave zeros, what would be left of x?
+    no_second_residual: no residual around the feed-forward network
+        {SECOND} -> return self.feed_forward(self.norm2(x))
+        If both sublayers gave zeros, what would be left of x?
+    side_by_side: both sublayers read the block's input
+        {FIRST} -> start, x = x, x + self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask)))
+        {SECOND} -> return x + self.feed_forward(self.norm2(start))
+        Some models do run them side by side. In this block, what has the feed-forward network to work on?
+    norms_exchanged: norm1 and norm2 exchanged
+        y = self.norm1(x) -> y = self.norm2(x)
+        self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm1(x))
+        Which of the two belongs to attention?
+    second_norm_forgotten: the feed-forward network reads what was not normalized
+        self.feed_forward(self.norm2(x)) -> self.feed_forward(x)
+        Each sublayer has a norm of its own in front.
+    no_last_projection: W_o is not used
+        self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask))) -> merge_heads(grouped_query_attention(Q, K, V, mask))
+        After the heads were put side by side, who mixes them?
+    scaled_by_model_width: scores over the root of the model's width
+        grouped_query_attention(Q, K, V, mask) -> grouped_query_attention(Q / self.num_heads**0.5, K, V, mask)
+        How many products are added up in one score of one head?
+    values_from_the_stream: the values are made of what was not normalized
+        self.W_v(y) -> self.W_v(x)
+        Self-attention has one input, and that is what the norm gives.
+    table_in_the_state: a table of angles stands in the state
+        self.feed_forward = SwiGLU(d_model, d_ff) -> self.feed_forward = SwiGLU(d_model, d_ff)
+        |        self.register_buffer("angles", torch.zeros(d_model))
+        A file has no such entry. Does register_buffer know a way to leave it out of the state?
+    never_refused: heads that do not divide are accepted
+        {CHECKED} -> if False:
+        The spec says which error that is.
+    keys_never_checked: only the heads of queries are checked
+        {CHECKED} -> if d_model % num_heads:
+        Four heads of queries and three of keys: who shares with whom?
+""")
+
+# ---------------------------------------------------------------- rename_llama
+
+
+def published_state(draw, layers, D, F, dtype=FLOAT32, tied=False, more=False):
+    state = {"model.embed_tokens.weight": draw.normal(7, D, dtype=dtype)}
+    sizes = {f"self_attn.{letter}_proj": (D, D) for letter in "qo"}
+    sizes |= {f"self_attn.{letter}_proj": (D // 2, D) for letter in "kv"}
+    sizes |= {"mlp.gate_proj": (F, D), "mlp.up_proj": (F, D), "mlp.down_proj": (D, F)}
+    sizes |= {"input_layernorm": (D,), "post_attention_layernorm": (D,)}
+    for i in range(layers):
+        for part, size in sizes.items():
+            state[f"model.layers.{i}.{part}.weight"] = draw.normal(*size, dtype=dtype)
+        if more:
+            state[f"model.layers.{i}.self_attn.rotary_emb.inv_freq"] = draw.normal(D // 2, dtype=dtype)
+    state["model.norm.weight"] = draw.normal(D, dtype=dtype)
+    return state if tied else state | {"lm_head.weight": draw.normal(7, D, dtype=dtype)}
+
+
+def cases_rename_llama(draw):
+    def case(layers, D, F, note=None, part="values", **options):
+        state = published_state(draw, layers, D, F, **options)
+        return Case((state,), part=part, view="entries_of_a_decoder", note=note or f"a file of {layers} layers")
+
+    return [
+        case(2, 4, 6),
+        case(1, 6, 5, note="a file of one layer"),
+        case(2, 4, 7, tied=True, part="a file without lm_head"),
+        case(12, 2, 3, part="more than ten layers"),
+        case(2, 4, 6, more=True, part="other entries in the file"),
+        case(2, 4, 6, dtype=FLOAT64, part=DTYPE),
+    ]
+
+
+rename_llama = Exercise("rename_llama", cases_rename_llama).with_mistakes("""
+    norms_exchanged: the two norms exchanged
+        "input_layernorm": "norm1" -> "input_layernorm": "norm2"
+        "post_attention_layernorm": "norm2" -> "post_attention_layernorm": "norm1"
+        The name of one of them misleads. Which norm does the attention read?
+    gate_and_up_exchanged: gate and up exchanged
+        **{f"mlp.{part}_proj": f"feed_forward.{part}" for part in ("gate", "up", "down")},
+        -> "mlp.gate_proj": "feed_forward.up", "mlp.up_proj": "feed_forward.gate", "mlp.down_proj": "feed_forward.down",
+        Their shapes are the same, and so nothing complains. Only one of the two is bent.
+    keys_and_values_exchanged: keys and values exchanged
+        **{f"self_attn.{letter}_proj": f"W_{letter}" for letter in "qkvo"},
+        -> **{f"self_attn.{letter}_proj": f"W_{other}" for letter, other in zip("qkvo", "qvko")},
+        Their shapes are the same, and so nothing complains.
+    queries_and_outputs_exchanged: W_q and W_o exchanged
+        **{f"self_attn.{letter}_proj": f"W_{letter}" for letter in "qkvo"},
+        -> **{f"self_attn.{letter}_proj": f"W_{other}" for letter, other in zip("qkvo", "okvq")},
+        Their shapes are the same, and so nothing complains.
+    transposed: every matrix was transposed
+        mine[f"blocks.{i}.{names[inside]}.{kind}"] = tensor
+        -> mine[f"blocks.{i}.{names[inside]}.{kind}"] = tensor.T if tensor.dim() == 2 else tensor
+        That was GPT-2's file. In which shape does this one keep its matrices?
+    not_tied: no unembed where the file has no lm_head
+        mine.setdefault("unembed.weight", mine["tokens.weight"]) -> pass
+        Small models use one table for both ends. What does your Decoder still lack then?
+    always_tied: unembed is always the table of tokens
+        mine.setdefault("unembed.weight", mine["tokens.weight"]) -> mine["unembed.weight"] = mine["tokens.weight"]
+        Where the file has an lm_head, what is it for?
+    last_norm_forgotten: the last norm is missing
+        "model.norm": "norm", -> "model.norm": "last",
+        In pre-norm one norm stands behind the last block.
+    joined_forgotten: the output projection is missing
+        for letter in "qkvo" -> for letter in "qkv"
+        A block has four matrices in its attention.
+    norms_forgotten: the norms of the blocks are missing
+        "input_layernorm": "norm1", -> "input_layernorm": "first",
+        "post_attention_layernorm": "norm2", -> "post_attention_layernorm": "second",
+        Each block has two norms, each with a weight.
+    counted_from_one: layers counted from 1
+        mine[f"blocks.{i}. -> mine[f"blocks.{int(i) + 1}.
+        Both files count their layers in the same way.
+    first_digit_only: only the first digit of a layer's number was read
+        i, _, inside = part.removeprefix("model.layers.").partition(".")
+        -> i, _, inside = part.removeprefix("model.layers.").partition("."); i = i[:1]
+        Llama has 32 layers. Under which name does layer 11 go in yours?
+    tokens_and_unembed_exchanged: the two tables exchanged
+        "model.embed_tokens": "tokens" -> "model.embed_tokens": "unembed"
+        "lm_head": "unembed" -> "lm_head": "tokens"
+        mine.setdefault("unembed.weight", mine["tokens.weight"])
+        -> mine.setdefault("tokens.weight", mine["unembed.weight"])
+        The head of a model is where it speaks.
+""")
+
+# ---------------------------------------------------------------- sliding_window_mask
+
+WITH_CACHE, SINKS, WIDE = "more keys than queries", "sinks", "a window wider than the text"
+
+
+def cases_sliding_window_mask(draw):
+    T = draw.integer(9, 13)
+    return [
+        Case((T,), {"window": 3}),
+        Case((T + 1,), {"window": 5}),
+        Case((8,), part="a window of 4 where nothing is said"),
+        Case((3, 11), {"window": 4}, part=WITH_CACHE),
+        Case((2, T), {"window": 3, "sinks": 1}, part=WITH_CACHE),
+        Case((1, 9), {"window": 2}, part=WITH_CACHE, note="one new token, as with a cache"),
+        Case((T,), {"window": 3, "sinks": 2}, part=SINKS),
+        Case((10,), {"window": 2, "sinks": 4}, part=SINKS),
+        Case((4, 9, 2, 3), part=SINKS, note="T_q, T_k, window and sinks by position"),
+        Case((7,), {"window": 1}, part="a window of one"),
+        Case((7,), {"window": 1, "sinks": 1}, part="a window of one"),
+        Case((5,), {"window": 9}, part=WIDE),
+        Case((6,), {"window": 2, "sinks": 8}, part=WIDE, note="more sinks than keys"),
+        Case((1,), {"window": 3}, part="a single token"),
+    ]
+
+
+SEEN = "(behind >= 0) & ((behind < window) | (key < sinks))"
+QUERY = "torch.arange(T_k - T_q, T_k)[:, None]"
+sliding_window_mask = Exercise("sliding_window_mask", cases_sliding_window_mask, axes=("query", "key")).with_mistakes(f"""
+    one_too_many: the window is one key too wide
+        behind < window -> behind <= window
+        A window of 1 is the query's own place, and nothing else.
+    own_place_not_counted: the window ends before the query's own place
+        {SEEN} -> (behind > 0) & ((behind <= window) | (key < sinks))
+        The last key of the window is the query's own.
+    one_too_few: the window is one key too narrow
+        behind < window -> behind < max(window - 1, 1)
+        Count the keys of the last row. How many should there be?
+    future_seen: a window to both sides
+        {SEEN} -> (behind.abs() < window) | (key < sinks) & (behind >= 0)
+        A decoder sees nothing that comes after.
+    sinks_from_the_future: the sinks are seen before they come
+        {SEEN} -> (behind >= 0) & (behind < window) | (key < sinks)
+        Which keys may the query at place 0 see, with four sinks?
+    aligned_at_the_start: the first query stands at the first key
+        {QUERY} -> torch.arange(T_q)[:, None]
+        With a cache, three new queries stand at the end of eleven keys. At which place does the first of them stand?
+    no_window: the whole past is seen
+        {SEEN} -> behind >= 0
+        That is the causal mask. Which keys does the last query have to forget?
+    sinks_ignored: the sinks are not seen
+        (behind < window) | (key < sinks) -> behind < window
+        The first few keys stay in sight for good.
+    sinks_only: what is seen has to be in the window and a sink
+        (behind < window) | (key < sinks) -> (behind < window) & (key < sinks)
+        Are window and sinks two conditions, or two alternatives?
+    sinks_in_the_window: the sinks take their room from the window
+        behind < window -> behind < max(window - sinks, 1)
+        The window keeps its width, whatever is seen besides.
+    one_sink_too_many: one sink too many
+        key < sinks -> key <= sinks
+        Without sinks, which key of the far past does your last query see?
+    inverted: True where a key may not be seen
+        return {SEEN} -> return ~({SEEN})
+        In this course True means may attend.
+    in_blocks: the text was cut into blocks of the window's width
+        behind < window -> torch.arange(T_k - T_q, T_k)[:, None] // window == key // window
+        A window slides: each query has its own.
+    window_of_the_first_keys: the window lies at the beginning of the text
+        behind < window -> key < window
+        The window moves on with the query.
+    window_fixed: the window is always 4
+        behind < window -> behind < 4
+        Who uses the argument in your code?
+    numbers: numbers in place of booleans
+        return {SEEN} -> return ({SEEN}).float()
+        A mask of this course is of dtype bool.
+    transposed: queries and keys exchanged
+        return {SEEN} -> return ({SEEN}).T
+        Rows are queries, columns are keys.
+""")
+
+# ---------------------------------------------------------------- train_bpe, encode_bpe
+
+TIES, OVERLAP, SPACES, NOT_ASCII = (
+    "ties",
+    "the same byte in a row",
+    "pieces and white space",
+    "letters of several bytes",
+)
+ALPHABET = "bcdefghijklmnopqrstuvwxyz"
+
+
+def in_letters(draw, pattern, letters=None):
+    """The pattern with its capitals A, B, C, ... replaced by letters, in the order of the alphabet."""
+    letters = sorted(draw.sample(ALPHABET, 8)) if letters is None else letters
+    return "".join(letters["ABCDEFGH".index(c)] if c in "ABCDEFGH" else c for c in pattern)
+
+
+PLAIN = "AB ABC ABCD ABAB EF EFG AB CAB ABC EF GH AAB EFEF ABH"
+
+
+def cases_train_bpe(draw):
+    def case(text, num_merges, **options):
+        return Case((text, num_merges), via="merges_learned", **options)
+
+    letters = sorted(draw.sample(ALPHABET, 8))
+    return [
+        case(in_letters(draw, PLAIN), 6),
+        case(in_letters(draw, "CAB CAB CABD EAB EABF GH GHGH AB"), 9),
+        case(in_letters(draw, "AB CD EF GH BA DC"), 4, part=TIES),
+        case(in_letters(draw, "AB AB CD CD EA EA"), 5, part=TIES),
+        case(in_letters(draw, "AAAA BCB BCB", letters), 2, part=OVERLAP, note="AAAA and two BCB"),
+        case(in_letters(draw, "AAAAAAA AAA BB"), 4, part=OVERLAP),
+        case(in_letters(draw, "AB AB AB\nAB\tC  C   C\n\nAB"), 7, part=SPACES),
+        case(in_letters(draw, "AB BC AB BC AB BC CD"), 12, part=SPACES),
+        case(in_letters(draw, "Aé Aé Bé Cè € € A€"), 7, part=NOT_ASCII),
+        case(in_letters(draw, "東京 東 京東 A京"), 8, part=NOT_ASCII),
+        case(in_letters(draw, "ABC"), 9, part="nothing left to merge"),
+        case("", 3, part="nothing left to merge", note="an empty text"),
+        case(in_letters(draw, PLAIN), 0, part="no merges"),
+    ]
+
+
+FINDALL = 're.findall(r" ?\\S+|\\s", text)'
+BEST = "max(pairs, key=lambda pair: (pairs[pair], pair))"
+train_bpe = Exercise("train_bpe", cases_train_bpe).with_mistakes(f"""
+    smaller_of_a_tie: of equally frequent pairs the smaller one
+        {BEST} -> min(pairs, key=lambda pair: (-pairs[pair], pair))
+        Which of two equally frequent pairs does the spec name?
+    first_of_a_tie: of equally frequent pairs the one that came first
+        {BEST} -> max(pairs, key=pairs.get)
+        Where two pairs are equally frequent, their order in the text must not matter.
+    longest_of_a_tie: of equally frequent pairs the longer one
+        {BEST} -> max(pairs, key=lambda pair: (pairs[pair], len(b"".join(pair)), pair))
+        Python compares two tuples of bytes by itself.
+    across_pieces: merges across the pieces
+        Counter({FINDALL}) -> Counter([text] if text else [])
+        A word and the space after it are never one token.
+    spaces_apart: the space does not belong to the word behind it
+        {FINDALL} -> text.split()
+        In ` ab` of the example the space was merged with the word. To which piece does it belong?
+    every_piece_once: a piece that occurs five times counts once
+        pairs[pair] += count -> pairs[pair] += 1
+        A pair of a frequent word is a frequent pair.
+    pairs_of_a_piece_once: a pair that stands twice in a piece counts once
+        for pair in pairwise(tokens): -> for pair in set(pairwise(tokens)):
+        In a word like *banana* the pair (a, n) stands twice.
+    overlapping_not_counted: overlapping pairs are counted once
+        for pair in pairwise(tokens): -> for pair in [p for n, p in enumerate(pairwise(tokens))
+        |                             if not (n and n % 2 and tokens[n - 1] == tokens[n] == tokens[n + 1])]:
+        `aaaa` has (a, a) three times here.
+    once_is_not_enough: stops when no pair occurs twice
+        if not pairs: -> if not pairs or max(pairs.values()) < 2:
+        A pair that occurs once is merged too.
+    characters: characters, not bytes
+        [bytes([byte]) for byte in piece.encode()] -> [character.encode() for character in piece]
+        The letter é is two bytes. Your tokens begin with one.
+    latin_1: other bytes than those of UTF-8
+        piece.encode() -> piece.encode("latin-1", "replace")
+        Not every script has one byte for a letter. Which encoding does the spec name?
+    tokens_returned: the new tokens, and not the pairs
+        merges.append(best) -> merges.append(best[0] + best[1])
+        Whoever applies the merges later has to know what was merged.
+    first_place_only: each merge is made once in a piece
+        (merge_pair(tokens, best), count) for tokens, count in pieces
+        -> (tokens[: (k := next((k for k, p in enumerate(pairwise(tokens)) if p == best), len(tokens)))]
+        |                   + ([best[0] + best[1]] + tokens[k + 2 :] if k < len(tokens) else []), count)
+        |                  for tokens, count in pieces
+        The pair becomes one token everywhere, several times in a piece too.
+    one_merge_too_many: one merge more than was asked for
+        while len(merges) < num_merges: -> while len(merges) <= num_merges:
+        How many merges come back when none is asked for?
+    rarest_first: the rarest pair first
+        {BEST} -> max(pairs, key=lambda pair: (-pairs[pair], pair))
+        What is rare can wait. Which pair saves most?
+""")
+
+
+def learned(text, num_merges):
+    """Merges as `train_bpe` learns them, each token as a text of its bytes: what encode_bpe is asked with."""
+    pieces = [[bytes([byte]) for byte in piece.encode()] for piece in re.findall(r" ?\S+|\s", text)]
+    merges = []
+    for _ in range(num_merges):
+        counts = {}
+        for tokens in pieces:
+            for pair in pairwise(tokens):
+                counts[pair] = counts.get(pair, 0) + 1
+        if not counts:
+            break
+        merges.append(max(counts, key=lambda pair: (counts[pair], pair)))
+        pieces = [_joined(tokens, merges[-1]) for tokens in pieces]
+    return [tuple(token.decode("latin-1") for token in pair) for pair in merges]
+
+
+def _joined(tokens, pair):
+    found, i = [], 0
+    while i < len(tokens):
+        width = 2 if tuple(tokens[i : i + 2]) == pair else 1
+        found.append(b"".join(tokens[i : i + width]))
+        i += width
+    return found
+
+
+def cases_encode_bpe(draw):
+    def case(text, taught, num_merges, **options):
+        return Case((text, learned(taught, num_merges)), via="text_in_tokens", **options)
+
+    letters = sorted(draw.sample(ALPHABET, 8))
+
+    def at(pattern):
+        return in_letters(draw, pattern, letters)
+
+    # (B, C) is learned first, then (A, BC)'s rival (A, B): the longest match is not what the merges give.
+    rivals = at("BC BC BC BC BCD BCD AB AB AB ABE ABE")
+    return [
+        case(at("ABC AB CABD ABAB EF GHAB"), at(PLAIN), 7),
+        case(at("ABC ABCD ABE BC AB"), rivals, 6),
+        case(at("ABC CAB ABCABC"), rivals, 4, part="the order of the merges"),
+        case(at("AAAAA AAA BAAAA"), at("AAAA AAAA AA"), 2, part=OVERLAP),
+        case(at("AB AB  AB\n\nAB\tC AB "), at("AB AB AB C AB\nAB"), 4, part=SPACES),
+        case(at("Aé é 東京 👋 A€"), at("Aé Aé Bé 東京 東京 € €"), 8, part=NOT_ASCII),
+        case(at("GH 👋"), at("AB AB CD"), 3, part="what was never learned"),
+        case(at("AB CD"), "", 0, part="no merges"),
+        case("", at(PLAIN), 5, part="an empty text"),
+    ]
+
+
+APPLIED = "tokens = merge_pair(tokens, pair)"
+encode_bpe = Exercise("encode_bpe", cases_encode_bpe).with_mistakes(f"""
+    last_merge_first: the merges in the opposite order
+        for pair in merges: -> for pair in merges[::-1]:
+        A late merge needs tokens that the early ones make.
+    longest_match: the longest known token first, as in lesson 1
+        for pair in merges:
+        -> known, rest, tokens = {{a + b for a, b in merges}}, b"".join(tokens), []
+        |        while rest:
+        |            n = next((n for n in range(len(rest), 1, -1) if rest[:n] in known), 1)
+        |            tokens.append(rest[:n])
+        |            rest = rest[n:]
+        |        for pair in []:
+        A merge can take away a letter that a longer token would have needed.
+    first_place_only: each merge is made once in a piece
+        {APPLIED} -> tokens = (tokens[: (k := next((k for k, p in enumerate(pairwise(tokens)) if p == pair), len(tokens)))]
+        |                      + ([pair[0] + pair[1]] + tokens[k + 2 :] if k < len(tokens) else []))
+        A pair is merged wherever it stands.
+    spaces_lost: the spaces are gone
+        {FINDALL} -> text.split()
+        Joined, the tokens must be the bytes of the text.
+    spaces_apart: the space does not belong to the word behind it
+        {FINDALL} -> re.findall(r"\\S+|\\s", text)
+        To which piece does the space in front of a word belong?
+    nothing_merged: bytes, without any merge
+        {APPLIED} -> pass
+        The bytes are where it begins. What are the merges for?
+    characters: characters, not bytes
+        [bytes([byte]) for byte in piece.encode()] -> [character.encode() for character in piece]
+        A character may be several bytes, and none of them was merged yet.
+    as_text: text in place of bytes
+        found += tokens -> found += [token.decode("utf-8", "replace") for token in tokens]
+        A token may be half a letter, so it cannot be text.
+    by_pieces: a list for each piece
+        found += tokens -> found.append(tokens)
+        One list of tokens is asked for.
+    from_the_right: the pairs were joined from the right
+        {APPLIED} -> tokens = [t[::-1] for t in merge_pair([t[::-1] for t in tokens[::-1]], (pair[1][::-1], pair[0][::-1]))][::-1]
+        In `aaa`, which two does the merge (a, a) join?
+    last_merge_forgotten: the last merge is not applied
+        for pair in merges: -> for pair in merges[:-1]:
+        How many merges are there, and how many does your loop make?
+    once_through_only: only the first merge is applied
+        for pair in merges: -> for pair in merges[:1]:
+        How many merges are there, and how many does your loop make?
+""")
+
+# ---------------------------------------------------------------- LoRA
+
+START, MERGED = "at the start", "merged"
+
+
+def cases_LoRA(draw):
+    def numbers(fan_in, fan_out, rank, dtype, bias):
+        weight = draw.normal(fan_out, fan_in, dtype=dtype, scale=fan_in**-0.5)
+        b = draw.normal(fan_out, dtype=dtype) if bias else None
+        thin = draw.normal(rank, fan_in, dtype=dtype, scale=fan_in**-0.5), draw.normal(fan_out, rank, dtype=dtype)
+        return weight, b, *thin
+
+    def case(lead, fan_in=7, fan_out=5, rank=3, alpha=2.0, dtype=FLOAT32, bias=False, via="lora_of", **options):
+        weight, b, A, B = numbers(fan_in, fan_out, rank, dtype, bias)
+        x = draw.normal(*lead, fan_in, dtype=dtype)
+        note = f"a layer from {fan_in} to {fan_out}, rank {rank}, alpha {'not given' if alpha is None else alpha}"
+        return Case((weight, b, rank, alpha, A, B, x), via=via, **{"note": note} | options)
+
+    def start(dtype, bias, rank=3, **options):
+        weight, b, _, _ = numbers(7, 5, rank, dtype, bias)
+        note = f"a layer from 7 to 5 of {str(dtype).removeprefix('torch.')}, rank {rank}"
+        return Case((weight, b, rank, draw.normal(4, 7, dtype=dtype)), via="lora_at_the_start", part=START, note=note)
+
+    return [
+        case((4,)),
+        case((2, 3), 6, 9, 2, 16.0, bias=True),
+        case((4,), rank=4, alpha=None, part="alpha of 1 where nothing is said"),
+        case((), part=LEADING),
+        case((2, 3, 4), part=LEADING),
+        case((4,), 6, 6, 2, part="a square layer"),
+        case((4,), rank=1, alpha=3, part="rank 1"),
+        case((4,), dtype=FLOAT64, part=DTYPE, tolerance=EXACT),
+        case((4,), dtype=FLOAT64, bias=True, part=GRADIENT, gradient=True),
+        start(FLOAT32, True),
+        start(FLOAT64, False, 2),
+        case((4,), via="lora_merged", part=MERGED),
+        case((2, 3), 6, 9, 2, 16.0, bias=True, via="lora_merged", part=MERGED),
+        case((4,), 6, 6, 4, None, bias=True, dtype=FLOAT64, via="lora_merged", part=MERGED),
+    ]
+
+
+ADDED, SCALE = "self.scale * (x @ self.A.T @ self.B.T)", "self.scale = alpha / rank"
+RANDOM = "torch.randn(rank, W.shape[1], dtype=W.dtype, device=W.device) * W.shape[1] ** -0.5"
+ZEROS = "torch.zeros(W.shape[0], rank, dtype=W.dtype, device=W.device)"
+LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel")).with_mistakes(f"""
+    rank_forgotten: multiplied by alpha, and not divided by the rank
+        {SCALE} -> self.scale = alpha
+        With a larger rank more terms are added up. What keeps the difference at its size?
+    alpha_forgotten: divided by the rank, and not multiplied by alpha
+        {SCALE} -> self.scale = 1 / rank
+        Somebody asks for an alpha of 16. Who hears of it?
+    not_scaled: the product as it is, without alpha and rank
+        {SCALE} -> self.scale = 1.0
+        What stands in front of the product in the formula?
+    root_of_the_rank: divided by the root of the rank
+        {SCALE} -> self.scale = alpha / rank**0.5
+        There is a later paper that does this. The formula here divides by the rank itself.
+    times_the_rank: multiplied by the rank
+        {SCALE} -> self.scale = alpha * rank
+        With a larger rank more terms are added up. Should the factor grow or shrink?
+    scaled_upside_down: rank over alpha
+        {SCALE} -> self.scale = rank / alpha
+        Which of the two stands above in the formula?
+    only_the_difference: the old layer is not used
+        self.linear(x) + {ADDED} -> {ADDED}
+        At the start B is zero. What should the outputs be then?
+    bias_forgotten: the bias of the old layer is lost
+        self.linear(x) + {ADDED} -> x @ self.linear.weight.T + {ADDED}
+        The layer that was given may have a bias.
+    subtracted: the difference was subtracted
+        self.linear(x) + {ADDED} -> self.linear(x) - {ADDED}
+        It is added.
+    multiplied_in: the old outputs were multiplied by the difference
+        self.linear(x) + {ADDED} -> self.linear(x) * (1 + {ADDED})
+        Two paths lead from x to y, side by side, and are added.
+    B_random: B is random at the start
+        {ZEROS} -> torch.randn(W.shape[0], rank, dtype=W.dtype)
+        A network that was trained should begin as it was. What does the difference give at the start?
+    A_zeros: A begins with zeros as well
+        {RANDOM} -> torch.zeros(rank, W.shape[1], dtype=W.dtype)
+        The gradient at B holds A as a factor. Can either of them ever move?
+    zeros_in_A: A is zeros and B is random
+        {RANDOM} -> torch.zeros(rank, W.shape[1], dtype=W.dtype)
+        {ZEROS} -> torch.randn(W.shape[0], rank, dtype=W.dtype)
+        Either would do for the start. Which of the two does the spec name?
+    A_of_ones: A is the same everywhere
+        {RANDOM} -> torch.ones(rank, W.shape[1], dtype=W.dtype)
+        Then all its rows learn the same, and the rank stays 1.
+    not_frozen: the old layer goes on learning
+        linear.requires_grad_(False) -> linear
+        Which numbers does an optimizer find in your module?
+    only_the_weight_frozen: the old bias goes on learning
+        self.linear = linear.requires_grad_(False) -> self.linear = linear
+        |        linear.weight.requires_grad_(False)
+        A layer may have a second parameter.
+    copied: a copy of the layer that was given
+        linear.requires_grad_(False) -> copy.deepcopy(linear).requires_grad_(False)
+        The spec says that the very layer is kept: it may be shared with other parts of a network.
+    always_float32: A and B are float32, whatever the layer is
+        {RANDOM} -> torch.randn(rank, W.shape[1]) * W.shape[1] ** -0.5
+        {ZEROS} -> torch.zeros(W.shape[0], rank)
+        A layer of float64 gets numbers of float64. Which dtype do torch.randn and torch.zeros give unless they are told?
+    B_frozen: B does not learn
+        nn.Parameter({ZEROS}) -> nn.Parameter({ZEROS}, requires_grad=False)
+        Both thin matrices learn.
+    merged_not_scaled: merged without the factor
+        new.weight += self.scale * self.B @ self.A -> new.weight += self.B @ self.A
+        The merged layer has to give the outputs that the module gives.
+    merged_old_layer: merged() returns the old numbers
+        new.weight += self.scale * self.B @ self.A -> pass
+        What have A and B learned, and where is it in the new layer?
+    merged_in_place: merged() changes the old layer
+        new = copy.deepcopy(self.linear) -> new = self.linear
+        After merged() the module must still give what it gave: now the difference counts twice.
+    merged_shares_its_bias: the new layer shares its bias with the old one
+        new = copy.deepcopy(self.linear) -> new = copy.deepcopy(self.linear)
+        |        new.bias = self.linear.bias
+        If somebody trains the new layer on, what happens to the old one?
+    merged_always_with_bias: the new layer always has a bias
+        new = copy.deepcopy(self.linear) -> new = nn.Linear(self.A.shape[1], self.B.shape[0], dtype=self.A.dtype)
+        |        new.load_state_dict({{"bias": torch.zeros_like(new.bias)}} | self.linear.state_dict())
+        A layer without a bias should stay one without a bias.
+    merged_without_bias: the new layer never has a bias
+        new = copy.deepcopy(self.linear) -> new = copy.deepcopy(self.linear)
+        |        new.bias = None
+        The layer that was given may have a bias.
+    merged_transposed_back: the difference was subtracted in merged()
+        new.weight += self.scale * self.B @ self.A -> new.weight -= self.scale * self.B @ self.A
+        The merged layer has to give the outputs that the module gives.
+    forgets_after_merging: A and B are zero after merged()
+        new.weight += self.scale * self.B @ self.A -> new.weight += self.scale * self.B @ self.A; self.B.zero_()
+        merged() leaves the module as it was.
+""")
+
+# ---------------------------------------------------------------- quizzes
+
+exercises = [
+    rms_norm,
+    SwiGLU,
+    rotate_halves,
+    halves_from_pairs,
+    LlamaBlock,
+    rename_llama,
+    sliding_window_mask,
+    train_bpe,
+    encode_bpe,
+    LoRA,
+]
+quizzes = listed_quizzes("""
+    quiz_1: b
+        a: Both files hold matrices of the same shapes under the same names. Loading succeeds.
+        b: A single token comes out right, and so do shapes, names and lengths. From the second token on the scores are
+           others, and the model talks nonsense.
+        c: They depend on distances alone in both dialects, and they are other numbers: the angles meet other channels.
+    quiz_2: a
+        a: It holds keys and values, and there are four times fewer of them for each token.
+        b: Each of the 32 heads of queries still scores every key of its group.
+        c: Only W_k and W_v shrink. In the block of Llama 3 they are a twenty-sixth of the numbers, and the feed-forward
+           network four fifths.
+    quiz_3: b
+        a: The difference is 0 as soon as one of the two is 0. The outputs would be the same.
+        b: The gradient at B is made of A's outputs, the gradient at A goes through B. With both at zero, both are zero
+           for ever.
+        c: The start is the same, and the first step is not: with a random A, B gets a gradient at once.
+""")

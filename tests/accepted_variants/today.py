@@ -1,0 +1,740 @@
+"""Other accepted variants of lesson 14's exercises. They serve only the tests."""
+
+import copy
+import math
+import re
+from collections import Counter, defaultdict
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from helpers.blocks import attention, causal_mask, grouped_query_attention, merge_heads, rotate, split_heads
+
+# ---------------------------------------------------------------- rms_norm
+
+
+def norm_by_rsqrt(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * weight
+
+
+def norm_by_length(x, weight, eps=1e-6):
+    length = (x * x).sum(-1, keepdim=True)
+    return weight * (x / torch.sqrt(length / x.size(-1) + eps))
+
+
+def norm_by_einsum(x, weight, eps=1e-6):
+    squares = torch.einsum("...d,...d->...", x, x).div(x.shape[-1]).unsqueeze(-1)
+    return x.div(squares.add(eps).sqrt()).mul(weight)
+
+
+def norm_by_rows(x, weight, eps=1e-6):
+    rows = [row / math.sqrt(1) / (row @ row / len(row) + eps).sqrt() * weight for row in x.reshape(-1, x.shape[-1])]
+    return torch.stack(rows).reshape(x.shape)
+
+
+def norm_in_double(x, weight, eps=1e-6):
+    wide = x.double()
+    return (wide * (wide.pow(2).mean(-1, True) + eps).pow(-0.5)).to(x.dtype) * weight
+
+
+def norm_at_least_float32(x, weight, eps=1e-6):
+    kind = torch.promote_types(x.dtype, torch.float32)
+    y = x.to(kind)
+    return weight * (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype)
+
+
+# ---------------------------------------------------------------- SwiGLU
+
+
+class GatedByHand(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.gate, self.up = nn.Linear(d_model, d_ff, bias=False), nn.Linear(d_model, d_ff, bias=False)
+        self.down = nn.Linear(d_ff, d_model, bias=False)
+
+    def forward(self, x):
+        z = self.gate(x)
+        return self.down(z * torch.sigmoid(z) * self.up(x))
+
+
+class GatedByModule(GatedByHand):
+    def __init__(self, d_model, d_ff):
+        super().__init__(d_model, d_ff)
+        self.act = nn.SiLU()
+
+    def forward(self, x):
+        return self.down(self.act(self.gate(x)) * self.up(x))
+
+
+class GatedByProducts(GatedByHand):
+    def forward(self, x):
+        return (F.silu(x @ self.gate.weight.T) * (x @ self.up.weight.T)) @ self.down.weight.T
+
+
+class GatedByF(GatedByHand):
+    def forward(self, x):
+        return F.linear(F.linear(x, self.up.weight) * F.silu(F.linear(x, self.gate.weight)), self.down.weight)
+
+
+class GatedInOneProduct(GatedByHand):
+    def forward(self, x):
+        gate, up = F.linear(x, torch.cat([self.gate.weight, self.up.weight])).chunk(2, dim=-1)
+        return self.down(up * F.silu(gate))
+
+
+class GatedByExp(GatedByHand):
+    def forward(self, x):
+        z = self.gate(x)
+        return self.down(z / (1 + torch.exp(-z)) * self.up(x))
+
+
+class GatedByTokens(GatedByHand):
+    def forward(self, x):
+        return torch.stack([self.down(F.silu(self.gate(row)) * self.up(row)) for row in x.unbind(1)], dim=1)
+
+
+class GatedByEinsum(GatedByHand):
+    def forward(self, x):
+        z, up = (torch.einsum("btd,fd->btf", x, layer.weight) for layer in (self.gate, self.up))
+        return torch.einsum("btf,df->btd", F.silu(z) * up, self.down.weight)
+
+
+class GatedWithDropout(GatedByHand):
+    def __init__(self, d_model, d_ff, bias=False, dropout=0.0):
+        super().__init__(d_model, d_ff)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, x):
+        return self.drop(self.down(F.silu(self.gate(x)).mul(self.up(x))))
+
+
+# ---------------------------------------------------------------- rotate_halves
+
+
+def _angles(x, positions, base):
+    d = x.shape[-1]
+    return positions.double()[:, None] * base ** (-torch.arange(0, d, 2).double() / d)  # (T, d/2)
+
+
+def as_published(x, positions, base=10000.0):
+    def rotate_half(z):
+        first, second = z[..., : z.shape[-1] // 2], z[..., z.shape[-1] // 2 :]
+        return torch.cat((-second, first), dim=-1)
+
+    d = x.shape[-1]
+    inv_freq = 1.0 / (base ** (torch.arange(0, d, 2, dtype=torch.int64).float() / d))
+    freqs = positions.float()[:, None] * inv_freq
+    emb = torch.cat((freqs, freqs), dim=-1)
+    return x * emb.cos().to(x.dtype) + rotate_half(x) * emb.sin().to(x.dtype)
+
+
+def by_complex_numbers(x, positions, base=10000.0):
+    a, b = x.double().chunk(2, dim=-1)
+    turned = torch.complex(a, b) * torch.exp(1j * _angles(x, positions, base))
+    return torch.cat([turned.real, turned.imag], dim=-1).to(x.dtype)
+
+
+def by_lesson_2(x, positions, base=10000.0):
+    together = torch.stack(x.chunk(2, dim=-1), dim=-1).flatten(-2)  # neighbors
+    turned = rotate(together, positions, base)
+    return torch.cat([turned[..., 0::2], turned[..., 1::2]], dim=-1)
+
+
+def by_matrices(x, positions, base=10000.0):
+    d, angles = x.shape[-1], _angles(x, positions, base)
+    cos, sin = torch.diag_embed(angles.cos()), torch.diag_embed(angles.sin())
+    R = torch.cat([torch.cat([cos, -sin], -1), torch.cat([sin, cos], -1)], -2).to(x.dtype)  # (T, d, d)
+    assert R.shape[-1] == d
+    return torch.einsum("tij,...tj->...ti", R, x)
+
+
+def by_tokens(x, positions, base=10000.0):
+    half, rows = x.shape[-1] // 2, []
+    for t, place in enumerate(positions.tolist()):
+        angle = [place / base ** (2 * i / x.shape[-1]) for i in range(half)]
+        cos = torch.tensor([math.cos(a) for a in angle], dtype=x.dtype)
+        sin = torch.tensor([math.sin(a) for a in angle], dtype=x.dtype)
+        a, b = x[..., t, :half], x[..., t, half:]
+        rows.append(torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1))
+    return torch.stack(rows, dim=-2)
+
+
+def by_roll(x, positions, base=10000.0):
+    half = x.shape[-1] // 2
+    angles = _angles(x, positions, base).repeat(1, 2).to(x.dtype)
+    sign = torch.ones(x.shape[-1], dtype=x.dtype)
+    sign[:half] = -1
+    return x * angles.cos() + x.roll(half, -1) * sign * angles.sin()
+
+
+# ---------------------------------------------------------------- halves_from_pairs
+
+
+def by_view(W, num_heads):
+    D, D_in = W.shape
+    return W.view(num_heads, D // num_heads // 2, 2, D_in).transpose(1, 2).reshape(D, D_in)
+
+
+def by_index(W, num_heads):
+    width = W.shape[0] // num_heads
+    head = torch.cat([torch.arange(0, width, 2), torch.arange(1, width, 2)])
+    return W[torch.cat([head + h * width for h in range(num_heads)])]
+
+
+def by_heads(W, num_heads):
+    return torch.cat([torch.cat([head[::2], head[1::2]]) for head in W.chunk(num_heads)])
+
+
+def by_matrix(W, num_heads):
+    width = W.shape[0] // num_heads
+    order = [h * width + i for h in range(num_heads) for i in (*range(0, width, 2), *range(1, width, 2))]
+    return torch.eye(W.shape[0], dtype=W.dtype)[order] @ W
+
+
+def by_rows(W, num_heads):
+    width, rows = W.shape[0] // num_heads, []
+    for h in range(num_heads):
+        for side in (0, 1):
+            rows += [W[h * width + 2 * i + side] for i in range(width // 2)]
+    return torch.stack(rows)
+
+
+# ---------------------------------------------------------------- LlamaBlock
+
+
+class Norm(nn.Module):
+    def __init__(self, d_model, eps):
+        super().__init__()
+        self.weight, self.eps = nn.Parameter(torch.ones(d_model)), eps
+
+    def forward(self, x):
+        return norm_by_rsqrt(x, self.weight, self.eps)
+
+
+class Plain(nn.Module):
+    """Written out, with attention by hand."""
+
+    def __init__(self, d_model, num_heads, num_kv_heads, d_ff, base=10000.0, eps=1e-6):
+        super().__init__()
+        if d_model % num_heads != 0:
+            raise ValueError("d_model must be divisible by num_heads")
+        if num_heads % num_kv_heads != 0:
+            raise ValueError("num_heads must be divisible by num_kv_heads")
+        self.H, self.G, self.d, self.base = num_heads, num_kv_heads, d_model // num_heads, base
+        self.W_q = nn.Linear(d_model, num_heads * self.d, bias=False)
+        self.W_k = nn.Linear(d_model, num_kv_heads * self.d, bias=False)
+        self.W_v = nn.Linear(d_model, num_kv_heads * self.d, bias=False)
+        self.W_o = nn.Linear(num_heads * self.d, d_model, bias=False)
+        self.norm1 = Norm(d_model, eps)
+        self.norm2 = Norm(d_model, eps)
+        self.feed_forward = GatedByHand(d_model, d_ff)
+
+    def heads(self, x, mask):
+        B, T, _ = x.shape
+        places = torch.arange(T)
+        q = self.turn(self.W_q(x).view(B, T, self.H, self.d).transpose(1, 2), places)
+        k = self.turn(self.W_k(x).view(B, T, self.G, self.d).transpose(1, 2), places)
+        v = self.W_v(x).view(B, T, self.G, self.d).transpose(1, 2)
+        k, v = (z.repeat_interleave(self.H // self.G, dim=1) for z in (k, v))
+        return self.attend(q, k, v, mask).transpose(1, 2).reshape(B, T, self.H * self.d)
+
+    def turn(self, x, places):
+        return as_published(x, places, self.base)
+
+    def attend(self, q, k, v, mask):
+        scores = q @ k.transpose(-2, -1) / math.sqrt(self.d)
+        weights = torch.softmax(scores.masked_fill(~mask, -math.inf), dim=-1)
+        return torch.where(mask, weights, 0.0) @ v
+
+    def forward(self, x, mask=None):
+        if mask is None:
+            mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).tril()
+        x = x + self.W_o(self.heads(self.norm1(x), mask))
+        x = x + self.feed_forward(self.norm2(x))
+        return x
+
+
+class WithBlocks(Plain):
+    def attend(self, q, k, v, mask):
+        return attention(q, k, v, mask)[0]
+
+    def turn(self, x, places):
+        return by_lesson_2(x, places, self.base)
+
+
+class WithLaterPlaces(Plain):
+    """Scores know distances alone, so the first place may be any."""
+
+    def turn(self, x, places):
+        return by_complex_numbers(x, places + 1, self.base)
+
+
+class WithGroupsOfQueries(Plain):
+    """The queries of a group as an axis of their own: nothing is repeated."""
+
+    def heads(self, x, mask):
+        B, T, _ = x.shape
+        places = torch.arange(T)
+        q = by_roll(self.W_q(x).view(B, T, self.H, self.d).transpose(1, 2), places, self.base)
+        k = by_roll(self.W_k(x).view(B, T, self.G, self.d).transpose(1, 2), places, self.base)
+        v = self.W_v(x).view(B, T, self.G, self.d).transpose(1, 2)
+        scores = torch.einsum("bgntd,bgsd->bgnts", q.unflatten(1, (self.G, -1)), k) * self.d**-0.5
+        mask = mask.expand(B, self.H, T, T).unflatten(1, (self.G, -1))
+        weights = scores.masked_fill(~mask, torch.finfo(x.dtype).min).softmax(-1) * mask
+        return torch.einsum("bgnts,bgsd->btgnd", weights, v).flatten(2)
+
+
+class WithAWeightTable(Plain):
+    """A table of angles that is no part of the state."""
+
+    def __init__(self, d_model, num_heads, num_kv_heads, d_ff, base=10000.0, eps=1e-6, longest=128):
+        super().__init__(d_model, num_heads, num_kv_heads, d_ff, base, eps)
+        slow = base ** (-torch.arange(0, self.d, 2).double() / self.d)
+        angles = (torch.arange(longest)[:, None] * slow).repeat(1, 2)
+        self.register_buffer("cos", angles.cos().float(), persistent=False)
+        self.register_buffer("sin", angles.sin().float(), persistent=False)
+
+    def turn(self, x, places):
+        a, b = x.chunk(2, dim=-1)
+        cos, sin = self.cos[: len(places)].to(x.dtype), self.sin[: len(places)].to(x.dtype)
+        return x * cos + torch.cat([-b, a], dim=-1) * sin
+
+
+class ByGroupedAttention(Plain):
+    def forward(self, x, mask=None):
+        mask = causal_mask(x.shape[1]) if mask is None else mask
+        y, places = self.norm1(x), torch.arange(x.shape[1])
+        q, k = split_heads(self.W_q(y), self.H), split_heads(self.W_k(y), self.G)
+        q, k = self.turn(q, places), self.turn(k, places)
+        out = grouped_query_attention(q, k, split_heads(self.W_v(y), self.G), mask=mask)
+        x = x + self.W_o(merge_heads(out))
+        return x + self.feed_forward(self.norm2(x))
+
+
+class HeadByHead(Plain):
+    def heads(self, x, mask):
+        T, outs = x.shape[1], []
+        mask = mask.expand(len(x), self.H, T, T)
+        q, k, v = (W(x).split(self.d, dim=-1) for W in (self.W_q, self.W_k, self.W_v))
+        for h in range(self.H):
+            g = h // (self.H // self.G)
+            q_h, k_h = by_tokens(q[h], torch.arange(T), self.base), by_tokens(k[g], torch.arange(T), self.base)
+            outs.append(self.attend(q_h, k_h, v[g], mask[:, h]))
+        return torch.cat(outs, dim=-1)
+
+
+class WithAttentionInside(Plain):
+    """A function for the attention sublayer, and a bias in place of a mask."""
+
+    def attend(self, q, k, v, mask):
+        bias = torch.zeros(mask.shape, dtype=q.dtype).masked_fill(~mask, -1e30)
+        seen = mask.any(-1, keepdim=True)
+        return torch.where(seen, torch.softmax(q @ k.mT * self.d**-0.5 + bias, -1), 0.0) @ v
+
+
+class WithTorchsOrder(Plain):
+    """Sublayers as methods, and the norms' results kept."""
+
+    def forward(self, x, mask=None):
+        mask = causal_mask(x.shape[1]) if mask is None else mask
+        h = x + self.W_o(self.heads(self.norm1(x), mask))
+        return h + self.feed_forward(self.norm2(h))
+
+
+# ---------------------------------------------------------------- rename_llama
+
+
+def by_replacing(state_dict):
+    table = {
+        "model.layers.": "blocks.",
+        "self_attn.q_proj": "W_q",
+        "self_attn.k_proj": "W_k",
+        "self_attn.v_proj": "W_v",
+        "self_attn.o_proj": "W_o",
+        "post_attention_layernorm": "norm2",
+        "input_layernorm": "norm1",
+        "mlp.gate_proj": "feed_forward.gate",
+        "mlp.up_proj": "feed_forward.up",
+        "mlp.down_proj": "feed_forward.down",
+        "model.embed_tokens": "tokens",
+        "model.norm": "norm",
+        "lm_head": "unembed",
+    }
+    new = {}
+    for name, tensor in state_dict.items():
+        for old, ours in table.items():
+            name = name.replace(old, ours)
+        new[name] = tensor
+    if "unembed.weight" not in new:
+        new["unembed.weight"] = new["tokens.weight"]
+    return new
+
+
+def by_counting(state_dict):
+    layers = sum(name.endswith("input_layernorm.weight") for name in state_dict)
+    parts = {"norm1": "input_layernorm", "norm2": "post_attention_layernorm"}
+    parts |= {f"W_{c}": f"self_attn.{c}_proj" for c in "qkvo"}
+    parts |= {f"feed_forward.{part}": f"mlp.{part}_proj" for part in ("gate", "up", "down")}
+    mine = {
+        f"blocks.{i}.{ours}.weight": state_dict[f"model.layers.{i}.{theirs}.weight"]
+        for i in range(layers)
+        for ours, theirs in parts.items()
+    }
+    tokens = state_dict["model.embed_tokens.weight"]
+    ends = {"norm.weight": state_dict["model.norm.weight"], "unembed.weight": state_dict.get("lm_head.weight", tokens)}
+    return mine | {"tokens.weight": tokens} | ends
+
+
+def by_pattern(state_dict):
+    parts = dict(zip(("input", "post_attention"), ("norm1", "norm2"), strict=True))
+
+    def ours(name):
+        if found := re.fullmatch(r"model\.layers\.(\d+)\.self_attn\.([qkvo])_proj\.weight", name):
+            return f"blocks.{found[1]}.W_{found[2]}.weight"
+        if found := re.fullmatch(r"model\.layers\.(\d+)\.mlp\.(gate|up|down)_proj\.weight", name):
+            return f"blocks.{found[1]}.feed_forward.{found[2]}.weight"
+        if found := re.fullmatch(r"model\.layers\.(\d+)\.(\w+)_layernorm\.weight", name):
+            return f"blocks.{found[1]}.{parts[found[2]]}.weight"
+        ends = {"model.embed_tokens": "tokens", "model.norm": "norm", "lm_head": "unembed"}
+        return f"{ends[name.removesuffix('.weight')]}.weight" if name.removesuffix(".weight") in ends else name
+
+    return {"unembed.weight": state_dict["model.embed_tokens.weight"]} | {ours(n): t for n, t in state_dict.items()}
+
+
+def by_parts(state_dict):
+    mine, norms = {}, {"input_layernorm": "norm1", "post_attention_layernorm": "norm2"}
+    for name, tensor in state_dict.items():
+        match name.split("."):
+            case ["model", "layers", i, "self_attn", part, "weight"]:
+                mine[f"blocks.{i}.W_{part[0]}.weight"] = tensor.clone()
+            case ["model", "layers", i, "mlp", part, "weight"]:
+                mine[f"blocks.{i}.feed_forward.{part.removesuffix('_proj')}.weight"] = tensor.clone()
+            case ["model", "layers", i, part, "weight"]:
+                mine[f"blocks.{i}.{norms[part]}.weight"] = tensor.clone()
+            case ["model", "embed_tokens", "weight"]:
+                mine["tokens.weight"] = tensor
+                mine["unembed.weight"] = tensor if "lm_head.weight" not in state_dict else state_dict["lm_head.weight"]
+            case ["model", "norm", "weight"]:
+                mine["norm.weight"] = tensor
+    return mine
+
+
+# ---------------------------------------------------------------- sliding_window_mask
+
+
+def by_triangles(T_q, T_k=None, window=4, sinks=0):
+    T_k = T_q if T_k is None else T_k
+    past = torch.ones(T_q, T_k, dtype=torch.bool).tril(T_k - T_q)
+    near = past.triu(T_k - T_q - window + 1)
+    return near | (past & (torch.arange(T_k) < sinks))
+
+
+def by_causal_mask(T_q, T_k=None, window=4, sinks=0):
+    causal = causal_mask(T_q, T_k)
+    far = ~torch.triu(torch.ones_like(causal), causal.shape[1] - T_q - window + 1)
+    far[:, :sinks] = False
+    return causal & ~far
+
+
+def by_loops(T_q, T_k=None, window=4, sinks=0):
+    T_k = T_k if T_k is not None else T_q
+    mask = torch.zeros(T_q, T_k, dtype=torch.bool)
+    for q in range(T_q):
+        place = q + T_k - T_q
+        for k in range(place + 1):
+            mask[q, k] = place - k < window or k < sinks
+    return mask
+
+
+def by_slices(T_q, T_k=None, window=4, sinks=0):
+    T_k = T_k or T_q
+    rows = []
+    for place in range(T_k - T_q, T_k):
+        row = torch.zeros(T_k, dtype=torch.bool)
+        row[: min(sinks, place + 1)] = True
+        row[max(0, place - window + 1) : place + 1] = True
+        rows.append(row)
+    return torch.stack(rows)
+
+
+def by_lists(T_q, T_k=None, window=4, sinks=0):
+    T_k = T_q if T_k is None else T_k
+    shift = T_k - T_q
+    return torch.tensor(
+        [[k <= q + shift and (k > q + shift - window or k < sinks) for k in range(T_k)] for q in range(T_q)]
+    )
+
+
+# ---------------------------------------------------------------- train_bpe, encode_bpe
+
+
+def _cut(text):
+    return [tuple(bytes((byte,)) for byte in piece.encode("utf-8")) for piece in re.findall(r" ?\S+|\s", text)]
+
+
+def _merge(tokens, pair):
+    out, i = [], 0
+    while i < len(tokens):
+        if i + 1 < len(tokens) and (tokens[i], tokens[i + 1]) == tuple(pair):
+            out.append(tokens[i] + tokens[i + 1])
+            i += 2
+        else:
+            out.append(tokens[i])
+            i += 1
+    return tuple(out)
+
+
+def train_without_counting_pieces(text, num_merges):
+    pieces, merges = _cut(text), []
+    for _ in range(num_merges):
+        counts = defaultdict(int)
+        for tokens in pieces:
+            for i in range(len(tokens) - 1):
+                counts[tokens[i], tokens[i + 1]] += 1
+        if len(counts) == 0:
+            return merges
+        most = max(counts.values())
+        pair = max(pair for pair, number in counts.items() if number == most)
+        merges.append(pair)
+        pieces = [_merge(tokens, pair) for tokens in pieces]
+    return merges
+
+
+def train_by_sorting(text, num_merges):
+    words, merges = Counter(_cut(text)), []
+    while len(merges) < num_merges:
+        counts = Counter()
+        for word, number in words.items():
+            for pair in zip(word, word[1:], strict=False):
+                counts[pair] += number
+        ranked = sorted(counts.items(), key=lambda item: (item[1], item[0]), reverse=True)
+        if not ranked:
+            break
+        merges.append(ranked[0][0])
+        words = Counter({_merge(word, merges[-1]): number for word, number in words.items()})
+    return merges
+
+
+def train_with_numbers(text, num_merges):
+    """Tokens as numbers, as in many implementations; equal bytes have one number."""
+    vocab = [bytes([i]) for i in range(256)]
+    number_of = {token: i for i, token in enumerate(vocab)}
+    pieces = [list(piece.encode()) for piece in re.findall(r" ?\S+|\s", text)]
+    merges = []
+    for _ in range(num_merges):
+        counts = Counter(pair for ids in pieces for pair in zip(ids, ids[1:], strict=False))
+        if not counts:
+            break
+        a, b = max(counts, key=lambda pair: (counts[pair], vocab[pair[0]], vocab[pair[1]]))
+        merges.append((vocab[a], vocab[b]))
+        joined = vocab[a] + vocab[b]
+        if joined not in number_of:
+            number_of[joined] = len(vocab)
+            vocab.append(joined)
+        for ids in pieces:
+            i = 0
+            while i < len(ids) - 1:
+                if (ids[i], ids[i + 1]) == (a, b):
+                    ids[i : i + 2] = [number_of[joined]]
+                i += 1
+    return merges
+
+
+def train_recursively(text, num_merges):
+    def go(pieces, left):
+        counts = Counter(pair for tokens in pieces for pair in zip(tokens, tokens[1:], strict=False))
+        if left == 0 or not counts:
+            return []
+        best = max(counts.items(), key=lambda item: item[::-1])[0]
+        return [best, *go([_merge(tokens, best) for tokens in pieces], left - 1)]
+
+    return go(_cut(text), num_merges)
+
+
+def encode_by_rank(text, merges):
+    """The pair of lowest rank first, as GPT-2's code does."""
+    ranks, found = {pair: rank for rank, pair in enumerate(merges)}, []
+    for tokens in _cut(text):
+        while len(tokens) > 1:
+            pair = min(zip(tokens, tokens[1:], strict=False), key=lambda pair: ranks.get(pair, math.inf))
+            if pair not in ranks:
+                break
+            tokens = _merge(tokens, pair)
+        found.extend(tokens)
+    return found
+
+
+def encode_by_merges(text, merges):
+    pieces = _cut(text)
+    for pair in merges:
+        pieces = [_merge(tokens, pair) for tokens in pieces]
+    return [token for tokens in pieces for token in tokens]
+
+
+def encode_with_memory(text, merges):
+    known = {}
+    for piece in set(_cut(text)):
+        tokens = piece
+        for pair in merges:
+            tokens = _merge(tokens, pair)
+        known[piece] = list(tokens)
+    return sum((known[piece] for piece in _cut(text)), [])
+
+
+def encode_in_place(text, merges):
+    out = []
+    for piece in re.findall(r" ?\S+|\s", text):
+        tokens = [bytes([byte]) for byte in piece.encode("utf8")]
+        for first, second in merges:
+            i = 0
+            while i < len(tokens) - 1:
+                if tokens[i] == first and tokens[i + 1] == second:
+                    tokens[i : i + 2] = [first + second]
+                i += 1
+        out += tokens
+    return out
+
+
+# ---------------------------------------------------------------- LoRA
+
+
+class Thin(nn.Module):
+    def __init__(self, linear, rank, alpha=1.0):
+        super().__init__()
+        self.linear, self.rank, self.alpha = linear, rank, alpha
+        for parameter in linear.parameters():
+            parameter.requires_grad = False
+        self.A = nn.Parameter(linear.weight.new_empty(rank, linear.in_features))
+        self.B = nn.Parameter(linear.weight.new_zeros(linear.out_features, rank))
+        self.start()
+
+    def start(self):
+        nn.init.kaiming_uniform_(self.A, a=math.sqrt(5))
+
+    def forward(self, x):
+        return self.linear(x) + (x @ self.A.T) @ self.B.T * (self.alpha / self.rank)
+
+    def merged(self):
+        old = self.linear
+        new = nn.Linear(old.in_features, old.out_features, bias=old.bias is not None, dtype=old.weight.dtype)
+        new.weight.data = old.weight.data + self.alpha / self.rank * self.B.data @ self.A.data
+        if old.bias is not None:
+            new.bias.data = old.bias.data.clone()
+        return new
+
+
+class ThinNormal(Thin):
+    def start(self):
+        nn.init.normal_(self.A, std=0.02)
+
+    def forward(self, x):
+        return self.linear(x) + self.alpha / self.rank * F.linear(F.linear(x, self.A), self.B)
+
+
+class ThinByWeight(Thin):
+    """The difference as a matrix, in every call."""
+
+    def forward(self, x):
+        weight = self.linear.weight + self.alpha / self.rank * (self.B @ self.A)
+        return F.linear(x, weight, self.linear.bias)
+
+
+class ThinByEinsum(Thin):
+    def forward(self, x):
+        return self.linear(x) + (self.alpha / self.rank) * torch.einsum("...i,ri,or->...o", x, self.A, self.B)
+
+
+class ThinByCopy(Thin):
+    def merged(self):
+        new = copy.deepcopy(self.linear)
+        new.weight = nn.Parameter(self.linear.weight + self.alpha / self.rank * self.B.detach() @ self.A.detach())
+        return new
+
+
+class ThinByState(Thin):
+    @torch.no_grad()
+    def merged(self):
+        state = {name: tensor.clone() for name, tensor in self.linear.state_dict().items()}
+        state["weight"] += (self.alpha / self.rank) * (self.B @ self.A)
+        new = nn.Linear(*state["weight"].shape[::-1], bias="bias" in state, dtype=state["weight"].dtype)
+        new.load_state_dict(state)
+        return new
+
+
+class ThinByTheIdentity(Thin):
+    """The merged weight read off the outputs for unit vectors."""
+
+    @torch.no_grad()
+    def merged(self):
+        new = copy.deepcopy(self.linear)
+        eye = torch.eye(self.linear.in_features, dtype=new.weight.dtype)
+        bias = 0 if new.bias is None else new.bias
+        new.weight.copy_((self(eye) - bias).T)
+        return new.requires_grad_(True)
+
+
+class ThinWithItsScale(Thin):
+    """The factor as a buffer, and the base layer under another name as well."""
+
+    def __init__(self, linear, rank, alpha=1.0):
+        super().__init__(linear, rank, alpha)
+        self.register_buffer("scaling", torch.tensor(alpha / rank, dtype=linear.weight.dtype), persistent=False)
+        self.base = self.linear
+
+    def forward(self, x):
+        return self.base(x) + self.scaling * (x @ self.A.mT @ self.B.mT)
+
+
+class ThinByRanks(Thin):
+    """One outer product after the other."""
+
+    def forward(self, x):
+        y = self.linear(x)
+        for a, b in zip(self.A, self.B.T, strict=True):
+            y = y + self.alpha / self.rank * (x @ a)[..., None] * b
+        return y
+
+
+VARIANTS = {
+    "rms_norm": (norm_by_rsqrt, norm_by_length, norm_by_einsum, norm_by_rows, norm_in_double, norm_at_least_float32),
+    "SwiGLU": (
+        GatedByHand,
+        GatedByModule,
+        GatedByProducts,
+        GatedByF,
+        GatedInOneProduct,
+        GatedByExp,
+        GatedByTokens,
+        GatedByEinsum,
+        GatedWithDropout,
+    ),
+    "rotate_halves": (as_published, by_complex_numbers, by_lesson_2, by_matrices, by_tokens, by_roll),
+    "halves_from_pairs": (by_view, by_index, by_heads, by_matrix, by_rows),
+    "LlamaBlock": (
+        Plain,
+        WithBlocks,
+        WithLaterPlaces,
+        WithGroupsOfQueries,
+        WithAWeightTable,
+        ByGroupedAttention,
+        HeadByHead,
+        WithAttentionInside,
+        WithTorchsOrder,
+    ),
+    "rename_llama": (by_replacing, by_counting, by_pattern, by_parts),
+    "sliding_window_mask": (by_triangles, by_causal_mask, by_loops, by_slices, by_lists),
+    "train_bpe": (train_without_counting_pieces, train_by_sorting, train_with_numbers, train_recursively),
+    "encode_bpe": (encode_by_rank, encode_by_merges, encode_with_memory, encode_in_place),
+    "LoRA": (
+        Thin,
+        ThinNormal,
+        ThinByWeight,
+        ThinByEinsum,
+        ThinByCopy,
+        ThinByState,
+        ThinByTheIdentity,
+        ThinWithItsScale,
+        ThinByRanks,
+    ),
+}

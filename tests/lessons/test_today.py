@@ -1,0 +1,661 @@
+"""Lesson 14: the blocks against transformers' Llama, Mistral and GPT-2, bytes in pairs against tokenizers, the numbers
+that the prose says, and what stands in for an answer that is missing."""
+
+import functools
+import math
+import os
+import random
+import types
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+
+from bench import dialect, six_changes, small_writer
+from helpers import blocks, corpus, translator
+from helpers.authoring.keys import load_answer_key
+from helpers.checking.forbidden import course_part
+from helpers.checking.making import make_key
+from helpers.checking.observe import Facts, observe_all
+from helpers.checking.rendering import as_text
+from helpers.checking.verdict import decide
+from helpers.course import course
+from helpers.lessons.today import adapting, explore, figures, layout, published
+from helpers.lessons.today.decoder import Decoder, reach
+from helpers.lessons.today.given import GIVEN
+from tests.lessons.lesson_text import says
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+torch.set_num_threads(1)
+LESSON = "14_today"
+
+# ---------------------------------------------------------------- the learner's decoder is the published one
+
+
+def with_random_numbers(model, seed):
+    """A model of transformers with larger random numbers than its own start, which hides most differences."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, item in model.named_parameters():
+            size = 1.0 if item.dim() == 1 else item.shape[-1] ** -0.5
+            item.copy_(torch.randn(item.shape, generator=generator, dtype=item.dtype) * size)
+            if "norm" in name and item.dim() == 1:
+                item.add_(1)
+    return model.eval()
+
+
+def sizes(seed):
+    """Random sizes of a small model: what Decoder takes, and ids for it."""
+    rng = random.Random(seed)
+    kv_heads, group, width = rng.choice((1, 2, 3)), rng.choice((1, 2, 3)), rng.choice((2, 4, 6, 8))
+    heads = kv_heads * group
+    T, V = rng.randrange(5, 14), rng.randrange(11, 40)
+    taken = dict(
+        vocab_size=V,
+        d_model=heads * width,
+        num_heads=heads,
+        num_kv_heads=kv_heads,
+        d_ff=rng.randrange(5, 40),
+        num_layers=rng.choice((1, 2, 3)),
+        base=rng.choice((50.0, 10_000.0, 500_000.0)),
+        eps=rng.choice((1e-5, 1e-6)),
+    )
+    return taken, torch.randint(V, (2, T), generator=torch.Generator().manual_seed(seed))
+
+
+def settings_of_transformers(taken, **more):
+    return dict(
+        vocab_size=taken["vocab_size"],
+        hidden_size=taken["d_model"],
+        intermediate_size=taken["d_ff"],
+        num_hidden_layers=taken["num_layers"],
+        num_attention_heads=taken["num_heads"],
+        num_key_value_heads=taken["num_kv_heads"],
+        head_dim=taken["d_model"] // taken["num_heads"],
+        rms_norm_eps=taken["eps"],
+        rope_parameters={"rope_type": "default", "rope_theta": taken["base"]},
+        max_position_embeddings=64,
+        attn_implementation="eager",
+        **more,
+    )
+
+
+@pytest.mark.parametrize("seed", range(8))
+@torch.no_grad()
+def test_the_decoder_is_llama_of_transformers(seed):
+    import transformers
+
+    taken, ids = sizes(seed)
+    tied = seed % 3 == 0
+    config = transformers.LlamaConfig(**settings_of_transformers(taken, tie_word_embeddings=tied))
+    theirs = with_random_numbers(transformers.LlamaForCausalLM(config), seed)
+    state = dict(theirs.state_dict())
+    if tied:
+        state.pop("lm_head.weight", None)
+    mine = Decoder(blocks.LlamaBlock, **taken)
+    mine.load_state_dict(blocks.rename_llama(state))
+    torch.testing.assert_close(mine(ids), theirs(ids).logits, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(8, 14))
+@torch.no_grad()
+def test_the_decoder_with_a_window_is_mistral_of_transformers(seed):
+    import transformers
+
+    taken, ids = sizes(seed)
+    window = 1 + seed % 4
+    more = {"sliding_window": window, "tie_word_embeddings": False}
+    config = transformers.MistralConfig(**settings_of_transformers(taken, **more))
+    theirs = with_random_numbers(transformers.MistralForCausalLM(config), seed)
+    mine = Decoder(blocks.LlamaBlock, **taken)
+    mine.load_state_dict(blocks.rename_llama(theirs.state_dict()))
+    expected = theirs(ids).logits
+    mask = blocks.sliding_window_mask(ids.shape[1], window=window)
+    torch.testing.assert_close(mine(ids, mask), expected, atol=1e-5, rtol=1e-5)
+    assert (mine(ids) - expected).abs().max() > 1e-3  # the window matters
+
+
+class GPT2(nn.Module):
+    """GPT-2 of the course's pieces: lesson 9's block in pre-norm, a table of places, one table for both ends."""
+
+    def __init__(self, vocab_size, places, width, heads, layers):
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(vocab_size, width), nn.Embedding(places, width)
+        gelu = functools.partial(F.gelu, approximate="tanh")
+        self.blocks = nn.ModuleList(blocks.EncoderBlock(width, heads, 4 * width, True, gelu) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, ids):
+        x = self.tokens(ids) + self.positions(torch.arange(ids.shape[1]))
+        for block in self.blocks:
+            x = block(x, blocks.causal_mask(ids.shape[1]))
+        return self.norm(x) @ self.tokens.weight.T
+
+
+@pytest.mark.parametrize("seed", range(4))
+@torch.no_grad()
+def test_lesson_9s_block_is_gpt2_of_transformers(seed):
+    import transformers
+
+    rng = random.Random(seed)
+    heads, layers, places, V = rng.choice((1, 2, 3)), rng.choice((1, 2)), rng.randrange(6, 20), rng.randrange(9, 30)
+    width = heads * rng.choice((2, 3, 4))
+    config = transformers.GPT2Config(
+        vocab_size=V,
+        n_positions=places,
+        n_embd=width,
+        n_layer=layers,
+        n_head=heads,
+        resid_pdrop=0,
+        embd_pdrop=0,
+        attn_pdrop=0,
+        attn_implementation="eager",
+    )
+    theirs = with_random_numbers(transformers.GPT2LMHeadModel(config).double(), seed)
+    state = theirs.transformer.state_dict()
+    mine = GPT2(V, places, width, heads, layers).double()
+    ends = {"tokens.weight": "wte.weight", "positions.weight": "wpe.weight"}
+    ends |= {"norm.weight": "ln_f.weight", "norm.bias": "ln_f.bias"}
+    mine.load_state_dict(blocks.rename_gpt2(state) | {ours: state[name] for ours, name in ends.items()})
+    ids = torch.randint(V, (2, places), generator=torch.Generator().manual_seed(seed))
+    torch.testing.assert_close(mine(ids), theirs(ids).logits, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@torch.no_grad()
+def test_the_made_up_file_has_llamas_names_and_gives_what_llama_gives(tied):
+    import transformers
+
+    taken = layout.SIZES | {"base": layout.BASE, "eps": layout.EPS}
+    config = transformers.LlamaConfig(**settings_of_transformers(taken, tie_word_embeddings=tied))
+    theirs, state = transformers.LlamaForCausalLM(config).eval(), layout.made_up_llama(tied)
+    missing, unexpected = theirs.load_state_dict(state, strict=False)
+    assert not unexpected and set(missing) <= ({"lm_head.weight"} if tied else set())
+    theirs.tie_weights()
+    ids = torch.randint(40, (2, 9), generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(layout.llama_logits(state, ids), theirs(ids).logits, atol=1e-5, rtol=1e-5)
+    mine = Decoder(blocks.LlamaBlock, **layout.SIZES)
+    mine.load_state_dict(blocks.rename_llama(state))
+    assert mine.write(ids[:1], 8)[0, 9:].tolist() == layout.llama_writes(state, ids[:1], 8)
+
+
+def test_a_window_with_sinks_is_the_mask_of_its_definition():
+    for T_q, T_k, window, sinks in ((5, 5, 2, 1), (3, 9, 4, 2), (1, 6, 1, 9)):
+        mask = blocks.sliding_window_mask(T_q, T_k, window, sinks)
+        for q in range(T_q):
+            place = T_k - T_q + q
+            seen = {k for k in range(place + 1) if k < sinks or place - k < window}
+            assert set(mask[q].nonzero().flatten().tolist()) == seen
+
+
+# ---------------------------------------------------------------- the two pairings
+
+
+@given(st.sampled_from([(1, 6), (2, 6), (3, 8), (2, 10)]), st.integers(0, 10_000))
+@settings(max_examples=25, deadline=None)
+def test_permuted_rows_give_the_scores_of_the_other_pairing(size, seed):
+    heads, width = size
+    generator = torch.Generator().manual_seed(seed)
+    W_q, W_k = (torch.randn(heads * width, 7, generator=generator, dtype=torch.float64) for _ in range(2))
+    x = torch.randn(6, 7, generator=generator, dtype=torch.float64)
+    places = torch.randint(-50, 50, (6,), generator=generator)
+
+    def scores(turn, *matrices):
+        Q, K = (turn((x @ W.T).view(6, heads, width).transpose(0, 1), places) for W in matrices)
+        return Q @ K.transpose(-2, -1)
+
+    permuted = [blocks.halves_from_pairs(W, heads) for W in (W_q, W_k)]
+    torch.testing.assert_close(scores(blocks.rotate_halves, *permuted), scores(blocks.rotate, W_q, W_k))
+
+
+# ---------------------------------------------------------------- bytes in pairs
+
+
+def text_of(rng, longest):
+    """A random string: letters and spaces, white space of all kinds, scripts, signs, emoji."""
+    kinds = (
+        "abcde  ",
+        "the cat ",
+        " \n\t\r\u00a0\u2003\x1c\x85",
+        "äéßœıİ",
+        "東京都あい한글",
+        "العربية हिन्दी",
+        "👋🏽👨‍👩‍👧🇫🇷",
+        "\x00\x7f\u0301\ufeff\U0010ffff",
+    )
+    made = "".join(rng.choice(rng.choice(kinds)) for _ in range(rng.randrange(longest)))
+    return (
+        made if rng.random() < 0.8 else made + chr(rng.choice((rng.randrange(0xD800), rng.randrange(0xE000, 0x110000))))
+    )
+
+
+def in_library(merges):
+    """The `tokenizers` library's BPE with these merges, and its letters for bytes turned back."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers.convert_slow_tokenizer import bytes_to_unicode
+
+    letters = bytes_to_unicode()
+    byte_of = {letter: byte for byte, letter in letters.items()}
+
+    def said(token):
+        return "".join(letters[byte] for byte in token)
+
+    tokens = dict.fromkeys([*letters.values(), *(said(a + b) for a, b in merges)])
+    vocab = {token: number for number, token in enumerate(tokens)}
+    library = Tokenizer(models.BPE(vocab=vocab, merges=[(said(a), said(b)) for a, b in merges]))
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+
+    def encode(text):
+        found = library.encode(figures.OWN_PIECES.findall(text), is_pretokenized=True).tokens
+        return [bytes(byte_of[letter] for letter in token) for token in found]
+
+    return encode
+
+
+def compared_with_library(strings, num_merges, seed):
+    rng = random.Random(seed)
+    taught = " ".join(text_of(rng, 30) for _ in range(60)) + " the cat the cats at the hat" * 5
+    merges = blocks.train_bpe(taught, num_merges)
+    assert len(merges) == num_merges
+    library = in_library(merges)
+    for _ in range(strings):
+        text = text_of(rng, 24)
+        tokens = blocks.encode_bpe(text, merges)
+        assert tokens == library(text), repr(text)
+        assert b"".join(tokens) == text.encode()
+
+
+def test_byte_pairs_are_those_of_the_tokenizers_library():
+    for seed in range(3):
+        compared_with_library(500, 60, seed)
+
+
+@pytest.mark.slow
+def test_byte_pairs_are_those_of_the_tokenizers_library_in_ten_thousand_texts():
+    for seed in range(10):
+        compared_with_library(1000, 60, seed + 3)
+
+
+def test_gpt2s_pieces_are_those_of_its_tokenizer():
+    from tokenizers import pre_tokenizers
+
+    found = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True).pre_tokenize_str(figures.SHOWN_TEXT)
+    assert tuple(figures.SHOWN_TEXT[start:end] for _, (start, end) in found) == figures.GPT2_PIECES
+    assert "".join(figures.OWN_PIECES.findall(figures.SHOWN_TEXT)) == figures.SHOWN_TEXT
+
+
+def test_merging_by_hand_is_what_training_does():
+    space = [tuple(token.decode().replace(" ", "␣") for token in pair) for pair in blocks.train_bpe("ab ab abc", 9)]
+    assert space == [("a", "b"), ("␣", "ab"), ("␣ab", "c")]
+    for pair in space:
+        assert f"({pair[0]}, {pair[1]})" in figures.merges().alt
+
+
+# ---------------------------------------------------------------- a published model
+
+
+@pytest.fixture
+def a_folder(tmp_path):
+    """A folder in the layout of a published model, of random numbers, and the model and tokenizer of the libraries."""
+    import transformers
+    from safetensors.torch import save_file
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    taught = ["jane visits africa in september"] * 3 + ["l'été à l'hôtel"]
+    tokenizer.train_from_iterator(taught, trainers.BpeTrainer(vocab_size=290, initial_alphabet=alphabet))
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    taken = layout.SIZES | {"vocab_size": 290, "base": 1000.0, "eps": 1e-5}
+    config = transformers.LlamaConfig(**settings_of_transformers(taken, tie_word_embeddings=True))
+    theirs = with_random_numbers(transformers.LlamaForCausalLM(config), 3)
+    config.save_pretrained(tmp_path)
+    save_file({n: t for n, t in theirs.state_dict().items() if n != "lm_head.weight"}, tmp_path / "model.safetensors")
+    return tmp_path, theirs, tokenizer
+
+
+def test_a_published_model_writes_in_the_learners_blocks_what_it_writes_in_the_library(a_folder):
+    folder, theirs, tokenizer = a_folder
+    found, text = published.model(folder), "jane visits"
+    mine = Decoder(blocks.LlamaBlock, **found.sizes)
+    mine.load_state_dict(blocks.rename_llama(found.state))
+    ids = torch.tensor([tokenizer.encode(text).ids])
+    written = theirs.generate(ids, max_new_tokens=8, do_sample=False, eos_token_id=None, pad_token_id=0)[0].tolist()
+    assert mine.write(ids, 8)[0].tolist() == written
+    assert found.continued(mine, text, 8, blocks.encode_bpe) == tokenizer.decode(written)
+
+
+def test_a_model_of_another_kind_is_refused_with_what_it_has(a_folder):
+    import json
+
+    folder, _, _ = a_folder
+    config = json.loads((folder / "config.json").read_text())
+    assert published.sizes_of(config)["base"] == 1000.0
+    for change, said in (
+        ({"attention_bias": True}, "biases"),
+        ({"hidden_act": "gelu"}, "silu"),
+        ({"model_type": "gemma"}, "Llama's"),
+        ({"head_dim": 16}, "width"),
+        ({"rope_parameters": {"rope_type": "llama3", "rope_theta": 1.0}}, "rotations"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            published.sizes_of(config | change)
+
+
+def test_without_a_folder_a_sentence_says_what_to_do(tmp_path, capsys):
+    assert published.model(tmp_path / "llama") is None
+    assert "into a folder llama beside this notebook" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- the numbers in the prose
+
+
+def test_numbers_on_paper():
+    x, one = torch.tensor([1.0, 1, 5, 5]), torch.ones(4)
+    assert [round(v, 3) for v in blocks.rms_norm(x, one).tolist()] == [0.277, 0.277, 1.387, 1.387]
+    gates = F.silu(torch.tensor([2.0, 0.0, -2.0, -20.0])) * 3
+    assert [round(v, 2) for v in gates.tolist()] == [5.28, 0, -0.72, 0]
+    assert round(8 * 4096 / 3, 1) == 10922.7 and math.ceil(8 * 4096 / 3 / 256) * 256 == 11008
+    first = torch.tensor([[1.0, 0, 0, 0]])
+    assert [round(v, 2) for v in blocks.rotate(first, torch.tensor([1]))[0].tolist()] == [0.54, 0.84, 0, 0]
+    assert [round(v, 2) for v in blocks.rotate_halves(first, torch.tensor([1]))[0].tolist()] == [0.54, 0, 0.84, 0]
+    order = blocks.halves_from_pairs(torch.arange(6.0)[:, None], 1).flatten().tolist()
+    assert order == [0, 2, 4, 1, 3, 5]
+    assert blocks.halves_from_pairs(torch.arange(4.0)[:, None], 1).flatten().tolist() == [0, 2, 1, 3]
+    assert 32 * 4095 == 131_040 and 2 * 8 * 4096 == 65_536 and round(65_536 / 4096**2, 4) == 0.0039
+
+
+def test_the_cache_of_published_sizes():
+    by_name = {model.name: model for model in figures.MODELS}
+    llama2, llama3 = by_name["Llama 2, 7B"], by_name["Llama 3, 8B"]
+    assert llama2.bytes_of_a_token() == 524_288 and llama2.bytes_of(4096) == 2 * figures.GIB
+    assert figures.in_bytes(llama3.bytes_of_a_token()) == "128 KiB"
+    assert 2 * 6_738_415_616 / llama2.bytes_of(4096) == pytest.approx(6.28, abs=0.01)  # "a sixth of what all its..."
+    mistral = by_name["Mistral v0.1, 7B"]
+    assert mistral.bytes_of(65_536) == mistral.bytes_of(4096) == 512 * figures.MIB
+    assert [figures.kind(model) for model in figures.MODELS] == ["MHA", "MHA", "GQA", "GQA", "MQA", "GQA"]
+    assert "Falcon, 7B (MQA) 8 KiB a token" in figures.cache_bytes().alt
+
+
+def test_published_models_have_as_many_numbers_as_their_blocks():
+    def numbers(heads, kv_heads, d_ff, V, tables=2):
+        with torch.device("meta"):
+            block = blocks.LlamaBlock(4096, heads, kv_heads, d_ff)
+        return 32 * sum(p.numel() for p in block.parameters()) + tables * V * 4096 + 4096
+
+    assert numbers(32, 8, 14336, 128256) == 8_030_261_248  # Llama 3, 8B
+    assert numbers(32, 8, 14336, 32000) == 7_241_732_096  # Mistral v0.1, 7B
+    assert numbers(32, 32, 11008, 32000) == 6_738_415_616  # Llama 2, 7B
+    share = 3 * 4096 * 14336 / 218_112_000
+    assert share == pytest.approx(0.8, abs=0.01)
+    says(LESSON, "8,030,261,248: that is the *8B* on the box", "four fifths. Lesson 9 had two thirds")
+    assert 218_112_000 / (2 * 4096 * 1024) == pytest.approx(26, abs=0.5)
+
+
+def test_two_norms_on_the_translators_words():
+    words = translator.state()["encoder.tokens.weight"][4:]
+    share = words.mean(-1) ** 2 / words.pow(2).mean(-1)
+    assert share.mean().item() == pytest.approx(0.0025, abs=1e-4) and share.max().item() == pytest.approx(
+        0.0231, abs=1e-4
+    )
+    apart = blocks.rms_norm(words, torch.ones(64)) - blocks.layer_norm(words, torch.ones(64), torch.zeros(64))
+    assert apart.norm(dim=-1).mean().item() / 8 == pytest.approx(0.040, abs=1e-3)
+    chance = torch.randn(4000, 64, generator=torch.Generator().manual_seed(0))  # the control
+    share = chance.mean(-1) ** 2 / chance.pow(2).mean(-1)
+    assert share.mean().item() == pytest.approx(1 / 64, abs=1e-3)
+    says(LESSON, "A quarter of a percent on average, less than chance would give, and at most 2.3 percent")
+
+
+def test_what_a_stack_hears_is_what_the_explorer_says():
+    for window, sinks, layers in ((3, 0, 1), (3, 0, 3), (3, 1, 2), (2, 2, 3)):
+        mask = blocks.sliding_window_mask(explore.PLACES, window=window, sinks=sinks)
+        heard = reach(blocks.LlamaBlock, mask, layers)
+        assert heard == explore.seen_through(window, sinks, layers)[-1].nonzero().flatten().tolist()
+        if sinks == 0:
+            assert len(heard) == 1 + layers * (window - 1)
+
+
+def test_words_that_were_learned_are_one_token():
+    sentences = corpus.training_pairs()[:2000]
+    learned = blocks.train_bpe("\n".join(f"{pair.english}\n{pair.french}" for pair in sentences), 700)
+    texts = ("jane visits africa in september", "jane visite l' antarctique", "東京", "👋")
+    assert [len(blocks.encode_bpe(text, learned)) for text in texts] == [5, 9, 6, 4]
+    says(LESSON, "Five tokens for the five known words", "*antarctique* falls into six pieces")
+
+
+def test_a_difference_of_rank_2():
+    old, difference = figures.two_matrices()
+    S = torch.linalg.svdvals(difference)
+    assert (S[2:] < 1e-5).all()
+    assert (S[1] / difference.norm()).item() == pytest.approx(0.5547, abs=1e-4)
+    says(LESSON, "With rank 1 a little more than a half, with rank 2 nothing")
+
+
+def test_lora_around_the_translator_changes_nothing_yet():
+    finished, network = adapting.finished_translator(), adapting.adapted(adapting.finished_translator(), blocks.LoRA, 4)
+    learn = [name for name, item in network.named_parameters() if item.requires_grad]
+    assert len(learn) == 24 and all(name.endswith((".A", ".B")) for name in learn)
+    number = sum(item.numel() for item in network.parameters() if item.requires_grad)
+    assert number == 6144 and number / sum(item.numel() for item in network.parameters()) < 0.03
+    before = adapting.nats_a_word(finished, 20)
+    assert adapting.nats_a_word(network, 20) == pytest.approx(before, abs=1e-7) and before < 0.001
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():  # and where it has other numbers, it matters
+        for name, item in network.named_parameters():
+            if name.endswith(".B"):
+                item.copy_(torch.randn(item.shape, generator=generator) * 4)
+    assert adapting.nats_a_word(network, 20) > 10 * before
+
+
+def test_what_the_trap_costs():
+    forgotten, moved, same, same_moved = figures.trap(blocks.LlamaBlock, blocks.rename_llama, blocks.halves_from_pairs)
+    assert forgotten[0] < 1e-4 < 1 < min(forgotten[1:]) and max(moved) < 1e-4
+    assert same == pytest.approx(0.36, abs=0.01) and same_moved == 1
+    says(LESSON, "the likeliest next token is the right one at 36 percent of the places")
+
+
+def test_pictures_say_their_numbers():
+    scores = torch.zeros(5, 5)
+    assert "20 of 25 scores are off" in figures.three_scores(scores, scores, 1 - torch.eye(5)).alt
+    assert "sees 5 keys" in figures.windows(blocks.sliding_window_mask).alt
+    assert explore.Cache()(8, 65536, 4096).alt.endswith("8 heads of keys, 65,536 tokens, window 4,096: 512 MiB.")
+    assert explore.Cache()(32, 4096, 0).alt.endswith("no window: 2 GiB.")
+    assert "It hears 9 through 4, from place 7 on" in explore.Windows()(3, 0, 4).alt
+    for picture in (figures.gates(), figures.two_pairings(), figures.merges(), figures.pieces()):
+        assert len(picture.alt) > 100 and picture.caption.startswith("Figure 14.")
+
+
+# ---------------------------------------------------------------- what the programs in bench/ will train
+
+
+@torch.no_grad()
+def test_the_first_and_the_last_of_the_six_changes_are_the_blocks_of_lessons_9_and_14():
+    x = torch.randn(2, 7, 64, generator=torch.Generator().manual_seed(0))
+    old, mine = six_changes.Block(), blocks.EncoderBlock(64, 2, 256)
+    names = {name: f"attention.{name}" if name.startswith("W_") else name for name in old.state_dict()}
+    mine.load_state_dict({names[name]: tensor for name, tensor in old.state_dict().items()})
+    torch.testing.assert_close(old(x), mine(x, blocks.causal_mask(7)), atol=1e-5, rtol=1e-5)
+    new, mine = six_changes.Block(**six_changes.CHANGES["all six"]), blocks.LlamaBlock(64, 2, 1, 171, six_changes.BASE)
+    mine.load_state_dict(new.state_dict())
+    torch.testing.assert_close(new(x), mine(x), atol=1e-5, rtol=1e-5)
+    models = {name: six_changes.Model(31, **changes) for name, changes in six_changes.CHANGES.items()}
+    sizes = {name: sum(item.numel() for item in model.parameters()) for name, model in models.items()}
+    assert max(sizes.values()) < 1.15 * min(sizes.values())
+
+
+def test_the_dialect_moves_adjectives_and_nothing_else():
+    for pair in corpus.unseen_pairs()[:100]:
+        other, words = dialect.in_dialect(pair), pair.english.split()
+        assert sorted(other.french.split()) == sorted(pair.french.split()) and other.english == pair.english
+        for i, described in enumerate(zip(words, words[1:], strict=False)):
+            if described in pair.described:
+                assert other.alignment.index(i) < other.alignment.index(i + 1), other
+        still = [item for item in pair.alignment if words[item] not in dialect.ADJECTIVES]
+        assert still == [item for item in other.alignment if words[item] not in dialect.ADJECTIVES]
+    assert all(pair.french != corpus.translate(pair.english).french for pair in dialect.dialect_pairs(20, 1))
+
+
+@torch.no_grad()
+def test_a_small_writer_is_stored_as_a_published_model(tmp_path):
+    from tokenizers import Tokenizer
+
+    text = "the cat sat on the mat\nthe hat, the cats  and l'été "
+    merges = blocks.train_bpe(text, 40)
+    torch.manual_seed(1)
+    model = small_writer.new_model(len(small_writer.tokens_of(merges)))
+    small_writer.store(tmp_path, model, merges)
+    found = published.model(tmp_path)
+    assert found.merges == merges and found.sizes | {"vocab_size": 0} == small_writer.SIZES | {"vocab_size": 0}
+    ids = small_writer.ids_of(text, merges)
+    assert Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode(text).ids == ids.tolist()
+    assert [found.ids[token] for token in blocks.encode_bpe(text, merges)] == ids.tolist()
+    mine = Decoder(blocks.LlamaBlock, **found.sizes)
+    mine.load_state_dict(blocks.rename_llama(found.state))
+    torch.testing.assert_close(mine(ids[None]), model(ids[None]), atol=1e-2, rtol=1e-2)  # 16 bits
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 2_000_000
+    loss = small_writer.nats_a_byte(model, text * 20, merges)
+    tokens = small_writer.ids_of(text * 20, merges)
+    assert loss == pytest.approx(math.log(len(found.ids)) * len(tokens) / len((text * 20).encode()), rel=0.1)
+
+
+# ---------------------------------------------------------------- what the check must see, and what stands in
+
+
+@functools.cache
+def key_of(name):
+    exercise = next(item for item in load_answer_key(course(), course().lesson(LESSON)).exercises if item.name == name)
+    return make_key(LESSON, exercise, 10, False, getattr(blocks, name), 0)
+
+
+def verdict_on(name, answer, forbidden=None):
+    key = key_of(name)
+    facts = Facts(name, "99_test", key.facts.forbidden if forbidden is None else forbidden, 5.0)
+    return decide(key, observe_all(answer, key.cases, facts))
+
+
+def elsewhere(piece):
+    """The same function, not known for the course's own."""
+    code = piece.__code__.replace(co_filename="somewhere")
+    made = types.FunctionType(code, piece.__globals__, piece.__name__, piece.__defaults__, piece.__closure__)
+    made.__module__ = "somewhere"
+    return made
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_a_stand_in_is_no_answer(name):
+    assert course_part(GIVEN[name]) and course_part(GIVEN)
+    verdict = verdict_on(name, GIVEN[name], ())
+    assert verdict.mistake == "forbidden_call" and verdict.points == 0
+
+
+ALONE = ("rms_norm", "rotate_halves", "halves_from_pairs", "rename_llama", "sliding_window_mask")  # call no other part
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_stand_in_does_what_the_exercise_does(name):
+    verdict = verdict_on(name, elsewhere(GIVEN[name]), ())
+    assert verdict.passed, verdict.message
+
+
+def test_the_stand_ins_of_byte_pairs_are_them():
+    text = "the cat, the cats\n  aaaa aaa é é 東京"
+    merges = blocks.train_bpe(text, 20)
+    assert GIVEN["train_bpe"](text, 20) == merges and GIVEN["train_bpe"]("", 3) == []
+    assert GIVEN["encode_bpe"](f"{text} hats", merges) == blocks.encode_bpe(f"{text} hats", merges)
+
+
+def test_the_stand_in_of_a_block_is_one():
+    for mask in (None, torch.rand(5, 5, generator=torch.Generator().manual_seed(0)) < 0.5):
+        mine, theirs = blocks.LlamaBlock(24, 4, 2, 10, 30.0, 1e-3), GIVEN["LlamaBlock"](24, 4, 2, 10, 30.0, 1e-3)
+        theirs.load_state_dict(mine.state_dict())
+        x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(1))
+        torch.testing.assert_close(theirs(x, mask), mine(x, mask), atol=1e-5, rtol=1e-5)
+    with pytest.raises(ValueError):
+        GIVEN["LlamaBlock"](24, 4, 3, 10)
+
+
+def test_the_stand_in_of_lora_is_one():
+    linear = nn.Linear(7, 5)
+    mine, theirs = blocks.LoRA(linear, 3, 2.0), GIVEN["LoRA"](linear, 3, 2.0)
+    with torch.no_grad():
+        mine.B.normal_()
+        theirs.A.copy_(mine.A)
+        theirs.B.copy_(mine.B)
+    x = torch.randn(4, 7)
+    torch.testing.assert_close(theirs(x), mine(x))
+    torch.testing.assert_close(theirs.merged()(x), mine(x))
+
+
+@pytest.mark.parametrize(
+    "norm",
+    [
+        lambda x, weight, eps=1e-6: F.rms_norm(x, x.shape[-1:], weight, eps),
+        lambda x, weight, eps=1e-6: nn.RMSNorm(x.shape[-1], eps, dtype=x.dtype)(x) * weight,
+    ],
+)
+def test_library_norms_are_forbidden(norm):
+    assert verdict_on("rms_norm", norm).mistake == "forbidden_call"
+
+
+class WithTorchsAttention(blocks.LlamaBlock):
+    """Right, and with the call that the exercise forbids."""
+
+    def forward(self, x, mask=None):
+        y, places = self.norm1(x), torch.arange(x.shape[1])
+        q, k, v = (W(y).unflatten(-1, (-1, 6)).transpose(1, 2) for W in (self.W_q, self.W_k, self.W_v))
+        q, k = blocks.rotate_halves(q, places, self.base), blocks.rotate_halves(k, places, self.base)
+        out = F.scaled_dot_product_attention(q, k, v, mask, is_causal=mask is None, enable_gqa=True)
+        x = x + self.W_o(out.transpose(1, 2).flatten(-2))
+        return x + self.feed_forward(self.norm2(x))
+
+
+class WithEpsOfItsOwn(blocks.LlamaBlock):
+    """eps never reaches the norms."""
+
+    def __init__(self, d_model, num_heads, num_kv_heads, d_ff, base=10000.0, eps=1e-6):
+        super().__init__(d_model, num_heads, num_kv_heads, d_ff, base)
+
+
+class MaskKept(blocks.LlamaBlock):
+    """A mask stays for the calls that bring none."""
+
+    def forward(self, x, mask=None):
+        self.kept = getattr(self, "kept", None) if mask is None else mask
+        return super().forward(x, self.kept)
+
+
+class Detached(blocks.LoRA):
+    """The thin matrices learn nothing."""
+
+    def forward(self, x):
+        return super().forward(x).detach() + self.linear(x) - self.linear(x).detach()
+
+
+class MergedTwice(blocks.LoRA):
+    def merged(self):
+        new = super().merged()
+        self.linear = new
+        return new
+
+
+def test_a_forbidden_call_in_a_block_is_told():
+    assert verdict_on("LlamaBlock", WithTorchsAttention).mistake == "forbidden_call"
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "part"),
+    [
+        ("LlamaBlock", WithEpsOfItsOwn, "base and eps"),
+        ("LlamaBlock", MaskKept, "called twice, in training mode"),
+        ("LoRA", Detached, "gradient flows"),
+        ("LoRA", MergedTwice, "merged"),
+    ],
+)
+def test_what_shows_in_one_part_only_is_seen(name, answer, part):
+    verdict = verdict_on(name, answer)
+    assert [item.name for item in verdict.parts if not item.passed] == [part], as_text(verdict)
