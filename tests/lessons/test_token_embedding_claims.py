@@ -11,6 +11,7 @@ from helpers.blocks import fixed_neighbors, negative_sampling_loss, pull_and_pus
 from helpers.lessons.token_embedding import experiments, figures, word2vec
 from helpers.lessons.token_embedding.figures import company, unit
 from helpers.translator import evaluation
+from tests.lab import ROOT
 from tests.lessons.lesson_text import says
 
 torch.set_num_threads(1)
@@ -96,6 +97,13 @@ def test_what_the_published_neighbors_miss():
             assert among_their_own(neighbors, table) == wanted
             hub = int((neighbors(table, 3) == WORDS.index("by")).sum())
             assert hub == 0 if neighbors is fixed_neighbors else hub >= 12
+
+
+def test_what_pulls_on_cat():
+    key = (ROOT / "solutions/01_token_embedding/answer_key.py").read_text("utf-8")
+    assert "What pulls on cat is the verb (feeds, say), the and in." in key
+    cat = WORDS.index("cat")
+    assert {WORDS[o] for c, o in PAIRS.tolist() if c == cat} == {"feeds", "brushes", "chases", "the", "in"}
 
 
 def test_the_two_bugs_on_the_translators_table():
