@@ -617,7 +617,7 @@ explore.width_and_divisor()
 # <details><summary>Answer</summary>
 #
 # For entries of variance 1 the best divisor is a quarter to a third of the square root, at every width: it moves along
-# with the dotted line. The slope of softmax alone is best further to the right, at two thirds to four fifths of it. At
+# with the dotted line. The slope of softmax alone is best further to the right, at six to eight tenths of it. At
 # the square root itself a query has 40 to 45 % of the best hold from width 4 on (62 % at width 1): neither this share
 # nor the place of the best moves as the head grows. With the start of `nn.Linear` all of it sits at about a third of
 # that, as the scores are so much smaller. With the all-positive start the best divisor grows like the width itself,

@@ -34,7 +34,7 @@ def test_the_typical_winner_of_a_fresh_wide_head():
 
 
 def test_the_hold_at_the_root_is_the_same_share_at_every_width():
-    lesson_says("40 to 45 % of the best hold from width 4 on (62 % at width 1)", "at two thirds to four fifths of it")
+    lesson_says("40 to 45 % of the best hold from width 4 on (62 % at width 1)", "at six to eight tenths of it")
     lesson_says(
         "the best divisor is a quarter to a third of the square root, at every width", "sits at about a third of that"
     )
