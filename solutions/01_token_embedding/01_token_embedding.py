@@ -625,7 +625,8 @@ explore.training(history, words)
 #
 # Five of six pairs are strangers. So the fastest way to be less surprised is to say no to everything: all center vectors
 # go to one side, all neighbor vectors to the other (their mean cosine reaches −0.87). Then each true pair, still judged
-# false, pulls hard, and words with different neighbors are drawn apart.
+# false, pulls hard, and words with different neighbors are drawn apart. (With one stranger for each true pair nothing
+# runs to one side.)
 #
 # </details>
 #

@@ -50,6 +50,9 @@ def test_all_words_run_the_same_way_first():
         assert between[-1] < 0.3 and company(history.centers[-1], WORDS)[0] > 0.97
         across = [float((unit(c) @ unit(o).T).mean()) for c, o in zip(history.centers, history.contexts, strict=True)]
         assert min(across) == pytest.approx(-0.87, abs=0.005 if seed == 1 else 0.03)
+    says("With one stranger for each true pair nothing runs to one side.")
+    history = word2vec.train(IDS, len(WORDS), torch.Generator().manual_seed(1), pull_and_push, negatives=1)
+    assert max(company(centers, WORDS)[1] for centers in history.centers) < 0.1
 
 
 def among_their_own(neighbors, table):
