@@ -75,7 +75,8 @@ def _missing_module(command: str, error: ModuleNotFoundError) -> str:
     name = error.name or str(error)
     if name.startswith("helpers"):
         return f"`course {command}` needs {name}, which is not in this edition of the course."
-    return f'`course {command}` needs the package {name}. Install with: pip install -e ".[author,grade]"'
+    extras = "author,book" if command == "book" else "author,grade"
+    return f'`course {command}` needs the package {name}. Install with: pip install -e ".[{extras}]"'
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ language = "en"
 extensions = ["myst_nb", "sphinx.ext.mathjax"]
 
 nb_execution_mode = "off"  # the outputs are the stored ones
-myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 3
 
 # One file that holds all its extensions and letters, so that a page asks for nothing else.
@@ -17,6 +17,7 @@ mathjax_path = "tex-svg-full.js"
 mathjax = distribution("sphinx-mathjax-offline").locate_file(f"sphinx-mathjax-offline/static/mathjax/{mathjax_path}")
 
 html_theme = "furo"
+html_favicon = "icon.svg"
 html_permalinks_icon = "#"
 html_copy_source = html_show_sourcelink = html_use_index = html_show_copyright = False
 html_static_path = ["book.css", str(mathjax)]

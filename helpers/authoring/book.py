@@ -20,7 +20,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 from helpers.authoring.badges import binder_address, colab_address
 from helpers.authoring.build import solution_path, student_path
 from helpers.authoring.release import ASKED
-from helpers.authoring.text import BEGIN, END, headings, is_quiz
+from helpers.authoring.text import BEGIN, END, BuildError, headings, is_quiz
 from helpers.course import Course, Lesson, course
 
 # A picture as notebooks keep it (helpers/drawing/style.py), with its caption where that has a number.
@@ -36,7 +36,7 @@ REFERENCE = re.compile(
     r"|\b(?P<kind>lesson|exercise|figure|quiz)s?\s+\d+(?:\.\d+)?(?:(?:,\s|\s(?:and|to|or)\s)\d+(?:\.\d+)?)*",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
-DRAWN = re.compile(r"(figures\.\w+|explore\.\w+|transformer_map)\(")
+DRAWN = re.compile(r"(figures\.\w+|explore\.\w+|experiments\.\w+|transformer_map)\(")
 ROW = 34  # pixels of a row of the map of prerequisites
 
 
@@ -85,8 +85,11 @@ def write_pages(home: Course, folder: Path, answers: bool = False) -> None:
 def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool):
     """The notebook of a lesson's page: the learner's cells with the solution's outputs.
 
-    Set-up, checks and empty answers are left out; pictures become files in the folder `pictures`.
+    Set-up, checks and empty answers are left out; pictures become files in the folder `pictures`. BuildError where the
+    lesson has no notebooks yet.
     """
+    if not (solution_path(home, lesson).is_file() and student_path(home, lesson).is_file()):
+        raise BuildError(f"{lesson.name} has no notebooks yet. Make them first: course build {lesson.name}")
     notebook = nbformat.read(solution_path(home, lesson), as_version=4)
     learners = {cell["id"]: cell.source for cell in nbformat.read(student_path(home, lesson), as_version=4).cells}
     pictures.mkdir(parents=True)
@@ -245,7 +248,7 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
         "docs/glossary.md": with_terms((home.root / "docs" / "glossary.md").read_text(encoding="utf-8")),
         "docs/what_a_mistake_costs.md": f"{costs}\n{_toctree([f'costs/{number}' for number in measured])}",
         **{
-            f"docs/costs/{number}.md": f"# {names[home.lesson(number).name]}: costs\n{part}"
+            f"docs/costs/{number}.md": f"# {names[home.lesson(number).name]}: costs\n{costs_by_part(part)}"
             for number, part in measured.items()
         },
     }
@@ -255,7 +258,21 @@ def with_terms(text: str) -> str:
     """The Markdown of a list of terms as Sphinx's glossary, which gives each of them an anchor."""
     head, _, terms = text.partition("\n- ")
     entries = re.sub(r"^(?:- )?\*\*(.*?)\*\*: ", r"\n\1\n  ", terms, flags=re.MULTILINE)
-    return f"{head}\n```{{glossary}}\n{entries.strip()}\n```\n"
+    return f"{head}\n::::{{glossary}}\n{entries.strip()}\n::::\n"
+
+
+def costs_by_part(table: str) -> str:
+    """The Markdown of a lesson's costs with a table for each part; what stops the translator says so below its name."""
+    lines, part = [], ""
+    for row in re.findall(r"^\| (`\w+`) \| (.*?) \| (.*?) \| ?(.*?) ?\|$", table, re.MULTILINE):
+        name, mistake, nats, exact = row
+        if name != part:
+            part = name
+            lines += ["", f"## {name}", "", "| mistake | nats a word | exact |", "|---|---|---|"]
+        if not exact:
+            mistake, nats = f"{mistake}<br><small>{html.escape(nats, quote=False)}</small>", "–"
+        lines.append(f"| {mistake} | {nats} | {exact.replace(' ', chr(0xA0))} |")
+    return "\n".join(lines) + "\n"
 
 
 def _toctree(pages: list[str], caption: str = "") -> str:
