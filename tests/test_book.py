@@ -191,6 +191,8 @@ def test_the_site_in_a_browser(served):
                     page.wait_for_selector("mjx-container svg")
                     assert page.locator("mjx-merror").count() == 0
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
+                cut = "[...document.querySelectorAll('pre')].some(p => p.scrollWidth > p.clientWidth && p.tabIndex < 0)"
+                assert not page.evaluate(cut), f"{name}: a keyboard does not reach the end of a line"
                 ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
                 assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 200) == (scheme == "dark"), (name, ground)
         page.goto(urljoin(served, "03_query_key/03_query_key.html#figure-3-6"))
