@@ -10,6 +10,7 @@ extensions = ["myst_nb", "sphinx.ext.mathjax"]
 
 nb_execution_mode = "off"  # the outputs are the stored ones
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
+myst_dmath_double_inline = True  # $$ ... $$ within a paragraph, as notebooks take it
 myst_heading_anchors = 3
 
 # One file that holds all its extensions and letters, so that a page asks for nothing else.
