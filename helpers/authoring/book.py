@@ -129,25 +129,23 @@ def _show(cell, asked: bool, pictures: Path) -> None:
     cell.metadata = _folded("Imports" if imports else "What comes out") | {"tags": [tag for tag in tags if tags[tag]]}
     for output in cell.outputs:
         if "text/html" in output.get("data", {}):
-            picture = partial(_picture, folder=pictures, moves=bool(re.search(r"\bexplore\.", code)))
-            output.data["text/html"] = PICTURE.sub(picture, output.data["text/html"])
+            shown = PICTURE.sub(partial(_picture, folder=pictures), output.data["text/html"])
+            moves = "<p><em>It moves in the notebook.</em></p>" if re.search(r"\bexplore\.", code) else ""
+            output.data["text/html"] = shown + moves
 
 
-def _picture(found: re.Match, folder: Path, moves: bool) -> str:
+def _picture(found: re.Match, folder: Path) -> str:
     """The HTML of a picture, which becomes a file of its own: with its number as an anchor, and large by a click."""
     plain = html.unescape(found["data"])
     data = base64.b64decode(plain) if found["coded"] else unquote_to_bytes(plain)
     anchor = f"figure-{found['number'].replace('.', '-')}" if found["number"] else ""
     name = f"{anchor or f'picture-{len(list(folder.iterdir())) + 1}'}.{found['kind']}"
     (folder / name).write_bytes(data)
-    said = found["caption"] or ""
-    if moves:
-        said += " <em>It moves in the notebook.</em>"
-    if anchor:
-        said += f'<a class="headerlink" href="#{anchor}" title="Link to this figure">#</a>'
-    named = f' id="{anchor}"' if anchor else ""
     image = f'<a href="{name}"><img {found["words"]} loading="lazy" src="{name}"></a>'
-    return f"<figure{named}>{image}{f'<figcaption>{said}</figcaption>' if said else ''}</figure>"
+    if not anchor:
+        return f"<figure>{image}</figure>"
+    link = f'<a class="headerlink" href="#{anchor}" title="Link to this figure">#</a>'
+    return f'<figure id="{anchor}">{image}<figcaption>{found["caption"]}{link}</figcaption></figure>'
 
 
 def _folded(words: str) -> dict:
