@@ -1,5 +1,6 @@
 """The web edition: what its pages show and hide, and the whole site in a browser, which asks nothing of anyone else."""
 
+import dataclasses
 import functools
 import html
 import http.server
@@ -91,6 +92,13 @@ def test_figures_are_files_with_anchors_and_keep_their_words(pages):
     assert figures and all(f"{a}.{b}" == number for a, b, number in figures)
     assert len(set(figures)) == len(figures) == len(re.findall(r"Figure \d+\.\d+\.", shown))
     assert "It moves in the notebook." in shown
+
+
+def test_a_forks_page_opens_in_colab_and_lab_and_loads_no_badge(tmp_path):
+    fork = dataclasses.replace(course(), owner="ada", repository="attention")
+    shown = text_of(lesson_page(fork, LESSON, tmp_path / "pictures", False))[:1500]
+    assert "colab.research.google.com/github/ada/attention/" in shown and "labpath=notebooks%2F05_masking" in shown
+    assert "badge" not in shown and "<img" not in shown and "![" not in shown
 
 
 def test_references_are_links_where_they_lead_somewhere():
