@@ -32,7 +32,7 @@ NUMBERED = re.compile(r"^## (?P<kind>Exercise|Quiz) (?P<number>\d+\.\d+)\b", re.
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 # What is left as it is, and else words such as "lessons 3 and 4", "exercise 7.4", "Figure 5.2".
 REFERENCE = re.compile(
-    r"(?P<left>```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$\n]+\$|\[[^\]]*\]\([^)]*\)|^#[^\n]*|<summary>.*?</summary>|<[^>]*>)"
+    r"(?P<left>(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`)|\$\$.*?\$\$|\$[^$\n]+\$|\[[^\]]*\]\([^)]*\)|^#[^\n]*|<summary>.*?</summary>|<[^>]*>)"
     r"|\b(?P<kind>lesson|exercise|figure|quiz)s?\s+\d+(?:\.\d+)?(?:(?:,\s|\s(?:and|to|or)\s)\d+(?:\.\d+)?)*",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
@@ -244,6 +244,7 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
         "running.md": f"# Running the course\n\n## For learners{running}",
         "notation.md": card,
         "docs/glossary.md": with_terms((home.root / "docs" / "glossary.md").read_text(encoding="utf-8")),
+        **{page: (home.root / page).read_text(encoding="utf-8") for page in ("docs/teaching.md", "docs/authoring.md")},
         "docs/what_a_mistake_costs.md": f"{costs}\n{_toctree([f'costs/{number}' for number in measured])}",
         **{
             f"docs/costs/{number}.md": f"# {names[home.lesson(number).name]}: costs\n{costs_by_part(part)}"
