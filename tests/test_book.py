@@ -102,11 +102,12 @@ def test_a_forks_page_opens_in_colab_and_lab_and_loads_no_badge(tmp_path):
 
 
 def test_references_are_links_where_they_lead_somewhere():
-    text = "As lessons 5 and 7 say, see exercise 7.4, exercise 7.9 and `` lesson 5 `a` ``: $lesson 5$, [lesson 5](x), Figure 7.4."
+    left = "`` lesson 5 `a` ``: $lesson 5$, [lesson 5](x), Figure 7.4."
+    text = f"As lessons 5 and 7 say, see exercise 7.4, exercise 7.9 and {left}"
     assert with_references(text, KNOWN, "../", "07_value_weighting") == (
         'As <a href="../05_masking/05_masking.html">lessons 5</a> and 7 say, see '
         '<a href="#exercise-7-4">exercise 7.4</a>, '
-        "exercise 7.9 and `` lesson 5 `a` ``: $lesson 5$, [lesson 5](x), Figure 7.4."
+        f"exercise 7.9 and {left}"
     )
 
 

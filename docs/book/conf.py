@@ -6,6 +6,7 @@ from docutils.nodes import section
 
 project = html_title = "How a Transformer's attention works"
 language = "en"
+highlight_language = "none"  # of blocks that name no language; lessons name theirs
 extensions = ["myst_nb", "sphinx.ext.mathjax"]
 
 nb_execution_mode = "off"  # the outputs are the stored ones
