@@ -13,6 +13,7 @@ from helpers.course import CourseError
 # command: (module with add_arguments(parser) and run(args) -> exit code, what it does)
 COMMANDS = {
     "build": ("helpers.authoring.build", "make notebooks, answer keys and blocks from the lesson texts"),
+    "book": ("helpers.authoring.book", "write the web edition: the lessons as a static site"),
     "new": ("helpers.authoring.scaffold", "begin a lesson, or an exercise of one"),
     "pack": ("helpers.authoring.pack", "write the learner edition, or an autograder for Gradescope, as one zip"),
     "try": ("helpers.grading.try_answers", "judge loose answer files, without a notebook"),
@@ -74,7 +75,8 @@ def _missing_module(command: str, error: ModuleNotFoundError) -> str:
     name = error.name or str(error)
     if name.startswith("helpers"):
         return f"`course {command}` needs {name}, which is not in this edition of the course."
-    return f'`course {command}` needs the package {name}. Install with: pip install -e ".[author,grade]"'
+    extras = "author,book" if command == "book" else "author,grade"
+    return f'`course {command}` needs the package {name}. Install with: pip install -e ".[{extras}]"'
 
 
 if __name__ == "__main__":

@@ -94,5 +94,8 @@ def test_files_to_copy_are_whole_and_name_what_exists():
     copied = [name for line in container.splitlines() if line.startswith("COPY") for name in line.split()[1:-1]]
     assert copied and all((ROOT / name).exists() for name in copied)
     assert "bubblewrap" in container and "requirements.lock" in container
+    publishing = read("docs/github-pages.yml")
+    assert "- run: make book" in publishing and "path: build/book/site" in publishing
+    assert "](docs/github-pages.yml)" in read("README.md")
     for page in ("github-classroom.yml", "Containerfile"):
         assert f"]({page})" in read("docs/teaching.md"), page

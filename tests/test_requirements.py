@@ -29,7 +29,7 @@ LOCK = pins((ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines(
 ALL = LEARNER | pins(line for extra in EXTRAS.values() for line in extra)
 WINGS = {
     "learner": LEARNER,
-    "authoring": LEARNER | pins(EXTRAS["author"]),
+    "authoring": LEARNER | pins(EXTRAS["author"]) | pins(EXTRAS["book"]),
     "grading": LEARNER | pins(EXTRAS["grade"]),
     "classroom": LEARNER | pins(EXTRAS["grade"]),
     "tests": ALL,

@@ -16,15 +16,26 @@ def badges(course: Course, lesson: Lesson) -> str:
     """The Markdown of a lesson's two badges; empty while the course has no address."""
     if not course.url:
         return ""
-    notebook = f"notebooks/{lesson.name}/{lesson.name}.ipynb"
-    binder = f"{BINDER}/v2/gh/{course.owner}/{course.repository}/{course.tag}?labpath={quote(notebook, safe='')}"
-    return f"{colab_badge(course, lesson)} [![Open in Binder]({BINDER}/badge_logo.svg)]({binder})"
+    return (
+        f"{colab_badge(course, lesson)} [![Open in Binder]({BINDER}/badge_logo.svg)]({binder_address(course, lesson)})"
+    )
 
 
 def colab_badge(course: Course, lesson: Lesson) -> str:
     """The Markdown of the badge that opens a lesson in Colab."""
+    return f"[![Open in Colab]({COLAB}/assets/colab-badge.svg)]({colab_address(course, lesson)})"
+
+
+def colab_address(course: Course, lesson: Lesson) -> str:
+    """Where a lesson opens in Colab."""
     home, notebook = f"{course.owner}/{course.repository}", f"notebooks/{lesson.name}/{lesson.name}.ipynb"
-    return f"[![Open in Colab]({COLAB}/assets/colab-badge.svg)]({COLAB}/github/{home}/blob/{course.tag}/{notebook})"
+    return f"{COLAB}/github/{home}/blob/{course.tag}/{notebook}"
+
+
+def binder_address(course: Course, lesson: Lesson) -> str:
+    """Where a lesson opens in JupyterLab on Binder."""
+    notebook = quote(f"notebooks/{lesson.name}/{lesson.name}.ipynb", safe="")
+    return f"{BINDER}/v2/gh/{course.owner}/{course.repository}/{course.tag}?labpath={notebook}"
 
 
 def with_badges(readme: str, course: Course) -> str:

@@ -1,0 +1,314 @@
+"""`course book`: the lessons as a static site, from the stored notebooks. Nothing is executed; Sphinx does the rest.
+
+The pages' sources are written into build/book/text, the site into build/book/site. docs/book has the site's settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import html
+import re
+import shutil
+from functools import partial
+from pathlib import Path
+from urllib.parse import unquote_to_bytes
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell
+
+from helpers.authoring.badges import binder_address, colab_address
+from helpers.authoring.build import solution_path, student_path
+from helpers.authoring.release import ASKED
+from helpers.authoring.text import BEGIN, END, BuildError, headings, is_quiz
+from helpers.course import Course, Lesson, course
+
+# A picture as notebooks keep it (helpers/drawing/style.py), with its caption where that has a number.
+PICTURE = re.compile(
+    r'<img (?P<words>[^>]*?) ?src="data:image/(?P<kind>\w+)[^,"]*?(?P<coded>;base64)?,(?P<data>[^"]*)">'
+    r'(?:<div style="[^"]*">(?P<caption>Figure (?P<number>\d+\.\d+)\..*?)</div>)?'
+)
+NUMBERED = re.compile(r"^## (?P<kind>Exercise|Quiz) (?P<number>\d+\.\d+)\b", re.MULTILINE)
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
+# What is left as it is, and else words such as "lessons 3 and 4", "exercise 7.4", "Figure 5.2".
+REFERENCE = re.compile(
+    r"(?P<left>(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`)|\$\$.*?\$\$|\$[^$\n]+\$|\[[^\]]*\]\([^)]*\)|^#[^\n]*|<summary>.*?</summary>|<[^>]*>)"
+    r"|\b(?P<kind>lesson|exercise|figure|quiz)s?\s+\d+(?:\.\d+)?(?:(?:,\s|\s(?:and|to|or)\s)\d+(?:\.\d+)?)*",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+DRAWN = re.compile(r"(figures\.\w+|explore\.\w+|experiments\.\w+|transformer_map)\(")
+ROW = 34  # pixels of a row of the map of prerequisites
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--answers", action="store_true", help="with all answers, folded: for teachers")
+    parser.add_argument("--to", type=Path, metavar="FOLDER", help="where to; build/book if none is given")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the site. 0: done; 1: Sphinx found something wrong, such as a link that leads nowhere, and said what."""
+    from sphinx.cmd.build import main as sphinx  # a second, and only here
+
+    home = course()
+    folder = args.to or home.root / "build" / "book"
+    for part in ("text", "extra", "site"):
+        shutil.rmtree(folder / part, ignore_errors=True)
+    write_pages(home, folder, args.answers)
+    settings = ["-q", "-W", "--keep-going", "-c", str(home.root / "docs" / "book"), "-d", str(folder / "cache")]
+    settings += ["-D", f"html_extra_path={folder / 'extra'}"]
+    code = sphinx([*settings, str(folder / "text"), str(folder / "site")])
+    size = sum(file.stat().st_size for file in (folder / "site").rglob("*") if file.is_file())
+    print(f"{folder / 'site'}: {size / 1e6:.1f} MB. Open index.html there, or publish the folder as it is.")
+    return int(bool(code))
+
+
+def write_pages(home: Course, folder: Path, answers: bool = False) -> None:
+    """Write the sources of all pages into folder/text, and what the site holds as it is into folder/extra."""
+    text, extra = folder / "text", folder / "extra"
+    notebooks = {one.name: lesson_page(home, one, extra / one.name, answers) for one in home.lessons}
+    known = {anchor: name for name, notebook in notebooks.items() for anchor in _anchors(name, notebook)}
+    for name, notebook in notebooks.items():
+        for cell in notebook.cells:
+            if cell.cell_type == "markdown":
+                linked = with_references(cell.source, known, "../", name)
+                cell.source = NUMBERED.sub(lambda found: f"({_anchor(found)})=\n{found[0]}", linked)
+        notebook.cells.append(new_markdown_cell(_made_from(f"solutions/{name}/{name}.py")))
+        _write(text / name / f"{name}.ipynb", nbformat.writes(notebook))
+        shutil.copy(student_path(home, home.lesson(name)), extra / name)
+    shutil.copytree(home.root / "docs", text / "docs", ignore=shutil.ignore_patterns("book", "*.py"))
+    shutil.copy(home.root / "LICENSE", text)
+    for path, page in _other_pages(home, notebooks).items():
+        up = "../" * path.count("/")
+        _write(text / path, f"{with_references(page, known, up)}\n\n{_made_from()}\n")
+
+
+def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool):
+    """The notebook of a lesson's page: the learner's cells with the solution's outputs.
+
+    Set-up, checks and empty answers are left out; pictures become files in the folder `pictures`. BuildError where the
+    lesson has no notebooks yet.
+    """
+    if not (solution_path(home, lesson).is_file() and student_path(home, lesson).is_file()):
+        raise BuildError(f"{lesson.name} has no notebooks yet. Make them first: course build {lesson.name}")
+    notebook = nbformat.read(solution_path(home, lesson), as_version=4)
+    learners = {cell["id"]: cell.source for cell in nbformat.read(student_path(home, lesson), as_version=4).cells}
+    pictures.mkdir(parents=True)
+    cells, asked, quiz = [], False, ""
+    for cell in notebook.cells:
+        name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
+        solved, cell.source = cell.source, learners.get(cell["id"], cell.source)
+        if cell.cell_type == "markdown":
+            asked = bool(ASKED.search(cell.source))
+            if name:  # the written question's answer
+                cell.source = solved if answers else ""
+        elif name.startswith("check_quiz_"):
+            cell = new_markdown_cell(_quiz_answer(cell, quiz) if answers else "")
+        elif name == "setup" or name.startswith("check_") or solved.strip() == "progress()":
+            cell.source = ""
+        elif is_quiz(name):
+            quiz, cell.source = solved, ""
+        else:
+            _show(cell, asked, pictures)
+        cells.append(cell)
+        if cell.cell_type == "code" and name and cell.source and answers:
+            folded = {**_folded("An answer"), "tags": ["hide-input"]}
+            cells.append(new_code_cell(_without_marks(solved), metadata=folded))
+    first = next(index for index, cell in enumerate(cells) if headings(cell.source))  # before it there may be badges
+    title, _, below = cells[first].source.partition("\n")
+    cells[first].source = f"{title}\n\n{_ways_to_open(home, lesson)}\n{below}"
+    notebook.cells = [cell for cell in cells[first:] if cell.source.strip()]
+    return notebook
+
+
+def _show(cell, asked: bool, pictures: Path) -> None:
+    """Fold or take out what stands in a reader's way: calls that only draw, imports, results to be guessed first."""
+    code = cell.source.strip()
+    drawn = "\n" not in code and DRAWN.match(code)
+    imports = code.startswith(("import ", "from ")) and not cell.outputs
+    tags = {"remove-input": drawn, "hide-input": imports, "hide-output": asked and cell.outputs}
+    cell.metadata = _folded("Imports" if imports else "What comes out") | {"tags": [tag for tag in tags if tags[tag]]}
+    for output in cell.outputs:
+        if "text/html" in output.get("data", {}):
+            shown = PICTURE.sub(partial(_picture, folder=pictures), output.data["text/html"])
+            moves = "<p><em>It moves in the notebook.</em></p>" if re.search(r"\bexplore\.", code) else ""
+            output.data["text/html"] = shown + moves
+
+
+def _picture(found: re.Match, folder: Path) -> str:
+    """The HTML of a picture, which becomes a file of its own: with its number as an anchor, and large by a click."""
+    plain = html.unescape(found["data"])
+    data = base64.b64decode(plain) if found["coded"] else unquote_to_bytes(plain)
+    anchor = f"figure-{found['number'].replace('.', '-')}" if found["number"] else ""
+    name = f"{anchor or f'picture-{len(list(folder.iterdir())) + 1}'}.{found['kind']}"
+    (folder / name).write_bytes(data)
+    image = f'<a href="{name}"><img {found["words"]} loading="lazy" src="{name}"></a>'
+    if not anchor:
+        return f"<figure>{image}</figure>"
+    link = f'<a class="headerlink" href="#{anchor}" title="Link to this figure">#</a>'
+    return f'<figure id="{anchor}">{image}<figcaption>{found["caption"]}{link}</figcaption></figure>'
+
+
+def _folded(words: str) -> dict:
+    """The metadata of a cell whose folded part is called so."""
+    return {"mystnb": {"code_prompt_show": words, "code_prompt_hide": words}}
+
+
+def _without_marks(source: str) -> str:
+    return "\n".join(line for line in source.split("\n") if line.strip() not in (BEGIN, END))
+
+
+def _quiz_answer(check, source: str) -> str:
+    """The right choice and why, folded; `check` has the words that its check said, `source` is the solved cell."""
+    choice = re.findall(r'= "(\w+)"', source)[-1]
+    said = check.outputs[0].data["text/plain"].partition("\n")[2] if check.outputs else ""
+    return f"<details><summary>The answer</summary>\n\n**{choice}**. {' '.join(said.split())}\n\n</details>"
+
+
+def _ways_to_open(home: Course, lesson: Lesson) -> str:
+    """Links as words, not badges: those are pictures from elsewhere."""
+    ways = [f'<a href="{lesson.name}.ipynb" download>Download the notebook</a>']
+    if home.url:
+        ways += [
+            f'<a href="{html.escape(address(home, lesson))}">Open in {where}</a>'
+            for where, address in (("Colab", colab_address), ("Lab", binder_address))
+        ]
+    ways.append('<a href="../running.html">How to run it</a>')
+    return f'<p class="ways">{" · ".join(ways)}</p>\n'
+
+
+def with_references(text: str, known: dict[str, str], up: str, here: str = "") -> str:
+    """The Markdown with links at its *lesson 3*, *exercise 7.4* and *Figure 5.2*.
+
+    known: the lesson of each anchor. up: the way from this page to the top. here: the lesson whose page it is.
+    """
+
+    def link(kind: str, words: str) -> str:
+        number = NUMBER.search(words)[0]
+        anchor = f"{kind}-{number.replace('.', '-')}"
+        lesson = known.get(anchor)
+        if lesson is None or (lesson == here and kind == "lesson"):
+            return words
+        page = "" if lesson == here else f"{up}{lesson}/{lesson}.html"
+        return f'<a href="{page}{"" if kind == "lesson" else f"#{anchor}"}">{words}</a>'
+
+    def linked(found: re.Match) -> str:
+        if found["left"]:
+            return found[0]
+        first = NUMBER.search(found[0]).end()  # "lessons 3" is one link, and the 4 of "lessons 3 and 4" another
+        kind, more = found["kind"].lower(), found[0][first:]
+        return link(kind, found[0][:first]) + NUMBER.sub(lambda one: link(kind, one[0]), more)
+
+    return REFERENCE.sub(linked, text)
+
+
+def _anchors(name: str, notebook) -> list[str]:
+    """What the page of a lesson can be entered by: lesson-7, exercise-7-4, quiz-7-1, figure-7-5."""
+    found = [f"lesson-{int(name[:2])}"]
+    for cell in notebook.cells:
+        found += [_anchor(one) for one in NUMBERED.finditer(cell.source)]
+        for output in cell.get("outputs", []):
+            found += re.findall(r'<figure id="([^"]+)"', output.get("data", {}).get("text/html", ""))
+    return found
+
+
+def _anchor(found: re.Match) -> str:
+    return f"{found['kind'].lower()}-{found['number'].replace('.', '-')}"
+
+
+def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
+    """Path -> Markdown of all pages that are no lesson: the README in two, the notation card, the costs by lesson."""
+    readme = re.sub(r"\]\(notebooks/", "](", (home.root / "README.md").read_text(encoding="utf-8"))
+    readme = re.sub(r"<!-- badges.*?end of badges -->|\s\[!\[[^\n|]*", "", readme, flags=re.DOTALL)
+    front, _, running = readme.partition("\n## For learners")
+    opening, lessons, table = front.partition("\n## The lessons\n")
+    card = next(cell.source for cell in notebooks[home.lessons[0].name].cells if "## The notation card" in cell.source)
+    card = re.sub(r"</?details>|<summary>.*?</summary>", "", card).replace("## ", "# ", 1)
+    costs = (home.root / "docs" / "what_a_mistake_costs.md").read_text(encoding="utf-8")
+    costs, *parts = re.split(r"^## (?=\d\d_)", costs, flags=re.MULTILINE)
+    measured = {part[:2]: part.partition("\n")[2] for part in parts}
+    names = {one.name: f"{int(one.number)}. {one.title.partition(':')[0]}" for one in home.lessons}
+    toctree = {
+        "Lessons": [f"{title} <{name}/{name}>" for name, title in names.items()],
+        "Look up": ["notation", "docs/glossary"],
+        "Run and teach": ["running", "docs/teaching", "docs/what_a_mistake_costs", "docs/authoring"],
+    }
+    trees = "\n".join(_toctree(pages, caption) for caption, pages in toctree.items())
+    needs = {name: _needed(home, notebook) for name, notebook in notebooks.items()}
+    words = "Each lesson, and by arcs the earlier ones that it needs."
+    begin = (
+        f"Begin with <a href='{home.lessons[0].name}/{home.lessons[0].name}.html'>the first lesson</a>, or in a clone:"
+    )
+    opening = opening.replace("```", f"{begin}\n\n```", 1)
+    return {
+        "index.md": f"{opening}\n{lessons}\n{prerequisite_map(names, needs)}\n\n{words}\n{table}\n{trees}",
+        "running.md": f"# Running the course\n\n## For learners{running}",
+        "notation.md": card,
+        "docs/glossary.md": with_terms((home.root / "docs" / "glossary.md").read_text(encoding="utf-8")),
+        **{page: (home.root / page).read_text(encoding="utf-8") for page in ("docs/teaching.md", "docs/authoring.md")},
+        "docs/what_a_mistake_costs.md": f"{costs}\n{_toctree([f'costs/{number}' for number in measured])}",
+        **{
+            f"docs/costs/{number}.md": f"# {names[home.lesson(number).name]}: costs\n{costs_by_part(part)}"
+            for number, part in measured.items()
+        },
+    }
+
+
+def with_terms(text: str) -> str:
+    """The Markdown of a list of terms as Sphinx's glossary, which gives each of them an anchor."""
+    head, _, terms = text.partition("\n- ")
+    entries = re.sub(r"^(?:- )?\*\*(.*?)\*\*: ", r"\n\1\n  ", terms, flags=re.MULTILINE)
+    return f"{head}\n::::{{glossary}}\n{entries.strip()}\n::::\n"
+
+
+def costs_by_part(table: str) -> str:
+    """The Markdown of a lesson's costs with a table for each part; what stops the translator says so below its name."""
+    lines, part = [], ""
+    for row in re.findall(r"^\| (`\w+`) \| (.*?) \| (.*?) \| ?(.*?) ?\|$", table, re.MULTILINE):
+        name, mistake, nats, exact = row
+        if name != part:
+            part = name
+            lines += ["", f"## {name}", "", "| mistake | nats a word | exact |", "|---|---|---|"]
+        if not exact:
+            mistake, nats = f"{mistake}<br><small>{html.escape(nats, quote=False)}</small>", "–"
+        lines.append(f"| {mistake} | {nats} | {exact.replace(' ', chr(0xA0))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _toctree(pages: list[str], caption: str = "") -> str:
+    options = f":caption: {caption}\n:hidden:\n" if caption else ""
+    return "\n".join(["```{toctree}", f"{options}:maxdepth: 1\n", *pages, "```\n"])
+
+
+def _needed(home: Course, notebook) -> list[str]:
+    """The lessons that the section *You need* of a lesson links to."""
+    prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    section = re.search(r"^## You need\n(.*?)(?=^## |\Z)", prose, re.DOTALL | re.MULTILINE)
+    linked = set(re.findall(r"\]\(\.\./(\w+)/", section[1])) if section else set()
+    return [one.name for one in home.lessons if one.name in linked]
+
+
+def prerequisite_map(names: dict[str, str], needs: dict[str, list[str]]) -> str:
+    """An SVG: a row a lesson, which is a link, and at its left an arc from each lesson that it needs."""
+    places = {lesson: ROW * row + ROW / 2 for row, lesson in enumerate(names)}
+    rows = []
+    for lesson, name in names.items():
+        y, arcs = places[lesson], ""
+        for start in (places[need] for need in needs[lesson]):
+            x = 150 if y - start == ROW else 138 - 0.45 * (y - start)  # neighbors by a straight line
+            arcs += f'<path d="M150 {start:g}C{x:g} {start:g} {x:g} {y:g} 150 {y:g}"/>'
+        said = name + (f" needs {', '.join(names[need] for need in needs[lesson])}" if needs[lesson] else "")
+        rows.append(
+            f'<a href="{lesson}/{lesson}.html"><title>{html.escape(said)}</title>{arcs}'
+            f'<circle cx="150" cy="{y:g}" r="6"/><text x="166" y="{y + 5:g}">{html.escape(name)}</text></a>'
+        )
+    size = f'viewBox="0 0 460 {ROW * len(names)}" role="group" aria-label="What each lesson needs"'
+    return f'<svg class="needs" {size}>{"".join(rows)}</svg>'
+
+
+def _made_from(source: str = "") -> str:
+    return f'<p class="made">Made by <code>make book</code>{f" from <code>{source}</code>" if source else ""}.</p>'
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
