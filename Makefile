@@ -52,6 +52,7 @@ test-more: .venv/ready
 retrain: .venv/ready
 	$(BIN)/python -m pytest -m slow
 
+test-all: export COURSE_EVERY = 1  # all lessons in all places
 test-all: test test-more retrain mutation-score
 
 grade: .venv/ready

@@ -16,8 +16,8 @@ from helpers.course import course
 
 ROOT = course().root
 
-# In one run of all suites each lesson's untouched notebook runs once, in a plain kernel or in Colab's, and half of the
-# solved ones in Colab's; COURSE_EVERY=1 runs all of them in both.
+# In one run of all suites each lesson's untouched notebook runs once, in a plain kernel or in Colab's, and the solved
+# one in a plain kernel and in one more place: Colab's kernel or JupyterLab. COURSE_EVERY=1 runs all of them in all.
 EVERY = bool(os.environ.get("COURSE_EVERY"))
 SOLVED_IN_COLAB = ("00", "02", "04", "08", "10", "11", "12")
 
@@ -32,7 +32,7 @@ def lesson_names() -> list[str]:
 
 
 def of_these(names, solved: bool) -> list[str]:
-    """The lessons that run solved in Colab's kernel, or the others, which run there untouched."""
+    """The lessons that run solved in Colab's kernel, or the others: untouched there, and solved in JupyterLab."""
     return [name for name in names if EVERY or (name[:2] in SOLVED_IN_COLAB) == solved]
 
 

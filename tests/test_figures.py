@@ -9,6 +9,7 @@ import re
 import shutil
 import tempfile
 import warnings
+from dataclasses import dataclass
 
 import matplotlib
 import nbformat
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb, to_rgba
+from matplotlib.figure import Figure
 
 import helpers
 from bench import redraw_time
@@ -64,7 +66,17 @@ def pictures(request):
             with contextlib.redirect_stdout(io.StringIO()), fails:
                 exec(compile(cell.source, cell["id"], "exec"), namespace)
     assert made, lesson
-    return made
+    return [Drawn(picture.figure, picture.alt, texts(picture.figure), picture._repr_html_()) for picture in made]
+
+
+@dataclass
+class Drawn:
+    """A picture that was drawn once for all tests. texts: (text artist, its box in pixels); page: its HTML."""
+
+    figure: Figure
+    alt: str
+    texts: list[tuple]
+    page: str
 
 
 def texts(figure):
@@ -104,7 +116,7 @@ def drawn_ticks(axis):
 
 def clashes(picture):
     """Letters that stand on other letters, or beyond the picture's edge."""
-    shown = texts(picture.figure)
+    shown = picture.texts
     width, height = picture.figure.bbox.width, picture.figure.bbox.height
     for text, box in shown:
         if min(box.x0, box.y0, width - box.x1, height - box.y1) < -2:
@@ -137,16 +149,17 @@ def test_an_explorers_letters_stay_apart_wherever_its_sliders_stand(topic):
         show(start)
         for key, control in controls.items():
             values = redraw_time.values_of(control)
-            for value in {0: values[0], 1: values[len(values) // 2], 2: values[-1]}.values():
+            for value in (values[0], values[len(values) // 2], values[-1]):
                 show({**start, key: value})
                 if hasattr(last[0], "figure"):
-                    found |= {f"{name}({key}={value!r}): {clash}" for clash in clashes(last[0])}
+                    drawn = Drawn(last[0].figure, last[0].alt, texts(last[0].figure), "")
+                    found |= {f"{name}({key}={value!r}): {clash}" for clash in clashes(drawn)}
     assert not found, "\n".join(sorted(found))
 
 
 def test_letters_are_large_and_dark_enough(pictures):
     for picture in pictures:
-        for text, _ in texts(picture.figure):
+        for text, _ in picture.texts:
             assert text.get_fontsize() >= style.SMALLEST, (text.get_text(), picture.alt[:70])
             assert text.get_color() not in style.INK, (text.get_text(), text.get_color(), picture.alt[:70])
 
@@ -155,8 +168,9 @@ def test_figures_fit_and_have_alt_text(pictures):
     for picture in pictures:
         assert picture.figure.get_size_inches()[0] <= style.WIDEST, picture.alt[:70]
         assert len(picture.alt) > 30, picture.alt
-        page = picture._repr_html_()
-        assert 'alt="' in page and "background:#fff" in page  # a ground of its own: readable on a dark page
+        assert (
+            'alt="' in picture.page and "background:#fff" in picture.page
+        )  # a ground of its own: readable on a dark page
 
 
 @pytest.mark.parametrize("lesson", BUILT)
@@ -199,7 +213,7 @@ def test_queries_keys_and_values_have_their_hues(pictures):
     """What is named a query, key or value is written, or stands in a box, in its color."""
     wrong = []
     for picture in pictures:
-        for text, _ in texts(picture.figure):
+        for text, _ in picture.texts:
             first = text.get_text().split("\n")[0]
             hue = next((hue for hue, names in HUES.items() if first in names), None)
             if hue and to_rgba(text.get_color()) != to_rgba(hue) and not boxed(text, hue):
@@ -251,4 +265,4 @@ def test_a_large_figure_becomes_a_png(points, kind):
 
 def test_no_figure_of_a_lesson_is_heavy(pictures):
     for picture in pictures:
-        assert len(picture.html()) < 600_000, picture.alt[:70]
+        assert len(picture.page) < 600_000, picture.alt[:70]

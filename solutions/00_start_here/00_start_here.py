@@ -345,7 +345,8 @@ check(swap_last_two)
 # The call in the text above names two axes, 0 and 1. Those are right for a single table. What are they called from the other end?
 # </details>
 #
-# Once more the colored table of the figure, cut anew as published and turned by you. *Which columns are tokens now?*
+# Three more tokens, with the numbers 10 and 11, 20 and 21, 30 and 31: cut anew as published, and turned by you. *Which
+# columns are tokens now?*
 
 # %%
 figures.turned_by(swap_last_two)

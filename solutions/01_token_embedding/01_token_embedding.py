@@ -132,8 +132,8 @@ check(tokenize)
 # |---|---|---|---|---|---|---|
 # | id | 0 | 1 | 2 | 3 | 4 | 5 |
 #
-# Why is *Life* first? Strings are compared by **code point**, and all capitals (A is 65) come before all small letters (a
-# is 97). Any order would do, as long as it is always the same one: an id is the number of a row in a table, and
+# Why is *Life* first? Strings are compared by **code point**, and the capitals A to Z (from 65 on) come before the small
+# letters a to z (from 97 on). Any order would do, as long as it is always the same one: an id is the number of a row in a table, and
 # yesterday's table must fit today's ids. In *At work* you will see what happens otherwise.
 #
 # ## Exercise 1.2 `build_vocab`
@@ -625,7 +625,8 @@ explore.training(history, words)
 #
 # Five of six pairs are strangers. So the fastest way to be less surprised is to say no to everything: all center vectors
 # go to one side, all neighbor vectors to the other (their mean cosine reaches −0.87). Then each true pair, still judged
-# false, pulls hard, and words with different neighbors are drawn apart.
+# false, pulls hard, and words with different neighbors are drawn apart. (With one stranger for each true pair nothing
+# runs to one side.)
 #
 # </details>
 #
@@ -985,8 +986,9 @@ at_work(embed=other_numbers)
 # <details><summary>Answer</summary>
 #
 # The first bug leaves the translation as it was, because nothing in the network asks for neighbors. It changes the nearest
-# neighbor of a quarter of the words: much less than in your table (37 of 42), as the translator's rows have nearly equal
-# lengths. The second destroys everything: 9.25 nats a word instead of 0.00016, and not one sentence right. (Nats measure
+# neighbor of a quarter of the words: much less than in your table (37 of 42). Your rows differ twice as much in length, and
+# they are crowded: a typical word's best cosine is 0.99 and its second 0.98 (in the translator 0.46 and 0.43), so that a
+# little length turns the order around. The second destroys everything: 9.25 nats a word instead of 0.00016, and not one sentence right. (Nats measure
 # surprise: $-\ln p$ of the right word, on average.) Both run without an error.
 #
 # </details>
@@ -1064,7 +1066,7 @@ check(quiz_3=quiz_3)
 #
 # <details><summary>For those who learn alone: what a good answer has</summary>
 #
-# - The condition for the same *number* (product of lengths 1) and the weaker one for the same *order* (candidates of equal
+# - The condition for the same *number* (product of lengths 1, right angles aside) and the weaker one for the same *order* (candidates of equal
 #   length; the query's length does not matter).
 # - An example of your own with two dot products and two cosines that you have checked.
 # - A reason for length in terms of forces that agree or cancel, and one case where length is welcome.
@@ -1105,8 +1107,8 @@ check(quiz_3=quiz_3)
 #
 # - **"The dot product … is a cosine similarity!"**, in a notebook made from Sebastian Raschka's
 #   [Self-attention from scratch](https://sebastianraschka.com/blog/2023/self-attention-from-scratch.html): the same number
-#   only where the two lengths have product 1, the same ranking only among candidates of equal length. The written question
-#   is about this sentence.
+#   only where the two lengths have product 1 (or at a right angle, where both are 0), and surely the same ranking only
+#   among candidates of equal length. The written question is about this sentence.
 # - **"The inner vector product is interpreted as a vector projection"**, in notes on the Transformer's parts (after
 #   [AI Summer](https://theaisummer.com/attention/)) that go on to write the cosine as 1/s times a·b. The projection is a·b divided by one length, and s is the product of two
 #   lengths, so it is another number for every pair and cannot be pulled out as one constant.

@@ -99,7 +99,7 @@ build_vocab = Exercise("build_vocab", cases_build_vocab).with_mistakes("""
         An id is a row of a table. What is the number of the first row?
     alphabetical_without_case: sorted without regard to case
         sorted(tokens) -> sorted(tokens, key=lambda token: (token.lower(), token))
-        Code points put every capital before every small letter. What does plain sorting of strings do?
+        Code points put the capitals A to Z before the small letters a to z. What does plain sorting of strings do?
     lowered_vocab: everything in lower case
         {token for -> {token.lower() for
         Life and life would be two tokens here.
@@ -178,7 +178,7 @@ encode = Exercise("encode", cases_encode, axes=("token",)).with_mistakes("""
         A vocabulary read from a file may list its words in any order.
     marks_left_on: marks left on the words
         tokenize(sentence) -> sentence.split()
-        Is short, with its comma a token of the vocabulary? Which of your functions cuts sentences?
+        Is "short," with its comma a token of the vocabulary? Which of your functions cuts sentences?
     a_batch_of_one: one dimension too many
         torch.tensor([vocab[token] for token in tokenize(sentence)])
         -> torch.tensor([[vocab[token] for token in tokenize(sentence)]])
@@ -669,7 +669,7 @@ negative_sampling_loss = Exercise("negative_sampling_loss", cases_negative_sampl
         Minimizing this pushes true neighbors apart.
     only_the_pull: only the true pairs counted
         + F.logsigmoid(-bad).sum(-1) ->
-        Without a push all vectors end up in one place.
+        Without a push nothing ever says no: in the end nearly every pair looks true.
     negatives_against_context: negatives compared with the neighbor
         center[:, None] -> context[:, None]
         Which vector do both terms of the formula share?
@@ -792,7 +792,7 @@ quizzes = listed_quizzes("""
            that gives (2, 5, 3): the 7 is summed away.
         d: (2, 5, 3) is what comes after the multiplication with the table: 7 places have become 3 coordinates.
     quiz_2: b
-        a: They never meet: each of our sentences holds one animal. What pulls on cat is feeds, the, in, barn.
+        a: They never meet: each of our sentences holds one animal. What pulls on cat is the verb (feeds, say), the and in.
         b: The same neighbors pull on both, so both are pulled the same way. What counts is the company they keep, not whether they meet.
         c: No meaning went in. A word spelled cat that keeps company with bread would land among the foods.
         d: The order of the ids says nothing: the table's rows start as random numbers.

@@ -904,8 +904,9 @@ at_work(add_positions=published_layer, sentence="the dog visits the cat")
 #
 # Somebody who only guesses among the 194 entries of the French vocabulary is at $\ln 194 = 5.3$. Without places the translator writes *le
 # chat* and stops, whoever visits whom. With the published layer it writes *le chat le chat le chat* until it is cut off: in
-# a batch of one every word is at place 0, even those that it has written itself, so to the network it always looks like
-# the beginning. On a batch of 200 sentences it does worse than guessing: all words of a sentence get one place, and
+# a batch of one every word is at place 0, even those that it has written itself, so nothing tells the network how far it
+# has come. (It is not that place 0 looks like the beginning: with every word at place 5, or at place 10, it does not
+# stop either.) On a batch of 200 sentences it does worse than guessing: all words of a sentence get one place, and
 # most of
 # these places the translator has never seen. (It knows 24. The first 24 sentences of the batch cost 6.7 nats a word,
 # the other 176 cost 10.2.)

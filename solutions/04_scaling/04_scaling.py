@@ -315,7 +315,7 @@ explore.temperature(scores_is, tokens, start=math.sqrt(24))
 # %% [markdown]
 # <details><summary>Answer</summary>
 #
-# Two at about 3.3, five at about 11.6. At $\sqrt{24} = 4.9$ it has 2.9.
+# Two at about 3.3, five at about 11.5. At $\sqrt{24} = 4.9$ it has 2.9.
 #
 # </details>
 
@@ -561,8 +561,8 @@ for name, c in [("1", 1), ("√24", 24**0.5), ("24", 24), ("100", 100)]:
 # %% [markdown]
 # ## What the width does to a query's hold
 #
-# Now for all widths. Each point below stands for 400 random queries with six keys each, entries of variance 1. On the
-# left is the slope of softmax alone, on the right the whole way from the query to the weights: the size of
+# Now for all widths. Each point below stands for 10,000 random queries with six keys each, entries of variance 1. On
+# the left is the slope of softmax alone, on the right the whole way from the query to the weights: the size of
 # $\partial p/\partial q$, which we call the query's **hold** on its weights.
 
 # %%
@@ -574,8 +574,8 @@ figures.slopes_against_width()
 # - **Divided by the square root of the width**, the line is flat from width 4 on. A query of any such width can move its
 #   weights equally well. That is what the square root is for.
 # - **Not divided**, it first rises: keys get longer, and softmax is not shut yet. At width 64, a common width of real
-#   heads, the typical query still moves its weights two thirds as far as with the division. Then the line falls off a
-#   cliff: 0.01 at 256, nothing at 1024. The left picture alone would have you believe that width 64 is nearly lost.
+#   heads, the typical query still moves its weights nearly nine tenths as far as with the division. Then the line falls
+#   off a cliff: 0.01 at 256, nothing at 1024. The left picture alone would have you believe that width 64 is nearly lost.
 # - **Divided by the width itself**, softmax stays open, and the query still loses its hold: 0.01 at width 1024. Too
 #   large a divisor takes it away as no divisor does.
 #
@@ -617,7 +617,7 @@ explore.width_and_divisor()
 # <details><summary>Answer</summary>
 #
 # For entries of variance 1 the best divisor is a quarter to a third of the square root, at every width: it moves along
-# with the dotted line. The slope of softmax alone is best further to the right, at two thirds to four fifths of it. At
+# with the dotted line. The slope of softmax alone is best further to the right, at six to eight tenths of it. At
 # the square root itself a query has 40 to 45 % of the best hold from width 4 on (62 % at width 1): neither this share
 # nor the place of the best moves as the head grows. With the start of `nn.Linear` all of it sits at about a third of
 # that, as the scores are so much smaller. With the all-positive start the best divisor grows like the width itself,

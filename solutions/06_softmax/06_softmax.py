@@ -540,7 +540,7 @@ explore.surprise()
 # </details>
 #
 # A batch has many places, and the loss is the mean over them. A model that knows nothing gives each of $V$ words
-# $1/V$, and its loss is $\ln V$: for the 194 entries of our translator's French vocabulary 5.27, for GPT-2's 50,257 words 10.82. Look for
+# $1/V$, and its loss is $\ln V$: for the 194 entries of our translator's French vocabulary 5.27, for GPT-2's 50,257 tokens 10.82. Look for
 # that number at the first step of a training run; a loss that starts far above says that the first scores are too large.
 #
 # Sentences in a batch have different lengths, and the padding has no right answer. Such targets carry a number that is
@@ -892,8 +892,9 @@ at_work(softmax=over_queries)
 # more trainings of the same machine: 1.5 and 5.2 times, 2.9 and 22 times, 10 and 18 sentences.) So a scale that is off, as
 # in lesson 4, may go unnoticed.
 #
-# A mistake in the loss does not show in the translations at all. Counting padding in the mean makes this loss 0.00009
-# instead of 0.00016: a better number, and not a better model. The $\varepsilon$ in the logarithm changes nothing here,
+# A mistake in the loss does not show in the translations at all. Leave the padding out of the sum, but not of the count,
+# and this loss is 0.00009 instead of 0.00016: a better number, and not a better model. (Leave it in both, as if padding
+# were words to guess, and the loss is 8.09: this network never learned to write any.) The $\varepsilon$ in the logarithm changes nothing here,
 # because in these 200 sentences every true word has the largest score. It matters for a network that is sure of something wrong: there the
 # gradient that could correct it is gone.
 

@@ -630,7 +630,7 @@ softmax_backward = Exercise(
         Shapes (4, 5) and (4,): which entries does broadcasting bring together?
     sign_flipped: the right numbers with the opposite sign
         {MOVED} -> return p * (average - grad)
-        If the loss rises with a weight, it rises with that weight's score.
+        If the loss rises with one weight alone, it rises with that weight's score.
     average_added: the average added, not taken off
         {MOVED} -> return p * (grad + average)
         With all gradients equal nothing should move.

@@ -161,9 +161,9 @@ figures.two_questions(shares)
 # sum, and the difference stays completely open (1); with $w = 1$ it knows $a$ and nothing of $b$ (½).
 #
 # But *may* $w$ depend on the numbers? It may: queries and keys are made of the same vectors. Here 300 steps bring nothing
-# of the kind (0.50 to 0.51 from three starts). With only three tokens and 2,000 steps, one training of three found a use
-# for it and missed 0.40; the other two stayed at 0.50. So ½ is where a single head stops unless it bends its weights to
-# the numbers, and two heads need no such trick.
+# of the kind (0.50 to 0.51 from three starts). With only three tokens and 2,000 steps, five trainings of twelve found a use
+# for it and missed 0.40 to 0.43; the other seven stayed near 0.50. So ½ is where a single head stops unless it bends its
+# weights to the numbers, and two heads need no such trick.
 #
 # Two heads without $W_O$ know $a$ and $b$, but each channel belongs to one head alone. A channel that holds $a$ and no
 # $b$ misses one half again. $W_O$ may take both with opposite signs: nothing is missed.

@@ -799,12 +799,12 @@ print(f"a near word: {moved('jane visits africa in september', 'jane forgets afr
 # <details><summary>Answer</summary>
 #
 # Exchange the same word for the same other word, once near and once far, in many sentences, and average. We did it with
-# nouns in 300 sentences like *jane sees the dog with the cat*. The exchange at the fourth word turns the name three to four
-# times as far as the same exchange at the seventh; with blocks that have not learned anything, 1.2 times. Has this
-# translator learned to listen more to what is near? Look at the names one by one before you say so: for *jane* it is
+# people and animals in 300 sentences like *jane sees the dog with the cat*. The exchange at the fourth word turns the name
+# three to four times as far as the same exchange at the seventh; with blocks that have not learned anything, 1.2 times.
+# Has this translator learned to listen more to what is near? Look at the names one by one before you say so: for *jane* it is
 # 1.3 times, as without learning, and for *omar* more than ten times. The mean rests on a few masculine names, which
-# turn far when the noun beside them changes its gender. (And the fourth word is the one that is seen, the seventh is
-# not.)
+# turn far when the noun beside them changes its gender. And if things are exchanged, the whole effect is gone: 1.2 times,
+# learned or not. (And the fourth word is the one that is seen, the seventh is not.)
 #
 # </details>
 #

@@ -255,7 +255,7 @@ figures.cross_attention()
 # Read a row: the place that reads *jane* looks at *visits*, 0.97, because *visite* is what it has to say next. The place
 # that reads *visite* has to say *l'*, and looks at *africa*, 0.89: which article it has to be hangs on the noun. Is it a
 # dictionary? Nearly, and shifted by one place. The last place has to say eos and looks at *jane*. Over 300 sentences that
-# place gives 0.41 to the first English word and 0.28 to the last: it has no French word to look for, only whether the English
+# place gives 0.41 to the first English word and about a quarter to the last: it has no French word to look for, only whether the English
 # has ended, and its row has to add up to 1 all the same.
 #
 # No mask hides later English words: the source is all there before the first French word is written. But padding must

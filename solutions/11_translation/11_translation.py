@@ -743,8 +743,8 @@ explore.looks(model)
 # not *mon* the model must know that *tasse* is feminine, and the thick line leads to *my*, not to *cup*. Some of that
 # knowledge may come along a thin red line. The rest came another way: through the encoder, where *my* can look at its
 # noun, or through the first block, which is not drawn here. In the course's own machine, *le* or *la*, *un* or *une*, *mon* or *ma*
-# stay right in 97 of 100 places if that place may not look at the noun in any block; if the encoder does without its attention, in
-# 72 (a coin: 50). (In three others trained as here it was mostly the encoder too; in a fifth it was not.) The picture shows one
+# stay right in about 95 of 100 places if that place may not look at the noun in any block; if the encoder does without its attention, in
+# about 73 (a coin: 50). (In three others trained as here it was mostly the encoder too; in a fifth it was not.) The picture shows one
 # road out of several.
 
 # %% [markdown]
@@ -873,9 +873,9 @@ figures.broken_trainings()
 #   word that it used to peek at is not there yet.
 # - *Sorted apart* stops near 2.2, and what it writes is good French about something else (*jane aime le maroc en septembre*).
 #   Has it stopped listening to the English, then? Not at all: on unseen sentences it has 1.96 nats a word, and 3.35 with
-#   another sentence's English. Both sides of a batch are sorted by length, and sentences of one length keep their order, so in this grammar
-#   39 % of the rows still stand beside their own translation. It has learned what such data teach: *jane* and *september*
-#   more often than not, and a guess at the rest.
+#   another sentence's English. Both sides of a batch are sorted by length, and sentences of one length keep their order, so
+#   in batches of 32, as these were, 39 % of the rows still stand beside their own translation (in batches of 64, a fifth). It
+#   has learned what such data teach: *jane* and *september* more often than not, and a guess at the rest.
 #
 # The right training has 0.10 nats at this point, and 88 % of the sentences are exact. **A number that is measured with the
 # true words given does not show a leak,** unless one knows how low an honest loss can be (lesson 12 has a language in which

@@ -704,8 +704,8 @@ print("".join(symbols[i] for i in written[0].tolist()))
 explore.writing(model, symbols)
 
 # %% [markdown]
-# At temperature 2 the sentences fall apart, and not all alike: letters were random anyway, but a verb that does not agree is an
-# error. At 0.3 the text has almost no errors, and it is no longer the language: one kind of sentence and short ones prevail.
+# At temperature 2 the sentences fall apart, and not all alike: between a capital and its verb any of the letters p to z will
+# do, and in the second half of a repetition each letter has to be the right one. At 0.3 the text has almost no errors, and it is no longer the language: one kind of sentence and short ones prevail.
 # At 1 the model speaks with the frequencies that it has learned.
 
 # %% [markdown]

@@ -110,8 +110,11 @@ def test_a_mean_says_that_the_translator_listens_more_to_what_is_near_and_single
     )
     says("with blocks that have not learned anything, 1.2 times.")
     says("for *jane* it is 1.3 times, as without learning, and for *omar* more than ten times.")
+    says("And if things are exchanged, the whole effect is gone: 1.2 times, learned or not.")
     encoders = figures.encoders_to_compare()
     names = sorted(lexicon.NAMES)
+    for kind in ("trained", "trained words, untrained blocks"):
+        assert _near_to_far(encoders[kind], names, lexicon.THINGS) == pytest.approx(1.2, abs=0.06)
     assert 2.8 < _near_to_far(encoders["trained"], names) < 4.2
     assert _near_to_far(encoders["trained words, untrained blocks"], names) == pytest.approx(1.2, abs=0.06)
     assert _near_to_far(encoders["trained"], ["jane"]) == pytest.approx(1.3, abs=0.15)
@@ -126,10 +129,10 @@ def test_a_mean_says_that_the_translator_listens_more_to_what_is_near_and_single
     assert sum(turned[True]) / len(turned[True]) > 3 * sum(turned[False]) / len(turned[False])
 
 
-def _near_to_far(encoder, names) -> float:
-    """How many times as far a name turns by an exchange of two beings at the fourth word as at the seventh."""
+def _near_to_far(encoder, names, nouns=lexicon.BEINGS) -> float:
+    """How many times as far a name turns by an exchange of two nouns at the fourth word as at the seventh."""
     draw, sentences = random.Random(0), []
-    verbs, nouns = (sorted(words) for words in (lexicon.VERBS, lexicon.BEINGS))
+    verbs, nouns = (sorted(words) for words in (lexicon.VERBS, nouns))
     for _ in range(300):
         start, (other, *pair) = f"{draw.choice(names)} {draw.choice(verbs)} the", draw.sample(nouns, 3)
         sentences += [f"{start} {noun} with the {other}" for noun in pair]

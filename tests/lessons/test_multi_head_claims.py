@@ -36,12 +36,10 @@ def missed(layer, n, T, generator):
     return (layer(x)[:, 2:, 6:10] - target).pow(2).mean() / 2
 
 
-def trained(layer, parameters, generator, T=8, steps=300, batch=64, rate=0.02):
-    optimizer = torch.optim.Adam(parameters, lr=rate)
-    for step in range(steps):
-        if step > 0.7 * steps and steps > 300:
-            optimizer.param_groups[0]["lr"] = rate / 5
-        loss = missed(layer, batch, T, generator)
+def trained(layer, parameters, generator, T=8, steps=300):
+    optimizer = torch.optim.Adam(parameters, lr=0.02)
+    for _ in range(steps):
+        loss = missed(layer, 64, T, generator)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -64,9 +62,9 @@ def test_one_head_stops_at_a_half_in_300_steps(seed):
 
 @pytest.mark.slow
 def test_but_it_may_bend_its_weights_to_the_numbers():
-    says("With only three tokens and 2,000 steps, one training of three found a use for it and missed 0.40")
-    found = sorted(one_head(seed, T=3, steps=2000, batch=128, rate=0.01) for seed in (0, 1, 2))
-    assert found[0] == pytest.approx(0.40, abs=0.02) and found[1] == pytest.approx(0.50, abs=0.02)
+    says("five trainings of twelve found a use for it and missed 0.40 to 0.43; the other seven stayed near 0.50.")
+    found = [one_head(seed, T=3, steps=2000) for seed in (0, 1, 3)]  # three of the twelve
+    assert found == pytest.approx([0.40, 0.50, 0.42], abs=0.02)
 
 
 def test_heads_know_no_order_and_a_causal_mask_does():

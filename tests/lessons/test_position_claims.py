@@ -121,6 +121,7 @@ def test_who_visits_whom():
         "*le chien visite le chat*, *le chat visite le chien*: it knows who visits whom.",
         "Without places the translator writes *le chat* and stops, whoever visits whom.",
         "With the published layer it writes *le chat le chat le chat* until it is cut off",
+        "with every word at place 5, or at place 10, it does not stop either",
     )
     sentences = "the dog visits the cat", "the cat visits the dog"
 
@@ -130,3 +131,6 @@ def test_who_visits_whom():
     assert french() == ["le chien visite le chat", "le chat visite le chien"]
     assert french(add_positions=lambda x, table: x) == ["le chat", "le chat"]
     assert all(line.startswith("le chat le chat le chat") for line in french(add_positions=published_layer))
+    for place in (0, 5, 10):
+        lines = french(add_positions=lambda x, table, place=place: x + table[place])
+        assert all(len(line.split()) == translator.MAX_LEN - 1 for line in lines)

@@ -373,12 +373,16 @@ def test_what_the_translator_pays():
     def padding_counted(logits, targets, ignore_index):
         return F.cross_entropy(logits.mT, targets, ignore_index=ignore_index, reduction="none").mean()
 
+    def padding_guessed(logits, targets, ignore_index):
+        return F.cross_entropy(logits.mT, targets)
+
     def patched(logits, targets, ignore_index):
         mask = targets != ignore_index
         p = torch.softmax(logits[mask], -1).gather(-1, targets[mask][:, None])
         return -(p + 1e-9).log().mean()
 
     assert in_nats(cost(cross_entropy=padding_counted)) == "0.00009"
+    assert in_nats(cost(cross_entropy=padding_guessed)) == "8.09"
     assert in_nats(cost(cross_entropy=patched)) == "0.00016"
 
 

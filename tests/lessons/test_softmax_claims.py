@@ -89,7 +89,7 @@ def test_steps_against_the_gradient_lower_the_loss_from_any_start():
 
 
 def test_the_loss_of_a_model_that_knows_nothing():
-    lesson_says("for the 194 entries of our translator's French vocabulary 5.27, for GPT-2's 50,257 words 10.82")
+    lesson_says("for the 194 entries of our translator's French vocabulary 5.27, for GPT-2's 50,257 tokens 10.82")
     assert len(translator.french) == 194
     assert math.log(194) == pytest.approx(5.27, abs=0.005) and math.log(50257) == pytest.approx(10.82, abs=0.005)
 

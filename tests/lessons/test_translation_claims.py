@@ -59,16 +59,19 @@ def test_three_ways_to_change_the_numbers(text):
 
 def test_sorted_apart_still_hears_the_english(text):
     assert "1.96 nats a word, and 3.35 with another sentence's English" in text
-    assert "39 % of the rows still stand beside their own translation" in text
+    assert "in batches of 32, as these were, 39 % of the rows still stand beside their own translation" in text
+    assert "(in batches of 64, a fifth)" in text
     (run,) = RUNS["broken"]["sorted apart"]
     assert (round(run["nats"], 2), round(run["other source"], 2)) == (1.96, 3.35)
     assert run["writes"] in text and round(run["curve"][-1], 1) == 2.2
-    draw, same, pairs = random.Random(0), 0, corpus.training_pairs()
-    for _ in range(100):
-        batch = figures.evaluation.as_batch(draw.sample(pairs, 32))
-        orders = [(rows != PAD).sum(dim=1).argsort(stable=True) for rows in (batch.src, batch.tgt_out)]
-        same += int((orders[0] == orders[1]).sum())
-    assert same / 3200 == pytest.approx(0.39, abs=0.015)  # chance alone: 1 of 32
+    draw, pairs = random.Random(0), corpus.training_pairs()
+    for size, share in ((32, 0.39), (64, 0.21)):  # chance alone: 1 of 32, 1 of 64
+        same = 0
+        for _ in range(100):
+            batch = figures.evaluation.as_batch(draw.sample(pairs, size))
+            orders = [(rows != PAD).sum(dim=1).argsort(stable=True) for rows in (batch.src, batch.tgt_out)]
+            same += int((orders[0] == orders[1]).sum())
+        assert same / (100 * size) == pytest.approx(share, abs=0.02)
 
 
 GENDERS = {"un": "une", "le": "la", "mon": "ma"}
@@ -77,8 +80,8 @@ GENDERS |= {feminine: masculine for masculine, feminine in GENDERS.items()}
 
 @torch.no_grad()
 def test_the_gender_of_an_article_comes_mostly_through_the_encoder(text):
-    assert "stay right in 97 of 100 places if that place may not look at the noun in any block" in text
-    assert "if the encoder does without its attention, in 72 (a coin: 50)" in text
+    assert "stay right in about 95 of 100 places if that place may not look at the noun in any block" in text
+    assert "if the encoder does without its attention, in about 73 (a coin: 50)" in text
     pairs = corpus.sentence_pairs(300, random.Random(evaluation.UNSEEN_SEED), unseen=True)
     batch, network, places = evaluation.as_batch(pairs), translator.machine(), []
     for i, pair in enumerate(pairs):
@@ -100,12 +103,12 @@ def test_the_gender_of_an_article_comes_mostly_through_the_encoder(text):
         block.cross_attention.register_forward_pre_hook(lambda _m, a, k: (a, k | {"mask": seen}), with_kwargs=True)
         for block in network.blocks
     ]
-    assert right() == pytest.approx(0.97, abs=0.006)
+    assert right() == pytest.approx(0.95, abs=0.025)  # 0.93 to 0.97 in five draws of sentences
     for hook in hooks:
         hook.remove()
     for block in network.encoder.blocks:
         block.attention.register_forward_hook(lambda _module, _args, out: (0 * out[0], out[1]))
-    assert right() == pytest.approx(0.72, abs=0.01)
+    assert right() == pytest.approx(0.73, abs=0.03)  # 0.70 to 0.76
 
 
 @torch.no_grad()

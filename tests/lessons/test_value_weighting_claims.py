@@ -102,15 +102,12 @@ def test_one_head_of_eight_tells_articles_from_nouns():
 
 @torch.no_grad()
 def test_how_far_random_heads_move_words():
-    lesson_says("Random heads move words by anything from 0.1 to 1.4 (96 of 100 words over 150 sentences)")
+    lesson_says("Random heads move words by anything from 0.1 to 1.4 (98 of 100 words over 150 sentences)")
     sentences, (_, inputs), _ = read()
-    ends = []
-    for head in figures.random_heads(blocks.Head, 3).values():
-        shifts = torch.cat([blocks.context_shift(head.W_v(x), head(x)) for x in inputs]).sort().values
-        assert len(sentences) == 150
-        ends.append((shifts[len(shifts) // 50].item(), shifts[-len(shifts) // 50].item()))
-    low, high = zip(*ends, strict=True)
-    assert min(low) == pytest.approx(0.1, abs=0.02) and max(high) == pytest.approx(1.36, abs=0.05)
+    heads = figures.random_heads(blocks.Head, 3).values()
+    shifts = torch.cat([blocks.context_shift(head.W_v(x), head(x)) for head in heads for x in inputs])
+    assert len(sentences) == 150
+    assert ((shifts > 0.1) & (shifts < 1.4)).double().mean().item() == pytest.approx(0.98, abs=0.005)
 
 
 @torch.no_grad()
@@ -118,10 +115,11 @@ def test_one_head_makes_the_gender_of_the_certain():
     lesson_says(
         "One head of this block makes the gender certain: from what it hands on over other sentences, a linear map "
         "tells *le* from *la* every time. From the vector of *the* as it comes into the block the map is right in "
-        "about four of five cases (the block below has mixed already), and from what the three heads beside it hand "
-        "on in 60 to 70 of 100."
+        "about nine of ten cases (the block below has mixed already), and from what the three heads beside it hand "
+        "on in 65 to 75 of 100."
     )
-    pairs, network, caught = sentence_pairs(900, random.Random(7)), translator.machine(), []
+    # Fewer sentences, and the map of 65 numbers has too few places to be fitted to: 900 give it four of five.
+    pairs, network, caught = sentence_pairs(3000, random.Random(7)), translator.machine(), []
     network.encoder.blocks[1].register_forward_pre_hook(lambda _module, args: caught.append(args[0]))
     src = translator.source_batch([pair.english for pair in pairs])
     network.encode(src)
@@ -137,8 +135,8 @@ def test_one_head_makes_the_gender_of_the_certain():
         x = torch.cat([out[row, place], torch.ones(len(row), 1)], dim=1).double()
         found = x[half:] @ torch.linalg.lstsq(x[:half], y[:half].double() * 2 - 1).solution  # fitted on the first half
         right.append(((found > 0) == y[half:]).double().mean().item())
-    assert right[0] == 1.0 and all(0.6 <= share <= 0.7 for share in right[1:4]), right
-    assert right[4] == pytest.approx(0.8, abs=0.05)
+    assert right[0] == 1.0 and all(0.64 <= share <= 0.76 for share in right[1:4]), right
+    assert right[4] == pytest.approx(0.9, abs=0.04)
 
 
 def weakened(scaled: bool):

@@ -6,11 +6,17 @@ import functools
 import math
 
 import ipywidgets as widgets
-import numpy as np
 import torch
 
 from helpers.drawing.style import BLUE, GREEN, ORANGE, SMALLEST, Picture, new_figure
-from helpers.lessons.scaling.figures import STARTS, effective_tokens, largest_slope, queries_and_keys, query_hold
+from helpers.lessons.scaling.figures import (
+    STARTS,
+    effective_tokens,
+    largest_slope,
+    queries_and_keys,
+    query_hold,
+    rotated,
+)
 from helpers.widgets.panel import panel
 
 WIDTHS = (1, 4, 16, 64, 256, 1024)
@@ -49,26 +55,10 @@ def temperature(scores: torch.Tensor, tokens: list[str], start: float = 1.0):
     panel(Temperature(scores, tokens), t=slider)
 
 
-def rotated(d_k: int):
-    """Standard normal queries (QUERIES, w) and keys (QUERIES, KEYS, w) of width d_k, float64, with w = d_k up to 7.
-
-    Only their lengths and angles count here. So wider ones are rotated until a query and its keys fill a triangle of
-    seven rows: normal numbers below the diagonal, and on it what is left of the length.
-    """
-    rows = KEYS + 1
-    if d_k <= rows:
-        return queries_and_keys(d_k, QUERIES, KEYS)
-    generator = np.random.default_rng(0)
-    left = generator.chisquare([d_k - i for i in range(rows)], (QUERIES, rows)) ** 0.5
-    below = np.tril(generator.standard_normal((QUERIES, rows, rows)), -1)
-    triangle = torch.from_numpy(below) + torch.diag_embed(torch.from_numpy(left))  # (QUERIES, 7, 7)
-    return triangle[:, 0], triangle[:, 1:]
-
-
 @functools.lru_cache(maxsize=32)
 def curves(d_k: int, start: str):
     """(scores (QUERIES, KEYS), medians of |∂p/∂q| and of the largest slope of softmax over DIVISORS), float64."""
-    q, keys = rotated(d_k) if start == "variance 1" else queries_and_keys(d_k, QUERIES, KEYS, start)
+    q, keys = rotated(d_k, QUERIES, KEYS) if start == "variance 1" else queries_and_keys(d_k, QUERIES, KEYS, start)
     scores = torch.einsum("nd,nkd->nk", q, keys)
     hold = query_hold(scores, keys, DIVISORS[:, None, None]).median(dim=-1).values
     slope = largest_slope(scores / DIVISORS[:, None, None]).median(dim=-1).values

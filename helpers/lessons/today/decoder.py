@@ -25,7 +25,8 @@ class Decoder(nn.Module):
         x = self.tokens(ids)  # (B, T, D)
         for block in self.blocks:
             x = block(x, mask)  # (B, T, D)
-        return self.unembed(self.norm(x))  # (B, T, V)
+        x = self.norm(x)  # (B, T, D)
+        return self.unembed(x)  # (B, T, V)
 
     @torch.no_grad()
     def write(self, ids, count: int):
