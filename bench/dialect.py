@@ -3,8 +3,8 @@
 The dialect puts every French adjective in front of its noun: *le chat noir* becomes *le noir chat*. The trained
 translator learns it from 300 sentences, with three seeds and in two ways: with LoRA on W_q and W_v of all six
 attentions, and with all of its numbers. Measured in nats a word and in exact translations of 200 unseen sentences
-each: the dialect's (which all hold an adjective that moves) and French as it was. --write puts them into
-helpers/lessons/today/dialect.json.
+each: the dialect's (which all hold an adjective that moves) and French as it was. The thin matrices are then merged,
+and the network that has its old shape again is measured too. --write puts all into helpers/lessons/today/dialect.json.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bench.written import write
 from helpers.blocks import LoRA
 from helpers.corpus import Pair, sentence_pairs
 from helpers.corpus.lexicon import ADJECTIVES
-from helpers.lessons.today.adapting import adapted, finished_translator
+from helpers.lessons.today.adapting import ADAPTED, adapted, finished_translator
 from helpers.translator import PAD, evaluation
 
 SENTENCES, UNSEEN, STEPS, BATCH, SEEDS = 300, 200, 300, 32, (0, 1, 2)
@@ -62,6 +62,14 @@ def train(network, batch_of, seed: int, rate: float, steps: int) -> None:
         optimizer.step()
 
 
+def merge(network) -> None:
+    """In place: each LoRA becomes the plain layer that gives the same."""
+    for part in list(network.modules()):
+        for name in ADAPTED:
+            if isinstance(getattr(part, name, None), LoRA):
+                setattr(part, name, getattr(part, name).merged())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help="keep the figures for the lesson")
@@ -88,6 +96,10 @@ def main() -> None:
             found.setdefault(name, []).append(measured(network.eval()))
             learns = sum(p.numel() for p in network.parameters() if p.requires_grad)
             print(f"{name:14} {found[name][-1]}  {learns:,} numbers learned", flush=True)
+            if name == "LoRA":
+                merge(network)
+                found.setdefault("merged", []).append(measured(network))
+                print(f"{'merged':14} {found['merged'][-1]}", flush=True)
     if options.write:
         write("today", "dialect", found)
 

@@ -26,6 +26,7 @@ from helpers.course import course
 from helpers.lessons.today import adapting, explore, figures, layout, published
 from helpers.lessons.today.decoder import Decoder, reach
 from helpers.lessons.today.given import GIVEN
+from helpers.translator import evaluation
 from tests.lessons.lesson_text import says
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -450,6 +451,59 @@ def test_lora_around_the_translator_changes_nothing_yet():
             if name.endswith(".B"):
                 item.copy_(torch.randn(item.shape, generator=generator) * 4)
     assert adapting.nats_a_word(network, 20) > 10 * before
+
+
+def test_of_six_changes_the_rotations_alone_show_in_a_short_training():
+    found = figures.measured("today", "changes")
+    above = {name: [loss - found["line"] for loss in three] for name, three in found["losses"].items()}
+    mean = {name: round(sum(three) / 3, 2) for name, three in above.items()}
+    assert (mean["2017"], mean["rotations"], mean["all six"]) == (0.60, 0.52, 0.53)
+    assert {name for name, three in above.items() if max(three) < min(above["2017"])} == {"rotations", "all six"}
+    for name, three in above.items():  # the others overlap with what another seed does
+        if name not in ("rotations", "all six"):
+            assert min(three) < max(above["2017"]) and max(three) > min(above["2017"]), name
+    numbers = {
+        name: sum(item.numel() for item in six_changes.Model(31, **six_changes.CHANGES[name]).parameters())
+        for name in above
+    }
+    assert (numbers["2017"], numbers["all six"]) == (108_063, 94_528)
+    assert all(numbers[name] < 108_063 for name in ("RMS norm", "no biases", "one head of keys and values"))
+    says(LESSON, "The rotations, alone, and all six together: 0.52 and 0.53 nats above the line", "for 400 steps")
+    assert six_changes.STEPS == 400
+    assert "rotations 0.520, from 0.504 to 0.542" in figures.six_changes().alt
+
+
+@pytest.mark.slow
+def test_a_short_training_with_rotations_ends_where_it_was_measured():
+    losses = figures.measured("today", "changes")["losses"]
+    for name in ("2017", "rotations"):
+        assert six_changes.trained(name, 0)[0] == pytest.approx(losses[name][0], abs=0.05)
+
+
+def test_a_dialect_is_learned_by_few_numbers_as_by_all_and_both_forget():
+    found = figures.measured("today", "dialect")
+    exact = {name: [sum(row[i] for row in rows) / len(rows) for i in (2, 3)] for name, rows in found.items()}
+    assert exact["before"] == [0, 1] and found["merged"] == found["LoRA"]
+    for name in ("LoRA", "all numbers"):
+        assert exact[name] == pytest.approx([0.96, 0.33], abs=0.006), name
+        assert min(row[2] for row in found[name]) > 0.94
+    pairs = corpus.sentence_pairs(200, random.Random(evaluation.UNSEEN_SEED), unseen=True)  # the control
+    same = sum(dialect.in_dialect(pair).french == pair.french for pair in pairs) / len(pairs)
+    assert same == pytest.approx(exact["LoRA"][1], abs=0.01)
+    assert sum(item.numel() for item in adapting.finished_translator().parameters()) == 206_146
+    says(LESSON, "some 96 percent of the unseen sentences", "of 100 percent in French, 33 are left", "6,144 numbers instead")
+    assert "the dialect, LoRA, merged: 98.0, 97.0, 94.5" in figures.dialect().alt
+
+
+@pytest.mark.slow
+def test_lora_learns_the_dialect_anew():
+    new, pairs = evaluation.as_batch(dialect.dialect_pairs(50, 2015, unseen=True)), dialect.dialect_pairs(300, 100)
+    torch.manual_seed(0)
+    network = adapting.adapted(adapting.finished_translator(), blocks.LoRA, dialect.RANK, dialect.ALPHA)
+    before = network.state_dict()["encoder.tokens.weight"].clone()
+    dialect.train(network, lambda g: evaluation.as_batch(g.sample(pairs, dialect.BATCH)), 0, dialect.RATES["LoRA"], 300)
+    assert evaluation.exact(network.eval(), new) > 0.9
+    assert torch.equal(network.state_dict()["encoder.tokens.weight"], before)
 
 
 def test_what_the_trap_costs():

@@ -10,6 +10,7 @@ from matplotlib.colors import to_rgba
 from matplotlib.patches import FancyArrowPatch, Rectangle
 from torch.nn import functional as F
 
+from helpers.drawing.measured import measured
 from helpers.drawing.style import BLUE, CYCLE, GRAY_INK, GREEN, ORANGE, RED, SIGNED, Picture, heatmap, new_figure
 from helpers.lessons.today import layout
 from helpers.lessons.today.decoder import Decoder
@@ -179,6 +180,34 @@ def cache_bytes() -> Picture:
     )
 
 
+# ---------------------------------------------------------------- six changes
+
+
+def six_changes() -> Picture:
+    """Each change alone, and all six, as `python -m bench.six_changes` has measured them."""
+    found = measured("today", "changes")
+    line = found["line"]
+    losses = {name: [loss - line for loss in three] for name, three in found["losses"].items()}
+    figure, ax = new_figure(8.2, 3.6)
+    ax.axvspan(min(losses["2017"]), max(losses["2017"]), color="#DDDDDD", zorder=0)
+    said = []
+    for i, (name, above) in enumerate(losses.items()):
+        mean = sum(above) / len(above)
+        color = GRAY_INK if name == "2017" else RED if name == "all six" else BLUE
+        ax.plot(above, [i] * len(above), "o", ms=6, color=color, alpha=0.75)
+        ax.plot([mean, mean], [i - 0.3, i + 0.3], color=color, lw=2)
+        said.append(f"{name} {mean:.3f}, from {min(above):.3f} to {max(above):.3f}")
+    ax.set_yticks(range(len(losses)), list(losses))
+    ax.invert_yaxis()
+    ax.set(xlabel="nats a token above the entropy line, unseen passages", xlim=(0.45, None))
+    return Picture(
+        figure,
+        f"Eight kinds of model after a short training, nats a token above the entropy line, mean of three seeds: "
+        f"{'; '.join(said)}.",
+        "Figure 14.5. One change at a time. A dot is one training, a stroke their mean; gray: where those of 2017 lie.",
+    )
+
+
 # ---------------------------------------------------------------- windows
 
 
@@ -220,7 +249,7 @@ def windows(answer) -> Picture:
     return Picture(
         figure,
         f"Which keys each of nine queries may see. {'; '.join(said)}.",
-        "Figure 14.5. All of the past, a window on it, and a window with two sinks.",
+        "Figure 14.6. All of the past, a window on it, and a window with two sinks.",
     )
 
 
@@ -263,7 +292,7 @@ def merges() -> Picture:
         figure,
         f"Three merges of the text ab ab abc, whose pieces are ab, space ab and space abc. {said}. A bar stands "
         "between pieces.",
-        "Figure 14.6. Merging by hand. No merge crosses the gap between two pieces.",
+        "Figure 14.7. Merging by hand. No merge crosses the gap between two pieces.",
     )
 
 
@@ -286,7 +315,7 @@ def pieces() -> Picture:
     return Picture(
         figure,
         f"The text {SHOWN_TEXT!r} in pieces. {said}.",
-        "Figure 14.7. Where no merge may cross: this lesson's pieces and GPT-2's.",
+        "Figure 14.8. Where no merge may cross: this lesson's pieces and GPT-2's.",
     )
 
 
@@ -345,5 +374,31 @@ def forgotten_permutation(block, rename, permute) -> Picture:
         f"How far the logits of 50 texts are off at places 0 to {len(forgotten) - 1}, as a root mean square, without "
         f"the permutation: {said}. With it at most {max(moved):.5f}. The likeliest token is right at {same:.0%} "
         f"of the places without it, and at {same_moved:.0%} with it.",
-        "Figure 14.8. A file for neighbors, of random numbers, in code for halves: with the permutation and without.",
+        "Figure 14.10. A file for neighbors, of random numbers, in code for halves: with the permutation and without.",
+    )
+
+
+# ---------------------------------------------------------------- a dialect
+
+
+def dialect() -> Picture:
+    """What the translator knows of the dialect and of French, as `python -m bench.dialect` has measured it."""
+    found = measured("today", "dialect")
+    rows = {"before": "before", "LoRA": "LoRA, merged", "all numbers": "all numbers"}
+    figure, axes = new_figure(8.4, 2.6, 1, 2, sharey=True)
+    said = []
+    for ax, (column, title) in zip(axes, ((2, "the dialect"), (3, "French as it was")), strict=True):
+        for i, name in enumerate(rows):
+            values = [100 * row[column] for row in found["merged" if name == "LoRA" else name]]
+            ax.barh(i, sum(values) / len(values), color=(GRAY_INK, BLUE, ORANGE)[i], height=0.6)
+            heights = [i + 0.15 * (j - (len(values) - 1) / 2) for j in range(len(values))]
+            ax.plot(values, heights, "o", ms=4.5, color="white", mec="black", mew=0.9, clip_on=False)
+            said.append(f"{title}, {rows[name]}: " + ", ".join(f"{value:.1f}" for value in values))
+        ax.set(xlabel="% of sentences exact", title=title, xlim=(0, 100))
+    axes[0].set_yticks(range(len(rows)), list(rows.values()))
+    axes[0].invert_yaxis()
+    return Picture(
+        figure,
+        f"Percent of 200 unseen sentences translated word for word, by seed. {'; '.join(said)}.",
+        "Figure 14.9. A dialect learned from 300 sentences. A dot is one of three trainings.",
     )
