@@ -2,11 +2,10 @@
 # # 14. From 2017 to today: the block of Llama, Mistral and Qwen
 #
 # **Goal:** turn the block of lesson 9 into the block of today's open models, one change at a time, load numbers in
-# their layout into it, and adapt a trained network with a hundredth of its numbers.
+# their layout into it, and adapt a trained network with a few percent of its numbers.
 #
 # **Time:** about 180 minutes, 40 of them for the extras, exercises 14.6, 14.8 and 14.9. Good places for a break are
-# after exercise
-# 14.5, when the block stands, and before the bytes.
+# after exercise 14.5, when the block stands, and before the bytes.
 
 # %% tags=["setup"]
 # (empty: the build puts the set-up cell here)
