@@ -19,8 +19,9 @@ def cases_make_batch(draw):
     def row(length):
         return draw.integers(5, 40, (length,)).tolist()
 
-    def case(sizes, pad_id=0, bos_id=1, eos_id=2, **options):
+    def case(sizes, pad_id=0, bos_id=1, eos_id=2, again=False, **options):
         pairs = [(row(source), row(target)) for source, target in sizes]
+        pairs += [tuple(map(list, pairs[0]))] * again
         return Case((pairs, pad_id, bos_id, eos_id), view="batch_without_padding", **options)
 
     by_name = case([(2, 3), (4, 2)])
@@ -28,7 +29,7 @@ def cases_make_batch(draw):
     return [
         case([(3, 4), (3, 4)]),
         case([(4, 2), (2, 6), (5, 3)], part=LENGTHS),
-        case([(6, 3), (1, 1), (3, 5), (2, 4)], part=LENGTHS),
+        case([(6, 3), (1, 1), (3, 5), (2, 4)], again=True, part=LENGTHS, note="five pairs, the first comes once more"),
         case([(3, 5), (5, 2)], pad_id=3, bos_id=0, eos_id=1, part="other marks"),
         case([(2, 4), (4, 3)], pad_id=2, bos_id=3, eos_id=4, part="other marks"),
         case([(4, 6)], part="one sentence"),
@@ -70,6 +71,17 @@ make_batch = Exercise("make_batch", cases_make_batch, axes=("sentence", "place")
     eos_is_read: tgt_in holds eos as well
         [bos_id, *tgt] for -> [bos_id, *tgt, eos_id] for
         After eos nobody has to say anything. tgt_in and tgt_out are equally wide.
+    bos_is_said: tgt_out begins with bos
+        [*tgt, eos_id] for -> [bos_id, *tgt, eos_id] for
+        Nobody has to say bos: it is read at place 0. tgt_in and tgt_out are equally wide.
+    marks_exchanged: bos and eos are exchanged
+        [bos_id, *tgt] for -> [eos_id, *tgt] for
+        [*tgt, eos_id] for -> [*tgt, bos_id] for
+        Which mark begins a sentence, and which one ends it?
+    equal_pairs_in_one_row: a pair that comes twice fills one row only
+        * (longest - len(row))] for row in rows]
+        -> * (longest - len(row))] if rows.index(row) == i else [pad_id] * longest for i, row in enumerate(rows)]
+        The index of a pair is the place of the first one that equals it. What else tells in which row it stands?
     eos_not_said: tgt_out does not end with eos
         [*tgt, eos_id] for -> tgt for
         How would the decoder learn to stop? tgt_in and tgt_out are equally wide.
@@ -263,6 +275,12 @@ noam_rate = Exercise("noam_rate", cases_noam_rate).with_mistakes("""
         d_model**-0.5 -> d_model**-1 / 2
         min(step**-0.5, step * warmup**-1.5) -> min(step**-1 / 2, step * warmup**-3 / 2)
         Python takes powers before it divides: 4**-1/2 is 0.125.
+    step_power_cut: the power of the step was cut in two
+        min(step**-0.5, -> min(step**-1 / 2,
+        Python takes powers before it divides: 4**-1/2 is 0.125.
+    warm_up_power_cut: the power of the warm-up was cut in two
+        warmup**-1.5 -> warmup**-3 / 2
+        Python takes powers before it divides: 4**-1/2 is 0.125.
     grows_after_the_warm_up: the arm that should fall grows
         step**-0.5 -> step**0.5
         Is the rate at step 400 larger or smaller than at step 100? Look at the sign of the power.
@@ -353,6 +371,18 @@ label_smoothed_loss = Exercise(
     spread_over_v_minus_2: the smoothing is spread over V − 2 words
         log_p.mean(dim=-1) -> (log_p.sum(dim=-1) - true - log_p[..., pad_id]) / (log_p.shape[-1] - 2)
         Some published code leaves out the true word and padding. Here all V words get their share.
+    spread_over_v_minus_1: the smoothing was divided by V − 1
+        log_p.mean(dim=-1) -> log_p.sum(dim=-1) / (log_p.shape[-1] - 1)
+        V words get a share. What do the V numbers of your target add up to?
+    smoothing_with_a_plus: the two parts have different signs
+        - smoothing * even -> + smoothing * even
+        Both parts are negative log-probabilities. Does each of them get its minus?
+    others_left_out: the other words got no share
+        -(1 - smoothing) * true - smoothing * even -> -(1 - smoothing) * true
+        What do the V numbers of your target add up to?
+    padding_in_the_sum: the losses of all places were divided by the number of words
+        losses[targets != pad_id].mean() -> losses.sum() / (targets != pad_id).sum()
+        Numerator and denominator have to speak of the same places.
     padding_without_a_share: the share of padding was set to 0
         log_p.mean(dim=-1) -> (log_p.sum(dim=-1) - log_p[..., pad_id]) / log_p.shape[-1]
         What do the V numbers of your target add up to? All V words share in ε, padding too.
@@ -446,6 +476,9 @@ alignment = Exercise("alignment", cases_alignment, axes=("target word",)).with_m
     places_averaged: the heads' places were averaged
         cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.argmax(dim=-1).double().mean(dim=0).round().long()
         Between place 1 and place 5 lies place 3, at which nobody looks. Take the mean of the weights first.
+    places_averaged_and_cut: the heads' places were averaged, and rounded down
+        cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.argmax(dim=-1).double().mean(dim=0).long()
+        Between place 1 and place 5 lies place 3, at which nobody looks. Take the mean of the weights first.
     center_of_the_weights: the center of the weights
         cross_weights.mean(dim=0).argmax(dim=-1)
         -> (cross_weights.double().mean(dim=0) @ torch.arange(cross_weights.shape[-1]).double()).round().long()
@@ -528,6 +561,14 @@ def cases_corpus_bleu(draw):
         ["Le chat mange une pomme rouge part out".split(), exchanged, exchanged],
         ["le chat mange une pomme rouge par tout".split(), "la petit fille donne un chien".split(), other[1][0]],
     )
+    marked = [  # words as they stand between the spaces: marks are words, and an apostrophe belongs to one
+        "jane visite l' afrique , en juin",
+        "le chat mange une pomme !",
+        "paul aime l afrique en mai .",
+        "jane visite l' afrique en juin .",
+        "le chat mange une pomme .",
+        "paul aime l' afrique en mai .",
+    ]
     return [
         Case(pairs([6, 5], [("other",), ()])),
         Case(usual),
@@ -549,6 +590,7 @@ def cases_corpus_bleu(draw):
             part=STRINGS,
             note="sentences as strings and as lists of words",
         ),
+        Case((marked[:3], marked[3:]), part=STRINGS),
     ]
 
 
@@ -596,6 +638,12 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
         mine = Counter(zip(*(candidate[i:] for i in range(n + 1)), strict=False))
         -> mine = Counter(set(zip(*(candidate[i:] for i in range(n + 1)), strict=False)))
         A word that stands twice in both is right twice.
+    each_hit_once: an n-gram that is right twice counts once
+        sum((mine & theirs).values()) -> len(mine & theirs)
+        A word that stands twice in both is right twice.
+    marks_deleted: marks were deleted from the strings
+        text.split() if -> "".join(c for c in text if c not in ",.!?;:").split() if
+        This exercise splits at white space and does no more. Here a mark is a word like any other.
     one_added: one was added to all counts
         if min(found) == 0: -> found, made = [f + 1 for f in found], [m + 1 for m in made]
         |    if min(found) == 0 or length == 0:
@@ -623,6 +671,12 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
     brevity_the_wrong_way: long candidates are punished and short ones are not
         1 - wanted / length -> 1 - length / wanted
         Precision already punishes words too many. Which ones does the penalty have to catch?
+    brevity_turned_over: the two lengths are exchanged in the penalty
+        min(1.0, math.exp(1 - wanted / length)) -> (1.0 if length > wanted else math.exp(1 - length / wanted))
+        A candidate of half the length: is 1 minus your quotient above or below 0?
+    brevity_on_the_wrong_side: short candidates are let off, and long ones get a factor above 1
+        min(1.0, math.exp(1 - wanted / length)) -> (1.0 if length < wanted else math.exp(1 - wanted / length))
+        Which ones does the penalty have to catch?
     length_always_punished: the factor for the length can exceed 1
         min(1.0, math.exp(1 - wanted / length)) -> math.exp(1 - wanted / length)
         A long candidate shall not be rewarded for its length.
@@ -662,7 +716,11 @@ SENTENCES = 600  # three wrong ones pass the check: room for the rounding of ano
 def cases_translate(draw):
     pairs = sentence_pairs(SENTENCES, draw.python, unseen=True)
     english, french = [pair.english for pair in pairs], [pair.french for pair in pairs]
-    early = {"said": [" ".join(["oui"] * EARLY)] * STOPPED, "asked": True}  # what that model says, nobody knows
+    early = {
+        "said": [" ".join(["oui"] * EARLY)] * STOPPED,
+        "asked": True,
+        "begun": True,
+    }  # what that model says, nobody knows
     return [
         Case((english,), truth=french),
         Case((english[:STOPPED],), via="stops_early", truth=early, note="a model that says something else"),
@@ -678,6 +736,13 @@ translate = Exercise("translate", cases_translate, metric="exact_translations", 
     model_not_repeated: what the model says makes no difference
         Another model was put in the place of yours, and the sentences stayed the same. Who writes them, if not the
         model?
+    does_not_begin_with_bos: the decoder does not begin with bos
+        What stood at the first place of each sentence that the decoder read while it was trained?
+    says_too_much: the model says more than the sentence
+        Your loop hears eos, but the model says it too late. What may it not look at when short sentences are padded, and
+        who tells `decode`?
+    cut_short: long sentences lack their end
+        How many words may yours get? Leave that to the model: a translation may be longer than its source.
     goes_on_after_the_end: the sentence goes on after its end
         Rows of a batch end at different times. What is said after a row's first eos belongs to nobody.
     first_word_missing: each sentence lacks its first word

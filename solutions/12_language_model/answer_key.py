@@ -17,6 +17,7 @@ def cases_bits_per_token(draw):
         Case((draw.python.uniform(3.0, 9.0),)),
         Case((0.0,), part="a loss of 0"),
         Case((2,), part="an int"),
+        Case((draw.python.uniform(100.0, 300.0),), part="a loss gone mad"),
     ]
 
 
@@ -127,6 +128,18 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
     alpha_not_in_the_total: the probabilities of a row do not add up to 1
         + alpha * vocab_size -> + alpha
         Every one of the V counts of a row gets its alpha. By how much does the row's sum grow?
+    alpha_not_multiplied: the row's sum grew by V, not by alpha times V
+        alpha * vocab_size) -> vocab_size)
+        Every one of the V counts of a row gets its alpha. By how much does the row's sum grow?
+    unseen_only: alpha was given to the unseen alone
+        pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), alpha)
+        By the formula every count gets its alpha, also one that is not 0.
+    places_miscounted: divided by one place too few
+        (len(test) - order + 1) -> (len(test) - order)
+        A text of three tokens has two with one token before them. How many places did you add up?
+    perplexity: the perplexity, not the loss
+        return total / (len(test) - order + 1) -> return math.exp(total / (len(test) - order + 1))
+        The loss is asked for in nats a token.
     only_numerator_smoothed: only the count was smoothed, not the row's sum
         (contexts.get(context, 0) + alpha * vocab_size) -> max(contexts.get(context, 0), alpha)
         What do the V probabilities of a context add up to in yours?
@@ -183,6 +196,10 @@ get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
         torch.randint(len(data) - block_size,
         -> torch.randint(min(1, len(data) - block_size - 1), len(data) - block_size,
         The text begins at place 0.
+    generator_begins_anew: each call begins anew with the generator's seed
+        starts = torch.randint( -> generator.manual_seed(generator.initial_seed())
+        |    starts = torch.randint(
+        The second batch of a training should not be the first one again. Who else may set the seed?
     one_window_for_all: every row is the same window
         (batch_size,), generator=generator) -> (1,), generator=generator).expand(batch_size)
         How many starts did you draw?
@@ -193,6 +210,9 @@ get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
         torch.randint(len(data) - block_size, -> torch.randint(len(data) - block_size + 1,
         data[positions + 1] -> data.roll(-1)[positions]
         Which token comes after the last one of the text? A window needs room for its last answer.
+    next_window: y is the window behind x
+        data[positions + 1] -> data[(positions + block_size).clamp(max=len(data) - 1)]
+        What does each place have to say: the token that comes next.
     drawn_apart: x and y were drawn separately
         return data[positions], data[positions + 1]
         -> others = torch.randint(len(data) - block_size, (batch_size,), generator=generator)[:, None]
@@ -450,6 +470,10 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
     always_the_likeliest: always the likeliest token, nothing is drawn
         torch.multinomial(p, 1, generator=generator) -> p.argmax(-1, keepdim=True)
         One token is drawn from the softmax; argmax is another way of writing.
+    likeliest_without_a_generator: without a generator always the likeliest token, nothing is drawn
+        torch.multinomial(p, 1, generator=generator)
+        -> torch.multinomial(p, 1, generator=generator) if generator else p.argmax(-1, keepdim=True)
+        Without a generator the dice are torch's own. They are thrown all the same.
     generator_not_used: the generator has no say
         (p, 1, generator=generator) -> (p, 1)
         With the same generator the text has to be the same.
@@ -546,7 +570,7 @@ def cases_induction_head(draw):
         case(9, 14),
         case(12, 20),
         case(6, 8, part="a short text"),
-        case(5, 30, part="a long text"),
+        case(5, 64, part="a long text"),
         case(31, 64, part="the size of the lesson's language"),
     ]
 

@@ -87,6 +87,9 @@ rename_weights = Exercise("rename_weights", cases_rename_weights).with_mistakes(
     first_layer_everywhere: every layer got the same numbers
         ] = tensor -> ] = state_dict[name.replace(f'layer.{i}.', 'layer.0.')]
         Is there a 0 in your code where a number of a layer should stand?
+    joined_norm_cut: attention.output.LayerNorm was taken for output.LayerNorm
+        "attention.output.LayerNorm": "norm1" -> "attention.output.LayerNorm": "attention.norm2"
+        One of BERT's names ends with another of them. Which has to be replaced first?
     joined_names_cut: attention.output was taken for output
         "attention.W_o" -> "attention.feed_forward.down"
         "attention.output.LayerNorm": "norm1" -> "attention.output.LayerNorm": "attention.norm2"
@@ -187,6 +190,12 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
     places_from_one: positions counted from 1
         [: ids.shape[1]] -> [1 : ids.shape[1] + 1]
         The first token stands at place 0.
+    places_from_two: positions counted from 2
+        [: ids.shape[1]] -> [2 : ids.shape[1] + 2]
+        Another network, RoBERTa, counts so. Here the first token stands at place 0.
+    weight_and_bias_exchanged: the norm's weight and bias are exchanged
+        gamma, beta, 1e-12) -> beta, gamma, 1e-12)
+        By which of the two is multiplied?
     places_of_sentences: one position for each sentence
         [: ids.shape[1]] -> [: len(ids)][:, None]
         A position counts the tokens within a sentence. Which dimension of ids is that?
@@ -212,6 +221,8 @@ def cases_find_head(draw):
         attention[0, 1, query] = torch.tensor([0.02] * 5).index_fill(0, torch.tensor([key]), 0.45)
         attention[0, 1, query, second] = 0.49
         attention[1, 2, query] = torch.tensor([0.145] * 5).index_fill(0, torch.tensor([key]), 0.42)
+        attention[0, 0, query] = torch.tensor([0.13 / 3] * 5).index_fill(0, torch.tensor([key]), 0.44)
+        attention[0, 0, query, second] = 0.43
         return Case(
             (attention, query, key), note="the largest weight, second in its row, and another one that leads its own"
         )
@@ -270,6 +281,9 @@ find_head = Exercise("find_head", cases_find_head).with_mistakes("""
         table = attention[:, :, query, key] -> row = attention[:, :, query]
         |    table = row[..., key] - row.index_fill(-1, torch.tensor([key]), 0).amax(-1)
         table[layer, head].item() -> attention[layer, head, query, key].item()
+        Asked is how much this head gives to this word, whatever it gives to others.
+    first_choices_only: heads that look more at another word were left out
+        attention[:, :, query, key] -> attention[:, :, query, key] * (attention[:, :, query].argmax(-1) == key)
         Asked is how much this head gives to this word, whatever it gives to others.
     best_layer_first: first the layer with the best mean, then its best head
         layer, head = divmod(table.argmax().item(), table.shape[1])
@@ -527,11 +541,13 @@ def gpt2_state(draw, layers, D, F, dtype=torch.float32, prefix="", tables=True):
         for part in ("ln_1", "ln_2"):
             state[f"{at}{part}.weight"] = draw.normal(D, dtype=dtype)
             state[f"{at}{part}.bias"] = draw.normal(D, dtype=dtype)
-        if tables:
-            state[f"{at}attn.bias"] = torch.ones(1, 1, 5, 5, dtype=dtype).tril()
+        table = {f"{at}attn.bias": torch.ones(1, 1, 5, 5, dtype=dtype).tril()} if tables else {}
+        if i % 2 == 0:  # no file promises an order
+            state |= table
         for part, shape in shapes.items():
             state[f"{at}{part}.weight"] = draw.normal(*shape, dtype=dtype)
             state[f"{at}{part}.bias"] = draw.normal(shape[1], dtype=dtype)
+        state |= table
     return state | {
         f"{prefix}ln_f.weight": draw.normal(D, dtype=dtype),
         f"{prefix}ln_f.bias": draw.normal(D, dtype=dtype),
@@ -589,6 +605,10 @@ rename_gpt2 = Exercise("rename_gpt2", cases_rename_gpt2).with_mistakes("""
     mask_not_left_out: `attn.bias`, the table of the mask, was looked up in the table of names
         if part in names: -> if i.isdigit():
         It looks like a bias by its name only. What is its shape, and does your block need it?
+    mask_cut_in_three: `attn.bias`, the table of the mask, was taken for the bias of c_attn
+        "ln_2": ("norm2",),
+        -> "ln_2": ("norm2",), "attn": ("attention.W_q", "attention.W_k", "attention.W_v"),
+        It looks like a bias by its name only. How does your code tell the two names apart?
     mask_kept: the table of the mask is among the entries
         "ln_2": ("norm2",), -> "ln_2": ("norm2",), "attn": ("attn",),
         `attn.bias` looks like a bias by its name only. What is its shape?

@@ -680,6 +680,10 @@ def test_windows_drawn_in_a_row_or_seldom_at_the_ends_are_refused():
         shares = torch.rand(batch_size, generator=generator)
         return windows((shares * (len(data) - block_size - 1)).round().long(), data, block_size)
 
+    def always_the_first(data, block_size, batch_size, generator):
+        return blocks.get_batch(data, block_size, batch_size, torch.Generator().manual_seed(generator.initial_seed()))
+
+    assert "the next batch is another one" in as_text(judged("get_batch", always_the_first))
     assert "each row is drawn by itself" in as_text(judged("get_batch", in_a_row))
     assert "starts are drawn about equally often" in as_text(judged("get_batch", rounded))
 
@@ -721,6 +725,11 @@ class KeptMask(blocks.GPT):
         return self.unembed(self.norm(x))
 
 
+class AlwaysDropped(blocks.GPT):
+    def forward(self, ids):
+        return F.dropout(super().forward(ids))
+
+
 class Squeezed(blocks.GPT):
     def forward(self, ids):
         return super().forward(ids).squeeze()
@@ -745,6 +754,7 @@ class AttentionWithoutNorm(blocks.GPT):
     ("answer", "words", "never"),
     [
         (KeptMask, "a call is not disturbed by those before", "raised"),
+        (AlwaysDropped, "the same ids have the same logits", "hears a later token"),
         (Squeezed, "logits have the shape", "lacks"),
         (PlainList, "one layer more brings nothing", "grad()"),
         (AttentionWithoutNorm, "one number added to all embeddings", "the last thing before"),
@@ -795,10 +805,16 @@ def writer(threshold_of=lambda kth: kth, exp=lambda x: (x - x.amax(-1, keepdim=T
     return generate
 
 
+def sure_without_dice(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
+    sure = {} if generator else {"top_k": 1}
+    return blocks.generate(model, ids, max_new_tokens, temperature, **{"top_k": top_k} | sure, generator=generator)
+
+
 @pytest.mark.parametrize(
     ("right", "answer"),
     [
         (True, writer()),
+        (False, sure_without_dice),
         (False, writer(lambda kth: kth[-1])),
         (False, writer(lambda kth: kth.min())),
         (False, writer(exp=torch.exp)),

@@ -174,6 +174,16 @@ def without_bos(pairs, pad_id, bos_id, eos_id):
     return {"src": padded(source, pad_id), "tgt_in": padded(target, pad_id), "tgt_out": out}
 
 
+def found_by_index(pairs, pad_id, bos_id, eos_id):
+    sides = [(source, [bos_id, *target], [*target, eos_id]) for source, target in pairs]
+    right = [padded(list(rows), pad_id) for rows in zip(*sides, strict=True)]
+    made = [torch.full_like(tensor, pad_id) for tensor in right]
+    for row in map(pairs.index, pairs):
+        for tensor, whole in zip(made, right, strict=True):
+            tensor[row] = whole[row]
+    return dict(zip(("src", "tgt_in", "tgt_out"), made, strict=True))
+
+
 def divided_by_the_words(logits, targets, pad_id):
     return (logits.argmax(-1) == targets).sum().item() / (targets != pad_id).sum().item()
 
@@ -268,6 +278,7 @@ def accuracy_in_float32(logits, targets, pad_id):
         ("corpus_bleu", bleu_of(gram="".join)),
         ("corpus_bleu", bleu_of(gram=lambda words: tuple(sorted(words)))),
         ("corpus_bleu", split_as_the_first_one),
+        ("corpus_bleu", bleu_of(words=lambda text: re.findall(r"\w+", text))),
         ("token_accuracy", accuracy_in_float32),
     ],
 )
@@ -306,6 +317,7 @@ def test_no_sentence_is_cut_to_a_length():
     ("name", "answer", "mistake"),
     [
         ("make_batch", without_bos, "begins_with_the_first_word"),
+        ("make_batch", found_by_index, "equal_pairs_in_one_row"),
         ("token_accuracy", divided_by_the_words, "padding_among_the_right"),
         ("token_accuracy", zero_is_padding, "padding_is_zero"),
         ("noam_rate", halved_powers, "minus_a_half_undone"),
@@ -374,6 +386,7 @@ def judged(answer, seed=3):
         (lambda french, i: f"{french} le le le", 0, False, "goes_on_after_the_end"),
         (lambda french, i: french.partition(" ")[2], 0, False, "first_word_missing"),
         (lambda french, i: french.rpartition(" ")[0], 0, False, "last_word_missing"),
+        (lambda french, i: " ".join(french.split()[:9]), 12, False, "cut_short"),
         (lambda french, i: french.replace(" ", ""), 0, False, "without_spaces"),
         (lambda french, i: french + ".", 0, False, None),
         (lambda french, i: "reine reine", 0, False, "not_trained"),

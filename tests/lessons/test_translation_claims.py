@@ -241,6 +241,27 @@ def with_a_beam(sentences):
         return [" ".join(words_of[i] for i in search(text) if i > EOS) for text in sentences]
 
 
+def from_eos(sentences):
+    """Begins with eos; the course's own model does not mind."""
+    src, tgt = batch_of(sentences), torch.full((len(sentences), 1), EOS)
+    with torch.no_grad():
+        for _ in range(22):
+            tgt = torch.cat([tgt, model(src, tgt)[:, -1:].argmax(-1)], dim=1)
+    rows = [[*row[1:], EOS] for row in tgt.tolist()]
+    return [" ".join(words_of[i] for i in row[: row.index(EOS)]) for row in rows]
+
+
+def asks_without_the_mask(sentences):
+    """The source's padding is heard: `decode` is told of a source without any."""
+    src, tgt = batch_of(sentences), torch.full((len(sentences), 1), BOS)
+    with torch.no_grad():
+        memory = model.encode(src)
+        for _ in range(22):
+            tgt = torch.cat([tgt, model.decode(tgt, memory, torch.ones_like(src))[:, -1:].argmax(-1)], dim=1)
+    rows = [[*row[1:], EOS] for row in tgt.tolist()]
+    return [" ".join(words_of[i] for i in row[: row.index(EOS)]) for row in rows]
+
+
 by_hand = {}  # English to French, in place of a grammar that somebody has written
 
 
@@ -261,6 +282,8 @@ def by_rules_for_show(sentences):
         (with_helpers, 22, None),
         (with_a_beam, 22, None),
         (counts_words, 11, "eos_not_heard"),
+        (from_eos, 11, "does_not_begin_with_bos"),
+        (asks_without_the_mask, 0, "says_too_much"),
         (by_rules_for_show, 0, "model_not_repeated"),
         (by_rules, 22, None),  # the grader flags it: no model ran
     ],

@@ -30,17 +30,21 @@ from helpers.checking.views import view
 # ---------------------------------------------------------------- beside learner code
 
 SHIFT = 2.0  # added to each number of an embedding: no layer norm hears it, and a sum carries it on
+MANY = 50  # possible windows for each that is drawn: two batches are then never the same
 HUGE = 1e8  # times an embedding: what blocks with a norm in front add to it is then lost in float32
 
 
 @scenario
 def drawn_batches(answer, args, kwargs):
-    """args = (data, block_size, batch_size, seed): one batch, one more from the same seed, one from another seed."""
+    """args = (data, block_size, batch_size, seed): one batch, one more from the same seed, one from another seed, and
+    the first generator's next one where few windows are drawn of many."""
     data, block_size, batch_size, seed = args
     made = {}
-    for name, start in (("batch", seed), ("same seed", seed), ("another seed", seed + 1)):
+    first, again, other = (torch.Generator().manual_seed(start) for start in (seed, seed, seed + 1))
+    drawn = [("batch", first), ("same seed", again), ("another seed", other), ("next", first)]
+    for name, generator in drawn if len(data) - block_size >= MANY * batch_size else drawn[:3]:
         torch.manual_seed(len(made))  # whoever draws without the generator draws differently each time
-        batch = answer(data, block_size, batch_size, torch.Generator().manual_seed(start))
+        batch = answer(data, block_size, batch_size, generator)
         two = isinstance(batch, (tuple, list)) and len(batch) == 2
         made[name] = dict(zip("xy", batch if two else (None, None), strict=True))
     return made, []
@@ -52,9 +56,9 @@ def random_gpts(answer, args, kwargs):
 
     init: dict of the constructor's arguments. runs: name -> ids. With `layers` also how many numbers the blocks hold
     that have a say in the logits, and how many one layer more brings, whether a norm stands in two places, the logits
-    of a model that was asked something else before, whether a parameter that no gradient reaches moves the logits,
-    what each layer norm reads and what comes out when SHIFT is added to all embeddings, and what comes out once these
-    are huge, for the ids and for others with the same last ones.
+    when the ids are asked once more, those of a model that was asked something else before, whether a parameter that
+    no gradient reaches moves the logits, what each layer norm reads and what comes out when SHIFT is added to all
+    embeddings, and what comes out once these are huge, for the ids and for others with the same last ones.
     """
     init, seed, runs, layers = args
     model = with_random_parameters(answer, init, seed)
@@ -65,6 +69,7 @@ def random_gpts(answer, args, kwargs):
     seen = {"logits": logits, "block_size": getattr(model, "block_size", None)}
     if layers:
         ids, others = next(iter(runs.values())), runs["other earlier tokens"]
+        seen["once more"] = model(ids)
         deeper = with_random_parameters(answer, init | {"num_layers": init["num_layers"] + 1}, seed)
         heads = {m.num_heads for m in model.modules() if isinstance(getattr(m, "num_heads", None), int)}
         seen["in blocks"], more = (numbers_in_blocks(m, m(ids), init["d_model"]) for m in (model, deeper))
@@ -201,14 +206,19 @@ def with_windows(answer, args, kwargs):
 
 @scenario
 def drawn_texts(answer, args, kwargs):
-    """As with_table_model, three times: from a seed, from the same one and from another one."""
+    """As with_table_model, three times: from a seed, from the same one and from another one; where there are no options
+    once more without a generator."""
     table, block_size, ids, more = args
     made = {}
     options = {name: value for name, value in kwargs.items() if name != "seed"}
-    for name, start in (("text", kwargs["seed"]), ("same seed", kwargs["seed"]), ("another seed", kwargs["seed"] + 1)):
+    seed = kwargs["seed"]
+    for name, start in (("text", seed), ("same seed", seed), ("another seed", seed + 1)):
         torch.manual_seed(len(made))
         generator = torch.Generator().manual_seed(start)
         made[name] = answer(_TableModel(table, block_size), ids, more, generator=generator, **options)
+    if not options:
+        torch.manual_seed(seed)
+        made["no generator"] = answer(_TableModel(table, block_size), ids, more)
     return made, []
 
 
@@ -249,12 +259,13 @@ def batch_behavior(args, kwargs, output):
         found["starts are drawn about equally often"] = all(
             abs(starts.count(start) - each) <= far for start in range(possible)
         )
-    elif possible >= 50 * batch_size:
+    elif possible >= MANY * batch_size:
         found["rows begin at different places"] = len(set(starts)) > batch_size / 2
         steps = {b - a for a, b in zip(starts, starts[1:], strict=False)}
         found["each row is drawn by itself"] = len(steps) > 1 or batch_size < 5
         found["the generator alone decides"] = torch.equal(x, output["same seed"]["x"])
         found["another seed, another batch"] = not torch.equal(x, output["another seed"]["x"])
+        found["the next batch is another one"] = not torch.equal(x, output["next"]["x"])
     return found
 
 
@@ -293,7 +304,9 @@ def _whole(train, test, order, V, alpha):
 
 
 ARRIVES = "a number added to all embeddings arrives at every norm as it is"
+STEADY = "the same ids have the same logits"
 LAYERS = (
+    STEADY,
     "one layer more brings",
     "as many blocks as num_layers says",
     "each norm stands in one place",
@@ -339,6 +352,8 @@ def gpt_behavior(args, kwargs, output):
         bool((base >= 0).all()) and gap_between(base.sum(-1), torch.ones(base.shape[:-1])) <= SAME
     )
     found["block_size is kept"] = output["block_size"] == init["block_size"]
+    if layers:  # first: where calls differ by chance, what follows tells nothing
+        found[STEADY] = gap_between(output["once more"], base) <= SAME
     for name, words, where, moves in COMPARISONS:
         if name in logits:
             gap = gap_between(logits[name][:, where], base[:, where])
@@ -485,12 +500,19 @@ def generation_behavior(args, kwargs, output):
     if kwargs.get("top_k"):
         logits = logits.masked_fill(logits < logits.topk(kwargs["top_k"]).values[-1], -math.inf)
     p, n = torch.softmax(logits, dim=0), ids.shape[0]
-    counts = torch.bincount(text[:, ids.shape[1]].clamp(0, len(p) - 1), minlength=len(p)).double()
-    far = (counts - n * p).abs() > 5 * (n * p * (1 - p)).sqrt() + 1
-    found["tokens are drawn as often as the softmax says"] = not bool(far.any())
+
+    def drawn(text):
+        return torch.bincount(text[:, ids.shape[1]].clamp(0, len(p) - 1), minlength=len(p)).double()
+
+    def fits(counts):
+        return not bool(((counts - n * p).abs() > 5 * (n * p * (1 - p)).sqrt() + 1).any())
+
+    counts, alone = drawn(text), output.get("no generator", text)
+    found["tokens are drawn as often as the softmax says"] = fits(counts)
+    found["without a generator they are drawn as well"] = shape_of(alone) == shape and fits(drawn(alone))
     if given and not kwargs.get("top_k"):
-        fits = {"the given one": given, "1": 1.0, "one over the given one": 1 / given}
-        likely = {name: float((counts * torch.log_softmax(raw / t, dim=0)).sum()) for name, t in fits.items()}
+        tried = {"the given one": given, "1": 1.0, "one over the given one": 1 / given}
+        likely = {name: float((counts * torch.log_softmax(raw / t, dim=0)).sum()) for name, t in tried.items()}
         found["the temperature that fits the draws best"] = max(likely, key=likely.get)
     found["nothing is drawn that was cut"] = not bool((counts[p == 0] > 0).any())
     return found

@@ -14,7 +14,7 @@ from helpers.checking.views import view
 
 # ---------------------------------------------------------------- beside learner code
 
-EARLY, EOS = 2, 2  # words that are said before the model stops early; the id of eos, the last of the marks
+EARLY, BOS, EOS = 2, 1, 2  # words that are said before the model stops early; the ids of bos and of eos, the last mark
 NEVER = 50.0  # what is below the least logit by so much is said by no search
 
 
@@ -23,7 +23,7 @@ class _SaysElse(torch.nn.Module):
 
     def __init__(self, model):
         super().__init__()
-        self.model, self.asked = model, False
+        self.model, self.asked, self.begun = model, False, True
 
     def __getattr__(self, name):
         try:
@@ -32,7 +32,7 @@ class _SaysElse(torch.nn.Module):
             return getattr(self.model, name)
 
     def decode(self, tgt, memory, src):
-        self.asked = True
+        self.asked, self.begun = True, self.begun and bool((tgt[..., 0] == BOS).all())
         logits = self.model.decode(tgt, memory, src).clone()  # (B, T_t, V)
         first, least = logits[:, 0], logits.amin() - NEVER
         first[:, : EOS + 1] = least
@@ -46,8 +46,8 @@ class _SaysElse(torch.nn.Module):
 
 @scenario
 def stops_early(answer, args, kwargs):
-    """What the answer writes when every model that it knows begins otherwise and says eos after EARLY words, and
-    whether one was asked."""
+    """What the answer writes when every model that it knows begins otherwise and says eos after EARLY words, whether
+    one was asked, and whether each always read bos first."""
     names = namespace(answer) or {}
     early = {
         name: _SaysElse(thing)
@@ -56,7 +56,8 @@ def stops_early(answer, args, kwargs):
     }
     with put_in(names, early, watched=True):
         said = answer(*args, **kwargs)
-    return {"said": said, "asked": any(model.asked for model in early.values())}, []
+    asked, begun = any(m.asked for m in early.values()), all(m.begun for m in early.values())
+    return {"said": said, "asked": asked, "begun": begun}, []
 
 
 # ---------------------------------------------------------------- only on numbers
@@ -84,7 +85,7 @@ MARKS = ("<pad>", "<bos>", "<eos>")
 def exact_translations(truths, outputs):
     """The share of sentences that come out word for word: all points from 99 %, none below 50 %. The last case has the
     first sentences again, with a model that says something else and stops early: none for whoever does not repeat it,
-    half of them for whoever does not hear eos."""
+    half of them for whoever does not hear eos or does not begin with bos."""
     whole = [(t, o) for t, o in zip(truths, outputs, strict=True) if isinstance(t, list)]
     pairs = [(a, b) for truth, output in whole for a, b in zip(truth, output, strict=True)]
     right, total = sum(a == b.strip() for a, b in pairs), len(pairs)
@@ -98,11 +99,14 @@ def exact_translations(truths, outputs):
     if passed and _most(len(b.split()) > EARLY for _, b in by_another):
         words += f"; with a model that says eos after {EARLY} words, yours wrote “{by_another[0][1][:100]}”"
         return Score(share / 2, False, words, "eos_not_heard")
+    if passed and by_another and not outputs[-1].get("begun", True):
+        words += "; but the first id that the decoder was given is not bos"
+        return Score(share / 2, False, words, "does_not_begin_with_bos")
     if not passed:
         truth, output = next((a, b) for a, b in pairs if a != b.strip())
         shown = " ".join(output.split())[:100]
         words += f" ({100 * ENOUGH:g} % are asked for); expected “{truth}”, yours “{shown}”"
-    return Score(share, passed, words, None if passed else _what_went_wrong(pairs))
+    return Score(share, passed, words, None if passed else _what_went_wrong(pairs, by_another))
 
 
 def _by_another_model(outputs) -> list[tuple[str, str]]:
@@ -119,13 +123,14 @@ def _most(which) -> bool:
     return sum(which) > len(which) / 2
 
 
-def _what_went_wrong(pairs) -> str | None:
+def _what_went_wrong(pairs, by_another) -> str | None:
     said = [(truth.split(), output.split()) for truth, output in pairs]
     if sum(any(mark in words for mark in MARKS) for _, words in said) > len(said) / 2:
         return "marks_left_in"
-    longer = [words[: len(truth)] == truth and len(words) > len(truth) for truth, words in said]
-    if sum(longer) > len(said) / 4:
-        return "goes_on_after_the_end"
+    wrong = [(truth, words) for truth, words in said if truth != words]
+    if _most(words[: len(truth)] == truth for truth, words in wrong):
+        heard = by_another and not _most(len(b.split()) > EARLY for _, b in by_another)
+        return "says_too_much" if heard else "goes_on_after_the_end"
     truths, outputs = zip(*pairs, strict=True)
     seen = {
         "first_word_missing": sum(words == truth[1:] for truth, words in said),
@@ -136,6 +141,8 @@ def _what_went_wrong(pairs) -> str | None:
     for name, times in seen.items():
         if times > len(said) / 2:
             return name
+    if _most(bool(words) and words == truth[: len(words)] for truth, words in wrong):
+        return "cut_short"
     right = sum(a == b for truth, words in said for a, b in zip(truth, words, strict=False))
     if right < 0.1 * sum(len(truth) for truth, _ in said):
         return "not_trained"
