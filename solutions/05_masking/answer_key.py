@@ -564,7 +564,7 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
         For which t does your change lie after t, and the leak's target at or before t?
     first_place_only: only the first place tried
         {POSITIONS} -> range(1, min(2, x.shape[1]))
-        Does your loop end in its first round? Where does its `return False` stand?
+        Every t is asked for. Which ones does yours try? (A `return False` inside a loop ends it in its first round.)
     every_second_place: every second place tried
         {POSITIONS} -> range(1, x.shape[1], 2)
         A leak from token 2 to token 1: at which t does it show?
