@@ -612,9 +612,6 @@ transformer = Exercise(
     pad_id_is_0: padding is taken to be id 0
         self.pad_id = pad_id -> self.pad_id = 0
         The constructor says which id is padding. It need not be the default.
-    no_padding_in_one_sentence: the padding of a single sentence is heard
-        block(y, memory, causal, real) -> block(y, memory, causal, real if len(src) > 1 else None)
-        One sentence may be padded as well, on the left or to a fixed width.
     word_0_never_learns: padding_idx=0 in a table of words
         nn.Embedding(tgt_vocab, d_model) -> nn.Embedding(tgt_vocab, d_model, padding_idx=0)
         With padding_idx a row of the table gets no gradient. Which id is padding? The constructor says.

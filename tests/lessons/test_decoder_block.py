@@ -636,7 +636,7 @@ def test_an_input_of_a_scenario_is_not_given_another_ones_name():
         (WithoutBias, "last_layer_without_bias"),
         (PlainList, "plain_list"),
         (Word0, "word_0_never_learns"),
-        (PaddedAlone, "no_padding_in_one_sentence"),
+        (PaddedAlone, None),
         (SharedTable, "tables_shared"),
         (OwnMemory, "memory_made_again"),
         (LastPlace, None),
