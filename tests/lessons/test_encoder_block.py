@@ -420,7 +420,7 @@ def asking_no_more(f, x):
         ("fixed_block", rounded_stream, "dtype kept"),
         ("layer_norm", normed_in_pieces, "any leading dimensions"),
         ("token_influence", asking_no_more, "x stays as it was"),
-        ("token_influence", zeros_of_the_usual_dtype, "a function whose derivatives are 0"),
+        ("token_influence", zeros_of_the_usual_dtype, "dtype kept"),
     ],
 )
 def test_what_shows_in_one_part_only_is_seen(name, answer, part):
