@@ -109,6 +109,9 @@ causal_mask = Exercise("causal_mask", cases_causal_mask, axes=("query", "key")).
     short_whole_numbers: ones and zeros instead of True and False
         {TRIANGLE} -> {TRIANGLE}.int()
         {BOOLEAN}
+    to_be_added: 0 and minus infinity, to be added to scores
+        {TRIANGLE} -> {TRIANGLE}.float().log()
+        {BOOLEAN} Minus infinity comes in later.
 """)
 
 
@@ -159,6 +162,12 @@ padding_mask = Exercise("padding_mask", cases_padding_mask, axes=("sentence", "t
     short_whole_numbers: ones and zeros instead of True and False
         {REAL} -> ({REAL}).int()
         {BOOLEAN}
+    to_be_added: 0 and minus infinity, to be added to scores
+        {REAL} -> ({REAL}).float().log()
+        {BOOLEAN} Minus infinity comes in later.
+    axes_too_early: axes for heads and queries put in already
+        {REAL} -> ({REAL})[:, None, None, :]
+        One row for each sentence is asked for here. Whoever combines masks puts in the axes.
     square_mask: a table of pairs of tokens
         return {REAL} -> real = {REAL}
         |    return real[:, :, None] & real[:, None, :]
@@ -284,9 +293,9 @@ mask_scores = Exercise("mask_scores", cases_mask_scores, axes=("query", "key")).
     plus_infinity: the wrong infinity
         -math.inf -> math.inf
         Which exponent makes the power 0?
-    divided_by_the_mask: the scores divided by the mask
+    divided_by_the_mask: the scores divided by the mask, or blocked ones multiplied by infinity
         {FILL} -> scores / mask
-        What is 1/0, and what is -1/0? One of the two takes everything.
+        One of 2 and -2 becomes plus infinity, and takes everything. A fill does not ask what stood there before.
     zero_times_infinity: 0 times infinity, which is NaN
         {FILL} -> scores + (1 - mask.to(scores.dtype)) * -math.inf
         What is 0 · (-inf)? Choose between two values; do not multiply them.
@@ -422,6 +431,15 @@ masked_softmax = Exercise("masked_softmax", cases_masked_softmax, axes=("query",
         torch.softmax({MASKED}, dim=-1)
         -> scores.exp() * mask / (scores.exp() * mask).sum(-1, keepdim=True).clamp(min=1e-30)
         e to the 10000 is infinite in every float. What may be subtracted from a row first?
+    powers_and_blind_rows: exponentials taken of the raw scores, and a sum of 0 divided by
+        torch.softmax({MASKED}, dim=-1) -> scores.exp() * mask / (scores.exp() * mask).sum(-1, keepdim=True)
+        {UNCUT}
+        e to the 10000 is infinite in every float. And what is the sum of a row with nothing to see?
+    divided_again_by_zero: exponentials of all scores, then the mask, then rows divided by their sums, 0 or not
+        {MASKED} -> scores
+        return {CUT} -> weights = weights * mask
+        |    return weights / weights.sum(-1, keepdim=True)
+        On paper that is right where something is seen. What is the sum where nothing is, or where a blocked score is far above?
 """)
 
 
@@ -449,10 +467,15 @@ def cases_leaks_future(draw):
         return Case((f, x), part=one_spot, note=f"in sentence 1, feature 2 alone; token 4 is {height} throughout")
 
     def lost_in_a_mean():
-        """One output of 150 moves by about 2e-4: the mean change lies below 1e-6, and the largest far above."""
-        f, x = one("peeking_in_one", 2, 4, 1, 2, 150, 6, 6e-6)
+        """One output of one row of 300 moves by about 2e-4: the mean change of a row lies below 1e-6."""
+        f, x = one("peeking_in_one", 2, 4, 1, 2, 4, 6, 6e-6, B=100)
         x[:, 4] = 8.0
-        return Case((f, x), part=small, note="one feature of 150 changes, by about 2e-4")
+        return Case((f, x), part=small, note="one feature of one sentence of 100 changes, by about 2e-4")
+
+    def of_zeros():
+        f, x = one("peeking", 0, 3, 1.0, 4, 6)
+        x[:, 3] = 0.0
+        return Case((f, x), part=replaced, note="token 0 sees token 3, whose numbers are all 0")
 
     def one_sign(kind, sign, note):
         """So many numbers that new ones have both signs, whichever of them a detector draws."""
@@ -478,6 +501,7 @@ def cases_leaks_future(draw):
         Case((Stub("whole_average", (4,)), alike), part=replaced, note="a mean over all tokens, which are all alike"),
         Case(one("part_averaged", "shares", 1, B=1), part=replaced, note="a mean blind to the signs and sizes of rows"),
         Case((Stub("average_after_a_seed", (4,)), first), part=replaced, note="the first numbers after a seed of 0"),
+        of_zeros(),
         *[peeking(position, source, T=4) for position in range(4) for source in range(position + 1, 4)],
         *[peeking(position, source) for position, source in ((0, 5), (4, 5), (3, 4), (1, 3))],
         *map(one_way, (-8.0, 8.0)),
@@ -513,6 +537,11 @@ def cases_leaks_future(draw):
             part=below,
             note="outputs near 5e-5, changes of 3e-8",
         ),
+        Case(
+            (Stub("turned_round", ("signs", 2e-7, 5e-7)), draw.normal(1, 2, 100, dtype=f64)),
+            part=below,
+            note="many changes of 4e-7, which are more than 1e-6 together",
+        ),
         Case(one("whole_average", 4, T=1), part="T = 1", note="one token"),
     ]
 
@@ -535,7 +564,7 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
         For which t does your change lie after t, and the leak's target at or before t?
     first_place_only: only the first place tried
         {POSITIONS} -> range(1, min(2, x.shape[1]))
-        Does your loop end in its first round? Where does its `return False` stand?
+        Every t is asked for. Which ones does yours try? (A `return False` inside a loop ends it in its first round.)
     every_second_place: every second place tried
         {POSITIONS} -> range(1, x.shape[1], 2)
         A leak from token 2 to token 1: at which t does it show?
@@ -566,6 +595,9 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
     future_shuffled: the rows of the future put in another order instead of replaced
         {FUTURE} -> x[:, :start], x[:, start:].flip(1)
         A mean does not notice an order, and of one row there is only one.
+    multiplied_by_noise: the future multiplied by random numbers
+        other[:, start:] -> x[:, start:] * other[:, start:]
+        What becomes of a row of zeros?
     past_repeated: the future replaced by what stands before it
         {FUTURE} -> x[:, :start], x[:, start - 1 : start].expand_as(x[:, start:])
         What if all words of x are the same one?
@@ -581,6 +613,12 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
     mean_change: the mean of the changes compared with 1e-6
         not {SAME} -> (after - before)[:, :start].abs().mean() > 1e-6
         One output of many moves, the others stand still. What does a mean make of that?
+    changes_added_up: the sizes of all changes added up
+        not {SAME} -> (after - before)[:, :start].abs().sum() > 1e-6
+        A thousand changes far below 1e-6 add up to more. How large is the largest of them?
+    mean_row: a mean over the rows compared with 1e-6
+        not {SAME} -> (after - before)[:, :start].norm(dim=-1).mean() > 1e-6
+        One row of many moves, the others stand still. What does a mean make of that?
     relative_change: a change below 1e-6 taken for a leak
         torch.allclose({COMPARED}, rtol=0, atol=1e-6) -> torch.allclose({COMPARED})
         Which size of change does the spec name? (allclose has two tolerances of its own.)
@@ -685,6 +723,9 @@ fixed_causal_attention = Exercise(
     sees_the_future: the past masked and the future left open
         {SEEN} -> {SEEN}.T
         What may token 0 see? What is your row 0?
+    inverted: the past and the present masked, the future left open
+        {WEIGHTS} -> torch.softmax(mask_scores(scores, ~{SEEN}), dim=-1)
+        True means: may attend. What is left for the last token to see?
     self_excluded: a strict triangle: no token sees itself
         {WEIGHTS} -> torch.softmax(mask_scores(scores, {SEEN}.tril(-1)), dim=-1)
         What is left for token 0 to see?
@@ -721,6 +762,10 @@ fixed_causal_attention = Exercise(
     filled_and_divided: a fill of -10000 that is divided by the root of the width afterwards
         {WEIGHTS} -> torch.softmax(scores.masked_fill(~{SEEN}, -10000.0 / Q.shape[-1] ** 0.5), dim=-1)
         How much is left of -10000 after your division, and how low may visible scores be?
+    powers_overflow: exponentials taken of the raw scores
+        {WEIGHTS} -> scores.exp() * {SEEN}
+        return weights -> return weights / weights.sum(-1, keepdim=True)
+        e to the 10000 is infinite in every float. What may be subtracted from a row first?
     one_maximum_for_all: one maximum taken off the whole table
         {WEIGHTS} -> (scores - scores.amax()).exp() * {SEEN}
         return weights -> return weights / weights.sum(-1, keepdim=True)

@@ -192,6 +192,7 @@ def cases_multi_head_attention(draw):
         ),
         case(3, x(2, 5, 12, dtype=FLOAT64), part=NOTHING, mask=blind(draw), gradient=True),
         case(4, y(3, 5), part=NOTHING, mask=torch.tensor([True, False, True])[:, None, None, None]),
+        case(4, y(1, 5), part=NOTHING, mask=empty(5)[1:], note="one sentence, all of it padding"),
         case(1, y(3, 5), part=ONE_HEAD),
         case(4, y(3, 5), y(3, 7), y(3, 7), part=VIEW, via="on_views", note=TRANSPOSED),
         case(7, x(3, 5, 7), part=NARROW),
@@ -304,6 +305,12 @@ MultiHeadAttention = Exercise(
     values_by_W_k: the values made with W_k
         self.W_v(value) -> self.W_k(value)
         Four layers, and one of them has nothing to do.
+    keys_by_W_q: the keys made with W_q
+        self.W_k(key) -> self.W_q(key)
+        Four layers, and one of them has nothing to do.
+    all_blind_opened: the mask left out where it blocks everything
+        attention(Q, K, V, mask) -> attention(Q, K, V, mask if mask is not None and mask.any() else None)
+        A sentence may be nothing but padding. What should its queries get?
     key_ignored: the query used as key and value, whatever is given
         key = query if key is None else key -> key = query
         value = key if value is None else value -> value = query
@@ -554,6 +561,14 @@ fixed_heads = Exercise(
         x @ W_v.T -> x @ W_v
         @ W_o.T -> @ W_o
         Which way round does a W of this course stand?
+    projections_not_turned: W_q, W_k and W_v not transposed
+        x @ W_q.T -> x @ W_q
+        x @ W_k.T -> x @ W_k
+        x @ W_v.T -> x @ W_v
+        Which way round does a W of this course stand? The last line of yours knows.
+    values_for_keys: keys and values exchanged
+        attention(Q, K, V, mask) -> attention(Q, V, K, mask)
+        Which of the two meets the queries?
     merged_last_axes: the wrong two axes swapped before merging
         merge_heads(heads) -> heads.transpose(-2, -1).reshape(x.shape)
         Heads and tokens change places, as they did when the heads were split.

@@ -627,9 +627,16 @@ fixed_block = Exercise("fixed_block", cases_fixed_block, axes=("token", "channel
         attention(norm1(x), mask=mask) -> attention(x, mask=mask)
         feed_forward(norm2(x)) -> feed_forward(x)
         They were not the mistake. What should a sublayer get to see?
+    first_norm_dropped: attention sees x without its norm
+        attention(norm1(x), mask=mask) -> attention(x, mask=mask)
+        Both sublayers get normalized numbers. Does the first one?
     second_norm_dropped: the feed-forward network sees x without its norm
         feed_forward(norm2(x)) -> feed_forward(x)
         Both sublayers get normalized numbers. Does the second one?
+    side_by_side: both sublayers read the block's input
+        x = x + out -> start, x = x, x + out
+        feed_forward(norm2(x)) -> feed_forward(norm2(start))
+        Some models do run them side by side. In this block, what has the feed-forward network to work on?
     residuals_dropped: the residuals are gone
         x = x + out -> x = out
         return x + feed_forward(norm2(x)) -> return feed_forward(norm2(x))
@@ -742,7 +749,11 @@ def cases_token_influence(draw):
             note="an nn.Linear",
             tolerance=influence(torch.float32),
         ),
-        Case((Stub("steps"), draw.normal(4, 3)), part="a function whose derivatives are 0", note="x > 0, as numbers"),
+        Case(
+            (Stub("steps"), draw.normal(4, 3, dtype=float64)),
+            part="a function whose derivatives are 0",
+            note="x > 0, as numbers",
+        ),
         case("looking_around", 5, 4, 1, part="one output channel"),
         case("looking_around", 1, 4, 3, part="a single token"),
         case("running_products", 4, 1, 1, part="one channel in and out"),
@@ -760,6 +771,14 @@ token_influence = Exercise(
     gradient_of_a_sum: the gradient of the sum of each row's outputs
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.sum(dim=1).pow(2).sum(dim=-1).sqrt()
         Channels that move in opposite directions cancel in a sum. The norm is over all pairs of channels.
+    gradient_of_a_sum_by_autograd: the gradient of the sum of each row's outputs
+        torch.autograd.functional.jacobian(f, x)
+        -> torch.stack([torch.autograd.grad(f(x)[i].sum(), x)[0] for x in [x.detach().clone().requires_grad_()] for i in range(len(x))])
+        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.norm(dim=-1)
+        Channels that move in opposite directions cancel in a sum. The norm is over all pairs of channels.
+    signs_cancel: the entries of each block added up with their signs
+        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.sum(dim=(1, 3)).abs()
+        Entries of opposite signs cancel in a sum. What does the norm do to each entry first?
     transposed: rows and columns exchanged
         sum(dim=(1, 3)).sqrt() -> sum(dim=(1, 3)).sqrt().T
         Row i belongs to an output. Check with a causal function: which corner should be empty?

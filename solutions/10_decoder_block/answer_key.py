@@ -175,6 +175,30 @@ decoder_block = Exercise(
         y = y + found -> y = found
         self.norm2(y + found) -> self.norm2(found)
         Each of the three sublayers adds to what is there. Yours starts anew at one of them.
+    no_residual_at_self_attention: self-attention replaces the target's vectors
+        y = y + self.self_attention -> y = self.self_attention
+        self.norm1(y + self.self_attention -> self.norm1(self.self_attention
+        Each of the three sublayers adds to what is there. Look at the first one.
+    no_residual_at_cross_attention_post: in the paper's order cross-attention replaces the target's vectors
+        self.norm2(y + found) -> self.norm2(found)
+        Each of the three sublayers adds to what is there. Yours starts anew at one of them.
+    no_residual_at_feed_forward_post: in the paper's order the feed-forward network replaces the target's vectors
+        self.norm3(y + self -> self.norm3(self
+        Each of the three sublayers adds to what is there. Look at the last one.
+    norm_between: in the paper's order the norm stands between the sublayer and the sum
+        self.norm1(y + self.self_attention(y, mask=self_mask)[0]) -> y + self.norm1(self.self_attention(y, mask=self_mask)[0])
+        self.norm2(y + found) -> y + self.norm2(found)
+        self.norm3(y + self.feed_forward(y)) -> y + self.norm3(self.feed_forward(y))
+        The box of the paper is called Add & Norm. In which order?
+    orders_exchanged: the two orders exchanged
+        if self.norm_first: -> if not self.norm_first:
+        With norm_first=True, what does a sublayer get to see: y, or something else?
+    query_not_normalized: with the norm first, cross-attention is asked by vectors without their norm
+        self.norm2(y), memory -> y, memory
+        With the norm first each sublayer reads normalized vectors. Does the second one?
+    feed_forward_not_normalized: with the norm first, the feed-forward network reads vectors without their norm
+        self.feed_forward(self.norm3(y)) -> self.feed_forward(y)
+        With the norm first each sublayer reads normalized vectors. Does the third one?
     no_residual_at_feed_forward: the feed-forward network replaces the target's vectors
         return y + self.feed_forward -> return self.feed_forward
         self.norm3(y + self -> self.norm3(self
@@ -417,6 +441,8 @@ def cases_Transformer(draw):
         src, tgt = words(0, high, (B, T_s), pad), words(0, tgt_high, (B, T_t), pad)
         if tgt_high > settings["src_vocab"]:
             tgt[:, -1] = tgt_high - 1  # an id that the source does not have
+        if pad:  # a word like any other then, and it has to learn
+            src[0, 0] = tgt[0, 0] = 0
         for row, length in zip(src, lengths, strict=True):
             row[length:] = pad
         last, late = [length - 1 for length in lengths], T_s - 3 if T_s > 20 else 0
@@ -586,6 +612,9 @@ transformer = Exercise(
     pad_id_is_0: padding is taken to be id 0
         self.pad_id = pad_id -> self.pad_id = 0
         The constructor says which id is padding. It need not be the default.
+    word_0_never_learns: padding_idx=0 in a table of words
+        nn.Embedding(tgt_vocab, d_model) -> nn.Embedding(tgt_vocab, d_model, padding_idx=0)
+        With padding_idx a row of the table gets no gradient. Which id is padding? The constructor says.
     source_not_used: the target never hears the source
         block(y, memory, causal, real) -> block(y, y, causal, causal)
         Change a word of the source: the logits stay. What do the decoder's blocks read besides the target?
@@ -838,6 +867,12 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     bos_counted: bos counts as a word
         (len(ids) - 1) -> len(ids)
         The length counts the words after bos: bos was given.
+    penalty_of_another_paper: the length penalty of Wu et al. (2016)
+        (len(ids) - 1) ** length_penalty -> ((5 + len(ids) - 1) / 6) ** length_penalty
+        The same idea, and another number. Which one is asked for here?
+    chosen_without_penalty: the winner chosen without the penalty
+        max(finished or beam, key=score) -> max(finished or beam, key=lambda item: item[1])
+        The answer is the best by its score. Which sentences of different lengths does the penalty help to compare?
     multiplied_by_length: the penalty multiplies
         log_p / (len(ids) - 1) -> log_p * (len(ids) - 1)
         Log-probabilities are negative. Multiply by the length, and a long sentence gets worse still.
@@ -972,6 +1007,15 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
         logits < last, float("-inf") -> logits < last, -1e9
         (cut, float("-inf")) -> (cut, -1e9)
         Almost zero is not zero: the contract says minus infinity.
+    crossing_dropped_but_one: the word that crosses top_p was cut, unless it is the first
+        above >= top_p -> (above + p >= top_p) & (above > 0)
+        The word that crosses is always kept, the third as well as the first. Look at what came before it.
+    put_back_by_gather: the verdicts were carried back the wrong way round
+        torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, above >= top_p) -> (above >= top_p).gather(-1, order)
+        `order` says where each entry of the sorted row came from. Does yours write to such a place, or read from it?
+    one_more_than_k: one word more than top_k
+        logits.topk(top_k, dim=-1) -> logits.topk(min(top_k + 1, logits.shape[-1]), dim=-1)
+        Count what is left of a row for top_k = 2.
     last_of_the_k_dropped: one word fewer than top_k
         logits < last -> logits <= last
         The k-th largest is one of the k.

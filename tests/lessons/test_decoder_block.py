@@ -569,12 +569,33 @@ class WithoutBias(blocks.Transformer):
         self.unembed = nn.Linear(self.unembed.in_features, self.unembed.out_features, bias=False)
 
 
+class Word0(blocks.Transformer):
+    def __init__(self, src_vocab, tgt_vocab, d_model, *sizes, **more):
+        super().__init__(src_vocab, tgt_vocab, d_model, *sizes, **more)
+        self.tokens = nn.Embedding(tgt_vocab, d_model, padding_idx=0)
+
+
+class PaddingRow(blocks.Transformer):
+    def __init__(self, src_vocab, tgt_vocab, d_model, *sizes, **more):
+        super().__init__(src_vocab, tgt_vocab, d_model, *sizes, **more)
+        self.tokens = nn.Embedding(tgt_vocab, d_model, padding_idx=self.pad_id)
+
+
+class PaddedAlone(blocks.Transformer):
+    def decode(self, tgt, memory, src):
+        return super().decode(tgt, memory, src if len(src) > 1 else torch.full_like(src, self.pad_id + 1))
+
+
 class PlainList(blocks.Transformer):
     def __init__(self, *sizes, **more):
         super().__init__(*sizes, **more)
         plain = list(self.blocks)
         del self.blocks
         self.blocks = plain
+
+
+def test_padding_itself_need_not_learn():
+    assert verdict_on_transformer(PaddingRow).passed
 
 
 class OneSideLearned(blocks.Transformer):
@@ -614,6 +635,8 @@ def test_an_input_of_a_scenario_is_not_given_another_ones_name():
         (Tied, "tied"),
         (WithoutBias, "last_layer_without_bias"),
         (PlainList, "plain_list"),
+        (Word0, "word_0_never_learns"),
+        (PaddedAlone, None),
         (SharedTable, "tables_shared"),
         (OwnMemory, "memory_made_again"),
         (LastPlace, None),

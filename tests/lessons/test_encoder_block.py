@@ -399,6 +399,11 @@ def normed_in_pieces(x, gamma, beta, eps=1e-5):
     return torch.cat([blocks.layer_norm(*piece, eps) for piece in pieces], dim=-1)
 
 
+def zeros_of_the_usual_dtype(f, x):
+    asked = f(x.detach().clone().requires_grad_())
+    return blocks.token_influence(f, x) if asked.requires_grad else torch.zeros(len(x), len(x))
+
+
 def asking_no_more(f, x):
     return blocks.token_influence(f, x.requires_grad_(False))
 
@@ -415,6 +420,7 @@ def asking_no_more(f, x):
         ("fixed_block", rounded_stream, "dtype kept"),
         ("layer_norm", normed_in_pieces, "any leading dimensions"),
         ("token_influence", asking_no_more, "x stays as it was"),
+        ("token_influence", zeros_of_the_usual_dtype, "dtype kept"),
     ],
 )
 def test_what_shows_in_one_part_only_is_seen(name, answer, part):

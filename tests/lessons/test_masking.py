@@ -519,6 +519,10 @@ def after_a_seed(f, x):
     return compared(lambda x, t: torch.cat([x[:, :t], new[:, t:]], dim=1), largest)(f, x)
 
 
+def noisy(x, t):
+    return torch.cat([x[:, :t], x[:, t:] * torch.randn_like(x[:, t:])], dim=1)
+
+
 def doubled(x, t):
     return torch.cat([x[:, :t], -2 * x[:, t:]], dim=1)
 
@@ -539,8 +543,12 @@ def doubled(x, t):
             compared(lambda x, t: torch.cat([x[:, :t], x[:, t - 1 : t].expand_as(x[:, t:])], 1), largest),
             "past_repeated",
         ),
+        (compared(noisy, largest), "multiplied_by_noise"),
+        (compared(replaced, lambda a, b, t: (a - b)[:, :t].abs().sum() > 1e-6), "changes_added_up"),
+        (compared(replaced, lambda a, b, t: (a - b)[:, :t].norm() > 1e-6), "changes_added_up"),
+        (compared(replaced, lambda a, b, t: (a - b)[:, :t].norm(dim=-1).mean() > 1e-6), "mean_row"),
     ],
-    ids="seed rtol rtol-1e-3 numpy doubled std rounded last-feature shuffled past".split(),
+    ids="seed rtol rtol-1e-3 numpy doubled std rounded last-feature shuffled past noisy sum norm mean-row".split(),
 )
 def test_detectors_that_passed_once_are_refused_and_named_only_where_the_name_is_true(answer, mistake):
     verdict = judged(answer, "leaks_future")

@@ -255,8 +255,18 @@ class CausalIfLong(blocks.MultiHeadAttention):
         return super().forward(query, key, value, causal_mask(query.shape[1]) if long else mask)
 
 
+class MaskIfAny(blocks.MultiHeadAttention):
+    def forward(self, query, key=None, value=None, mask=None):
+        return super().forward(query, key, value, mask if mask is not None and mask.any() else None)
+
+
 @pytest.mark.parametrize(
-    ("answer", "part"), [(OldKeys, "called twice"), (CausalIfLong, "a batch of one, a single token")]
+    ("answer", "part"),
+    [
+        (OldKeys, "called twice"),
+        (CausalIfLong, "a batch of one, a single token"),
+        (MaskIfAny, "rows with nothing to see"),
+    ],
 )
 def test_what_shows_in_one_part_only_is_seen(answer, part):
     parts = verdict_on("MultiHeadAttention", answer)[0].parts

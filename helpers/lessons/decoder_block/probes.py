@@ -131,6 +131,8 @@ def random_transformers(answer, args, kwargs):
         "decoded": model.decode(tgt=tgt, memory=model.encode(src=src), src=src),
         "decoded from another memory": model.decode(tgt, -model.encode(src), src),
     }
+    if "pad_id" in init:
+        seen["words that do not learn"] = _not_learning(model, seen["logits"][next(iter(runs))], init, src, tgt)
     if layers:
         deeper = answer(**init | {"num_layers": init["num_layers"] + 1})
         heads = {m.num_heads for m in model.modules() if isinstance(getattr(m, "num_heads", None), int)}
@@ -142,6 +144,17 @@ def random_transformers(answer, args, kwargs):
         seen["one table of places"] = _one_table(model, src, tgt, (init["max_len"], init["d_model"]))
         seen["norms first"] = sum(getattr(m, "norm_first", False) is True for m in model.modules())
     return seen, []
+
+
+def _not_learning(model, logits, init, src, tgt) -> bool:
+    """Whether a row of a table of words gets no gradient, though its id is read and no padding."""
+    vocabularies = {(init["src_vocab"], init["d_model"]): src, (init["tgt_vocab"], init["d_model"]): tgt}
+    tables = [p for p in model.parameters() if tuple(p.shape) in vocabularies]
+    if not logits.requires_grad:
+        return True
+    gradients = torch.autograd.grad(logits.tanh().square().sum(), tables, allow_unused=True, retain_graph=True)
+    read = [ids[ids != init["pad_id"]] for ids in (vocabularies[tuple(p.shape)] for p in tables)]
+    return any(g is not None and not bool(g[ids].any(-1).all()) for g, ids in zip(gradients, read, strict=True))
 
 
 def _one_table(model, src, tgt, shape) -> bool:
@@ -186,7 +199,7 @@ def transformer_hearing(answer, args, kwargs):
 @scenario
 def transformer_padded(answer, args, kwargs):
     """args = (init, seed, src, tgt, pads, other): the logits of src, its places of -1 filled with each of two padding
-    ids; with the last one also of `other`, which has another last word in each row, and of the first two rows alone.
+    ids; with the last one also of `other`, which has another last word in each row, and of the first row alone.
 
     The same random parameters each time, so the logits differ as far as the row of the padding id is heard.
     """
@@ -198,8 +211,8 @@ def transformer_padded(answer, args, kwargs):
             model = with_random_parameters(answer, init | {"pad_id": pad}, seed)
             seen.append(model(src.masked_fill(src < 0, pad), tgt))
         changed = model(other.masked_fill(other < 0, pads[-1]), tgt)
-        first = model(src[:2].masked_fill(src[:2] < 0, pads[-1]), tgt[:2])
-    return {"logits": seen, "changed": changed, "first two": first}, []
+        first = model(src[:1].masked_fill(src[:1] < 0, pads[-1]), tgt[:1])
+    return {"logits": seen, "changed": changed, "first": first}, []
 
 
 @scenario
@@ -262,7 +275,7 @@ def transformer_behavior(args, kwargs, output):
     fits = all(shape_of(x) == (*runs[name][1].shape, V) for name, x in logits.items())
     fits = fits and all(shape_of(x) == (*runs[name][0].shape, D) for name, x in memory.items())
     if not fits or not all(found.values()):  # nothing can be compared, so that nothing holds
-        nothing = dict.fromkeys(_promises(runs, layers), False)
+        nothing = dict.fromkeys(_promises(runs, layers, init), False)
         return found | nothing | ({"one layer more brings": "what cannot be told"} if layers else {})
     base = logits[first]
     found["logits are finite"] = all(bool(x.isfinite().all()) for x in logits.values())
@@ -286,6 +299,8 @@ def transformer_behavior(args, kwargs, output):
             gap_between(memory[first][b, :T], memory[name][0]) <= SAME
         )
         found[f"sentence {b}: the logits are the same without padding"] = gap_between(base[b], logits[name][0]) <= SAME
+    if "words that do not learn" in output:
+        found[LEARNS] = not output["words that do not learn"]
     return found | (_layers(init, output) if layers else {})
 
 
@@ -315,7 +330,7 @@ def transformer_without_padding(args, kwargs, output):
     one, other = output["logits"]
     return {
         "padding is not heard, wherever it stands": gap_between(one, other) <= SAME
-        and gap_between(output["first two"], other[:2]) <= SAME,
+        and gap_between(output["first"], other[:1]) <= SAME,
         "words behind padding are heard": bool((gap_of_rows(output["changed"], other) >= MOVED).all()),
     }
 
@@ -362,12 +377,13 @@ def _fits(logits, expected) -> bool:
 NEAR = 1e-3  # of logits: the eps of a norm, or one norm more behind another, may be that much
 
 
-def _promises(runs, layers) -> list[str]:
+def _promises(runs, layers, init) -> list[str]:
     """What is said of these runs besides the shapes."""
     names = ["logits are finite", "logits are no probabilities", "forward is decode of encode"]
     names += ["decode reads the memory that it is given"]
     names += [words for name, words, *_ in COMPARISONS if name in runs]
     names += [HEARD] if "another last source word" in runs else []
+    names += [LEARNS] if "pad_id" in init else []
     for b in (name.removeprefix("alone ") for name in runs if name.startswith("alone ")):
         names += [f"sentence {b}: the {what} without padding" for what in ("memory is the same", "logits are the same")]
     by_layers = ["one layer more brings", "gradients reach num_layers whole blocks on each side", "num_heads is kept"]
@@ -384,6 +400,7 @@ def gap_of_rows(a, b):
     return (a.detach().double() - b.detach().double()).abs().amax(dim=-1)
 
 
+LEARNS = "every word that is read and no padding can learn"
 HEARD = "the memory of the first source word hears the last one"
 # run, what is then said, target rows that are compared with the first run's, whether they have to move
 COMPARISONS = (
