@@ -610,8 +610,8 @@ model = model.eval()
 # Difficulty ●●●○○ · Importance ●●●●● · 20 minutes · 22 points
 #
 # `translate(sentences)`: a list of English sentences, words separated by spaces → the list of French sentences that
-# your `model` writes, words separated by one space, without bos, eos and padding. Write greedily, the likeliest word
-# each time, until eos.
+# your `model` writes, words separated by one space, without bos, eos and padding. Begin with bos and write greedily, the
+# likeliest word each time, until eos.
 #
 # The check reads 600 sentences that nobody has trained on, and asks for 99.5 % that are right word for word. (In the
 # grader 99 % of other such sentences are worth all points, and points begin above 50 %.) It also puts a model in the place
