@@ -491,7 +491,8 @@ def test_a_dialect_is_learned_by_few_numbers_as_by_all_and_both_forget():
     same = sum(dialect.in_dialect(pair).french == pair.french for pair in pairs) / len(pairs)
     assert same == pytest.approx(exact["LoRA"][1], abs=0.01)
     assert sum(item.numel() for item in adapting.finished_translator().parameters()) == 206_146
-    says(LESSON, "some 96 percent of the unseen sentences", "of 100 percent in French, 33 are left", "6,144 numbers instead")
+    says(LESSON, "some 96 percent of the unseen sentences", "of 100 percent in French, 33 are left")
+    says(LESSON, "6,144 numbers instead")
     assert "the dialect, LoRA, merged: 98.0, 97.0, 94.5" in figures.dialect().alt
 
 
