@@ -123,16 +123,18 @@ def is_right(row: Cost) -> bool:
 
 
 def sections(rows: list[Cost]) -> dict[str, str]:
-    """Each lesson's part of the page. Accepted variants have a line only where they cost something."""
+    """Each lesson's part of the page. Of what is right the finished parts have a line, accepted variants a sentence."""
     made = {}
     for lesson in dict.fromkeys(row.lesson for row in rows):
         own = [row for row in rows if row.lesson == lesson]
         right = [row for row in own if row.name == "right"]
-        shown = [row for row in own if row.name != "right" or row.label == FINISHED or not is_right(row)]
+        shown = [row for row in own if row.name != "right" or row.label == FINISHED]
         made[lesson] = f"## {lesson}\n\n| part | mistake | nats a word | exact |\n|---|---|---|---|\n"
         made[lesson] += "".join(_line(row) for row in shown)
         good = sum(is_right(row) for row in right)
-        made[lesson] += f"\nRight forms that were put in: {len(right)}; {good} of them cost nothing."
+        made[lesson] += f"\nRight forms that were put in: {len(right)}; {good} of them cost nothing"
+        others = "; the trained numbers find no place in the others, whose parts have names of their own"
+        made[lesson] += f"{others if good < len(right) else ''}."
     return made
 
 

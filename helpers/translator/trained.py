@@ -63,7 +63,7 @@ def machine(**replaced) -> torch.nn.Module:
 def load_into(network: torch.nn.Module, numbers: dict[str, torch.Tensor]) -> None:
     """Load the numbers by name, and where a name differs, by kind of layer and shape, if these fit only one."""
     own = network.state_dict()
-    missing, spare = [n for n in own if n not in numbers], [n for n in numbers if n not in own]
+    missing, spare = [n for n in own if n not in numbers], sorted(n for n in numbers if n not in own)
     renamed = {n: numbers[n] for n in own if n in numbers}
     for name in missing:
         kind = (tuple(own[name].shape), _is_table(network, name))
