@@ -361,7 +361,8 @@ halves_from_pairs = Exercise("halves_from_pairs", cases_halves_from_pairs, axes=
         {PAIRS} -> W.unflatten(0, (-1, 2, num_heads)).movedim(2, 0)
         A head owns neighboring rows: with two heads of width 6, which rows are the first one's?
     width_for_heads: num_heads was taken for the width of a head
-        {PAIRS} -> W.unflatten(0, (-1, num_heads // 2, 2)) if num_heads % 2 == 0 else W.unflatten(0, (1, -1, 2))
+        {PAIRS} -> W.unflatten(0, (-1, num_heads))
+        {BACK} -> torch.cat([pairs[:, 0::2], pairs[:, 1::2]], dim=1).flatten(0, 1)
         The second argument says how many heads there are, not how wide they are.
     halves_exchanged: the second of each pair first
         {BACK} -> pairs.flip(2).transpose(1, 2).flatten(0, 2)
@@ -547,6 +548,10 @@ LlamaBlock = Exercise(
         y = self.norm1(x) -> y = self.norm2(x)
         self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm1(x))
         Which of the two belongs to attention?
+    with_biases: linear layers with a bias
+        (nn.Linear(d_model, d_model, bias=False) for _ in range(2)) -> (nn.Linear(d_model, d_model) for _ in range(2))
+        (nn.Linear(d_model, shared, bias=False) for _ in range(2)) -> (nn.Linear(d_model, shared) for _ in range(2))
+        In this lesson no layer has a bias. What does nn.Linear make unless it is told?
     first_norm_twice: norm1 stands in both places
         self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm1(x))
         Each sublayer has a norm of its own. Who uses norm2?
@@ -937,6 +942,8 @@ def cases_encode_bpe(draw):
         case(at("GH 👋"), at("AB AB CD"), 3, part="what was never learned"),
         case(at("AB CD"), "", 0, part="no merges"),
         case(at("ABC\nAB\nBC"), at("BC\nBC\nBC\nBC\nABC\nABC\nABC\nAB\nAB"), 3, part="the order of the merges"),
+        # (AB, C) is learned before the shorter (C, D).
+        case(at("ABCD\nABC\nCD"), at("ABC\nABC\nABC\nABC\nAB\nCD\nCD\nCD"), 3, part="the order of the merges"),
         case(at("AB ").upper() + at("AB"), at("AB AB CD"), 2, part=CAPITALS),
         case("", at(PLAIN), 5, part="an empty text"),
     ]
@@ -968,6 +975,9 @@ encode_bpe = Exercise("encode_bpe", cases_encode_bpe).with_mistakes(f"""
         In each piece the merge that was learned first comes first, wherever its pair stands.
     in_alphabetical_order: the merges were sorted
         for pair in merges: -> for pair in sorted(merges):
+        The list has an order already: that in which they were learned.
+    shortest_first: short merges first, whenever they were learned
+        for pair in merges: -> for pair in sorted(merges, key=lambda pair: len(pair[0] + pair[1])):
         The list has an order already: that in which they were learned.
     one_merge_a_piece: one merge in each piece
         {APPLIED} -> before, tokens = tokens, merge_pair(tokens, pair)
