@@ -329,8 +329,8 @@ check(rotate_halves)
 # %% [markdown]
 # <details><summary>Hint 1</summary>
 #
-# Take your `rotate` of lesson 2. The angles stay as they are. Two places change: how the pairs are taken out, and how
-# they are put back.
+# Take your `rotate` of lesson 2, or begin with its formulas if you left that extra out. The angles stay as they are.
+# Two places change: how the pairs are taken out, and how they are put back.
 #
 # </details>
 #
@@ -364,8 +364,8 @@ for at, other in ((5, 5), (5, 7), (105, 107)):
 # ## Between the dialects
 #
 # Here is a trap that people fall into. Meta's own files of Llama are made for neighbors, those on the hub for halves.
-# Names and shapes are the same. Load one into code for the other: **nothing complains**, and nothing is right. So the
-# converter moves rows of $W_Q$ and $W_K$, once, and the same network comes out.
+# The shapes are the same, and a table translates the names. Load one into code for the other: **nothing complains**,
+# and nothing is right. So the converter moves rows of $W_Q$ and $W_K$, once, and the same network comes out.
 #
 # **On paper.** A head of width 4. Its four query channels are rows 0, 1, 2, 3 of $W_Q$, made for neighbors. In which
 # order must they stand, so that halves pair the same two? And width 6?
@@ -385,7 +385,8 @@ for at, other in ((5, 5), (5, 7), (105, 107)):
 #
 # `W (D, D_in)`, the matrix of all query heads, or of all key heads, as an `nn.Linear` keeps it; `num_heads` divides
 # D, and each head has an even width → `(D, D_in)`, the rows of each head in the new order, so that `rotate_halves` on
-# the new queries and keys gives the scores that `rotate` gave on the old ones.
+# the new queries and keys gives the scores that `rotate` gave on the old ones. (Here D is the number of rows: H · d for
+# queries, G · d for keys.)
 
 
 # %% nbgrader={"solution": "halves_from_pairs"}
@@ -583,8 +584,8 @@ figures.six_changes()
 # <details><summary>Answer</summary>
 #
 # The rotations, alone, and all six together: 0.52 and 0.53 nats above the line. Every training with rotations ends below
-# every one of 2017: a place need not be learned there. The other five buy **nothing** that three seeds could show:
-# their dots overlap with those of 2017, and another seed does as much as a change.
+# every one of 2017: with them no table of places has to be learned. The other five buy **nothing** that three seeds
+# could show: their dots overlap with those of 2017, and another seed does as much as a change.
 #
 # So why does everybody make them? Some promise to *cost* less at the same quality, and that is what one sees: with RMS
 # norm, without biases, with one head of keys and values a model has fewer numbers and ends about where it was. All six
@@ -940,7 +941,8 @@ for text in ("jane visits africa in september", "jane visite l' antarctique", "�
 # </details>
 #
 # **Other pieces.** GPT-2 cuts the text more finely before it counts: letters, digits and other signs never stand in
-# one piece, `'s` and its like are cut off, and of several spaces the last one goes to the word.
+# one piece, and `'s` and its like are cut off. Of several spaces the last one goes to the word, as here, and the others
+# stand in one piece, not each in its own.
 
 # %%
 figures.pieces()
@@ -1116,9 +1118,9 @@ figures.dialect()
 #
 # </details>
 #
-# **What does the trap cost?** In your own decoder of two blocks, with the made-up numbers, we forget the permutation:
-# we take the file for one of neighbors, and load it into your blocks for halves as it is. How many of its next tokens
-# stay the same?
+# **And a permutation that was forgotten?** Back to the two pairings. We take the file with the made-up numbers for one of
+# neighbors, and load it into your decoder, whose blocks pair halves, as it is, without `halves_from_pairs`. How many of
+# its next tokens stay the same?
 
 # %%
 figures.forgotten_permutation(or_given(LlamaBlock), or_given(rename_llama), or_given(halves_from_pairs))

@@ -90,6 +90,12 @@ rms_norm = Exercise(
     summed: the sum of the squares where their mean belongs
         x.pow(2).mean(dim=-1, keepdim=True) -> x.pow(2).sum(dim=-1, keepdim=True)
         That makes every row as long as 1. By what does the formula divide the sum?
+    unit_length: every row was made as long as 1
+        {ROOT} -> (x.norm(dim=-1, keepdim=True) + eps)
+        The example on paper became (0.277, 0.277, 1.387, 1.387). How long is that?
+    square_of_the_mean: the square of the mean where the mean of the squares belongs
+        x.pow(2).mean(dim=-1, keepdim=True) -> x.mean(dim=-1, keepdim=True).pow(2)
+        Take (3, −3): what is the mean of its squares, and what the square of its mean?
     no_root: divided by the mean of the squares, not by its root
         {ROOT} -> (mean_square + eps)
         In which unit is a mean of squares when x is in meters?
@@ -113,6 +119,9 @@ rms_norm = Exercise(
     over_tokens: the mean of each channel over the tokens
         x.pow(2).mean(dim=-1, -> x.pow(2).mean(dim=-2,
         Each token is normalized by itself. Along which axis do its own numbers lie?
+    over_the_first_axis: the mean over the first axis
+        x.pow(2).mean(dim=-1, -> x.pow(2).mean(dim=0,
+        In a sentence (T, D) the tokens lie along the first axis. Along which lie the numbers of one token?
     everything: one size for the whole batch
         x.pow(2).mean(dim=-1, keepdim=True) -> x.pow(2).mean()
         How many sizes does a sentence of 5 words have?
@@ -140,12 +149,15 @@ def cases_SwiGLU(draw):
         args = ((D, F), gated_state(draw, D, F, dtype), (draw.normal(B, T, D, dtype=dtype),), {})
         return Case(args, via=MODULE, **options)
 
-    x = draw.normal(2, 5, 6)
+    x, wide = draw.normal(2, 5, 6), gated_state(draw, 6, 10, FLOAT32)
+    wide["gate.weight"] *= 200  # e^z is infinite in float32 from 89 on
+    far = Case(((6, 10), wide, (x,), {}), via=MODULE, part="gates far from 0", tolerance=1e-3)
     return [
         case(3, 5, 6, 10),
         case(2, 4, 7, 3, note="a network that is narrower inside"),
         case(1, 70, 6, 10, part="a batch of one"),
         case(3, 1, 6, 10, part="a single token"),
+        far,
         called_again((6, 10), gated_state(draw, 6, 10, FLOAT32), (x,), (x.flip(1),)),
         case(3, 5, 6, 10, FLOAT64, part=DTYPE, tolerance=EXACT),
         case(2, 5, 6, 10, FLOAT64, part=GRADIENT, gradient=True),
@@ -189,6 +201,18 @@ SwiGLU = Exercise(
     tanh_gate: tanh where silu belongs
         F.silu(self.gate(x)) -> torch.tanh(self.gate(x))
         silu(2) is 1.762. What is yours?
+    overflowing: e^z over 1 + e^z, which overflows
+        F.silu(self.gate(x)) -> self.gate(x) * self.gate(x).exp() / (1 + self.gate(x).exp())
+        What is e^100 in float32, and what is infinity over infinity?
+    sign_in_the_exponent: a minus sign lost in the exponent
+        F.silu(self.gate(x)) -> self.gate(x) / (1 + self.gate(x).exp())
+        A gate of 20 should let through 20 times up. What does yours?
+    gate_twice: the gate in place of up
+        {GATED} -> F.silu(self.gate(x)) * self.gate(x)
+        Three layers, and the third reads a product. Which layer has nothing to do in yours?
+    up_twice: up in place of the gate
+        {GATED} -> F.silu(self.up(x)) * self.up(x)
+        Three layers, and the third reads a product. Which layer has nothing to do in yours?
     no_gate: silu of up, without a gate
         {GATED} -> F.silu(self.up(x))
         Two layers read x. Which one is not used?
@@ -278,6 +302,18 @@ rotate_halves = Exercise("rotate_halves", cases_rotate_halves, axes=("token", "c
     sign_lost: a minus sign lost
         a * cos - b * sin -> a * cos + b * sin
         A rotation changes no length. Compare the norms before and after.
+    mirrored: arrows mirrored, and not turned
+        a * sin + b * cos -> a * sin - b * cos
+        Let all places be 0: nothing may move. What becomes of the second half?
+    exponent_without_minus: later pairs turn faster, not slower
+        / base ** -> * base **
+        Which pair turns fastest in the formula? What does a minus in an exponent do?
+    pairs_from_one: the pairs counted from 1
+        (i / half) -> ((i + 1) / half)
+        Pair 0 turns by the place itself: what is base to the power of 0?
+    places_from_one: places counted from 1
+        positions[:, None] -> (positions + 1)[:, None]
+        At place 0 nothing may move. Does it?
     overwritten_first_half: the second half made from the new first half
         a * sin + b * cos -> (a * cos - b * sin) * sin + b * cos
         Both new halves come from the old pair.
@@ -325,18 +361,21 @@ halves_from_pairs = Exercise("halves_from_pairs", cases_halves_from_pairs, axes=
         {PAIRS} -> W.unflatten(0, (-1, 2, num_heads)).movedim(2, 0)
         A head owns neighboring rows: with two heads of width 6, which rows are the first one's?
     width_for_heads: num_heads was taken for the width of a head
-        {PAIRS} -> W.unflatten(0, (-1, num_heads // 2, 2)) if num_heads % 2 == 0 else W.unflatten(0, (1, -1, 2))
+        {PAIRS} -> W.unflatten(0, (-1, num_heads))
+        {BACK} -> torch.cat([pairs[:, 0::2], pairs[:, 1::2]], dim=1).flatten(0, 1)
         The second argument says how many heads there are, not how wide they are.
     halves_exchanged: the second of each pair first
         {BACK} -> pairs.flip(2).transpose(1, 2).flatten(0, 2)
         The first of each pair belongs into the first half. Otherwise the arrows turn backward.
     columns_moved: the columns were moved, and not the rows
-        {PAIRS} -> W.T.reshape(-1, W.shape[0])
-        |    if W.shape[1] % (2 * num_heads):
-        |        return W.roll(1, 1)
-        |    pairs = W.T.unflatten(0, (num_heads, -1, 2))
-        {BACK} -> pairs.transpose(1, 2).flatten(0, 2).T
+        {BACK} -> torch.cat([W[:, 0::2], W[:, 1::2]], dim=1)
         W is (out, in): which of the two are the channels of the queries?
+    heads_moved: heads and pairs changed places
+        {BACK} -> pairs.transpose(0, 1).flatten(0, 2)
+        The heads stay in their order. Which two of the three axes change places?
+    first_head_only: only the first head was moved
+        {BACK} -> torch.cat([pairs[:1].transpose(1, 2).flatten(0, 2), pairs[1:].flatten(0, 2)])
+        Every head has pairs of its own. What became of the second head's rows?
     pairs_reversed: the pairs in the opposite order
         {BACK} -> pairs.flip(1).transpose(1, 2).flatten(0, 2)
         The first pair turns fastest, before and after.
@@ -417,7 +456,7 @@ LlamaBlock = Exercise(
     "LlamaBlock",
     cases_LlamaBlock,
     axes=("token", "channel"),
-    forbidden=("transformer", "attention", "rms_norm", "layer_norm"),
+    forbidden=("transformer", "attention", "rms_norm"),
     instead="build it from your own parts and the blocks of lesson 8.",
 ).with_mistakes(f"""
     not_causal: without a mask every token sees all others
@@ -434,6 +473,14 @@ LlamaBlock = Exercise(
     mask_inverted: the mask was read the other way round
         if mask is None else mask -> if mask is None else ~mask
         In this course True means may attend.
+    always_inverted: the mask was read the other way round, the causal one too
+        {CAUSAL} -> mask = ~(causal_mask(x.shape[1]).to(x.device) if mask is None else mask)
+        In this course True means may attend. Which row sees nothing in yours, the first or the last?
+    mean_of_all: a row that sees nothing gets the mean of all values
+        grouped_query_attention(Q, K, V, mask) -> grouped_query_attention(
+        |            Q * mask.any(-1, keepdim=True), K, V, mask | ~mask.any(-1, keepdim=True)
+        |        )
+        With −1e9 in place of every score of a row they are all equal. What does softmax make of equal scores?
     neighbors_turned: lesson 2's rotations, which pair neighbors
         {TURN_Q} -> pair = lambda z: z.unflatten(-1, (-1, 2)).transpose(-2, -1).flatten(-2)
         |        Q = rotate_halves(pair(split_heads(self.W_q(y), self.num_heads)), places, self.base)
@@ -501,6 +548,28 @@ LlamaBlock = Exercise(
         y = self.norm1(x) -> y = self.norm2(x)
         self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm1(x))
         Which of the two belongs to attention?
+    with_biases: linear layers with a bias
+        (nn.Linear(d_model, d_model, bias=False) for _ in range(2)) -> (nn.Linear(d_model, d_model) for _ in range(2))
+        (nn.Linear(d_model, shared, bias=False) for _ in range(2)) -> (nn.Linear(d_model, shared) for _ in range(2))
+        In this lesson no layer has a bias. What does nn.Linear make unless it is told?
+    first_norm_twice: norm1 stands in both places
+        self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm1(x))
+        Each sublayer has a norm of its own. Who uses norm2?
+    normed_at_the_end: a norm too many, at the end of the block
+        {SECOND} -> return self.norm2(x + self.feed_forward(self.norm2(x)))
+        In pre-norm the stream is never normalized inside a block. Who has the one last norm?
+    keys_from_the_stream: the keys are made of what was not normalized
+        self.W_k(y) -> self.W_k(x)
+        Self-attention has one input, and that is what the norm gives.
+    not_merged: the heads were put together by a reshape alone
+        merge_heads(grouped_query_attention(Q, K, V, mask)) -> grouped_query_attention(Q, K, V, mask).reshape(x.shape)
+        In (B, H, T, d) the tokens stand behind the heads. Whose numbers come to lie side by side?
+    not_scaled: scores that are not divided
+        grouped_query_attention(Q, K, V, mask) -> grouped_query_attention(Q * Q.shape[-1] ** 0.5, K, V, mask)
+        Lesson 4: how does the size of a score grow with the width of a head?
+    divided_by_the_width: scores over d, not over its root
+        grouped_query_attention(Q, K, V, mask) -> grouped_query_attention(Q / Q.shape[-1] ** 0.5, K, V, mask)
+        Lesson 4: is d the variance of a score, or its standard deviation?
     second_norm_forgotten: the feed-forward network reads what was not normalized
         self.feed_forward(self.norm2(x)) -> self.feed_forward(x)
         Each sublayer has a norm of its own in front.
@@ -582,6 +651,9 @@ rename_llama = Exercise("rename_llama", cases_rename_llama).with_mistakes("""
     not_tied: no unembed where the file has no lm_head
         mine.setdefault("unembed.weight", mine["tokens.weight"]) -> pass
         Small models use one table for both ends. What does your Decoder still lack then?
+    tied_to_nothing: unembed is None where the file has no lm_head
+        mine.setdefault("unembed.weight", mine["tokens.weight"]) -> mine.setdefault("unembed.weight", None)
+        What does .get give for a name that is not there? One table serves both ends then.
     always_tied: unembed is always the table of tokens
         mine.setdefault("unembed.weight", mine["tokens.weight"]) -> mine["unembed.weight"] = mine["tokens.weight"]
         Where the file has an lm_head, what is it for?
@@ -624,6 +696,7 @@ def cases_sliding_window_mask(draw):
         Case((3, 11), {"window": 4}, part=WITH_CACHE),
         Case((2, T), {"window": 3, "sinks": 1}, part=WITH_CACHE),
         Case((1, 9), {"window": 2}, part=WITH_CACHE, note="one new token, as with a cache"),
+        Case((6, 9), {"window": 2}, part=WITH_CACHE),
         Case((T,), {"window": 3, "sinks": 2}, part=SINKS),
         Case((10,), {"window": 2, "sinks": 4}, part=SINKS),
         Case((4, 9, 2, 3), part=SINKS, note="T_q, T_k, window and sinks by position"),
@@ -645,10 +718,10 @@ sliding_window_mask = Exercise("sliding_window_mask", cases_sliding_window_mask,
         {SEEN} -> (behind > 0) & ((behind <= window) | (key < sinks))
         The last key of the window is the query's own.
     one_too_few: the window is one key too narrow
-        behind < window -> behind < max(window - 1, 1)
+        behind < window -> behind < window - 1
         Count the keys of the last row. How many should there be?
     future_seen: a window to both sides
-        {SEEN} -> (behind.abs() < window) | (key < sinks) & (behind >= 0)
+        {SEEN} -> (behind.abs() < window) | (key < sinks)
         A decoder sees nothing that comes after.
     sinks_from_the_future: the sinks are seen before they come
         {SEEN} -> (behind >= 0) & (behind < window) | (key < sinks)
@@ -666,8 +739,20 @@ sliding_window_mask = Exercise("sliding_window_mask", cases_sliding_window_mask,
         (behind < window) | (key < sinks) -> (behind < window) & (key < sinks)
         Are window and sinks two conditions, or two alternatives?
     sinks_in_the_window: the sinks take their room from the window
-        behind < window -> behind < max(window - sinks, 1)
+        behind < window -> behind < window - sinks
         The window keeps its width, whatever is seen besides.
+    sinks_widen_the_window: the sinks widen the window
+        (behind < window) | (key < sinks) -> behind < window + sinks
+        Sinks stand at the beginning of the text, however far the window has moved.
+    sinks_among_the_queries: the first queries were taken for the sinks
+        key < sinks -> behind + key < sinks
+        A sink is a key that everybody after it sees. Is it a row or a column of the mask?
+    sinks_behind_the_cache: the sinks counted from the first new query
+        key < sinks -> key < sinks + T_k - T_q
+        With a cache, the text's first key is key 0. Where do your sinks end?
+    window_without_offset: the window counts queries from 0, and the future does not
+        behind < window -> torch.arange(T_q)[:, None] - key < window
+        With more keys than queries, both edges of the window move along.
     one_sink_too_many: one sink too many
         key < sinks -> key <= sinks
         Without sinks, which key of the far past does your last query see?
@@ -693,11 +778,12 @@ sliding_window_mask = Exercise("sliding_window_mask", cases_sliding_window_mask,
 
 # ---------------------------------------------------------------- train_bpe, encode_bpe
 
-TIES, OVERLAP, SPACES, NOT_ASCII = (
+TIES, OVERLAP, SPACES, NOT_ASCII, CAPITALS = (
     "ties",
     "the same byte in a row",
     "pieces and white space",
     "letters of several bytes",
+    "capital letters",
 )
 ALPHABET = "bcdefghijklmnopqrstuvwxyz"
 
@@ -729,6 +815,10 @@ def cases_train_bpe(draw):
         case(in_letters(draw, "東京 東 京東 A京"), 8, part=NOT_ASCII),
         case(in_letters(draw, "ABC"), 9, part="nothing left to merge"),
         case("", 3, part="nothing left to merge", note="an empty text"),
+        # (AB, C) and (A, D) stand there twice: as tuples the first is larger, and joined the second.
+        case(in_letters(draw, "AD\nABC\nABC\nAD\nAB"), 2, part=TIES),
+        case(" " + in_letters(draw, "AB\n"), 3, part=SPACES, note="a text that begins with a space"),
+        case(in_letters(draw, "AB AB AB ") + in_letters(draw, "AB AB").upper(), 4, part=CAPITALS),
         case(in_letters(draw, PLAIN), 0, part="no merges"),
     ]
 
@@ -745,6 +835,24 @@ train_bpe = Exercise("train_bpe", cases_train_bpe).with_mistakes(f"""
     longest_of_a_tie: of equally frequent pairs the longer one
         {BEST} -> max(pairs, key=lambda pair: (pairs[pair], len(b"".join(pair)), pair))
         Python compares two tuples of bytes by itself.
+    joined_in_a_tie: of equally frequent pairs the one that is larger when joined
+        {BEST} -> max(pairs, key=lambda pair: (pairs[pair], b"".join(pair)))
+        As tuples, (b"a", b"z") is smaller than (b"ab", b"c"). What do you compare?
+    lowered: capitals were made small
+        {FINDALL} -> re.findall(r" ?\\S+|\\s", text.lower())
+        A and a are two different bytes. What should become of *Jane*?
+    stripped: white space at the ends of the text is gone
+        {FINDALL} -> re.findall(r" ?\\S+|\\s", text.strip())
+        A text may begin with a space. To which piece does it belong?
+    runs_of_white_space: a run of white space is one piece
+        {FINDALL} -> re.findall(r" ?\\S+|\\s+", text)
+        Of two spaces in front of a word, one is a piece and one belongs to the word.
+    any_white_space_in_front: a new line or a tab belongs to the word behind it
+        {FINDALL} -> re.findall(r"\\s?\\S+|\\s", text)
+        Only a space does. What else does \\s stand for?
+    pair_not_merged: the best pair is noted, and not merged
+        pieces = [(merge_pair(tokens, best), count) for tokens, count in pieces] -> pass
+        What do your pieces look like after the first step?
     across_pieces: merges across the pieces
         Counter({FINDALL}) -> Counter([text] if text else [])
         A word and the space after it are never one token.
@@ -833,6 +941,10 @@ def cases_encode_bpe(draw):
         case(at("Aé é 東京 👋 A€"), at("Aé Aé Bé 東京 東京 € €"), 8, part=NOT_ASCII),
         case(at("GH 👋"), at("AB AB CD"), 3, part="what was never learned"),
         case(at("AB CD"), "", 0, part="no merges"),
+        case(at("ABC\nAB\nBC"), at("BC\nBC\nBC\nBC\nABC\nABC\nABC\nAB\nAB"), 3, part="the order of the merges"),
+        # (AB, C) is learned before the shorter (C, D).
+        case(at("ABCD\nABC\nCD"), at("ABC\nABC\nABC\nABC\nAB\nCD\nCD\nCD"), 3, part="the order of the merges"),
+        case(at("AB ").upper() + at("AB"), at("AB AB CD"), 2, part=CAPITALS),
         case("", at(PLAIN), 5, part="an empty text"),
     ]
 
@@ -855,6 +967,41 @@ encode_bpe = Exercise("encode_bpe", cases_encode_bpe).with_mistakes(f"""
         {APPLIED} -> tokens = (tokens[: (k := next((k for k, p in enumerate(pairwise(tokens)) if p == pair), len(tokens)))]
         |                      + ([pair[0] + pair[1]] + tokens[k + 2 :] if k < len(tokens) else []))
         A pair is merged wherever it stands.
+    leftmost_first: the first known pair from the left, whenever it was learned
+        for pair in merges:
+        -> while (k := next((k for k, p in enumerate(pairwise(tokens)) if p in merges), None)) is not None:
+        |            tokens[k : k + 2] = [tokens[k] + tokens[k + 1]]
+        |        for pair in []:
+        In each piece the merge that was learned first comes first, wherever its pair stands.
+    in_alphabetical_order: the merges were sorted
+        for pair in merges: -> for pair in sorted(merges):
+        The list has an order already: that in which they were learned.
+    shortest_first: short merges first, whenever they were learned
+        for pair in merges: -> for pair in sorted(merges, key=lambda pair: len(pair[0] + pair[1])):
+        The list has an order already: that in which they were learned.
+    one_merge_a_piece: one merge in each piece
+        {APPLIED} -> before, tokens = tokens, merge_pair(tokens, pair)
+        |            if before != tokens:
+        |                break
+        A long word can take many merges. When does your loop end?
+    last_piece_only: only the last piece comes back
+        found += tokens -> found = tokens
+        What becomes of the first word's tokens when the second word comes?
+    lowered: capitals were made small
+        {FINDALL} -> re.findall(r" ?\\S+|\\s", text.lower())
+        Joined, the tokens must be the bytes of the text, capitals included.
+    stripped: white space at the ends of the text is gone
+        {FINDALL} -> re.findall(r" ?\\S+|\\s", text.strip())
+        Joined, the tokens must be the bytes of the text.
+    single_spaces: all white space became single spaces
+        {FINDALL} -> [" " * (n > 0) + word for n, word in enumerate(text.split())]
+        Two spaces, a new line, a tab: joined, the tokens must be the bytes of the text.
+    white_space_lost: white space that stands in front of no word is gone
+        {FINDALL} -> re.findall(r" ?\\S+", text)
+        Two spaces, a new line, a tab: joined, the tokens must be the bytes of the text.
+    runs_of_white_space: a run of white space is one piece
+        {FINDALL} -> re.findall(r" ?\\S+|\\s+", text)
+        Of two spaces in front of a word, one is a piece and one belongs to the word.
     spaces_lost: the spaces are gone
         {FINDALL} -> text.split()
         Joined, the tokens must be the bytes of the text.
@@ -900,7 +1047,7 @@ def cases_LoRA(draw):
         weight, b, A, B = numbers(fan_in, fan_out, rank, dtype, bias)
         x = draw.normal(*lead, fan_in, dtype=dtype)
         note = f"a layer from {fan_in} to {fan_out}, rank {rank}, alpha {'not given' if alpha is None else alpha}"
-        return Case((weight, b, rank, alpha, A, B, x), via=via, **{"note": note} | options)
+        return Case((weight, b, rank, alpha, A, B), {"x": x}, via=via, **{"note": note} | options)
 
     def start(dtype, bias, rank=3, **options):
         weight, b, _, _ = numbers(7, 5, rank, dtype, bias)
@@ -938,6 +1085,9 @@ LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel")).with_mistakes(f"""
     not_scaled: the product as it is, without alpha and rank
         {SCALE} -> self.scale = 1.0
         What stands in front of the product in the formula?
+    whole_numbers: alpha over rank was rounded down
+        {SCALE} -> self.scale = alpha // rank
+        What do 2 / 3 and 2 // 3 give in Python?
     root_of_the_rank: divided by the root of the rank
         {SCALE} -> self.scale = alpha / rank**0.5
         There is a later paper that does this. The formula here divides by the rank itself.
@@ -953,6 +1103,18 @@ LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel")).with_mistakes(f"""
     bias_forgotten: the bias of the old layer is lost
         self.linear(x) + {ADDED} -> x @ self.linear.weight.T + {ADDED}
         The layer that was given may have a bias.
+    bias_twice: the bias of the old layer is added twice
+        self.linear(x) + {ADDED}
+        -> self.linear(x) + (0 if self.linear.bias is None else self.linear.bias) + {ADDED}
+        A linear layer adds its bias by itself.
+    old_layer_scaled: the factor stands in front of the old layer too
+        self.linear(x) + {ADDED} -> self.scale * (self.linear(x) + x @ self.A.T @ self.B.T)
+        At the start the outputs should be the old ones, whatever alpha is.
+    computed_once: the difference was computed once, at the start
+        self.B = nn.Parameter({ZEROS}) -> self.B = nn.Parameter({ZEROS})
+        |        self.difference = self.B @ self.A
+        {ADDED} -> self.scale * (x @ self.difference.T)
+        B is zero then. What is the product after B has learned?
     subtracted: the difference was subtracted
         self.linear(x) + {ADDED} -> self.linear(x) - {ADDED}
         It is added.
@@ -972,6 +1134,9 @@ LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel")).with_mistakes(f"""
     A_of_ones: A is the same everywhere
         {RANDOM} -> torch.ones(rank, W.shape[1], dtype=W.dtype)
         Then all its rows learn the same, and the rank stays 1.
+    A_seeded: A is the same random matrix every time
+        {RANDOM} -> torch.randn(rank, W.shape[1], dtype=W.dtype, generator=torch.Generator().manual_seed(0))
+        Two layers of one network should not begin alike. Who seeds the generator?
     not_frozen: the old layer goes on learning
         linear.requires_grad_(False) -> linear
         Which numbers does an optimizer find in your module?
@@ -995,6 +1160,13 @@ LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel")).with_mistakes(f"""
     merged_old_layer: merged() returns the old numbers
         new.weight += self.scale * self.B @ self.A -> pass
         What have A and B learned, and where is it in the new layer?
+    merged_difference_alone: the merged layer is the difference alone
+        new.weight += self.scale * self.B @ self.A -> new.weight.copy_(self.scale * self.B @ self.A)
+        The merged layer has to give what both paths give together.
+    folded_in: merged() adds the difference to the old layer too
+        return new -> self.linear.weight.data.copy_(new.weight)
+        |        return new
+        After merged() the module must still give what it gave: now the difference counts twice.
     merged_in_place: merged() changes the old layer
         new = copy.deepcopy(self.linear) -> new = self.linear
         After merged() the module must still give what it gave: now the difference counts twice.
@@ -1034,7 +1206,7 @@ exercises = [
 ]
 quizzes = listed_quizzes("""
     quiz_1: b
-        a: Both files hold matrices of the same shapes under the same names. Loading succeeds.
+        a: Both files hold matrices of the same shapes, and names are soon translated. Loading succeeds.
         b: A single token comes out right, and so do shapes, names and lengths. From the second token on the scores are
            others, and the model talks nonsense.
         c: They depend on distances alone in both dialects, and they are other numbers: the angles meet other channels.

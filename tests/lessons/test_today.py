@@ -702,6 +702,38 @@ def test_a_forbidden_call_in_a_block_is_told():
     assert verdict_on("LlamaBlock", WithTorchsAttention).mistake == "forbidden_call"
 
 
+class WithTorchsLayerNorms(blocks.LlamaBlock):
+    """nn.LayerNorm, which no line of the exercise forbids, is a wrong norm with the right names."""
+
+    def __init__(self, d_model, num_heads, num_kv_heads, d_ff, base=10000.0, eps=1e-6):
+        super().__init__(d_model, num_heads, num_kv_heads, d_ff, base)
+        self.norm1, self.norm2 = (nn.LayerNorm(d_model, eps, bias=False) for _ in range(2))
+
+
+def test_layer_norms_in_a_block_are_a_mistake_and_no_forbidden_call():
+    assert verdict_on("LlamaBlock", WithTorchsLayerNorms).mistake == "layer_norms"
+
+
+class AFrozen(blocks.LoRA):
+    """A does not learn."""
+
+    def __init__(self, linear, rank, alpha=1.0):
+        super().__init__(linear, rank, alpha)
+        self.A.requires_grad_(False)
+
+
+class XDetached(blocks.LoRA):
+    """No gradient goes on to the layers below."""
+
+    def forward(self, x):
+        return super().forward(x.detach())
+
+
+def test_what_learns_nothing_in_lora_is_told_by_its_name():
+    assert "your parameter A is frozen" in as_text(verdict_on("LoRA", AFrozen))
+    assert "reaches x" in as_text(verdict_on("LoRA", XDetached))
+
+
 @pytest.mark.parametrize(
     ("name", "answer", "part"),
     [

@@ -86,10 +86,13 @@ def _filled(built, A, B):
 
 @scenario
 def lora_of(answer, args, kwargs):
-    """args = (weight, bias or None, rank, alpha or None, A, B, x): the module's output for x."""
-    weight, bias, rank, alpha, A, B, x = args
+    """args = (weight, bias or None, rank, alpha or None, A, B), x by name: the module's output for x."""
+    weight, bias, rank, alpha, A, B = args
     built = _filled(_around(answer, weight, bias, rank, alpha)[1], A, B)
-    return built(x), [built.A, built.B]
+    frozen = [name for name in "AB" if not getattr(built, name).requires_grad]
+    if frozen and kwargs["x"].requires_grad:
+        raise WrongParts(f"your parameter {frozen[0]} is frozen (its requires_grad is False), so it would never learn")
+    return built(kwargs["x"]), [built.A, built.B]
 
 
 @scenario
@@ -111,14 +114,15 @@ def lora_at_the_start(answer, args, kwargs):
         "B": f"{tuple(B.shape)}, {B.dtype}",
         "B is zeros": not bool(B.any()),
         "A is zeros": not bool(A.any()),
-        "A is random, and another time": bool(A.std() > 0 and (A != again.A).any()),
+        "A is random": bool(A.std() > 0),
+        "A is another one each time": bool((A != again.A).any()),
     }, []
 
 
 @scenario
 def lora_merged(answer, args, kwargs):
-    """args = (weight, bias or None, rank, alpha, A, B, x): the merged layer's output, and what else holds of it."""
-    weight, bias, rank, alpha, A, B, x = args
+    """args = (weight, bias or None, rank, alpha, A, B), x by name: the merged layer's output, and what else holds."""
+    weight, bias, rank, alpha, A, B = args
     linear, built = _around(answer, weight, bias, rank, alpha)
     _filled(built, A, B)
     before = {name: tensor.clone() for name, tensor in built.state_dict().items()}
@@ -126,14 +130,15 @@ def lora_merged(answer, args, kwargs):
     if not isinstance(new, nn.Linear):
         raise TypeError(f"merged() returned a {type(new).__name__}, not an nn.Linear")
     after = built.state_dict()
+    changed = [name for name in before if name not in after or not torch.equal(before[name], after[name])]
+    changed = sorted({name if name in "AB" else "the old layer" for name in changed})
     old = {tensor.data_ptr() for tensor in (*built.parameters(), *linear.parameters())}
     with torch.no_grad():
-        output = new(x)
+        output = new(kwargs["x"])
     return {
         "its output": output,
         "its bias": "none" if new.bias is None else "one",
         "it is a new layer": new is not linear,
         "it shares memory with the old ones": any(tensor.data_ptr() in old for tensor in new.parameters()),
-        "the module is as it was": before.keys() == after.keys()
-        and all(torch.equal(tensor, after[name]) for name, tensor in before.items()),
+        "what merged() changed in the module": " and ".join(changed) or "nothing",
     }, []
