@@ -176,7 +176,7 @@ def cache_bytes() -> Picture:
     return Picture(
         figure,
         f"The cache of six models, 16 bits a number: {said}. Mistral's stops growing at its window of 4096 tokens.",
-        "Figure 14.4. What a model must remember of a text. Dashed: with a window of 4096.",
+        "Figure 14.4. What a model must remember of a text, if it could read so many tokens. Dashed: a window of 4096.",
     )
 
 
