@@ -15,8 +15,8 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # A file of tests stays with one worker, and they begin in the order of tests/conftest.py.
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
 QUICK := tests/test_check.py tests/test_check_facts.py tests/test_listing.py tests/test_messages.py $(wildcard tests/lessons/*.py)
-# Rows of wrong answers and measurements with the translator are many and alike; make test has them all.
-NOT_QUICK := clumsy or tiles or library_call or wrong_answer or translator
+# Claims about networks, rows of wrong answers and measurements with the translator take long; make test has them all.
+NOT_QUICK := claims or clumsy or tiles or library_call or wrong_answer or translator
 
 # Lessons whose solutions' mutants are all killed or listed with a reason.
 MUTATED := 00_start_here 01_token_embedding 02_position 03_query_key 04_scaling 05_masking 06_softmax 07_value_weighting \
