@@ -173,8 +173,11 @@ def seconds(work, *arguments) -> float:
 
 @pytest.mark.parametrize("name", GROWING)
 def test_ten_times_the_html_takes_at_most_twelve_times_as_long(name):
-    short, long = seconds(clean_html, GROWING[name](2_000)), seconds(clean_html, GROWING[name](20_000))
-    assert long < max(12 * short, 0.2)
+    def grows() -> bool:
+        short, long = seconds(clean_html, GROWING[name](2_000)), seconds(clean_html, GROWING[name](20_000))
+        return long >= max(12 * short, 0.05)
+
+    assert not all(grows() for _ in range(4))  # what else the machine does is now here, now there; a square stays
 
 
 def test_html_that_takes_long_is_shown_as_text():
