@@ -407,10 +407,15 @@ def llama_state(draw, D, H, G, F, dtype):
 
 
 def cases_LlamaBlock(draw):
+    states = {}  # one for all cases of the same sizes: a key holds it once
+
     def case(B, T, mask=None, D=24, H=4, G=2, F=10, rest=(), named=False, dtype=FLOAT32, size=1.0, **options):
-        state = llama_state(draw, D, H, G, F, dtype)
+        sizes = (D, H, G, F, dtype)
+        if sizes not in states:
+            states[sizes] = llama_state(draw, *sizes)
         x = draw.normal(B, T, D, dtype=dtype, scale=size) * draw.uniform(B, T, 1, low=0.5, high=2.0, dtype=dtype)
         x = x + 0.5 * size
+        state = states[sizes]
         call = ((x,), {} if mask is None else {"mask": mask}) if named or mask is None else ((x, mask), {})
         # Several layers of sums, and angles that may be rounded to float32 wherever numbers are float64.
         near = {"tolerance": 5e-5 if dtype == FLOAT32 else 1e-5}
@@ -418,7 +423,7 @@ def cases_LlamaBlock(draw):
 
     nothing = draw.mask(5, 5)
     nothing[draw.integer(1, 5)] = False
-    x, state = draw.normal(2, 5, 24), llama_state(draw, 24, 4, 2, 10, FLOAT32)
+    x = draw.normal(2, 5, 24)
     ahead = torch.ones(5, 5, dtype=torch.bool)
     return [
         case(3, 5),
@@ -427,7 +432,7 @@ def cases_LlamaBlock(draw):
         case(3, 1, part="a single token"),
         case(2, 5, G=4, part="as many heads of keys as of queries"),
         case(2, 5, G=1, part="one head of keys for all"),
-        called_again((24, 4, 2, 10), state, (x, draw.mask(5, 5)), (x.flip(1),), tolerance=5e-5),
+        called_again((24, 4, 2, 10), states[24, 4, 2, 10, FLOAT32], (x, draw.mask(5, 5)), (x.flip(1),), tolerance=5e-5),
         case(3, 5, dtype=FLOAT64, part=DTYPE),
         case(2, 5, dtype=FLOAT64, part=GRADIENT, gradient=True),
         case(2, 7, part=DEFAULT),
