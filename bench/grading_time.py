@@ -27,6 +27,7 @@ from pathlib import Path
 import psutil
 
 from bench.check_time import FIRST_CHECKS, first_check
+from bench.written import keep
 from helpers.grading.folders import ROOT, load
 from tests.sample_class import Lesson, hand_in, make_class
 
@@ -189,6 +190,7 @@ def main() -> None:
                 f"; stock: {first[0] / pressed:.1f} and {first[1] / processor:.1f} times as much" if each[0] else "",
                 flush=True,
             )
+        times = {}
         for size in args.sizes:
             seconds, processor, meter = ours(place, args.lesson, size)
             line = f"{size:5} hand-ins: {seconds:7.1f} s, {processor:6.1f} s of processor time"
@@ -196,10 +198,21 @@ def main() -> None:
                 other, busy = (one + step * (size - 1) for one, step in zip(first, each, strict=True))
                 line += f"; stock {other:7.1f} s, {busy:6.1f} s{'' if size in (1, args.stock) else ' (extrapolated)'}: "
                 line += f"{other / seconds:.1f} and {busy / processor:.1f} times as much"
+                times[size] = {"stock over ours": round(other / seconds, 1), "processor": round(busy / processor, 1)}
+                times[size]["seconds"] = round(seconds, 1)
             print(line, flush=True)
             if args.memory:
                 parts = [meter.memory[len(meter.memory) * k // 4 :][: len(meter.memory) // 4] for k in range(4)]
                 print("      MB by quarters: " + ", ".join(f"{max(part) >> 20}" for part in parts if part))
+        if times:
+            size = max(times)
+            says = (
+                f"{size} hand-ins of {args.lesson} are graded in {times[size]['seconds']:.0f} s, "
+                f"{times[size]['stock over ours']:.0f} times as fast as with nbgrader alone, which has no sandbox and "
+                f"was timed with {args.stock}."
+            )
+            print(says)
+            keep("grading_time", says, times)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 

@@ -75,7 +75,8 @@ def _missing_module(command: str, error: ModuleNotFoundError) -> str:
     name = error.name or str(error)
     if name.startswith("helpers"):
         return f"`course {command}` needs {name}, which is not in this edition of the course."
-    extras = "author,book" if command == "book" else "author,grade"
+    extras = "cluster" if name in ("dask", "distributed", "psycopg") else "author,grade"
+    extras = "author,book" if command == "book" else extras
     return f'`course {command}` needs the package {name}. Install with: pip install -e ".[{extras}]"'
 
 

@@ -40,12 +40,14 @@ def of_these(names, solved: bool) -> list[str]:
 OF_ALL = ("test_mistakes_are_caught", "test_clumsy_answers_fail", "test_a_stored_key_names")
 # Judged in many ways.
 WHOLES = ("Attention]", "Encoder]", "EncoderBlock]", "DecoderBlock]", "Transformer]", "GPT]", "LlamaBlock]")
-FIRST = ("training_class", "mutation_score", "browser", "colab", "grading", "build", "figures", "costs", "make")
+FIRST = "training_class mutation_score browser colab grading build figures costs make cluster".split()
 
 
 def pytest_collection_modifyitems(items):
     """What waits for an executed notebook takes long; the longest files come first."""
     for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.timeout(3600))  # whole trainings, by name
         if "executed_solution" in item.fixturenames:
             item.add_marker("long")
         if item.name.startswith(OF_ALL) and item.name.endswith(WHOLES):

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, sync_playwright
 
 ROOT = Path(__file__).parents[1]
@@ -102,12 +103,24 @@ def _wait(url: str, log: Path, server: subprocess.Popen):
 
 @contextlib.contextmanager
 def browser(width: int = 1280, height: int = 1000) -> Iterator[Page]:
-    """A page in headless Chromium."""
+    """A page in headless Chromium. Without Chromium a test is skipped; in CI it fails."""
+    if chromium() is None:
+        (pytest.fail if os.environ.get("COURSE_CI") else pytest.skip)("no Chromium here: apt install chromium")
     with sync_playwright() as play:
         chrome = play.chromium.launch(executable_path=chromium(), args=list(CHROMIUM_FLAGS))
         page = chrome.new_page(viewport={"width": width, "height": height})
         yield page
         chrome.close()
+
+
+def faults(page: Page) -> list[str]:
+    """What axe-core finds on the page that is open, by the rules of WCAG 2.1 AA: a line for each place."""
+    rules = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"], "resultTypes": ["violations"]}
+    return [
+        f"{found['id']}: {' '.join(map(str, node['target']))}: {node['failureSummary']}"
+        for found in Axe().run(page, options=rules).response["violations"]
+        for node in found["nodes"]
+    ]
 
 
 @contextlib.contextmanager
@@ -116,10 +129,6 @@ def course_in_lab(folder: Path, trained: Path | None = None) -> Iterator[tuple[s
 
     trained: the folder of executed notebooks, whose trained numbers are put beside the solutions.
     """
-    if chromium() is None:
-        if os.environ.get("COURSE_CI"):
-            pytest.fail("Chromium is missing; .ci/run installs it")
-        pytest.skip("no Chromium on this machine")
     for part in ("notebooks", "helpers", "solutions"):
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "course.toml", folder)
@@ -175,15 +184,15 @@ def choose_theme(page: Page, theme: str) -> None:
     page.wait_for_timeout(800)
 
 
-def cell(page: Page, cell_id: str):
-    """The cell with this id, scrolled into view: the list of cells is windowed."""
+def cell(page: Page, cell_id: str, shows: str = "img, .noUi-handle, .ui-slider-handle"):
+    """The cell with this id, scrolled into view: the list of cells is windowed. shows: a selector of what it has."""
     index = page.evaluate(
         "id => window.jupyterapp.shell.currentWidget.content.widgets.findIndex(w => w.model.sharedModel.id === id)",
         cell_id,
     )
     page.evaluate("i => window.jupyterapp.shell.currentWidget.content.scrollToItem(i, 'center')", index)
     found = page.locator(f'.jp-Cell[data-windowed-list-index="{index}"]')
-    found.locator("img, .noUi-handle, .ui-slider-handle").first.wait_for(timeout=20_000)
+    found.locator(shows).first.wait_for(timeout=20_000)
     found.scroll_into_view_if_needed()
     page.wait_for_timeout(1000)
     return found

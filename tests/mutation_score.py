@@ -66,8 +66,11 @@ def accepted_variants(lesson: str) -> dict[str, tuple]:
     return load_source(path, f"accepted_variants_{lesson[3:]}").VARIANTS if path.is_file() else {}
 
 
-def tally(lesson: str, exercise, number: int = SEEDS, seconds: float = math.inf) -> Tally:
-    """Judge every mistake and accepted variant of one exercise on every seed's inputs, for about so many seconds."""
+def tally(lesson: str, exercise, number: int = SEEDS, seconds: float = math.inf, first=None) -> Tally:
+    """Judge every mistake and accepted variant of one exercise on every seed's inputs, for about so many seconds.
+
+    first: the key of seed 0, where it is made already.
+    """
     started = time.process_time()
     reference = getattr(load_blocks(course(), course().lesson(lesson)), exercise.name)
     forms = (reference, *accepted_variants(lesson).get(exercise.name, ()))
@@ -78,13 +81,14 @@ def tally(lesson: str, exercise, number: int = SEEDS, seconds: float = math.inf)
         if result.seeds >= min(LEAST, number // 3) and result.seconds > seconds:
             break
         result.seeds += 1
-        key = make_key(lesson, exercise, 100, False, reference, seed)
+        made = first if seed == 0 else None
+        key = made or make_key(lesson, exercise, 100, False, reference, seed)
         # The reference is a block of this lesson, which the check refuses as an answer: judged as a stranger here.
         facts = type(key.facts)(key.name, "99_mutation_score", key.facts.forbidden, key.facts.time_limit)
         for form in forms:
             verdict = decide(key, observe_all(form, key.cases, facts))
             verdicts.setdefault(("right", form), []).append((seed, verdict))
-        again = seed in seeds(SEEDS)  # on further seeds what the key has seen of a mistake is enough
+        again = seed == 0  # on further seeds what the key has seen of a mistake is enough
         seen_key = key if again else replace(key, cases=[replace(case, view=None) for case in key.cases])
         for mistake, known in zip(exercise.mistakes, key.mistakes, strict=True):
             own = observe_all(wrong_answer(mistake, reference), key.cases, facts) if again else known.observations

@@ -1,22 +1,30 @@
 """The web edition: what its pages show and hide, and the whole site in a browser, which asks nothing of anyone else."""
 
+import contextlib
 import dataclasses
 import functools
 import html
 import http.server
+import math
 import os
 import re
+import statistics
 import threading
 from importlib.util import find_spec
 from urllib.parse import unquote, urljoin, urlsplit
+from xml.etree import ElementTree
 
 import pytest
 
 from helpers.__main__ import main
+from helpers.authoring import frames
 from helpers.authoring.book import costs_by_part, lesson_page, prerequisite_map, with_references, with_terms
+from helpers.authoring.explorers import CALL
 from helpers.authoring.text import read_lesson, solution_lines
 from helpers.course import course
-from tests.lab import browser, chromium
+from tests.conftest import EVERY
+from tests.lab import browser, faults
+from tests.test_frames import unpacked
 
 LESSON = course().lesson("5")
 KNOWN = {"lesson-5": "05_masking", "lesson-7": "07_value_weighting", "exercise-7-4": "07_value_weighting"}
@@ -27,6 +35,10 @@ OPENED = (
     "docs/glossary",
     "docs/teaching",
 )
+
+NUMBERED = re.compile(r"(^|/)\d\d")
+# 640 px is a screen of 1280 at 200 %.
+LOOKS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 640, 390)]
 
 
 @pytest.fixture(scope="module")
@@ -127,13 +139,17 @@ def test_terms_and_costs_read_well():
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The folder of the whole site, made by the command."""
+    """The folder of the whole site, made by the command; its explorers have few pictures, or it takes minutes."""
     if find_spec("sphinx") is None:
         if os.environ.get("COURSE_CI"):
             pytest.fail("Sphinx is missing; the Makefile installs it with the extra `book`")
         pytest.skip('no Sphinx here: pip install -e ".[author,book]"')
     folder = tmp_path_factory.mktemp("book")
-    assert main(["book", "--to", str(folder)]) == 0, "Sphinx found something wrong"
+    with pytest.MonkeyPatch.context() as patch:
+        if not EVERY:
+            for limit, number in (("POSITIONS", 6), ("STATES", 9), ("MOST", 9)):
+                patch.setattr(frames, limit, number)
+        assert main(["book", "--to", str(folder)]) == 0, "Sphinx found something wrong"
     return folder / "site"
 
 
@@ -180,28 +196,35 @@ def served(site):
     server.shutdown()
 
 
-@pytest.mark.browser
-def test_the_site_in_a_browser(served):
-    if chromium() is None:
-        if os.environ.get("COURSE_CI"):
-            pytest.fail("Chromium is missing; .ci/run installs it")
-        pytest.skip("no Chromium on this machine")
+@contextlib.contextmanager
+def watched_page():
+    """(a page, the errors and warnings in its console, the addresses that it asked for)."""
     with browser() as page:
         errors, asked = [], []
         page.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))
+        yield page, errors, asked
+
+
+@pytest.mark.browser
+def test_the_site_in_a_browser(served):
+    with watched_page() as (page, errors, asked):
         for scheme, width in (("light", 1280), ("dark", 390)):
             page.emulate_media(color_scheme=scheme)
             page.set_viewport_size({"width": width, "height": 900})
             for name in OPENED:
                 page.goto(urljoin(served, f"{name}.html"), wait_until="load")
+                if name == "index":
+                    page.wait_for_selector(".machine.awake")
+                    assert "afrique" in page.locator(".machine-output").inner_text()
                 if name[0] == "0":
                     page.wait_for_selector("mjx-container svg")
                     assert page.locator("mjx-merror").count() == 0
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
                 cut = "[...document.querySelectorAll('pre')].some(p => p.scrollWidth > p.clientWidth && p.tabIndex < 0)"
                 assert not page.evaluate(cut), f"{name}: a keyboard does not reach the end of a line"
+                assert faults(page) == [], name
                 ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
                 assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 200) == (scheme == "dark"), (name, ground)
         page.goto(urljoin(served, "03_query_key/03_query_key.html#figure-3-6"))
@@ -212,3 +235,162 @@ def test_the_site_in_a_browser(served):
         page.wait_for_selector("#search-results a[href*='04_scaling']")
     assert errors == []
     assert [address for address in asked if not address.startswith((served, "data:"))] == []
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(3600 if EVERY else 600)
+def test_axe_finds_nothing_on_any_page(site, served):
+    """All folds are open. In CI each page has one of the looks; those that the test above opens are left to it, and of
+    lessons, which take seconds each, and tables of costs all but one table."""
+    found = []
+    names = sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
+    if not EVERY:
+        names = [
+            name for name in names if name[:-5] not in OPENED and (not NUMBERED.search(name) or "costs/10" in name)
+        ]
+    with watched_page() as (page, errors, _):
+        for number, name in enumerate(names):
+            for scheme, width in LOOKS if EVERY else LOOKS[number % len(LOOKS) :][:1]:
+                page.emulate_media(color_scheme=scheme)
+                page.set_viewport_size({"width": width, "height": 900})
+                page.goto(urljoin(served, name), wait_until="load")
+                page.add_style_tag(content="* { animation: none !important }")  # folds fade in
+                page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
+                look = f"{name}, {scheme}, {width} px"
+                found += [f"{look}: {fault}" for fault in faults(page)]
+                if page.evaluate("document.documentElement.scrollWidth") > width:
+                    found.append(f"{look}: it is wider than the screen")
+    assert found == [] and errors == []
+
+
+@pytest.mark.browser
+def test_on_paper_all_is_open_and_nothing_is_cut(served):
+    with browser(width=700) as page:  # a page of A4 is this wide
+        for name in ("index", "04_scaling/04_scaling", "docs/glossary"):
+            page.goto(urljoin(served, f"{name}.html"), wait_until="load")
+            if name[0] == "0":
+                page.wait_for_selector("mjx-container svg")
+            closed = "document.querySelectorAll('article details:not([open])').length"
+            page.evaluate(f"addEventListener('beforeprint', () => (window.closed = {closed}))")
+            before = page.evaluate(closed)
+            assert len(page.pdf()) > 10_000
+            assert page.evaluate("window.closed") == 0 and page.evaluate(closed) == before
+            page.emulate_media(media="print")
+            page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
+            assert page.evaluate(CUT) == [], name
+            for left_out in (".sidebar-drawer", ".toc-drawer", ".skip-to-content", ".controls", ".ways"):
+                assert not any(one.is_visible() for one in page.locator(left_out).all()), (name, left_out)
+
+
+# What sticks out at the right, or hides a part of itself behind a bar; not what is there for screen readers alone.
+CUT = """[...document.querySelectorAll("article *")].filter((one) => one.getClientRects().length
+  && getComputedStyle(one).clipPath == "none" && !one.closest("mjx-assistive-mml")
+  && (one.getBoundingClientRect().right > innerWidth + 1
+      || one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).overflowX != "visible"))
+  .map((one) => one.outerHTML.slice(0, 120))"""
+
+
+def explorers_of(lesson) -> list[str]:
+    """The ids of the explorers that the lesson's text calls."""
+    cells = [cell.source for cell in read_lesson(course(), lesson).notebook.cells if cell.cell_type == "code"]
+    return [f"explorer-{call.replace('_', '-')}" for source in cells for call in CALL.findall(source)]
+
+
+def pictures_of(site, lesson, name) -> tuple[list[str], list[str]]:
+    """(all pictures of an explorer, their words)."""
+    script = (site / lesson.name / f"{name}.js").read_text(encoding="utf-8")
+    return unpacked(re.search(r'= "([^"]+)"', script)[1])
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("lesson", course().lessons, ids=lambda lesson: lesson.name)
+def test_explorers_have_a_picture_for_each_state_of_their_controls(site, lesson):
+    page = (site / lesson.name / f"{lesson.name}.html").read_text(encoding="utf-8")
+    boxes = re.findall(r'(<div class="explorer" id="([\w-]+)".*?<p class="said")', page, re.DOTALL)
+    assert [name for _, name in boxes] == explorers_of(lesson) != []
+    for box, name in boxes:
+        pictures, alts = pictures_of(site, lesson, name)
+        states = [int(most) + 1 for most in re.findall(r'<input type="range"[^>]*? max="(\d+)"', box)]
+        states += [chosen.count("<option") for chosen in re.findall(r"<select id.*?</select>", box)]
+        states += [2] * box.count('<input type="checkbox"')
+        assert len(pictures) == math.prod(states), name
+        assert len(set(pictures)) > 1 and len(set(alts or pictures)) > 1, name
+        for picture, alt in zip(pictures, alts, strict=bool(alts)):
+            assert alt and ElementTree.fromstring(picture).tag.endswith("svg"), name
+
+
+@pytest.mark.browser
+def test_every_explorer_moves_by_keyboard_from_disk(site):
+    """Without a server: the picture, its words and what a screen reader says of a control change, within a frame."""
+    with watched_page() as (page, errors, asked):
+        page.route("**/tex-svg-full.js*", lambda route: route.fulfill(body=""))  # formulas take seconds
+        for lesson in course().lessons:
+            page.goto((site / lesson.name / f"{lesson.name}.html").as_uri(), wait_until="load")
+            page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
+            for name in explorers_of(lesson):
+                move_every_control(page.locator(f"#{name}"), pictures_of(site, lesson, name), name)
+            if lesson.name == "03_query_key":  # its pictures are the largest
+                box = page.locator("#explorer-four-scores")
+                medians = [statistics.median(box.evaluate(TIMES)) for _ in range(3)]  # a busy machine may be late
+                assert min(medians) < 16, medians
+    assert errors == []
+    assert [address for address in asked if not address.startswith(("file:", "data:", "blob:"))] == []
+
+
+def move_every_control(box, pictures, name):
+    """pictures: those of `pictures_of`."""
+    looks, (pages, alts) = [look(box)], pictures
+    for control in box.locator("input:enabled, select:enabled").all():
+        kind, read = control.get_attribute("type") or "select", control.get_attribute("aria-valuetext")
+        last = kind == "range" and control.input_value() == control.get_attribute("max")
+        state = box.get_attribute("data-state")
+        control.press({"checkbox": "Space", "select": "ArrowDown"}.get(kind, "ArrowLeft" if last else "ArrowRight"))
+        box.page.wait_for_function("([box, state]) => box.dataset.state != state", arg=[box.element_handle(), state])
+        assert kind != "range" or control.get_attribute("aria-valuetext") != read, name
+        looks.append(look(box))
+        if alts:
+            shown = alts[state_of(box)], pages[state_of(box)]
+            assert (looks[-1][0], unquote(looks[-1][1].partition(",")[2])) == shown, f"{name}: another state's picture"
+    assert len(set(looks)) > 1 and len({words for words, _ in looks}) > 1, f"{name}: nothing moves"
+    told = "([box, words]) => box.querySelector('.said').textContent === words"
+    box.page.wait_for_function(told, arg=[box.element_handle(), looks[-1][0]])  # when it has come to rest
+
+
+def state_of(box) -> int:
+    """Which of its pictures an explorer shall show: the last control moves fastest."""
+    state = 0
+    for control in box.locator("input:enabled, select:enabled").all():
+        if control.get_attribute("type") == "range":
+            place, size = int(control.input_value()), int(control.get_attribute("max")) + 1
+        elif control.get_attribute("type") == "checkbox":
+            place, size = int(control.is_checked()), 2
+        else:
+            place, size = control.evaluate("one => one.selectedIndex"), control.locator("option").count()
+        state = state * size + place
+    return state
+
+
+def look(box) -> tuple[str, str]:
+    """(the words of an explorer's picture, where it comes from); an explorer without one shows only words."""
+    image = box.locator(".shown img")
+    if not image.count():
+        return box.locator(".shown").text_content(), ""
+    return image.get_attribute("alt"), image.get_attribute("src")
+
+
+# Milliseconds from a slider's event until the new picture can be painted, of twenty steps up and down.
+TIMES = """async (box) => {
+  const slider = box.querySelector("input"), image = box.querySelector(".shown img"), spent = [];
+  for (let i = 0, step = 1; i < 20; i++) {
+    if (+slider.value + step < 0 || +slider.value + step > slider.max) step = -step;
+    slider.value = +slider.value + step;
+    const drawn = new Promise((done) => image.addEventListener("load", done, { once: true }));
+    const start = performance.now();
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+    await drawn;
+    await image.decode();
+    spent.push(performance.now() - start);
+    await new Promise((done) => setTimeout(done, 60));
+  }
+  return spent;
+}"""

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from helpers.checking.key import load_keys
 from tests import lab
 
 LESSONS = ("00_start_here", "07_value_weighting", "12_language_model")  # the first, one as most are, one that trains
@@ -31,3 +32,21 @@ def test_an_untouched_notebook_runs_to_its_end(server, lesson):
     text = json.dumps([cell["outputs"] for cell in cells])
     assert "not answered yet" in text
     lab.shoot(page, f"{lesson}_student")
+    if "quiz_1" in load_keys(lesson):
+        answer_by_a_click(page, load_keys(lesson)["quiz_1"])
+
+
+def answer_by_a_click(page, quiz):
+    """A button writes the choice into the learner's cell, whose comment stays, and the check answers to it."""
+
+    def now(name):
+        return next(cell for cell in page.evaluate(lab.OUTPUTS) if cell["id"] == name)
+
+    before = now(quiz.name)["source"]
+    wrong = next(option for option in quiz.explanations if option != quiz.correct)
+    for choice, says in ((wrong, "honest attempt"), (quiz.correct, "Right.")):
+        check = lab.cell(page, f"check_{quiz.name}", ".course-choices")
+        check.get_by_role("button", name=choice, exact=True).click()
+        assert lab.wait_until(lambda says=says: says in str(now(f"check_{quiz.name}")["outputs"]), 20)
+        assert now(quiz.name)["source"] == before.replace("None", f'"{choice}"') != before
+    assert "course-choices" not in str(now(f"check_{quiz.name}")["outputs"])

@@ -17,15 +17,16 @@ import nbformat
 import numpy as np
 import pytest
 import torch
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 import helpers
 from helpers.authoring.badges import with_badges
 from helpers.authoring.blocks import blocks_source
 from helpers.authoring.build import build, must_run, out_of_date, strays
 from helpers.authoring.execute import run_notebook
+from helpers.authoring.explorers import CALL, KIND
 from helpers.authoring.keys import SAME_INPUTS, same
-from helpers.authoring.release import given_figures
+from helpers.authoring.release import FINISHED, STILL, given_figures, student_notebook
 from helpers.authoring.template import template_problems
 from helpers.authoring.text import BuildError, LessonText, headings, is_answer, is_quiz, read_lesson
 from helpers.blocks import defined_names
@@ -269,25 +270,52 @@ def test_what_the_template_refuses(cells, says):
 def test_figures_that_need_no_answer_are_kept():
     shown = {"output_type": "display_data", "data": {"text/html": '<img alt="a" src="b">'}, "metadata": {}}
     sources = {
-        "from helpers.lessons.scaling import explore as explore": False,
-        "figures.spread()": True,
-        "scores = scaled_scores(Q, K)": False,
-        "figures.one_row(scores)": False,
-        "explore.temperature()": False,
-        "numbers = [1, 2]\nfigures.one_row(numbers)": True,
+        "from helpers.lessons.scaling import explore as explore": None,
+        "figures.spread()": "",
+        "scores = scaled_scores(Q, K)": None,
+        "figures.one_row(scores)": None,
+        "explore.temperature()": STILL,
+        "explore.temperature(scores)": FINISHED,
+        "numbers = [1, 2]\nfigures.one_row(numbers)": "",
     }
     cells = [new_code_cell("def scaled_scores(Q, K): ...", metadata={"nbgrader": NBGRADER})]
     cells += [new_code_cell(source, outputs=[shown]) for source in sources]
     kept = given_figures(new_notebook(cells=cells))
-    assert kept == [index for index, keep in enumerate(sources.values(), 1) if keep]
+    assert kept == {index: below for index, below in enumerate(sources.values(), 1) if below is not None}
+
+
+def test_an_untouched_notebook_has_the_first_picture_of_an_explorer():
+    """And of one that shows a trained model not the pictures that the web edition needs."""
+    page = '<img alt="words" src="b">'
+    data = {"text/html": page, "text/plain": "<IPython.core.display.HTML object>", KIND: "{}"}
+    shown = new_output("display_data", data)
+    cells = [new_code_cell("from helpers.lessons.scaling import explore as explore")]
+    cells += [new_code_cell("explore.temperature()", outputs=[shown], execution_count=3)]
+    explorer = nbformat.reads(student_notebook(new_notebook(cells=cells), "04_scaling"), as_version=4).cells[1]
+    assert explorer.execution_count is None
+    assert set(explorer.outputs[0].data) == {"text/html", "text/plain"}
+    assert explorer.outputs[0].data["text/html"] == page + STILL
+
+
+@each_lesson
+def test_each_explorer_is_seen_before_it_runs(lesson):
+    """In the learner's notebook, with its words; the picture is the solution's."""
+    solved = {cell["id"]: cell for cell in solution(lesson).cells}
+    explorers = [cell for cell in student(lesson).cells if cell.cell_type == "code" and CALL.search(cell.source)]
+    assert explorers
+    for cell in explorers:
+        (shown,) = [output.data["text/html"] for output in cell.outputs]
+        picture = solved[cell["id"]].outputs[-1].data["text/html"]
+        assert shown in (picture + STILL, picture + FINISHED), cell["id"]
+        assert "<img alt=" in shown or "<div" in shown
 
 
 @pytest.mark.parametrize(
     ("asked", "then", "kept"),
     [
-        ("**Predict before you run.** Which wins?", "Read it row by row.", [3]),
-        ("Work it out before you\nrun the cell.", "It is the third.", [3]),
-        ("The model predicts a word.", "Here is another.", [1, 3]),
+        ("**Predict before you run.** Which wins?", "Read it row by row.", {3: ""}),
+        ("Work it out before you\nrun the cell.", "It is the third.", {3: ""}),
+        ("The model predicts a word.", "Here is another.", {1: "", 3: ""}),
     ],
 )
 def test_a_figure_that_answers_a_prediction_is_not_kept(asked, then, kept):

@@ -447,6 +447,10 @@ def test_a_forbidden_call_pays_nothing():
     assert found.message == "torch.softmax is the answer to this exercise; build it."
     found = with_one(key, 1, Observation(t([[2.0, 4.0]]), forbidden=["helpers.blocks.f"]))
     assert found.message == "helpers.blocks.f is the course's finished answer to this exercise; build your own."
+    for other in "eg":
+        found = with_one(key, 1, Observation(t([[2.0, 4.0]]), forbidden=[f"helpers.blocks.{other}"]))
+        said = f"helpers.blocks.{other} is the course's finished answer to another exercise; use your own {other}."
+        assert found.message == said
 
 
 def test_a_part_tells_of_its_most_serious_case():
@@ -812,8 +816,8 @@ def test_what_the_numbers_alone_tell():
     assert by_values(x, -x) == "a constant factor off: every number is -1 times what it should be"
     assert by_values(x, x + 0.25) == "every number is about 0.25 too large"
     assert by_values(x, x - 0.25) == "every number is about 0.25 too small"
-    assert by_values(x, x * 1.00005) == "every number is too large by about 0.005 %"
-    assert by_values(x, x * 0.99995) == "every number is too small by about 0.005 %"
+    assert by_values(x, x * 1.00005) == "every number is too far from 0 by about 0.005 %"
+    assert by_values(x, x * 0.99995) == "every number is too near to 0 by about 0.005 %"
     assert by_values(x, x * (1 + 5e-5 * t([[1.0, -1.0, 1.0], [-1.0, 1.0, -1.0]]))) == "close, but not close enough"
     square = t([[0.1, 0.2], [0.5, 0.7]])
     assert by_values(square, square.mT) == "transposed: rows and columns have changed places"
@@ -909,7 +913,7 @@ def test_rows_of_zeros_are_spoken_of_where_all_else_is_right():
 
 
 def test_what_small_differences_look_like():
-    close, line = "close, but not close enough", "every number is too large by about {} %"
+    close, line = "close, but not close enough", "every number is too far from 0 by about {} %"
     x = d(0.1, 0.2, 0.3, 0.7)
     assert by_values(-x, -x * 1.00005) == line.format(0.005)
     for want in (d(-1.0, -2.0, 3.0), d(0.0, 1.0, 2.0), d(0.0, -1.0, 2.0, 4.0)):
@@ -1083,6 +1087,10 @@ def test_names_of_inputs_that_lack_a_gradient():
     assert name(Case((one, one), no_gradient=(0,)), 0) == "K" and name(Case((one,)), 1) == "a parameter"
     assert [name(Case(([one, one], one)), i) for i in (0, 1, 2)] == ["Q", "Q", "K"]
     assert name(Case(({"a": one, "b": whole}, one)), 1) == "K" and name(Case((1, "a", one)), 0) == "V"
+    table = Case(({"a": one, "b": one}, one))
+    assert [name(table, i) for i in range(3)] == ['Q["a"]', 'Q["b"]', "K"]
+    cut_off = lambda *gradients: deciding._cut_off(key, table, 0, list(gradients))  # noqa: E731
+    assert cut_off(None, one, one) == 'Q["a"]' and cut_off(None, None, one) == "Q"
     assert name(Case((one,), {"mask": whole, "bias": one}), 1) == "bias"
     module = Case(((3,), {"W.weight": one, "W.bias": one}, (one, whole), {"bias": one}), via="module")
     assert [name(module, i) for i in range(6)] == ["Q", "bias", "W.weight", "W.bias"] + ["a parameter"] * 2

@@ -133,8 +133,6 @@ def test_who_graded_in_formgrader_alone_has_the_report(folders, lesson, monkeypa
 
 @pytest.mark.browser
 def test_the_page_sorts_keeps_its_head_in_sight_and_asks_nothing_of_the_network(reported):
-    if lab.chromium() is None:
-        pytest.skip("no Chromium on this machine")
     with lab.browser(width=700) as page:
         asked = []
         page.on("request", lambda request: asked.append(request.url))
@@ -156,3 +154,6 @@ def test_the_page_sorts_keeps_its_head_in_sight_and_asks_nothing_of_the_network(
         assert names.first.bounding_box()["x"] >= box.bounding_box()["x"]  # still in sight
         page.wait_for_function("() => !document.getElementById('students').parentNode.classList.contains('more')")
         assert asked == [reported.report(LESSON, "html").as_uri()]
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            assert lab.faults(page) == []

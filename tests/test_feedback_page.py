@@ -101,8 +101,6 @@ def test_names_and_bars_in_a_formula():
 
 @pytest.mark.browser
 def test_a_page_asks_nothing_of_the_network_and_marks_its_folds(folders, lesson):  # noqa: F811
-    if lab.chromium() is None:
-        pytest.skip("no Chromium on this machine")
     hand_in(folders, lesson, "a", answers(lesson))
     grade(folders, "--feedback")
     with lab.browser() as page:
@@ -114,3 +112,6 @@ def test_a_page_asks_nothing_of_the_network_and_marks_its_folds(folders, lesson)
         formula = page.locator("math[display=block]").first.bounding_box()
         assert formula["height"] > 25  # a fraction stands over its line: it is drawn
         assert set(asked) <= {"file", "data"} and asked.count("file") == 1
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            assert lab.faults(page) == []

@@ -58,7 +58,7 @@ CLICK = """() => {
 class Shows(FullMarks):
     """Everybody is right, and every output and report holds the hostile text."""
 
-    def judge(self, portion, release, on_judged):
+    def judge(self, portion, release, on_judged, hurried):
         outputs = [
             {"output_type": "stream", "name": "stdout", "text": HOSTILE},
             {"output_type": "error", "ename": HOSTILE, "evalue": HOSTILE, "traceback": [HOSTILE]},
@@ -121,8 +121,6 @@ def answers(address):
 def test_nothing_of_a_learner_runs_in_formgrader(formgrader, class_of_one):
     from nbgrader.api import Gradebook
 
-    if lab.chromium() is None:
-        pytest.skip("no Chromium on this machine")
     with Gradebook(class_of_one.db_url, class_of_one.course_id) as gradebook:
         handed_in = gradebook.assignment_submissions(LESSON)
         assert [one.student.id for one in handed_in] == ["eve"]

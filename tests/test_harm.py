@@ -223,7 +223,7 @@ class FullMarks:
     def self_test(self, when):
         pass
 
-    def judge(self, portion, release, on_judged):
+    def judge(self, portion, release, on_judged, hurried):
         score = {
             name: Rendered(name, worth, worth, True, True, None, "", "", "") for name, worth in release.checks.items()
         }
@@ -245,6 +245,25 @@ def test_what_cannot_be_recorded_waits_and_the_others_are_graded(one, lesson, mo
     problems = {result.student: result.problem for result in outcome.results}
     assert problems["a"] is problems["c"] is None and "could not be recorded (ValueError" in problems["b"]
     assert set(scores(folders)) == {"a", "b", "c"} and recorded(folders)["b"]["written_1"][2]
+
+
+def test_what_takes_long_waits_until_the_others_are_recorded(one, monkeypatch):
+    folders, config = one
+    asked = []
+
+    class Slow(FullMarks):
+        def judge(self, portion, release, on_judged, hurried):
+            asked.append(([one.student for one in portion], hurried, sorted(recorded(folders))))
+            judged = super().judge(portion, release, on_judged, hurried)
+            return {student: graded for student, graded in judged.items() if student == "c" or not hurried}
+
+    monkeypatch.setattr("helpers.grading.batch.Pool", Slow)
+    outcome = grade_lesson(folders, LESSON, config=config)
+    assert asked == [(["a", "b", "c"], True, []), (["a", "b"], False, ["c"])]
+    assert (outcome.new, sorted(recorded(folders))) == (3, ["a", "b", "c"])
+    asked.clear()
+    grade_lesson(folders, LESSON, ["a"], force=True, config=config)
+    assert [hurried for _, hurried, _ in asked] == [False]  # for one alone nobody waits
 
 
 def test_a_gradebook_never_holds_half_a_hand_in(one, monkeypatch):
@@ -318,8 +337,8 @@ def test_what_the_grader_could_not_judge_is_graded_again_next_time(one, lesson, 
     folders, config = one
 
     class Dying(FullMarks):
-        def judge(self, portion, release, on_judged):
-            judged = super().judge(portion, release, on_judged)
+        def judge(self, portion, release, on_judged, hurried):
+            judged = super().judge(portion, release, on_judged, hurried)
             portion[1].problem, portion[1].again = "The grader could not judge this notebook.", True
             return judged | {portion[1].student: None}
 

@@ -19,7 +19,7 @@ from helpers.grading.intake import Release, Submission, _prose
 from helpers.grading.judge import Judge
 from helpers.grading.pieces import Pieces, without_magics
 from helpers.grading.pool import Batch, Pool
-from helpers.grading.trial import Trial
+from helpers.grading.trial import TOO_LONG, Trial
 from helpers.grading.turns import Turns
 from tests.sandboxes import LESSON, SEED, WRONG, between_honest_ones, full_scores, honest_cells, scores, with_answer
 
@@ -289,6 +289,14 @@ def test_endless_answers_are_not_waited_for_again_and_again(hasty, monkeypatch):
     assert set(tried) == {1.0}
 
 
+def test_what_takes_long_is_given_up_soon_while_others_wait(hasty, monkeypatch):
+    assert hasty.judge_cells(cells(hasty, answer=busy(1000)), hurried=True).problem == TOO_LONG
+    monkeypatch.setattr("helpers.grading.trial.HURRIED", 0.5 / hasty.lesson.seconds)
+    waits = cells(hasty, "import time\ntime.sleep(1.5)")
+    assert hasty.judge_cells(waits, hurried=True).problem == TOO_LONG
+    assert scores(hasty.judge_cells(waits)) == full_scores(hasty)
+
+
 def test_a_cell_may_wait_a_little_longer_than_it_may_compute(judge):
     found = judge.judge_cells(cells(judge, "import time\ntime.sleep(4.5)"))
     assert (scores(found), found.errors) == (full_scores(judge), {})
@@ -354,3 +362,8 @@ def test_a_judge_that_dies_costs_nobody_a_point(judge, monkeypatch):
             assert len(killed) == times
         assert judged["unlucky"] is None and "grade it by hand" in portion[1].problem
         assert [one.again for one in portion] == [False, True, False]
+        ends = "def dot_scores(Q, K):\n    import os\n    os.kill(os.getpid(), 9)"  # or the machine had no memory left
+        portion = [Submission("slow", LESSON, cells(judge, answer=ends), sha="slow"), submission(judge, "zoe")]
+        done = []
+        judged = pool.judge(portion, release, done.append, hurried=True)
+        assert list(judged) == done == ["zoe"] and portion[0].problem is None

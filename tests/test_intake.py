@@ -210,6 +210,16 @@ def test_the_courses_own_figures_are_not_drawn_again_for_everybody(read):
     assert not any(map(only_shows, ("x = figures.one()", "figures.one(); y = 1", "print(1)", "one()", "1 +", "")))
 
 
+def test_the_set_up_cell_is_shown_as_it_ran_and_not_run(read, course):
+    release = course / "notebooks" / LESSON / f"{LESSON}.ipynb"
+    setup = cell("code", "set_up()", "setup") | {"outputs": [{"output_type": "stream", "name": "stdout", "text": "x"}]}
+    release.write_text(json.dumps(as_notebook([setup, *lesson_cells("first", "second")])))
+    known = read_release(release, release)
+    assert known.shown == {"set_up()": setup["outputs"]}
+    submission = read(as_notebook([setup, *answered(first="def first():\n    return 1")]))
+    assert "set_up()" not in [one.source for one in judge_input(submission, known)]
+
+
 def test_a_deleted_answer_cell_is_put_back_empty(read):
     cells = [c for c in answered() if c["metadata"].get("nbgrader", {}).get("grade_id") != "first"]
     submission = read(as_notebook([*cells[:2], cell("code", "def first(): return 1"), *cells[2:]]))

@@ -132,7 +132,7 @@ def test_rounding_is_called_rounding_and_an_epsilon_is_not():
 
     assert "rounded to 4 digits" in said(rounding)
     assert "every number is about 0.001 too large" in said(epsilon) and "rounded" not in said(epsilon)
-    assert "every number is too small by about 0.002 %" in said(share) and "rounded" not in said(share)
+    assert "every number is too near to 0 by about 0.002 %" in said(share) and "rounded" not in said(share)
 
 
 @pytest.fixture

@@ -1,15 +1,23 @@
-"""Every known mistake is rejected with its own hint and no other's; every accepted variant is accepted."""
+"""Every known mistake is rejected with its own hint and no other's; every accepted variant is accepted; clumsy answers
+fail, and are told of no mistake that they did not make."""
 
 import ast
 import re
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 
-from helpers.authoring.blocks import blocks_path
-from helpers.checking.making import definition
+from helpers.authoring.blocks import blocks_path, load_blocks
+from helpers.checking.facets import differs
+from helpers.checking.key import key_from_tree, key_to_tree
+from helpers.checking.making import definition, make_key
+from helpers.checking.observe import Facts, observe_all
+from helpers.checking.verdict import RESERVED, decide
+from helpers.checking.views import viewed
 from helpers.course import course
+from tests.clumsy import ALWAYS_WRONG, FORMS, wrapped
 from tests.conftest import EVERY
 from tests.mutation_score import accepted_variants, exercises, lessons, tally
 
@@ -18,12 +26,68 @@ CASES = [(lesson, exercise) for lesson in lessons() for exercise in exercises(le
 IDS = [f"{lesson}-{exercise.name}" for lesson, exercise in CASES]
 
 
-@pytest.mark.parametrize(("lesson", "exercise"), CASES, ids=IDS)
-def test_mistakes_are_caught_and_named_and_accepted_variants_pass(lesson, exercise):
-    result = tally(lesson, exercise, 3 if EVERY else 2, seconds=15)  # one seed of whole models
+# Two ways to the same numbers: there the name is true.
+THE_SAME = {
+    ("previous_token_weights", "transposed", "looks_ahead"),
+    ("head_scores", "transposed", "keys_ask"),
+    ("merge_heads", "transposed", "tokens_last"),
+}
+# Judged by what they do to an argument: whatever they return is right.
+RETURN_NOTHING = {"load_from_torch"}
+
+
+@pytest.fixture(scope="module", params=CASES, ids=IDS)
+def known(request):
+    """(lesson, exercise, its finished block, its key of seed 0 before anything of it is sketched)."""
+    lesson, exercise = request.param
+    reference = getattr(load_blocks(course(), course().lesson(lesson)), exercise.name)
+    return lesson, exercise, reference, make_key(lesson, exercise, 100, False, reference, 0)
+
+
+def test_mistakes_are_caught_and_named_and_accepted_variants_pass(known):
+    lesson, exercise, _, key = known
+    result = tally(lesson, exercise, 3 if EVERY else 2, seconds=15, first=key)  # one seed of whole models
     assert not result.wrong, "\n".join(result.wrong)
     assert result.caught == result.named == result.mistakes
     assert result.accepted == result.right
+
+
+def test_clumsy_answers_fail_and_none_is_given_a_name_that_is_not_its_own(known):
+    _, exercise, right, key = known
+    facts = Facts(exercise.name, "99_batteries", (), key.facts.time_limit)
+    wrong = []
+    for form, (call, may_be_called) in FORMS.items():
+        seen = observe_all(wrapped(right, call), key.cases, facts)
+        verdict = decide(key, seen)
+        shows = any(
+            differs(case, expected, viewed(case, one))
+            for case, expected, one in zip(key.cases, key.expected, seen, strict=True)
+        )
+        free = exercise.name in RETURN_NOTHING and form in ("no return", "wrong type")
+        if verdict.passed == (shows or (form in ALWAYS_WRONG and not free)):
+            wrong.append(f"{form}: {'passes' if shows else 'fails, and nothing differs'}: {verdict.message}")
+        if verdict.mistake is None or verdict.mistake in RESERVED:
+            continue
+        mistake = next(item for item in key.mistakes if item.name == verdict.mistake)
+        if (exercise.name, form, mistake.name) not in THE_SAME and not any(
+            word in f"{mistake.name} {mistake.label}".lower() for word in may_be_called
+        ):
+            wrong.append(f"{form} is called {mistake.name} ({mistake.label})")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_stored_key_names_what_the_full_one_names(known):
+    key, stored = known[3], key_from_tree(key_to_tree(known[3]))
+    assert any(item is not None for m in key_to_tree(key)["mistakes"] for item in m["observations"])
+    for mistake in key.mistakes:
+        full, small = _decided(key, mistake.observations), _decided(stored, mistake.observations)
+        assert (small.mistake, small.points, small.message) == (full.mistake, full.points, full.message)
+
+
+def _decided(key, observations):
+    """The verdict on observations that have passed through the views already."""
+    plain = replace(key, cases=[replace(case, view=None) for case in key.cases])
+    return decide(plain, observations)
 
 
 @pytest.mark.parametrize(("lesson", "exercise"), CASES, ids=IDS)

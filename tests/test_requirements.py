@@ -30,7 +30,7 @@ ALL = LEARNER | pins(line for extra in EXTRAS.values() for line in extra)
 WINGS = {
     "learner": LEARNER,
     "authoring": LEARNER | pins(EXTRAS["author"]) | pins(EXTRAS["book"]),
-    "grading": LEARNER | pins(EXTRAS["grade"]),
+    "grading": LEARNER | pins(EXTRAS["grade"]) | pins(EXTRAS["cluster"]),
     "classroom": LEARNER | pins(EXTRAS["grade"]),
     "tests": ALL,
     "bench": ALL,

@@ -13,6 +13,7 @@ from nbconvert.filters.markdown_mistune import markdown2html_mistune as as_page
 
 from helpers.grading.sanitize import ATTRIBUTES, TAGS, clean_html, safe_markdown
 from helpers.grading.words import one_line
+from tests.growth import grows_as_a_square
 
 LIVE = [
     "[a](javascript:alert(1))",
@@ -160,24 +161,9 @@ GROWING = {
 }
 
 
-def seconds(work, *arguments) -> float:
-    """The least of three runs, in processor time."""
-
-    def once() -> float:
-        began = time.process_time()
-        work(*arguments)
-        return time.process_time() - began
-
-    return min(once() for _ in range(3))
-
-
 @pytest.mark.parametrize("name", GROWING)
-def test_ten_times_the_html_takes_at_most_twelve_times_as_long(name):
-    def grows() -> bool:
-        short, long = seconds(clean_html, GROWING[name](2_000)), seconds(clean_html, GROWING[name](20_000))
-        return long >= max(12 * short, 0.05)
-
-    assert not all(grows() for _ in range(4))  # what else the machine does is now here, now there; a square stays
+def test_html_takes_time_that_grows_with_its_length(name):
+    assert not grows_as_a_square(GROWING[name], clean_html, 2_000)
 
 
 def test_html_that_takes_long_is_shown_as_text():

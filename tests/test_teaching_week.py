@@ -75,8 +75,6 @@ class Teacher:
 
 @pytest.fixture
 def teacher(tmp_path):
-    if lab.chromium() is None:
-        pytest.skip("no Chromium on this machine")
     root = tmp_path / "course"
     left_out = (".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "gradebook", "tests", "*.zip", "*.egg-info")
     shutil.copytree(lab.ROOT, root, ignore=shutil.ignore_patterns(*left_out))
@@ -142,4 +140,11 @@ def test_the_teachers_week_is_as_the_guide_tells_it(teacher):
         assert {name.partition("/")[0] for name in archive.namelist()} == {
             "Ada Lovelace_11_assignsubmission_file_", "Ben Berg_12_assignsubmission_file_",
         }  # fmt: skip
-    assert set(told) <= {"Set up, once", "Read the report", "Grade again", "Grade elsewhere", "Several classes"}
+    assert set(told) <= {
+        "Set up, once",
+        "Read the report",
+        "Grade again",
+        "Grade elsewhere",
+        "Several classes",
+        "Many machines",
+    }

@@ -12,3 +12,14 @@ addEventListener("DOMContentLoaded", () => {
 });
 addEventListener("resize", reach);
 document.addEventListener("toggle", reach, true);
+// On paper nothing can be unfolded: what is folded opens, and closes again afterwards.
+const folded = "article details:not([open])";
+addEventListener("beforeprint", () => {
+  for (const fold of document.querySelectorAll(folded)) fold.open = fold.dataset.printed = true;
+});
+addEventListener("afterprint", () => {
+  for (const fold of document.querySelectorAll("details[data-printed]")) {
+    fold.open = false;
+    delete fold.dataset.printed;
+  }
+});

@@ -22,9 +22,9 @@ html_theme = "furo"
 html_favicon = "icon.svg"
 html_permalinks_icon = "#"
 html_copy_source = html_show_sourcelink = html_use_index = html_show_copyright = False
-html_static_path = ["book.css", "book.js", str(mathjax)]
+html_static_path = ["book.css", "book.js", "explorers.js", str(mathjax)]
 html_css_files = ["book.css"]
-html_js_files = ["book.js"]
+html_js_files = ["book.js", "explorers.js"]
 
 
 def setup(app):

@@ -1,14 +1,17 @@
-"""Badges that open a lesson in Colab or Binder. While course.toml names no repository there are none."""
+"""What the build writes into README: badges that open a lesson in Colab or Binder, and measured figures."""
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from urllib.parse import quote
 
 from helpers.course import Course, Lesson
 
 COLAB = "https://colab.research.google.com"
 BINDER = "https://mybinder.org"
+MEASURED, MEASURED_END = "<!-- measured: made by `course build` from bench/results -->", "<!-- end of measured -->"
 START, END = "<!-- badges: made by `course build` -->", "<!-- end of badges -->"
 
 
@@ -36,6 +39,13 @@ def binder_address(course: Course, lesson: Lesson) -> str:
     """Where a lesson opens in JupyterLab on Binder."""
     notebook = quote(f"notebooks/{lesson.name}/{lesson.name}.ipynb", safe="")
     return f"{BINDER}/v2/gh/{course.owner}/{course.repository}/{course.tag}?labpath={notebook}"
+
+
+def with_figures(readme: str, folder: Path) -> str:
+    """README's text with what the programs of bench/ measured, a line each, between its two marks."""
+    lines = [f"- {json.loads(file.read_text(encoding='utf-8'))['says']}" for file in sorted(folder.glob("*.json"))]
+    between = "\n".join([MEASURED, *lines, MEASURED_END])
+    return re.sub(f"{re.escape(MEASURED)}.*?{re.escape(MEASURED_END)}", lambda _: between, readme, flags=re.DOTALL)
 
 
 def with_badges(readme: str, course: Course) -> str:

@@ -1,4 +1,6 @@
-"""`course book`: the lessons as a static site, from the stored notebooks. Nothing is executed; Sphinx does the rest.
+"""`course book`: the lessons as a static site, from the stored notebooks; Sphinx does the rest.
+
+Nothing of a lesson is executed but what its explorers are drawn from (helpers/authoring/explorers.py).
 
 The pages' sources are written into build/book/text, the site into build/book/site. docs/book has the site's settings.
 """
@@ -19,6 +21,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from helpers.authoring.badges import binder_address, colab_address
 from helpers.authoring.build import solution_path, student_path
+from helpers.authoring.explorers import CALL, moving, on_page
+from helpers.authoring.live import FOLDER, live_machine, write_live
 from helpers.authoring.release import ASKED
 from helpers.authoring.text import BEGIN, END, BuildError, headings, is_quiz
 from helpers.course import Course, Lesson, course
@@ -65,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
 def write_pages(home: Course, folder: Path, answers: bool = False) -> None:
     """Write the sources of all pages into folder/text, and what the site holds as it is into folder/extra."""
     text, extra = folder / "text", folder / "extra"
-    notebooks = {one.name: lesson_page(home, one, extra / one.name, answers) for one in home.lessons}
+    cache = folder / "cache" / "explorers"
+    notebooks = {one.name: lesson_page(home, one, extra / one.name, answers, cache) for one in home.lessons}
     known = {anchor: name for name, notebook in notebooks.items() for anchor in _anchors(name, notebook)}
     for name, notebook in notebooks.items():
         for cell in notebook.cells:
@@ -77,22 +82,24 @@ def write_pages(home: Course, folder: Path, answers: bool = False) -> None:
         shutil.copy(student_path(home, home.lesson(name)), extra / name)
     shutil.copytree(home.root / "docs", text / "docs", ignore=shutil.ignore_patterns("book", "*.py"))
     shutil.copy(home.root / "LICENSE", text)
+    write_live(home, extra / FOLDER)
     for path, page in _other_pages(home, notebooks).items():
         up = "../" * path.count("/")
         _write(text / path, f"{with_references(page, known, up)}\n\n{_made_from()}\n")
 
 
-def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool):
+def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool, cache: Path | None = None):
     """The notebook of a lesson's page: the learner's cells with the solution's outputs.
 
-    Set-up, checks and empty answers are left out; pictures become files in the folder `pictures`. BuildError where the
-    lesson has no notebooks yet.
+    Set-up, checks and empty answers are left out; pictures become files in the folder `pictures`. cache: a folder for
+    what explorers draw; without one they stay still. BuildError where the lesson has no notebooks yet.
     """
     if not (solution_path(home, lesson).is_file() and student_path(home, lesson).is_file()):
         raise BuildError(f"{lesson.name} has no notebooks yet. Make them first: course build {lesson.name}")
     notebook = nbformat.read(solution_path(home, lesson), as_version=4)
     learners = {cell["id"]: cell.source for cell in nbformat.read(student_path(home, lesson), as_version=4).cells}
     pictures.mkdir(parents=True)
+    explorers = moving(home, lesson, notebook, cache) if cache else {}
     cells, asked, quiz = [], False, ""
     for cell in notebook.cells:
         name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
@@ -108,7 +115,7 @@ def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool):
         elif is_quiz(name):
             quiz, cell.source = solved, ""
         else:
-            _show(cell, asked, pictures)
+            _show(cell, asked, pictures, explorers.get(cell["id"]))
         cells.append(cell)
         if cell.cell_type == "code" and name and cell.source and answers:
             folded = {**_folded("An answer"), "tags": ["hide-input"]}
@@ -120,7 +127,7 @@ def lesson_page(home: Course, lesson: Lesson, pictures: Path, answers: bool):
     return notebook
 
 
-def _show(cell, asked: bool, pictures: Path) -> None:
+def _show(cell, asked: bool, pictures: Path, explorer: dict | None) -> None:
     """Fold or take out what stands in a reader's way: calls that only draw, imports, results to be guessed first."""
     code = cell.source.strip()
     drawn = "\n" not in code and DRAWN.match(code)
@@ -130,8 +137,11 @@ def _show(cell, asked: bool, pictures: Path) -> None:
     for output in cell.outputs:
         if "text/html" in output.get("data", {}):
             shown = PICTURE.sub(partial(_picture, folder=pictures), output.data["text/html"])
-            moves = "<p><em>It moves in the notebook.</em></p>" if re.search(r"\bexplore\.", code) else ""
-            output.data["text/html"] = shown + moves
+            call = CALL.search(code)
+            if call:
+                still = f"{shown}<p><em>It moves in the notebook.</em></p>"
+                shown = on_page(explorer, call[1], shown, pictures) if explorer else still
+            output.data["text/html"] = shown
 
 
 def _picture(found: re.Match, folder: Path) -> str:
@@ -183,8 +193,7 @@ def with_references(text: str, known: dict[str, str], up: str, here: str = "") -
     """
 
     def link(kind: str, words: str) -> str:
-        number = NUMBER.search(words)[0]
-        anchor = f"{kind}-{number.replace('.', '-')}"
+        anchor = f"{kind}-{NUMBER.findall(words)[0].replace('.', '-')}"
         lesson = known.get(anchor)
         if lesson is None or (lesson == here and kind == "lesson"):
             return words
@@ -194,7 +203,7 @@ def with_references(text: str, known: dict[str, str], up: str, here: str = "") -
     def linked(found: re.Match) -> str:
         if found["left"]:
             return found[0]
-        first = NUMBER.search(found[0]).end()  # "lessons 3" is one link, and the 4 of "lessons 3 and 4" another
+        first = next(NUMBER.finditer(found[0])).end()  # "lessons 3" is one link, and the 4 of "lessons 3 and 4" another
         kind, more = found["kind"].lower(), found[0][first:]
         return link(kind, found[0][:first]) + NUMBER.sub(lambda one: link(kind, one[0]), more)
 
@@ -238,7 +247,8 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     begin = (
         f"Begin with <a href='{home.lessons[0].name}/{home.lessons[0].name}.html'>the first lesson</a>, or in a clone:"
     )
-    opening = opening.replace("```", f"{begin}\n\n```", 1)
+    title, _, opening = opening.replace("```", f"{begin}\n\n```", 1).partition("\n")
+    opening = f"---\nhide-toc: true\n---\n{title}\n\n{live_machine(home)}\n\n## The course\n{opening}"
     return {
         "index.md": f"{opening}\n{lessons}\n{prerequisite_map(names, needs)}\n\n{words}\n{table}\n{trees}",
         "running.md": f"# Running the course\n\n## For learners{running}",

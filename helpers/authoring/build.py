@@ -9,7 +9,7 @@ from pathlib import Path
 
 import nbformat
 
-from helpers.authoring.badges import with_badges
+from helpers.authoring.badges import with_badges, with_figures
 from helpers.authoring.blocks import blocks_path, blocks_source
 from helpers.authoring.execute import run_notebook
 from helpers.authoring.keys import key_path, keys_differ, make_keys, measured_exercises, write_keys
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
             print(f"{lesson.name:<24} built in {time.perf_counter() - start:.1f} s{how}", flush=True)
     readme = home.root / "README.md"
     if not args.lessons and readme.is_file():
-        text = with_badges(readme.read_text(encoding="utf-8"), home)
+        text = with_figures(with_badges(readme.read_text(encoding="utf-8"), home), home.root / "bench" / "results")
         if not args.check:
             _write(readme, text)
         elif text != _read(readme):

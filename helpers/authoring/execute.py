@@ -16,6 +16,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
+from helpers.authoring.explorers import keeping
 from helpers.authoring.text import BuildError, require_none
 from helpers.course import Course
 
@@ -36,9 +37,13 @@ def run_notebook(
     """A copy of `notebook`, executed in `folder`, with normalized outputs.
 
     Unless `allow_errors`, BuildError names the cells that raised; only a plain cell that the author tagged
-    `raises-exception` may. keep: a folder for the numbers that its trainings keep; else they are thrown away.
+    `raises-exception` may, and explorers of trained models keep all their pictures. keep: a folder for the numbers that
+    its trainings keep; else they are thrown away.
     """
     executed = copy.deepcopy(notebook)
+    kept = [] if allow_errors else list(keeping(executed))
+    for cell, keeper in kept:
+        executed.cells.insert(executed.cells.index(cell) + 1, keeper)
     with tempfile.TemporaryDirectory() as scratch:
         environment = os.environ | {
             "COURSE_STATIC_PAGE": "1",
@@ -66,6 +71,13 @@ def run_notebook(
             raise BuildError(f"{lesson}: a cell ran longer than {CELL_TIMEOUT} s. Make it smaller.") from None
         except DeadKernelError:
             raise BuildError(f"{lesson}: the kernel died on the way. Run it in JupyterLab to see where.") from None
+    for cell, keeper in kept:
+        executed.cells.remove(keeper)
+        for output in keeper.outputs:
+            if output.output_type == "display_data":
+                cell.outputs[-1].get("data", {}).update(output.data)  # beside the first picture
+            else:
+                cell.outputs.append(output)
     code = [cell for cell in executed.cells if cell.cell_type == "code"]
     for cell in code:
         _normalize(cell)

@@ -35,18 +35,24 @@ LIVE = {"check", "progress", "at_work", "or_given"}  # what shows a learner's ow
 ASKED = re.compile(r"\bPredict\b|\bbefore you\s(run|look)\b")  # the learner shall guess what the next cells show
 
 
+# Below an explorer's picture, which stands still until it has run.
+STILL = "<p><em>It moves once you run this cell.</em></p>"
+FINISHED = "<p><em>Made with finished answers. It moves once you run this cell, with yours.</em></p>"
+
+
 class ClearOutputs(ClearOutput):
-    """nbgrader's ClearOutput, except that figures which come from given numbers stay, in the notebook's order.
+    """nbgrader's ClearOutput, except that figures which come from given numbers stay, in the notebook's order, and of
+    explorers the picture that they open with.
 
     A figure below the words *predict before you run* goes: it is the answer.
     """
 
     def preprocess(self, nb, resources):
-        self.kept, room = set(), KEPT
-        for index in given_figures(nb):
+        self.kept, room = {}, KEPT
+        for index, below in given_figures(nb).items():
             room -= len(str(nb.cells[index].outputs))
             if room >= 0:
-                self.kept.add(index)
+                self.kept[index] = below
         return super().preprocess(nb, resources)
 
     def preprocess_cell(self, cell, resources, cell_index):
@@ -56,13 +62,21 @@ class ClearOutputs(ClearOutput):
         for output in cell.outputs:
             if output.output_type == "execute_result":
                 output.execution_count = None
+        if self.kept[cell_index]:
+            shown = cell.outputs[-1].data  # a trained model's explorer has its other pictures there too
+            cell.outputs[-1].data = {
+                "text/html": shown["text/html"] + self.kept[cell_index],
+                "text/plain": shown["text/plain"],
+            }
         return cell, resources
 
 
-def given_figures(notebook) -> list[int]:
-    """Indices of the cells that show a picture, rest on no answer (directly, by a variable, or as an explorer) and
-    give none away: the text above them asks for no prediction."""
-    own, found, asked = set(LIVE), [], False
+def given_figures(notebook) -> dict[int, str]:
+    """The cells that show a picture and give no answer away, by their indices, with what shall stand below it.
+
+    A figure rests on no answer, directly or by a variable; an explorer may. The text above asks for no prediction.
+    """
+    own, movers, found, asked = set(LIVE), set(), {}, False
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code":
             asked = bool(ASKED.search(cell.source))
@@ -79,20 +93,21 @@ def given_figures(notebook) -> list[int]:
             for alias in node.names
             if alias.name == "explore"
         }
-        own |= explorers
+        movers |= explorers
         answer = cell.metadata.get("nbgrader", {})
         if answer.get("solution"):
             own.add(answer["grade_id"])
-        if answer or names & own or explorers:
+        shown = "".join(str(output.get("data", {}).get("text/html", "")) for output in cell.get("outputs", []))
+        if shown and names & movers and not asked:
+            found[index] = FINISHED if names & own else STILL
+        if answer or names & (own | movers) or explorers:
             # What such a cell makes or changes rests on an answer as well.
             own |= {
                 node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
             }
             own |= {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
-        elif not asked and any(
-            "<img " in str(output.get("data", {}).get("text/html", "")) for output in cell.get("outputs", [])
-        ):
-            found.append(index)
+        elif not asked and "<img " in shown:
+            found[index] = ""
     return found
 
 

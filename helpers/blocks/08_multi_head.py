@@ -32,7 +32,7 @@ def merge_heads(x):
 class MultiHeadAttention(nn.Module):
     """Multi-head attention, section 3.2.2 of Vaswani et al. (2017); ValueError if num_heads does not divide d_model.
     query (B, T_q, D), key and value (B, T_k, D), mask bool that broadcasts to (B, H, T_q, T_k), True = may attend
-    -> (out (B, T_q, D), weights (B, H, T_q, T_k)), same dtype.
+    -> (out (B, T_q, D), weights (B, H, T_q, T_k)), same dtype; no dropout.
     """
 
     def __init__(self, d_model, num_heads):

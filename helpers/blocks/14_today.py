@@ -45,7 +45,7 @@ class SwiGLU(nn.Module):
 
 
 def rotate_halves(x, positions, base=10000.0):
-    """Rotary positions (Su et al., 2021) that pair channel i with channel i + d/2, as published weights do.
+    """Rotary positions (Su et al., 2021) that pair channel i with channel i + d/2, as files on the hub do.
 
     x (..., T, d) with d even, positions LongTensor (T,) -> (..., T, d), same dtype.
     """

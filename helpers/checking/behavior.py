@@ -66,14 +66,20 @@ def square_numbers(width, phase):
     return signs[:, None] * (numbers_of((width,), phase) + 0.3 * signs * width**-0.5)
 
 
-def numbers_in_blocks(model, logits, width) -> int:
+def numbers_in_blocks(model, logits, width, head=None) -> int:
     """How many numbers of a model's width × width matrices, or of multiples of it, have a say in the logits.
 
-    Tables of words and places are none of these, and matrices that nobody uses are no fault.
+    With the width of a head the matrices may be cut by heads, (head, width). Who makes matrices for queries, keys and
+    values in one and uses two of them has the numbers of two. Tables of words and places are none of these, and
+    matrices that nobody uses are no fault.
     """
-    fits = lambda p: p.dim() > 1 and max(p.shape) <= 4 * width and p.numel() % width**2 == 0  # noqa: E731
-    large = [p for p in model.parameters() if fits(p)]
-    return sum(p.numel() for p, heard in zip(large, have_a_say(logits, large), strict=True) if heard)
+    fits = lambda p: p.dim() > 1 and max(p.shape) <= 4 * width and p.numel() % (width * (head or width)) == 0  # noqa: E731
+    count = 0
+    for gradient in gradients_of(logits, [p for p in model.parameters() if fits(p)]):
+        if gradient is not None:
+            piece = width**2 if gradient.numel() % width**2 == 0 else gradient.numel()
+            count += piece * int(gradient.reshape(-1, piece).any(-1).sum())
+    return count
 
 
 def serves_twice(model, run, wanted) -> bool:
@@ -94,10 +100,14 @@ def serves_twice(model, run, wanted) -> bool:
 
 def have_a_say(logits, parameters) -> list[bool]:
     """Whether a gradient of the logits reaches each of some parameters."""
+    return [g is not None and bool(g.any()) for g in gradients_of(logits, parameters)]
+
+
+def gradients_of(logits, parameters) -> list:
+    """The gradient of a number made of all logits in each of some parameters, None where none arrives."""
     if not parameters or not logits.requires_grad:
-        return [False for _ in parameters]
-    gradients = torch.autograd.grad(logits.tanh().square().sum(), parameters, allow_unused=True)
-    return [g is not None and bool(g.any()) for g in gradients]
+        return [None for _ in parameters]
+    return list(torch.autograd.grad(logits.tanh().square().sum(), parameters, allow_unused=True))
 
 
 def parameter_count(model) -> int:

@@ -259,7 +259,7 @@ def _gradient_problem(key, case, expected, seen):
             continue
         if got is None:
             if bool(want.any()):
-                return "detached", None, leaf_name(key, case, number)
+                return "detached", None, _cut_off(key, case, number, seen.gradients)
             continue
         diff = difference(want, got, gradient_tolerance(case, want))
         if diff is not None and diff.kind != "dtype":
@@ -268,14 +268,22 @@ def _gradient_problem(key, case, expected, seen):
     return "", None, ""
 
 
+def _cut_off(key, case: Case, number: int, gradients: list) -> str:
+    """The name of the number-th leaf, which has no gradient; of the whole dict where none of its tensors has one."""
+    name = leaf_name(key, case, number)
+    whole, bracket, _ = name.partition("[")
+    same = [got for i, got in enumerate(gradients) if leaf_name(key, case, i).startswith(f"{whole}[")]
+    return whole if bracket and all(got is None for got in same) else name
+
+
 def leaf_name(key, case: Case, number: int) -> str:
     """The name of the number-th differentiable input, or of a parameter of the module."""
     call, names = case.call, []
     for position, item in enumerate(call.args):
         if position not in case.no_gradient:
-            names += [argument_name(key, position)] * _floats(item)
+            names += _leaf_names(argument_name(key, position), item)
     for name, item in call.kwargs.items():
-        names += [name] * _floats(item)
+        names += _leaf_names(name, item)
     if number < len(names):
         return names[number]
     state = list(call.state)
@@ -288,12 +296,13 @@ def argument_name(key, position) -> str:
     return str(position)
 
 
-def _floats(tree) -> int:
+def _leaf_names(name: str, tree) -> list[str]:
+    """A name for each float tensor of an argument, in the order of observe._with_leaves; in a dict with its key."""
     if isinstance(tree, torch.Tensor):
-        return int(tree.is_floating_point())
+        return [name] * tree.is_floating_point()
     if isinstance(tree, dict):
-        tree = list(tree.values())
-    return sum(map(_floats, tree)) if isinstance(tree, (list, tuple)) else 0
+        return [leaf for key, item in tree.items() for leaf in _leaf_names(f'{name}["{key}"]', item)]
+    return [leaf for item in tree for leaf in _leaf_names(name, item)] if isinstance(tree, (list, tuple)) else []
 
 
 def _parts(key: ExerciseKey, problems: list[Problem]) -> list[Part]:

@@ -61,6 +61,9 @@ def _forbidden(problem, key) -> str:
 
 def forbidden_text(name: str, key) -> str:
     if name.startswith("helpers.blocks"):
+        other = name.rpartition(".")[2]
+        if other != key.name:
+            return f"{name} is the course's finished answer to another exercise; use your own {other}."
         return f"{name} is the course's finished answer to this exercise; build your own."
     if name.startswith("helpers."):
         return f"{name} is the course's own code, which an answer cannot call; write your own."
@@ -567,7 +570,7 @@ def _close(want: torch.Tensor, got: torch.Tensor) -> str:
     share = ((got - want) / want)[want != 0]
     if share.numel() > 1 and (share - share.mean()).abs().max() < 0.1 * share.mean().abs():
         much = abs(share.mean().item())
-        return f"every number is too {'large' if share.mean() > 0 else 'small'} by about {100 * much:.1g} %"
+        return f"every number is too {'far from' if share.mean() > 0 else 'near to'} 0 by about {100 * much:.1g} %"
     return "close, but not close enough"
 
 

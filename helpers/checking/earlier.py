@@ -60,9 +60,9 @@ def charged_once(first: Verdict, again: Verdict, replaced: list[str], missing: b
     if again.points < first.points:
         return first
     names = " and ".join(replaced)
-    verb = "are" if len(replaced) > 1 else "is"
-    state = "not allowed there" if forbidden else "not there yet" if missing else "not right yet"
-    note = f"Judged with a finished {names} in place of yours, which {verb} {state}."
+    verb, refuse = ("are", "their own exercises refuse") if len(replaced) > 1 else ("is", "its own exercise refuses")
+    state = refuse if forbidden else f"{verb} not there yet" if missing else f"{verb} not right yet"
+    note = f"Judged with a finished {names} in place of yours, which {state}."
     return dataclasses.replace(again, message=f"{again.message}\n{note}" if again.message else note, alone=False)
 
 

@@ -23,6 +23,7 @@ from helpers.checking.forbidden import Listener, Watch, in_source, warm_up
 from helpers.checking.scenarios import SCENARIOS, WrongParts
 from helpers.checking.stubs import resolve
 from helpers.checking.vocabulary import Call, Case, Raises, Stub
+from helpers.or_given import nothing_given
 
 TOO_SLOW = "TooSlow"
 WANTS_GRAD = ".requires_grad"  # of an input that has it switched on
@@ -274,9 +275,10 @@ def _scan(answer, facts: Facts) -> list[str]:
 
 
 def _call(answer, case: Case, args, kwargs):
-    if case.via:
-        return SCENARIOS[case.via](answer, args, kwargs)
-    return answer(*args, **kwargs), []
+    with nothing_given():
+        if case.via:
+            return SCENARIOS[case.via](answer, args, kwargs)
+        return answer(*args, **kwargs), []
 
 
 def _observe_gradients(answer, case: Case, facts: Facts, seen: Observation):

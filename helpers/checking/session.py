@@ -13,6 +13,7 @@ from helpers.checking.key import ExerciseKey, lesson_of, load_keys
 from helpers.checking.names import namespace, used_names
 from helpers.checking.observe import observe_all
 from helpers.checking.policy import judged
+from helpers.checking.quiz_buttons import buttons
 from helpers.checking.rendering import as_html, as_text, counted
 from helpers.progress import remember, remember_passed
 from helpers.setup import current_lesson
@@ -29,12 +30,14 @@ def check_one(name: str | None, answer, names: Mapping[str, object]) -> None:
     if verdict.answered and best > verdict.points:
         note = f"Your best check so far stays in progress(): {counted(best, key.bonus)}."
         verdict = dataclasses.replace(verdict, message=f"{verdict.message}\n{note}")
-    show(verdict)
+    show(verdict, buttons(key.name, key.explanations) if key.kind == "quiz" and not verdict.passed else "")
     remember_passed(key.name, verdict.passed and verdict.alone)
     if not verdict.answered:
         raise NotAnswered(f"{key.name} is not answered yet.")
     tried = key.kind == "quiz" and verdict.points == key.points and (verdict.mistake or "").startswith("option_")
     if not verdict.passed and not tried:
+        if verdict.points == key.points:  # a measured answer (see metrics): near enough for the points, not for a tick
+            raise CheckFailed(f"{key.name} has all its points, and misses what the check asks for by little.")
         raise CheckFailed(f"{key.name} is not right yet; the lines above say what to look at.")
 
 
@@ -108,13 +111,13 @@ def wrong_kind_text(key: ExerciseKey, kind: str) -> str:
     return f"{key.name} is a {kind}, not a function or class; define it with def or class, and check({key.name})."
 
 
-def show(verdict: Verdict) -> None:
-    """Display in a notebook, print elsewhere."""
+def show(verdict: Verdict, below: str = "") -> None:
+    """Display in a notebook, with the HTML `below`; print elsewhere."""
     text = as_text(verdict)
     if _in_notebook():
         from IPython.display import display
 
-        display({"text/plain": text, "text/html": as_html(verdict)}, raw=True)
+        display({"text/plain": text, "text/html": as_html(verdict) + below}, raw=True)
     else:
         print(text)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from helpers.classroom.collected import Source, named, put_aside, read_sources, store, write_sources
 from helpers.classroom.platforms import AGAIN, NAMES, HandIn, hand_ins
-from helpers.classroom.roster import Person, enroll, known, own_name, read_roster, who
+from helpers.classroom.roster import LONGEST, Person, enroll, known, own_name, read_roster, who
 from helpers.classroom.unpack import Found, find_files
 from helpers.errors import CourseError
 from helpers.grading.folders import Folders, load, shown
@@ -262,7 +262,7 @@ def _register(gradebook, sources: dict[str, Source], people: list[Person]) -> No
     for student, source in sources.items():
         numbered = source.platform in ("canvas", "brightspace") and source.id.isdigit()
         facts = {"lms_user_id": source.id} if numbered and not has.get(student) else {}
-        facts |= {"email": source.email} if source.email and student not in has else {}
+        facts |= {"email": one_line(source.email, LONGEST)} if source.email and student not in has else {}
         if facts or student not in has:
             gradebook.update_or_create_student(student, **facts)
 

@@ -23,6 +23,7 @@ from helpers.grading.feedback_page import Renderer
 from helpers.grading.folders import Folders, load
 from helpers.grading.grade import lesson_name, write_pages
 from helpers.grading.intake import read_release
+from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.pool import GradingStopped
 from helpers.grading.record import read_result
 from helpers.grading.sanitize import safe_markdown
@@ -114,7 +115,7 @@ def read_question(folders: Folders, lesson: str, name: str | None = None) -> Que
     if name not in release.written:
         raise GradingStopped(f"{lesson} has no written question {one_line(name)}.")
     answers, blank, unread = [], 0, 0
-    with api.Gradebook(folders.db_url, folders.course_id) as gradebook:
+    with open_gradebook(folders) as gradebook:
         try:
             handed_in = gradebook.assignment_submissions(lesson)
         except api.MissingEntry:

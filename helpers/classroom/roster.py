@@ -29,6 +29,7 @@ LAST = ("last_name", "last name", "surname")
 NAME = ("full name", "student", "name")
 EMAIL = ("email", "email address", "e-mail", "e-mail address")
 MOODLE_TIME = "%A, %d %B %Y, %I:%M %p"
+LONGEST = 128  # characters of a fact in nbgrader's tables: SQLite takes more, PostgreSQL does not
 NOBODY = re.compile(r"\s*(points possible|student, test|test student)\s*")
 
 
@@ -155,7 +156,8 @@ def enroll(gradebook, people: list[Person]) -> list[Person]:
                 "email": one.email,
                 "lms_user_id": one.platform_id,
             }
-            gradebook.update_or_create_student(one.student, **{key: value for key, value in facts.items() if value})
+            facts = {key: one_line(value, LONGEST) for key, value in facts.items() if value}
+            gradebook.update_or_create_student(one.student, **facts)
     gradebook.db.commit()
     return found
 

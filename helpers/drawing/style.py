@@ -163,7 +163,7 @@ def _svg(figure: Figure, tidy: bool = True) -> bytes:
     figure.dpi = dpi
     text = buffer.getvalue().decode()
     text = text[text.index("<svg") :]  # without the XML and DTD lines
-    return _tidy(text).encode() if tidy else text.encode()
+    return tidied(text).encode() if tidy else text.encode()
 
 
 def lay_out(figure: Figure) -> None:
@@ -172,7 +172,9 @@ def lay_out(figure: Figure) -> None:
         _svg(figure, tidy=False)
 
 
-def _tidy(svg: str) -> str:
+def tidied(svg: str) -> str:
+    """An SVG, or some tags of one, without what only its makers read; coordinates to a hundredth of a point."""
+
     def rounded(match):
         return re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), match[0])
 

@@ -1,29 +1,40 @@
 """Grade many submissions of one lesson: judges side by side, one writer, nothing recorded by a broken grader.
 
 Submissions are judged in portions. Before the first and after each portion every judge tests itself; only then the
-portion is recorded. The batch's seed is kept, so a grader that was killed, or a regrade, draws the same inputs.
+portion is recorded. What takes long waits until all others are recorded. The batch's seed is kept, so a grader that was
+killed, or a regrade, draws the same inputs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from helpers.grading.folders import ROOT, Folders, shown
-from helpers.grading.intake import Release, find_submissions, misplaced, name_problem, read_release, read_submission
-from helpers.grading.pool import Batch, GradingStopped, Pool
+from helpers.grading.graded import Graded
+from helpers.grading.intake import (
+    Release,
+    Submission,
+    find_submissions,
+    misplaced,
+    name_problem,
+    read_release,
+    read_submission,
+)
+from helpers.grading.pool import PORTION, WORTH_A_JUDGE, Batch, GradingStopped, Pool
 from helpers.grading.record import Recorder, Result, read_result, unrecorded, write_atomically
 from helpers.grading.words import one_line
 
-PORTION = 64  # submissions a judge takes between two self tests
 ROOM = 2 << 20  # bytes that must be free on the disk of the gradebook
-WORTH_A_JUDGE = 8  # submissions for which it pays to start one more judge
+FEW = 4  # submissions that take long, which a judge takes between two self tests
 
 
 @dataclass
@@ -51,12 +62,14 @@ def grade_lesson(
     unsafe: bool = False,
     cell_seconds: float | None = None,
     config=None,
+    scheduler: str | None = None,
     on_start: Callable[[int, int], None] = lambda new, unchanged: None,
     on_judged: Callable[[str], None] = lambda student: None,
 ) -> Outcome:
     """Grade the submissions of `lesson`, all or those of `students`.
 
     force: grade unchanged ones again too. cell_seconds: what one cell may take, else the sandbox's own limit.
+    scheduler: whose workers judge (helpers/grading/cluster), else judges on this machine.
     on_start(new, unchanged) and on_judged(student) report progress.
     Raises GradingStopped, with nothing more recorded, when the lesson or the class is unknown or the grader is broken.
     """
@@ -80,20 +93,15 @@ def grade_lesson(
                 todo.append(student)
         on_start(len(todo), outcome.unchanged)
         if todo:
-            if not unsafe:
+            if not unsafe and not scheduler:
                 _require_bubblewrap()
-            seed = batch_seed(folders, lesson)
-            jobs = max(1, min(jobs or default_jobs(), -(-len(todo) // WORTH_A_JUDGE)))
-            with Pool(Batch(lesson, seed, unsafe, cell_seconds, folders.drawn(lesson)), jobs) as pool:
-                pool.self_test("before the batch")
-                size = PORTION * jobs
-                for start in range(0, len(todo), size):
-                    portion = [
-                        read_submission(folders.submitted, student, release, folders.release)
-                        for student in todo[start : start + size]
-                    ]
-                    judged = pool.judge(portion, release, on_judged)
-                    pool.self_test("after the batch")
+            batch = Batch(lesson, batch_seed(folders, lesson), unsafe, cell_seconds, folders.drawn(lesson))
+
+            def read(student: str) -> Submission:
+                return read_submission(folders.submitted, student, release, folders.release)
+
+            with contextlib.closing(_judged(batch, jobs, scheduler, todo, read, release, on_judged)) as judging:
+                for portion, judged in judging:
                     for submission in portion:
                         result = recorder.record(submission, judged[submission.student])
                         outcome.new += 1
@@ -102,6 +110,35 @@ def grade_lesson(
     results = (read_result(folders, lesson, student) for student in names if student not in odd)
     outcome.results = [result for result in results if result is not None] + list(odd.values())
     return outcome
+
+
+def _judged(
+    batch: Batch,
+    jobs: int | None,
+    scheduler: str | None,
+    students: list[str],
+    read: Callable[[str], Submission],
+    release: Release,
+    on_judged: Callable[[str], None],
+) -> Iterator[tuple[list[Submission], dict[str, Graded | None]]]:
+    """(portion, what was judged of it), each between two self tests of whoever judged it."""
+    if scheduler:
+        from helpers.grading.cluster.client import Cluster
+
+        with Cluster(batch, scheduler) as cluster:
+            yield from cluster.portions(map(read, students), len(students), release, on_judged)
+        return
+    jobs = max(1, min(jobs or default_jobs(), -(-len(students) // WORTH_A_JUDGE)))
+    slow: list[str] = []
+    with Pool(batch, jobs) as pool:
+        pool.self_test("before the batch")
+        for names, hurried in ((students, len(students) > 1), (slow, False)):
+            submissions = map(read, names)
+            while portion := list(islice(submissions, jobs * (PORTION if hurried else FEW))):
+                judged = pool.judge(portion, release, on_judged, hurried)
+                pool.self_test("after the batch")
+                slow += [one.student for one in portion if one.student not in judged]
+                yield [one for one in portion if one.student in judged], judged
 
 
 class OneWriter:

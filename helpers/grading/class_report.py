@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from helpers.grading.folders import Folders
 from helpers.grading.intake import Release, find_submissions, read_release
+from helpers.grading.nbgrader_insides import open_gradebook
 from helpers.grading.record import Result, read_result, write_atomically
 from helpers.grading.words import inert
 
@@ -88,7 +89,7 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
     from nbgrader import api
 
     report = ClassReport(lesson)
-    with api.Gradebook(folders.db_url, folders.course_id) as gradebook:
+    with open_gradebook(folders) as gradebook:
         for cell in gradebook.find_notebook(lesson, lesson).grade_cells:
             report.columns.append(_column(cell))
         release = read_release(folders.notebook(lesson))
@@ -111,8 +112,9 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
             .join(api.Assignment, api.Assignment.id == api.SubmittedAssignment.assignment_id)
             .join(api.Student, api.Student.id == api.SubmittedAssignment.student_id)
             .filter(api.Assignment.name == lesson)
-            .order_by(api.Student.id)
         )
+        # Sorted here: each database has its own alphabet.
+        found = sorted(found, key=lambda one: (one[0], order.get(one[1], len(order))))
         rows: dict[str, Row] = {}
         for student, grade_id, score, manual, waits, penalty in found:
             if student not in rows:

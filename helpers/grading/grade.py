@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import statistics
 import sys
 import time
@@ -34,6 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     alone = parser.add_mutually_exclusive_group()
     alone.add_argument(
+        "--scheduler", metavar="ADDRESS", help="let the workers of this dask scheduler judge, as in tcp://HOST:8786"
+    )
+    alone.add_argument(
+        "--cluster", metavar="local:N", type=_local, help="the same with N workers that are started here, to try it"
+    )
+    alone.add_argument(
         "--ci",
         metavar="FILE.ipynb",
         type=Path,
@@ -46,6 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="grade FOLDER/submission and write FOLDER/results/results.json",
     )
     parser.add_argument("--gradebook", metavar="FOLDER", help="another class's folder (default: gradebook)")
+
+
+def _local(text: str) -> str:
+    if not re.fullmatch(r"local:[1-9]\d?", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not local:N, as in local:2; other machines have a --scheduler")
+    return text
 
 
 def run(args: argparse.Namespace) -> int:
@@ -92,6 +105,7 @@ def grade_and_tell(folders: Folders, config, args: argparse.Namespace) -> list[R
             unsafe=args.unsafe,
             cell_seconds=args.cell_seconds,
             config=config,
+            scheduler=args.scheduler or args.cluster,
             on_start=progress.start,
             on_judged=progress.step,
         )

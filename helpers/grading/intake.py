@@ -43,7 +43,7 @@ class Release:
     checks: dict[str, float]  # exercise -> points of its check cell (0 for a bonus exercise)
     written: dict[str, float]  # grade_id -> points of a question that a person grades
     sources: set[str]  # source of every cell: what is ours needs neither sanitizing nor a flag
-    shown: dict[str, list] = field(default_factory=dict)  # source of a cell that only draws -> its outputs, made once
+    shown: dict[str, list] = field(default_factory=dict)  # source of a cell that is not run -> its outputs, made once
     ids: dict[str, str] = field(default_factory=dict)  # cell id -> grade_id
     texts: set[str] = field(default_factory=set)  # sources of all cells, whatever the white space
     above: dict[str, str] = field(default_factory=dict)  # grade_id -> that of the cell above it
@@ -76,7 +76,8 @@ class Unreadable(Exception):
 def read_release(path: Path, executed: Path | None = None) -> Release:
     """The lesson's student notebook, notebooks/NN_topic/NN_topic.ipynb.
 
-    executed: the solution notebook; the figures in it spare every submission the drawing of the course's own.
+    executed: the solution notebook; the figures in it spare every submission the drawing of the course's own. Nor is
+    the set-up cell run again: the sandbox has found the course.
     """
     notebook = json.loads(path.read_text(encoding="utf-8"))
     release = Release(path.stem, notebook.get("metadata", {}), {}, {}, {}, set())
@@ -103,7 +104,8 @@ def read_release(path: Path, executed: Path | None = None) -> Release:
     if executed is not None and executed.is_file():
         for cell in json.loads(executed.read_text(encoding="utf-8"))["cells"]:
             source = _text(cell.get("source", ""))
-            if source in release.sources and cell["cell_type"] == "code" and only_shows(source):
+            ours = cell["cell_type"] == "code" and source in release.sources
+            if ours and (_grade_id(cell) == "setup" or only_shows(source)):
                 release.shown[source] = cell["outputs"]
     return release
 
@@ -580,9 +582,11 @@ def _restore_given(merged: list[Cell], release: Release, flags: list[str]) -> No
     """Put back a cell that came with the lesson where an answer, or such a cell, needs what it alone would bind."""
     there = {cell.source for cell in merged}
     binds = {source: set(Pieces([source]).uses) for name, source in release.code if not name and source not in there}
+    if not binds:
+        return
     pieces = Pieces(cell.source for cell in merged if cell.kind in ("code", "answer"))
     back, asking = set(), set(release.checks)
-    while binds and asking:
+    while asking:
         missing = set().union(*map(pieces.closure, asking)) - pieces.uses.keys()
         fresh = [source for source in binds if source not in back and binds[source] & missing]
         asking = set().union(*(binds[source] & missing for source in fresh))

@@ -59,16 +59,21 @@ class Judge:
         self.sandbox.close()
 
     def judge_cells(
-        self, cells: list[Cell], exercises: list[str] | None = None, files: dict[str, bytes] | None = None
+        self,
+        cells: list[Cell],
+        exercises: list[str] | None = None,
+        files: dict[str, bytes] | None = None,
+        hurried: bool = False,
     ) -> Graded:
         """Run the learner's cells in order and judge each exercise (all of the lesson, or those named) at its check
         cell; one that is not answered there, or has none, at the end.
 
-        files: what lies beside the notebook (helpers/grading/attachments.py).
+        files: what lies beside the notebook (helpers/grading/attachments.py). hurried: others wait, so what takes long
+        is given up soon, with the problem TOO_LONG.
         """
         self.sandbox.files = files or {}
         wanted = list(self.keys) if exercises is None else exercises
-        with Trial(self, cells, wanted) as trial:
+        with Trial(self, cells, wanted, hurried) as trial:
             for name in self.keys:
                 if name in wanted:
                     trial.verdict(name)

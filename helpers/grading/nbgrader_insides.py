@@ -10,6 +10,7 @@ import importlib
 
 from helpers.grading.folders import Folders
 from helpers.grading.pool import GradingStopped
+from helpers.grading.words import one_line
 
 
 def take_over(name: str, app: str, converter: type) -> None:
@@ -22,12 +23,28 @@ def take_over(name: str, app: str, converter: type) -> None:
 
 
 def open_gradebook(folders: Folders):
-    """nbgrader's gradebook of a class. To mark a new one with its version, nbgrader.api.get_alembic_version starts
-    a program, which takes a third of the processor time of grading one hand-in; here alembic is asked directly."""
+    """nbgrader's gradebook of a class; GradingStopped where it cannot be used. To mark a new one with its version,
+    nbgrader.api.get_alembic_version starts a program, which takes a third of the processor time of grading one
+    hand-in; here alembic is asked directly."""
     import nbgrader.api
+    from sqlalchemy.exc import SQLAlchemyError
 
     nbgrader.api.get_alembic_version = newest_version
-    return nbgrader.api.Gradebook(folders.db_url, folders.course_id)
+    try:
+        gradebook = nbgrader.api.Gradebook(folders.db_url, folders.course_id)
+        if not folders.course_id and gradebook.db.get(nbgrader.api.Course, "") is None:
+            gradebook.db.add(nbgrader.api.Course(id=""))  # assignments name it, and only SQLite lets them name nothing
+            gradebook.db.commit()
+    except SQLAlchemyError as error:
+        raise not_usable(folders, error) from None
+    return gradebook
+
+
+def not_usable(folders: Folders, error: Exception) -> GradingStopped:
+    """What a teacher is told of a database that does not open, without the password of its address."""
+    reason = one_line(str(getattr(error, "orig", None) or error), 150)
+    place = one_line(folders.db_url.removeprefix("sqlite:///").split("@")[-1])
+    return GradingStopped(f"The gradebook {place} cannot be used ({reason}). Nothing was changed.")
 
 
 def newest_version() -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import symtable
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from helpers.grading.folders import ROOT
 from helpers.grading.suspicion import INSIDE, detours_in, runs_text
@@ -13,7 +15,23 @@ from helpers.grading.suspicion import INSIDE, detours_in, runs_text
 RUN_PYTHON = ("time", "timeit", "capture", "prun", "memit", "mprun")  # magics that run what stands behind or below them
 STARS = ("torch", "numpy", "math")
 MOST_SCOPES = 500  # functions, lambdas and classes in one statement: telling their names apart takes the square of that
+MOST_KEPT, LONGEST_KEPT = 200, 4000  # cells that are read once, as a class has them in common; characters of one
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.comprehension)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of the top level. uses: all names in it, those of attributes and variables too; calls: those that
+    are looked up at the top level; blocks: as in `blocks_imported`; inside: what it asks of functions that tells how
+    they are made; starred: whether a star import may hide Python's own functions."""
+
+    node: ast.stmt
+    binds: frozenset[str]
+    uses: frozenset[str]
+    calls: frozenset[str]
+    blocks: frozenset[tuple[str, int | None]]
+    inside: frozenset[str]
+    starred: bool
 
 
 class Pieces:
@@ -21,47 +39,26 @@ class Pieces:
 
     def __init__(self, sources: Iterable[str] = ()):
         # By each name that is bound, one set for each statement that binds it, shared with all names that it binds.
-        self.uses: dict[str, list[frozenset[str]]] = {}  # all names in it, those of attributes and variables too
-        self.calls: dict[str, list[frozenset[str]]] = {}  # those that are looked up at the top level
+        self.uses: dict[str, list[frozenset[str]]] = {}
+        self.calls: dict[str, list[frozenset[str]]] = {}
         self.blocks: dict[str, list[frozenset[tuple[str, int | None]]]] = {}
-        self.starred = False  # whether a star import may hide Python's own functions
-        self.nodes: list[tuple[set[str], ast.stmt]] = []
+        self.starred = False
+        self.statements: list[Statement] = []
         for source in sources:
             self.read(source)
 
     def read(self, source: str) -> list[ast.stmt]:
         """Add the statements of some code, and return them; none where Python cannot read it."""
-        body = statements(source)
-        for node in body:
-            self._add(node)
-        return body
-
-    def _add(self, node: ast.stmt) -> None:
-        bound, used, blocks = set(), set(), set()
-        inner = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-        if inner:
-            bound.add(node.name)
-        for item in ast.walk(node):
-            if isinstance(item, ast.Name):
-                (used if isinstance(item.ctx, ast.Load) or inner else bound).add(item.id)
-            elif isinstance(item, ast.Attribute):
-                used.add(item.attr)
-            elif isinstance(item, (ast.Import, ast.ImportFrom)):
-                names = {alias.asname or alias.name.split(".")[0] for alias in item.names}
-                if not inner:
-                    bound |= names
-                blocks |= blocks_imported(item)
-                self.starred |= "*" in names and (item.module or "").split(".")[0] in STARS
-            elif isinstance(item, (ast.FunctionDef, ast.ClassDef)) and not inner:
-                bound.add(item.name)
-        called = looked_up(node)
-        uses, calls, imported = frozenset(used), frozenset(used if called is None else called), frozenset(blocks)
-        for name in bound:
-            self.uses.setdefault(name, []).append(uses)
-            self.calls.setdefault(name, []).append(calls)
-            if imported:
-                self.blocks.setdefault(name, []).append(imported)
-        self.nodes.append((bound, node))
+        found = (_read if len(source) <= LONGEST_KEPT else _read.__wrapped__)(source)
+        for one in found:
+            self.starred |= one.starred
+            for name in one.binds:
+                self.uses.setdefault(name, []).append(one.uses)
+                self.calls.setdefault(name, []).append(one.calls)
+                if one.blocks:
+                    self.blocks.setdefault(name, []).append(one.blocks)
+        self.statements += found
+        return [one.node for one in found]
 
     def closure(self, name: str, but: Collection[str] = ()) -> set[str]:
         """All names that `name` looks up, directly or through others that are bound here; not those of `but`."""
@@ -76,25 +73,54 @@ class Pieces:
         if not banned:
             return []
         used = {name, *_closure(self.uses, name)}
-        found = [way for bound, node in self.nodes if bound & used for way in detours_in(node, banned)]
+        found = [way for one in self.statements if one.binds & used for way in detours_in(one.node, banned)]
         if name not in self.uses:  # no statement binds it: what is run as text does
             found += self.runs_text(banned)
         return list(dict.fromkeys(found))
 
     def runs_text(self, banned: set[str]) -> list[str]:
         """How statements that bind nothing run code that is only made then: it may belong to any answer."""
-        return list(dict.fromkeys(way for bound, node in self.nodes if not bound for way in runs_text(node, banned)))
+        found = (way for one in self.statements if not one.binds for way in runs_text(one.node, banned))
+        return list(dict.fromkeys(found))
 
     def looks_inside(self, name: str) -> list[str]:
         """What `name`, or what it uses, asks of functions that tells how they are made."""
         used = {name, *_closure(self.uses, name)}
-        nodes = (item for bound, node in self.nodes if bound & used for item in ast.walk(node))
-        return sorted({item.attr for item in nodes if isinstance(item, ast.Attribute) and item.attr in INSIDE})
+        return sorted(set().union(*(one.inside for one in self.statements if one.binds & used)))
 
     def source_of(self, names: Collection[str]) -> str:
         """The statements that bind `names` and all that they use, in their order."""
         wanted = set(names).union(*(self.closure(name) for name in names))
-        return "\n".join(ast.unparse(node) for bound, node in self.nodes if bound & wanted)
+        return "\n".join(ast.unparse(one.node) for one in self.statements if one.binds & wanted)
+
+
+@functools.lru_cache(maxsize=MOST_KEPT)
+def _read(source: str) -> tuple[Statement, ...]:
+    return tuple(map(_statement, statements(source)))
+
+
+def _statement(node: ast.stmt) -> Statement:
+    bound, used, blocks, inside, starred = set(), set(), set(), set(), False
+    inner = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    if inner:
+        bound.add(node.name)
+    for item in ast.walk(node):
+        if isinstance(item, ast.Name):
+            (used if isinstance(item.ctx, ast.Load) or inner else bound).add(item.id)
+        elif isinstance(item, ast.Attribute):
+            used.add(item.attr)
+            inside |= {item.attr} & INSIDE
+        elif isinstance(item, (ast.Import, ast.ImportFrom)):
+            names = {alias.asname or alias.name.split(".")[0] for alias in item.names}
+            if not inner:
+                bound |= names
+            blocks |= blocks_imported(item)
+            starred |= "*" in names and (item.module or "").split(".")[0] in STARS
+        elif isinstance(item, (ast.FunctionDef, ast.ClassDef)) and not inner:
+            bound.add(item.name)
+    called = looked_up(node)
+    kept = map(frozenset, (bound, used, used if called is None else called, blocks, inside))
+    return Statement(node, *kept, starred)
 
 
 def _closure(table: dict[str, list[frozenset[str]]], name: str, but: Collection[str] = ()) -> set[str]:

@@ -31,6 +31,8 @@ from helpers.grading.scratch import Scratch
 from helpers.grading.words import one_line
 
 Item = TypeVar("Item")
+PORTION = 64  # submissions a judge takes between two self tests
+WORTH_A_JUDGE = 8  # submissions for which it pays to start one more judge
 PATIENCE = 900  # seconds at least, after which a judge that says nothing about a submission is given up
 
 WORDS = {
@@ -80,6 +82,23 @@ def judge_input(submission: Submission, release: Release) -> list[Cell]:
         for cell in submission.cells
         if cell.kind in ("answer", "check") or cell.kind == "code" and cell.source not in release.shown
     ]
+
+
+def judge_message(submission: Submission, release: Release) -> tuple[list[Cell], dict[str, bytes]]:
+    """What a judge is asked about a submission: its cells, and the files that lie beside it."""
+    files = lying_beside(submission.folder, submission.code())[0] if submission.folder else {}
+    return judge_input(submission, release), files
+
+
+def settle(submission: Submission, kind: str, answer) -> Graded | None:
+    """What is recorded of a judge's answer. Where it could not judge, this is a person's: the submission says so."""
+    if kind == "judged":
+        submission.problem = answer.problem
+        return answer
+    submission.again = True
+    words = one_line(str(answer), 200)
+    submission.problem = f"The grader could not judge this notebook ({words}); grade it by hand."
+    return None
 
 
 class Pool:
@@ -137,9 +156,10 @@ class Pool:
                 )
 
     def judge(
-        self, portion: list[Submission], release: Release, on_judged: Callable[[str], None]
+        self, portion: list[Submission], release: Release, on_judged: Callable[[str], None], hurried: bool = False
     ) -> dict[str, Graded | None]:
-        """Judge submissions; one that has, or gets, a problem is None."""
+        """Judge submissions; one that has, or gets, a problem is None. hurried: one that takes long is left out, to be
+        judged when nobody waits for it."""
         judged: dict[str, Graded | None] = {}
         waiting = [submission for submission in portion if not submission.problem]
         for submission in portion:
@@ -147,23 +167,14 @@ class Pool:
                 judged[submission.student] = None
                 on_judged(submission.student)
 
-        def message(submission: Submission):
-            files = lying_beside(submission.folder, submission.code())[0] if submission.folder else {}
-            return judge_input(submission, release), files
-
-        for submission, kind, answer in self.answers(waiting, message):
+        for submission, kind, answer in self.answers(waiting, lambda one: (*judge_message(one, release), hurried)):
+            if kind == "slow":
+                continue
             if kind in ("broken", "refused"):
                 raise GradingStopped(
                     f"Stopped: {answer.rstrip('.')}.\nNothing of this portion was recorded. See `course doctor`."
                 )
-            if kind == "judged":
-                judged[submission.student] = answer
-                submission.problem = answer.problem
-            else:  # twice: a person for this submission
-                judged[submission.student] = None
-                submission.again = True
-                words = one_line(str(answer), 200)
-                submission.problem = f"The grader could not judge this notebook ({words}); grade it by hand."
+            judged[submission.student] = settle(submission, kind, answer)
             on_judged(submission.student)
         return judged
 
@@ -221,7 +232,8 @@ class JudgeProcess:
             self.pipe.send(message)
 
     def answer(self, patience: float | None) -> tuple[str, object]:
-        """(kind, answer): tested, names, judged, broken, refused, odd, died. patience None: it had its time already."""
+        """(kind, answer): tested, names, judged, slow, broken, refused, odd, died. patience None: it had its time
+        already."""
         try:
             if patience is None or (patience and not self.pipe.poll(patience)):
                 return "died", "no answer in the time that it may take"
@@ -280,6 +292,7 @@ def _serve(pipe: Connection, batch: Batch) -> None:
 def _reply(judge, message) -> tuple[str, object]:
     from helpers.grading.bubblewrap import SandboxMissing
     from helpers.grading.reference import GraderBroken
+    from helpers.grading.trial import TOO_LONG
 
     try:
         if message == "test":
@@ -291,8 +304,10 @@ def _reply(judge, message) -> tuple[str, object]:
             from helpers.grading.loose_file import judged_file
 
             return "judged", judged_file(judge, message)
-        cells, files = message
-        graded = judge.judge_cells(cells, files=files)
+        cells, files, hurried = message
+        graded = judge.judge_cells(cells, files=files, hurried=hurried)
+        if hurried and graded.problem == TOO_LONG:
+            return "slow", ""
         checks = {cell.exercise for cell in cells if cell.kind == "check"}
         if missing := checks - set(graded.verdicts):
             names = ", ".join(sorted(missing))

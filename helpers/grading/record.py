@@ -18,13 +18,12 @@ from pathlib import Path
 
 import nbformat
 from nbformat import from_dict
-from nbformat.v4 import new_notebook
 
 from helpers.grading.cell import Cell
 from helpers.grading.folders import Folders
 from helpers.grading.graded import Graded
 from helpers.grading.intake import Release, Submission, blank_cells
-from helpers.grading.nbgrader_insides import announce, assign_penalty, one_commit, open_gradebook
+from helpers.grading.nbgrader_insides import announce, assign_penalty, not_usable, one_commit, open_gradebook
 from helpers.grading.pool import GradingStopped
 from helpers.grading.sanitize import PICTURES, as_code, clean_html, no_tex_links, safe_markdown
 from helpers.grading.words import one_line
@@ -112,24 +111,16 @@ class Recorder:
         from sqlalchemy.exc import SQLAlchemyError
 
         self.folders.gradebook.mkdir(parents=True, exist_ok=True)
-        try:
-            self.gradebook = open_gradebook(self.folders)
-        except SQLAlchemyError as error:
-            raise GradingStopped(self._not_open(error)) from None
+        self.gradebook = open_gradebook(self.folders)
         try:
             announce(self.gradebook, self.folders, self.lesson)
         except SQLAlchemyError as error:
             self.gradebook.close()
-            raise GradingStopped(self._not_open(error)) from None
+            raise not_usable(self.folders, error) from None
         except BaseException:
             self.gradebook.close()
             raise
         return self
-
-    def _not_open(self, error: Exception) -> str:
-        reason = one_line(str(getattr(error, "orig", None) or error), 150)
-        place = one_line(self.folders.db_url.removeprefix("sqlite:///").split("@")[-1])
-        return f"The gradebook {place} cannot be used ({reason}). Nothing was graded."
 
     def __exit__(self, *exc) -> None:
         self.gradebook.close()
@@ -206,7 +197,8 @@ class Recorder:
 
     def _write_notebook(self, submission: Submission, notebook) -> None:
         path = self.folders.autograded_notebook(self.lesson, submission.student)
-        write_atomically(path, nbformat.v4.writes(notebook) + "\n", mode=0o444)
+        # On one line: nbformat's own lines and indentation take ten times as long.
+        write_atomically(path, json.dumps(notebook, ensure_ascii=False) + "\n", mode=0o444)
         if submission.timestamp:
             write_atomically(path.parent / "timestamp.txt", submission.timestamp)
 
@@ -277,13 +269,13 @@ def finished_notebook(submission: Submission, graded: Graded | None, release: Re
         cells.append(_text_cell(note, id="problem"))
     for cell in submission.cells:
         cells.append(_notebook_cell(cell, graded, release))
-    notebook = new_notebook(cells=cells, metadata=_release_metadata(release))
-    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    metadata = _release_metadata(release)
+    notebook = from_dict({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
     nbformat.validate(notebook)
     return notebook
 
 
-# nbformat's own new cells and outputs are validated one by one, which takes half of the time of a record.
+# nbformat's own new notebooks, cells and outputs are validated one by one, which takes half of the time of a record.
 
 
 def _code_cell(source: str, **more):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 TOO_LONG = "It took longer than a submission may, so that not all of it could be judged; grade it by hand."
 TOO_FRAGILE = "Its code ended the process again and again, so that not all of it could be judged; grade it by hand."
 SLACK, IN_VAIN = 4.0, 2  # what is too slow has this much more time once more; tries in vain of one submission
+HURRIED = 1 / 60  # of the time that a submission may take, while others wait for their turn
 NOT_HARD_CODED = ("not_answered", "forbidden_call", "too_slow", "input_changed", "hard_coded")
 LOST_WORDS = {
     "too slow": ("too_slow", "no answer in the time it may take; is there an endless loop?"),
@@ -58,15 +59,15 @@ PLAIN = Way()
 class Trial:
     """One hand-in, and the verdicts on it so far. Use as a context manager.
 
-    wanted: the exercises that are judged at their check cells, while the cells run.
+    wanted: the exercises that are judged at their check cells, while the cells run. hurried: as in `judge_cells`.
     """
 
-    def __init__(self, judge: Judge, cells: list[Cell], wanted: Iterable[str] = ()):
-        self.judge = judge
+    def __init__(self, judge: Judge, cells: list[Cell], wanted: Iterable[str] = (), hurried: bool = False):
+        self.judge, self.hurried = judge, hurried
         self.cells = cells
         self.wanted = set(wanted) & set(judge.keys)
         self.pieces, self.read = Pieces(), 0  # of the cells that ran so far, and how many these are
-        self.run = Run(judge.sandbox, cells, judge.keys, judge.lesson.seconds)
+        self.run = Run(judge.sandbox, cells, judge.keys, judge.lesson.seconds * (HURRIED if hurried else 1))
         self.verdicts: dict[str, Verdict] = {}
         self.not_there: dict[str, Verdict] = {}  # of those that were not answered at their check cell
         self.standing: dict[tuple[int, str], Verdict] = {}
@@ -222,10 +223,14 @@ class Trial:
         """The verdict on a callable answer, tried in a way; with more time and nobody beside it where it was slow: a
         slow or crowded machine is no mistake.
 
-        Not for ever: where that was no use a few times, the rest of a hand-in is endless too.
+        Not for ever: where that was no use a few times, the rest of a hand-in is endless too. And not while others
+        wait: a hurried hand-in ends here.
         """
         verdict = self._observed(key, way)
         if way != PLAIN or not perhaps_ours(verdict) or self.in_vain >= IN_VAIN:
+            return verdict
+        if self.hurried:
+            self.run.late = True
             return verdict
         again = self._observed(key, Way(slack=SLACK))
         self.in_vain += perhaps_ours(again)

@@ -11,9 +11,9 @@ _SPECIAL = "[PAD] [UNK] [CLS] [SEP] [MASK]"
 _WORDS = """life is short eat dessert first jane visits africa i like to apples un token em transform transformers
     visiting revisited une soft pine playing word skip co attention snow apple visit visited happy happiness table
     forget re the a and of in on for by cat dog horse bank river money shortest shorter early later play played player
-    lifeless lifetime"""
+    lifeless lifetime translators"""
 _ENDINGS = """##ha ##pp ##iness ##ization ##izer ##bed ##ding ##s ##er ##atable ##vis ##ited ##able ##max ##apple ##for
-    ##get ##table ##ness ##piece ##gram ##sin ##boarding ##ve ##ed ##ing ##est ##ly"""
+    ##get ##table ##ness ##piece ##gram ##sin ##sp ##oon ##boarding ##ve ##ed ##ing ##est ##ly"""
 
 
 def wordpiece_vocab() -> dict[str, int]:

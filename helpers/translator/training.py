@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -22,8 +23,11 @@ SEED, STEPS, BATCH, RATE, WARMUP = 7, 1100, 64, 3e-3, 60
 SPREAD = 0.02
 
 
-def train(seed: int = SEED, steps: int = STEPS) -> Transformer:
-    """A network trained from scratch: seeded, on sentences drawn as it goes, none of them twice but by chance."""
+def train(seed: int = SEED, steps: int = STEPS, look: Callable[[int, Transformer], None] | None = None) -> Transformer:
+    """A network trained from scratch: seeded, on sentences drawn as it goes, none of them twice but by chance.
+
+    look: called after each step with the number of steps done and the network.
+    """
     generator = random.Random(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -40,7 +44,7 @@ def train(seed: int = SEED, steps: int = STEPS) -> Transformer:
     learned = [number for number in network.parameters() if number.requires_grad]
     optimizer = torch.optim.Adam(learned, lr=RATE, betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: _rate(step, steps))
-    for _ in bar(range(steps), "training the translator"):
+    for step in bar(range(steps), "training the translator"):
         batch = as_batch(sentence_pairs(BATCH, generator))
         logits = network(batch.src, batch.tgt_in)
         loss = F.cross_entropy(logits.flatten(0, 1), batch.tgt_out.flatten(), ignore_index=PAD)
@@ -49,6 +53,8 @@ def train(seed: int = SEED, steps: int = STEPS) -> Transformer:
         torch.nn.utils.clip_grad_norm_(learned, 1.0)
         optimizer.step()
         schedule.step()
+        if look:
+            look(step + 1, network)
     return network.eval()
 
 

@@ -23,6 +23,8 @@ The quick way keeps its figure and changes what moves; it halves the time:
 
     panel(Weights(scores), temperature=widgets.FloatLogSlider(...))
 
+- The web edition draws the same pictures, for fewer positions where there are many (helpers/authoring/frames.py), so
+  a picture shall follow from the values alone. A box for a text needs suggestions there: a `Combobox` has some.
 - Give sliders the range that fits; where one slider's range hangs on another, let `draw` cap the value and say so in
   the picture. A `Dropdown` becomes a `SelectionSlider`: JupyterLab takes a dropdown's keys away.
 - `self.figure` is laid out once, with the texts that `__init__` wrote: write the longest there, ticks and labels too.
@@ -50,12 +52,13 @@ READOUT = 90  # pixels beside the track: the number, and the gaps
 HIDDEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip:rect(0 0 0 0);white-space:nowrap"
 
 
-def panel(draw: Callable[..., object], **controls: widgets.Widget) -> None:
+def panel(draw: Callable[..., object], across: int = 0, **controls: widgets.Widget) -> None:
     """Show `controls` above the picture that `draw(**values)` returns, and redraw when one of them moves.
 
     draw: a function or an object with `__call__` that returns a Picture (or a string of HTML). The picture with its
-    alt text stands in a live region, so that a screen reader says what changed. Where widgets cannot live, as on a
-    printed page, the picture for the first values is shown alone, so it is displayed a single time in either case.
+    alt text stands in a live region, so that a screen reader says what changed. across: columns of a table of buttons,
+    where the controls are these and no sliders. Where widgets cannot live, as on a printed page, the picture for the
+    first values is shown alone, so it is displayed a single time in either case.
     """
     controls = {name: _ready(control) for name, control in controls.items()}
     values = {name: control.value for name, control in controls.items()}
@@ -78,12 +81,21 @@ def panel(draw: Callable[..., object], **controls: widgets.Widget) -> None:
 
     for control in controls.values():
         control.observe(redraw, names="value")
-    row = widgets.HBox(list(controls.values()), layout=widgets.Layout(flex_flow="row wrap", width="100%"))
-    display(widgets.VBox([widgets.HTML(_spoken(controls)), row, page]))
+    row = list(controls.values())
+    if across:  # buttons have names of their own
+        columns = f"repeat({across}, minmax(110px, 190px))"
+        above = [widgets.GridBox(row, layout=widgets.Layout(grid_template_columns=columns, grid_gap="4px"))]
+    else:
+        flow = widgets.Layout(flex_flow="row wrap", width="100%")
+        above = [widgets.HTML(_spoken(controls)), widgets.HBox(row, layout=flow)]
+    display(widgets.VBox([*above, page]))
 
 
 def _ready(control: widgets.Widget) -> widgets.Widget:
     """The control with room for its track; a slider in the place of a dropdown."""
+    if isinstance(control, widgets.ToggleButton):
+        control.layout = widgets.Layout(width="auto", min_width="110px")
+        return control
     if isinstance(control, widgets.Dropdown):
         control = widgets.SelectionSlider(options=control.options, value=control.value, description=control.description)
     control.style = {"description_width": "initial"}

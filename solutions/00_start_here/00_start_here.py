@@ -177,7 +177,7 @@ figures.sum_table_picture()
 #
 # A new axis of size 1 comes from `unsqueeze`: if `a` is `(3,)`, then `a.unsqueeze(-1)` is `(3, 1)`, a column, and `a.unsqueeze(-2)` is `(1, 3)`, a row. `a[..., None]` is another spelling of the first.
 #
-# Try shapes below. Two pairs are worth a look now, because they return in lessons 5 to 8: `(2, 5, 3, 4)` with `(2, 1, 1, 4)`, and `(2, 3, 4)` with `(2, 4)`. *Which of the two works? Say why before you look.*
+# Try shapes below. Two pairs are worth a look now, because they return in lessons 5 to 8: `(2, 5, 3, 4)` with `(2, 1, 1, 4)`, and `(2, 3, 4)` with `(2, 4)`. *Which of the two works? Say why, then look.*
 
 # %%
 explore.broadcasting()
@@ -711,7 +711,7 @@ at_work()
 # 3. Before you hand in: **Kernel → Restart Kernel and Run All Cells**. A notebook that works only in the order in which you happened to run it is the most common surprise. Checks that fail do not stop the run.
 # 4. **Save** (Ctrl+S, or ⌘S), and hand in the one file `NN_topic.ipynb` under its own name. If your class uses nbgrader's *Assignments* list, press *Submit* there; otherwise upload the file where your teacher says. In Colab: *File → Download → Download .ipynb*.
 #
-# **Points.** Each of the fourteen lessons has 100: about 80 for the exercises, 15 for a written question that a person reads, 5 for the quiz, where any honest attempt earns them. Extras, marked **Extra**, come on top. Points are partial: right values with a lost dtype keep most of them. The grader runs your functions on *new* inputs, so an answer made for the numbers that you see will not do. An error is charged once: if one answer fails only because an earlier one is wrong, it is tried again with a finished one in its place, and the check says so.
+# **Points.** Each of the fourteen lessons has 100: about 80 for the exercises, 15 for a written question that a person reads, 5 for the quiz, where any honest attempt earns them. `progress()` counts 85, as nobody has read your written answer yet. Extras, marked **Extra**, come on top. Points are partial: right values with a lost dtype keep most of them. The grader runs your functions on *new* inputs, so an answer made for the numbers that you see will not do. An error is charged once: if one answer fails only because an earlier one is wrong, it is tried again with a finished one in its place, and the check says so.
 #
 # **Stuck?** Go on. Where a later part of the lesson needs an answer that you do not have, the course's own part stands
 # in and says so. A cell that shows your own answer prints one line instead, until you have one. The next lesson brings

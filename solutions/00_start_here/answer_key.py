@@ -302,7 +302,7 @@ exercises = [
     largest: the largest entry of each row
         x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x.max(dim=-1).values
         The index says which entry is meant. It need not be the largest.
-    one_leading_dimension_only: right only for a table: rows were numbered along axis 0
+    one_leading_dimension_only: right for a table, an error with other leading dimensions
         x.gather(-1, index.unsqueeze(-1)).squeeze(-1) -> x[torch.arange(x.shape[0]), index]
         With none or two leading dimensions there is no single row number. What chooses along the last axis?
     same_entry_everywhere: every row gave the entry that only the first row should give

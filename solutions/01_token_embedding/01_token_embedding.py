@@ -285,7 +285,8 @@ check(one_hot)
 # </details>
 # <details><summary>Hint 2</summary>
 #
-# `None` as the last index adds a dimension of size 1 at the end. A comparison gives booleans; the spec asks for floats.
+# `torch.arange(V)` makes the numbers from 0 to V − 1, `torch.eye(V)` an identity matrix. `None` as the last index adds a
+# dimension of size 1 at the end. A comparison gives booleans; the spec asks for floats.
 #
 # </details>
 
@@ -873,8 +874,8 @@ figures.cuts({"".join(cut.split()).replace("##", ""): cut.split() for cut in pie
 #
 # <details><summary>What a real tokenizer does around this cut</summary>
 #
-# BERT's tokenizer first puts the text into lower case, takes accents off, and makes every punctuation mark a token of
-# its own. Then each word is cut as above, and two special tokens are added: *Life is short, eat dessert first*
+# The tokenizer of this BERT, the *uncased* one, first puts the text into lower case, takes accents off, and makes every
+# punctuation mark a token of its own. Then each word is cut as above, and two special tokens are added: *Life is short, eat dessert first*
 # becomes `[CLS] life is short , eat dessert first [SEP]`. Decoding joins pieces wherever there is a `##`; capitals
 # and the exact spaces are lost. GPT-2's tokenizer loses nothing: it cuts bytes instead of letters, by merging the
 # pairs that were most frequent in its training text (*byte-pair encoding*), and a space belongs to the token after

@@ -275,7 +275,7 @@ embed = Exercise("embed", cases_embed, axes=("token", "coordinate")).with_mistak
     rounded_to_float32: rounded to float32 on the way
         table[ids] -> table[ids].float()
         Which dtype do your one-hot rows have, and which has the table?
-    one_hot_of_float32: one-hot rows of float32 times a table of float64
+    one_hot_of_float32: right for a table of float32, an error with one of float64
         table[ids] -> F.one_hot(ids, len(table)).float() @ table
         A product needs two equal dtypes. Which one should win, and is a product needed at all?
     transposed_rows: tokens and coordinates swapped

@@ -312,8 +312,8 @@ print("X·W ", (X @ A)[2], "  X·Wᵀ", layer(X)[2].detach(), "  W·x", W_q.matm
 # %% [markdown]
 # ## One query asks every key
 #
-# Now a sentence whose numbers were published: *Life is short, eat dessert first*, with random embeddings of width 16
-# and random weights. The second token, *is*, asks; *dessert*, the fifth, answers.
+# Now a sentence whose numbers a reader wrote down: *Life is short, eat dessert first*, with random embeddings of width
+# 16 and random weights. The second token, *is*, asks; *dessert*, the fifth, answers.
 
 # %%
 torch.manual_seed(123)
@@ -1219,8 +1219,8 @@ check(quiz_3=quiz_3)
 # unrelated $W_Q$ and $W_K$ it is chance. Training changed it in our translator from 0.13 to 0.27: more often than by chance,
 # and still mostly another word. Raschka's weights come from `torch.rand`, all positive, so both projections mostly measure
 # the sum of a token's numbers, and 0.34 of the tokens find themselves in Figure 3.6. That is a fact about `rand`, not
-# about attention. (The scores of *is* as published: −7.0847 −4.5398 3.9887 10.2379 2.3206 −10.5434. Your machine may
-# differ in the last digit.)
+# about attention. (The scores of *is* in the notes: −7.0847 −4.5398 3.9887 10.2379 2.3206 −10.5434. Your machine may
+# differ in the last digit. The article draws its matrices after one more seed, so it prints others.)
 #
 # **"There is probably only one way to express relationship between elements in NN: cosine similarity."** The same notes. The
 # dot product is no cosine, and the explorer of this lesson shows four scores. "The more products we have, the more channels

@@ -261,7 +261,7 @@ exercises = [
     tokens_as_columns: tokens in columns
         x @ W.T -> W @ x.transpose(-2, -1)
         Each token should stay a row. What would bring the columns back to rows?
-    all_axes_reversed: right for one sentence; in a batch all dimensions are turned around
+    all_axes_reversed: right for one sentence, an error in a batch
         x @ W.T -> (W @ x.T).T
         What does .T do to a tensor of three dimensions? Which two should trade places?
     cosines: cosines with the rows of W

@@ -108,7 +108,7 @@ scaled_scores = Exercise("scaled_scores", cases_scaled_scores, axes=("query", "k
         What is the square root of 6 in your code?
     keys_reshaped: the keys poured into the right shape instead of transposed
         K.transpose(-2, -1) -> K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
-        The shapes fit, but read one column of your turned-over keys: is it still one key?
+        The shapes fit, but read one column of your reshaped keys: is it still one key?
     softmax_applied: weights, not scores: softmax was applied as well
         Q @ K.transpose(-2, -1) / d_k**0.5 -> torch.softmax(Q @ K.transpose(-2, -1) / d_k**0.5, dim=-1)
         This exercise ends one step earlier. Masks (lesson 5) go in between.

@@ -123,6 +123,7 @@ def cases_padding_mask(draw):
         Case((torch.tensor([1, 3, 2]), 3), part="B equal to T"),
         Case((torch.tensor([0, 4]), 5), part="a sentence of length 0"),
         Case((torch.tensor([5, 2, 5]), 5), part="a sentence without padding"),
+        Case((torch.tensor([4, 4, 4]), 4), part="a sentence without padding", note="three sentences without padding"),
         Case((torch.tensor([2, 3]), 7), part="T longer than every sentence"),
         Case((torch.tensor([290, 3]), 300), part="T longer than every sentence", note="lengths 290 and 3, T = 300"),
         Case((torch.tensor([2]), 4), part="a batch of one"),
@@ -186,6 +187,8 @@ def cases_combine_masks(draw):
         Case((_causal(3), _real([2, 3, 1], 3)), part="B, T_q and T_k equal"),
         Case((_causal(1, 4), _real([4, 2], 4)), part="one query and a cache"),
         Case((_causal(3, 5), _real([0, 4], 5)), part="a sentence of length 0"),
+        Case((_causal(3, 5), _real([5, 5], 5)), part="sentences of one length", note="two sentences without padding"),
+        Case((_causal(3, 5), _real([4, 4], 5)), part="sentences of one length"),
         Case((_causal(3, 5), _real([4], 5)), part="a batch of one"),
     ]
 
@@ -332,6 +335,12 @@ def cases_masked_softmax(draw):
         visible[0] = visible[0].clamp_max(-9999.5)  # the whole row: it is low, and not blind
         return torch.where(mask, visible, draw.uniform(4, 6, low=-1e4, high=1e4, dtype=torch.float64)), mask
 
+    def blind_beside_low():
+        """The same with a row that sees nothing: a fill of -10000 does no harm there, but beside it."""
+        scores, mask = at_the_edge()
+        mask[2] = False
+        return scores, mask
+
     def far_apart():
         """Visible scores so far apart that every float32 form gives exact zeros and ones."""
         order = torch.stack([draw.permutation(6) for _ in range(4)])
@@ -362,6 +371,7 @@ def cases_masked_softmax(draw):
         Case(planned(0.0, 2000.0), part=LARGE, note="blocked scores near 2000"),
         Case(planned(-3000.0, -3200.0), part=LARGE, note="visible scores near -3000"),
         Case(at_the_edge(), part=LARGE, note="visible scores of -10000 to -9997"),
+        Case(blind_beside_low(), part=LARGE, note="visible scores of -10000 to -9997, and a row with nothing to see"),
         Case(far_apart(), part=LARGE),
     ]
 
@@ -453,9 +463,9 @@ def cases_leaks_future(draw):
     replaced = "all rows after t are new"
     no_slope, below = "a leak through a ReLU or a hard choice", "changes below 1e-6"
 
-    def one(name, *args, T=6, B=2, dtype=torch.float32):
+    def one(name, *args, T=6, B=2, D=4, dtype=torch.float32):
         # Not plain normal numbers: with an unlucky seed an answer would draw the very same ones as its noise.
-        return Stub(name, args), draw.normal(B, T, 4, dtype=dtype, scale=1.5)
+        return Stub(name, args), draw.normal(B, T, D, dtype=dtype, scale=1.5)
 
     def between(before, behind, position, source):
         return one("peeking_between", before, behind, position, source, 5, 6, dtype=f64)
@@ -477,10 +487,23 @@ def cases_leaks_future(draw):
         x[:, 3] = 0.0
         return Case((f, x), part=replaced, note="token 0 sees token 3, whose numbers are all 0")
 
-    def one_sign(kind, sign, note):
-        """So many numbers that new ones have both signs, whichever of them a detector draws."""
+    def one_sign(kind, height, spread, note):
+        """Numbers near `height`, so many that new ones have both signs, whichever of them a detector draws."""
         f, x = one("part_averaged", kind, 4, T=16, B=4)
-        return Case((f, sign * (x.abs() + 0.1)), part=no_slope, note=note)
+        return Case((f, height + spread * x), part=no_slope, note=note)
+
+    def only_large_ones():
+        """What is far smaller than the numbers of x is not heard, and does not stand where it would be missed."""
+        f, x = one("turned_round", "those beyond 0.5", T=3, B=8)
+        x[:, 2] = 0.0
+        note = "token 0 sees only numbers beyond ±0.5, of token 2, whose numbers are all 0"
+        return Case((f, x), part=replaced, note=note)
+
+    def by_signs(strength, D):
+        f, x = one("turned_round", "signs", strength, T=2, B=1, D=D)
+        return Case(
+            (f, x), part=small, note=f"token 0 sees the signs of token 1: {D} outputs move by {2 * strength:g} or not"
+        )
 
     def peeking(position, source, T=6, part=pairs):
         return Case(
@@ -493,15 +516,25 @@ def cases_leaks_future(draw):
         Case(one("whole_average", 4), note="a mean over all tokens"),
         Case(one("causal_average", 4), note="a mean over the tokens so far"),
         Case(one("causal_average", 3, T=5, B=3), part=clean, note="a mean over the tokens so far"),
-        Case(one("causal_average", 1, T=2, B=1), part=clean, note="a mean over the tokens so far"),
+        Case(
+            one("causal_average", 1, T=2, B=1, D=1),
+            part=clean,
+            note="a mean over the tokens so far, of one number each",
+        ),
         Case(between("normed", "normed", 0, 0), part=clean, note="layer norms, no leak"),
         Case(one("previous_row", 4), part=clean, note="each token sees the one before it, not itself"),
-        Case(one("first_row", 4), part=clean, note="every token sees the first one alone; f has a parameter"),
+        Case(
+            one("first_row", 4, dtype=f64),
+            part=clean,
+            note="every token sees the first one alone; x and a parameter of f are float64",
+        ),
         Case(one("next_row", 5), part=pairs, note="each token sees the next"),
+        Case(one("next_row", 1, T=2, B=1, D=1), part=pairs, note="two tokens of one number each; token 0 sees token 1"),
         Case((Stub("whole_average", (4,)), alike), part=replaced, note="a mean over all tokens, which are all alike"),
         Case(one("part_averaged", "shares", 1, B=1), part=replaced, note="a mean blind to the signs and sizes of rows"),
         Case((Stub("average_after_a_seed", (4,)), first), part=replaced, note="the first numbers after a seed of 0"),
         of_zeros(),
+        only_large_ones(),
         *[peeking(position, source, T=4) for position in range(4) for source in range(position + 1, 4)],
         *[peeking(position, source) for position, source in ((0, 5), (4, 5), (3, 4), (1, 3))],
         *map(one_way, (-8.0, 8.0)),
@@ -518,13 +551,14 @@ def cases_leaks_future(draw):
             Case(one("peeking_at_one", 1, 4, k, 4, 6), part=one_spot, note=f"token 1 sees feature {k} of token 4")
             for k in range(4)
         ],
-        one_sign("positive part", -1, "a ReLU, all numbers negative"),
-        one_sign("negative part", 1, "a ReLU of -x, all numbers positive"),
+        one_sign("positive part", -1.5, 0.05, "a ReLU, all numbers between -2 and -1"),
+        one_sign("negative part", 1.5, 0.0, "a ReLU of -x, all numbers 1.5"),
         Case(one("turned_round", "squares"), part=no_slope, note="each token sees only squares, of the token across"),
         Case(one("turned_round", "signs"), part=no_slope, note="each token sees only signs, of the token across"),
         Case(one("peeking", 1, 4, 1e-3, 4, 6), part=small, note="token 1 sees a thousandth of token 4"),
-        Case(one("peeking", 1, 4, 1.2e-4, 4, 6), part=small, note="changes of about 3e-4"),
         lost_in_a_mean(),
+        by_signs(1e-4, 16),  # too small for a sum of squares above 1e-6, and many enough for a mean
+        by_signs(2e-4, 100),  # too small for a threshold of 1e-3, and many enough for a sum of squares
         Case(
             one("turned_round", "as it is", 1e-3, 1e3, dtype=f64),
             part=small,
@@ -616,6 +650,9 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
     changes_added_up: the sizes of all changes added up
         not {SAME} -> (after - before)[:, :start].abs().sum() > 1e-6
         A thousand changes far below 1e-6 add up to more. How large is the largest of them?
+    squares_added_up: the squares of all changes added up
+        not {SAME} -> (after - before)[:, :start].pow(2).sum() > 1e-6
+        A change of 1e-4 has a square of 1e-8. Is it the size of a change that you compare with 1e-6?
     mean_row: a mean over the rows compared with 1e-6
         not {SAME} -> (after - before)[:, :start].norm(dim=-1).mean() > 1e-6
         One row of many moves, the others stand still. What does a mean make of that?

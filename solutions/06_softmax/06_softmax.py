@@ -211,7 +211,7 @@ figures.three_axes(scores, jane)
 # </details>
 #
 # Lesson 5 masked the scores of a batch of 4 sentences of 8 tokens, from a lecture by Andrej Karpathy. Here they are
-# again, with the last step.
+# again, with the softmax opened.
 
 # %%
 torch.manual_seed(1337)
@@ -843,7 +843,7 @@ check(streaming_softmax)
 # <details><summary>Hint 2</summary>
 #
 # Before the first block nothing was seen. Which running maximum says "nothing yet", whatever the first scores are?
-# Zero does not: try a first block of −10,000s.
+# Zero does not: try a first block of −10,000s. `torch.maximum` takes the larger of two tensors, entry by entry.
 #
 # </details>
 #
@@ -1016,8 +1016,8 @@ check(quiz_3=quiz_3)
 #   the form of probabilities, positive with a sum of 1, and the mathematics says no more. Nothing is drawn at random.
 #   They are the weights of an average, which lesson 7 takes. At the end of a model it is different: there a word may
 #   really be drawn with these probabilities.
-# - The lecture's scores (4 sentences, 8 tokens, width 32, head 16, seed 1337) are not divided by the root of the head's
-#   width, as lesson 4 found.
+# - The scores quoted from the lecture (4 sentences, 8 tokens, width 32, head 16, seed 1337) are not divided by the root of
+#   the head's width. The lecture divides a few minutes later, as lesson 4 found.
 # - The exponential is a choice. Other positive functions would give shares too; it was chosen for $p_i/p_j$, which
 #   depends on a difference alone, and for the simple gradients.
 # - Cousins of the axis bug have been published too: a softmax over the batch, where with a batch of one every weight is
@@ -1056,7 +1056,7 @@ figures.before_and_after(table, tokens)
 # ## Further reading
 #
 # - Milakov and Gimelshein, [Online normalizer calculation for softmax](https://arxiv.org/abs/1805.02867) (2018): the
-#   running maximum and sum, in four pages.
+#   running maximum and sum.
 # - Rabe and Staats, [Self-attention Does Not Need O(n²) Memory](https://arxiv.org/abs/2112.05682) (2021), and Dao, Fu,
 #   Ermon, Rudra and Ré, [FlashAttention](https://arxiv.org/abs/2205.14135) (2022), algorithm 1.
 # - Vaswani et al., [Attention Is All You Need](https://arxiv.org/abs/1706.03762) (2017), section 3.2.1.

@@ -155,7 +155,7 @@ check(weighted_values)
 #
 # A well-known walk-through of self-attention takes six words, *Life is short, eat dessert first*, as far as this step.
 # One of its readers multiplied each value by its weight, summed the columns, and could not say what they accumulate. Let
-# us make the same numbers and find out. Embeddings have width 16, queries and keys 24, values 28; all are random.
+# us make the numbers in that reader's notes and find out. Embeddings have width 16, queries and keys 24, values 28; all are random.
 
 # %%
 torch.manual_seed(123)
@@ -1009,7 +1009,7 @@ figures.memory(
 # %% [markdown]
 # ## At work
 #
-# Your attention in all heads of the translator, and your `Head` in its encoder. One line says how far the whole encoder
+# Your attention in all heads of the translator, and your `Head` in all its self-attention. One line says how far the whole encoder
 # turned each word.
 
 # %%
@@ -1148,9 +1148,9 @@ check(quiz_3=quiz_3)
 # so (1, 6) is the value of a word that is one quarter the first and three quarters the second. More related tokens do
 # contribute more. But the shares add up to 1, so what one token gains the others lose, and a longer sentence does not
 # make the vector hold more: it has the same $d_v$ numbers, and each token gets a smaller share on average. Left out
-# are the order of the words, unless positions are in their vectors, and, with more tokens than channels, the exact
-# shares: several recipes give the same vector. Which tokens count was decided by queries and keys alone; the values
-# had no say.
+# are the order of the words, unless positions are in their vectors, and, as soon as there are two tokens more than
+# channels, the exact shares: several recipes give the same vector. Which tokens count was decided by queries and keys
+# alone; the values had no say.
 #
 # **Marking scheme (15).** 4: a weighted average of values, with a correct numerical example. 3: weights add up to 1,
 # so more of one is less of another, and the range of each channel is not left. 3: shares of words seen through $W_V$
@@ -1166,7 +1166,7 @@ check(quiz_3=quiz_3)
 # <details><summary>Claims of the sources, and what this lesson found</summary>
 #
 # - “The context vector is the most confusing. […] Don't know what it accumulates.” (Notes on Sebastian Raschka's walk-through, which end at the context vector of *is*; every number
-#   printed there comes out here.) It accumulates shares of words, seen through $W_V$.
+#   in the notes comes out here. The article draws its matrices after one more seed, so it prints others.) It accumulates shares of words, seen through $W_V$.
 # - “But more related tokens will have more information added to the context.” Yes, and less related ones have less: the shares add up to 1.
 # - “Self-attention, sometimes called intra-attention, is an attention mechanism relating different positions of a single
 #   sequence in order to compute a representation of the sequence” (the paper, quoted in the notes). In exercise 7.3: *one*

@@ -49,7 +49,7 @@ weighted_values = Exercise("weighted_values", cases_weighted_values, axes=("quer
         That was select, in lesson 3. What do the other weights do here?
     rows_divided_by_their_sum: the weights were made to add up to 1 first
         weights @ V -> weights / weights.sum(dim=-1, keepdim=True).clamp_min(1e-12) @ V
-        Take the weights as they come: after dropout they may add up to more or less.
+        Take the weights as they come. Somebody may hand you rows that add up to more or less than 1.
     plain_average: the plain average of all values
         weights @ V -> V.mean(dim=-2, keepdim=True).expand(*weights.shape[:-1], V.shape[-1])
         Every query gets the same from you. Where do its weights come in?
@@ -58,7 +58,7 @@ weighted_values = Exercise("weighted_values", cases_weighted_values, axes=("quer
         One row for each query: over which axis do the weighted values still have to be added?
     summed_over_queries: summed over the queries instead of the keys
         weights @ V -> (weights.unsqueeze(-1) * V.unsqueeze(-3)).sum(dim=-3)
-        Which two things meet in one product: a weight and a value of the same what?
+        One row for each query: which axis has to disappear, and which did you add up?
     transposed: rows and columns swapped
         weights @ V -> (weights @ V).transpose(-2, -1)
         A row for each query, a column for each channel of the values.
@@ -171,7 +171,7 @@ attention = Exercise(
         The weights of one query add up to 1. Along which axis is that?
     keys_reshaped: the keys poured into the right shape instead of transposed
         K.transpose(-2, -1) -> K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
-        The shapes fit, but read one column of your turned-over keys: is it still one key?
+        The shapes fit, but read one column of your reshaped keys: is it still one key?
     mask_ignored: the mask is not used
         scores = scores.masked_fill(~mask, float("-inf")) -> pass
         weights = weights.masked_fill(~mask, 0.0) -> pass
@@ -212,9 +212,9 @@ attention = Exercise(
     filled_with_minus_10000: blocked scores set to -10000
         float("-inf") -> -10000.0
         A visible score may itself be -10000. Is your number still far below it?
-    filled_with_minus_1000: blocked scores set to -1000
+    filled_with_minus_1000: blocked scores set to a number that a visible one can lie below
         float("-inf") -> -1000.0
-        Scores go down to -10000. Where does -1000 stand among them?
+        Visible scores go down to -10000. Where does your number stand among them?
     scores_set_to_zero: blocked scores set to 0
         float("-inf") -> 0.0
         weights = weights.masked_fill(~mask, 0.0) -> pass
@@ -304,7 +304,7 @@ Head = Exercise(
     scaled_after_softmax: scaled after the softmax instead of before
         attention(self.W_q(x) -> attention(self.W_q(x) * self.W_q.out_features ** 0.5
         return out -> return out / self.W_q.out_features ** 0.5
-        Then the weights of a query do not add up to 1.
+        Where all values are equal, the head should give them back. What does yours give?
     keys_ask: keys and queries swapped
         self.W_q(x), self.W_k(x) -> self.W_k(x), self.W_q(x)
         Who owns the rows of the scores?
@@ -354,9 +354,9 @@ Head = Exercise(
     values_from_keys: the keys used as values
         self.W_v(x), mask -> self.W_k(x), mask
         What a word is found by and what it hands over are two vectors.
-    values_added: a skip connection added
+    values_added: each token's own value added to what comes out
         return out -> return out + self.W_v(x)
-        Those come in lesson 9, and around the head. This one returns the weighted values alone.
+        Such a sum comes in lesson 9, around all heads together. This head returns the weighted values alone.
 """)
 
 
@@ -382,10 +382,11 @@ fixed_head = Exercise(
     forbidden=("attention",),
     instead="mend the lines instead.",
 ).with_mistakes("""
-    scaled_after_softmax: the published bug: scaled after the softmax
+    scaled_after_softmax: scaled after the softmax, as the published one was
         * W_q.shape[0] ** -0.5 ->
         torch.softmax(scores, dim=-1) @ v -> torch.softmax(scores, dim=-1) * W_q.shape[0] ** -0.5 @ v
-        Add up a row of the weights. What do you get, and where does that number come from?
+        Give every token the same value, (1, 1, 1), as above. What comes out of yours, and where does that number come
+        from?
     not_scaled: the scaling is gone
         * W_q.shape[0] ** -0.5 ->
         The weights add up to 1 again, but the spread of the scores grows with the width.
@@ -487,7 +488,7 @@ context_shift = Exercise("context_shift", cases_context_shift).with_mistakes("""
         1 - dots / lengths.masked_fill(lengths == 0, 1.0)
         -> torch.acos((dots / lengths.masked_fill(lengths == 0, 1.0)).clamp(-1, 1)) / torch.pi
         Ask for the cosine of the angle, not for the angle.
-    halved: half of it, to stay below 1
+    halved: half of what is asked for
         1 - dots / lengths.masked_fill(lengths == 0, 1.0) -> (1 - dots / lengths.masked_fill(lengths == 0, 1.0)) / 2
         Opposite directions have a shift of 2.
     axis_kept: an axis of size 1 left over
@@ -498,7 +499,7 @@ context_shift = Exercise("context_shift", cases_context_shift).with_mistakes("""
         1 - dots / lengths.masked_fill(lengths == 0, 1.0)
         -> 1 - torch.nn.functional.normalize(before, dim=-1) @ torch.nn.functional.normalize(after, dim=-1).transpose(-2, -1)
         A word is compared with itself only, before and after.
-    one_length_divided: only one of the two lengths divided out
+    one_length_divided: divided by the length before twice, and never by the one after
         before.norm(dim=-1) * after.norm(dim=-1) -> before.norm(dim=-1) ** 2
         Two vectors, two lengths. Is the second one of yours the right vector's?
 """)
@@ -543,7 +544,7 @@ soft_lookup = Exercise("soft_lookup", cases_soft_lookup).with_mistakes("""
         Your answer takes a temperature. Where does it go?
     temperature_after_softmax: the temperature comes after the softmax
         torch.softmax(keys @ query / temperature, dim=0) -> torch.softmax(keys @ query, dim=0) / temperature
-        Your shares add up to 1 at temperature 1 only.
+        A blend of equal values is that value. What does yours give at temperature 2?
     scores_as_weights: the scores used as weights
         torch.softmax(keys @ query / temperature, dim=0) -> keys @ query / temperature
         Can a share be negative? What turns scores into shares?
@@ -553,10 +554,10 @@ soft_lookup = Exercise("soft_lookup", cases_soft_lookup).with_mistakes("""
     average: the average of all values
         weights @ values -> values.mean(dim=0)
         Your answer does not depend on the query.
-    weights_returned: the shares, not what they buy
+    weights_returned: the shares, not the blend
         weights @ values -> weights
         One step is missing: what do the shares do with the values?
-    shares_of_scores: scores divided by their sum
+    shares_of_scores: negative scores cut to 0, the rest divided by their sum
         torch.softmax(keys @ query / temperature, dim=0) -> (keys @ query / temperature).clamp_min(0)
         weights @ values -> weights / weights.sum().clamp_min(1e-12) @ values
         What becomes of a key with a negative score?
@@ -566,7 +567,7 @@ soft_lookup = Exercise("soft_lookup", cases_soft_lookup).with_mistakes("""
     powers_overflow: exponentials taken of the raw scores
         torch.softmax(keys @ query / temperature, dim=0)
         -> (keys @ query / temperature).exp() / (keys @ query / temperature).exp().sum()
-        Divide a score of 3 by a temperature of 1/512 and take the power of it.
+        Divide a score of 3 by a temperature of 1/512 and take e to that power.
     batch_axis_added: an axis of size 1 in front
         weights @ values -> weights[None] @ values
         One query, one answer: the shape is (E,).
@@ -708,7 +709,7 @@ tiled_attention = Exercise(
     whole_matrix: right numbers, but all scores at once
         {START} -> return torch.softmax(Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5, dim=-1) @ V
         Where do T_q · T_k numbers come into being? Can a block's values be used before the next block's scores are known?
-    blocks_kept: right numbers, but the scores of every block are kept until the end
+    blocks_kept: right numbers, but a number for every score is kept until the end
         {START} -> S = [Q @ k.transpose(-2, -1) / Q.shape[-1] ** 0.5 for k in K.split(block, dim=-2)]
         |    top = torch.stack([s.detach().amax(dim=-1, keepdim=True) for s in S]).amax(dim=0)
         |    pairs = [((s - top).exp(), v) for s, v in zip(S, V.split(block, dim=-2))]
@@ -767,7 +768,7 @@ tiled_attention = Exercise(
         How much weight has a query given away in all?
     powers_overflow: exponentials taken of the raw scores
         torch.exp(scores - higher), torch.exp(peak - higher) -> torch.exp(scores), torch.ones_like(peak)
-        e to the 9600 is infinite. Lesson 6: what may be subtracted, and what if it changes on the way?
+        e to the 9600 is infinite in every float. Lesson 6: what may be subtracted, and what if it changes on the way?
 """)
 
 exercises = [

@@ -319,6 +319,7 @@ figures.shapes(B=3, T=5, D=64, H=4)
 #   used, with a key beside it or without.
 # - `mask` is None or boolean and broadcasts to `(B, H, T_q, T_k)`.
 # - A row that sees nothing: zero weights, output $b_O$, no NaN in values or gradients.
+# - The same in training mode: no dropout here.
 #
 # The `attention` of lesson 7 is imported above, in its finished form.
 
@@ -327,7 +328,7 @@ figures.shapes(B=3, T=5, D=64, H=4)
 class MultiHeadAttention(nn.Module):
     """Multi-head attention, section 3.2.2 of Vaswani et al. (2017); ValueError if num_heads does not divide d_model.
     query (B, T_q, D), key and value (B, T_k, D), mask bool that broadcasts to (B, H, T_q, T_k), True = may attend
-    -> (out (B, T_q, D), weights (B, H, T_q, T_k)), same dtype.
+    -> (out (B, T_q, D), weights (B, H, T_q, T_k)), same dtype; no dropout.
     """
 
     def __init__(self, d_model, num_heads):
@@ -397,7 +398,7 @@ figures.what_heads_write(mha, words, token=1)
 # %% [markdown]
 # **Predict.** In the translator $W_O$ is replaced by the identity in one place, the last attention to the English words.
 # Everything else stays trained. The loss was 0.0002 nats a word. Does this harm more or less than switching that attention
-# off, so that it adds nothing at all?
+# off, so that it adds nothing but its bias?
 #
 # <details><summary>Answer</summary>
 #
@@ -593,7 +594,7 @@ with torch.no_grad():
 
 # %% [markdown]
 # On eight tokens it is perfect. The mixing is always the same for eight tokens, and this layer has learned to undo it. On
-# seven it does far worse than no answer at all, which would miss 1.00. **It trains, so the loss curve does not show the bug.**
+# seven it misses 6.4 here, and 0.6 to 4.1 from eleven other starts, where no answer at all would miss 1.00. **It trains, so the loss curve does not show the bug.**
 # What shows it is a test of what must *not* change.
 #
 # Find the bug and write the function as it should be. `x (B, T, D)`, four matrices `(D, D)` without biases, `num_heads` an
@@ -636,7 +637,7 @@ check(fixed_heads)
 # </details>
 
 # %% [markdown]
-# Now back to the two experiments, with your repair in the place of the published function. **Predict** all three numbers.
+# Now back to the two experiments, with your repair in the place of the published function. **Predict** all three answers.
 
 # %%
 mended = or_given(fixed_heads)

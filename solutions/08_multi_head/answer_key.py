@@ -13,7 +13,8 @@ NARROW = "heads of width 1"
 ONE_SENTENCE = "a batch of one, a single token"
 VALUE_ALONE = "value given without a key"
 DIVISIBLE = "a number of heads that does not fit"
-AGAIN = "called twice"
+AGAIN = "called again, in training mode"
+ALL_ONE = "every axis of size 1"
 VIEW = "tensors that are views of others"
 TRANSPOSED = "inputs that are views of others, transposed"
 FLOAT64 = torch.float64
@@ -35,6 +36,7 @@ def cases_split_heads(draw):
         Case((draw.normal(1, 1, 6), 2), part=ONE_SENTENCE),
         Case((draw.normal(3, 5, 7), 1), part=ONE_HEAD),
         Case((draw.normal(3, 5, 7), 7), part=NARROW),
+        Case((draw.normal(1, 1, 1), 1), part=ONE_SENTENCE, note=ALL_ONE),
         Case((draw.normal(3, 5, 24), 4), part=VIEW, via="on_views", note=TRANSPOSED),
         refused(10, 4),
         refused(6, 12),
@@ -69,7 +71,7 @@ split_heads = Exercise("split_heads", cases_split_heads, axes=("token", "channel
         10 channels, 4 heads: whatever happens now, it should be a ValueError from you.
     asserted: an assertion instead of a ValueError
         raise ValueError( -> raise AssertionError(
-        assert raises AssertionError, and vanishes under python -O. Raise what the contract names.
+        assert raises AssertionError, and does nothing where Python is started with -O. Raise what the contract names.
     rest_dropped: channels that do not fit are dropped
         if D % num_heads: -> if False:
         return x.view(B, T, num_heads, D // num_heads)
@@ -91,6 +93,7 @@ def cases_merge_heads(draw):
         Case((draw.normal(1, 2, 1, 3),), part=ONE_SENTENCE),
         Case((draw.normal(3, 1, 5, 7),), part=ONE_HEAD),
         Case((draw.normal(3, 7, 5, 1),), part=NARROW),
+        Case((draw.normal(1, 1, 1, 1),), part=ONE_SENTENCE, note=ALL_ONE),
         Case((draw.normal(3, 4, 5, 6),), part=VIEW, via="on_views", note=TRANSPOSED),
     ]
 
@@ -124,6 +127,11 @@ merge_heads = Exercise("merge_heads", cases_merge_heads, axes=("token", "channel
 
 
 CAUSAL = torch.ones(5, 5, dtype=torch.bool).tril()
+
+
+def padded(*lengths):
+    """A padding mask (B, 1, 1, T) of sentences of these lengths, the first of which has no padding."""
+    return (torch.arange(lengths[0]) < torch.tensor(lengths)[:, None])[:, None, None]
 
 
 def empty(T):
@@ -181,6 +189,8 @@ def cases_multi_head_attention(draw):
         case(4, y(3, 5), y(3, 7), y(3, 7), draw.mask(5, 7), part=MASK),
         case(3, x(2, 5, 12, dtype=FLOAT64), part=MASK, mask=draw.mask(5, 5), gradient=True),
         case(4, y(2, 5), y(2, 70), part=BROADCAST, mask=draw.mask(2, 1, 1, 70), note="a padding mask (B, 1, 1, T_k)"),
+        case(4, y(2, 6), part=BROADCAST, mask=padded(6, 4), note="a padding mask (B, 1, 1, T), and no key"),
+        case(4, y(3, 5), y(3, 7), part=BROADCAST, mask=draw.mask(7), note="a mask (T_k,)"),
         case(4, y(3, 5), y(3, 7), part=BROADCAST, mask=draw.mask(3, 4, 5, 7), note="a mask (B, H, T_q, T_k)"),
         case(4, y(3, 5), y(3, 7), part=BROADCAST, mask=draw.mask(3, 1, 5, 7), note="a mask (B, 1, T_q, T_k)"),
         case(
@@ -200,11 +210,20 @@ def cases_multi_head_attention(draw):
         case(4, y(1, 5), part=ONE_SENTENCE, mask=draw.mask(1, 4, 5, 5), note="one sentence, and a mask (1, H, T, T)"),
         case(4, y(3, 1), part=ONE_SENTENCE),
         case(4, y(3, 1), y(3, 7), part=ONE_SENTENCE),
+        case(1, x(1, 1, 1), part=ONE_SENTENCE, note=ALL_ONE),
         Case(
-            ((8, 4), attention_state(draw, 8), (y(3, 5), None, None, draw.mask(5, 5)), (y(3, 5),)),
+            (
+                (8, 4),
+                attention_state(draw, 8),
+                (y(3, 5), None, None, draw.mask(5, 5)),
+                (y(3, 5),),
+                (y(3, 5), y(3, 7), y(3, 7), draw.mask(5, 7)),
+            ),
+            {"training": True},
             part=AGAIN,
             via="module_called_again",
-            note="one module called twice: with a mask, and on other numbers without one",
+            note="one module called three times in training mode: with a mask, on other numbers without one, and with "
+            "a key, a value and a mask",
         ),
         case(4, y(2, 5, dtype=FLOAT64) * 25, part="large scores"),
         Case(((24, 4),), part="layers, and num_heads kept", via="attention_layers"),
@@ -265,6 +284,14 @@ MultiHeadAttention = Exercise(
     head_axis_added: an axis for the heads put into masks of three axes
         {RUN} -> attention(Q, K, V, mask if mask is None or mask.dim() != 3 else mask[:, None])
         A mask (H, T, T) has its axis for the heads already. Masks broadcast: you need not touch them.
+    padding_of_two_axes: a mask of two axes taken for the padding of each sentence
+        {RUN} -> attention(Q, K, V, mask if mask is None or mask.dim() != 2 else mask[:, None, None])
+        Where B and T_q are the same number, nothing raises. Lined up from the right, what is the first axis of a mask
+        (T_q, T_k)?
+    padded_queries_blocked: padded queries blocked as well as padded keys
+        {RUN} -> attention(
+        |            Q, K, V, mask & mask.mT if mask is not None and key is query and mask.dim() == 4 and mask.shape[2] == 1 else mask)
+        Padding blocks keys only. What does a padded word get that sees nothing?
     no_W_o: W_o is never used
         self.W_o(merge_heads(heads)) -> merge_heads(heads)
         Four layers, and one has nothing to do. What happens after the heads are merged?
@@ -318,21 +345,23 @@ MultiHeadAttention = Exercise(
     value_alone_ignored: a value that comes without a key is not used
         key = query if key is None else key -> key, value = (query, query) if key is None else (key, value)
         Each of the two has a default of its own. What happens in yours to a value that is given alone?
-    key_or_query: `or` between tensors: it asks the first whether it is true
+    key_or_query: an error as soon as a key is given
         key = query if key is None else key -> key = key or query
-        A tensor of many numbers is neither true nor false. What is it that you want to know of key?
-    both_by_or: `or` between tensors: it asks the first whether it is true
+        What does the error say? A tensor of many numbers is neither true nor false: do you ask key, or whether there is one?
+    both_by_or: an error as soon as a key or a value is given
         key = query if key is None else key -> key = key or query
         value = key if value is None else value -> value = value or key
-        A tensor of many numbers is neither true nor false. What is it that you want to know of key and of value?
-    value_or_key: `or` between tensors: it asks the first whether it is true
+        What does the error say? A tensor of many numbers is neither true nor false: do you ask key and value, or whether
+        there are any?
+    value_or_key: an error as soon as a value is given
         value = key if value is None else value -> value = value or key
-        A tensor of many numbers is neither true nor false. What is it that you want to know of value?
-    input_split: the input was split among the heads, not what the layers make of it
+        What does the error say? A tensor of many numbers is neither true nor false: do you ask value, or whether there is one?
+    input_split: right for one head, an error with several
         {SPLIT_Q} -> self.W_q(split_heads(query, self.num_heads))
         split_heads(self.W_k(key), self.num_heads) -> self.W_k(split_heads(key, self.num_heads))
         split_heads(self.W_v(value), self.num_heads) -> self.W_v(split_heads(value, self.num_heads))
-        Each head may read all channels of a word. Which comes first, the layer or the cut?
+        Write the shape beside each line, for two heads. A layer reads all D columns: which of yours is handed another
+        number?
     input_split_small_layers: layers as wide as one head, for a slice of the input
         self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(d_model, d_model) for _ in range(4))
         -> self.W_q, self.W_k, self.W_v = (nn.Linear(d_model // num_heads, d_model // num_heads) for _ in range(3))
@@ -355,9 +384,9 @@ MultiHeadAttention = Exercise(
     without_biases: linear layers without a bias
         nn.Linear(d_model, d_model) for -> nn.Linear(d_model, d_model, bias=False) for
         All four layers have a bias here, other than in Head of lesson 7.
-    values_added: a skip connection added
+    values_added: the query added to what comes out
         return self.W_o(merge_heads(heads)), weights -> return query + self.W_o(merge_heads(heads)), weights
-        Those come in lesson 9, and around this module.
+        That comes in lesson 9, around this module.
     blind_rows_zero: the bias of W_o missing in rows with nothing to see
         return self.W_o(merge_heads(heads)), weights
         -> return self.W_o(merge_heads(heads)) * (weights.sum(dim=(1, 3)) > 0)[:, :, None], weights
@@ -371,7 +400,7 @@ MultiHeadAttention = Exercise(
         10 channels, 4 heads: say so when the module is made, not when it runs.
     asserted: an assertion instead of a ValueError
         raise ValueError( -> raise AssertionError(
-        assert raises AssertionError, and vanishes under python -O. Raise what the contract names.
+        assert raises AssertionError, and does nothing where Python is started with -O. Raise what the contract names.
 """)
 
 
@@ -444,6 +473,11 @@ load_from_torch = Exercise(
         layer.weight.copy_(weight) -> layer.weight = nn.Parameter(weight)
         layer.bias.copy_(bias) -> layer.bias = nn.Parameter(bias)
         Train yours one step, and theirs moves too. What copies numbers instead of pointing at them?
+    copied_in_a_computation: right numbers, but what autograd takes for the result of a computation
+        with torch.no_grad(): -> mine.requires_grad_(False)
+        |    with torch.enable_grad():
+        Autograd has written the copying down, and passes the gradient on to theirs. Ask mine.W_q.weight.is_leaf, and
+        hand your parameters to an optimizer: what does it say?
     shared_data: numbers that still belong to the other module
         layer.weight.copy_(weight) -> layer.weight.data = weight.data
         layer.bias.copy_(bias) -> layer.bias.data = bias.data
@@ -451,7 +485,7 @@ load_from_torch = Exercise(
     new_parameters: new parameters in place of the old ones
         layer.weight.copy_(weight) -> layer.weight = nn.Parameter(weight.clone())
         layer.bias.copy_(bias) -> layer.bias = nn.Parameter(bias.clone())
-        The numbers are right. Whom does an optimizer move that has learned of the old parameters?
+        The numbers are right. An optimizer was made before, with the old parameters. Which ones does it move?
 """)
 
 
@@ -477,9 +511,9 @@ attention_parameters = Exercise("attention_parameters", cases_attention_paramete
     times_heads: once for each head
         4 * -> 4 * num_heads *
         The heads share out the D columns; each is D/H wide.
-    divided_by_heads: one head only
+    divided_by_heads: divided by the number of heads
         4 * (d_model * d_model + d_model) -> 4 * (d_model * d_model + d_model) // num_heads
-        That is what one head owns. There are H of them.
+        The heads share out all columns. The layers hold them all.
     one_head_of_three: the width of a single head in W_q, W_k and W_v
         4 * (d_model * d_model + d_model)
         -> 3 * (d_model + 1) * (d_model // num_heads) + d_model * d_model + d_model
@@ -490,7 +524,7 @@ attention_parameters = Exercise("attention_parameters", cases_attention_paramete
     one_number_a_bias: a bias of one number for each layer
         d_model * d_model + d_model -> d_model * d_model + 1
         nn.Linear brings one number more for each output.
-    one_bias: one bias for all four layers
+    one_bias: four matrices, but a single bias
         4 * (d_model * d_model + d_model) -> 4 * d_model * d_model + d_model
         Each layer has a bias of its own.
     a_float: a float instead of a whole number
@@ -512,6 +546,7 @@ def cases_fixed_heads(draw):
         Case(make(2, 5, 12, 3, FLOAT64), part=GRADIENT, gradient=True),
         Case((*make(5, 5, 8, 4), CAUSAL), part=MASK, note="as many sentences as tokens, and a causal mask"),
         Case((*make(2, 5, 12, 3), draw.mask(3, 5, 5)), part=MASK, note="a mask (H, T, T)"),
+        Case((*make(2, 5, 12, 3), draw.mask(5)), part=MASK, note="a mask (T,)"),
         Case(make(2, 70, 12, 3), {"mask": draw.mask(2, 1, 1, 70)}, part=MASK, note="a padding mask (B, 1, 1, T_k)"),
         Case(make(2, 5, 12, 3), {"mask": draw.mask(2, 3, 5, 5)}, part=MASK, note="a mask (B, H, T_q, T_k)"),
         Case((*make(2, 5, 12, 3), blind(draw)), part=NOTHING),
@@ -522,6 +557,7 @@ def cases_fixed_heads(draw):
         Case(make(3, 5, 7, 7), part=NARROW),
         Case(make(1, 70, 8, 4), part=ONE_SENTENCE),
         Case(make(3, 1, 8, 4), part=ONE_SENTENCE),
+        Case(make(1, 1, 1, 1), part=ONE_SENTENCE, note=ALL_ONE),
     ]
 
 
@@ -550,11 +586,12 @@ fixed_heads = Exercise(
         split_heads(x @ W_k.T, num_heads) -> (x @ W_k.T).reshape(len(x), num_heads, x.shape[1], -1)
         split_heads(x @ W_v.T, num_heads) -> (x @ W_v.T).reshape(len(x), num_heads, x.shape[1], -1)
         The way in was right in the published version. Compare it with yours.
-    input_split: the input was split among the heads, not what the matrices make of it
+    input_split: right for one head, an error with several
         split_heads(x @ W_q.T, num_heads) -> split_heads(x, num_heads) @ W_q.T
         split_heads(x @ W_k.T, num_heads) -> split_heads(x, num_heads) @ W_k.T
         split_heads(x @ W_v.T, num_heads) -> split_heads(x, num_heads) @ W_v.T
-        Each head may read all channels of a word. Which comes first, the matrix or the cut?
+        Write the shape beside each line, for two heads. A matrix takes all D columns: which of yours is handed another
+        number?
     weights_not_turned: none of the four matrices transposed
         x @ W_q.T -> x @ W_q
         x @ W_k.T -> x @ W_k
@@ -565,14 +602,14 @@ fixed_heads = Exercise(
         x @ W_q.T -> x @ W_q
         x @ W_k.T -> x @ W_k
         x @ W_v.T -> x @ W_v
-        Which way round does a W of this course stand? The last line of yours knows.
+        Which way round does a W of this course stand? With W_o you did it right.
     values_for_keys: keys and values exchanged
         attention(Q, K, V, mask) -> attention(Q, V, K, mask)
         Which of the two meets the queries?
     merged_last_axes: the wrong two axes swapped before merging
         merge_heads(heads) -> heads.transpose(-2, -1).reshape(x.shape)
         Heads and tokens change places, as they did when the heads were split.
-    split_spoiled: the split spoiled as well, so that both agree with the memory
+    split_spoiled: the way in spoiled too: cut without moving an axis, as it is glued
         split_heads(x @ W_q.T, num_heads) -> (x @ W_q.T).reshape(len(x), num_heads, x.shape[1], -1)
         split_heads(x @ W_k.T, num_heads) -> (x @ W_k.T).reshape(len(x), num_heads, x.shape[1], -1)
         split_heads(x @ W_v.T, num_heads) -> (x @ W_v.T).reshape(len(x), num_heads, x.shape[1], -1)
@@ -588,7 +625,7 @@ fixed_heads = Exercise(
     no_W_o: W_o is never used
         merge_heads(heads) @ W_o.T -> merge_heads(heads)
         Five tensors came in. Which of them did you not touch?
-    W_o_transposed: W_o transposed
+    W_o_transposed: W_o not transposed
         @ W_o.T -> @ W_o
         Which way round does a W of this course stand? It holds for this one too.
     scaled_by_model_width: scaled by the width of the model
@@ -622,12 +659,14 @@ def cases_grouped_query_attention(draw):
         Case((*make(2, 6, 3), draw.mask(2, 6, 5, 7)), part=MASK, note="a mask (B, H, T_q, T_k)"),
         Case((*make(2, 6, 3), draw.mask(6, 5, 7)), part=MASK, note="a mask (H, T_q, T_k)"),
         Case((*make(2, 6, 3), draw.mask(1, 6, 1, 7)), part=MASK, note="a mask (1, H, 1, T_k)"),
+        Case((*make(2, 6, 3), draw.mask(7)), part=MASK, note="a mask (T_k,)"),
         Case((*make(2, 6, 3, FLOAT64, d_k=4), draw.mask(5, 7)), part=MASK, gradient=True),
         Case((*make(2, 6, 3), empty(7)), part=NOTHING, note="a mask (B, 1, 1, T_k), sentence 1 of length 0"),
         Case((*make(2, 6, 3, FLOAT64, d_k=4), blind(draw, 5, 7)), part=NOTHING, gradient=True),
         Case(make(2, 6, 3), part=VIEW, via="on_views", note="Q, K and V as split_heads returns them: views"),
         Case(make(1, 6, 3, keys=70), part=ONE_SENTENCE),
         Case(make(2, 6, 3, queries=1, keys=1), part=ONE_SENTENCE),
+        Case(make(1, 1, 1, queries=1, keys=1, d_k=1), part=ONE_SENTENCE, note=ALL_ONE),
     ]
 
 
@@ -656,7 +695,7 @@ grouped_query_attention = Exercise(
         K = K.repeat_interleave(group, dim=1) -> K = K.mean(dim=1, keepdim=True)
         V = V.repeat_interleave(group, dim=1) -> V = V.mean(dim=1, keepdim=True)
         A head uses one group, not a blend of all.
-    queries_in_turn: the queries dealt out to the groups in turn and put back in order
+    queries_in_turn: the queries dealt out to the groups in turn, and their outputs left in that order
         attention(Q, K, V, mask)[0]
         -> attention(Q.unflatten(1, (group, -1)).transpose(1, 2).flatten(1, 2), K, V, mask)[0]
         Query head h stays at place h of the output. Which query meets which group in yours?
@@ -709,7 +748,7 @@ head_importance = Exercise(
     output_slice_zeroed: the head's slice of the output zeroed, behind W_o
         without.W_o.weight[:, own] = 0 -> without.W_o.weight[own] = 0; without.W_o.bias[own] = 0
         Behind W_o a head is spread over all columns. Where does it still have columns of its own?
-    left_alone: what is left when only this head works
+    left_alone: how far the output moves without all the other heads
         without.W_o.weight[:, own] = 0
         -> kept = without.W_o.weight[:, own].clone(); without.W_o.weight.zero_(); without.W_o.weight[:, own] = kept
         Zero one head and leave the others, not the other way round.
@@ -746,13 +785,14 @@ head_importance = Exercise(
     before_W_o: the size of the head before W_o
         (out - without(x)[0]).norm() -> (mha(x)[1] @ split_heads(mha.W_v(x), mha.num_heads))[:, h].norm()
         A head counts by what W_o makes of it.
-    weight_replaced: W_o got a new weight in place of its own
+    weight_replaced: a parameter of mha was replaced by a new one
         without = copy.deepcopy(mha) -> without, kept = mha, mha.W_o.weight
         without.W_o.weight[:, own] = 0 -> without.W_o.weight = torch.nn.Parameter(kept.clone()); without.W_o.weight[:, own] = 0
         changes.append((out - without(x)[0]).norm())
         -> changes.append((out - without(x)[0]).norm())
         |            mha.W_o.weight = torch.nn.Parameter(kept.clone())
-        The numbers are back, in a new parameter. Whom does an optimizer move that has learned of the old one?
+        The numbers are back, in a new parameter. An optimizer was made before, with the old one. Which one does it
+        move?
     heads_stay_dead: heads that are never brought back
         without = copy.deepcopy(mha) -> without = mha
         Put back what you took, or take it from a copy.

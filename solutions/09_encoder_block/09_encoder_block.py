@@ -789,11 +789,11 @@ def moved(sentence, other):
 
 
 print(f"a far word:  {moved('jane visits africa in september', 'jane visits africa in may'):.4f}")
-print(f"a near word: {moved('jane visits africa in september', 'jane forgets africa in september'):.4f}")
+print(f"a near word: {moved('jane visits africa in september', 'jane leaves africa in september'):.4f}")
 
 # %% [markdown]
 # **Verdict:** nothing in the formula prefers near words. What a network has *learned* may: positions are in the vectors,
-# and this translator's *jane* turns by 0.0009 for the month and by 0.0061 for the verb. (A month and a verb differ in
+# and this translator's *jane* turns by 0.0009 for the month and by 0.0019 for the verb. (A month and a verb differ in
 # more than their distance. What would a fair test look like?)
 #
 # <details><summary>Answer</summary>
@@ -882,8 +882,8 @@ at_work(EncoderBlock=figures.rewired("no residual"))
 # %% [markdown]
 # ## Quiz 9.1
 #
-# Suppose that a sentence's attention weights are given. Where in an encoder block can a single channel of a single token
-# still be treated differently above 0 and below 0?
+# Suppose that a sentence's attention weights are given. Where in an encoder block is each channel bent *by itself*,
+# whatever the other channels hold?
 #
 # - **a** in attention
 # - **b** in the layer norm

@@ -70,7 +70,7 @@ layer_norm = Exercise(
 ).with_mistakes("""
     sample_variance: divided by the number of channels minus one
         x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, keepdim=True)
-        The formula divides by the number of channels. Which argument of the library call decides this, and what happens with a single channel?
+        The formula divides by the number of channels. By what does yours, and what happens with a single channel?
     summed: the sum over the channels where the mean belongs
         x.mean(dim=-1, keepdim=True) -> x.sum(dim=-1, keepdim=True)
         x.var(dim=-1, correction=0, keepdim=True) -> (x - mean).pow(2).sum(dim=-1, keepdim=True)
@@ -78,7 +78,7 @@ layer_norm = Exercise(
     variance_summed: the squares were added up and never divided
         x.var(dim=-1, correction=0, keepdim=True) -> (x - mean).pow(2).sum(dim=-1, keepdim=True)
         The formula of the variance begins with a fraction. By what does it divide?
-    eps_left_out_of_the_root: eps was added to the result and not to the variance
+    eps_left_out_of_the_root: the root of eps was added to the root
         (variance + eps) ** 0.5 -> variance**0.5 + eps**0.5
         The formula has one root. How many things stand under it?
     eps_outside: eps was added after the square root
@@ -104,7 +104,7 @@ layer_norm = Exercise(
         In which unit is a variance when x is in meters?
     not_centered: the mean was not subtracted
         (x - mean) / -> x /
-        The rows of the middle step should have mean 0. What is the mean of yours?
+        Each row of x̂, the third formula, should have mean 0. What is the mean of yours?
     root_mean_square: RMS norm: divided by the root of the mean square
         (x - mean) / (variance + eps) ** 0.5 -> x / (x.pow(2).mean(dim=-1, keepdim=True) + eps) ** 0.5
         That norm exists, and many models use it. It skips one of the steps asked for here. Which one?
@@ -131,13 +131,13 @@ layer_norm = Exercise(
         In figure 9.2 that is the third table. Whose numbers share a mean with yours?
     gamma_forgotten: gamma is not used
         gamma * normal + beta -> normal + beta
-        After the norm every channel has the same spread. Which parameter gives it one of its own?
+        After the norm every token has the same spread. Which parameter lets one channel be louder than another?
     beta_forgotten: beta is not used
         gamma * normal + beta -> gamma * normal
         A row of equal numbers becomes all zeros in yours. What should be left of it?
     both_forgotten: neither gamma nor beta is used
         return gamma * normal + beta -> return normal
-        That is the middle step. Two parameters are still waiting.
+        That is x̂, the third formula. Two parameters are still waiting.
     gamma_and_beta_exchanged: gamma and beta exchanged
         gamma * normal + beta -> beta * normal + gamma
         Which of the two multiplies?
@@ -147,10 +147,11 @@ layer_norm = Exercise(
     mean_detached_too: no gradient flows through mean and variance
         x.mean(dim=-1, keepdim=True) -> x.mean(dim=-1, keepdim=True).detach()
         x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, correction=0, keepdim=True).detach()
-        Both depend on x, and the gradient has to know. Did you detach them, or leave the graph?
+        Both depend on x, and the gradient has to know. Did you detach them, or make plain numbers of them on the way?
     statistics_detached: no gradient flows through the variance
         x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, correction=0, keepdim=True).detach()
-        The spread depends on x too, and the gradient has to know. Did you detach it, or leave the graph?
+        The spread depends on x too, and the gradient has to know. Did you detach it, or make a plain number of it on
+        the way?
 """)
 
 
@@ -325,6 +326,14 @@ EncoderBlock = Exercise(
         {PRE_2} -> x = self.norm2(x)
         |            return x + self.feed_forward(x)
         The stream should reach the end as it came in. What is added to the sublayer's output in yours?
+    first_residual_normalized: with norm_first attention is added to the normalized x
+        {PRE_1} -> x = self.norm1(x)
+        |            x = x + self.attention(x, mask=mask)[0]
+        The stream should reach the end as it came in. What is attention's output added to in yours?
+    second_residual_normalized: with norm_first the feed-forward network is added to the normalized x
+        {PRE_2} -> x = self.norm2(x)
+        |            return x + self.feed_forward(x)
+        The stream should reach the end as it came in. What is the network's output added to in yours?
     no_residual: no residual connections
         {PRE_1} -> x = self.attention(self.norm1(x), mask=mask)[0]
         {PRE_2} -> return self.feed_forward(self.norm2(x))
@@ -368,10 +377,10 @@ EncoderBlock = Exercise(
         self.norm1(x), mask=mask) -> self.norm1(x))
         self.attention(x, mask=mask) -> self.attention(x)
         Who needs to know which keys are padding? Does it hear of the mask?
-    mask_as_key: the mask was given to attention as its key
+    mask_as_key: every call with a mask raises an error
         self.norm1(x), mask=mask) -> self.norm1(x), mask)
         self.attention(x, mask=mask) -> self.attention(x, mask)
-        Attention takes four things. Which of them stands second?
+        Attention takes four things, the last of them a boolean mask. What does yours hand on, and in which place?
     mask_inverted: the mask was read the other way round
         if self.norm_first: -> mask = None if mask is None else ~mask
         |        if self.norm_first:
@@ -382,6 +391,14 @@ EncoderBlock = Exercise(
     norms_exchanged: norm1 and norm2 exchanged
         self.attention(self.norm1(x) -> self.attention(self.norm2(x)
         self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm1(x))
+        x = self.norm1(x + -> x = self.norm2(x +
+        return self.norm2(x + -> return self.norm1(x +
+        Which of the two belongs to attention?
+    norms_exchanged_pre: with norm_first norm1 and norm2 exchanged
+        self.attention(self.norm1(x) -> self.attention(self.norm2(x)
+        self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm1(x))
+        Which of the two belongs to attention?
+    norms_exchanged_post: in post-norm norm1 and norm2 exchanged
         x = self.norm1(x + -> x = self.norm2(x +
         return self.norm2(x + -> return self.norm1(x +
         Which of the two belongs to attention?
@@ -403,6 +420,21 @@ EncoderBlock = Exercise(
         {PRE_2} -> return x + self.feed_forward(self.norm2(start))
         {POST_2} -> return self.norm2(x + self.feed_forward(start))
         Some models do run them side by side. In this block, what has the feed-forward network to work on?
+    side_by_side_pre: with norm_first both sublayers read the block's input
+        if self.norm_first: -> start = x
+        |        if self.norm_first:
+        {PRE_2} -> return x + self.feed_forward(self.norm2(start))
+        Some models do run them side by side. In this block, what has the feed-forward network to work on?
+    side_by_side_one_norm: with norm_first both sublayers read norm1 of the block's input
+        if self.norm_first: -> start = x
+        |        if self.norm_first:
+        {PRE_2} -> return x + self.feed_forward(self.norm1(start))
+        Some models do run them side by side, behind one norm. This block has two. What does the second one read?
+    side_by_side_post: in post-norm both sublayers read the block's input
+        if self.norm_first: -> start = x
+        |        if self.norm_first:
+        {POST_2} -> return self.norm2(x + self.feed_forward(start))
+        Post-norm goes step by step. In the second formula, what has the feed-forward network to work on?
     second_norm_of_attention_alone: the second half works on what attention found, and not on the stream
         {PRE_1} -> out = self.attention(self.norm1(x), mask=mask)[0]
         |            x = x + out
@@ -537,7 +569,7 @@ Encoder = Exercise(
         The first word has position 0. Which one has the last word of yours?
     words_scaled: the word vectors were multiplied by the square root of the width
         self.tokens(ids) + -> self.tokens(ids) * self.tokens.embedding_dim**0.5 +
-        The paper does that, and its embeddings start smaller. This exercise adds the two vectors as they are.
+        The paper does that, and in its code embeddings start smaller. This exercise adds the two vectors as they are.
     mask_not_passed: the mask does not reach the blocks
         block(x, mask) -> block(x)
         Every block attends anew. Which of them knows what is padding?
@@ -700,12 +732,12 @@ block_multiply_adds = Exercise(
     one_layer_of_two: one of the feed-forward network's two layers is missing
         2 * T * d_model * d_ff -> T * d_model * d_ff
         Up, and back down.
-    additions_counted_too: each multiplication and each addition counted, twice too many
+    additions_counted_too: each multiplication and each addition counted, twice as many as asked for
         projections + attention + feed_forward -> 2 * (projections + attention + feed_forward)
         A multiply-add is one thing here: a product that is added to a sum.
     no_attention: attention's own two products are missing
         projections + attention + feed_forward -> projections + feed_forward
-        The layers with weights are all there. Which products have no weights in them?
+        The layers with parameters are all there. Which products have no parameters in them?
     no_projections: the four projections are missing
         projections + attention + feed_forward -> attention + feed_forward
         You have counted what happens between queries, keys and values. Which products make them, and what comes behind?
@@ -717,7 +749,7 @@ block_multiply_adds = Exercise(
         T² scores: how many products are added up in each of them?
     half_for_a_mask: only the half below the diagonal counted
         2 * T**2 * d_model -> T * (T + 1) * d_model
-        An encoder has no causal mask, and with one the whole product is computed before anything is masked.
+        An encoder has no causal mask. (With one, our attention still computes the whole product before it masks.)
     parameters_counted: parameters instead of multiply-adds
         4 * T * d_model**2 -> 4 * d_model**2
         2 * T * d_model * d_ff -> 2 * d_model * d_ff
@@ -787,13 +819,13 @@ token_influence = Exercise(
         Double f, and an influence doubles. What does yours do?
     sum_of_sizes: the sum of the absolute entries
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.abs().sum(dim=(1, 3))
-        That is a norm too, but not Frobenius'. What does his do to each entry first?
+        That is a norm too, but not the Frobenius norm. What does that one do to each entry first?
     largest_entry: the largest entry of each block
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.abs().amax(dim=(1, 3))
         All entries of a block count, not only its largest.
     spectral_norm: the largest singular value of each block
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> torch.linalg.matrix_norm(jacobian.transpose(1, 2), ord=2)
-        That is the norm of the direction that moves most. Frobenius' adds up all entries.
+        That is the norm of the direction that moves most. The Frobenius norm counts all directions, not only that one.
     shares: each row was divided by its sum
         return jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian = jacobian.pow(2).sum(dim=(1, 3)).sqrt()
         |    return jacobian / jacobian.sum(dim=1, keepdim=True)
@@ -810,14 +842,14 @@ quizzes = listed_quizzes("""
         a: With its weights given, attention is linear in the values: every output is an average of rows, sent through
            matrices. (The weights themselves depend on x, and through them attention can bend a little, as you saw with
            x·σ(10x).)
-        b: The norm shifts and scales all channels of a token by the same two numbers. It cannot treat a positive
-           channel differently from a negative one.
+        b: The norm gives all channels of a token one shift and one factor. They depend on the token, so a norm is not
+           linear, but it bends no channel by itself.
         c: The activation between its two layers bends every hidden channel of every token. Without it, and with given
            weights, values pass through linear maps, averages and norms all the way up.
         d: A residual adds the input to the output. That is as linear as it gets.
     quiz_2: b
-        a: Not without work: the norm at the end of each post-norm block divides what came in, so no clean copy of the
-           word vector reaches the top.
+        a: In pre-norm the stream itself is never normalized: its norms stand on the branches. Where it is normalized
+           often, in post-norm, each norm divides what came in, and little of a clean copy reaches the top.
         b: In pre-norm the stream is only ever added to. The output is the input plus 2 L contributions, and the
            gradient at the top reaches the bottom with a 1 in front.
         c: They do see the same kind of numbers, mean 0 and spread 1. But what they add goes to different streams: one

@@ -255,7 +255,7 @@ figures.cross_attention()
 # Read a row: the place that reads *jane* looks at *visits*, 0.97, because *visite* is what it has to say next. The place
 # that reads *visite* has to say *l'*, and looks at *africa*, 0.89: which article it has to be hangs on the noun. Is it a
 # dictionary? Nearly, and shifted by one place. The last place has to say eos and looks at *jane*. Over 300 sentences that
-# place gives 0.41 to the first English word and about a quarter to the last: it has no French word to look for, only whether the English
+# place gives 0.41 to the first English word and 0.28 to the last: it has no French word to look for, only whether the English
 # has ended, and its row has to add up to 1 all the same.
 #
 # No mask hides later English words: the source is all there before the first French word is written. But padding must
@@ -280,7 +280,8 @@ figures.cross_attention()
 #   activation), `norm1`, `norm2`, `norm3` (`nn.LayerNorm`, which may be torch's own).
 # - `forward(y, memory, self_mask=None, memory_mask=None)`: `y (B, T_t, D)`, `memory (B, T_s, D)` → a tuple
 #   `(y, cross_weights)` of shapes `(B, T_t, D)` and `(B, H, T_t, T_s)`. The masks broadcast to `(B, H, T_t, T_t)` and
-#   `(B, H, T_t, T_s)`.
+#   `(B, H, T_t, T_s)`. A row of theirs may hide everything: its weights are zeros then, as in lesson 8.
+# - The same in training mode: no dropout here.
 #
 # Forbidden: `nn.Transformer*`.
 
@@ -349,11 +350,11 @@ check(DecoderBlock)
 # | `decode(tgt, memory, src)` | `(B, T_t)`, memory, `(B, T_s)` | logits `(B, T_t, tgt_vocab)` | target words and their positions, `num_layers` decoder blocks, a last linear layer |
 # | `forward(src, tgt)` | `(B, T_s)`, `(B, T_t)` | logits | `decode` of `encode` |
 #
-# `src` and `tgt` are LongTensors of ids, at most `max_len` wide; where `src` is `pad_id` there is padding, on whichever side.
-# Source and target have embeddings and learned positions of their own, and there are `num_layers` blocks on each side, in
-# the paper's order; every decoder block looks at the memory. Word and position vectors are added as they are. `tgt` has bos
-# in front and needs no padding mask: it is padded on the right, and the causal mask hides what stands there from every real
-# word. Nothing is kept from one call to the next.
+# `src` and `tgt` are LongTensors of ids, at most `max_len` wide; where `src` is `pad_id` there is padding, on whichever side,
+# and a sentence may be padding alone. Source and target have embeddings and learned positions of their own, and there are
+# `num_layers` blocks on each side, in the paper's order; every decoder block looks at the memory. Word and position vectors
+# are added as they are. `tgt` has bos in front and needs no padding mask: it is padded on the right, and the causal mask
+# hides what stands there from every real word. Nothing is kept from one call to the next, and there is no dropout.
 #
 # The check makes all parameters random and looks at what the model *does*. It must know the order of words on both sides; a
 # target word must never change what was said before it; padding must not be heard; each target place must hear each source

@@ -76,6 +76,8 @@ PRE_NORM = "norm before the sublayers"
 ACTIVATION = "another activation"
 MASKS = "masks"
 ALIKE = "as many target words as source words"
+NOTHING = "a source with nothing to see"
+AGAIN = "called twice, in training mode"
 
 
 def cases_DecoderBlock(draw):
@@ -83,6 +85,7 @@ def cases_DecoderBlock(draw):
 
     def case(dtype=torch.float32, norm_first=None, masks="none", B=B, T_s=T_s, H=H, activation=None, **options):
         init = (D, H, F)
+        state = options.pop("state", None) or block_state(draw, D, F, dtype)
         if norm_first is not None or activation:
             init = (*init, bool(norm_first), *((Stub(activation),) if activation else ()))
         y, memory = draw.normal(B, T_t, D, dtype=dtype), draw.normal(B, T_s, D, dtype=dtype)
@@ -95,32 +98,51 @@ def cases_DecoderBlock(draw):
             named = {"self_mask": causal(T_t)}
         if masks == "memory":
             named = {"memory_mask": draw.mask(B, 1, 1, T_s)}
-        return Case((init, block_state(draw, D, F, dtype), args, named), via="module", **options)
+        if masks == "heads":
+            named = {"self_mask": draw.mask(H, T_t, T_t), "memory_mask": draw.mask(T_t, T_s)}
+        if masks == "padding":
+            one_hidden = torch.arange(T_t) != draw.integers(0, T_t, (B, 1, 1, 1))  # (B, 1, 1, T_t)
+            named = {"self_mask": one_hidden, "memory_mask": draw.mask(H, T_t, T_s)}
+        if masks == "nothing":
+            named = {"self_mask": causal(T_t), "memory_mask": draw.mask(B, 1, 1, T_s)}
+            named["memory_mask"][1] = False
+        return Case((init, state, args, named), via="module", **options)
+
+    def in_both_orders(part, **options):
+        """The paper's order counts in this part, the other one in its own."""
+        state = block_state(draw, D, F, torch.float32)
+        note = options.pop("note")
+        pre = case(norm_first=True, part=PRE_NORM, state=state, note=f"norm_first=True, {note}", **options)
+        return case(part=part, state=state, note=note, **options), pre
 
     def pair():
         return draw.normal(B, T_t, D), draw.normal(B, T_s, D)
+
+    def again(*order, **options):
+        calls = (*pair(), causal(T_t), draw.mask(B, 1, 1, T_s)), pair()
+        args = ((D, H, F, *order), block_state(draw, D, F, torch.float32), *calls)
+        return Case(args, {"training": True}, via="module_called_again", **options)
 
     return [
         case(note="no masks"),
         case(masks="both", note="a causal mask, and one that hides source words"),
         case(T_s=T_t, masks="both", part=ALIKE),
         case(T_s=T_t, norm_first=True, masks="both", part=PRE_NORM),
-        case(masks="self", part=MASKS),
+        case(masks="self", B=T_t, part=MASKS, note="a causal mask for as many sentences as words"),
         case(masks="memory", part=MASKS),
         case(masks="named", part=MASKS),
         case(norm_first=False, masks="both", part=MASKS),
+        *in_both_orders(MASKS, masks="heads", note="a self_mask (H, T_t, T_t) and a memory_mask (T_t, T_s)"),
+        *in_both_orders(MASKS, masks="padding", note="a self_mask (B, 1, 1, T_t) and a memory_mask (H, T_t, T_s)"),
+        *in_both_orders(NOTHING, masks="nothing", note="a source sentence of padding alone"),
         case(norm_first=True, part=PRE_NORM),
-        case(norm_first=True, masks="both", part=PRE_NORM),
+        case(norm_first=True, masks="both", B=T_t, part=PRE_NORM),
         case(torch.float64, norm_first=True, masks="both", part=PRE_NORM, gradient=True),
         case(activation="gelu", part=ACTIVATION),
         case(activation="gelu", norm_first=True, part=PRE_NORM),
         case(B=1, H=3, masks="both", part="a batch of one"),
-        Case(
-            ((D, H, F), block_state(draw, D, F, torch.float32), (*pair(), causal(T_t)), pair()),
-            via="module_called_again",
-            part="called twice",
-            note="one module called twice: with a mask, and on other inputs without one",
-        ),
+        again(part=AGAIN, note="one module called twice in training mode: with masks, and on other inputs without"),
+        again(True, part=PRE_NORM, note="norm_first=True, one module called twice in training mode"),
         case(torch.float64, masks="both", part=DTYPE),
         case(torch.float64, masks="both", part=GRADIENT, gradient=True),
     ]
@@ -136,7 +158,8 @@ decoder_block = Exercise(
 ).with_mistakes("""
     memory_normalized: with the norm first, the memory was normalized too
         self.norm2(y), memory -> self.norm2(y), self.norm2(memory)
-        A norm stands on the decoder's own road. Whose road is the memory on?
+        The norms belong to the decoder's stream. Whose output is the memory, and is there a norm around m in the
+        formula?
     query_and_key_exchanged: in cross-attention the source asks and the target answers
         (self.norm2(y), memory, mask=memory_mask) -> (memory, self.norm2(y))
         (y, memory, mask=memory_mask) -> (memory, y)
@@ -157,20 +180,23 @@ decoder_block = Exercise(
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory)
         (y, memory, mask=memory_mask) -> (y, memory)
         Some places of the source are padding. Which of the two attentions looks there?
-    mask_as_key: self_mask was given to attention as its key
+    mask_as_key: every call with a self_mask raises an error
         self.norm1(y), mask=self_mask -> self.norm1(y), self_mask
         (y, mask=self_mask) -> (y, self_mask)
-        Attention takes four things. Which of them stands second?
-    mask_as_value: memory_mask was given to attention as its value
+        Attention takes four things, the last of them a boolean mask. What do you hand on to self-attention, and in
+        which place?
+    mask_as_value: every call with a memory_mask raises an error
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, memory_mask)
         (y, memory, mask=memory_mask) -> (y, memory, memory_mask)
-        Attention takes four things. Which of them stands third?
-    masks_as_key_and_value: the masks were given to attention as a key and as a value
+        Attention takes four things, the last of them a boolean mask. What do you hand on to cross-attention, and in
+        which place?
+    masks_as_key_and_value: every call with a mask raises an error
         self.norm1(y), mask=self_mask -> self.norm1(y), self_mask
         (y, mask=self_mask) -> (y, self_mask)
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, memory_mask)
         (y, memory, mask=memory_mask) -> (y, memory, memory_mask)
-        Attention takes four things. What are the second and the third?
+        Attention takes four things, the last of them a boolean mask. What do you hand on to each of the two, and in
+        which place?
     no_residual_at_cross_attention: cross-attention replaces the target's vectors
         y = y + found -> y = found
         self.norm2(y + found) -> self.norm2(found)
@@ -184,6 +210,15 @@ decoder_block = Exercise(
         Each of the three sublayers adds to what is there. Yours starts anew at one of them.
     no_residual_at_feed_forward_post: in the paper's order the feed-forward network replaces the target's vectors
         self.norm3(y + self -> self.norm3(self
+        Each of the three sublayers adds to what is there. Look at the last one.
+    no_residual_at_cross_attention_pre: with the norm first, cross-attention replaces the target's vectors
+        y = y + found -> y = found
+        Each of the three sublayers adds to what is there. Yours starts anew at one of them.
+    no_residual_at_self_attention_pre: with the norm first, self-attention replaces the target's vectors
+        y = y + self.self_attention -> y = self.self_attention
+        Each of the three sublayers adds to what is there. Look at the first one.
+    no_residual_at_feed_forward_pre: with the norm first, the feed-forward network replaces the target's vectors
+        return y + self.feed_forward -> return self.feed_forward
         Each of the three sublayers adds to what is there. Look at the last one.
     norm_between: in the paper's order the norm stands between the sublayer and the sum
         self.norm1(y + self.self_attention(y, mask=self_mask)[0]) -> y + self.norm1(self.self_attention(y, mask=self_mask)[0])
@@ -264,6 +299,16 @@ decoder_block = Exercise(
         self.norm2(y), memory -> self.norm2(start), memory
         self.cross_attention(y, memory -> self.cross_attention(start, memory
         Each sublayer reads what the one before it left.
+    cross_asks_with_the_input_post: in the paper's order cross-attention is asked by the block's input
+        if self.norm_first: -> start = y
+        |        if self.norm_first:
+        self.cross_attention(y, memory -> self.cross_attention(start, memory
+        Each sublayer reads what the one before it left. In the second formula, is it y or y₁ that asks?
+    cross_asks_with_the_input_pre: with the norm first, cross-attention is asked by the block's input
+        if self.norm_first: -> start = y
+        |        if self.norm_first:
+        self.norm2(y), memory -> self.norm2(start), memory
+        Each sublayer reads what the one before it left. In the second formula, is it y or y₁ that asks?
     masks_exchanged: the two masks exchanged
         self.norm1(y), mask=self_mask -> self.norm1(y), mask=memory_mask
         self.norm2(y), memory, mask=memory_mask -> self.norm2(y), memory, mask=self_mask
@@ -330,7 +375,7 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
     shifted_backward: the model is asked for the word before
         tgt[:, :-1] -> tgt[:, 1:]
         tgt[:, 1:], ignore -> tgt[:, :-1], ignore
-        You have the two rows, and exchanged. Which of them holds bos?
+        You have the right two rows, but exchanged. Which of them has to begin with bos?
     first_logits_cut: each word is asked for at the place that has just read it, and bos nowhere
         logits = model(src, tgt[:, :-1]) -> logits = model(src, tgt)[:, 1:]
         The logits of place 0 are made of bos alone. Which word do they have to predict?
@@ -342,10 +387,10 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
         model(src, tgt[:, :-1]) -> model(src, shift_right(tgt, tgt[0, 0].item()))
         tgt[:, 1:] -> tgt
         These rows have their bos already. Shifted once more they begin with two, and one of them has to be said.
-    eos_dropped: eos is never asked for
+    eos_dropped: the last column is not asked for: the longest sentences never say eos
         tgt[:, :-1] -> tgt[:, :-2]
         tgt[:, 1:] -> tgt[:, 1:-1]
-        A model that is never asked for eos never learns to stop.
+        Count the columns of what you ask for. Who loses its eos, and who loses only padding?
     divided_by_all_places: padding adds nothing to the sum, but it counts in the number of words
         return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
         -> return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id) * (tgt[:, 1:] != pad_id).double().mean().to(logits.dtype)
@@ -481,13 +526,16 @@ def cases_Transformer(draw):
         return Case(arguments, via="transformer_hearing", view="transformer_hears", part=HEARS, note=note)
 
     def padded(*hidden):
-        """A sentence for each of `hidden`, with padding at these places."""
+        """A sentence for each of `hidden`, with padding at these places, and one of padding alone."""
+        hidden = (*hidden, range(6))
         src, tgt = words(4, 14, (len(hidden), 6), 0), words(4, 11, (len(hidden), 3), 0)
         for row, positions in zip(src, hidden, strict=True):
             row[list(positions)] = -1
-        last = [max(t for t in range(6) if t not in positions) for positions in hidden]
-        arguments = (init(2), draw.integer(0, 10**6), src, tgt, (0, 2), other(src, last, 14, 2))
-        note = "padding on the left, in the middle and on the right"
+        last = [max((t for t in range(6) if t not in positions), default=0) for positions in hidden]
+        changed = other(src, last, 14, 2)
+        changed[-1] = -1
+        arguments = (init(2), draw.integer(0, 10**6), src, tgt, (0, 2), changed)
+        note = "padding on the left, in the middle, on the right, and everywhere"
         return Case(arguments, via="transformer_padded", view="transformer_without_padding", part=PADDING, note=note)
 
     def loaded(L):
@@ -571,10 +619,11 @@ transformer = Exercise(
         May a logit be negative? What stands between the last layer and the loss?
     log_probabilities: log-probabilities instead of logits
         return self.unembed(y) -> return self.unembed(y).log_softmax(-1)
-        The temperature and the filters of this lesson want the numbers before any softmax. What is the last layer's job?
+        A temperature and the filters would do as well with them. But the contract asks for logits, as they come out of
+        the last layer.
     words_scaled: the target's word vectors were multiplied by the square root of the width
         y = self.tokens(tgt) + -> y = self.tokens(tgt) * self.tokens.embedding_dim**0.5 +
-        The paper does that, and its embeddings start smaller. How are the two vectors added here?
+        The paper does that, and in its code embeddings start smaller. How are the two vectors added here?
     positions_shared: one table of positions for both sides
         self.positions = nn.Embedding(max_len, d_model) -> self.positions = self.encoder.positions
         Place 2 of the English sentence and place 2 of the French one: do they have to mean the same?
@@ -622,6 +671,11 @@ transformer = Exercise(
         return self.encoder(src, real)
         -> return self.encoder.tokens(src) + self.encoder.positions.weight[: src.shape[1]]
         Some of your parameters have no say. What should happen between the words and the memory?
+    encoder_does_not_learn: the encoder is cut off from the gradient
+        return self.encoder(src, real) -> memory = self.encoder(src, real)
+        |        return memory.detach()
+        The numbers are right. But in training the encoder has to learn from the decoder's mistakes. What keeps the
+        gradient from it?
     decoder_layers_fixed: the decoder does not get a block of its own for each layer
         nn.ModuleList(DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers))
         -> nn.ModuleList([DecoderBlock(d_model, num_heads, d_ff)] * num_layers)
@@ -648,7 +702,7 @@ transformer = Exercise(
         y = self.tokens(tgt) -> tgt = shift_right(tgt, 1)
         |        y = self.tokens(tgt)
         tgt has bos in front already. Who shifts it, the model or whoever makes the batch?
-    tables_shared: the target looks its words up in the source's table
+    tables_shared: an error where an id of the target is larger than all ids of the source
         self.tokens = nn.Embedding(tgt_vocab, d_model) -> self.tokens = self.encoder.tokens
         Two languages, two lists of ids. Which list does an id of the target belong to?
     probabilities: probabilities instead of logits
@@ -658,12 +712,12 @@ transformer = Exercise(
         nn.ModuleList(DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers))
         -> [DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers)]
         parameters() finds what hangs on a module as a module: nothing in a list is trained or loaded. Lesson 9 has a
-        list that is one.
+        list that is a module itself.
     tied: the last layer shares its numbers with the table of target words
         self.unembed = nn.Linear(d_model, tgt_vocab)
         -> self.unembed = nn.Linear(d_model, tgt_vocab)
         |        self.unembed.weight = self.tokens.weight
-        Many models do that. The machine whose numbers these names load does not: it has a matrix of its own.
+        Many models do that. The machine of this course does not: under these names it has a matrix of its own.
     last_layer_without_bias: the last layer has no bias
         self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab, bias=False)
         The machine's numbers hold unembed.bias. Where would they go in yours?
@@ -746,7 +800,7 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
     bos_forgotten_by_step: step always gets bos alone
         torch.tensor([ids]) -> torch.tensor([ids[:1]])
         What was said has to be read again before the next word is chosen.
-    eos_always_added: eos was put at the end a second time
+    eos_always_added: eos was put at the end, whatever stands there already
         return ids -> return [*ids, eos_id]
         Where eos has been said it stands in the list already.
     stops_at_bos: it stops where bos is said
@@ -760,7 +814,7 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
         A logit of −60 is very unlikely. Does its sign survive what you do?
     tensors_in_the_list: the list holds tensors instead of whole numbers
         .argmax().item() -> .argmax()
-        A 0-dim tensor prints like a number and is none. Which method makes one of it?
+        A 0-dim tensor compares like a number and is none. Which method makes one of it?
     eos_forced: eos was put at the end although it never came
         return ids -> return ids if eos_id in ids[1:] else [*ids, eos_id]
         If the sentence did not finish, the list says so by its last word.
@@ -807,6 +861,29 @@ def cut_counts(draw, V, bos_id, eos_id, max_len):
     raise ValueError("no table in which the cut counts")
 
 
+def early_end_counts(draw, V, bos_id, eos_id, max_len, penalty):
+    """A table whose best sentence by score has neither the largest sum, nor is it the best of those that are finished
+    when nothing that goes on has a larger sum."""
+    for _ in range(10_000):
+        table = leaning(draw.normal(97, V, scale=0.6), eos_id, 1.0)
+        step, live, done, early = step_from_table(table), [([bos_id], 0.0)], [], None
+        score = lambda item: item[1] / (len(item[0]) - 1) ** penalty  # noqa: E731
+        for _ in range(max_len):
+            if early is None and done and max(i[1] for i in done) >= max(i[1] for i in live):
+                early = max(done, key=score)
+            grown = [
+                ([*ids, word], log_p + more)
+                for ids, log_p in live
+                for word, more in enumerate(step(torch.tensor([ids]))[0].log_softmax(-1).tolist())
+            ]
+            done += [item for item in grown if item[0][-1] == eos_id]
+            live = [item for item in grown if item[0][-1] != eos_id]
+        likeliest, best = max(done, key=lambda item: item[1]), max(done, key=score)
+        if early and len({tuple(item[0]) for item in (early, likeliest, best)}) == 3:
+            return table
+    raise ValueError("no table in which an early end counts")
+
+
 def cases_beam_search(draw):
     def case(table, *rest, **options):
         return Case((Stub("step_from_table", (table,)), *rest), **options)
@@ -825,6 +902,7 @@ def cases_beam_search(draw):
         case(never(table(5), 2), 1, 2, 3, 1, 1.0, part=PENALTY),
         case(table(3), 0, 2, 4, 200, 1.0, part=PENALTY),
         case(table(4, 1.0), 1, 0, 4, 900, 0.6, part=PENALTY),
+        case(early_end_counts(draw, 3, 0, 2, 4, 1.0), 0, 2, 4, 200, 1.0, part=PENALTY),
         case(table(3) + torch.tensor([0.0, 0.0, -4.0]), 1, 2, 4, 200, 2.0, part=PENALTY),
         case(leaning(table(3), 2, 3.0), 1, 2, 4, 200, 3.0, part=AFTER_EOS),
         case(leaning(table(4), 0, 3.0), 1, 0, 4, 900, 2.0, part=AFTER_EOS),
@@ -894,6 +972,12 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     finished_grow_on: sentences grow on after eos
         beam = [item for item in best if item[0][-1] != eos_id] -> beam = best
         Behind eos nothing is said any more. Which sentences does your next step grow?
+    ends_too_early: the search ends as soon as no longer sentence can be likelier, though one may still win by the penalty
+        grown = [] -> if not beam or (finished and max(i[1] for i in finished) >= max(i[1] for i in beam)):
+        |            break
+        |        grown = []
+        Without a penalty that is a good reason to end. Can a sentence whose log-probability is smaller have the better
+        score?
     score_not_normalized: the score that is returned lacks the penalty
         score(winner) -> winner[1]
         The number beside the sentence is the one that it won with.
@@ -957,8 +1041,9 @@ def cases_filter_logits(draw):
         case(rows(2, 3, 7), p=True, part=LEADING),
         case(rows(1, 6), k=2, part=LEADING),
         case(rows(1, 1, 6), p=True, part=LEADING),
-        case(rows(8), k=1, part="top_k = 1"),
+        case(rows(3, 8), k=1, part="top_k = 1"),
         case(rows(8), k=8, part="top_k = V"),
+        case(rows(8), k=8, p=True, part="top_k = V"),
         case(rows(9, dtype=f64), k=4, part=DTYPE),
         case(rows(9, dtype=f64), k=6, p=True, part=BOTH),
         case(rows(2, 9, dtype=f64), k=6, p=True, via="kept_logits", part=GRADIENT, gradient=True),
@@ -1012,7 +1097,7 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
         The word that crosses is always kept, the third as well as the first. Look at what came before it.
     put_back_by_gather: the verdicts were carried back the wrong way round
         torch.zeros_like(logits, dtype=torch.bool).scatter(-1, order, above >= top_p) -> (above >= top_p).gather(-1, order)
-        `order` says where each entry of the sorted row came from. Does yours write to such a place, or read from it?
+        Sorting says where each entry of the sorted row came from. Does yours write to such a place, or read from it?
     one_more_than_k: one word more than top_k
         logits.topk(top_k, dim=-1) -> logits.topk(min(top_k + 1, logits.shape[-1]), dim=-1)
         Count what is left of a row for top_k = 2.
@@ -1127,7 +1212,7 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
         Two tokens may come at once. May the first of them see the second?
     mask_from_the_start: the mask is aligned at the first key
         causal_mask(q.shape[-2], k.shape[-2]).to(q.device) -> torch.ones(q.shape[-2], k.shape[-2]).tril().bool()
-        Token 5 is the first *new* one and has five keys behind it. How many does row 0 of your mask show?
+        Token 5 is the first new one and has five keys behind it. How many does row 0 of your mask show?
     cache_not_read: earlier tokens are not seen
         if cache is not None: -> if False:
         The new queries meet the keys of this call only. Where are the earlier ones?
@@ -1151,7 +1236,7 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
         There is one row for each new query, and one column for each key.
     cache_detached: gradient does not reach the tokens of earlier calls
         return out, (k, v) -> return out, (k.detach(), v.detach())
-        The numbers are right. What cuts the road back from a later output to an earlier key?
+        The numbers are right. What cuts the way back from a later output to an earlier key?
     cache_grows_in_place: the cache that came in was changed
         Somebody may want to go on twice from the same place, as beam search does.
     cache_overwritten: the tensors in the cache that came in were overwritten

@@ -430,7 +430,7 @@ check(noam_rate)
 # %% [markdown]
 # Does the warm-up matter? Here the translator was trained for 150 steps, with and without one. All else is the same:
 # the same peak, and the same fall from step 60 on. (Eighteen short trainings, with batches of 32, stand behind figures
-# 11.6, 11.8 and 11.11. They take some minutes, so they were made once.)
+# 11.6, 11.8 and 11.11 and two sentences beside them. They take some minutes, so they were made once.)
 
 # %%
 figures.warm_ups()
@@ -614,11 +614,12 @@ model = model.eval()
 # likeliest word each time, until eos.
 #
 # The check reads 600 sentences that nobody has trained on, and asks for 99.5 % that are right word for word. (In the
-# grader 99 % of other such sentences are worth all points, and points begin above 50 %.) It also puts a model in the place
-# of your `model` that begins with another word and says eos after two, and wants to see that your loop says what the model
-# says and hears its eos. `english` and `french` map words to ids, `words_of` maps ids back, and `make_batch` makes `src` of
-# ids. A sentence at a time is fine and takes a while; all rows of a batch at once is quicker. (Write this loop yourself:
-# the course's `translator.greedy` and `translator.source_batch`, which have served you so far, are no answer.)
+# grader 99 % of other such sentences are worth all points, and points begin above 50 %.) It also gives you one of them
+# alone, and puts models in the place of your `model` that say other words, more or fewer, and go on behind eos: your loop
+# writes what the model says, up to eos. `english` and `french` map words to ids, `words_of` maps ids back, and
+# `make_batch` makes `src` of ids. A sentence at a time is fine and takes a while; all rows of a batch at once is quicker.
+# (Write this loop yourself: the course's `translator.greedy` and `translator.source_batch`, which have served you so
+# far, are no answer.)
 
 # %%
 words_of = {index: word for word, index in french.items()}

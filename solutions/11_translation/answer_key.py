@@ -8,7 +8,9 @@ import torch.nn.functional as F
 
 from helpers.checking.vocabulary import DTYPE, GRADIENT, LEADING, Case, Exercise, listed_quizzes
 from helpers.corpus import sentence_pairs
-from helpers.lessons.translation.probes import EARLY
+from helpers.lessons.translation.probes import scripted
+
+ELSEWHERE, TRANSPOSED = "tensors in another order in memory", "inputs that are views, as a transposed tensor is"
 
 # ---------------------------------------------------------------- make_batch
 
@@ -58,10 +60,10 @@ make_batch = Exercise("make_batch", cases_make_batch, axes=("sentence", "place")
         A sentence ends after its last word. Which comes first, eos or padding?
     eos_in_the_source: the source ends with eos
         padded([src for -> padded([[*src, eos_id] for
-        Which of the three rows have marks? Count the columns of src.
+        Which of the three tensors hold marks? Count the columns of src.
     bos_in_the_source: the source begins with bos
         padded([src for -> padded([[bos_id, *src] for
-        Which of the three rows have marks? Count the columns of src.
+        Which of the three tensors hold marks? Count the columns of src.
     begins_with_the_first_word: tgt_in does not begin with bos
         [bos_id, *tgt] for -> tgt for
         What does the decoder read when it has to say the first word?
@@ -91,11 +93,11 @@ make_batch = Exercise("make_batch", cases_make_batch, axes=("sentence", "place")
         Which of the two is read, and which is said? A sentence is read from bos on.
     marks_in_the_source: the source has bos and eos
         padded([src for -> padded([[bos_id, *src, eos_id] for
-        Which of the three rows have marks? Count the columns of src.
+        Which of the three tensors hold marks? Count the columns of src.
     no_eos: the target never says eos
         [bos_id, *tgt] for -> [bos_id, *tgt[:-1]] for
         [*tgt, eos_id] for -> tgt for
-        How would the decoder learn to stop? tgt_in and tgt_out are equally wide.
+        How would the decoder learn to stop?
     both_marks_in_both: both targets hold bos and eos
         [bos_id, *tgt] for -> [bos_id, *tgt, eos_id] for
         [*tgt, eos_id] for -> [bos_id, *tgt, eos_id] for
@@ -169,6 +171,7 @@ def cases_token_accuracy(draw):
         case(1, 6, 5, lengths=[4], part="one sentence"),
         Case((flat[0], targets[0], 0), part="no batch"),
         case(3, 6, 8, lengths=[6, 2, 4], dtype=torch.float64, offset=1e9, part="large logits, in float64"),
+        case(3, 6, 8, lengths=[6, 2, 4], part=ELSEWHERE, via="on_views", note=TRANSPOSED),
     ]
 
 
@@ -263,7 +266,7 @@ noam_rate = Exercise("noam_rate", cases_noam_rate).with_mistakes("""
     counted_from_zero: the step was counted one too far
         return -> step = step + 1
         |    return
-        The first step is step 1, and it is told as 1.
+        The first step is step 1, and it comes in as 1.
     counted_one_too_few: the step was counted one too few
         return -> step = step - 1 or 1e-9
         |    return
@@ -271,14 +274,14 @@ noam_rate = Exercise("noam_rate", cases_noam_rate).with_mistakes("""
     arms_do_not_meet_POWER for POWER in 0.5, 1: the two arms do not meet where the warm-up ends
         warmup**-1.5 -> warmup**-POWER
         At step = warmup both arms must give the same. Which power of warmup does that?
-    minus_a_half_undone: a power was cut in two
+    minus_a_half_undone: a power was taken first and halved afterwards
         d_model**-0.5 -> d_model**-1 / 2
         min(step**-0.5, step * warmup**-1.5) -> min(step**-1 / 2, step * warmup**-3 / 2)
         Python takes powers before it divides: 4**-1/2 is 0.125.
-    step_power_cut: the power of the step was cut in two
+    step_power_cut: the power of the step was taken first and halved afterwards
         min(step**-0.5, -> min(step**-1 / 2,
         Python takes powers before it divides: 4**-1/2 is 0.125.
-    warm_up_power_cut: the power of the warm-up was cut in two
+    warm_up_power_cut: the power of the warm-up was taken first and halved afterwards
         warmup**-1.5 -> warmup**-3 / 2
         Python takes powers before it divides: 4**-1/2 is 0.125.
     grows_after_the_warm_up: the arm that should fall grows
@@ -329,6 +332,7 @@ def cases_label_smoothed_loss(draw):
             2, 4, V=6, scale=800.0, top=0.0, dtype=f64, part="large logits", note="logits far apart, the largest is 0"
         ),
         case(2, 4, V=6, top=800.0, dtype=f64, part="large logits", note="logits around 800"),
+        case(3, 6, V=9, lengths=[6, 2, 4], part=ELSEWHERE, via="on_views", note=TRANSPOSED),
         case(3, 6, V=9, lengths=[6, 2, 4], dtype=f64, part=DTYPE),
         case(3, 6, V=9, lengths=[6, 2, 4], dtype=f64, part=GRADIENT, gradient=True),
         case(3, 5, V=7, smoothing=0.3, dtype=f64, part=GRADIENT, gradient=True),
@@ -405,7 +409,7 @@ label_smoothed_loss = Exercise(
     exp_overflows: the logarithm of a sum of exponentials that is infinite
         torch.log_softmax(logits, dim=-1) -> logits - logits.exp().sum(dim=-1, keepdim=True).log()
         The exponential of a large logit has no place in a float. Lesson 6 has a safer way.
-    added_EPS for EPS in 1e-8, 1e-9, 1e-10, 1e-12: a small number was added before the logarithm
+    added_EPS for EPS in 1e-8, 1e-9, 1e-10, 1e-12: a small number keeps the probability from 0
         torch.log_softmax(logits, dim=-1) -> (torch.softmax(logits, dim=-1) + EPS).log()
         Below your small number all words look alike. Lesson 6 has a safer way.
     spread_without_padding: padding got no share of the smoothing
@@ -417,7 +421,7 @@ label_smoothed_loss = Exercise(
     total_above_one: the true word kept all of its share
         -(1 - smoothing) * true -> -true
         The target is a distribution. What do its V numbers add up to?
-    divergence: the divergence from the target, not the cross-entropy
+    divergence: the cross-entropy less the entropy of the target
         even  # (...)
         -> even - sum(-q * math.log(q) * k for q, k in ((1 - smoothing + smoothing / log_p.shape[-1], 1), (smoothing / log_p.shape[-1], log_p.shape[-1] - 1)) if q > 0)  # (...)
         Yours is smaller by the same number everywhere: the entropy of the smoothed target. Gradients would not
@@ -453,6 +457,7 @@ def cases_alignment(draw):
         Case((weights(3, 4, 1),), part="one source word"),
         Case((weights(5, 3, 8),), part="more words in the source"),
         Case((weights(4, 7, 5, torch.float64),), part="float64"),
+        Case((weights(4, 7, 5),), part=ELSEWHERE, via="on_views", note=TRANSPOSED),
     ]
 
 
@@ -563,7 +568,7 @@ def cases_corpus_bleu(draw):
     )
     marked = [  # words as they stand between the spaces: marks are words, and an apostrophe belongs to one
         "jane visite l' afrique , en juin",
-        "le chat mange une pomme !",
+        "Le chat mange une pomme !",
         "paul aime l afrique en mai .",
         "jane visite l' afrique en juin .",
         "le chat mange une pomme .",
@@ -644,6 +649,9 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
     marks_deleted: marks were deleted from the strings
         text.split() if -> "".join(c for c in text if c not in ",.!?;:").split() if
         This exercise splits at white space and does no more. Here a mark is a word like any other.
+    small_letters: capitals of the strings were made small
+        text.split() if -> text.lower().split() if
+        This exercise splits at white space and does no more. Here “Le” and “le” are two words.
     one_added: one was added to all counts
         if min(found) == 0: -> found, made = [f + 1 for f in found], [m + 1 for m in made]
         |    if min(found) == 0 or length == 0:
@@ -667,7 +675,7 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
         Lengths are added over all sentences first: one short sentence may be made up for by a long one.
     no_brevity_penalty: short candidates are not punished
         min(1.0, math.exp(1 - wanted / length)) * ->
-        Whoever writes one safe word has a precision of 1. What keeps him from it?
+        Whoever writes one safe word has a precision of 1. What keeps them from it?
     brevity_the_wrong_way: long candidates are punished and short ones are not
         1 - wanted / length -> 1 - length / wanted
         Precision already punishes words too many. Which ones does the penalty have to catch?
@@ -691,10 +699,10 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
         A geometric mean of four numbers ends with a root.
     recall: divided by the n-grams of the reference
         made[n] += sum(mine.values()) -> made[n] += sum(theirs.values())
-        Of all n-grams that the *candidate* has: how many are right?
+        Of all n-grams that the candidate has: how many are right?
     between_0_and_1: a number from 0 to 1
         return 100 * -> return 1.0 *
-        BLEU is told on a scale to 100.
+        BLEU is given on a scale to 100.
     up_to_trigrams: the longest n-grams are missing
         found, made = [0] * 4, [0] * 4 -> found, made = [0] * 3, [0] * 3
         for n in range(4) -> for n in range(3)
@@ -709,21 +717,23 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
 
 # ---------------------------------------------------------------- translate
 
-STOPPED = 8  # sentences for a model that stops early
 SENTENCES = 600  # three wrong ones pass the check: room for the rounding of another processor
+SCRIPTED = 8  # more sentences, for models that say what a script has
+SHORT_ONES = 9  # words; a script has one more at most
 
 
 def cases_translate(draw):
-    pairs = sentence_pairs(SENTENCES, draw.python, unseen=True)
+    pairs = sentence_pairs(SENTENCES + 40, draw.python, unseen=True)
+    pairs, others = pairs[:SENTENCES], [pair.english for pair in pairs[SENTENCES:]]
+    others = [text for text in dict.fromkeys(others) if len(text.split()) <= SHORT_ONES][:SCRIPTED]
+    others.sort(key=lambda text: -len(text.split()))
     english, french = [pair.english for pair in pairs], [pair.french for pair in pairs]
-    early = {
-        "said": [" ".join(["oui"] * EARLY)] * STOPPED,
-        "asked": True,
-        "begun": True,
-    }  # what that model says, nobody knows
+    alone = max(range(SENTENCES), key=lambda i: len(french[i].split()) - len(english[i].split()))
+    truth = {"said": scripted(others, 0), "again": scripted(others, 1), "asked": True, "begun": True}
     return [
         Case((english,), truth=french),
-        Case((english[:STOPPED],), via="stops_early", truth=early, note="a model that says something else"),
+        Case(([english[alone]],), truth=[french[alone]]),
+        Case((others,), via="with_scripts", truth=truth, note="a model that says something else"),
     ]
 
 
@@ -734,15 +744,27 @@ translate = Exercise("translate", cases_translate, metric="exact_translations", 
         How many words a sentence gets is for the model to say. What tells your loop that a row is done, and what becomes
         of what is written behind it?
     model_not_repeated: what the model says makes no difference
-        Another model was put in the place of yours, and the sentences stayed the same. Who writes them, if not the
+        Another model was put in the place of yours, and the sentences began as before. Who writes them, if not the
         model?
     does_not_begin_with_bos: the decoder does not begin with bos
         What stood at the first place of each sentence that the decoder read while it was trained?
+    eos_put_off: eos is the likeliest word, and something else is written
+        How many words a sentence gets is for the model to say, and a sentence may be short. What does your code take
+        away from the model's choice?
+    not_the_likeliest: a word is written that is not the likeliest
+        The likeliest word each time: no draw, and no word that is ruled out.
+    answers_kept: a sentence that was translated before is not translated again
+        With another model the translation is another one. What does your code keep from call to call?
+    repeats_dropped: a word that the model says twice is written once
+        The model chooses each word. What may your code take away from what it says?
+    another_alone: a sentence comes out otherwise by itself than among others
+        Print the shapes for a list of one sentence. Which dimension is not there, or has another size?
     says_too_much: the model says more than the sentence
         Your loop hears eos, but the model says it too late. What may it not look at when short sentences are padded, and
         who tells `decode`?
-    cut_short: long sentences lack their end
-        How many words may yours get? Leave that to the model: a translation may be longer than its source.
+    cut_short: sentences lack their end
+        Does your loop stop too early, or does the model say eos too early? How many words may yours get? Leave that to
+        the model: a translation may be longer than its source.
     goes_on_after_the_end: the sentence goes on after its end
         Rows of a batch end at different times. What is said after a row's first eos belongs to nobody.
     first_word_missing: each sentence lacks its first word

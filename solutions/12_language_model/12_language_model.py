@@ -572,7 +572,7 @@ model = model.to(device).eval()
 # all. Then short brackets close: two neighbors are enough for that. Verbs begin to agree with their capitals some
 # hundred steps later, for that takes one look back. The segments said twice start last, for they take two looks, one after the other.
 # But what starts last is not what stays worst: at the end of this training the repeated letters are known best of all, to a hundredth of a nat, while
-# verbs and closing brackets still stand about a tenth above the line, 0.07 to 0.16 in three trainings. (So it was in all but
+# verbs and closing brackets still stand about a tenth above the line, 0.06 to 0.16 in four trainings. (So it was in all but
 # one of the trainings that we looked at; the steps depend on the random start.)
 #
 # </details>
@@ -651,7 +651,7 @@ explore.next_token(model)
 # `generate(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None)`: LongTensor `(B, T)` with $T \ge 1$ →
 # `(B, T + max_new_tokens)`, the prompt included. One token at a time for all rows: the model reads at most the last
 # `model.block_size` ids; the logits of the last place are divided by the temperature ($> 0$); with `top_k` only the k
-# likeliest tokens stay; one is drawn from the softmax with the generator.
+# likeliest tokens stay; one is drawn from the softmax with the generator, or, without one, with torch's own dice.
 
 
 # %% nbgrader={"solution": "generate"}
@@ -874,8 +874,9 @@ figures.compute(model, watch)
 # </details>
 #
 # So each budget has a size that suits it, and the lowest points of all curves together are what compute can buy. On real
-# text Kaplan et al. (2020) found that this lower edge is a straight line on such axes, over seven orders of magnitude. Two cautions.
-# Here the edge must end: nobody gets below the entropy line. And each training lets its rate fall to zero at its own last step, so
+# text Kaplan et al. (2020) found that this lower edge is a straight line over seven orders of magnitude. Two cautions.
+# They drew the loss itself, as nobody knows the entropy of real text. On their axes the edge must bend one day, for nobody
+# gets below that entropy; here the entropy line lies infinitely far down. And each training lets its rate fall to zero at its own last step, so
 # a point in the middle of a curve is not the best that so much compute can buy. Hoffmann et al. (2022) gave each length of
 # training a schedule of its own, and found that smaller models, trained longer, do better than had been thought.
 
@@ -910,10 +911,10 @@ sample = or_given(generate)(writer, prompt, 200, temperature=0.8, generator=rand
 print(library.decode(sample[0].tolist()))
 
 # %% [markdown]
-# It is not Python, but it has lines, indentation and something like words. After so little text the trigram is still ahead:
-# counting learns at once what it can learn. The GPT goes on when the table has nothing more to give: with four layers of
-# width 128 and 1,000 steps on a million characters one came to 1.50 nats. Nobody knows the
-# entropy rate of this text, so nobody can say how far there is to go. Shannon (1951) had people guess the next letter and
+# It is not Python, but it has lines, indentation and something like words. After so little text the model of order 3 is
+# still ahead: counting learns at once what it can learn. The GPT goes on when the table has nothing more to give: with
+# four layers of width 128 and 1,000 steps on a million characters one came to 1.50 nats. Nobody knows the entropy rate
+# of this text, so nobody can say how far there is to go. Shannon (1951) had people guess the next letter and
 # estimated English at about one bit a character.
 
 # %% [markdown]

@@ -36,7 +36,7 @@ bits_per_token = Exercise("bits_per_token", cases_bits_per_token).with_mistakes(
         Among how many equally likely tokens one would have to guess is another question.
     base_ten: digits, not bits
         math.log(2) -> math.log(10)
-        How many values has a coin?
+        How many outcomes does a coin have?
     other_logarithm: divided by the logarithm of 2 to base ten
         math.log(2) -> math.log10(2)
         Nats come from the natural logarithm. To which base is the one that you divide by?
@@ -116,7 +116,7 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
         pairs.get((context, train[t]), 0) + 1 -> 1
         contexts[context] = contexts.get(context, 0) + 1
         -> contexts[context] = sum(known == context for known, _ in pairs)
-        A tensor that is indexed with the same place several times and told += 1 grows by 1. What does your count do?
+        A tensor that is indexed with the same place several times and added 1 to grows by 1. What does your count do?
     order_counts_the_context: one token of context too many
         train[t - order + 1 : t]) -> train[max(t - order, 0) : t])
         test[t - order + 1 : t]) -> test[max(t - order, 0) : t])
@@ -124,7 +124,7 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
     one_token_too_few: one token of context too few
         train[t - order + 1 : t]) -> train[t - order + 2 : t])
         test[t - order + 1 : t]) -> test[t - order + 2 : t])
-        How many tokens stand before the predicted one in a trigram?
+        How many tokens stand before the predicted one in a model of order 3?
     alpha_not_in_the_total: the probabilities of a row do not add up to 1
         + alpha * vocab_size -> + alpha
         Every one of the V counts of a row gets its alpha. By how much does the row's sum grow?
@@ -206,13 +206,23 @@ get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
     generator_not_used: the generator has no say
         , generator=generator) -> )
         With the same generator the batch has to be the same. Which argument tells torch.randint?
-    rolled_around: the last window takes its last answer from the beginning of the text
+    rolled_around: a window may begin one place too late, so that its last answer is not in the text
         torch.randint(len(data) - block_size, -> torch.randint(len(data) - block_size + 1,
         data[positions + 1] -> data.roll(-1)[positions]
         Which token comes after the last one of the text? A window needs room for its last answer.
-    next_window: y is the window behind x
+    two_places_on: y is two places further on
+        data[positions + 1] -> data[(positions + 2).clamp(max=len(data) - 1)]
+        Each place has to say the token that comes next. How far away is that?
+    rolled_in_the_window: the last place of y says the first token of its window
+        data[positions + 1] -> data[positions].roll(-1, dims=1)
+        The answer to the last place stands in the text, behind the window. Where does yours come from?
+    without_replacement: no start is drawn twice
+        torch.randint(len(data) - block_size, (batch_size,), generator=generator)
+        -> torch.randperm(len(data) - block_size, generator=generator)[:batch_size]
+        With replacement: a batch may hold more windows than there are places. Does yours?
+    next_window: y is right only where a window holds one token
         data[positions + 1] -> data[(positions + block_size).clamp(max=len(data) - 1)]
-        What does each place have to say: the token that comes next.
+        Each place has to say the token that comes next. Which tokens do the first and the last place of yours say?
     drawn_apart: x and y were drawn separately
         return data[positions], data[positions + 1]
         -> others = torch.randint(len(data) - block_size, (batch_size,), generator=generator)[:, None]
@@ -267,20 +277,26 @@ next_token_loss = Exercise("next_token_loss", cases_next_token_loss).with_mistak
         A text twice as long should not have twice the loss.
     shifted_again: logits and targets were shifted once more
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-        -> (F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten())
-        |            if targets.shape[1] > 1 else logits.sum() * 0)
+        -> F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten())
         The targets are already the next tokens: get_batch has moved them.
     logarithm_of_zero: the logarithm of a softmax that is 0
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> -logits.softmax(-1).gather(-1, targets[..., None]).log().mean()
         Between large logits a probability is rounded to 0. Which function takes softmax and logarithm in one?
-    small_number_added: a small number was added before the logarithm
+    bare_logits: the logits themselves were taken for logarithms of probabilities
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> F.nll_loss(logits.flatten(0, 1), targets.flatten())
+        nll_loss wants logarithms of probabilities that add up to 1. Which function makes these of logits?
+    zero_left_out: places whose answer is token 0 are left out
+        targets.flatten()) -> targets.flatten(), ignore_index=0)
+        Nothing is filled up here. Which token has the id 0?
+    small_number_added: a small number keeps the probability from 0
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> -(logits.softmax(-1).gather(-1, targets[..., None]) + 1e-9).log().mean()
         A token that was very unlikely costs more than 21 nats. What is the largest loss that yours can have?
     plain_number: a plain number, from which nothing can be learned
         targets.flatten()) -> targets.flatten()).item()
-        What does .item() cut off?
+        A loss is a 0-dim tensor, so that gradients can start from it.
     order_of_targets: the targets stand in another order than the logits
         targets.flatten() -> targets.T.flatten()
         The logits run text by text. Do the targets?
@@ -307,7 +323,7 @@ def cases_GPT(draw):
             runs |= {
                 "another last token": changed(T - 1),
                 "other later tokens": changed(*range(2, T)),
-                "shorter": ids[:, : T - 1],
+                "shorter": ids[:, : 1 if whole else T - 1],
                 "other earlier tokens": changed(*range(T - 1)),
             }
         if B > 1 and T > 2:  # in one text alone a head may look elsewhere, so that the first tokens hardly count
@@ -328,14 +344,26 @@ def cases_GPT(draw):
         args = (init, draw.choice([1, 2, 8]), ids)
         return Case(args, via="gpt_with_numbers", view="gpt_by_its_numbers", part=FORMULA, note=note, tolerance=1e-4)
 
+    def with_sublayers(V, block_size, D, questions):
+        init = dict(vocab_size=V, block_size=block_size, d_model=D, num_heads=1, num_layers=1)
+        A, B = draw.normal(2, 1, D, scale=0.3)  # alike, so that no weight is nearly 1
+        u = draw.normal(questions, D)
+        A_, B_ = A.expand_as(u), B.expand_as(u)
+        y = torch.cat([torch.stack([A_, B_, u], 1), torch.stack([u, B_, A_], 1), torch.stack([B, A, A], 1)])
+        z = draw.normal(len(y), 3, D, scale=2.0)
+        z[:, 2] = z[:, :2].mean(1)
+        note = "what the sublayers of a block do"
+        return Case((init, draw.integer(0, 2**31), y, z), via="gpt_sublayers", view="gpt_by_its_sublayers", note=note)
+
     return [
-        case(11, 8, 12, 3, 2, 7, 6, whole=True),
+        case(11, 7, 12, 3, 2, 7, 6, whole=True),  # V and block_size: no multiples of a head's width
         case(13, 7, 8, 2, 1, 9, 7, part="a text as long as block_size"),
         case(80, 72, 8, 4, 1, 5, 72, part="a text as long as block_size"),
         case(9, 6, 16, 4, 3, 7, 5, whole=True, part="three layers"),
         case(10, 9, 6, 1, 1, 1, 4, part="one text, one head, one layer"),
         case(8, 5, 8, 4, 2, 2, 1, part="one token"),
         with_numbers(11, 7, 8, 2, 2),
+        with_sublayers(9, 5, 8, 8),
     ]
 
 
@@ -366,9 +394,10 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
     block_size_not_kept: block_size is not kept
         self.block_size = block_size -> self.context = block_size
         Whoever writes with the model has to know how much it can read.
-    narrow_feed_forward: the feed-forward networks are not four times as wide
+    narrow_feed_forward: a block has, or uses, fewer numbers than it should
         4 * d_model -> d_model
-        Count the numbers that one more block brings: 4 D² for attention, and the rest?
+        Count the numbers that one more block brings and that have a say: 4 D² for attention and 8 D² for the feed-forward
+        network. Which of the two is short, or has a part that nobody reads?
     shared_attention: all blocks share one attention, or the feed-forward networks are twice as wide, not four times
         for block in self.blocks:
         |                block.attention = RotaryAttention(d_model, num_heads)
@@ -396,13 +425,17 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
     plain_list: the blocks stand in a plain list, where PyTorch does not find their numbers
         nn.ModuleList(blocks) -> blocks
         parameters() finds what hangs on a module as a module: nothing in a list is trained or saved. Lesson 9 has a list
-        that is one.
+        that is a module itself.
     one_block_repeated: one block stands in every place
         nn.ModuleList(blocks) -> nn.ModuleList(blocks[:1] * num_layers)
         The list is as long as it should be. How many different blocks did you make?
-    no_positions: the model does not know where its tokens stand
+    no_activation: no activation stands in the feed-forward network
+        4 * d_model, True, activation) -> 4 * d_model, True, lambda x: x)
+        Attention stands. Two linear layers in a row are one. What stands between them?
+    no_positions: no positions
         block.attention = RotaryAttention(d_model, num_heads) -> pass
-        Exchange two early tokens: the last place says the same. Who tells the blocks which token came first?
+        With one block, exchange two early tokens: the last place says the same. (With more, the mask tells it a
+        little.) Who tells the blocks which token came first?
     log_probabilities: log-probabilities instead of logits
         return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).log_softmax(-1)
         The loss takes its own softmax. What is the last thing that the formula asks for?
@@ -460,7 +493,7 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
         When the text has grown longer than the context, which ids does the model still read?
     cropped_at_the_wrong_end: the model reads the beginning of the text, not its end
         ids[:, -model.block_size :] -> ids[:, : model.block_size]
-        The newest tokens say most about the next one.
+        The text goes on at its end. Which ids stand there?
     newest_only: the model reads the newest id alone
         ids[:, -model.block_size :] -> ids[:, -1:]
         Without a cache the model knows only what you give it.
@@ -477,6 +510,42 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
     generator_not_used: the generator has no say
         (p, 1, generator=generator) -> (p, 1)
         With the same generator the text has to be the same.
+    call_begins_anew: each call begins anew with the generator's seed
+        with torch.no_grad(): -> if generator is not None:
+        |        generator.manual_seed(generator.initial_seed())
+        |    with torch.no_grad():
+        Two texts in a row from one generator should not be the same. Who may set the seed?
+    step_begins_anew: each step begins anew with the generator's seed
+        drawn = torch -> if generator is not None:
+        |                generator.manual_seed(generator.initial_seed())
+        |            drawn = torch
+        A token is drawn anew, whatever the dice said before. Who may set the seed?
+    fixed_dice: without a generator each call throws the same
+        torch.no_grad(): -> torch.no_grad():
+        |        generator = generator or torch.Generator().manual_seed(0)
+        Two texts in a row should not be the same. Who may set the seed?
+    one_throw_for_the_text: one throw of the dice stands for a whole text
+        with torch.no_grad(): -> throw = torch.rand(len(ids), 1, generator=generator)
+        |    with torch.no_grad():
+        torch.multinomial(p, 1, generator=generator)
+        -> torch.searchsorted(p.cumsum(-1), throw).clamp(max=p.shape[-1] - 1)
+        Each token is drawn anew, whatever the dice said before. How often are they thrown?
+    one_more_stays: with top_k one token too many stays
+        top_k=top_k), dim -> top_k=top_k and top_k + 1), dim
+        With top_k = 1 nothing is left to chance. How many stay in yours?
+    one_threshold: with top_k all rows are cut at one threshold
+        filter_logits(logits, top_k=top_k)
+        -> logits if top_k is None else logits.masked_fill(logits < logits.topk(top_k).values.min(), -math.inf)
+        Each row is a text of its own, and the k-th largest logit of one says nothing of another.
+    nucleus_left_in: unlikely tokens are cut off, though nobody asked for it
+        top_k=top_k), dim -> top_k=top_k, top_p=0.9), dim
+        Without top_k every token may come. Which option of lesson 10's function do you use?
+    rank_for_id: with top_k a token's rank comes out, not its id
+        torch.multinomial(p, 1 -> torch.multinomial(p.sort(descending=True).values if top_k else p, 1
+        What is drawn is a place among the k. Which id stands there?
+    one_token_short: one token too few
+        range(max_new_tokens) -> range(max_new_tokens - 1)
+        How many tokens come behind the prompt?
     temperature_ignored: the temperature has no say
         [:, -1] / temperature -> [:, -1]
         What happens to the logits before the softmax?
@@ -511,8 +580,8 @@ def cases_language_model_logits(draw):
     shape = (PASSAGES, LENGTH, len(source.symbols))
     nats = source.nats(ids)
     return [
-        Case((ids,), truth={"shape": shape, "ids": ids, "nats": nats}, note="passages that nobody has seen"),
-        Case((changed,), truth={"shape": shape, "ids": changed, "nats": nats}, note="the same with other later ids"),
+        Case((given,), via="without_gradient", truth={"shape": shape, "ids": given, "nats": nats}, note=note)
+        for given, note in ((ids, "passages that nobody has seen"), (changed, "the same with other later ids"))
     ]
 
 
@@ -545,10 +614,12 @@ language_model_logits = Exercise(
     best=best_logits,
     time_limit=60.0,
 ).with_mistakes("""
-    below_the_line: your loss is below the entropy line, so the model sees the tokens that it has to predict
-        No honest model can do that. What does place t read that it should not: its mask, or the ids themselves?
+    below_the_line: your loss is below the entropy line, so the answers were known before
+        No honest model can do that, and later ids do not move yours. Which passages has it been trained on, or where
+        does your function look them up?
     sees_later_ids: logits move when later ids change
-        What a place says may hang on nothing that comes after it. Which mask did the model run with?
+        What a place says may hang on nothing that comes after it. Which mask did the model run with? (And does the same
+        question get the same answer twice?)
     not_trained: worse than counting: no better than the best n-gram
         Has the training cell run, and is it this model that you ask?
     probabilities: the answer holds probabilities, and logits are asked for
@@ -556,7 +627,7 @@ language_model_logits = Exercise(
     a_table: what a place says hangs on its own token alone, as in a bigram table
         Equal tokens get equal logits wherever they stand. Is it your trained GPT that you ask, and does it look back?
     infinite_loss: a token that came was called impossible
-        Softmax never gives exactly 0. What did you do to the logits?
+        Finite logits call no token impossible. Which of yours are infinite, and who made them so?
 """)
 
 # ---------------------------------------------------------------- induction_head
@@ -580,12 +651,22 @@ induction_head = Exercise("induction_head", cases_induction_head).with_mistakes(
         keys[:, before] = torch.eye(V) -> keys[:, token] = torch.eye(V)
         keys[:, V] = -1.0 -> pass
         In the second layer: what is written in the channels that a key reads, and in those that W_v carries on?
+    carries_the_token_before: mostly the token itself is said, though the right place is found
+        say[answer, token] -> say[answer, before]
+        In the second layer: which channels of the place that it finds does W_v carry on?
     place_zero_matches_itself: a segment at the very start of the text is not continued
         keys[:, V] = -1.0 -> pass
         At place 0 there is no token before. What did the first head write there?
     too_soft: the heads look at a mixture of places
         100.0 * -> 0.01 *
         One-hot vectors give scores of 0 and 1, and a softmax of those is nearly even.
+    first_layer_looks_everywhere: the first layer looks at a mixture of places, not at one
+        sharp * W_q -> 0 * W_q
+        In the first layer, how far above the others is the score of the place before? Which query makes it so?
+    second_layer_looks_everywhere: the second layer looks at a mixture of places, not at one
+        match[:, token] = torch.eye(V) -> pass
+        What the first layer has written stands in its room. In the second one, what does a query ask for, and in which
+        channels?
     no_first_layer: the second layer does not find, beside each token, the one before it
         copy[before, token] = torch.eye(V) -> pass
         Who has to write it there, into which channels, and in which layer?
@@ -613,7 +694,7 @@ quizzes = listed_quizzes("""
         a: The entropy rate is what the best of all models has. A better one than that does not exist.
         b: A missing mask, targets that are not shifted, a test text among the training text: each lets the answer in.
         c: On a short text that happens. On a long one the chance falls exponentially: a win of 20 nats in all comes
-           once in 485 million texts.
+           at most once in 485 million texts.
     quiz_2: a
         a: There are 6,652,800 segments of eight different letters out of eleven, and our text holds 2,700 of them. A
            row that was never counted says nothing.

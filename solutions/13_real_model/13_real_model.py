@@ -479,7 +479,7 @@ figures.without_each_head()
 # By 0.0033: a cosine of 0.997. It is number 12 of 72 here, and further back in most other sentences (12 to 43 in the eight of the
 # slider further up, number 20 or 21 in the middle of them).
 # What a search would show: the cosine of *jane visits africa* with
-# *a woman travels to kenya* goes from 0.543 to 0.542. The head is not idle, and its story is not what carries the meaning.
+# *a woman travels to kenya* goes from 0.543 to 0.542, where both are read without it. The head is not idle, and its story is not what carries the meaning.
 #
 # The other way round: which input *moves* jane's vector? `token_influence` of lesson 9 asks the derivative. (Through 24
 # random directions of the output instead of all 384; that is enough for shares.)

@@ -74,7 +74,7 @@ rename_weights = Exercise("rename_weights", cases_rename_weights).with_mistakes(
         What becomes of layer 10 in yours?
     transposed: the matrices were transposed
         ] = tensor -> ] = tensor.t()
-        BERT's file and nn.Linear agree: out first. Which other network's file does not?
+        Which axis of a weight does nn.Linear keep in front, and which one does BERT's file?
     biases_forgotten: the biases are missing
         name.startswith("encoder.layer.") -> name.startswith("encoder.layer.") and name.endswith("weight")
         Print the names of your result. Do they all end alike?
@@ -195,7 +195,7 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
         Another network, RoBERTa, counts so. Here the first token stands at place 0.
     weight_and_bias_exchanged: the norm's weight and bias are exchanged
         gamma, beta, 1e-12) -> beta, gamma, 1e-12)
-        By which of the two is multiplied?
+        Which of the two multiplies?
     places_of_sentences: one position for each sentence
         [: ids.shape[1]] -> [: len(ids)][:, None]
         A position counts the tokens within a sentence. Which dimension of ids is that?
@@ -281,10 +281,10 @@ find_head = Exercise("find_head", cases_find_head).with_mistakes("""
         table = attention[:, :, query, key] -> row = attention[:, :, query]
         |    table = row[..., key] - row.index_fill(-1, torch.tensor([key]), 0).amax(-1)
         table[layer, head].item() -> attention[layer, head, query, key].item()
-        Asked is how much this head gives to this word, whatever it gives to others.
+        The question is how much this head gives to this word, whatever it gives to others.
     first_choices_only: heads that look more at another word were left out
         attention[:, :, query, key] -> attention[:, :, query, key] * (attention[:, :, query].argmax(-1) == key)
-        Asked is how much this head gives to this word, whatever it gives to others.
+        The question is how much this head gives to this word, whatever it gives to others.
     best_layer_first: first the layer with the best mean, then its best head
         layer, head = divmod(table.argmax().item(), table.shape[1])
         -> layer = table.mean(dim=1).argmax().item(); head = table[layer].argmax().item()
@@ -357,7 +357,7 @@ mean_pool = Exercise("mean_pool", cases_mean_pool, axes=("sentence", "channel"))
         Max pooling exists as well. Here the mean is wanted.
     one_more: divided by one more than the number of kept tokens
         expanded.sum(dim=1).clamp(min=1) -> (expanded.sum(dim=1) + 1)
-        Something was added so that nothing is divided by 0. It changes the other rows too.
+        If that is to keep 0 out of the denominator: it changes the other rows too.
     whole_batch: divided by the mean number of kept tokens in the batch
         expanded.sum(dim=1).clamp(min=1) -> expanded.sum(dim=1).mean().clamp(min=1)
         Each sentence has a number of its own.
@@ -448,7 +448,7 @@ search = Exercise("search", cases_search).with_mistakes("""
         Near is high here: the cosine itself is the score.
     epsilon_on_the_product: a small number was added to the product of the lengths
         lengths.masked_fill(lengths == 0, 1.0) -> (lengths + 1e-8)
-        Two vectors of length 0.001 have a product of a millionth. How large is your number beside it?
+        The product of two lengths of 0.001 is a millionth. How large is your number beside it?
     length_of_all_keys: divided by the length of all keys together
         keys.norm(dim=-1) * query.norm() -> keys.norm() * query.norm().expand(len(keys))
         Each key has a length of its own.
@@ -599,10 +599,13 @@ rename_gpt2 = Exercise("rename_gpt2", cases_rename_gpt2).with_mistakes("""
     joined_not_transposed: attn.c_proj was not transposed
         if piece.dim() == 2 else -> if piece.dim() == 2 and part != "attn.c_proj" else
         Its shape is the same either way, and still it is (in, out).
+    three_not_transposed: attn.c_attn was not transposed
+        if piece.dim() == 2 else -> if piece.dim() == 2 and part != "attn.c_attn" else
+        It is cut in the right places. Once cut, its pieces are square, and still they are (in, out).
     counted_from_one: layers counted from 1
         mine[f"blocks.{i}. -> mine[f"blocks.{int(i) + 1}.
         Both files count their layers in the same way.
-    mask_not_left_out: `attn.bias`, the table of the mask, was looked up in the table of names
+    mask_not_left_out: `attn.bias`, the table of the mask, raises a KeyError
         if part in names: -> if i.isdigit():
         It looks like a bias by its name only. What is its shape, and does your block need it?
     mask_cut_in_three: `attn.bias`, the table of the mask, was taken for the bias of c_attn

@@ -65,10 +65,10 @@ rms_norm = Exercise(
     centered: layer norm: the mean was taken away
         mean_square = -> x = x - x.mean(dim=-1, keepdim=True)
         |    mean_square =
-        In the example on paper, (1, 1, 5, 5) keeps four positive numbers. What have yours?
+        In the example on paper, (1, 1, 5, 5) keeps four positive numbers. What does yours make of it?
     variance_instead: divided by the standard deviation
         x.pow(2).mean(dim=-1, keepdim=True) -> x.var(dim=-1, correction=0, keepdim=True)
-        A variance is the mean of the squares *after* something was subtracted.
+        A variance is the mean of the squares after something was subtracted.
     centered_above_only: the mean was taken away from x, and not from what it is divided by
         weight * x / -> weight * (x - x.mean(dim=-1, keepdim=True)) /
         How many times does a mean of x itself, without squares, stand in the formula?
@@ -130,7 +130,7 @@ rms_norm = Exercise(
         The size depends on x too, and the gradient has to know.
     in_single_precision: numbers of float64 went through float32
         x.pow(2).mean(dim=-1, keepdim=True) -> x.float().pow(2).mean(dim=-1, keepdim=True).to(x.dtype)
-        Published code turns half precision into float32 here. What does that do to a float64?
+        Published code turns numbers of 16 bits into float32 here. What does that do to a float64?
 """)
 
 # ---------------------------------------------------------------- SwiGLU
@@ -194,7 +194,7 @@ SwiGLU = Exercise(
         That is the first gate of its kind, GLU. Here the bend is z·σ(z).
     gelu_gate: GELU where silu belongs
         F.silu(self.gate(x)) -> F.gelu(self.gate(x))
-        That is GEGLU, which other models have. What does the letter in front of GLU stand for here?
+        That is GEGLU, which other models have. Here the bend is z·σ(z).
     relu_gate: ReLU where silu belongs
         F.silu(self.gate(x)) -> F.relu(self.gate(x))
         A gate of −2 lets −0.238 of up through, not nothing.
@@ -490,8 +490,8 @@ LlamaBlock = Exercise(
         {TURN_Q} -> pair = lambda z: z.unflatten(-1, (-1, 2)).transpose(-2, -1).flatten(-2)
         |        Q = rotate_halves(pair(split_heads(self.W_q(y), self.num_heads)), places, self.base)
         {TURN_K} -> K = rotate_halves(pair(split_heads(self.W_k(y), self.num_kv_heads)), places, self.base)
-        Published weights have their pairs in the two halves of a head.
-    not_turned: no rotations: the block is blind to order
+        The files on the hub have their pairs in the two halves of a head.
+    not_turned: no rotations
         {TURN_Q} -> Q = split_heads(self.W_q(y), self.num_heads)
         {TURN_K} -> K = split_heads(self.W_k(y), self.num_kv_heads)
         Nothing is added to the words here. How does a query know where a key stands?
@@ -655,7 +655,7 @@ rename_llama = Exercise("rename_llama", cases_rename_llama).with_mistakes("""
         That was GPT-2's file. In which shape does this one keep its matrices?
     not_tied: no unembed where the file has no lm_head
         mine.setdefault("unembed.weight", mine["tokens.weight"]) -> pass
-        Small models use one table for both ends. What does your Decoder still lack then?
+        Some small models use one table for both ends. What does your Decoder still lack then?
     tied_to_nothing: unembed is None where the file has no lm_head
         mine.setdefault("unembed.weight", mine["tokens.weight"]) -> mine.setdefault("unembed.weight", None)
         What does .get give for a name that is not there? One table serves both ends then.
@@ -678,7 +678,7 @@ rename_llama = Exercise("rename_llama", cases_rename_llama).with_mistakes("""
     first_digit_only: only the first digit of a layer's number was read
         i, _, inside = part.removeprefix("model.layers.").partition(".")
         -> i, _, inside = part.removeprefix("model.layers.").partition("."); i = i[:1]
-        Llama has 32 layers. Under which name does layer 11 go in yours?
+        Llama 2 with 7 billion parameters has 32 layers. Under which name does layer 11 go in yours?
     tokens_and_unembed_exchanged: the two tables exchanged
         "model.embed_tokens": "tokens" -> "model.embed_tokens": "unembed"
         "lm_head": "unembed" -> "lm_head": "tokens"
@@ -845,7 +845,7 @@ train_bpe = Exercise("train_bpe", cases_train_bpe).with_mistakes(f"""
         As tuples, (b"a", b"z") is smaller than (b"ab", b"c"). What do you compare?
     lowered: capitals were made small
         {FINDALL} -> re.findall(r" ?\\S+|\\s", text.lower())
-        A and a are two different bytes. What should become of *Jane*?
+        A and a are two different bytes. What should become of `Jane`?
     stripped: white space at the ends of the text is gone
         {FINDALL} -> re.findall(r" ?\\S+|\\s", text.strip())
         A text may begin with a space. To which piece does it belong?
@@ -869,7 +869,7 @@ train_bpe = Exercise("train_bpe", cases_train_bpe).with_mistakes(f"""
         A pair of a frequent word is a frequent pair.
     pairs_of_a_piece_once: a pair that stands twice in a piece counts once
         for pair in pairwise(tokens): -> for pair in set(pairwise(tokens)):
-        In a word like *banana* the pair (a, n) stands twice.
+        In a word like `banana` the pair (a, n) stands twice.
     overlapping_not_counted: overlapping pairs are counted once
         for pair in pairwise(tokens): -> for pair in [p for n, p in enumerate(pairwise(tokens))
         |                             if not (n and n % 2 and tokens[n - 1] == tokens[n] == tokens[n + 1])]:
@@ -879,7 +879,7 @@ train_bpe = Exercise("train_bpe", cases_train_bpe).with_mistakes(f"""
         A pair that occurs once is merged too.
     characters: characters, not bytes
         [bytes([byte]) for byte in piece.encode()] -> [character.encode() for character in piece]
-        The letter é is two bytes. Your tokens begin with one.
+        The letter é is two bytes, so it begins as two tokens. As how many in yours?
     latin_1: other bytes than those of UTF-8
         piece.encode() -> piece.encode("latin-1", "replace")
         Not every script has one byte for a letter. Which encoding does the spec name?
@@ -1126,22 +1126,22 @@ LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel")).with_mistakes(f"""
     multiplied_in: the old outputs were multiplied by the difference
         self.linear(x) + {ADDED} -> self.linear(x) * (1 + {ADDED})
         Two paths lead from x to y, side by side, and are added.
-    B_random: B is random at the start
+    B_random: B is not zero at the start
         {ZEROS} -> torch.randn(W.shape[0], rank, dtype=W.dtype)
         A network that was trained should begin as it was. What does the difference give at the start?
     A_zeros: A begins with zeros as well
         {RANDOM} -> torch.zeros(rank, W.shape[1], dtype=W.dtype)
         The gradient at B holds A as a factor. Can either of them ever move?
-    zeros_in_A: A is zeros and B is random
+    zeros_in_A: A is zero at the start, and B is not
         {RANDOM} -> torch.zeros(rank, W.shape[1], dtype=W.dtype)
         {ZEROS} -> torch.randn(W.shape[0], rank, dtype=W.dtype)
         Either would do for the start. Which of the two does the spec name?
     A_of_ones: A is the same everywhere
         {RANDOM} -> torch.ones(rank, W.shape[1], dtype=W.dtype)
         Then all its rows learn the same, and the rank stays 1.
-    A_seeded: A is the same random matrix every time
+    A_seeded: A is the same every time
         {RANDOM} -> torch.randn(rank, W.shape[1], dtype=W.dtype, generator=torch.Generator().manual_seed(0))
-        Two layers of one network should not begin alike. Who seeds the generator?
+        Two layers of one network should not begin alike. What in yours is drawn by chance, and who seeds it?
     not_frozen: the old layer goes on learning
         linear.requires_grad_(False) -> linear
         Which numbers does an optimizer find in your module?
@@ -1149,10 +1149,10 @@ LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel")).with_mistakes(f"""
         self.linear = linear.requires_grad_(False) -> self.linear = linear
         |        linear.weight.requires_grad_(False)
         A layer may have a second parameter.
-    copied: a copy of the layer that was given
+    copied: the layer that was given is not kept as it is
         linear.requires_grad_(False) -> copy.deepcopy(linear).requires_grad_(False)
         The spec says that the very layer is kept: it may be shared with other parts of a network.
-    always_float32: A and B are float32, whatever the layer is
+    always_float32: an error where the layer is float64
         {RANDOM} -> torch.randn(rank, W.shape[1]) * W.shape[1] ** -0.5
         {ZEROS} -> torch.zeros(W.shape[0], rank)
         A layer of float64 gets numbers of float64. Which dtype do torch.randn and torch.zeros give unless they are told?
@@ -1190,8 +1190,12 @@ LoRA = Exercise("LoRA", cases_LoRA, axes=("row", "channel")).with_mistakes(f"""
     merged_transposed_back: the difference was subtracted in merged()
         new.weight += self.scale * self.B @ self.A -> new.weight -= self.scale * self.B @ self.A
         The merged layer has to give the outputs that the module gives.
-    forgets_after_merging: A and B are zero after merged()
+    forgets_after_merging: merged() changes B
         new.weight += self.scale * self.B @ self.A -> new.weight += self.scale * self.B @ self.A; self.B.zero_()
+        merged() leaves the module as it was.
+    forgets_both_after_merging: merged() changes A and B
+        new.weight += self.scale * self.B @ self.A
+        -> new.weight += self.scale * self.B @ self.A; self.A.zero_(); self.B.zero_()
         merged() leaves the module as it was.
 """)
 
@@ -1213,7 +1217,7 @@ quizzes = listed_quizzes("""
     quiz_1: b
         a: Both files hold matrices of the same shapes, and names are soon translated. Loading succeeds.
         b: A single token comes out right, and so do shapes, names and lengths. From the second token on the scores are
-           others, and the model talks nonsense.
+           others. A trained model would talk nonsense, and that does not tell why.
         c: They depend on distances alone in both dialects, and they are other numbers: the angles meet other channels.
     quiz_2: a
         a: It holds keys and values, and there are four times fewer of them for each token.

@@ -175,7 +175,7 @@ class _MyAttention(nn.Module):
         scores = torch.einsum("bhqd,bhkd->bhqk", q, k) / math.sqrt(self.d_k)
         if mask is not None:
             scores = scores.masked_fill(mask.logical_not(), -math.inf)
-        weights = scores.softmax(dim=-1)
+        weights = scores.softmax(dim=-1).nan_to_num()  # a row that sees nothing
         return self.W_o(torch.einsum("bhqk,bhkd->bqhd", weights, v).flatten(2)), weights
 
 
@@ -217,14 +217,6 @@ class BlockWithKeywords(_Parts):
             self.activation(self.feed_forward.up(self.norm3(residual) if self.norm_first else residual))
         )
         return (residual + x if self.norm_first else self.norm3(residual + x)), cross
-
-
-class BlockWithDropout(BlockWithKeywords):
-    """Dropout of what it adds up to, while it trains."""
-
-    def forward(self, y, memory, self_mask=None, memory_mask=None):
-        out, cross = super().forward(y, memory, self_mask, memory_mask)
-        return F.dropout(out, 0.1, self.training), cross
 
 
 # ---------------------------------------------------------------- fixed_loss
@@ -350,7 +342,7 @@ class WithABufferedMask(_Base):
 
 
 class WithTheLessonsNames(nn.Module):
-    """The names of the lesson, one mask for both places, and a dropout that has no numbers."""
+    """The names of the lesson, one mask for both places, and a dropout of nothing."""
 
     def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
         super().__init__()
@@ -358,7 +350,7 @@ class WithTheLessonsNames(nn.Module):
         self.encoder = Encoder(src_vocab, d_model, num_heads, d_ff, num_layers, max_len)
         self.tokens, self.positions = nn.Embedding(tgt_vocab, d_model), nn.Embedding(max_len, d_model)
         self.blocks = nn.ModuleList([BlockOfTwoMethods(d_model, num_heads, d_ff) for _ in range(num_layers)])
-        self.unembed, self.dropout = nn.Linear(d_model, tgt_vocab), nn.Dropout(0.1)
+        self.unembed, self.dropout = nn.Linear(d_model, tgt_vocab), nn.Dropout(0.0)
 
     def encode(self, src):
         return self.encoder(src, _real(src, self.pad))
@@ -396,7 +388,7 @@ class WithDropoutAndRawParameters(_Base):
         super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
         del self.pos
         self.pos = nn.Parameter(torch.randn(1, max_len, d_model) * 0.02)
-        self.drop = nn.Dropout(0.1)
+        self.drop = nn.Dropout(0.0)
 
     def decode(self, tgt, memory, src):
         y = self.drop(self.emb(tgt) + self.pos[:, : tgt.shape[1]])
@@ -682,7 +674,6 @@ VARIANTS = {
         BlockWithFullMasks,
         BlockFromScratch,
         BlockWithKeywords,
-        BlockWithDropout,
     ),
     "fixed_loss": (loss_by_torch, loss_flat, loss_of_all_but_the_last_row, loss_by_shift_right, loss_by_kept_words),
     "Transformer": (

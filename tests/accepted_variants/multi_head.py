@@ -119,14 +119,6 @@ class ByChunks(_Four):
         return ((self.W_q, query), (self.W_k, key), (self.W_v, value))
 
 
-class WithDropout(ByChunks):
-    """Dropout of the outputs while it trains, as in the paper's section 5.4."""
-
-    def run(self, query, key, value, mask):
-        out, weights = super().run(query, key, value, mask)
-        return F.dropout(out, 0.1, self.training), weights
-
-
 class ByEinsum(_Four):
     def run(self, query, key, value, mask):
         H = self.num_heads
@@ -485,7 +477,6 @@ VARIANTS = {
         WithNanToNum,
         WithEarlierBlocks,
         ScaledQueries,
-        WithDropout,
     ),
     "load_from_torch": (load_by_state_dict, load_by_data, load_by_slices, load_in_a_loop),
     "attention_parameters": (count_by_layers, count_factored, count_by_heads, count_of_torchs, count_of_a_module),

@@ -841,6 +841,208 @@ def test_a_beam_is_cut_and_its_scores_are_those_of_the_contract(right, answer):
     assert passes("beam_search", answer) is right
 
 
+def with_masks(change, pre_norm=(False, True)):
+    """A block that changes its masks: change(module, y, self_mask, memory_mask) -> the two that are used."""
+
+    class Changed(blocks.DecoderBlock):
+        def forward(self, y, memory, self_mask=None, memory_mask=None):
+            if self.norm_first in pre_norm:
+                self_mask, memory_mask = change(self, y, self_mask, memory_mask)
+            return super().forward(y, memory, self_mask, memory_mask)
+
+    return Changed
+
+
+def when(condition, change):
+    """A mask that is given and meets a condition is changed."""
+    return lambda mask, y: change(mask) if mask is not None and condition(mask, y) else mask
+
+
+def has(axes):
+    return lambda mask, y: mask.dim() == axes
+
+
+MASK_CHANGES = {
+    "self_mask ignored in training": lambda m, y, one, two: (None if m.training else one, two),
+    "memory_mask ignored in training": lambda m, y, one, two: (one, None if m.training else two),
+    "padded words ask nothing": lambda m, y, one, two: (
+        when(lambda mask, y: mask.dim() == 4 and mask.shape[2] == 1, lambda mask: mask & mask.mT)(one, y),
+        two,
+    ),
+    "a head axis taken for sentences, target": lambda m, y, one, two: (
+        when(has(3), lambda mask: mask[:, None])(one, y),
+        two,
+    ),
+    "a head axis taken for sentences, source": lambda m, y, one, two: (
+        one,
+        when(has(3), lambda mask: mask[:, None])(two, y),
+    ),
+    "two axes taken for padding": lambda m, y, one, two: (
+        one,
+        when(has(2), lambda mask: mask[:, None, None, :])(two, y),
+    ),
+    "as many sentences as words": lambda m, y, one, two: (
+        when(lambda mask, y: mask.shape == y.shape[:2], lambda mask: mask[:, None, None])(one, y),
+        two,
+    ),
+    "padding alone is seen": lambda m, y, one, two: (
+        one,
+        when(lambda mask, y: True, lambda mask: mask | ~mask.any(-1, keepdim=True))(two, y),
+    ),
+}
+
+
+@pytest.mark.parametrize("pre_norm", [False, True])
+@pytest.mark.parametrize("change", MASK_CHANGES.values(), ids=MASK_CHANGES)
+def test_a_block_takes_its_masks_as_they_are(change, pre_norm):
+    assert not passes("DecoderBlock", with_masks(change, (pre_norm,)))
+
+
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_a_block_has_no_dropout(pre_norm):
+    class Drops(blocks.DecoderBlock):
+        def forward(self, *inputs, **masks):
+            y, weights = super().forward(*inputs, **masks)
+            return F.dropout(y, 0.1, self.training and self.norm_first == pre_norm), weights
+
+    assert not passes("DecoderBlock", Drops)
+
+
+def test_a_block_keeps_the_bias_where_nothing_is_seen():
+    class Silent(blocks.DecoderBlock):
+        def forward(self, y, memory, self_mask=None, memory_mask=None):
+            y = self.norm1(y + self.self_attention(y, mask=self_mask)[0])
+            out, weights = self.cross_attention(y, memory, mask=memory_mask)
+            y = self.norm2(y + out * (weights.sum(-1) > 0).any(1)[..., None])
+            return self.norm3(y + self.feed_forward(y)), weights
+
+    class SilentOnly(Silent):
+        def forward(self, *inputs, **masks):
+            return (blocks.DecoderBlock if self.norm_first else Silent).forward(self, *inputs, **masks)
+
+    assert not passes("DecoderBlock", SilentOnly)
+
+
+class Decoded(blocks.Transformer):
+    """decode with the parts that a subclass changes; as it stands it is right."""
+
+    def hidden(self, T):
+        return causal_mask(T)
+
+    def placed(self, T):
+        return torch.arange(T)
+
+    def seen(self, src):
+        return (src != self.pad_id)[:, None, None]
+
+    def decode(self, tgt, memory, src):
+        T = tgt.shape[1]
+        y = self.tokens(tgt) + self.positions(self.placed(T))
+        for block in self.blocks:
+            y, _ = block(y, memory, self.hidden(T), self.seen(src))
+        return self.unembed(y)
+
+
+class FirstMask(Decoded):
+    def hidden(self, T):
+        self.m = getattr(self, "m", causal_mask(T))
+        return self.m[:T, :T]
+
+
+class FirstPlaces(Decoded):
+    def placed(self, T):
+        self.places = getattr(self, "places", torch.arange(T))
+        return self.places[:T]
+
+
+class UnmaskedInTraining(Decoded):
+    def hidden(self, T):
+        return None if self.training else causal_mask(T)
+
+
+class PaddingSeenInTraining(Decoded):
+    def seen(self, src):
+        return None if self.training else super().seen(src)
+
+
+class DropoutInTraining(Decoded):
+    def decode(self, tgt, memory, src):
+        return F.dropout(super().decode(tgt, memory, src), 0.1, self.training)
+
+
+class PaddingAloneSeen(Decoded):
+    def seen(self, src):
+        return super().seen(src) | ~super().seen(src).any(-1, keepdim=True)
+
+
+class PaddingAloneSeenByAll(PaddingAloneSeen):
+    def encode(self, src):
+        return self.encoder(src, self.seen(src))
+
+
+def test_a_model_that_is_decoded_in_parts_passes():
+    assert passes("Transformer", Decoded)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        FirstMask,
+        FirstPlaces,
+        UnmaskedInTraining,
+        PaddingSeenInTraining,
+        DropoutInTraining,
+        PaddingAloneSeen,
+        PaddingAloneSeenByAll,
+    ],
+)
+def test_a_model_that_only_an_unusual_call_shows_is_refused(answer):
+    assert not passes("Transformer", answer)
+
+
+def test_a_batch_axis_that_is_lost_for_one_sentence_is_not_called_infinite():
+    class Squeezed(blocks.Transformer):
+        def decode(self, tgt, memory, src):
+            return super().decode(tgt, memory, src).squeeze(0)
+
+    key = bare_key("Transformer")
+    words = as_text(decide(key, observe_all(Squeezed, key.cases, Facts("Transformer", "99_test", (), 2.0))))
+    assert "a single sentence has logits and a memory of 3 axes" in words and "finite" not in words
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda logits, k=None, p=None: logits if k == logits.shape[-1] else blocks.filter_logits(logits, k, p),
+        lambda logits, k=None, p=None: (
+            torch.where(logits == logits.max(), logits, -torch.inf) if k == 1 else blocks.filter_logits(logits, k, p)
+        ),
+    ],
+)
+def test_the_smallest_and_the_largest_top_k_are_no_shortcut(answer):
+    assert not passes("filter_logits", lambda logits, top_k=None, top_p=None: answer(logits, top_k, top_p))
+
+
+def test_a_beam_that_ends_early_is_told_from_one_whose_winner_lacks_the_penalty():
+    def ends_early(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
+        beam, finished = [([bos_id], 0.0)], []
+        score = lambda item: item[1] / (len(item[0]) - 1) ** length_penalty  # noqa: E731
+        for _ in range(max_len):
+            if not beam or (finished and max(i[1] for i in finished) >= max(i[1] for i in beam)):
+                break
+            rows = [step(torch.tensor([ids]))[0].log_softmax(-1).tolist() for ids, _ in beam]
+            grown = [
+                ([*ids, w], total + p) for (ids, total), row in zip(beam, rows, strict=True) for w, p in enumerate(row)
+            ]
+            best = sorted(grown, key=score, reverse=True)[:beam_size]
+            finished += [item for item in best if item[0][-1] == eos_id]
+            beam = [item for item in best if item[0][-1] != eos_id]
+        winner = max(finished or beam, key=score)
+        return winner[0], score(winner)
+
+    assert verdict_on("beam_search", ends_early).mistake == "ends_too_early"
+
+
 def test_a_cache_whose_softmax_overflows_is_refused():
     def overflows(q, k, v, cache):
         k, v = (k, v) if cache is None else (torch.cat(pair, dim=2) for pair in zip(cache, (k, v), strict=True))

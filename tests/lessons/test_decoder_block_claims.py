@@ -37,7 +37,7 @@ def test_the_copying_student_has_the_better_loss_and_writes_nothing():
 
 
 def test_where_the_last_place_looks():
-    says("Over 300 sentences that place gives 0.41 to the first English word and about a quarter to the last")
+    says("Over 300 sentences that place gives 0.41 to the first English word and 0.28 to the last")
     pairs = sentence_pairs(300, random.Random(evaluation.UNSEEN_SEED), unseen=True)
     batch = evaluation.as_batch(pairs)
     weights = evaluation.look(translator.machine(), batch.src, batch.tgt_in).cross.mean(dim=1)  # (B, T_t, T_s)
@@ -45,7 +45,7 @@ def test_where_the_last_place_looks():
     end = (batch.tgt_out == translator.EOS).int().argmax(dim=1)
     last = (batch.src != translator.PAD).sum(dim=1) - 1
     assert weights[rows, end, 0].mean().item() == pytest.approx(0.41, abs=0.01)
-    assert weights[rows, end, last].mean().item() == pytest.approx(0.25, abs=0.04)
+    assert weights[rows, end, last].mean().item() == pytest.approx(0.28, abs=0.01)
 
 
 def written(network, width=1):
@@ -79,9 +79,9 @@ def test_no_place_ever_visits_anybody_in_training():
 @pytest.mark.slow
 def test_other_trainings_do_not_speak_of_spain():
     says("trained from other seeds, wrote *l' visite jane en septembre*, all three.")
-    from helpers.translator.training import train
+    from tests.other_trainings import trained
 
-    assert [written(train(seed))[0] for seed in (1, 2, 3)] == [JANE] * 3
+    assert [written(trained(seed))[0] for seed in (1, 2, 3)] == [JANE] * 3
 
 
 def test_a_covered_source_shows_no_knowledge_of_french():

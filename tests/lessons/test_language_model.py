@@ -25,6 +25,7 @@ from helpers.checking.forbidden import course_part
 from helpers.checking.making import make_key
 from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
+from helpers.checking.scenarios import WrongParts
 from helpers.checking.verdict import decide
 from helpers.corpus.source import BETWEEN, Source
 from helpers.course import course
@@ -640,7 +641,7 @@ def test_targets_rolled_around_are_not_called_the_input_itself():
         return x, x.roll(-1, dims=1)
 
     verdict = judged("get_batch", rolled)
-    assert verdict.mistake is None and "y is something else" in as_text(verdict)
+    assert verdict.mistake == "rolled_in_the_window"
     assert judged("get_batch", lambda *args: blocks.get_batch(*args)[:1] * 2).mistake == "not_shifted"
 
 
@@ -763,6 +764,114 @@ class AttentionWithoutNorm(blocks.GPT):
 def test_what_is_said_of_a_gpt_is_what_was_seen(answer, words, never):
     said = as_text(quickly("GPT", answer))
     assert words in said and never not in said
+
+
+class Own(torch.nn.Module):
+    """A pre-norm block whose attention takes what it takes from outside."""
+
+    def __init__(self, D, H, mix, places, order, network, fused):
+        super().__init__()
+        self.heads, self.mix, self.places, self.order, self.network = H, mix, places, order, network
+        self.n1, self.n2 = torch.nn.LayerNorm(D), torch.nn.LayerNorm(D)
+        sizes = [3 * D] if fused else [D // H] * (3 * H)
+        self.qkv = torch.nn.ModuleList(torch.nn.Linear(D, size, bias=fused) for size in sizes)
+        self.o, self.up, self.down = torch.nn.Linear(D, D), torch.nn.Linear(D, 4 * D), torch.nn.Linear(4 * D, D)
+
+    def attend(self, x, pos, mask):
+        q, k, v = torch.cat([part(x + pos if self.places == "in attention" else x) for part in self.qkv], -1).chunk(
+            3, -1
+        )
+        q, k, v = (z.unflatten(-1, (self.heads, -1)).transpose(1, 2) for z in (q, k, v))
+        return self.o(self.mix(q, k, v, mask).transpose(1, 2).flatten(2))
+
+    def forward(self, x, pos, mask):
+        x = x + pos if self.places == "in each block" else x
+        steps = (lambda x: x + self.attend(self.n1(x), pos, mask)), (lambda x: x + self.network(self, self.n2(x)))
+        for i in self.order:
+            x = steps[i](x)
+        return x
+
+
+def attending(q, k, v, mask):
+    return (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(~mask, -math.inf).softmax(-1) @ v
+
+
+def own_gpt(mix=attending, places="below", order=(0, 1), network=lambda b, x: b.down(F.gelu(b.up(x))), fused=True):
+    class GPT(torch.nn.Module):
+        def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
+            super().__init__()
+            self.block_size = block_size
+            self.words = torch.nn.Embedding(vocab_size, d_model)
+            self.positions = torch.nn.Embedding(block_size, d_model)
+            made = [Own(d_model, num_heads, mix, places, order, network, fused) for _ in range(num_layers)]
+            self.stack = torch.nn.ModuleList(made)
+            self.last, self.out = torch.nn.LayerNorm(d_model), torch.nn.Linear(d_model, vocab_size)
+
+        def forward(self, ids):
+            pos, T = self.positions.weight[: ids.shape[1]], ids.shape[1]
+            x = self.words(ids) + (pos if places == "below" or (places == "beyond one" and T > 1) else 0)
+            for block in self.stack:
+                x = block(x, pos, causal_mask(T))
+            return self.out(self.last(x))
+
+    return GPT
+
+
+RIGHT_GPTS = {
+    "a matrix for each head": {"fused": False},
+    "positions in what attention reads": {"places": "in attention"},
+    "positions in each block": {"places": "in each block"},
+}
+
+
+@pytest.mark.parametrize("made", RIGHT_GPTS.values(), ids=RIGHT_GPTS)
+def test_a_gpt_of_other_parts_is_right(made):
+    verdict = quickly("GPT", own_gpt(**made))
+    assert verdict.passed, as_text(verdict)
+
+
+WRONG_GPTS = {
+    "fewer numbers": [
+        {"mix": lambda q, k, v, mask: attending(k, k, v, mask)},
+        {"mix": lambda q, k, v, mask: (mask.float() / mask.sum(-1, keepdim=True)) @ v},
+    ],
+    "where a place looks hangs on its own vector": [
+        {"mix": lambda q, k, v, mask: attending(q[:, :, :1].expand_as(q), k, v, mask)}
+    ],
+    "weights add up to 1": [{"mix": lambda q, k, v, mask: (q @ k.mT * mask) @ v}],
+    "each head has weights of its own": [
+        {"mix": lambda q, k, v, mask: attending(q, k, torch.eye(mask.shape[0]), mask).mean(1, keepdim=True) @ v}
+    ],
+    "stands an activation": [{"network": lambda b, x: b.down(b.up(x))}],
+    "ends with a linear layer": [{"network": lambda b, x: F.gelu(b.down(b.up(x)))}],
+    "acts on each place by itself": [{"network": lambda b, x: b.down(F.gelu(b.up(x.cumsum(1))))}],
+    "the first sublayer of a block hears other places": [{"order": (1, 0)}],
+    "each norm stands in one place": [{"order": (0, 0, 1)}],
+    "a shorter text has the same logits": [{"places": "beyond one"}],
+}
+
+
+@pytest.mark.parametrize(("words", "made"), [(words, one) for words, all_ in WRONG_GPTS.items() for one in all_])
+def test_a_gpt_is_asked_what_its_parts_do(words, made):
+    verdict = quickly("GPT", own_gpt(**made))
+    assert not verdict.passed and verdict.points == 0 and words in as_text(verdict)
+
+
+def test_logits_that_hold_on_to_a_gradient_are_refused():
+    with pytest.raises(WrongParts, match="without"):
+        check_12.without_gradient(lambda ids: torch.zeros(2, 3, requires_grad=True) * 2, (torch.arange(3),), {})
+
+
+def test_an_induction_head_is_told_which_layer_looks_everywhere():
+    def without(layer):
+        def answer(vocab_size, max_len):
+            layers = blocks.induction_head(vocab_size, max_len)
+            layers[layer] = (1e-3 * layers[layer][0], *layers[layer][1:])
+            return layers
+
+        return as_text(quickly("induction_head", answer))
+
+    assert "the first layer looks at a mixture" in without(0) and "the second layer looks at a mixture" in without(1)
 
 
 def test_a_view_of_targets_needs_them_in_one_piece():

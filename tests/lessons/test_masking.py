@@ -475,6 +475,16 @@ def zeroed_unless(skip):
     return masked_softmax
 
 
+def low_fill_beside_blind_rows(scores, mask):
+    fill = -math.inf if bool(mask.any(-1).all()) else -1e4
+    return torch.softmax(scores.masked_fill(~mask, fill), dim=-1) * mask
+
+
+def one_padding_if_alike(causal, padding):
+    alike = bool((padding == padding[:1]).all())
+    return combine_masks(causal, padding[:1] if alike else padding)
+
+
 def low_rows_blind(scores, mask):
     blind = scores.masked_fill(~mask, -math.inf).amax(-1, keepdim=True) < -9999
     return torch.softmax(scores.masked_fill(~mask, -math.inf).masked_fill(blind, 0.0), dim=-1).masked_fill(blind, 0.0)
@@ -490,6 +500,14 @@ def low_rows_blind(scores, mask):
         (zeroed_unless(lambda m: m.shape[1:2] == (1,)), "masked_softmax", "rows with nothing to see"),
         (zeroed_unless(lambda m: m.dim() == 1), "masked_softmax", "rows with nothing to see"),
         (low_rows_blind, "masked_softmax", "scores up to ±10⁴"),
+        (low_fill_beside_blind_rows, "masked_softmax", "scores up to ±10⁴"),
+        (one_padding_if_alike, "combine_masks", "sentences of one length"),
+        (lambda c, p: c[None, None] if p.all() else combine_masks(c, p), "combine_masks", "sentences of one length"),
+        (
+            lambda lengths, T: padding_mask(lengths[:1] if (lengths == T).all() else lengths, T),
+            "padding_mask",
+            "a sentence without padding",
+        ),
         (lambda T_q, T_k=None: causal_mask(1024)[-T_q:, : T_k or T_q], "causal_mask", "values"),
     ],
 )
@@ -517,6 +535,44 @@ def after_a_seed(f, x):
     torch.manual_seed(0)
     new = torch.randn_like(x)
     return compared(lambda x, t: torch.cat([x[:, :t], new[:, t:]], dim=1), largest)(f, x)
+
+
+def new_rows(size, height=lambda x: 0.0):
+    """New rows of a size, around a height, that are measured on x or on its rows up to t."""
+    return lambda x, t: torch.cat([x[:, :t], height(x) + torch.randn_like(x[:, t:]) * size(x, t)], dim=1)
+
+
+@pytest.mark.parametrize(
+    ("size", "right"),
+    [
+        (lambda x, t: 1.0, True),
+        (lambda x, t: x.abs().mean(), True),
+        (lambda x, t: x.abs().max(), True),
+        (lambda x, t: x.abs().mean() * 0.1, False),
+        (lambda x, t: x.std(), False),
+        (lambda x, t: x[:, :t].std(), False),
+    ],
+    ids=["1", "mean size", "largest", "a tenth", "spread", "spread of the past"],
+)
+def test_new_rows_are_about_as_large_as_those_of_x(size, right):
+    assert judged(compared(new_rows(size), largest), "leaks_future").passed is right
+
+
+def test_new_rows_around_the_mean_of_x_are_refused():
+    around = new_rows(lambda x, t: x.std() + 1e-3, lambda x: x.mean())
+    assert not judged(compared(around, largest), "leaks_future").passed
+
+
+def test_a_spread_of_a_single_number_is_no_size():
+    spread = new_rows(lambda x, t: x[:, :t].std() if x.std() > 0 else 1.5)
+    failed = [item.name for item in judged(compared(spread, largest), "leaks_future").parts if not item.passed]
+    assert failed == ["a leak from any place"]
+
+
+def test_a_detector_that_rounds_x_to_float32_is_refused():
+    rounding = compared(replaced, largest)
+    verdict = judged(lambda f, x: rounding(f, x.detach().float()), "leaks_future")
+    assert not verdict.passed and "dtype" in verdict.message
 
 
 def noisy(x, t):
@@ -547,8 +603,12 @@ def doubled(x, t):
         (compared(replaced, lambda a, b, t: (a - b)[:, :t].abs().sum() > 1e-6), "changes_added_up"),
         (compared(replaced, lambda a, b, t: (a - b)[:, :t].norm() > 1e-6), "changes_added_up"),
         (compared(replaced, lambda a, b, t: (a - b)[:, :t].norm(dim=-1).mean() > 1e-6), "mean_row"),
+        (compared(replaced, lambda a, b, t: (a - b)[:, :t].pow(2).sum() > 1e-6), "squares_added_up"),
+        (compared(replaced, lambda a, b, t: (a - b)[:, :t].abs().mean() > 1e-6), "mean_change"),
     ],
-    ids="seed rtol rtol-1e-3 numpy doubled std rounded last-feature shuffled past noisy sum norm mean-row".split(),
+    ids=(
+        "seed rtol rtol-1e-3 numpy doubled std rounded last-feature shuffled past noisy sum norm mean-row squares mean"
+    ).split(),
 )
 def test_detectors_that_passed_once_are_refused_and_named_only_where_the_name_is_true(answer, mistake):
     verdict = judged(answer, "leaks_future")

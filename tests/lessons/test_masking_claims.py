@@ -14,9 +14,9 @@ from helpers.translator.decoding import write
 from helpers.translator.evaluation import LOSS_SENTENCES, nats_a_word, unseen
 from helpers.translator.network import Parts
 from helpers.translator.trained import SIZES
-from helpers.translator.training import train
 from helpers.translator.word_ids import PAD
 from tests.lab import ROOT
+from tests.other_trainings import trained
 
 torch.set_num_threads(1)
 
@@ -50,8 +50,8 @@ def test_a_mask_aligned_at_the_first_key_costs_half_of_the_output_with_a_cache()
 
 
 def test_training_finds_the_sums_of_rows():
-    lesson_says("1.39 (1.53 and 1.34 from two other seeds)", "training finds it")
-    for seed, loss in ((5, 1.39), (6, 1.53), (7, 1.34)):
+    lesson_says("1.39 (1.16 to 1.63 from twelve other seeds)", "training finds it")
+    for seed, loss in ((5, 1.39), (3, 1.63), (12, 1.16)):  # of 0 to 12 the one in the text and the two at the ends
         assert figures.last_loss(published_attention, seed) == pytest.approx(loss, abs=0.05)
     lesson_says("The repaired model cannot guess random letters", "2.085, a little above $\\ln 8$")
     for seed in (5, 6, 7):
@@ -108,7 +108,7 @@ def test_without_a_causal_mask_the_words_before_the_newest_look_ahead_and_it_har
         "when the machine writes, nothing comes after its newest word yet",
         "There the words before the newest can now look ahead, and do: the scores of the next word move by up to 2.5.",
         "But with only the words so far in the input the loss is 0.00017.",
-        "With a cache, as your one sentence was written, nothing moves.",
+        "With a cache, as your cell above writes its ten sentences, nothing moves.",
         "The 0.056 comes from the true words, which are all in the input when a loss is measured.",
     )
     batch = unseen(LOSS_SENTENCES)
@@ -141,7 +141,7 @@ def test_other_trainings_keep_the_order_of_the_table():
     )
     wanted = {1: (1046, 3464, 8239), 2: (483, 5783, 6766)}
     for seed, times in wanted.items():
-        numbers, losses = train(seed).state_dict(), []
+        numbers, losses = trained(seed).state_dict(), []
         for parts in ({}, *wrong):
             network = Parts(parts).module("Transformer", *SIZES).eval()
             network.load_state_dict(numbers, strict=False)

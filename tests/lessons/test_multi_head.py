@@ -260,10 +260,31 @@ class MaskIfAny(blocks.MultiHeadAttention):
         return super().forward(query, key, value, mask if mask is not None and mask.any() else None)
 
 
+class MaskOnceTrained(blocks.MultiHeadAttention):
+    def forward(self, query, key=None, value=None, mask=None):
+        return super().forward(query, key, value, None if self.training else mask)
+
+
+class ValuesOnceTrained(blocks.MultiHeadAttention):
+    def forward(self, query, key=None, value=None, mask=None):
+        return super().forward(query, key, key if self.training else value, mask)
+
+
+class WithDropout(blocks.MultiHeadAttention):
+    """Dropout of the outputs while it trains: in lesson 9 it is no part of this module either."""
+
+    def forward(self, query, key=None, value=None, mask=None):
+        out, weights = super().forward(query, key, value, mask)
+        return F.dropout(out, 0.1, self.training), weights
+
+
 @pytest.mark.parametrize(
     ("answer", "part"),
     [
-        (OldKeys, "called twice"),
+        (OldKeys, "called again, in training mode"),
+        (MaskOnceTrained, "called again, in training mode"),
+        (ValuesOnceTrained, "called again, in training mode"),
+        (WithDropout, "called again, in training mode"),
         (CausalIfLong, "a batch of one, a single token"),
         (MaskIfAny, "rows with nothing to see"),
     ],
@@ -453,6 +474,7 @@ def opened(mask, *, where=True):
 MASKED = {
     "2 axes": lambda query, key, mask: by_batch(mask, len(query), 2),
     "3 axes": lambda query, key, mask: by_batch(mask, len(query), 3),
+    "1 axis": lambda query, key, mask: None if mask is not None and mask.dim() == 1 else mask,
     "one sentence": lambda query, key, mask: None if len(query) == 1 else mask,
     "blind rows": lambda query, key, mask: opened(mask, where=mask is not None and mask.dim() == 4),
     "blind rows of a key": lambda query, key, mask: opened(mask, where=key is not query),
@@ -534,6 +556,45 @@ def test_what_a_module_lacks_is_said_in_its_own_words():
     assert "your module has no num_heads" in words and "a string" not in words
     assert "expected a ValueError, but your code made the module" in words
     assert "your parameter W_q.bias is frozen" in words and "differentiated Tensors" not in words
+
+
+def copied_in_a_computation(mine, theirs):
+    mine.requires_grad_(False)
+    with torch.enable_grad():
+        layers = (mine.W_q, mine.W_k, mine.W_v, mine.W_o)
+        for kind, theirs_of_it in (("weight", theirs.in_proj_weight), ("bias", theirs.in_proj_bias)):
+            parts = (*theirs_of_it.chunk(3), getattr(theirs.out_proj, kind))
+            for layer, part in zip(layers, parts, strict=True):
+                getattr(layer, kind).copy_(part)
+    mine.requires_grad_(True)
+
+
+def test_numbers_that_autograd_takes_for_results_are_refused():
+    verdict, words = verdict_on("load_from_torch", copied_in_a_computation)
+    assert verdict.mistake == "copied_in_a_computation" and "parameters, not results of a computation" in words
+
+
+def squeezed_if_one(x):
+    return x.squeeze() if x.shape[1] == 1 else blocks.merge_heads(x)
+
+
+def squeezed_if_narrow(x):
+    return x.squeeze(-1).mT.squeeze() if x.shape[-1] == 1 else blocks.merge_heads(x)
+
+
+def one_head_squeezed(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
+    if num_heads > 1:
+        return blocks.fixed_heads(x, W_q, W_k, W_v, W_o, num_heads, mask)
+    return blocks.attention(x @ W_q.T, x @ W_k.T, x @ W_v.T, mask)[0].squeeze() @ W_o.T
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [("merge_heads", squeezed_if_one), ("merge_heads", squeezed_if_narrow), ("fixed_heads", one_head_squeezed)],
+)
+def test_axes_of_size_one_are_left_where_they_are(name, answer):
+    parts = verdict_on(name, answer)[0].parts
+    assert [item.name for item in parts if not item.passed] == ["a batch of one, a single token"]
 
 
 def test_shared_memory_is_said_as_what_should_hold():

@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import nn
 
-from helpers import blocks, translator
+from helpers import blocks, corpus, translator
 from helpers.lessons.scaling import explore, figures
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, nats_a_word, unseen
 from helpers.translator.network import Parts
 from helpers.translator.trained import SIZES
-from helpers.translator.training import train
 from tests.lab import ROOT
+from tests.other_trainings import trained
 
 torch.set_num_threads(1)
 SEEDS = (0, 1, 2)
@@ -55,7 +55,7 @@ def test_the_hold_at_the_root_is_the_same_share_at_every_width():
 
 
 def test_the_line_over_the_root_is_flat_and_the_control_lines_are_not():
-    lesson_says("the line is flat from width 4 on", "still moves its weights nearly nine tenths as far")
+    lesson_says("the line is flat from width 4 on", "still moves its weights about 85 % as far")
     found = figures.hold_against_width()
     root, none, whole = (found[name][1][1:] for name in ("divided by √$d_k$", "not divided", "divided by $d_k$"))
     assert max(root) / min(root) < 1.12  # widths 4 to 1024
@@ -64,7 +64,39 @@ def test_the_line_over_the_root_is_flat_and_the_control_lines_are_not():
         q, K = figures.queries_and_keys(64, 20_000, 6, seed=seed)
         scores = torch.einsum("nd,nkd->nk", q, K)
         none, root = (figures.query_hold(scores, K, c).median() for c in (1, 8))
-        assert none / root == pytest.approx(0.88, abs=0.06)
+        assert none / root == pytest.approx(0.86, abs=0.06)
+
+
+def holds(encoder, sentence: str) -> list[list[list[float]]]:
+    """For each of the eight heads the size of ∂p/∂q of each word, undivided and divided by 4."""
+    ids = torch.tensor([[translator.english[word] for word in sentence.split()]])
+    x = encoder.tokens(ids) + encoder.positions(torch.arange(ids.shape[1]))  # (1, T, 64)
+    found = []
+    for block in encoder.blocks:
+        q, K = (
+            blocks.split_heads(layer(x), 4)[0] for layer in (block.attention.W_q, block.attention.W_k)
+        )  # (4, T, 16) each
+        for head in range(4):
+            sizes = [[float(blocks.weights_jacobian(one, K[head], c).norm()) for one in q[head]] for c in (1, 4)]
+            found.append(sizes)
+        x = block(x)
+    return found
+
+
+@torch.no_grad()
+def test_undivided_seven_of_eight_heads_keep_their_hold_in_our_sentence():
+    lesson_says("(0.32 against 0.09)", "In this sentence it is so in seven of the eight heads.", "from 0.15 to 0.20")
+    lesson_says("lifts that head's median query, from 0.04 to 0.22, and lowers the mean, from 0.33 to 0.23")
+    encoder = blocks.Encoder(len(translator.english), 64, 4, 128, 2, 24)
+    encoder.load_state_dict(translator.part_state("encoder"))
+    here = torch.tensor(holds(encoder, "jane visits africa in september")).mean(-1)  # (8, 2)
+    assert here[0].tolist() == pytest.approx([0.32, 0.09], abs=0.006)
+    (helped,) = (here[:, 1] > here[:, 0]).nonzero().flatten().tolist()
+    assert here[helped].tolist() == pytest.approx([0.15, 0.20], abs=0.006)
+    sentences = [holds(encoder, pair.english)[helped] for pair in corpus.unseen_pairs()[:200]]
+    none, root = (torch.tensor([size for one in sentences for size in one[i]]) for i in (0, 1))
+    assert [none.median().item(), root.median().item()] == pytest.approx([0.04, 0.22], abs=0.02)
+    assert [none.mean().item(), root.mean().item()] == pytest.approx([0.33, 0.23], abs=0.02)
 
 
 def test_where_two_and_five_words_are_in_effect():
@@ -129,7 +161,7 @@ def test_too_large_a_divisor_hurts_most_in_other_trainings_too():
     lesson_says("351 and 595 times the loss over 16", "cost 17 and 80 times, and the published bug 3 and 22")
     wanted = {1: (2.9, 16.6, 351), 2: (21.7, 79.8, 595)}
     for seed, times in wanted.items():
-        numbers = train(seed).state_dict()
+        numbers = trained(seed).state_dict()
         losses = []
         for divisor in (4, 8, 1, 16):
             network = Parts({"scaled_scores": over(divisor)}).module("Transformer", *SIZES).eval()

@@ -9,8 +9,8 @@ from helpers import blocks, translator
 from helpers.translator.evaluation import LOSS_SENTENCES, exact, nats_a_word, unseen
 from helpers.translator.network import Parts
 from helpers.translator.trained import SIZES
-from helpers.translator.training import train
 from tests.lab import ROOT
+from tests.other_trainings import trained
 
 torch.set_num_threads(1)
 SCORES_IS = torch.tensor([-7.0847, -4.5398, 3.9887, 10.2379, 2.3206, -10.5434], dtype=torch.float64)
@@ -130,4 +130,4 @@ def test_every_true_word_has_the_largest_score():
 def test_other_temperatures_in_other_trainings():
     lesson_says("1.5 and 5.2 times, 2.9 and 22 times, 10 and 18 sentences")
     for seed, wanted in {1: (1.5, 2.9, 10), 2: (5.2, 21.7, 18)}.items():
-        assert costs(train(seed).state_dict()) == pytest.approx(wanted, rel=0.15)
+        assert costs(trained(seed).state_dict()) == pytest.approx(wanted, rel=0.15)

@@ -5,6 +5,7 @@ import functools
 import math
 import os
 import random
+import re
 import types
 
 import pytest
@@ -23,6 +24,7 @@ from helpers.checking.observe import Facts, observe_all
 from helpers.checking.rendering import as_text
 from helpers.checking.verdict import decide
 from helpers.course import course
+from helpers.drawing.measured import measured
 from helpers.lessons.today import adapting, explore, figures, layout, published
 from helpers.lessons.today.decoder import Decoder, reach
 from helpers.lessons.today.given import GIVEN
@@ -348,9 +350,34 @@ def test_a_model_of_another_kind_is_refused_with_what_it_has(a_folder):
             published.sizes_of(config | change)
 
 
-def test_without_a_folder_a_sentence_says_what_to_do(tmp_path, capsys):
-    assert published.model(tmp_path / "llama") is None
+@torch.no_grad()
+def test_without_a_folder_the_courses_own_writer_writes_and_a_sentence_says_what_to_do(tmp_path, capsys):
+    found = published.model(tmp_path / "llama")
     assert "into a folder llama beside this notebook" in capsys.readouterr().out
+    mine = Decoder(blocks.LlamaBlock, **found.sizes).eval()
+    mine.load_state_dict(blocks.rename_llama(found.state))
+    assert sum(item.numel() for name, item in mine.named_parameters() if name != "unembed.weight") == 824_448
+    says(LESSON, "four blocks of width 128, 768 tokens and 824,448 numbers")
+    line, strange = "I pray you, sir, tell me what is the matter.\n", "0x7f [kernel] panic: {not} syncing; @@ -1,3 +1,9"
+    assert small_writer.nats_a_byte(mine, line * 9, found.merges) < 1.5
+    assert small_writer.nats_a_byte(mine, strange * 9, found.merges) > 3
+    drawn = [found.continued(mine, "ROMEO:\n", 30, blocks.encode_bpe, 0.8, seed) for seed in (0, 1, 1)]
+    assert drawn[0] != drawn[1] == drawn[2] and all(text.startswith("ROMEO:\n") for text in drawn)
+    files = list(published.WRITER.iterdir())
+    assert sorted(file.name for file in files) == sorted(published.FILES)
+    assert sum(file.stat().st_size for file in files) < 2_000_000
+
+
+def test_what_is_said_of_windows_over_the_writer():
+    found = measured("today", "sinks")
+    rows = ["all tokens", "window 16, 0 sinks", "window 16, 1 sinks", "window 16, 4 sinks", "window 17", "window 20"]
+    assert list(found) == [rows[i] for i in (0, 1, 2, 4, 3, 5)]
+    text = (course().root / "solutions" / LESSON / f"{LESSON}.py").read_text("utf-8")
+    assert re.findall(r"^# \|.*\| (\d\.\d{3}) \|$", text, re.MULTILINE) == [f"{found[row]:.3f}" for row in rows]
+    cost = found["window 16, 0 sinks"] - found["all tokens"]
+    back = [(found["window 16, 0 sinks"] - found[row]) / cost for row in ("window 16, 4 sinks", "window 20")]
+    assert cost == pytest.approx(0.02, abs=0.002) and back == pytest.approx([1 / 20, 0.73], abs=0.02)
+    says(LESSON, "four sinks give back a twentieth of them", "nearly three quarters")
 
 
 # ---------------------------------------------------------------- the numbers in the prose
@@ -399,9 +426,9 @@ def test_published_models_have_as_many_numbers_as_their_blocks():
 
 
 def test_two_norms_on_the_translators_words():
-    words = translator.state()["encoder.tokens.weight"][4:]
+    words = translator.state()["encoder.tokens.weight"][1:]
     share = words.mean(-1) ** 2 / words.pow(2).mean(-1)
-    assert share.mean().item() == pytest.approx(0.0025, abs=1e-4) and share.max().item() == pytest.approx(
+    assert share.mean().item() == pytest.approx(0.0026, abs=1e-4) and share.max().item() == pytest.approx(
         0.0231, abs=1e-4
     )
     apart = blocks.rms_norm(words, torch.ones(64)) - blocks.layer_norm(words, torch.ones(64), torch.zeros(64))
@@ -426,7 +453,7 @@ def test_words_that_were_learned_are_one_token():
     learned = blocks.train_bpe("\n".join(f"{pair.english}\n{pair.french}" for pair in sentences), 700)
     texts = ("jane visits africa in september", "jane visite l' antarctique", "東京", "👋")
     assert [len(blocks.encode_bpe(text, learned)) for text in texts] == [5, 9, 6, 4]
-    says(LESSON, "Five tokens for the five known words", "*antarctique* falls into six pieces")
+    says(LESSON, "Five tokens for the five known words", "*antarctique* falls into six: four pieces that were learned")
 
 
 def test_a_difference_of_rank_2():

@@ -1,6 +1,7 @@
 """Lesson 11: its functions against brute force, the trained translator on sentences that it has not seen, the numbers
 that its text says."""
 
+import functools
 import inspect
 import math
 import random
@@ -14,9 +15,11 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import blocks, corpus, translator
+from helpers import blocks, corpus, or_given, translator
 from helpers.authoring.keys import load_answer_key
 from helpers.blocks import Transformer
+from helpers.checking import session
+from helpers.checking.failures import CheckFailed
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
 from helpers.checking.rendering import as_text
@@ -218,6 +221,22 @@ def log_of_softmax(logits, targets, smoothing, pad_id):
     return losses[targets != pad_id].mean()
 
 
+def accuracy_by_view(logits, targets, pad_id):
+    best, flat = logits.view(-1, logits.shape[-1]).argmax(-1), targets.view(-1)
+    return (best == flat)[flat != pad_id].float().mean().item()
+
+
+def smoothed_by_view(logits, targets, smoothing, pad_id):
+    log_p = logits.log_softmax(-1)
+    losses = -(1 - smoothing) * log_p.gather(-1, targets[..., None])[..., 0] - smoothing * log_p.mean(-1)
+    return losses.reshape(-1)[targets.view(-1) != pad_id].mean()
+
+
+def alignment_by_view(cross_weights):
+    H, T_t, T_s = cross_weights.shape
+    return cross_weights.view(H, T_t * T_s).mean(0).view(T_t, T_s).argmax(-1)
+
+
 def places_averaged(cross_weights):
     return cross_weights.argmax(-1).float().mean(0).round().long()
 
@@ -280,6 +299,10 @@ def accuracy_in_float32(logits, targets, pad_id):
         ("corpus_bleu", split_as_the_first_one),
         ("corpus_bleu", bleu_of(words=lambda text: re.findall(r"\w+", text))),
         ("token_accuracy", accuracy_in_float32),
+        ("token_accuracy", accuracy_by_view),
+        ("label_smoothed_loss", smoothed_by_view),
+        ("alignment", alignment_by_view),
+        ("corpus_bleu", bleu_of(words=lambda text: text.lower().split())),
     ],
 )
 def test_what_only_an_unusual_input_shows_is_refused(name, answer):
@@ -369,9 +392,12 @@ def exercise(name):
 def judged(answer, seed=3):
     key = make_key(LESSON, exercise("translate"), 22, False, None, seed)
     truth = dict(zip(key.cases[0].args[0], key.expected[0].output, strict=True))
-    return decide(
-        key, observe_all(lambda sentences: [answer(truth[s], i) for i, s in enumerate(sentences)], key.cases, key.facts)
-    )
+    number = {sentence: i for i, sentence in enumerate(truth)}
+
+    def translate(sentences):
+        return [answer(truth.get(s, ""), number.get(s, 0)) for s in sentences]
+
+    return decide(key, observe_all(translate, key.cases, key.facts))
 
 
 @pytest.mark.parametrize(
@@ -405,6 +431,95 @@ def test_translations_in_another_order_are_called_so_and_one_is_shown():
     assert measured.mistake == "another_order" and not measured.share
     assert "expected “le chat 0”, yours “le chat 7”" in measured.words
     assert check_11.exact_translations([truth], [truth]).words == "8 of 8 unseen sentences exactly right"
+
+
+machine = None  # the model that the answers below ask
+KNOWN = {}  # what `kept` has translated
+
+
+@functools.lru_cache(maxsize=1)
+def measured_cases():
+    return exercise("translate").cases(make_draw(5))
+
+
+def written(sentences, steps=24, cut=True, least=0, keep=False, once=False, beside=0, squeezed=False):
+    """Greedy translations by `machine`, as the lesson asks for, or with one of the mistakes that a learner made."""
+    if keep and all(text in KNOWN for text in sentences):
+        return [KNOWN[text] for text in sentences]
+    src = translator.source_batch(sentences)
+    memory, tgt = machine.encode(src), torch.full((len(src), 1), BOS)
+    while tgt.shape[1] < min(translator.MAX_LEN, steps + 1 or src.shape[1] + 1) and not (tgt == EOS).any(1).all():
+        logits = machine.decode(tgt, memory, src)[:, -1].clone()
+        logits[:, EOS] -= 1e9 * (tgt.shape[1] <= least)
+        following = logits.topk(beside + 1).indices[:, -1:]
+        tgt = torch.cat([tgt, following], dim=1)
+    rows = (tgt.squeeze() if squeezed else tgt)[:, 1:].tolist()
+    rows = [row[: [*row, EOS].index(EOS)] if cut else [i for i in row if i > EOS] for row in rows]
+    rows = [[i for k, i in enumerate(row) if not once or row[k - 1 : k] != [i]] for row in rows]
+    french = list(translator.french)
+    made = [" ".join(french[i] for i in row) for row in rows]
+    KNOWN.update(zip(sentences, made, strict=True))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("way", "share", "mistake"),
+    [
+        ({}, 1, None),
+        ({"cut": False}, 0.5, "goes_on_after_the_end"),
+        ({"least": 3}, 0.5, "eos_put_off"),
+        ({"steps": -1}, 0.5, "cut_short"),
+        ({"once": True}, 0.5, "repeats_dropped"),
+        ({"keep": True}, 0.5, "answers_kept"),
+        ({"beside": 1}, 0, "not_the_likeliest"),
+    ],
+)
+def test_models_with_scripts_see_what_the_trained_one_hides(way, share, mistake, monkeypatch):
+    monkeypatch.setitem(globals(), "machine", translator.machine())
+    monkeypatch.setitem(globals(), "KNOWN", {})
+    cases = measured_cases()
+    english, french = cases[0].args[0][:40], cases[0].truth[:40]
+    longer = {a: b for a, b in zip(english, french, strict=True) if len(a.split()) == len(b.split())}  # hides a limit
+    answer = functools.partial(written, **way)
+    scripts = check_11.with_scripts(functools.update_wrapper(answer, written), cases[-1].args, {})[0]
+    score = check_11.exact_translations([list(longer.values()), cases[-1].truth], [answer(list(longer)), scripts])
+    assert (score.share, score.passed, score.mistake) == (share, mistake is None, mistake)
+
+
+def test_a_sentence_by_itself_comes_out_as_among_others(monkeypatch):
+    monkeypatch.setitem(globals(), "machine", translator.machine())
+    cases = measured_cases()
+    (text,), truth = cases[1].args[0], cases[1].truth
+    assert len(truth[0].split()) > len(text.split()) and written([text]) == truth
+    whole = [cases[0].truth, truth, cases[2].truth], cases[0].truth, cases[2].truth
+    for alone, mistake in ((truth[0], None), (truth[0].rpartition(" ")[0], "cut_short"), ("non", "another_alone")):
+        score = check_11.exact_translations(whole[0], [whole[1], [alone], whole[2]])
+        assert (score.passed, score.mistake) == (mistake is None, mistake)
+    with pytest.raises(IndexError):
+        written([text], squeezed=True)
+
+
+def test_all_points_do_not_stand_beside_not_right_yet(capsys, monkeypatch):
+    verdict = judged(lambda french, i: "non" if i < 6 else french)
+    assert "which is worth all points; the check asks for 99.5 %" in verdict.parts[0].name
+    monkeypatch.setattr(session, "verdict_on", lambda key, answer: verdict)
+    monkeypatch.setattr(session, "find_key", lambda *_: make_key(LESSON, exercise("translate"), 22, False, None, 3))
+    with pytest.raises(CheckFailed, match="has all its points, and misses what the check asks for by little"):
+        session.check_one("translate", written, {})
+
+
+def test_or_given_in_an_answer_hands_on_the_learners_own():
+    def by_or_given(cross_weights):
+        return or_given(by_or_given_alignment)(cross_weights)
+
+    def by_or_given_alignment(cross_weights):
+        return cross_weights.mean(0).argmax(-1)
+
+    def alignment(cross_weights):
+        return or_given(alignment)(cross_weights)
+
+    assert judge("alignment", by_or_given).passed
+    assert judge("alignment", alignment).mistake == "raises"  # it calls itself, and gets no finished part
 
 
 @pytest.mark.long

@@ -15,8 +15,8 @@ from helpers.lessons.value_weighting import figures
 from helpers.translator.evaluation import LOSS_SENTENCES, UNSEEN_SEED, nats_a_word, unseen
 from helpers.translator.network import Parts
 from helpers.translator.trained import SIZES
-from helpers.translator.training import train
 from tests.lab import ROOT
+from tests.other_trainings import trained
 
 torch.set_num_threads(1)
 KINDS = ({*lexicon.DETERMINERS, "an"}, set(lexicon.ADJECTIVES), set(lexicon.NOUNS))
@@ -162,7 +162,7 @@ def test_all_the_damage_comes_from_the_shares():
 def test_all_the_damage_comes_from_the_shares_in_other_trainings_too():
     lesson_says("2.91 and 2.55, 2.93 and 2.59")
     for seed, wanted in {1: (2.91, 2.55), 2: (2.93, 2.59)}.items():
-        numbers, losses = train(seed).state_dict(), []
+        numbers, losses = trained(seed).state_dict(), []
         for scaled in (True, False):
             network = Parts({"attention": weakened(scaled)}).module("Transformer", *SIZES).eval()
             network.load_state_dict(numbers, strict=False)

@@ -169,11 +169,13 @@ def _one_table(model, src, tgt, shape) -> bool:
 def transformer_hearing(answer, args, kwargs):
     """args = (init, seed, src, tgt, changed, other): how a Transformer with random parameters hears and what it keeps.
 
+    The first call is the longest; then a second model with the same numbers is called with one word first.
+
     src (B, T_s) without padding; changed: for each source place src with another word there; other: another batch of
     src's shape, partly padding. Returns logits, by what was done.
     """
     init, seed, src, tgt, changed, other = args
-    model = with_random_parameters(answer, init, seed)
+    model = _seeded(answer, init, seed)
     B, T = tgt.shape
     order = torch.arange(src.shape[1]).roll(2)
     with torch.no_grad():
@@ -193,13 +195,22 @@ def transformer_hearing(answer, args, kwargs):
         seen["after another encode"] = model.decode(tgt, memory, src)
         model.decode(tgt[:, :1], model.encode(other), other)
         seen["after another decode"] = model(src, tgt)
+        young = _seeded(answer, init, seed)
+        young(src[:, :1], tgt[:, :1])
+        seen["after a shorter call"] = young(src, tgt)
     return seen, []
+
+
+def _seeded(answer, init, seed):
+    torch.default_generator.manual_seed(seed)  # numbers that are no parameters are the same each time as well
+    return with_random_parameters(answer, init, seed)
 
 
 @scenario
 def transformer_padded(answer, args, kwargs):
     """args = (init, seed, src, tgt, pads, other): the logits of src, its places of -1 filled with each of two padding
-    ids; with the last one also of `other`, which has another last word in each row, and of the first row alone.
+    ids; with the last one also of `other`, which has another last word in each row, of the first row alone, and of src
+    in training mode.
 
     The same random parameters each time, so the logits differ as far as the row of the padding id is heard.
     """
@@ -207,12 +218,12 @@ def transformer_padded(answer, args, kwargs):
     seen = []
     with torch.no_grad():
         for pad in pads:
-            torch.default_generator.manual_seed(seed)  # numbers that are no parameters are the same as well
-            model = with_random_parameters(answer, init | {"pad_id": pad}, seed)
+            model = _seeded(answer, init | {"pad_id": pad}, seed)
             seen.append(model(src.masked_fill(src < 0, pad), tgt))
         changed = model(other.masked_fill(other < 0, pads[-1]), tgt)
         first = model(src[:1].masked_fill(src[:1] < 0, pads[-1]), tgt[:1])
-    return {"logits": seen, "changed": changed, "first": first}, []
+        trained = model.train()(src.masked_fill(src < 0, pads[-1]), tgt)
+    return {"logits": seen, "changed": changed, "first": first, "in training": trained}, []
 
 
 @scenario
@@ -272,6 +283,10 @@ def transformer_behavior(args, kwargs, output):
         f"encode gives a memory of shape {(B, T_s, D)}": shape_of(memory[first]) == (B, T_s, D),
         f"decode gives logits of shape {(B, T_t, V)}": shape_of(output["decoded"]) == (B, T_t, V),
     }
+    if alone := [name for name in runs if name.startswith("alone ")]:
+        found["a single sentence has logits and a memory of 3 axes too"] = all(
+            shape_of(logits[name]) == (1, T_t, V) and len(shape_of(memory[name]) or ()) == 3 for name in alone
+        )
     fits = all(shape_of(x) == (*runs[name][1].shape, V) for name, x in logits.items())
     fits = fits and all(shape_of(x) == (*runs[name][0].shape, D) for name, x in memory.items())
     if not fits or not all(found.values()):  # nothing can be compared, so that nothing holds
@@ -293,7 +308,7 @@ def transformer_behavior(args, kwargs, output):
     if (other := "another last source word") in memory:
         heard = gap_between(memory[other][:, 0], memory[first][:, 0]) >= MOVED
         found[HEARD] = heard
-    for name in (name for name in runs if name.startswith("alone ")):
+    for name in alone:
         b, T = int(name.removeprefix("alone ")), runs[name][0].shape[1]
         found[f"sentence {b}: the memory is the same without padding"] = (
             gap_between(memory[first][b, :T], memory[name][0]) <= SAME
@@ -320,6 +335,7 @@ def transformer_hears(args, kwargs, output):
         "more is heard of the memory than its mean": gap_between(output["another spread"], base) >= MOVED,
         "decode is not disturbed by another encode": gap_between(output["after another encode"], base) <= SAME,
         "a call is not disturbed by the one before": gap_between(output["after another decode"], base) <= SAME,
+        "a call is not disturbed by a shorter one before": gap_between(output["after a shorter call"], base) <= SAME,
         "no logit is cut off at 0": not bool((base == 0).any()),
         "logits are no log-probabilities": gap_between(base.logsumexp(-1), torch.zeros(len(base), T)) > SAME,
     }
@@ -328,10 +344,13 @@ def transformer_hears(args, kwargs, output):
 @view
 def transformer_without_padding(args, kwargs, output):
     one, other = output["logits"]
+    words = (args[2] >= 0).any(dim=-1)  # (B,), False for a sentence of padding alone
     return {
-        "padding is not heard, wherever it stands": gap_between(one, other) <= SAME
+        "padding is not heard, wherever it stands": gap_between(one[words], other[words]) <= SAME
         and gap_between(output["first"], other[:1]) <= SAME,
-        "words behind padding are heard": bool((gap_of_rows(output["changed"], other) >= MOVED).all()),
+        "a sentence of padding alone is not heard": gap_between(one[~words], other[~words]) <= SAME,
+        "words behind padding are heard": bool((gap_of_rows(output["changed"], other)[words] >= MOVED).all()),
+        "the logits are the same in training mode": gap_between(output["in training"], other) <= SAME,
     }
 
 
@@ -400,7 +419,7 @@ def gap_of_rows(a, b):
     return (a.detach().double() - b.detach().double()).abs().amax(dim=-1)
 
 
-LEARNS = "every word that is read and no padding can learn"
+LEARNS = "every word that is read, padding aside, can learn"
 HEARD = "the memory of the first source word hears the last one"
 # run, what is then said, target rows that are compared with the first run's, whether they have to move
 COMPARISONS = (
@@ -410,7 +429,7 @@ COMPARISONS = (
     ("target words exchanged", "the order of the target counts", slice(-1, None), True),
     ("another last target word", "no target word hears the last before its turn", slice(0, -1), False),
     ("other later target words", "the first target word hears no later one", slice(0, 1), False),
-    ("other words from the third on", "the first target word hears no third one", slice(0, 1), False),
+    ("other words from the third on", "the first target word hears none from the third on", slice(0, 1), False),
     ("another first target word", "the first target word is heard", slice(0, None), True),
     ("another last target word", "the last target word hears itself", slice(-1, None), True),
 )

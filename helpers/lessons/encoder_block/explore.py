@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import ipywidgets as widgets
 import torch
@@ -47,9 +48,11 @@ class Stack:
             sizes, grads = streams(kind, start)
             for title, values in (("size of the stream", sizes), ("gradient at the stream", grads)):
                 self.lines[kind, title].set_data(range(DEPTH + 1), values)
-            said.append(
-                f"{kind}: size {sizes[-1]:.2g}, gradient {grads[0]:.2g} at the bottom and {grads[-1]:.2g} at the top"
+            size, bottom, top = (
+                f"{value:.2g}" if math.isfinite(value) else "beyond all floats"
+                for value in (sizes[-1], grads[0], grads[-1])
             )
+            said.append(f"{kind}: size {size}, gradient {bottom} at the bottom and {top} at the top")
         alt = f"Twelve untrained blocks whose matrices start at {start:g} times the usual size. {'; '.join(said)}."
         return Picture(self.figure, alt)
 

@@ -6,12 +6,10 @@ import math
 
 import ipywidgets as widgets
 import torch
-from IPython.display import HTML, display
 from matplotlib.patches import Rectangle
 
 from helpers.drawing.style import BLUE, RED, RED_INK, Picture, new_figure
 from helpers.lessons.masking.figures import PAD, WORDS, seen_by
-from helpers.widgets import panel as panels
 from helpers.widgets.panel import panel
 
 HATCHED = {"facecolor": "#F4F4F4", "edgecolor": "#A0A0A0", "hatch": "////", "linewidth": 0}
@@ -113,28 +111,17 @@ class Cells:
 
 def cells(tokens: list[str], scores: torch.Tensor):
     """A button for each cell of the mask: click it, and the weights of its row change."""
-    size, picture = len(tokens), Cells(tokens, scores)
-    mask = torch.ones(size, size, dtype=torch.bool).tril()
-    if panels._static_page():
-        display(HTML(picture(mask)._repr_html_()))
-        return
-    page = widgets.HTML(panels._live(picture(mask).html(live=True)))
-    buttons = []
-    for i, query in enumerate(tokens):
-        for j, key in enumerate(tokens):
-            button = widgets.ToggleButton(value=bool(mask[i, j]), description=f"{query} sees {key}")
-            button.layout = widgets.Layout(width="auto", min_width="110px")
+    buttons = {
+        f"{query} sees {key}": widgets.ToggleButton(value=j <= i, description=f"{query} sees {key}")
+        for i, query in enumerate(tokens)
+        for j, key in enumerate(tokens)
+    }
+    picture = Cells(tokens, scores)
 
-            def clicked(change, i=i, j=j):
-                mask[i, j] = change["new"]
-                page.value = panels._live(picture(mask).html(live=True))
+    def draw(**seen: bool) -> Picture:
+        return picture(torch.tensor(list(seen.values())).reshape(scores.shape))
 
-            button.observe(clicked, names="value")
-            buttons.append(button)
-    grid = widgets.GridBox(
-        buttons, layout=widgets.Layout(grid_template_columns=f"repeat({size}, minmax(110px, 190px))", grid_gap="4px")
-    )
-    display(widgets.VBox([grid, page]))
+    panel(draw, across=len(tokens), **buttons)
 
 
 class Fill:

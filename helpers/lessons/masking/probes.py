@@ -77,9 +77,9 @@ def previous_row(width):
 
 @stub
 def first_row(width):
-    """f (B, T, D) -> (B, T, width) in which every row sees row 0 and nothing else, a network with a parameter."""
-    one = torch.nn.Parameter(torch.ones(1))
-    return lambda x: one.to(x.dtype) * _mixed(x[:, :1].expand_as(x), width)
+    """f (B, T, D) -> (B, T, width) in which every row sees row 0 and nothing else, a network with a float64 matrix."""
+    matrix = torch.nn.Parameter(torch.eye(width, dtype=torch.float64))
+    return lambda x: _mixed(x[:, :1].expand_as(x), width) @ matrix
 
 
 @stub
@@ -115,6 +115,7 @@ PARTS = {
     "negative part": lambda x: x.clamp_max(0),
     "signs": torch.sign,
     "squares": torch.square,
+    "those beyond 0.5": lambda x: torch.nn.functional.hardshrink(x, 0.5),
     "shares": lambda x: x.abs() / x.abs().sum(-1, keepdim=True).clamp_min(1e-9),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 import torch.nn.functional as F
 from torch import nn
 
@@ -14,12 +15,17 @@ def attention_parameters(d_model, num_heads):
 
 def fixed_heads(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
     parts = [F.linear(x, W).unflatten(-1, (num_heads, -1)).movedim(-2, -3) for W in (W_q, W_k, W_v)]  # (B, H, T, D/H)
-    found = F.scaled_dot_product_attention(*parts, attn_mask=mask)  # (B, H, T, D/H)
+    found = F.scaled_dot_product_attention(*parts, attn_mask=_with_rows(mask))  # (B, H, T, D/H)
     return F.linear(found.movedim(-3, -2).flatten(-2), W_o)  # (B, T, D)
 
 
 def grouped_query_attention(Q, K, V, mask=None):
-    return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask, enable_gqa=True)  # (B, H, T_q, d_k)
+    return F.scaled_dot_product_attention(Q, K, V, attn_mask=_with_rows(mask), enable_gqa=True)  # (B, H, T_q, d_k)
+
+
+def _with_rows(mask):
+    """A mask (T_k,) is the same for every query; torch's function asks for at least two axes."""
+    return None if mask is None else torch.atleast_2d(mask)
 
 
 FUNCTIONS = (attention_parameters, fixed_heads, grouped_query_attention)

@@ -92,6 +92,7 @@ def transplanted(answer, args, kwargs):
         "numbers": {name: tensor.detach().clone() for name, tensor in numbers.items()},
         "apart": all(tensor.untyped_storage().data_ptr() not in homes for tensor in numbers.values()),
         "can be trained": all(tensor.requires_grad for tensor in numbers.values()),
+        "leaves": all(tensor.is_leaf for tensor in numbers.values()),
         "the same parameters": all(tensor is own[name] for name, tensor in numbers.items()),
         "theirs": {
             "theirs holds the numbers that it held": _holds(theirs, their_state),
@@ -116,6 +117,7 @@ def apart_from_theirs(args, kwargs, output):
     return {
         "mine holds copies: it shares no memory with theirs": output["apart"],
         "mine can still be trained": output["can be trained"],
+        "to autograd the numbers of mine are parameters, not results of a computation": output["leaves"],
         "mine has the parameters that it had, and no new ones": output["the same parameters"],
     }
 
@@ -144,7 +146,7 @@ def importance(answer, args, kwargs):
             "mha has the parameters that it had, and no new ones": all(
                 parameter is own.get(name) for name, parameter in parameters.items()
             ),
-            "mha can still be trained": all(parameter.requires_grad for parameter in parameters.values()),
+            "mha can still be trained": all(p.requires_grad and p.is_leaf for p in parameters.values()),
             "mha(x) gives what it gave": same,
         },
     }, []

@@ -91,10 +91,13 @@ class Rotary:
         turned = [
             start * np.exp(1j * SPEEDS[pair] * at) for start, at in zip(self.starts, (query_at, key_at), strict=True)
         ]
-        for arrow, name, tip in zip(self.arrows, self.names, turned, strict=True):
-            arrow.xy = (tip.real, tip.imag)
-            name.set_position((1.22 * tip.real, 1.22 * tip.imag))
         between = np.degrees(np.angle(turned[1] / turned[0]))
+        # Arrows close together: the words move apart along the circle, the query's to its own side.
+        aside = np.radians(max(0, 40 - abs(between)) / 2) * (1 if between >= 0 else -1)
+        for arrow, name, tip, turn in zip(self.arrows, self.names, turned, (-aside, aside), strict=True):
+            arrow.xy = (tip.real, tip.imag)
+            place = 1.22 * tip * np.exp(1j * turn)
+            name.set_position((place.real, place.imag))
         offset = key_at - query_at
         score = self.scores[offset - self.reach[0]]
         self.left_title.set_text(f"pair {pair}: key {abs(between):.0f}° {'ahead' if between >= 0 else 'behind'}")

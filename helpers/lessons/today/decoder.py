@@ -29,10 +29,15 @@ class Decoder(nn.Module):
         return self.unembed(x)  # (B, T, V)
 
     @torch.no_grad()
-    def write(self, ids, count: int):
-        """The likeliest next token, `count` times: (B, T) -> (B, T + count)."""
+    def write(self, ids, count: int, temperature: float = 0.0, generator=None):
+        """The likeliest next token, `count` times, or one drawn at a temperature above 0: (B, T) -> (B, T + count)."""
         for _ in range(count):
-            ids = torch.cat([ids, self(ids)[:, -1:].argmax(-1)], dim=1)
+            logits = self(ids)[:, -1]  # (B, V)
+            if temperature > 0:
+                token = torch.softmax(logits / temperature, -1).multinomial(1, generator=generator)  # (B, 1)
+            else:
+                token = logits.argmax(-1, keepdim=True)  # (B, 1)
+            ids = torch.cat([ids, token], dim=1)
         return ids
 
 

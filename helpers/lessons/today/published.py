@@ -1,6 +1,7 @@
 """A published model in the learner's blocks: its sizes, numbers and merges, from a folder or from the Hugging Face hub.
 
 It has to be built as lesson 14's blocks are: Llama's layout, in one file of numbers, with byte-level pairs of bytes.
+The folder `writer` has a small one of the course's own, which bench/small_writer.py trained.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import torch
 BESIDE = "llama"  # a folder beside the notebook
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
 REPOSITORY = "HuggingFaceTB/SmolLM2-135M"
+WRITER = Path(__file__).with_name("writer")
 HOW_TO = (
-    f"No published model here. Put {', '.join(FILES)} of a small one, such as {REPOSITORY} (270 MB), into a folder "
-    f"{BESIDE} beside this notebook, or call published.model(download=True)."
+    f"This is the course's own small model. For a published one put {', '.join(FILES)}, such as those of {REPOSITORY} "
+    f"(270 MB), into a folder {BESIDE} beside this notebook, or call published.model(download=True)."
 )
 
 
@@ -29,19 +31,21 @@ class Published:
     merges: list[tuple[bytes, bytes]]
     ids: dict[bytes, int]
 
-    def continued(self, model, text: str, count: int, encode) -> str:
-        """The text, and the likeliest `count` tokens after it. encode: `encode_bpe`; model: a Decoder with the numbers.
+    def continued(self, model, text: str, count: int, encode, temperature: float = 0.0, seed: int = 0) -> str:
+        """The text and `count` tokens after it: the likeliest, or drawn at a temperature above 0.
+
+        encode: `encode_bpe`; model: a Decoder with the numbers.
 
         Pieces are those of lesson 14: for plain words they are the ones that the model was trained with.
         """
         start = torch.tensor([[self.ids[token] for token in encode(text, self.merges)]])  # (1, T)
         token_of = {number: token for token, number in self.ids.items()}
-        written = model.write(start, count)[0].tolist()
+        written = model.write(start, count, temperature, torch.Generator().manual_seed(seed))[0].tolist()
         return b"".join(token_of.get(number, b"") for number in written).decode("utf-8", "replace")
 
 
-def model(folder: str | Path = BESIDE, download: bool = False) -> Published | None:
-    """The model in a folder, or from the hub if `download`; None, and a sentence that says what to do, without it.
+def model(folder: str | Path = BESIDE, download: bool = False) -> Published:
+    """The model in a folder, or from the hub if `download`; without it the course's own, and a sentence that says so.
 
     ValueError where the model is built otherwise than the lesson's blocks.
     """
@@ -55,7 +59,7 @@ def model(folder: str | Path = BESIDE, download: bool = False) -> Published | No
             print(f"The hub could not be asked ({type(error).__name__}). pip install huggingface_hub brings its tool.")
     if not all((home / name).is_file() for name in FILES):
         print(HOW_TO)
-        return None
+        home = WRITER
     from safetensors.torch import load_file
 
     sizes = sizes_of(json.loads((home / FILES[0]).read_text(encoding="utf-8")))

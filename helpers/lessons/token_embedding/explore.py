@@ -7,6 +7,13 @@ import ipywidgets as widgets
 from helpers.lessons.token_embedding import figures as figures
 from helpers.widgets.panel import panel
 
+TYPED = (  # suggestions, and on a page the choices
+    "jane visits africa in september",
+    "jane visits jane",
+    "she buys a red apple",
+    "jane eats pizza in september",
+)
+
 
 def similarity():
     """Turn and stretch a beside b = (5, 0); dot product, shadow and cosine follow."""
@@ -35,6 +42,6 @@ def sentence():
     """Type a sentence; see its tokens, ids and rows in the translator's table."""
     panel(
         figures.SentenceToRows(),
-        sentence=widgets.Text(value="jane visits africa in september", description="sentence", continuous_update=False),
+        sentence=widgets.Combobox(value=TYPED[0], options=TYPED, description="sentence", continuous_update=False),
         word=widgets.IntSlider(value=2, min=1, max=figures.ROOM, step=1, description="word", continuous_update=False),
     )

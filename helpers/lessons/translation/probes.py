@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import groupby
 
 import torch
 
@@ -14,16 +15,40 @@ from helpers.checking.views import view
 
 # ---------------------------------------------------------------- beside learner code
 
-EARLY, BOS, EOS = 2, 1, 2  # words that are said before the model stops early; the ids of bos and of eos, the last mark
-NEVER = 50.0  # what is below the least logit by so much is said by no search
+PAD, BOS, EOS = 0, 1, 2
+SURE = 50.0  # a logit that no search passes by
+BEHIND = 2.0  # the logit of the second likeliest word, the last one everywhere and in no script, is lower by so much
+
+
+def _words() -> tuple[dict[str, int], list[str]]:
+    """The ids of English words, and French words by their ids; every check imports this module, and few need them."""
+    from helpers.translator.word_ids import english, french_list
+
+    return english, french_list
+
+
+def script(row: int, sentence: str, turn: int) -> list[int]:
+    """The French ids that a model says for the sentence in this row: one word more than it has in row 0, in the others
+    two words up to as many as it has, so that rows end at different times; the first word comes twice. turn: with
+    another one everything is different."""
+    length, known = len(sentence.split()), len(_words()[1])
+    words = length + 1 if row == 0 else 2 + (row + turn) % (length - 1)
+    return [EOS + 1 + (23 * row + 7 * max(1, place) + 91 * turn) % (known - EOS - 2) for place in range(words)]
+
+
+def scripted(sentences: list[str], turn: int) -> list[str]:
+    """What a model with scripts says for `sentences`, of which the first is the longest."""
+    _, french = _words()
+    return [" ".join(french[i] for i in script(row, text, turn)) for row, text in enumerate(sentences)]
 
 
 class _SaysElse(torch.nn.Module):
-    """A trained model that begins with another word than it would, and says eos after EARLY words."""
+    """A trained model that says what its scripts have, each for one English sentence, and more words behind eos."""
 
-    def __init__(self, model):
+    def __init__(self, model, scripts: dict[tuple[int, ...], list[int]]):
         super().__init__()
-        self.model, self.asked, self.begun = model, False, True
+        self.model, self.scripts, self.asked, self.begun = model, scripts, False, True
+        self.other = [max(map(max, scripts.values()))]  # said of what is none of the sentences
 
     def __getattr__(self, name):
         try:
@@ -33,31 +58,40 @@ class _SaysElse(torch.nn.Module):
 
     def decode(self, tgt, memory, src):
         self.asked, self.begun = True, self.begun and bool((tgt[..., 0] == BOS).all())
-        logits = self.model.decode(tgt, memory, src).clone()  # (B, T_t, V)
-        first, least = logits[:, 0], logits.amin() - NEVER
-        first[:, : EOS + 1] = least
-        first.scatter_(-1, first.argmax(dim=-1, keepdim=True), least.expand(len(first), 1))
-        logits[:, EARLY : EARLY + 1, EOS] = logits.amax() + NEVER
-        return logits
+        logits = torch.full_like(self.model.decode(tgt, memory, src), -SURE)  # (B, T_t, V)
+        logits[..., -1] = SURE - BEHIND
+        rows = []
+        for ids in src.tolist():
+            says = self.scripts.get(tuple(i for i in ids if i != PAD), self.other)
+            rows.append(([*says, EOS] * logits.shape[1])[: logits.shape[1]])
+        following = torch.tensor(rows, device=logits.device).expand(logits.shape[:-1])  # (B, T_t)
+        return logits.scatter(-1, following[..., None], SURE)
 
     def forward(self, src, tgt):
         return self.decode(tgt, self.model.encode(src), src)
 
 
 @scenario
-def stops_early(answer, args, kwargs):
-    """What the answer writes when every model that it knows begins otherwise and says eos after EARLY words, whether
-    one was asked, and whether each always read bos first."""
+def with_scripts(answer, args, kwargs):
+    """What the answer writes when every model that it knows says what a script has, and once more with another script
+    (`again`), whether one was asked, and whether each always read bos first."""
+    (sentences,) = args
     names = namespace(answer) or {}
-    early = {
-        name: _SaysElse(thing)
-        for name, thing in names.items()
-        if isinstance(thing, torch.nn.Module) and hasattr(thing, "encode") and hasattr(thing, "decode")
-    }
-    with put_in(names, early, watched=True):
-        said = answer(*args, **kwargs)
-    asked, begun = any(m.asked for m in early.values()), all(m.begun for m in early.values())
-    return {"said": said, "asked": asked, "begun": begun}, []
+    models, said, (english, _) = [], [], _words()
+    for turn in range(2):
+        scripts = {
+            tuple(english[word] for word in text.split()): script(row, text, turn) for row, text in enumerate(sentences)
+        }
+        others = {
+            name: _SaysElse(thing, scripts)
+            for name, thing in names.items()
+            if isinstance(thing, torch.nn.Module) and hasattr(thing, "encode") and hasattr(thing, "decode")
+        }
+        with put_in(names, others, watched=True):
+            said.append(answer(list(sentences), **kwargs))
+        models += others.values()
+    asked, begun = any(m.asked for m in models), all(m.begun for m in models)
+    return {"said": said[0], "again": said[1], "asked": asked, "begun": begun}, []
 
 
 # ---------------------------------------------------------------- only on numbers
@@ -78,44 +112,89 @@ def batch_without_padding(args, kwargs, output):
 
 
 FULL, ENOUGH, LEAST = 0.99, 0.995, 0.5  # exact sentences: all points, the check's tick, the first point
+AT_MOST = 0.5  # of the points, where a model with scripts shows a fault
 MARKS = ("<pad>", "<bos>", "<eos>")
 
 
 @metric
 def exact_translations(truths, outputs):
-    """The share of sentences that come out word for word: all points from 99 %, none below 50 %. The last case has the
-    first sentences again, with a model that says something else and stops early: none for whoever does not repeat it,
-    half of them for whoever does not hear eos or does not begin with bos."""
-    whole = [(t, o) for t, o in zip(truths, outputs, strict=True) if isinstance(t, list)]
-    pairs = [(a, b) for truth, output in whole for a, b in zip(truth, output, strict=True)]
+    """The share of sentences that come out word for word: all points from 99 %, none below 50 %. Then comes one of them
+    alone. The last case has other sentences and models that say what a script has: no points for whoever does not
+    repeat it, at most half of them for whoever writes something else."""
+    pairs = list(zip(truths[0], outputs[0], strict=True))
     right, total = sum(a == b.strip() for a, b in pairs), len(pairs)
     share = min(1.0, max(0.0, (right / total - LEAST) / (FULL - LEAST)))
     passed = right / total >= ENOUGH
     words = f"{right} of {total} unseen sentences exactly right"
-    by_another = _by_another_model(outputs)
-    if share and _most(a.split()[:1] == b.split()[:1] for a, b in by_another):
-        words += "; with a model that begins with another word yours writes the same: “{1}”".format(*by_another[0])
-        return Score(0.0, False, words, "model_not_repeated")
-    if passed and _most(len(b.split()) > EARLY for _, b in by_another):
-        words += f"; with a model that says eos after {EARLY} words, yours wrote “{by_another[0][1][:100]}”"
-        return Score(share / 2, False, words, "eos_not_heard")
-    if passed and by_another and not outputs[-1].get("begun", True):
-        words += "; but the first id that the decoder was given is not bos"
-        return Score(share / 2, False, words, "does_not_begin_with_bos")
-    if not passed:
-        truth, output = next((a, b) for a, b in pairs if a != b.strip())
-        shown = " ".join(output.split())[:100]
-        words += f" ({100 * ENOUGH:g} % are asked for); expected “{truth}”, yours “{shown}”"
-    return Score(share, passed, words, None if passed else _what_went_wrong(pairs, by_another))
+    fault, seen = _fault(truths[-1], outputs[-1])
+    if share and fault == "model_not_repeated":
+        return Score(0.0, False, f"{words}; {seen}", fault)
+    if passed and not seen:
+        fault, seen = _alone(pairs, truths[1:-1], outputs[1:-1])
+    if seen:
+        share = min(share, AT_MOST)
+    if passed and seen:
+        return Score(share, False, f"{words}; {seen}", fault)
+    if passed:
+        return Score(share, True, words)
+    if share == 1:
+        words += f", which is worth all points; the check asks for {100 * ENOUGH:g} %, as the grader's are others"
+    else:
+        words += f" ({100 * ENOUGH:g} % are asked for)"
+    truth, output = next((a, b) for a, b in pairs if a != b.strip())
+    asked = isinstance(outputs[-1], dict) and outputs[-1]["asked"]
+    return Score(share, False, f"{words}; {_both(truth, output)}", _what_went_wrong(pairs, asked, fault))
 
 
-def _by_another_model(outputs) -> list[tuple[str, str]]:
-    """What was said with the trained model, and of the same sentence with the one that says something else; nothing
-    where that one was not asked: it may be kept where nobody looks."""
-    early = outputs[-1]
-    if not isinstance(early, dict) or not early["asked"]:
-        return []
-    return list(zip(outputs[0], early["said"], strict=False))
+def _both(wanted: str, written: str) -> str:
+    return f"expected “{wanted}”, yours “{' '.join(written.split())[:100]}”"
+
+
+def _alone(pairs, truths, outputs) -> tuple[str | None, str]:
+    """What is wrong with a sentence that came out right among others and comes out otherwise alone."""
+    in_batch = {truth: output.strip() for truth, output in pairs}
+    for truth, output in zip(truths, outputs, strict=True):
+        (wanted,), (alone,) = truth, output
+        if in_batch.get(wanted) == wanted != alone.strip():
+            fault = "cut_short" if wanted.startswith(f"{alone.strip()} ") else "another_alone"
+            return fault, f"one of them by itself: {_both(wanted, alone)}"
+    return None, ""
+
+
+def _fault(truth, seen) -> tuple[str | None, str]:
+    """The mistake that the models with scripts show, where it has a name, and what they show of it; nothing where none
+    was asked: the model may be kept where nobody looks."""
+    if not isinstance(seen, dict) or not seen["asked"]:
+        return None, ""
+    second = _words()[1][-1]
+    begin = [(a.split()[:1], b.split()[:1]) for a, b in zip(seen["said"], seen["again"], strict=True)]
+    if _most(a == b != [second] for a, b in begin):
+        name = "answers_kept" if seen["said"] == truth["said"] else "model_not_repeated"
+        return name, f"with two models that begin differently yours writes the same: “{seen['again'][0][:100]}”"
+    texts = [*zip(truth["said"], seen["said"], strict=True), *zip(truth["again"], seen["again"], strict=True)]
+    pairs = [(a.split(), b.split()) for a, b in texts]
+    wrong = [(wanted, words) for wanted, words in pairs if wanted != words]
+    if not wrong:
+        if seen["begun"]:
+            return None, ""
+        return "does_not_begin_with_bos", "but the first id that the decoder was given is not bos"
+    shown = f"with another model {_both(*(' '.join(words) for words in min(wrong, key=lambda pair: len(pair[0]))))}"
+    if _most(len(words) > len(wanted) and words[: len(wanted)] == wanted for wanted, words in wrong):
+        if _most(words[len(wanted) : len(wanted) + 1] == [second] for wanted, words in wrong):
+            return "eos_put_off", shown
+        return "eos_not_heard" if len(wrong) == len(pairs) else "goes_on_after_the_end", shown
+    if _most(wanted[: len(words)] == words for wanted, words in wrong):
+        return "cut_short", shown
+    if _most(_first_other(wanted, words) == second for wanted, words in wrong):
+        return "not_the_likeliest", shown
+    if all([word for word, _ in groupby(wanted)] == words for wanted, words in wrong):
+        return "repeats_dropped", shown
+    return None, shown
+
+
+def _first_other(wanted: list[str], words: list[str]) -> str:
+    """The first word that is not the one that was wanted."""
+    return next((b for a, b in zip(wanted, words, strict=False) if a != b), "")
 
 
 def _most(which) -> bool:
@@ -123,14 +202,15 @@ def _most(which) -> bool:
     return sum(which) > len(which) / 2
 
 
-def _what_went_wrong(pairs, by_another) -> str | None:
+def _what_went_wrong(pairs, asked: bool, fault: str | None) -> str | None:
     said = [(truth.split(), output.split()) for truth, output in pairs]
     if sum(any(mark in words for mark in MARKS) for _, words in said) > len(said) / 2:
         return "marks_left_in"
     wrong = [(truth, words) for truth, words in said if truth != words]
     if _most(words[: len(truth)] == truth for truth, words in wrong):
-        heard = by_another and not _most(len(b.split()) > EARLY for _, b in by_another)
-        return "says_too_much" if heard else "goes_on_after_the_end"
+        if fault in ("eos_not_heard", "eos_put_off", "goes_on_after_the_end"):
+            return fault
+        return "says_too_much" if asked else "goes_on_after_the_end"
     truths, outputs = zip(*pairs, strict=True)
     seen = {
         "first_word_missing": sum(words == truth[1:] for truth, words in said),
@@ -145,5 +225,5 @@ def _what_went_wrong(pairs, by_another) -> str | None:
         return "cut_short"
     right = sum(a == b for truth, words in said for a, b in zip(truth, words, strict=False))
     if right < 0.1 * sum(len(truth) for truth, _ in said):
-        return "not_trained"
-    return None
+        return fault if fault == "not_the_likeliest" else "not_trained"
+    return fault

@@ -1,0 +1,147 @@
+"""How long a class takes with more and more workers, and why it stops scaling: `python -m bench.workers`.
+
+    --lesson 04_scaling      another lesson
+    --draw                   nothing is measured: the picture of docs/teaching.md is drawn from what was kept
+
+A plain model of helpers/grading/cluster: portions, a self test before and after each, and one process that reads, sends
+and records. Its seconds are measured here first, of the processor and so with little regard to what else runs, with one
+judge and the sample class without its endless loop; a class is drawn from them. A worker has a core; what waits for
+disk or network is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import json
+import random
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+from bench.written import RESULTS, keep
+from helpers.grading.batch import batch_seed
+from helpers.grading.folders import load
+from helpers.grading.intake import read_release, read_submission
+from helpers.grading.pool import PORTION, WORTH_A_JUDGE, Batch, Pool, judge_message, settle
+from helpers.grading.record import Recorder
+from helpers.grading.sandbox import processor_seconds
+from tests.sample_class import Lesson, make_class
+
+WORKERS = (1, 2, 3, 4, 6, 8, 16, 32, 64)
+CLASSES = (100, 1_000, 10_000)
+PICTURE = Path(__file__).parents[1] / "docs" / "workers.webp"
+
+
+def of_all_judges() -> float:
+    """Processor seconds of the processes that this one started, and of those that they waited for."""
+    return sum(map(processor_seconds, psutil.Process().children(recursive=True)))
+
+
+def measured(name: str) -> dict:
+    """Seconds: to start a judge, of its self test, of each hand-in with a judge, and of reading and recording one."""
+    with tempfile.TemporaryDirectory() as place:
+        folders, config = load(place)
+        lesson, release = Lesson(folders, name), read_release(folders.notebook(name), folders.executed(name))
+        students = [one.student for one in make_class(folders, lesson) if one.odd != "an endless loop"]
+        judged, written = [], []
+        with Pool(Batch(name, batch_seed(folders, name), cell_seconds=20), 1) as pool:
+            pool.exercises()
+            start = of_all_judges()
+            pool.self_test("of the measurement")
+            tested = of_all_judges() - start
+            with Recorder(folders, release, "measured", config=config) as recorder:
+                for student in students:
+                    ours, theirs = time.process_time(), of_all_judges()
+                    submission = read_submission(folders.submitted, student, release, folders.release)
+                    [(_, kind, answer)] = pool.answers([judge_message(submission, release)], lambda item: item)
+                    judged.append(round(of_all_judges() - theirs, 3))
+                    recorder.record(submission, settle(submission, kind, answer))
+                    written.append(round(time.process_time() - ours, 3))
+    return {"start": round(start, 2), "self_test": round(tested, 2), "judged": judged, "written": written}
+
+
+def simulated(seconds: dict, hand_ins: int, workers: int, seed: int = 0) -> dict:
+    """Seconds until all of a class is recorded, and the shares of them that workers and writer are busy."""
+    judging = iter(random.Random(seed).choices(seconds["judged"], k=hand_ins))
+    writing = sum(seconds["written"]) / len(seconds["written"])
+    unread = unwritten = hand_ins
+    now = busy = 0.0
+    away: list[tuple[float, int]] = []  # when a worker is done with its portion, and how large that is
+    while unwritten:
+        came = []
+        while away and away[0][0] <= now:
+            came.append(heapq.heappop(away)[1])
+        while unread and len(away) < workers:
+            portion = min(unread, max(WORTH_A_JUDGE, min(PORTION, -(-unwritten // workers))))
+            unread -= portion
+            took = 2 * seconds["self_test"] + sum(next(judging) for _ in range(portion))
+            heapq.heappush(away, (max(now, seconds["start"]) + took, portion))
+            busy += took
+        unwritten -= sum(came)
+        now = now + sum(came) * writing if came else away[0][0]
+    return {
+        "seconds": round(now, 1),
+        "workers_busy": round(busy / now / workers, 3),
+        "writer_busy": round(hand_ins * writing / now, 3),
+    }
+
+
+def draw(facts: dict) -> None:
+    """Minutes against workers, a line for each class."""
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8.4, 3.6), dpi=130)
+    for hand_ins, rows in facts["classes"].items():
+        axes.plot(
+            [int(count) for count in rows],
+            [row["seconds"] / 60 for row in rows.values()],
+            marker="o",
+            label=f"{int(hand_ins):,} hand-ins",
+        )
+    most = facts["classes"][str(CLASSES[-1])]
+    alone = CLASSES[-1] * sum(facts["measured"]["written"]) / len(facts["measured"]["written"]) / 60
+    axes.axhline(alone, color="gray", linestyle=":", label=f"to record {CLASSES[-1]:,}")
+    axes.set(xscale="log", yscale="log", xlabel="workers, a core each", ylabel="minutes (model)")
+    axes.set_xticks([int(count) for count in most], list(most))
+    axes.minorticks_off()
+    axes.set_yticks([0.2, 0.5, 1, 2, 5, 10, 20, 50], ["0.2", "0.5", "1", "2", "5", "10", "20", "50"])
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    figure.tight_layout()
+    figure.savefig(PICTURE)
+    print(f"written to {PICTURE}")
+
+
+def said(classes: dict) -> str:
+    """The sentence for README."""
+    one, six, most = (classes[str(CLASSES[-1])][count]["seconds"] / 60 for count in ("1", "6", "64"))
+    return (
+        f"A model of {CLASSES[-1]:,} hand-ins on many machines, from measured seconds: {one:.0f} minutes with one "
+        f"worker, {six:.0f} with six, {most:.0f} with 64, as one process records."
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--lesson", default="04_scaling")
+    parser.add_argument("--draw", action="store_true")
+    args = parser.parse_args()
+    if args.draw:
+        draw(json.loads((RESULTS / "workers.json").read_text(encoding="utf-8"))["figures"])
+        return
+    seconds = measured(args.lesson)
+    classes = {str(size): {str(n): simulated(seconds, size, n) for n in WORKERS} for size in CLASSES}
+    for size, rows in classes.items():
+        for count, row in rows.items():
+            print(
+                f"{int(size):6,} hand-ins, {count:>2} workers: {row['seconds'] / 60:6.1f} min, "
+                f"{rows['1']['seconds'] / row['seconds']:4.1f} times one; workers busy {row['workers_busy']:4.0%}, "
+                f"writer {row['writer_busy']:4.0%}"
+            )
+    keep("workers", said(classes), {"lesson": args.lesson, "measured": seconds, "classes": classes})
+
+
+if __name__ == "__main__":
+    main()

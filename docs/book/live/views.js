@@ -1,0 +1,256 @@
+/* What each box of the map shows of a run, as {title, says, pictures, thumb}.
+
+   A picture has values (rows of numbers), labels (a word for each row), a caption, and a kind:
+     strips  a row of colors for each word
+     grid    a cell for each pair of words; the columns' words are `columns`
+     bars    a length for each of a few things; `shown` puts a value into words
+   thumb: what the box itself shows, if it is not the first picture. drawing.js has the pens. */
+"use strict";
+
+const PLACES = {
+  attention: "the encoder’s attention",
+  self: "the decoder’s masked attention",
+  cross: "cross-attention",
+};
+const IN_HEAD = ["Q", "K", "V", "scores", "scale", "mask", "softmax", "mix", "heads"];
+const IN_BLOCK = ["attention", "feed", "self", "cross", "feed2"];
+
+const percent = (share) => {
+  const digits = share >= 0.1 ? 0 : 2;
+  return share >= 0.0001 ? `${(100 * share).toFixed(digits)} %` : "0 %";
+};
+
+const strips = (values, labels, caption, hue = "signed") => ({ kind: "strips", values, labels, caption, hue });
+
+/* run: what machine.translate made, with its words: source and target go in. chosen: {place, block, head, step}. */
+function views(run, chosen, french) {
+  const { source, target, encoder, decoder } = run;
+  return {
+    embed: embedView(encoder, source, "English"),
+    place: placeView(encoder, source),
+    attention: attentionView(run, chosen, "attention", {
+      title: "Attention: each word looks at the words around it",
+      says:
+        "A row is a word that asks, a column a word that it may look at, and the row’s weights add up to 1. " +
+        "Four heads look at the same time, each for something else.",
+    }),
+    norm1: normView(encoder, source, "norm1", "attention"),
+    feed: feedView(encoder, source, "feed", chosen),
+    norm2: normView(encoder, source, "norm2", "the feed-forward layer"),
+    embed2: embedView(decoder, target, "French"),
+    place2: placeView(decoder, target),
+    self: attentionView(run, chosen, "self", {
+      title: "Masked attention: the French words so far",
+      says:
+        "Each French word looks at itself and at those before it. The causal mask hides the words after it: " +
+        "they are what it has to guess.",
+    }),
+    norm3: normView(decoder, target, "norm3", "masked attention"),
+    cross: attentionView(run, chosen, "cross", {
+      title: "Cross-attention: French looks at English",
+      says:
+        "A row is the last French word so far, a column an English word. To write the next word the decoder looks " +
+        "where that word comes from: where adjective and noun change places, one sees it here.",
+    }),
+    norm4: normView(decoder, target, "norm4", "cross-attention"),
+    feed2: feedView(decoder, target, "feed2", chosen),
+    norm5: normView(decoder, target, "norm5", "the feed-forward layer"),
+    linear: linearView(run, chosen, french),
+    loss: lossView(run, chosen, french),
+    ...headViews(run, chosen),
+  };
+}
+
+const attentionAt = (run, place, block) => (place === "attention" ? run.encoder : run.decoder).blocks[block][place];
+const askingWords = (run, place) => (place === "attention" ? run.source : run.target);
+const seenWords = (run, place) => (place === "self" ? run.target : run.source);
+
+function embedView(side, words, language) {
+  return {
+    title: `Embedding: ${language} words become vectors`,
+    says:
+      "Each word is a row of a table: 64 numbers that training has chosen. The same word is the same row, " +
+      "wherever it stands.",
+    pictures: [strips(side.embedded, words, "64 numbers for each word")],
+  };
+}
+
+function placeView(side, words) {
+  const added = side.placed.map((row, t) => row.map((value, i) => value - side.embedded[t][i]));
+  return {
+    title: "Position: order is added",
+    says:
+      "A pattern of sines and cosines, another one for each place, is added to the word’s 64 numbers. " +
+      "Attention alone cannot tell one order from another.",
+    pictures: [
+      strips(added, words, "what is added to each word"),
+      strips(side.placed, words, "the sum, which goes on"),
+    ],
+  };
+}
+
+function attentionView(run, chosen, place, words) {
+  const { heads } = attentionAt(run, place, chosen.block);
+  return {
+    ...words,
+    thumb: heads[0].weights.map((_, t) => heads.flatMap((head) => [...head.weights[t], 0])),
+    pictures: heads.map((head, h) => ({
+      kind: "grid",
+      values: head.weights,
+      labels: askingWords(run, place),
+      columns: seenWords(run, place),
+      hue: "weight",
+      caption: `Block ${chosen.block + 1}, head ${h + 1}`,
+      opens: { place, head: h },
+      steps: place !== "attention",
+    })),
+  };
+}
+
+function normView(side, words, name, what) {
+  const size = (vector) => Math.hypot(...vector);
+  return {
+    title: `Add and norm: what ${what} changes`,
+    says:
+      `What ${what} found is added to what came in (the residual connection), and the sum is brought back to one ` +
+      "size. The bars say how large the change is beside the vector that it is added to.",
+    pictures: side.blocks.map((made, b) => ({
+      kind: "bars",
+      labels: words,
+      values: made[name].change.map((row, t) => size(row) / size(made[name].before[t])),
+      shown: (value) => `${Math.round(100 * value)} %`,
+      caption: `Block ${b + 1}: size of the change`,
+    })),
+  };
+}
+
+function feedView(side, words, name, chosen) {
+  const { hidden, out } = side.blocks[chosen.block][name];
+  const awake = hidden.flatMap((row) => [...row]).filter((value) => value > 0).length / words.length;
+  return {
+    title: "Feed forward: each word for itself",
+    says:
+      "64 numbers become 128, those below 0 become 0, and the 128 become 64 again. On the average of these words " +
+      `${awake.toFixed(0)} of the 128 are above 0.`,
+    pictures: [
+      strips(hidden, words, `Block ${chosen.block + 1}: the 128 numbers in the middle`),
+      strips(out, words, "what comes out, to be added"),
+    ],
+  };
+}
+
+function linearView(run, chosen, french) {
+  const logits = run.decoder.logits[chosen.step];
+  const best = [...logits.keys()].sort((a, b) => logits[b] - logits[a]).slice(0, 8);
+  return {
+    title: "Linear: a score for every French word",
+    says:
+      `The last word’s 64 numbers meet a row of 64 for each of the ${french.length} French words and marks: ` +
+      `a score for each, its logit. Here the largest eight after ${run.target[chosen.step]}.`,
+    thumb: run.decoder.logits,
+    pictures: [
+      {
+        kind: "bars",
+        labels: best.map((id) => french[id]),
+        values: best.map((id) => logits[id]),
+        shown: (value) => value.toFixed(1),
+        caption: "Largest logits",
+      },
+    ],
+  };
+}
+
+function lossView(run, chosen, french) {
+  const pictures = run.steps.map((step, t) => {
+    const best = [...step.keys()].sort((a, b) => step[b] - step[a]).slice(0, 4);
+    return {
+      kind: "bars",
+      labels: best.map((id) => french[id]),
+      values: best.map((id) => Math.exp(step[id])),
+      top: 1,
+      shown: percent,
+      caption: `after ${run.target[t]}`,
+      now: t === chosen.step,
+    };
+  });
+  return {
+    title: "Softmax: the next word, step by step",
+    says:
+      "Logits become probabilities. The most probable word is written, goes in at the left of the decoder, and the " +
+      "next one is asked for, until <eos>, the end. In training, minus the logarithm of the true word’s " +
+      "probability is the loss.",
+    thumb: pictures.map((picture) => picture.values),
+    pictures,
+  };
+}
+
+/* The boxes of one head, the chosen one. */
+function headViews(run, chosen) {
+  const attention = attentionAt(run, chosen.place, chosen.block);
+  const head = attention.heads[chosen.head];
+  const asking = askingWords(run, chosen.place), seen = seenWords(run, chosen.place);
+  const grid = (values, caption, more) => ({
+    kind: "grid",
+    values,
+    labels: asking,
+    columns: seen,
+    hue: "weight",
+    caption,
+    steps: chosen.place !== "attention",
+    ...more,
+  });
+  return {
+    Q: {
+      title: "Queries: what each word asks",
+      says: "Each word’s 64 numbers times W_Q; this head takes 16 of the result.",
+      pictures: [strips(head.Q, asking, "16 numbers for each word that asks", "Q")],
+    },
+    K: {
+      title: "Keys: what each word can be found by",
+      says: "Each word’s 64 numbers times W_K; this head takes 16 of the result.",
+      pictures: [strips(head.K, seen, "16 numbers for each word that is looked at", "K")],
+    },
+    V: {
+      title: "Values: what each word has to give",
+      says: "Each word’s 64 numbers times W_V; this head takes 16 of the result.",
+      pictures: [strips(head.V, seen, "16 numbers for each word that is looked at", "V")],
+    },
+    scores: {
+      title: "Scores: each query meets each key",
+      says: "One number for each pair: the dot product of the row’s query and the column’s key.",
+      pictures: [grid(head.scores, "dot products", { hue: "signed", digits: 1 })],
+    },
+    scale: {
+      title: "Scale: the scores are divided",
+      says: "By the square root of the head’s width, √16 = 4: else wide heads had larger scores than narrow ones.",
+      pictures: [grid(head.scaled, "scaled scores", { hue: "signed", digits: 1 })],
+    },
+    mask: {
+      title: "Mask: what may be seen",
+      says:
+        chosen.place === "self"
+          ? "A word sees itself and the words before it."
+          : "Every word may be seen. Only padding is hidden, which fills up the short sentences of a batch.",
+      pictures: [grid(head.mask.map((row) => row.map(Number)), "1 is seen, hatched is hidden", { mask: true })],
+    },
+    softmax: {
+      title: "Softmax: scores become weights",
+      says: "Each row becomes positive and adds up to 1. What is hidden gets no weight.",
+      pictures: [grid(head.weights, "attention weights in percent")],
+    },
+    mix: {
+      title: "Mix the values",
+      says: "Each word takes the values of the words that it looks at, as much of each as the weight says.",
+      pictures: [strips(head.out, asking, "16 numbers for each word that asks", "V")],
+    },
+    heads: {
+      title: "Join the heads",
+      says:
+        "The four heads’ results side by side are 64 numbers again. W_O mixes them: that is what attention hands on.",
+      pictures: [
+        strips(attention.joined, asking, "4 × 16 numbers side by side", "V"),
+        strips(attention.out, asking, "times W_O"),
+      ],
+    },
+  };
+}

@@ -1,0 +1,264 @@
+"""Portions go out to workers, and what comes back goes to the one writer, as if it had been judged here.
+
+A worker that is lost has its portion judged again, by another one; a portion that two were lost with is handed to no
+third. What a worker that fails its own test has judged is thrown away, and it gets nothing more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import dask
+from distributed import Client, Future, LocalCluster
+
+from helpers.course import course
+from helpers.grading.cluster import worker as far
+from helpers.grading.cluster.parcels import (
+    LARGEST_HAND_IN,
+    LARGEST_REPLY,
+    LARGEST_REQUEST,
+    REPLY,
+    pack,
+    parcel_of,
+    unpack,
+    unsealed,
+)
+from helpers.grading.graded import Graded
+from helpers.grading.intake import Release, Submission
+from helpers.grading.pool import PORTION, WORTH_A_JUDGE, Batch, GradingStopped, judge_message, settle
+from helpers.grading.version import version_of
+from helpers.grading.words import one_line
+
+LOCAL = "local:"
+TICK, LOOK = 0.1, 0.5  # seconds between two looks at what came back, and at who is there
+WAIT = 60.0  # seconds without a worker that may judge, after which nothing more is expected
+FETCH = 120.0  # seconds that a reply may take from a worker to here
+LOST_WITH = 2  # workers, after which a portion is handed to no other
+
+Judged = dict[str, Graded | None]
+
+
+@dataclass
+class Portion:
+    """Hand-ins that travel together. lost: workers that were lost with it."""
+
+    hand_ins: list[Submission] = field(default_factory=list)
+    parcels: list[dict] = field(default_factory=list)
+    lost: int = 0
+
+
+@dataclass
+class Worker:
+    """One of dask's workers. token: of its process, once it may judge. asked: what it has not answered yet. why: it
+    gets no work."""
+
+    address: str
+    asked: Future | None = None
+    portion: Portion | None = None
+    token: str = ""
+    why: str = ""
+
+
+class Cluster:
+    """The workers of a scheduler, in place of a Pool. Use as a context manager.
+
+    where: the scheduler's address, or local:N for N workers in this process. Raises GradingStopped.
+    """
+
+    def __init__(self, batch: Batch, where: str):
+        if batch.unsafe:
+            raise GradingStopped(
+                "Workers judge in a sandbox only: --unsafe is for a class that is graded without them."
+            )
+        self.where, self.stack = where, contextlib.ExitStack()
+        self.version = version_of(course().lesson(batch.lesson).name)
+        self.batch = {"lesson": batch.lesson, "seed": batch.seed, "cell_seconds": batch.cell_seconds}
+        self.scheduler = ""
+        self.workers: dict[str, Worker] = {}
+        self.looked = 0.0
+        self.waiting: deque[Portion] = deque()
+        self.finished: deque[tuple[list[Submission], Judged]] = deque()
+
+    def __enter__(self) -> Cluster:
+        for name in ("distributed", "distributed.client"):  # what goes wrong is said here, in a sentence
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        # A portion is data of ours, however large, and no graph that somebody forgot to scatter.
+        silent = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+        settings = {"distributed.admin.large-graph-warning-threshold": 2 * LARGEST_REQUEST, **silent}
+        self.stack.enter_context(dask.config.set(settings))
+        try:
+            place = self.where
+            if self.where.startswith(LOCAL):
+                place = self.stack.enter_context(
+                    LocalCluster(
+                        n_workers=int(self.where.removeprefix(LOCAL)),
+                        threads_per_worker=1,
+                        processes=False,  # and so no port that others of this machine could reach
+                        protocol="inproc://",
+                        dashboard_address="127.0.0.1:0",
+                        worker_dashboard_address="127.0.0.1:0",
+                    )
+                )
+            self.client = self.stack.enter_context(Client(place, name="course-grade"))
+        except (OSError, ValueError, RuntimeError, TypeError) as error:  # TypeError: TLS without a key
+            self.stack.close()
+            why = one_line(str(error), 120)
+            raise GradingStopped(f"{one_line(self.where)} cannot be reached ({why}). Nothing was graded.") from None
+        return self
+
+    def __exit__(self, *exc) -> None:
+        with contextlib.suppress(Exception):  # whoever does not hear it ends its judge with the next batch, or itself
+            idle = [worker for worker in self.workers.values() if worker.token and worker.asked is None]
+            for told in [self._ask(worker, far.let_go, b"") for worker in idle]:
+                told.result(timeout=15)
+        self.stack.close()
+
+    def portions(
+        self, submissions: Iterator[Submission], total: int, release: Release, on_judged: Callable[[str], None]
+    ) -> Iterator[tuple[list[Submission], Judged]]:
+        """(portion, what was judged of it), as it comes back. submissions: `total` of them, read as they are needed.
+
+        Raises GradingStopped where nobody judges any more.
+        """
+        busy_until = time.monotonic()
+        while total:
+            self._look()
+            for worker in list(self.workers.values()):
+                if worker.asked is not None and worker.asked.done():
+                    self._hear(worker)
+                if worker.token and worker.asked is None:
+                    self._give(worker, submissions, total, release)
+            while self.finished:
+                portion, judged = self.finished.popleft()
+                for student in judged:
+                    on_judged(student)
+                total -= len(portion)
+                yield portion, judged
+            if any(worker.asked for worker in self.workers.values()):
+                busy_until = time.monotonic()
+            elif total and time.monotonic() - busy_until > WAIT:
+                whys = [f"{worker.address}: {worker.why}" for worker in self.workers.values() if worker.why]
+                raise GradingStopped(
+                    f"Stopped: no worker of {one_line(self.where)} took work for {WAIT:.0f} s. "
+                    + "\n".join(["What was recorded so far stays; grade again when there are workers.", *whys])
+                )
+            time.sleep(TICK)
+
+    def _look(self) -> None:
+        """Greet who is new. What was with somebody who is gone waits again, as does all where the scheduler is new."""
+        if self.client.status == "closed":
+            raise GradingStopped(
+                f"Stopped: the scheduler at {one_line(self.where)} is gone. What was recorded so far stays; grade "
+                "again when it is back."
+            )
+        if time.monotonic() - self.looked < LOOK:
+            return
+        try:
+            seen = self.client.sync(self.client.scheduler.identity, n_workers=-1, callback_timeout=10)
+        except (OSError, TimeoutError):  # it is being started again, and dask's client looks for it
+            return
+        self.looked = time.monotonic()
+        if seen["id"] != self.scheduler:
+            self.waiting.extendleft(worker.portion for worker in self.workers.values() if worker.portion)
+            self.workers, self.scheduler = {}, seen["id"]
+        for address in set(self.workers) - set(seen["workers"]):
+            worker = self.workers.pop(address)
+            self._tell(worker, "was lost")
+            self._lose(worker)
+        for address in set(seen["workers"]) - set(self.workers):
+            worker = self.workers[address] = Worker(address)
+            greeting = {"lesson": self.batch["lesson"], "version": self.version}
+            worker.asked = self._ask(worker, far.greet, pack(greeting))
+
+    def _ask(self, worker: Worker, function: Callable[[bytes], bytes], data: bytes) -> Future:
+        """Let this worker, and no other one, run a function of the course on bytes."""
+        return self.client.submit(function, data, workers=[worker.address], allow_other_workers=False, pure=False)
+
+    def _give(self, worker: Worker, submissions: Iterator[Submission], total: int, release: Release) -> None:
+        portion = self.waiting.popleft() if self.waiting else self._next(submissions, total, release)
+        if portion.hand_ins:
+            asked = {"token": worker.token, "version": self.version, "batch": self.batch, "hand_ins": portion.parcels}
+            worker.portion, worker.asked = portion, self._ask(worker, far.judge, pack(asked))
+
+    def _next(self, submissions: Iterator[Submission], total: int, release: Release) -> Portion:
+        """The next hand-ins, no more than go into a request; none where all are read. What cannot be read is done."""
+        able = sum(bool(worker.token) for worker in self.workers.values())
+        size = max(WORTH_A_JUDGE, min(PORTION, -(-total // able)))
+        portion, room = Portion(), LARGEST_REQUEST - LARGEST_HAND_IN
+        while len(portion.hand_ins) < size and room > 0:
+            submission = next(submissions, None)
+            if submission is None:
+                break
+            if submission.problem:
+                self.finished.append(([submission], {submission.student: None}))
+                continue
+            portion.hand_ins.append(submission)
+            portion.parcels.append(parcel_of(*judge_message(submission, release)))
+            room -= len(pack(portion.parcels[-1]))
+        return portion
+
+    def _hear(self, worker: Worker) -> None:
+        """Take what a worker answered, to a greeting or a portion."""
+        reply, portion = self._reply(worker), worker.portion
+        worker.asked = None
+        if reply is None:  # nobody's fault: it is greeted anew, if it is there
+            del self.workers[worker.address]
+            worker.token = ""
+            self.waiting.extendleft([portion] if portion else [])
+        elif "ready" in reply and portion is None:
+            worker.token = reply["ready"]
+        elif "judged" in reply and portion is not None:
+            worker.portion = None
+            self._finish(portion, [unsealed(parcel) for parcel in reply["judged"]])
+        else:
+            worker.why = one_line(reply.get("refused") or reply.get("failed") or "it answered something else")
+            worker.token = ""
+            self._tell(worker, f"takes no work: {worker.why}")
+            if "refused" in reply:
+                self.waiting.extendleft([portion] if portion else [])
+                worker.portion = None
+            else:
+                self._lose(worker)
+
+    def _reply(self, worker: Worker) -> dict | None:
+        """What came back; None where dask forgot that it was asked, as the scheduler was gone."""
+        future = worker.asked
+        try:
+            if future.status == "error":
+                return {"failed": f"{type(future.exception()).__name__}: {future.exception()}"}
+            if future.status != "finished":
+                return None
+            return unpack(future.result(timeout=FETCH), REPLY, LARGEST_REPLY)
+        except Exception as error:  # whatever it is, it is no reply
+            return {"failed": f"{type(error).__name__}: {error}"}
+        finally:
+            future.release()
+
+    def _lose(self, worker: Worker) -> None:
+        """Whatever this worker has judged of its portion counts no more."""
+        portion, worker.portion = worker.portion, None
+        if portion is None:
+            return
+        portion.lost += 1
+        if portion.lost < LOST_WITH:
+            self.waiting.append(portion)
+        else:
+            words = f"{LOST_WITH} workers were lost while they judged the {len(portion.hand_ins)} of its portion"
+            self._finish(portion, [("died", words)] * len(portion.hand_ins))
+
+    def _finish(self, portion: Portion, answers: list[tuple[str, Graded | str]]) -> None:
+        """Of a portion the answers that came; what there was no room for is sent again."""
+        count = len(answers)
+        done, rest = portion.hand_ins[:count], Portion(portion.hand_ins[count:], portion.parcels[count:], portion.lost)
+        self.waiting.extendleft([rest] if rest.hand_ins else [])
+        judged = {one.student: settle(one, *answer) for one, answer in zip(done, answers, strict=True)}
+        self.finished.append((done, judged))
+
+    def _tell(self, worker: Worker, what: str) -> None:
+        print(f"  worker {worker.address} {what}", file=sys.stderr, flush=True)

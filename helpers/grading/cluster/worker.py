@@ -1,0 +1,132 @@
+"""What a worker of dask runs: a warm judge, which tests itself before and after each portion.
+
+The judge is a process of its own that ends with the worker's; learner code runs in its sandbox and nowhere else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import tempfile
+import threading
+from pathlib import Path
+
+from distributed import get_worker
+
+from helpers.course import course
+from helpers.errors import CourseError
+from helpers.grading.bubblewrap import find_bubblewrap
+from helpers.grading.cluster.parcels import (
+    GREETING,
+    LARGEST_REPLY,
+    LARGEST_REQUEST,
+    REQUEST,
+    opened,
+    pack,
+    sealed,
+    unpack,
+)
+from helpers.grading.pool import Batch, Pool
+from helpers.grading.version import version_of
+from helpers.grading.words import one_line
+
+TOKEN = secrets.token_hex(8)  # of this process: a portion is for the one that was greeted and for none after it
+_judges: dict[str, tuple[Batch, Pool]] = {}  # by the worker: those of a local cluster share a process
+_turn = threading.Lock()
+
+
+def greet(data: bytes) -> bytes:
+    """Whether this worker can judge a lesson."""
+    try:
+        asked = unpack(data, GREETING, LARGEST_REQUEST)
+        why = why_not(asked["lesson"], asked["version"])
+    except Exception as error:
+        why = one_line(f"{type(error).__name__}: {error}", 200)
+    return pack({"refused": why} if why else {"ready": TOKEN})
+
+
+def why_not(lesson: str, version: str) -> str:
+    """Why no hand-in of this lesson may be judged here; empty where it may."""
+    try:
+        if not hasattr(os, "fork"):
+            return "judging answers needs Linux"
+        find_bubblewrap()
+        if version_of(course().lesson(lesson).name) != version:
+            return f"it has another version of {lesson}, of Python or of torch than this machine; bring it up to date"
+    except CourseError as error:
+        return str(error)
+    return ""
+
+
+def judge(data: bytes) -> bytes:
+    """Judge a portion. Fewer answers than hand-ins: the others did not fit into a reply and must be sent again."""
+    try:
+        return pack(_judge(unpack(data, REQUEST, LARGEST_REQUEST)))
+    except Exception as error:
+        let_go(b"")
+        return pack({"failed": one_line(f"{type(error).__name__}: {error}", 200)})
+
+
+def _judge(asked: dict) -> dict:
+    if asked["token"] != TOKEN:
+        return {"failed": "it was started anew"}
+    if why := why_not(asked["batch"]["lesson"], asked["version"]):
+        return {"refused": why}
+    hand_ins = [opened(parcel) for parcel in asked["hand_ins"]]
+    try:
+        pool = _warm(Batch(**asked["batch"], turns=_turns()))
+        pool.self_test("before a portion")
+    except CourseError as error:
+        let_go(b"")
+        return {"refused": str(error)}
+    answers: list[dict] = []
+    room = LARGEST_REPLY - 1000
+    for hand_in in hand_ins:
+        [(_, kind, answer)] = pool.answers([hand_in], lambda item: (*item, False))
+        if kind in ("broken", "refused"):
+            let_go(b"")
+            return {"failed": one_line(str(answer), 200)}
+        parcel = sealed(kind, answer)
+        room -= len(pack(parcel)) + 1
+        if room < 0 and answers:
+            break
+        answers.append(parcel if room >= 0 else sealed("odd", "what it shows is too large to be sent"))
+    try:
+        pool.self_test("after a portion")
+    except CourseError as error:
+        let_go(b"")
+        return {"failed": str(error)}
+    return {"judged": answers}
+
+
+def _warm(batch: Batch) -> Pool:
+    """The judge of this batch, with everything imported and drawn since the portion before."""
+    here = get_worker().id
+    with _turn:
+        held = _judges.get(here)
+    if held is None or held[0] != batch:
+        let_go(b"")
+        held = batch, Pool(batch, 1).__enter__()
+        with _turn:
+            _judges[here] = held
+    return held[1]
+
+
+def let_go(data: bytes) -> bytes:
+    """End the judge of this worker."""
+    with _turn:
+        held = _judges.pop(get_worker().id, None)
+    if held is not None:
+        held[1].__exit__()
+    return b""
+
+
+def _turns() -> str | None:
+    """A folder that all workers on this machine know, so that they take turns (helpers/grading/turns.py)."""
+    place = Path(tempfile.gettempdir()) / f"course-workers-{os.getuid()}"
+    with contextlib.suppress(OSError):
+        place.mkdir(mode=0o700, exist_ok=True)
+        if not place.is_symlink() and place.stat().st_uid == os.getuid():
+            return str(place)
+    return None

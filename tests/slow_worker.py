@@ -1,0 +1,20 @@
+"""In place of a worker's judge: one that is named slow has its portion until it is lost, the others judge."""
+
+import time
+
+from distributed import get_worker
+from distributed.core import Status
+
+from helpers.grading.cluster import worker
+from helpers.grading.cluster.parcels import pack
+
+really = worker.judge
+
+
+def judge(data: bytes) -> bytes:
+    here = get_worker()
+    if not here.name.startswith("slow"):
+        return really(data)
+    while here.status == Status.running:
+        time.sleep(0.1)
+    return pack({"failed": "nobody waits for this"})

@@ -1,0 +1,487 @@
+"""Grading on many machines: a real scheduler, workers that die, stop and vanish, and a gradebook in PostgreSQL."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import csv
+import json
+import os
+import pickle
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import dask
+import psutil
+import pytest
+import yaml
+
+from helpers.classroom.export import as_csv as export_csv
+from helpers.classroom.export import read_totals
+from helpers.errors import CourseError
+from helpers.grading.batch import grade_lesson
+from helpers.grading.cell import Cell
+from helpers.grading.class_report import as_csv, as_page, read_class
+from helpers.grading.cluster import client, worker
+from helpers.grading.cluster.parcels import LARGEST_REPLY, REPLY, opened, pack, parcel_of, sealed, unpack, unsealed
+from helpers.grading.folders import ROOT, load
+from helpers.grading.graded import Graded, Rendered
+from helpers.grading.intake import read_release, read_submission
+from helpers.grading.nbgrader_insides import open_gradebook
+from helpers.grading.pool import Batch, GradingStopped
+from helpers.grading.record import Recorder
+from helpers.grading.version import version_of
+from tests import slow_worker
+from tests.sample_class import _unmarked, grade_id, hand_in, text
+from tests.test_collect import Class, notebook
+from tests.test_export import give_points, record, written
+
+LESSON = "04_scaling"
+FULL = Rendered("scaled_scores", 16.0, 16.0, True, True, None, "", "right", "<p>right</p>", ("values",))
+
+
+# What travels.
+
+
+def test_what_travels_comes_back_as_it_was():
+    cells = [Cell("a", "x = '\ud800 ü'", "answer", "scaled_scores", ran=False, metadata={"mine": 1})]
+    files = {"kept.safetensors": bytes(range(256))}
+    [cell], back = opened(json.loads(pack(parcel_of(cells, files)).decode("utf-8", "surrogatepass")))
+    assert back == files and cell == replace(cells[0], metadata={})
+    shown = {"a": [{"output_type": "stream", "name": "stdout", "text": "\x00\ud800"}]}
+    graded = Graded({"scaled_scores": FULL}, shown, ["odd"], {"a": "ValueError: no"}, None)
+    [parcel] = unpack(pack({"judged": [sealed("judged", graded)]}), REPLY, LARGEST_REPLY)["judged"]
+    assert unsealed(parcel) == ("judged", graded)
+
+
+GOOD = sealed("judged", Graded({"scaled_scores": FULL}))
+BAD_REPLIES = {
+    "a pickle": pickle.dumps({"judged": []}),
+    "no bytes": {"judged": []},
+    "too long": b" " * (LARGEST_REPLY + 1),
+    "too deep": b"[" * 100_000,
+    "no number": pack({"judged": [GOOD]}).replace(b"16.0", b"NaN", 1),
+    "endless points": pack({"judged": [GOOD]}).replace(b"16.0", b"1e999", 1),
+    "one more field": pack({"judged": [GOOD | {"run": "me"}]}),
+    "two answers": pack({"judged": [], "refused": "no"}),
+    "another kind": pack({"judged": [{"kind": "broken", "answer": "x"}]}),
+}
+
+
+@pytest.mark.parametrize("name", BAD_REPLIES)
+def test_a_reply_that_is_none_is_refused(name):
+    with pytest.raises(ValueError):
+        unpack(BAD_REPLIES[name], REPLY, LARGEST_REPLY)
+
+
+def greeted(**changed) -> dict:
+    asked = {"lesson": LESSON, "version": version_of(LESSON)} | changed
+    return unpack(worker.greet(pack(asked)), REPLY, LARGEST_REPLY)
+
+
+def test_a_worker_that_may_not_judge_says_why(monkeypatch):
+    assert greeted() == {"ready": worker.TOKEN}
+    assert "another version of 04_scaling" in greeted(version="of yesterday")["refused"]
+    assert "There is no lesson '99_none'" in greeted(lesson="99_none")["refused"]
+    monkeypatch.setattr(shutil, "which", lambda *name, **where: None)
+    assert "bubblewrap is not installed" in greeted()["refused"]
+
+
+def test_another_version_is_one_byte_of_any_source(tmp_path, monkeypatch):
+    shutil.copytree(ROOT / "helpers", tmp_path / "helpers", ignore=shutil.ignore_patterns("__pycache__", "*.npz"))
+    monkeypatch.setattr("helpers.grading.version.HELPERS", tmp_path / "helpers")
+    before = version_of(LESSON)
+    (tmp_path / "helpers" / "grading" / "__pycache__").mkdir()
+    (tmp_path / "helpers" / "grading" / "__pycache__" / "judge.pyc").write_bytes(b"x")
+    assert version_of(LESSON) == before
+    with open(tmp_path / "helpers" / "grading" / "judge.py", "a") as file:
+        file.write("\n")
+    assert version_of(LESSON) != before != version_of("03_query_key")
+
+
+# Portions: workers in this process, that judge nobody.
+
+
+SEEN: list[list[str]] = []
+
+
+def all_right(data: bytes) -> bytes:
+    hand_ins = json.loads(data)["hand_ins"]
+    SEEN.append([one["cells"][0]["source"] for one in hand_ins])
+    return pack({"judged": [GOOD] * len(hand_ins)})
+
+
+def one_at_a_time(data: bytes) -> bytes:
+    all_right(data)
+    return pack({"judged": [GOOD]})
+
+
+def poisoned(data: bytes) -> bytes:
+    """Whoever judges the hand-in 3 is not to be believed."""
+    return pack({"failed": "it leaks"}) if b"# s3" in data else all_right(data)
+
+
+def forging(data: bytes) -> bytes:
+    return pickle.dumps("16 points")
+
+
+@pytest.fixture
+def hand_ins(tmp_path, monkeypatch):
+    monkeypatch.setattr(client, "WORTH_A_JUDGE", 2)
+    monkeypatch.setattr(client, "PORTION", 2)
+    monkeypatch.setattr(client, "WAIT", 1.0)
+    SEEN.clear()
+    folders, _ = load(tmp_path)
+    return folders
+
+
+def graded_by(monkeypatch, folders, judge, workers: int, count: int = 6):
+    """(student -> its problem, how often it was judged), by workers of this process that run `judge`."""
+    monkeypatch.setattr(worker, "judge", judge)
+    release = read_release(folders.notebook(LESSON))
+    for number in range(count):
+        place = folders.submitted / f"s{number}" / LESSON
+        place.mkdir(parents=True)
+        (place / f"{LESSON}.ipynb").write_bytes(notebook(f"s{number}"))
+    read = (read_submission(folders.submitted, f"s{n}", release, folders.release) for n in range(count))
+    told: dict[str, str | None] = {}
+    with client.Cluster(Batch(LESSON, 1), f"local:{workers}") as cluster:
+        for portion, judged in cluster.portions(read, count, release, lambda student: None):
+            for one in portion:
+                assert one.student not in told and (judged[one.student] is None) == bool(one.problem)
+                told[one.student] = one.problem
+    assert len(told) == count
+    return told
+
+
+def test_each_hand_in_is_judged_once_and_what_does_not_fit_is_sent_again(hand_ins, monkeypatch):
+    assert set(graded_by(monkeypatch, hand_ins, one_at_a_time, 2).values()) == {None}
+    assert len(SEEN) == 6 and sum(map(len, SEEN)) > 6  # the second of each portion was sent twice
+
+
+def test_a_portion_that_two_workers_failed_with_is_handed_to_no_third(hand_ins, monkeypatch, capsys):
+    told = graded_by(monkeypatch, hand_ins, poisoned, 3)
+    lost = {student: problem for student, problem in told.items() if problem}
+    assert set(lost) == {"s2", "s3"} and len(set(lost.values())) == 1
+    assert "could not judge this notebook (2 workers were lost" in lost["s3"] and "grade it by hand" in lost["s3"]
+    assert capsys.readouterr().err.count("takes no work: it leaks") == 2
+
+
+def test_where_nobody_may_judge_grading_stops_and_says_why(hand_ins, monkeypatch, capsys):
+    with pytest.raises(
+        GradingStopped, match="no worker of local:2 took work(.|\n)*:(.|\n)*DecodeError(.|\n)*DecodeError"
+    ):
+        graded_by(monkeypatch, hand_ins, forging, 2, 3)
+    monkeypatch.setattr(client, "version_of", lambda lesson: "of tomorrow")
+    with pytest.raises(GradingStopped, match="took work(.|\n)*another version of 04_scaling"):
+        shutil.rmtree(hand_ins.submitted)
+        graded_by(monkeypatch, hand_ins, all_right, 1, 1)
+    with pytest.raises(GradingStopped, match="--unsafe"):
+        client.Cluster(Batch(LESSON, 1, unsafe=True), "local:1")
+    assert SEEN == []
+
+
+# A gradebook in PostgreSQL.
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    """The address of a new database on a server of its own, which sorts as people do: postgres("name")."""
+    import psycopg
+
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    if not found:
+        assert os.environ.get("COURSE_CI") != "1", "CI installs PostgreSQL"
+        pytest.skip("needs PostgreSQL's server: apt install postgresql")
+    place, port = tempfile.mkdtemp(prefix="course-test-"), free_port()
+    somebody = []
+    if os.getuid() == 0:  # as whom it refuses to run
+        shutil.chown(place, "postgres")
+        somebody = ["runuser", "-u", "postgres", "--"]
+
+    def run(program: str, *arguments: str) -> None:
+        command = [*somebody, str(found[-1] / program), "-D", f"{place}/data", *arguments]
+        subprocess.run(command, check=True, cwd="/", stdout=subprocess.DEVNULL, timeout=60)
+
+    def make(name: str) -> str:
+        server = f"postgresql://grader@127.0.0.1:{port}"
+        with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return server.replace("postgresql", "postgresql+psycopg") + f"/{name}"
+
+    try:
+        alphabet = ["--locale-provider=icu", "--icu-locale=en", "--locale=C", "--encoding=UTF8"]
+        run("initdb", "-U", "grader", "-A", "trust", "--no-sync", "--no-instructions", *alphabet)
+        run("pg_ctl", "start", "-w", "-l", f"{place}/log", "-o", f"-F -p {port} -h 127.0.0.1 -k {place}")
+        yield make
+        run("pg_ctl", "stop", "-m", "immediate")
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+ROSTER = f"""id,first_name,last_name,email
+Zoe,Zoe,{"von " * 40}Zett,zoe@x.org
+ada,Ada,Lovelace,{"a" * 200}@x.org
+Ben,Ben,Busch,ben@x.org
+dan,Dan,Dorn,dan@x.org
+"""
+
+
+def whole_way(one: Class) -> tuple[str, str, str, str]:
+    """Collect, record, grade by hand, collect anew, regrade, with a due date: report, CSV file, export, who is told."""
+    files = {f"{name}_{LESSON}.ipynb": written(f"because of {name}") for name in ("Zoe", "ada", "Ben")}
+    outcome, notes = one.take(files, roster=ROSTER)
+    record(one)
+    give_points(one, "ada", "Ben")
+    with open_gradebook(one.folders) as gradebook:
+        gradebook.update_or_create_assignment(LESSON, duedate="2001-01-01 00:00 UTC")
+    one.take({f"Ben_{LESSON}.ipynb": written("another reason")}, name="again.zip")
+    record(one)
+    report = read_class(one.folders, LESSON)
+    told = json.dumps([outcome.missing, notes, sorted(report.changed), report.to_grade])
+    return as_page(report), as_csv(report), export_csv(read_totals(one.folders, [LESSON])), told
+
+
+def test_a_gradebook_in_postgresql_is_the_same_gradebook(postgres, tmp_path):
+    ways = []
+    for name in ("sqlite", "postgresql"):
+        one = Class(tmp_path / name)
+        if name == "postgresql":
+            one.folders = replace(one.folders, db_url=postgres("whole_way"))
+        ways.append(whole_way(one))
+    assert not (tmp_path / "postgresql" / "class" / "gradebook.db").exists()
+    assert ways[0] == ways[1] and "because of" not in ways[0][1]
+    assert [row["student"] for row in csv.DictReader(ways[1][1].splitlines())] == ["Ben", "Zoe", "ada", "dan"]
+
+
+def test_a_database_that_is_not_there_is_one_sentence_without_its_password(tmp_path, postgres):
+    url = postgres("unused").replace("grader@", "grader:secret@").replace("unused", "nowhere")
+    folders = replace(load(tmp_path)[0], db_url=url)
+    for way in (lambda: read_class(folders, LESSON), lambda: read_totals(folders, [LESSON])):
+        with pytest.raises(CourseError, match="^The gradebook 127.0.0.1:.*nowhere.* cannot be used ") as told:
+            way()
+        assert "secret" not in str(told.value)
+
+
+# Machines that fail.
+
+
+class Proxy:
+    """A way to a port of this machine that can be cut."""
+
+    def __init__(self, port: int):
+        self.target, self.server, self.open = port, socket.create_server(("127.0.0.1", 0)), []
+        self.port = self.server.getsockname()[1]
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                here = self.server.accept()[0]
+                try:
+                    there = socket.create_connection(("127.0.0.1", self.target))
+                except OSError:  # the scheduler does not listen yet: whoever came tries again
+                    here.close()
+                    continue
+                self.open += [here, there]
+                for one, other in ((here, there), (there, here)):
+                    threading.Thread(target=self._carry, args=(one, other), daemon=True).start()
+
+    def _carry(self, one: socket.socket, other: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := one.recv(1 << 16):
+                other.sendall(data)
+        self._end(one, other)
+
+    def _end(self, *sockets: socket.socket) -> None:
+        for one in sockets:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+    def cut(self) -> None:
+        self._end(self.server, *self.open)
+
+
+class Machines:
+    """A scheduler and workers, each a process that was started as docs/teaching.md says."""
+
+    def __init__(self):
+        self.port, self.started, self.seen = free_port(), [], {}
+        self.environment = os.environ | {
+            "PYTHONPATH": str(ROOT),
+            "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "5s",
+            "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+        }
+
+    def start(self, *words: str) -> psutil.Process:
+        command = [sys.executable, "-m", "dask", *words]
+        quiet = subprocess.DEVNULL
+        process = psutil.Popen(command, cwd="/", env=self.environment, stdout=quiet, stderr=quiet)
+        self.started.append(process)
+        return process
+
+    def scheduler(self, *more: str) -> psutil.Process:
+        return self.start("scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard", *more)
+
+    def worker(self, name: str, port: int = 0, protocol: str = "tcp") -> psutil.Process:
+        where = f"{protocol}://127.0.0.1:{port or self.port}"
+        plain = ["--no-nanny", "--no-dashboard", "--nthreads", "1"]
+        return self.start("worker", where, *plain, "--name", name, "--host", "127.0.0.1")
+
+    def judging(self, process: psutil.Process) -> bool:
+        """Whether a worker's judge has its sandbox."""
+        with contextlib.suppress(psutil.Error):
+            family = process.children(recursive=True)
+            self.seen |= {one.pid: one for one in family}
+            return sum(one.name() == "bwrap" for one in family) >= 2
+        return False
+
+    def left(self) -> list[psutil.Process]:
+        family = [*self.started, *self.seen.values()]
+        return [one for one in family if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+    @contextlib.contextmanager
+    def while_grading(self):
+        """Where something fails here, the grader shall not wait for it."""
+        try:
+            yield
+        except BaseException:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        for one in self.left():
+            with contextlib.suppress(psutil.Error):
+                one.kill()
+
+
+def until(what, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def machines():
+    if shutil.which("bwrap") is None and os.environ.get("COURSE_CI") != "1":
+        pytest.skip("needs bubblewrap")
+    made = Machines()
+    yield made
+    made.end()
+
+
+def test_tls_as_the_guide_says_it(machines, tmp_path, monkeypatch):
+    guide = (ROOT / "docs" / "teaching.md").read_text(encoding="utf-8")
+    make_key = next(line for line in guide.splitlines() if line.startswith("openssl req "))
+    subprocess.run(make_key.split(), cwd=tmp_path, check=True, capture_output=True)
+    settings = guide.split("```yaml\n")[1].split("```")[0].replace("/etc/course", str(tmp_path))
+    (tmp_path / "course.yaml").write_text(settings)
+    machines.environment["DASK_CONFIG"] = str(tmp_path)
+    machines.scheduler("--protocol", "tls")
+    machines.worker("safe", protocol="tls")
+    where, batch = f"127.0.0.1:{machines.port}", Batch(LESSON, 1)
+    with dask.config.set({"distributed.comm.timeouts.connect": "5s"}):
+        with pytest.raises(GradingStopped, match="cannot be reached"), client.Cluster(batch, f"tls://{where}"):
+            pass
+        with dask.config.set(dask.config.merge(copy.deepcopy(dask.config.config), yaml.safe_load(settings))):
+            with pytest.raises(GradingStopped, match="cannot be reached"), client.Cluster(batch, f"tcp://{where}"):
+                pass
+            with client.Cluster(batch, f"tls://{where}") as cluster:
+
+                def ready():
+                    cluster._look()
+                    return any(one.asked.done() for one in cluster.workers.values())
+
+                until(ready)
+                [safe] = cluster.workers.values()
+                cluster._hear(safe)
+                assert safe.address.startswith("tls://") and safe.token
+
+
+def make_class(folders, students: int) -> None:
+    """Right and wrong answers in turn, which wait for a moment: a worker can be met while it judges them."""
+    solved = json.loads(folders.executed(LESSON).read_text(encoding="utf-8"))["cells"]
+    solutions = {name: _unmarked(text(cell)) for cell in solved if (name := grade_id(cell))}
+    lesson = SimpleNamespace(name=LESSON, release=json.loads(folders.notebook(LESSON).read_text(encoding="utf-8")))
+    for number in range(students):
+        wrong = {"scaled_scores": "def scaled_scores(Q, K):\n    return Q @ K.mT"} if number % 2 else {}
+        answers = solutions | {"written_1": f"number {number}"} | wrong
+        answers["scaled_scores"] = f"import time\ntime.sleep(0.3)\n{answers['scaled_scores']}"
+        hand_in(folders, lesson, f"student-{number}", answers)
+
+
+@pytest.mark.hostile
+def test_machines_fail_and_each_hand_in_is_graded_once_as_on_one_machine(machines, postgres, tmp_path, monkeypatch):
+    given, recorded = set(), []
+    give, write = client.Cluster._give, Recorder.record
+
+    def note_give(self, to, *rest):
+        give(self, to, *rest)
+        if to.portion:
+            given.add(to.address)
+
+    def note_record(self, submission, graded):
+        recorded.append(submission.student)
+        return write(self, submission, graded)
+
+    for name in ("WORTH_A_JUDGE", "PORTION"):
+        monkeypatch.setattr(client, name, 2)
+    monkeypatch.setattr(worker, "judge", slow_worker.judge)
+    monkeypatch.setattr(client.Cluster, "_give", note_give)
+    monkeypatch.setattr(Recorder, "record", note_record)
+    (folders, config), (here, _) = load(tmp_path / "many"), load(tmp_path / "one")
+    make_class(folders, 5)
+    shutil.copytree(folders.submitted, here.submitted)
+    config.CourseDirectory.db_url = postgres("machines")
+    folders = replace(folders, db_url=config.CourseDirectory.db_url)
+    before = machines.scheduler()
+    with ThreadPoolExecutor(1) as threads, machines.while_grading():
+        where = f"tcp://127.0.0.1:{machines.port}"
+        grading = threads.submit(grade_lesson, folders, LESSON, config=config, scheduler=where)
+
+        def came(what):
+            until(lambda: grading.done() or what())
+            assert not grading.done(), grading.result()
+
+        first = machines.worker("slow, first")
+        came(lambda: len(given) == 1)
+        before.kill()
+        before.wait()
+        scheduler, proxy = machines.scheduler(), Proxy(machines.port)
+        paused, cut = machines.worker("slow, paused"), machines.worker("slow, cut", proxy.port)
+        came(lambda: len(given) == 3)
+        killed = machines.worker("killed")
+        came(lambda: len(given) == 4)
+        paused.suspend()
+        proxy.cut()
+        came(lambda: machines.judging(killed))
+        killed.kill()
+        killed.wait()
+        last = machines.worker("last")
+        outcome = grading.result(timeout=200)
+    assert paused.poll() is None and cut.poll() is not None and first.poll() is not None
+    paused.resume()
+    until(lambda: {one.pid for one in machines.left()} == {scheduler.pid, last.pid})
+    assert outcome.new == 5 and not any(one.problem or one.flags for one in outcome.results)
+    assert sorted(recorded) == [f"student-{number}" for number in range(5)]
+    here.batch(LESSON).parent.mkdir()
+    shutil.copy(folders.batch(LESSON), here.batch(LESSON))
+    grade_lesson(here, LESSON)
+    assert as_csv(read_class(folders, LESSON)) == as_csv(read_class(here, LESSON))
+    assert len({row.total for row in read_class(here, LESSON).rows}) == 2
