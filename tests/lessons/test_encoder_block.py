@@ -586,7 +586,9 @@ def test_the_sentence_wide_norm_moves_jane():
 def test_slopes_over_depth():
     along, last = figures.measured_slopes()
     free = along["residual, no norm"]
-    assert free[0].item() == pytest.approx(541, rel=0.05) and free[-1].item() == pytest.approx(0.00034, rel=0.05)
+    assert free[0].item() == pytest.approx(499, rel=0.01) and free[-1].item() == pytest.approx(0.00034, rel=0.05)
+    starts = [figures.slopes("residual, no norm", 24, seed=seed)[0][0].item() for seed in range(15)]
+    assert 31 < min(starts) < 33 and 93_000 < max(starts) < 95_000
     for kind in ("no residual", "post-norm", "pre-norm", "published"):
         assert 1 < along[kind].min() and along[kind].max() < 20, kind
     assert last["post-norm"][0] == pytest.approx(76, abs=1) and last["post-norm"][-1] == pytest.approx(70, abs=1.5)

@@ -18,11 +18,11 @@ DEPTH, WIDTH = 12, 16
 
 @functools.lru_cache(maxsize=64)
 def streams(kind: str, gain: float) -> tuple[list[float], list[float]]:
-    """(size of the stream, gradient at the stream) before and after each of 12 small blocks."""
-    x = torch.randn(1, 5, WIDTH, generator=torch.Generator().manual_seed(1)).requires_grad_()
-    stream = climb(kind, layers(DEPTH, WIDTH, gain), x)
+    """(size of the stream, gradient at the stream) before and after each of 12 small blocks, in float64 as `slopes`."""
+    x = torch.randn(1, 5, WIDTH, generator=torch.Generator().manual_seed(1)).double().requires_grad_()
+    stream = climb(kind, layers(DEPTH, WIDTH, gain, dtype=torch.float64), x)
     end = F.layer_norm(stream[-1], (WIDTH,))
-    total = (end * torch.randn(end.shape, generator=torch.Generator().manual_seed(2))).sum()
+    total = (end * torch.randn(end.shape, generator=torch.Generator().manual_seed(2)).double()).sum()
     grads = torch.autograd.grad(total, stream)
     return [float(item.detach().pow(2).mean().sqrt()) for item in stream], [float(grad.norm()) for grad in grads]
 

@@ -179,8 +179,13 @@ def rewired(kind: str):
     return make
 
 
-def layers(depth: int, width: int = WIDTH, gain: float = 1.0, seed: int = 0) -> list[tuple]:
-    """Untrained (attention, feed-forward) pairs whose matrices start by Glorot and Bengio's rule, times `gain`."""
+def layers(
+    depth: int, width: int = WIDTH, gain: float = 1.0, seed: int = 0, dtype: torch.dtype = torch.float32
+) -> list[tuple]:
+    """Untrained (attention, feed-forward) pairs whose matrices start by Glorot and Bengio's rule, times `gain`.
+
+    dtype: of the same numbers, drawn in float32.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         pairs = []
@@ -192,7 +197,7 @@ def layers(depth: int, width: int = WIDTH, gain: float = 1.0, seed: int = 0) -> 
                 nn.init.xavier_normal_(matrix.data, gain)
             for bias in (attention.in_proj_bias, attention.out_proj.bias, feed[0].bias, feed[2].bias):
                 nn.init.zeros_(bias)
-            pairs.append((attention, feed))
+            pairs.append((attention.to(dtype), feed.to(dtype)))
     return pairs
 
 
@@ -211,13 +216,14 @@ def slopes(kind: str, depth: int, width: int = WIDTH, gain: float = 1.0, seed: i
     """(gradient lengths at the stream (depth + 1,), at the last block's `up`) of a random sum of the outputs.
 
     last_norm: whether one more norm stands on top of the stack; a post-norm stack ends with a norm anyway.
+    In float64: where no norm bounds the scores, float32 leaves the softmax's slopes to rounding, which differs by CPU.
     """
-    pairs = layers(depth, width, gain, seed)
+    pairs = layers(depth, width, gain, seed, torch.float64)
     generator = torch.Generator().manual_seed(100 + seed)
-    x = torch.randn(2, 5, width, generator=generator).requires_grad_()
+    x = torch.randn(2, 5, width, generator=generator).double().requires_grad_()
     stream = climb(kind, pairs, x)
     end = F.layer_norm(stream[-1], (width,)) if last_norm and kind != "post-norm" else stream[-1]
-    total = (end * torch.randn(end.shape, generator=generator)).sum()
+    total = (end * torch.randn(end.shape, generator=generator).double()).sum()
     *along, up = torch.autograd.grad(total, [*stream, pairs[-1][1][0].weight])
     return torch.stack([grad.norm() for grad in along]), up.norm()
 
