@@ -46,8 +46,9 @@ def main(seeds: list[int]) -> None:
     shares, seconds = [way[-1][3] for way in ways.values()], [way[-1][1] for way in ways.values()]
     there = [next((step for step, _, _, share in way if share >= GOAL), None) for way in ways.values()]
     said = "not all" if None in there else f"after {min(there)} to {max(there)} steps for the first time"
+    enough = "all" if min(shares) == 1 else f"at least {100 * min(shares):.2f} %"
     says = (
-        f"The translator, seeds {seeds}: at least {100 * min(shares):.1f} % of {LAST:,} unseen sentences word for word "
+        f"The translator, {len(seeds)} seeds: {enough} of {LAST:,} unseen sentences word for word "
         f"after {STEPS:,} steps and {min(seconds):.0f} to {max(seconds):.0f} s of one core; "
         f"{100 * GOAL:.1f} % of {LOOK} {said}."
     )

@@ -85,7 +85,7 @@ def main(chosen: list[str]) -> None:
         print(f"{lesson:<20}" + "   ".join(f"{judge} {_said(tally)}" for judge, tally in rows[lesson].items()))
     _, wrong, _, right = whole["check"]
     says = (
-        f"Of {wrong} known wrong answers `torch.allclose` on one example lets {_share(whole['allclose'][0], wrong)} "
+        f"Of {wrong:,} known wrong answers `torch.allclose` on one example lets {_share(whole['allclose'][0], wrong)} "
         f"pass and a test of shapes {_share(whole['shape'][0], wrong)}; our check, made for them, "
         f"{_share(whole['check'][0], wrong)}. Of {right} right ones they refuse {whole['allclose'][2]}, "
         f"{whole['shape'][2]} and {whole['check'][2]}."

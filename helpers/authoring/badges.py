@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from textwrap import TextWrapper
 from urllib.parse import quote
 
 from helpers.course import Course, Lesson
@@ -43,7 +44,9 @@ def binder_address(course: Course, lesson: Lesson) -> str:
 
 def with_figures(readme: str, folder: Path) -> str:
     """README's text with what the programs of bench/ measured, a line each, between its two marks."""
-    lines = [f"- {json.loads(file.read_text(encoding='utf-8'))['says']}" for file in sorted(folder.glob("*.json"))]
+    told = [f"- {json.loads(file.read_text(encoding='utf-8'))['says']}" for file in sorted(folder.glob("*.json"))]
+    look = TextWrapper(120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    lines = [line for one in told for line in look.wrap(one)]
     between = "\n".join([MEASURED, *lines, MEASURED_END])
     return re.sub(f"{re.escape(MEASURED)}.*?{re.escape(MEASURED_END)}", lambda _: between, readme, flags=re.DOTALL)
 
