@@ -15,6 +15,8 @@ export OMP_NUM_THREADS ?= 1
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # A file of tests stays with one worker, and they begin in the order of tests/conftest.py.
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
+# Limits of time hang on what else a machine does: what fails is tried once more, and the summary names it.
+AGAIN := --reruns 1 -rR
 QUICK := tests/test_check.py tests/test_check_facts.py tests/test_listing.py tests/test_messages.py $(wildcard tests/lessons/*.py)
 # Claims about networks, rows of wrong answers and measurements with the translator take long; make test has them all.
 NOT_QUICK := claims or clumsy or tiles or library_call or wrong_answer or translator
@@ -50,10 +52,10 @@ quick: .venv/ready
 	$(BIN)/python -m pytest $(TWO) -m "not long and not slow" -k "not ($(NOT_QUICK))" $(QUICK)
 
 test: .venv/ready lint
-	$(BIN)/python -m pytest $(TWO) -m "not browser and not hostile and not slow and not colab and not whole"
+	$(BIN)/python -m pytest $(TWO) $(AGAIN) -m "not browser and not hostile and not slow and not colab and not whole"
 
 test-more: .venv/ready
-	$(BIN)/python -m pytest $(TWO) -m "browser or hostile or colab or whole"
+	$(BIN)/python -m pytest $(TWO) $(AGAIN) -m "browser or hostile or colab or whole"
 
 # Trains the translator anew, from its seed, and measures the claims about several trainings: many minutes.
 retrain: .venv/ready

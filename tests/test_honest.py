@@ -214,7 +214,8 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_what_wraps_an_answer_costs_nothing(judge, form):
-    assert scores(judge.judge_cells(cells(judge, answer=FORMS[form]))) == full_scores(judge)
+    found = judge.judge_cells(cells(judge, answer=FORMS[form]))
+    assert scores(found) == full_scores(judge), (found.verdicts["dot_scores"].message, found.flags, found.errors)
 
 
 # Memory and time.
