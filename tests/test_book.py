@@ -374,7 +374,7 @@ def look(box) -> tuple[str, str]:
     """(the words of an explorer's picture, where it comes from); an explorer without one shows only words."""
     image = box.locator(".shown img")
     if not image.count():
-        return box.locator(".shown").text_content(), ""
+        return box.locator(".shown").inner_text(), ""
     return image.get_attribute("alt"), image.get_attribute("src")
 
 
