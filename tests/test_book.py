@@ -38,7 +38,7 @@ OPENED = (
 
 NUMBERED = re.compile(r"(^|/)\d\d")
 # 640 px is a screen of 1280 at 200 %.
-LOOKS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 640, 390)]
+LOOKS = [(scheme, width) for scheme in ("light", "dark") for width in (1280, 900, 640, 390)]
 
 
 @pytest.fixture(scope="module")
@@ -207,6 +207,17 @@ def watched_page():
         yield page, errors, asked
 
 
+def set_formulas(page) -> None:
+    """Wait until every formula of the open page is set, by MathJax itself, and none of them has an error."""
+    formulas = page.locator(".math").count()
+    if formulas:
+        page.wait_for_function("window.MathJax?.startup?.promise")
+        page.evaluate("MathJax.startup.promise")
+        unset = "[...document.querySelectorAll('.math')].filter((one) => !one.querySelector('mjx-container svg'))"
+        assert page.evaluate(f"{unset}.map((one) => one.textContent)") == []
+        assert page.locator("mjx-merror").count() == 0
+
+
 @pytest.mark.browser
 def test_the_site_in_a_browser(served):
     with watched_page() as (page, errors, asked):
@@ -218,9 +229,7 @@ def test_the_site_in_a_browser(served):
                 if name == "index":
                     page.wait_for_selector(".machine.awake")
                     assert "afrique" in page.locator(".machine-output").inner_text()
-                if name[0] == "0":
-                    page.wait_for_selector("mjx-container svg")
-                    assert page.locator("mjx-merror").count() == 0
+                set_formulas(page)
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
                 cut = "[...document.querySelectorAll('pre')].some(p => p.scrollWidth > p.clientWidth && p.tabIndex < 0)"
                 assert not page.evaluate(cut), f"{name}: a keyboard does not reach the end of a line"
@@ -256,6 +265,7 @@ def test_axe_finds_nothing_on_any_page(site, served):
                 page.goto(urljoin(served, name), wait_until="load")
                 page.add_style_tag(content="* { animation: none !important }")  # folds fade in
                 page.evaluate("document.querySelectorAll('details').forEach((fold) => (fold.open = true))")
+                set_formulas(page)
                 look = f"{name}, {scheme}, {width} px"
                 found += [f"{look}: {fault}" for fault in faults(page)]
                 if page.evaluate("document.documentElement.scrollWidth") > width:
@@ -268,8 +278,7 @@ def test_on_paper_all_is_open_and_nothing_is_cut(served):
     with browser(width=700) as page:  # a page of A4 is this wide
         for name in ("index", "04_scaling/04_scaling", "docs/glossary"):
             page.goto(urljoin(served, f"{name}.html"), wait_until="load")
-            if name[0] == "0":
-                page.wait_for_selector("mjx-container svg")
+            set_formulas(page)
             closed = "document.querySelectorAll('article details:not([open])').length"
             page.evaluate(f"addEventListener('beforeprint', () => (window.closed = {closed}))")
             before = page.evaluate(closed)

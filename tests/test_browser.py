@@ -88,7 +88,9 @@ def move_every_slider(page, cell_id, width):
             f"{cell_id}: slider {number} moves nothing at {width} px"
         )
         assert abs(cell.bounding_box()["height"] - height) <= 12, f"{cell_id}: the page jumps"
-        assert not any(read.evaluate(CUT) for read in cell.locator(".widget-readout").all()), f"{cell_id}: a value is cut"
+        assert not any(read.evaluate(CUT) for read in cell.locator(".widget-readout").all()), (
+            f"{cell_id}: a value is cut"
+        )
 
 
 CUT = "one => one.scrollWidth > one.clientWidth + 1"
