@@ -352,8 +352,11 @@ def move_every_control(box, pictures, name):
     for control in box.locator("input:enabled, select:enabled").all():
         kind, read = control.get_attribute("type") or "select", control.get_attribute("aria-valuetext")
         last = kind == "range" and control.input_value() == control.get_attribute("max")
+        if kind == "select":
+            last = control.evaluate("one => one.selectedIndex == one.length - 1")
         state = box.get_attribute("data-state")
-        control.press({"checkbox": "Space", "select": "ArrowDown"}.get(kind, "ArrowLeft" if last else "ArrowRight"))
+        back, on = ("ArrowUp", "ArrowDown") if kind == "select" else ("ArrowLeft", "ArrowRight")
+        control.press("Space" if kind == "checkbox" else back if last else on)
         box.page.wait_for_function("([box, state]) => box.dataset.state != state", arg=[box.element_handle(), state])
         assert kind != "range" or control.get_attribute("aria-valuetext") != read, name
         looks.append(look(box))

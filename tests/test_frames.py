@@ -95,6 +95,9 @@ def test_each_control_keeps_its_values_and_their_names():
     assert below.values == [-4, -2, 0, 2, 4] and below.labels[below.start] == "−2"
     named = frames.positions(widgets.SelectionSlider(options=[("with", True), ("without", False)], value=False))
     assert (named.values, named.labels, named.start, named.kind) == ([True, False], ["with", "without"], 1, "select")
+    kinds = ["three tastes", "each a different favorite", "no pattern"]
+    assert frames.positions(widgets.SelectionSlider(options=kinds)).kind == "select"
+    assert frames.positions(widgets.SelectionSlider(options=[1, 64, 1024])).kind == "range"
     box = frames.positions(widgets.Text(value="", placeholder="a sentence"))
     assert box.values == [""] and box.typed
     choice = frames.positions(widgets.Combobox(value="b", options=["a", "b"]))

@@ -26,7 +26,7 @@ import numpy as np
 from PIL import Image
 
 from helpers.drawing.style import tidied
-from helpers.widgets.panel import Shown
+from helpers.widgets.panel import Shown, few_words
 
 FEW, STATES, MOST, WEIGHT = 100, 350, 512, 200_000
 ROUND = (1, 2, 5, 10, 20, 25, 50)
@@ -111,8 +111,9 @@ def positions(control: widgets.Widget) -> Positions:
     if hasattr(control, "options"):
         pairs = [one if isinstance(one, tuple) and len(one) == 2 else (one, one) for one in control.options]
         values = [value for _, value in pairs]
-        kind = "select" if len(values) == 2 else "range"
-        return Positions(values, [str(label) for label, _ in pairs], values.index(control.value), kind)
+        labels = [str(label) for label, _ in pairs]
+        kind = "select" if len(values) == 2 or few_words(labels) else "range"
+        return Positions(values, labels, values.index(control.value), kind)
     count = round((control.max - control.min) / control.step) + 1
     values = [round(control.min + i * control.step, 9) for i in range(count)]
     if isinstance(control, widgets.FloatLogSlider):

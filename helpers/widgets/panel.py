@@ -40,7 +40,7 @@ from __future__ import annotations
 import html
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import ipywidgets as widgets
 from IPython.display import HTML, display
@@ -99,7 +99,7 @@ def _ready(control: widgets.Widget) -> widgets.Widget:
         return control
     if isinstance(control, widgets.Dropdown):
         control = widgets.SelectionSlider(options=control.options, value=control.value, description=control.description)
-    if isinstance(control, widgets.SelectionSlider) and _few_words(control):
+    if isinstance(control, widgets.SelectionSlider) and few_words(control._options_labels):
         control = widgets.ToggleButtons(options=control.options, value=control.value, description=control.description)
         control.style = {"description_width": "initial", "button_width": "auto"}
         control.layout = widgets.Layout(width="auto", max_width="100%")
@@ -112,9 +112,8 @@ def _ready(control: widgets.Widget) -> widgets.Widget:
     return control
 
 
-def _few_words(control: widgets.SelectionSlider) -> bool:
+def few_words(names: Sequence[str]) -> bool:
     """Whether all that one can choose is two or three words, which a slider would hide, or cut where they are long."""
-    names = control._options_labels
     return len(names) <= 3 and not any(name[:1].isdigit() for name in names)
 
 
