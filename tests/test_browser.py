@@ -73,6 +73,13 @@ def move_every_slider(page, cell_id, width):
         assert image.get_attribute("src") != before, f"{cell_id}: its buttons move nothing"
         return
     assert not cell.locator("select").count(), f"{cell_id}: JupyterLab takes a dropdown's keys away"
+    for number, choice in enumerate(cell.locator(".widget-toggle-buttons").all()):
+        picture, height = look(cell), cell.bounding_box()["height"]
+        named = choice.locator("button").all_inner_texts()
+        assert all(named) and not any(button.evaluate(CUT) for button in choice.locator("button").all()), named
+        choice.locator("button:not(.mod-active)").first.press("Space")
+        assert lab.wait_until(lambda picture=picture: look(cell) != picture, 5), f"{cell_id}: choice {number} is dead"
+        assert abs(cell.bounding_box()["height"] - height) <= 12, f"{cell_id}: the page jumps"
     for number in range(handles.count()):
         track = cell.locator(".noUi-target, .ui-slider").nth(number).bounding_box()
         assert track["width"] >= 200, (cell_id, width, track)
@@ -81,6 +88,12 @@ def move_every_slider(page, cell_id, width):
             f"{cell_id}: slider {number} moves nothing at {width} px"
         )
         assert abs(cell.bounding_box()["height"] - height) <= 12, f"{cell_id}: the page jumps"
+        assert not any(read.evaluate(CUT) for read in cell.locator(".widget-readout").all()), (
+            f"{cell_id}: a value is cut"
+        )
+
+
+CUT = "one => one.scrollWidth > one.clientWidth + 1"
 
 
 def look(cell) -> str:

@@ -11,6 +11,7 @@ import tempfile
 import warnings
 from dataclasses import dataclass
 
+import ipywidgets as widgets
 import matplotlib
 import nbformat
 import numpy as np
@@ -25,7 +26,7 @@ from helpers.authoring.keys import measured_exercises
 from helpers.course import course
 from helpers.drawing import style
 from helpers.drawing.transformer_map import transformer_map
-from helpers.widgets.panel import Shown
+from helpers.widgets.panel import Shown, panel
 from tests.conftest import ROOT, lesson_names
 
 OVERLAP = 0.12  # of the smaller text's box: boxes are a little larger than letters
@@ -266,3 +267,18 @@ def test_a_large_figure_becomes_a_png(points, kind):
 def test_no_figure_of_a_lesson_is_heavy(pictures):
     for picture in pictures:
         assert len(picture.page) < 600_000, picture.alt[:70]
+
+
+def test_a_choice_of_a_few_words_is_buttons_and_not_a_slider(monkeypatch):
+    """A slider's readout cuts long words, and hides the other choices."""
+    shown = []
+    monkeypatch.setattr("helpers.widgets.panel.display", shown.append)
+    monkeypatch.delenv("COURSE_STATIC_PAGE", raising=False)
+    kinds = widgets.SelectionSlider(options=["three tastes", "each a different favorite"], description="table")
+    sizes = widgets.SelectionSlider(options=[1, 64, 1024], description="width")
+    panel(lambda table, width: f"<p>{table} {width}</p>", table=kinds, width=sizes)
+    said, row, page = shown[0].children
+    assert [type(control).__name__ for control in row.children] == ["ToggleButtons", "SelectionSlider"]
+    assert "2 controls, in this order: table, width" in said.value and "space bar presses buttons" in said.value
+    row.children[0].value = "each a different favorite"
+    assert "each a different favorite 1<" in page.value

@@ -1,15 +1,19 @@
 """The pictures of an explorer for a page without a kernel: which ones are drawn, and that they are the notebook's."""
 
 import base64
+import io
 import itertools
 import json
 import math
+import random
 import re
 import zlib
 from urllib.parse import unquote
 
 import ipywidgets as widgets
+import numpy as np
 import pytest
+from PIL import Image
 
 from helpers.authoring import frames
 from helpers.authoring.explorers import caught
@@ -38,12 +42,50 @@ def test_positions_are_spread_over_the_whole_slider(count, room, start):
 def test_what_is_drawn_stays_within_its_limits():
     sliders = {name: widgets.IntSlider(value=value, min=0, max=100) for name, value in (("a", 50), ("b", 3))}
     ways = {name: frames.positions(control) for name, control in sliders.items()}
-    chosen = frames.thinned({**ways, "two": frames.Positions([0, 1], ["no", "yes"], 0)})
-    assert math.prod(map(len, chosen.values())) <= frames.STATES and chosen["two"] == [0, 1]
+    chosen = frames.thinned({**ways, "two": frames.Positions([0, 1], ["no", "yes"], 0)}, 64)
+    assert math.prod(map(len, chosen.values())) <= 64 and chosen["two"] == [0, 1]
     assert min(len(chosen["a"]), len(chosen["b"])) > 3 and 50 in chosen["a"] and 3 in chosen["b"]
     boxes = {str(i): frames.Positions([0, 1], ["no", "yes"], 0) for i in range(20)}
-    many = [len(chosen) for chosen in frames.thinned(boxes).values()]
+    many = [len(chosen) for chosen in frames.thinned(boxes, 64).values()]
     assert many == sorted(many, reverse=True) and 1 < math.prod(many) <= frames.MOST and len(many) == 20
+
+
+def kept(size: int) -> int:
+    """How many pictures of two sliders with forty places are kept, where each has `size` bytes of its own."""
+    noise = random.Random(0)
+    sliders = {name: widgets.IntSlider(value=5, min=1, max=40) for name in "ab"}
+    explorer = frames.drawn(lambda a, b: f"<p>{a} {b} {noise.randbytes(size // 2).hex()}</p>", sliders)
+    assert explorer["coarse"] and all(len(one["labels"]) >= 9 for one in explorer["controls"])
+    return len(unpacked(explorer["data"])[0])
+
+
+def test_light_pictures_are_many_and_heavy_ones_few():
+    assert frames.FEW < 200 < kept(10) <= frames.STATES
+    assert kept(20_000) <= frames.FEW
+
+
+def test_one_slider_alone_keeps_all_its_positions():
+    slider = widgets.FloatLogSlider(value=4.9, base=10, min=-1, max=2, step=0.01)
+    explorer = frames.drawn(lambda t: f"<p>{t:.3f}</p>", {"t": slider})
+    assert not explorer["coarse"] and len(explorer["controls"][0]["labels"]) == 301
+
+
+def test_a_heat_map_keeps_its_pixels_in_fewer_bytes():
+    def coded(pixels):
+        file = io.BytesIO()
+        Image.fromarray(pixels).save(file, "PNG")
+        return base64.b64encode(file.getvalue()).decode()
+
+    noise = np.random.default_rng(0)
+    pixels = noise.integers(0, 256, (9, 4), dtype=np.uint8)[noise.integers(0, 9, (90, 120))]
+    pixels[..., 3] = 255
+    lighter = frames._lighter(coded(pixels))
+    shown = np.array(Image.open(io.BytesIO(base64.b64decode(lighter))).convert("RGBA"))
+    assert (shown == pixels).all() and len(lighter) < 0.7 * len(coded(pixels))
+    pixels[0, 0, 3] = 100
+    assert frames._lighter(coded(pixels)) == coded(pixels)  # one that something shines through
+    many = noise.integers(0, 256, (90, 120, 4), dtype=np.uint8) | np.array([0, 0, 0, 255], dtype=np.uint8)
+    assert frames._lighter(coded(many)) == coded(many)
 
 
 def test_each_control_keeps_its_values_and_their_names():
@@ -53,6 +95,9 @@ def test_each_control_keeps_its_values_and_their_names():
     assert below.values == [-4, -2, 0, 2, 4] and below.labels[below.start] == "−2"
     named = frames.positions(widgets.SelectionSlider(options=[("with", True), ("without", False)], value=False))
     assert (named.values, named.labels, named.start, named.kind) == ([True, False], ["with", "without"], 1, "select")
+    kinds = ["three tastes", "each a different favorite", "no pattern"]
+    assert frames.positions(widgets.SelectionSlider(options=kinds)).kind == "select"
+    assert frames.positions(widgets.SelectionSlider(options=[1, 64, 1024])).kind == "range"
     box = frames.positions(widgets.Text(value="", placeholder="a sentence"))
     assert box.values == [""] and box.typed
     choice = frames.positions(widgets.Combobox(value="b", options=["a", "b"]))

@@ -53,7 +53,7 @@ function explorer(box) {
     }
     box.dataset.state = state;
     clearTimeout(saying); // a screen reader says the picture where the control came to rest
-    saying = setTimeout(() => (said.textContent = image ? image.alt : shown.textContent), 600);
+    saying = setTimeout(() => (said.textContent = image ? image.alt : shown.innerText), 600);
   }
 
   image?.parentElement.addEventListener("click", async (event) => {

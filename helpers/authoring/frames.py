@@ -1,15 +1,17 @@
 """All pictures of an explorer, for a page that has no kernel: drawn by what the notebook's `panel` is given.
 
 They are drawn for a grid of the controls' values. It is coarser than the notebook's where that has too many: at most
-POSITIONS of a slider, and STATES pictures of an explorer, with the ends and the first value among them. What has two or
-three states keeps them all, up to MOST pictures; beyond that the last controls stand still. A box for a text is left
-out, unless it has suggestions (`widgets.Combobox`), which become a choice.
+STATES pictures of an explorer, fewer where they weigh more than WEIGHT bytes, but then still FEW; the ends and the
+first value are among them. What has two or three states keeps them all, up to MOST pictures; beyond that the last
+controls stand still. A box for a text is left out, unless it has suggestions (`widgets.Combobox`), which become a
+choice.
 """
 
 from __future__ import annotations
 
 import base64
 import html
+import io
 import itertools
 import json
 import math
@@ -17,16 +19,19 @@ import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import ipywidgets as widgets  # type: ignore[import-untyped]
+import numpy as np
+from PIL import Image
 
 from helpers.drawing.style import tidied
-from helpers.widgets.panel import Shown
+from helpers.widgets.panel import Shown, few_words
 
-POSITIONS, STATES, MOST = 32, 64, 512
+FEW, STATES, MOST, WEIGHT = 100, 350, 512, 200_000
 ROUND = (1, 2, 5, 10, 20, 25, 50)
 PICTURE = re.compile(r'<img alt="([^"]*)" [^>]*? src="data:image/svg\+xml,([^"]*)"')
+BITMAP = re.compile(r"(?<=data:image/png;base64,)[^\"]+")
 PIECE = re.compile(r"<!--.*?-->|<[^>]*>|[^<]+", re.DOTALL)
 
 
@@ -54,10 +59,21 @@ def drawn(draw: Callable[..., object], controls: dict[str, widgets.Widget], acro
     show, values = Shown(draw), {name: control.value for name, control in controls.items()}
     first = words_of(show(values))
     ways = {name: positions(control) for name, control in controls.items()}
-    chosen = thinned({name: way for name, way in ways.items() if len(way.values) > 1})
-    pages = []
-    for at in itertools.product(*chosen.values()):
-        pages.append(show({**values, **{name: ways[name].values[i] for name, i in zip(chosen, at, strict=True)}}))
+    many = {name: way for name, way in ways.items() if len(way.values) > 1}
+
+    @cache
+    def page(*at: int) -> str:
+        return show({**values, **{name: ways[name].values[i] for name, i in zip(many, at, strict=True)}})
+
+    def pages_of(chosen: dict[str, list[int]]) -> list[str]:
+        return [page(*at) for at in itertools.product(*chosen.values())]
+
+    chosen = thinned(many, min(FEW, STATES))
+    data = packed(pages_of(chosen))
+    room = WEIGHT * math.prod(map(len, chosen.values())) // len(data)
+    if room > FEW and STATES > FEW:
+        chosen = thinned(many, min(room, STATES))
+        data = packed(pages_of(chosen))
     shown = [
         {
             "name": controls[name].description or name,
@@ -73,7 +89,7 @@ def drawn(draw: Callable[..., object], controls: dict[str, widgets.Widget], acro
         "controls": shown,
         "coarse": any(len(among) < len(ways[name].values) for name, among in chosen.items()),
         "typed": any(way.typed for way in ways.values()),
-        "data": packed(pages),
+        "data": data,
     }
 
 
@@ -95,8 +111,9 @@ def positions(control: widgets.Widget) -> Positions:
     if hasattr(control, "options"):
         pairs = [one if isinstance(one, tuple) and len(one) == 2 else (one, one) for one in control.options]
         values = [value for _, value in pairs]
-        kind = "select" if len(values) == 2 else "range"
-        return Positions(values, [str(label) for label, _ in pairs], values.index(control.value), kind)
+        labels = [str(label) for label, _ in pairs]
+        kind = "select" if len(values) == 2 or few_words(labels) else "range"
+        return Positions(values, labels, values.index(control.value), kind)
     count = round((control.max - control.min) / control.step) + 1
     values = [round(control.min + i * control.step, 9) for i in range(count)]
     if isinstance(control, widgets.FloatLogSlider):
@@ -107,15 +124,19 @@ def positions(control: widgets.Widget) -> Positions:
     return Positions(values, labels, start)
 
 
-def thinned(ways: dict[str, Positions]) -> dict[str, list[int]]:
-    """Which positions of each control are drawn: all, or some of the longest where that makes too many pictures."""
-    room = dict.fromkeys(ways, POSITIONS)
-    while True:
-        chosen = {name: spread(len(way.values), room[name], way.start) for name, way in ways.items()}
-        longest = max(chosen, key=lambda name: len(chosen[name]))
-        if math.prod(map(len, chosen.values())) <= STATES or len(chosen[longest]) <= 3:
-            break
-        room[longest] = len(chosen[longest]) - 1
+def thinned(ways: dict[str, Positions], most: int) -> dict[str, list[int]]:
+    """Which positions of each control are drawn: three of each (or both of two), and more while the pictures are at
+    most `most`, of the control with the fewest first."""
+    chosen = {name: spread(len(way.values), 3, way.start) for name, way in ways.items()}
+    room = dict.fromkeys(ways, 3)
+    while growing := [name for name in room if room[name] < len(ways[name].values)]:
+        name = min(growing, key=lambda name: len(chosen[name]))
+        room[name] += 1
+        finer = {**chosen, name: spread(len(ways[name].values), room[name], ways[name].start)}
+        if math.prod(map(len, finer.values())) <= most:
+            chosen = finer
+        else:
+            room[name] = len(ways[name].values)  # another may still grow
     for name in reversed(chosen):
         if math.prod(map(len, chosen.values())) > MOST:
             chosen[name] = [ways[name].start]
@@ -159,7 +180,21 @@ def packed(pages: list[str]) -> str:
 
 @lru_cache(maxsize=100_000)
 def _piece(text: str) -> str:
-    return tidied(text).strip()
+    return BITMAP.sub(lambda found: _lighter(found[0]), tidied(text).strip())
+
+
+def _lighter(coded: str) -> str:
+    """A PNG in base64 with the same pixels in half the bytes, if it has few colors, as a heat map has."""
+    pixels = np.array(Image.open(io.BytesIO(base64.b64decode(coded))).convert("RGBA"))
+    colors, places = np.unique(pixels.view(np.uint32)[..., 0], return_inverse=True)
+    palette = colors.view(np.uint8).reshape(-1, 4)
+    if len(palette) > 256 or palette[:, 3].min() < 255:
+        return coded
+    picture = Image.fromarray(places.reshape(pixels.shape[:2]).astype(np.uint8), "P")
+    picture.putpalette(palette[:, :3].tobytes())
+    file = io.BytesIO()
+    picture.save(file, "PNG", optimize=True)
+    return base64.b64encode(file.getvalue()).decode()
 
 
 def _from_address(data: str) -> str:

@@ -36,7 +36,7 @@ def check_one(name: str | None, answer, names: Mapping[str, object]) -> None:
         raise NotAnswered(f"{key.name} is not answered yet.")
     tried = key.kind == "quiz" and verdict.points == key.points and (verdict.mistake or "").startswith("option_")
     if not verdict.passed and not tried:
-        if verdict.points == key.points:  # a measured answer (see metrics): near enough for the points, not for a tick
+        if 0 < key.points == verdict.points:  # a measured answer (see metrics): near enough for the points only
             raise CheckFailed(f"{key.name} has all its points, and misses what the check asks for by little.")
         raise CheckFailed(f"{key.name} is not right yet; the lines above say what to look at.")
 

@@ -208,7 +208,8 @@ def _with_caption(tag: str, caption: str) -> str:
     if not caption:
         return tag
     # No color of its own: the page's, light or dark.
-    return f'{tag}<div style="max-width:52em;margin:0.3em 0 0.6em;font-size:0.92em">{html.escape(caption)}</div>'
+    look = "max-width:52em;margin:0.3em 0 0.6em;font-size:0.92em;text-wrap:pretty"  # no last line of one word
+    return f'{tag}<div style="{look}">{html.escape(caption)}</div>'
 
 
 def heatmap(ax, matrix, rows=None, columns=None, cmap=WEIGHTS, vmin=None, vmax=None, numbers=True, digits=2, mask=None):

@@ -26,7 +26,8 @@ The quick way keeps its figure and changes what moves; it halves the time:
 - The web edition draws the same pictures, for fewer positions where there are many (helpers/authoring/frames.py), so
   a picture shall follow from the values alone. A box for a text needs suggestions there: a `Combobox` has some.
 - Give sliders the range that fits; where one slider's range hangs on another, let `draw` cap the value and say so in
-  the picture. A `Dropdown` becomes a `SelectionSlider`: JupyterLab takes a dropdown's keys away.
+  the picture. A `Dropdown` becomes a `SelectionSlider`: JupyterLab takes a dropdown's keys away. A choice of two or
+  three words becomes buttons.
 - `self.figure` is laid out once, with the texts that `__init__` wrote: write the longest there, ticks and labels too.
   (Where it left axes empty, with those of the first picture.)
 - The figure keeps one size for all values, or the page below it jumps.
@@ -39,7 +40,7 @@ from __future__ import annotations
 import html
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import ipywidgets as widgets
 from IPython.display import HTML, display
@@ -92,18 +93,28 @@ def panel(draw: Callable[..., object], across: int = 0, **controls: widgets.Widg
 
 
 def _ready(control: widgets.Widget) -> widgets.Widget:
-    """The control with room for its track; a slider in the place of a dropdown."""
+    """The control with room for its track; a slider in the place of a dropdown, buttons in that of a few words."""
     if isinstance(control, widgets.ToggleButton):
         control.layout = widgets.Layout(width="auto", min_width="110px")
         return control
     if isinstance(control, widgets.Dropdown):
         control = widgets.SelectionSlider(options=control.options, value=control.value, description=control.description)
+    if isinstance(control, widgets.SelectionSlider) and few_words(control._options_labels):
+        control = widgets.ToggleButtons(options=control.options, value=control.value, description=control.description)
+        control.style = {"description_width": "initial", "button_width": "auto"}
+        control.layout = widgets.Layout(width="auto", max_width="100%")
+        return control
     control.style = {"description_width": "initial"}
     least = TRACK + READOUT + 8 * len(control.description)
     control.layout = widgets.Layout(
         width="auto", min_width=f"min({least}px, 100%)", flex=f"1 1 {least}px", max_width="560px"
     )
     return control
+
+
+def few_words(names: Sequence[str]) -> bool:
+    """Whether all that one can choose is two or three words, which a slider would hide, or cut where they are long."""
+    return len(names) <= 3 and not any(name[:1].isdigit() for name in names)
 
 
 class Shown:
@@ -169,10 +180,12 @@ def _height(picture: str) -> int:
 def _spoken(controls: dict) -> str:
     """What a screen reader says before the controls, which have no names of their own in these widgets."""
     boxes = any(isinstance(control, widgets.Text) for control in controls.values())
+    buttons = any(isinstance(control, widgets.ToggleButtons) for control in controls.values())
     names = ", ".join(control.description or name for name, control in controls.items())
-    kind = "controls" if boxes else "sliders"
+    kind = "controls" if boxes or buttons else "sliders"
     many = f"{len(controls)} {kind}, in this order: {names}" if len(controls) > 1 else f"One slider: {names}"
-    how = "The arrow keys move sliders, and Enter takes a text" if boxes else "The arrow keys move them"
+    how = "The arrow keys move sliders" if boxes or buttons else "The arrow keys move them"
+    how += (", the space bar presses buttons" if buttons else "") + (", and Enter takes a text" if boxes else "")
     return f'<div style="{HIDDEN}">{html.escape(many)}. {how}; the picture follows.</div>'
 
 

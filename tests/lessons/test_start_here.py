@@ -10,6 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import blocks as lesson
+from helpers.check import CheckFailed
+from helpers.checking import session
+from helpers.checking.key import load_keys
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
 from helpers.checking.verdict import decide
@@ -162,6 +165,14 @@ def test_figures_say_their_numbers():
 def test_transpose_and_view_agree_only_for_a_single_row_or_column(tokens, width):
     alt = figures.MemoryOrder()(tokens, width).alt
     assert ("agree" in alt) == (min(tokens, width) == 1)
+
+
+def test_a_wrong_answer_does_not_have_all_of_no_points(monkeypatch, tmp_path):
+    """Nothing is graded in this lesson: zero of zero points are no praise."""
+    monkeypatch.setenv("COURSE_PROGRESS_FILE", str(tmp_path / "progress.json"))
+    monkeypatch.setattr(session, "find_key", lambda *_: load_keys(LESSON)["twice"])
+    with pytest.raises(CheckFailed, match="twice is not right yet"):
+        session.check_one("twice", lambda x: x * x, {})
 
 
 def test_explorers_redraw(monkeypatch):

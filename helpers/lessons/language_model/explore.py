@@ -37,16 +37,19 @@ def written(model, symbols: str, length: int = 150) -> dict[float, str]:
 
 def writing(model, symbols: str):
     """A slider for the temperature over a text that the model writes."""
-    texts = written(model, symbols)
-
-    def draw(temperature):
-        text = texts[temperature]
+    lines = []
+    for temperature, text in written(model, symbols).items():
         sentences = text.split(".")[:-1]  # what follows the last full stop is not finished
         right = sum(map(is_sentence, sentences))
-        return (
-            '<div style="min-height:6em;font:15px/1.6 monospace;overflow-wrap:anywhere">'
-            f"temperature {temperature:.1f}, {right} of {len(sentences)} sentences right:<br>{html.escape(text)}</div>"
-        )
+        head = f"temperature {temperature:.1f}, {right} of {len(sentences)} sentences right:"
+        lines.append(f"{head}<br>{html.escape(text)}")
+
+    def draw(temperature):
+        # The texts lie upon one another, so that the longest makes the room on pages of any width.
+        shown = TEMPERATURES.index(temperature)
+        look = ("grid-area:1/1;visibility:hidden", "grid-area:1/1")
+        stack = "".join(f'<div style="{look[i == shown]}">{line}</div>' for i, line in enumerate(lines))
+        return f'<div style="display:grid;font:15px/1.6 monospace;overflow-wrap:anywhere">{stack}</div>'
 
     slider = widgets.SelectionSlider(
         options=[(f"{t:.1f}", t) for t in TEMPERATURES], value=1.0, description="temperature"
