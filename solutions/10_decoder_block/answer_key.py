@@ -10,11 +10,16 @@ INSTEAD = "build it from the attention and the feed-forward network of lessons 8
 
 
 def cases_shift_right(draw):
+    padded = draw.integers(4, 400, (3, 12))
+    for row, length in zip(padded, (12, 7, 10), strict=True):
+        row[length - 1], row[length:] = 2, 0
+    padded[2, 0] = 1
     return [
         Case((draw.integers(4, 20, (3, 5)), 1)),
         Case((draw.integers(4, 20, (2, 7)), 0), part="bos of 0"),
         Case((draw.integers(4, 20, (1, 6)), 2), part="one sentence"),
         Case((draw.integers(4, 20, (4, 1)), 2), part="one word"),
+        Case((padded, 1), part="sentences with padding behind", note="ids up to 400, eos 2, padding 0"),
         Case((), {"targets": draw.integers(4, 20, (2, 4)), "bos_id": 3}, part="arguments by name"),
     ]
 
@@ -106,6 +111,9 @@ def cases_DecoderBlock(draw):
         if masks == "nothing":
             named = {"self_mask": causal(T_t), "memory_mask": draw.mask(B, 1, 1, T_s)}
             named["memory_mask"][1] = False
+        if masks == "blind":
+            named = {"self_mask": draw.mask(H, T_t, T_t), "memory_mask": draw.mask(T_t, T_s) & False}
+            named["self_mask"][:, 2] = False
         return Case((init, state, args, named), via="module", **options)
 
     def in_both_orders(part, **options):
@@ -135,6 +143,7 @@ def cases_DecoderBlock(draw):
         *in_both_orders(MASKS, masks="heads", note="a self_mask (H, T_t, T_t) and a memory_mask (T_t, T_s)"),
         *in_both_orders(MASKS, masks="padding", note="a self_mask (B, 1, 1, T_t) and a memory_mask (H, T_t, T_s)"),
         *in_both_orders(NOTHING, masks="nothing", note="a source sentence of padding alone"),
+        *in_both_orders(NOTHING, masks="blind", note="masks that hide the whole memory, and all from one target word"),
         case(norm_first=True, part=PRE_NORM),
         case(norm_first=True, masks="both", B=T_t, part=PRE_NORM),
         case(torch.float64, norm_first=True, masks="both", part=PRE_NORM, gradient=True),
@@ -339,9 +348,9 @@ decoder_block = Exercise(
 
 
 def cases_fixed_loss(draw):
-    def case(B, T_s, T_t, V, pad_id=0, lengths=None, dtype=torch.float32, scale=2.0, **options):
+    def case(B, T_s, T_t, V, pad_id=0, lengths=None, dtype=torch.float32, scale=2.0, bos=1, **options):
         """Rows bos, words, eos, padding; `lengths` count bos and eos."""
-        bos, eos = 1, 2 if pad_id == 0 else 0
+        eos = 2 if pad_id == 0 else 0
         tgt = draw.integers(3, V, (B, T_t))
         tgt[:, 0] = bos
         for row, length in zip(tgt, lengths or [T_t] * B, strict=True):
@@ -355,6 +364,8 @@ def cases_fixed_loss(draw):
         case(3, 4, 7, 11, lengths=[7, 3, 5], note="three sentences, two of them padded"),
         case(2, 5, 6, 9, pad_id=2, lengths=[4, 6], part="pad_id other than 0"),
         case(1, 3, 5, 8, part="one sentence"),
+        case(2, 4, 5, 9, bos=7, lengths=[5, 4], part="bos other than 1"),
+        case(3, 4, 6, 11, scale=150.0, part="large logits"),
         case(2, 3, 2, 7, part="no words but bos and eos"),
         case(3, 4, 7, 11, lengths=[7, 3, 5], dtype=torch.float64, part=DTYPE),
         case(3, 4, 7, 11, lengths=[7, 3, 5], dtype=torch.float64, part=GRADIENT, gradient=True),
@@ -759,6 +770,11 @@ def always(table, word):
     return table
 
 
+def close(draw, rows, V):
+    """Numbers 0.002 apart, each row in an order of its own."""
+    return torch.stack([draw.permutation(V) for _ in range(rows)]) * 0.002
+
+
 def cases_greedy_decode(draw):
     def case(table, *rest, **options):
         return Case((Stub("step_from_table", (table,)), *rest), **options)
@@ -775,6 +791,8 @@ def cases_greedy_decode(draw):
         case(always(coarse(draw, 97, 310), 300), 1, 300, 4, part="eos at once"),
         case(draw.normal(97, 9, dtype=torch.float64), 1, 2, 6, part="float64 logits"),
         case(never(-50 - draw.uniform(97, 6), 2) - 60, 1, 2, 4, part="logits far below zero"),
+        case(never(900 + draw.normal(97, 6, scale=20.0), 2), 1, 2, 6, part="large logits"),
+        case(never(10 + close(draw, 97, 6), 2), 1, 2, 6, part="logits that lie close together"),
     ]
 
 
@@ -842,11 +860,12 @@ def eos_again(draw, V, bos_id, eos_id, max_len):
 
 
 def cut_counts(draw, V, bos_id, eos_id, max_len):
-    """A table without eos in which a beam of 2 misses what two words after each prefix, without a common cut, find."""
+    """A table without eos in which a beam of 2 misses what two words after each prefix, without a common cut, find, and
+    in which it matters that both kept prefixes may end in the same word."""
     for _ in range(10_000):
         table = never(draw.normal(97, V, scale=2.0), eos_id)
         step, found = step_from_table(table), []
-        for kept in (2, 2**max_len):
+        for kept, apart in ((2, False), (2, True), (2**max_len, False)):
             beam = [([bos_id], 0.0)]
             for _ in range(max_len):
                 grown = []
@@ -854,9 +873,11 @@ def cut_counts(draw, V, bos_id, eos_id, max_len):
                     likely = step(torch.tensor([ids]))[0].log_softmax(-1).topk(2)
                     pairs = zip(likely.indices.tolist(), likely.values.tolist(), strict=True)
                     grown += [([*ids, word], log_p + more) for word, more in pairs]
-                beam = sorted(grown, key=lambda item: -item[1])[:kept]
+                grown.sort(key=lambda item: -item[1])
+                beam = [*{ids[-1]: (ids, p) for ids, p in reversed(grown)}.values()] if apart else grown
+                beam = sorted(beam, key=lambda item: -item[1])[:kept]
             found.append(beam[0][0])
-        if found[0] != found[1]:
+        if found[0] not in found[1:]:
             return table
     raise ValueError("no table in which the cut counts")
 
@@ -898,6 +919,8 @@ def cases_beam_search(draw):
         case(table(4), 1, 0, 3, 200, part=COVERING),
         case(table(4, 1.0), 3, 1, 4, 900, part=COVERING),
         case(table(3) + torch.tensor([0.0, 0.0, -60.0]), 0, 2, 3, 100, part="finished, though unlikely"),
+        case(table(3) + torch.tensor([0.0, 0.0, -300.0]), 0, 2, 3, 100, part="finished, though unlikely"),
+        case(900 + table(4, 20.0), 1, 0, 3, 200, part=COVERING),
         case(cut_counts(draw, 5, 1, 2, 4), 1, 2, 4, 2, part="a beam of 2 that never meets eos"),
         case(never(table(5), 2), 1, 2, 3, 1, 1.0, part=PENALTY),
         case(table(3), 0, 2, 4, 200, 1.0, part=PENALTY),
@@ -1026,6 +1049,7 @@ def cases_filter_logits(draw):
         case(one, k=4, note="top_k = 4"),
         case(two, p=True, note="top_p alone"),
         Case((three,), note="no filter"),
+        Case((rows(60),), note="no filter, 60 words"),
         Case((uneven(),), {"top_p": 0.58}, part=TOP_P),
         case(rows(8, scale=0.2), p=True, part=TOP_P),
         Case((peaked,), {"top_p": 0.5}, part="one word that has more than top_p"),

@@ -19,7 +19,7 @@ LENGTHS = "sentences of different lengths"
 
 def cases_make_batch(draw):
     def row(length):
-        return draw.integers(5, 40, (length,)).tolist()
+        return draw.integers(5, 400, (length,)).tolist()
 
     def case(sizes, pad_id=0, bos_id=1, eos_id=2, again=False, **options):
         pairs = [(row(source), row(target)) for source, target in sizes]
@@ -170,6 +170,7 @@ def cases_token_accuracy(draw):
         Case((says, zero_is_a_word, 3), part="pad_id other than 0"),
         case(1, 6, 5, lengths=[4], part="one sentence"),
         Case((flat[0], targets[0], 0), part="no batch"),
+        Case((says, torch.tensor([[3, 2, 3, 0, 1]]), 3), part=PADDING, note="padding in front and in the middle"),
         case(3, 6, 8, lengths=[6, 2, 4], dtype=torch.float64, offset=1e9, part="large logits, in float64"),
         case(3, 6, 8, lengths=[6, 2, 4], part=ELSEWHERE, via="on_views", note=TRANSPOSED),
     ]
@@ -308,6 +309,7 @@ NO_SMOOTHING = "smoothing of 0"
 
 def cases_label_smoothed_loss(draw):
     def case(*lead, V=7, smoothing=0.1, pad_id=0, lengths=None, dtype=torch.float32, scale=2.0, top=None, **options):
+        middle = options.pop("middle", False)
         logits = draw.normal(*lead, V, dtype=dtype, scale=scale)
         if top is not None:  # the largest logit of each row
             logits = logits - logits.amax(dim=-1, keepdim=True) + top
@@ -315,6 +317,8 @@ def cases_label_smoothed_loss(draw):
         targets = torch.where(targets == pad_id, (targets + 1) % V, targets)
         for row, length in zip(targets.reshape(-1, lead[-1]), lengths or [], strict=False):
             row[length:] = pad_id
+        if middle:
+            targets[0, 0] = targets[-1, 2] = pad_id
         return Case((logits, targets, smoothing, pad_id), **options)
 
     f64 = torch.float64
@@ -322,7 +326,9 @@ def cases_label_smoothed_loss(draw):
         case(3, 5),
         case(3, 6, V=9, lengths=[6, 2, 4], part=PADDING),
         case(4, 5, V=8, smoothing=0.3, lengths=[1, 5, 3, 2], part=PADDING),
+        case(3, 6, V=9, middle=True, part=PADDING, note="padding in front and in the middle"),
         case(2, 5, V=6, pad_id=4, lengths=[5, 3], part="pad_id other than 0"),
+        case(3, 4, V=8, smoothing=0.0, scale=150.0, part=NO_SMOOTHING, note="some words are certain: their loss is 0"),
         case(3, 4, V=8, smoothing=0.0, lengths=[4, 2, 3], part=NO_SMOOTHING),
         case(2, 4, V=8, smoothing=1.0, part="smoothing of 1"),
         case(6, V=5, part="no batch"),
@@ -455,6 +461,7 @@ def cases_alignment(draw):
         Case((weights(1, 4, 6),), part="one head"),
         Case((weights(2, 1, 5),), part="one target word"),
         Case((weights(3, 4, 1),), part="one source word"),
+        Case((weights(3, 5, 5),), part="as many words on both sides"),
         Case((weights(5, 3, 8),), part="more words in the source"),
         Case((weights(4, 7, 5, torch.float64),), part="float64"),
         Case((weights(4, 7, 5),), part=ELSEWHERE, via="on_views", note=TRANSPOSED),
@@ -555,6 +562,7 @@ def cases_corpus_bleu(draw):
         [["le", "chat", "voit", "mange", "une", "pomme"], ["la"]],
     )
     lone = pairs([9], [("other",)])
+    thrice = ([usual[0][0], other[0][0]] * 2 + [usual[0][0]], [usual[1][0], other[1][0]] * 2 + [usual[1][0]])
     mixed = ([usual[0][0], [], usual[0][1]], [usual[1][0], usual[1][2], usual[1][1]])
     repeated = ([["le"] * 7, other[0][1]], [["le", "chat", "voit", "le", "chien"], other[1][1]])
     apart = (
@@ -589,6 +597,7 @@ def cases_corpus_bleu(draw):
         Case(mixed, part="an empty candidate"),
         Case(([[], []], [["le", "chat"], ["la"]]), part="an empty candidate"),
         Case(lone, part="one sentence"),
+        Case(thrice, part="a pair that comes again"),
         Case((joined(usual[0], "  "), joined(usual[1], "\t")), part=STRINGS, note="words two spaces or a tab apart"),
         Case(
             ([*joined(short[0][:2]), *short[0][2:]], [short[1][0], *joined(short[1][1:])]),
@@ -719,7 +728,7 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
 
 SENTENCES = 600  # three wrong ones pass the check: room for the rounding of another processor
 SCRIPTED = 8  # more sentences, for models that say what a script has
-SHORT_ONES = 9  # words; a script has one more at most
+SHORT_ONES = 9  # words; a script has four more at most
 
 
 def cases_translate(draw):

@@ -82,17 +82,17 @@ def kept_logits(answer, args, kwargs):
 def in_pieces(answer, args, kwargs):
     """args = (q, k, v, pieces): feed the tokens piece by piece through the cache -> all outputs, (B, H, T, d).
 
-    With again=True each cache is continued in a second direction too, before the first goes on.
+    With again=True each cache is continued in a second direction, before the first goes on; these outputs come last.
     """
     q, k, v, pieces = args
-    outs, cache = [], None
+    outs, others, cache = [], [], None
     for piece in zip(*(x.split(pieces, dim=-2) for x in (q, k, v)), strict=True):
         out, after = answer(*piece, cache)
         if kwargs.get("again"):
-            answer(*(x.flip(-1) + 1 for x in piece), cache)
+            others.append(answer(*(x.flip(-1) + 1 for x in piece), cache)[0])
         outs.append(out)
         cache = after
-    return torch.cat(outs, dim=-2), []
+    return torch.cat([*outs, *others], dim=-2), []
 
 
 @scenario
@@ -147,14 +147,26 @@ def random_transformers(answer, args, kwargs):
 
 
 def _not_learning(model, logits, init, src, tgt) -> bool:
-    """Whether a row of a table of words gets no gradient, though its id is read and no padding."""
+    """Whether a table of words that counts gets no gradient, or a row of it whose id is read and no padding."""
     vocabularies = {(init["src_vocab"], init["d_model"]): src, (init["tgt_vocab"], init["d_model"]): tgt}
     tables = [p for p in model.parameters() if tuple(p.shape) in vocabularies]
     if not logits.requires_grad:
         return True
     gradients = torch.autograd.grad(logits.tanh().square().sum(), tables, allow_unused=True, retain_graph=True)
     read = [ids[ids != init["pad_id"]] for ids in (vocabularies[tuple(p.shape)] for p in tables)]
+    if any(g is None and _counts(model, table, src, tgt) for g, table in zip(gradients, tables, strict=True)):
+        return True
     return any(g is not None and not bool(g[ids].any(-1).all()) for g, ids in zip(gradients, read, strict=True))
+
+
+@torch.no_grad()
+def _counts(model, table, src, tgt) -> bool:
+    """Whether the logits are others with other numbers in this table."""
+    before, numbers = model(src, tgt), table.clone()
+    table.mul_(-1.0)
+    after = model(src, tgt)
+    table.copy_(numbers)
+    return not torch.allclose(before, after)
 
 
 def _one_table(model, src, tgt, shape) -> bool:
