@@ -109,18 +109,6 @@ def peeking_at_one(position, source, feature, width, T):
     return f
 
 
-@stub
-def last_two_together(width):
-    """The causal average, but row 0 also sees the product of the last two rows."""
-
-    def f(x):
-        first = torch.zeros_like(x)
-        first[:, 0] = x[:, -1] * x[:, -2]
-        return causal_average(width)(x) + _mixed(first, width)
-
-    return f
-
-
 PARTS = {
     "as it is": _as_is,
     "positive part": lambda x: x.clamp_min(0),
