@@ -514,8 +514,8 @@ def cases_leaks_future(draw):
     def only_large_ones():
         """What is far smaller than the numbers of x is not heard, and does not stand where it would be missed."""
         f, x = one("turned_round", "those beyond 0.5", T=3, B=8)
-        note = "token 0 sees only numbers beyond ±0.5, of token 2; all numbers of x are 0.45"
-        return Case((f, torch.full_like(x, 0.45)), part=replaced, note=note)
+        note = "token 0 sees only numbers beyond ±0.5, of token 2; all numbers of x are 0.4375"
+        return Case((f, torch.full_like(x, 0.4375)), part=replaced, note=note)
 
     def all_ones():
         f, x = between("centered", "as it is", 0, 3)

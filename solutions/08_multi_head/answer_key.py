@@ -723,8 +723,10 @@ def cases_grouped_query_attention(draw):
 
     def low_and_high_scores():
         x, W_q, W_k, mask = low_and_high(draw)
-        Q, K = ((x @ W.T).unflatten(-1, (4, 2)).transpose(1, 2) for W in (W_q, W_k))
-        return Case((Q, K[:, :2], draw.normal(2, 2, 5, 2, dtype=FLOAT64), mask), part=LARGE, note=LOW_AND_HIGH)
+        Q, K = ((x @ W.T).unflatten(-1, (4, 2)).transpose(1, 2).contiguous() for W in (W_q, W_k))
+        return Case(
+            (Q, K[:, :2].contiguous(), draw.normal(2, 2, 5, 2, dtype=FLOAT64), mask), part=LARGE, note=LOW_AND_HIGH
+        )
 
     return [
         Case(make(2, 6, 3)),
