@@ -350,8 +350,8 @@ explore.fill()
 #
 # - `scores`: float `(..., T_q, T_k)`, up to ±10⁴; `mask`: bool, broadcasts to scores
 # - returns scores' shape and dtype; scores themselves are left as they are
-# - another constant is accepted if blocked entries then get weight exactly 0 for such scores; adding a number to the
-#   score does not count
+# - another constant is accepted if blocked entries then get weight exactly 0 for such scores, in float64 as well; adding
+#   a number to the score does not count
 # - rows with nothing to see are not judged here
 
 
@@ -551,7 +551,7 @@ figures.too_good()
 # - new random rows: of the same shape, with numbers of both signs, about as large as those of x
 # - every t, every sentence of the batch and every feature counts, of the inputs and of the outputs; T = 1: False; `x` is
 #   left as it is
-# - effects between 1e-6 and 1e-4 are not judged; a change below 1e-6 is no leak
+# - effects between 1e-6 and 1e-4 are not judged; a change below 1e-6 is no leak; new rows once for each t will do
 #
 # Mind what f may be. Networks often begin by subtracting from each row its mean, and then do not notice a row to which 1
 # was added; where they end with that step, the features of a row add up to 0. Where a

@@ -10,6 +10,7 @@ BROADCAST = "masks that broadcast"
 ZEROS = "visible scores of 0"
 BATCH_OF_ONE = "leading dimensions of size 1"
 VIEW = "tensors that are views of others, transposed"
+SQUARE = "as many queries as keys"
 BOOLEAN = "The spec asks for a boolean tensor."
 
 
@@ -266,6 +267,7 @@ def cases_mask_scores(draw):
         *[Case(item, part=BROADCAST, note=note, **view) for item, note in _fewer_axes(draw)],
         Case((draw.normal(4, 6), _spotted(draw, 6)), part=BROADCAST, **view),
         Case((draw.normal(4, 6), torch.ones(4, 6, dtype=torch.bool)), part="a mask that blocks nothing", **view),
+        Case((draw.normal(2, 5, 5), _causal(5)), part=SQUARE, note="a causal mask", **view),
         Case(_with_zeros(draw), part=ZEROS, **view),
     ]
 
@@ -346,6 +348,11 @@ def cases_masked_softmax(draw):
         order = torch.stack([draw.permutation(6) for _ in range(4)])
         return order.float() * 4000.0 - 10000.0, _spotted(draw, 4, 6)
 
+    def rows_far_apart():
+        """Each row has a height of its own, and its blocked scores are no higher than the visible ones."""
+        heights = torch.tensor([9990.0, -9990.0, 0.0, 4000.0], dtype=torch.float64)[:, None]
+        return heights + draw.normal(4, 6, dtype=torch.float64), _spotted(draw, 4, 6)
+
     nothing = draw.normal(4, 6, dtype=torch.float64), torch.zeros(4, 6, dtype=torch.bool)
     words = _real([5, 0], 6)[:, None, None]
     return [
@@ -373,6 +380,8 @@ def cases_masked_softmax(draw):
         Case(at_the_edge(), part=LARGE, note="visible scores of -10000 to -9997"),
         Case(blind_beside_low(), part=LARGE, note="visible scores of -10000 to -9997, and a row with nothing to see"),
         Case(far_apart(), part=LARGE),
+        Case(rows_far_apart(), part=LARGE, note="rows near 9990, -9990, 0 and 4000"),
+        Case((draw.normal(2, 5, 5), _causal(5)), part=SQUARE, note="a causal mask"),
     ]
 
 
@@ -445,6 +454,10 @@ masked_softmax = Exercise("masked_softmax", cases_masked_softmax, axes=("query",
         torch.softmax({MASKED}, dim=-1) -> scores.exp() * mask / (scores.exp() * mask).sum(-1, keepdim=True)
         {UNCUT}
         e to the 10000 is infinite in every float. And what is the sum of a row with nothing to see?
+    one_maximum_for_all: one maximum taken off the whole table
+        torch.softmax({MASKED}, dim=-1)
+        -> (scores - scores.amax()).exp() * mask / ((scores - scores.amax()).exp() * mask).sum(-1, keepdim=True).clamp(min=1e-30)
+        The largest score of all may stand in another row, or be a blocked one. What is left of a row far below it?
     divided_again_by_zero: exponentials of all scores, then the mask, then rows divided by their sums, 0 or not
         {MASKED} -> scores
         return {CUT} -> weights = weights * mask
@@ -482,6 +495,12 @@ def cases_leaks_future(draw):
         x[:, 4] = 8.0
         return Case((f, x), part=small, note="one feature of one sentence of 100 changes, by about 2e-4")
 
+    def one_among_many():
+        """Larger, and the mean change lies below 1e-4: enough for a sum of squares, too little for such a mean."""
+        f, x = one("peeking_in_one", 2, 4, 1, 2, 4, 6, 1.5e-4, B=10)
+        x[:, 4] = 8.0
+        return Case((f, x), part=small, note="one feature of one sentence of 10 changes, by about 0.005")
+
     def of_zeros():
         f, x = one("peeking", 0, 3, 1.0, 4, 6)
         x[:, 3] = 0.0
@@ -495,9 +514,12 @@ def cases_leaks_future(draw):
     def only_large_ones():
         """What is far smaller than the numbers of x is not heard, and does not stand where it would be missed."""
         f, x = one("turned_round", "those beyond 0.5", T=3, B=8)
-        x[:, 2] = 0.0
-        note = "token 0 sees only numbers beyond ±0.5, of token 2, whose numbers are all 0"
-        return Case((f, x), part=replaced, note=note)
+        note = "token 0 sees only numbers beyond ±0.5, of token 2; all numbers of x are 0.4375"
+        return Case((f, torch.full_like(x, 0.4375)), part=replaced, note=note)
+
+    def all_ones():
+        f, x = between("centered", "as it is", 0, 3)
+        return Case((f, torch.ones_like(x)), part=norms, note="centered rows; token 0 sees token 3; x is 1 throughout")
 
     def by_signs(strength, D):
         f, x = one("turned_round", "signs", strength, T=2, B=1, D=D)
@@ -544,6 +566,7 @@ def cases_leaks_future(draw):
         Case(
             between("as it is", "of one length", 0, 5), part=norms, note="outputs of one length; token 0 sees token 5"
         ),
+        all_ones(),
         Case(one("peeking_in_one", 1, 4, 1, 3, 4, 6), part=one_spot, note="in sentence 1, feature 3 alone"),
         Case(one("peeking_in_one", 0, 2, 0, 2, 4, 6), part=one_spot, note="in sentence 0, feature 2 alone"),
         Case(one("peeking_in_one", 2, 3, 2, 0, 4, 6, B=3), part=one_spot, note="in sentence 2, feature 0 alone"),
@@ -557,6 +580,7 @@ def cases_leaks_future(draw):
         Case(one("turned_round", "signs"), part=no_slope, note="each token sees only signs, of the token across"),
         Case(one("peeking", 1, 4, 1e-3, 4, 6), part=small, note="token 1 sees a thousandth of token 4"),
         lost_in_a_mean(),
+        one_among_many(),
         by_signs(1e-4, 16),  # too small for a sum of squares above 1e-6, and many enough for a mean
         by_signs(2e-4, 100),  # too small for a threshold of 1e-3, and many enough for a sum of squares
         Case(
@@ -596,9 +620,9 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
     middle_only: one place in the middle tried instead of all
         {POSITIONS} -> range(x.shape[1] // 2, x.shape[1] // 2 + 1)
         For which t does your change lie after t, and the leak's target at or before t?
-    first_place_only: only the first place tried
+    first_place_only: only the first place tried, or only its output watched
         {POSITIONS} -> range(1, min(2, x.shape[1]))
-        Every t is asked for. Which ones does yours try? (A `return False` inside a loop ends it in its first round.)
+        Every t is asked for, and every output up to t. Which ones does yours try? (A `return False` inside a loop ends it in its first round.)
     every_second_place: every second place tried
         {POSITIONS} -> range(1, x.shape[1], 2)
         A leak from token 2 to token 1: at which t does it show?
@@ -632,15 +656,24 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
     multiplied_by_noise: the future multiplied by random numbers
         other[:, start:] -> x[:, start:] * other[:, start:]
         What becomes of a row of zeros?
-    past_repeated: the future replaced by what stands before it
+    past_repeated: the future replaced by other rows of x
         {FUTURE} -> x[:, :start], x[:, start - 1 : start].expand_as(x[:, start:])
         What if all words of x are the same one?
     seed_set: the seed set to 0 before the new rows are drawn
         before, other = f(x), -> before = f(x); torch.default_generator.manual_seed(0); other =
         Somebody may have drawn x after the same seed, as the last cell of this lesson does. Which rows do you then draw?
     future_of_one_sign: the future replaced by positive numbers only
-        {FUTURE} -> x[:, :start], torch.ones_like(x[:, start:])
+        {FUTURE} -> x[:, :start], torch.rand_like(x[:, start:])
         To which f does a positive number look like 0?
+    future_of_ones: the future replaced by one and the same positive number
+        {FUTURE} -> x[:, :start], torch.ones_like(x[:, start:])
+        To which f does a positive number look like 0? And what is left of such a row when its mean is subtracted?
+    one_number_a_row: one new number for each row, the same in all its features
+        other[:, start:] -> other[:, start:, :1].expand_as(x[:, start:])
+        How many numbers do you draw for a row of four? And what is left of such a row when its mean is subtracted?
+    scaled_by_the_spread: new rows multiplied by the standard deviation of x
+        other[:, start:] -> x.std() * other[:, start:]
+        What is that deviation if all numbers of x are the same?
     first_feature_replaced: only one feature of the future replaced
         {FUTURE} -> x[:, :start], torch.cat([other[:, start:, :1], x[:, start:, 1:]], -1)
         f may look at any feature of a future row. How many of them did you change?
@@ -704,9 +737,9 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
 
 
 def cases_fixed_causal_attention(draw):
-    def make(dtype, *lead, scale=1.0, d_k=6):
+    def make(dtype, *lead, scale=1.0, d_k=6, d_v=3):
         Q, K = draw.normal(*lead, 5, d_k, dtype=dtype, scale=scale), draw.normal(*lead, 5, d_k, dtype=dtype)
-        return Q, K, draw.normal(*lead, 5, 3, dtype=dtype)
+        return Q, K, draw.normal(*lead, 5, d_v, dtype=dtype)
 
     def planned(visible, blocked):
         """Scores near `visible` for the past and the present, near `blocked` for the future."""
@@ -718,7 +751,7 @@ def cases_fixed_causal_attention(draw):
     zero[2] = 0.0
     return [
         *tensor_cases(make, leads=((), (3,), (2, 3))),
-        Case(make(torch.float32, 2), note="a batch of two"),
+        Case(make(torch.float32, 2, d_v=8), note="a batch of two, d_v larger than d_k"),
         Case(tuple(draw.normal(150, width) for width in (4, 4, 3)), note="150 tokens"),
         Case(make(torch.float32, 1, 1), part=LEADING, note=BATCH_OF_ONE),
         Case(make(torch.float64, scale=1500.0, d_k=4), part=LARGE),  # a root without digits that float32 would lose
@@ -726,6 +759,7 @@ def cases_fixed_causal_attention(draw):
         Case(planned(-9000.0, 9000.0), part=LARGE, gradient=True),
         Case(planned(-10000.0, 0.0), part=LARGE, note="visible scores of -10000 to -9997"),
         Case(planned(-3000.0, 0.0), part=LARGE, note="visible scores of -3000 to -2997"),
+        Case(planned(-9000.0, -9000.0), part=LARGE, note="all scores near -9000"),
         Case((draw.normal(2, 1, 4), draw.normal(2, 1, 4), draw.normal(2, 1, 3)), part="one token"),
         Case((zero, *rest), part=ZEROS),
     ]

@@ -135,6 +135,7 @@ def cases_attention(draw):
         *(Case(hidden_peak(height), part=LARGE) for height in (30.0, 5.0)),  # less than 10,000 and than 1,000 apart
         Case(edge(), part=LARGE, gradient=True, note="all that may be seen has a score of -10000"),
         Case(tuple(draw.normal(2, 5, 5) for _ in range(3)), part=SQUARE),
+        Case((*(draw.normal(2, 5, 5) for _ in range(3)), draw.mask(5, 5)), part=SQUARE, note="with a mask"),
         Case((*make(torch.float32, 1), draw.mask(1, 5, 7)), part=BROADCAST, note=ONES),
         Case((*make(torch.float32, 2, 1), draw.mask(2, 1, 1, 7)), part=BROADCAST, note=ONES),
         Case((draw.normal(5, 1), draw.normal(7, 1), draw.normal(7, 3)), part="d_k = 1"),

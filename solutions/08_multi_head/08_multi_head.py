@@ -317,7 +317,7 @@ figures.shapes(B=3, T=5, D=64, H=4)
 # - `query (B, T_q, D)`, `key` and `value (B, T_k, D)` → `out (B, T_q, D)`, `weights (B, H, T_q, T_k)`.
 # - Without a key the query is the key (self-attention). Without a value the key is the value. A value that is given is
 #   used, with a key beside it or without.
-# - `mask` is None or boolean and broadcasts to `(B, H, T_q, T_k)`.
+# - `mask` is None or boolean and broadcasts to `(B, H, T_q, T_k)`. Right for scores up to ±10,000, blocked ones too.
 # - A row that sees nothing: zero weights, output $b_O$, no NaN in values or gradients.
 # - The same in training mode: no dropout here.
 #
@@ -599,7 +599,7 @@ with torch.no_grad():
 #
 # Find the bug and write the function as it should be. `x (B, T, D)`, four matrices `(D, D)` without biases, `num_heads` an
 # int that divides D, `mask` None or boolean that broadcasts to `(B, H, T, T)` → `(B, T, D)`. A row that sees nothing gives
-# zeros. You may use earlier exercises.
+# zeros. Right for scores up to ±10,000, blocked ones too. You may use earlier exercises.
 
 
 # %% nbgrader={"solution": "fixed_heads"}
@@ -841,7 +841,7 @@ figures.importance_against_damage(or_given(head_importance))
 #
 # `Q (B, H, T_q, d_k)`, `K` and `V (B, G, T_k, d_k)`, H divisible by G → `(B, H, T_q, d_k)`. Query head $h$ uses group
 # $\lfloor h / (H/G) \rfloor$: with 6 heads and 3 groups, heads 0 and 1 use group 0. Scores over $\sqrt{d_k}$. `mask` is
-# None or broadcasts to `(B, H, T_q, T_k)`; a row that sees nothing gives zeros.
+# None or broadcasts to `(B, H, T_q, T_k)`; a row that sees nothing gives zeros. Right for scores up to ±10,000.
 
 
 # %% nbgrader={"solution": "grouped_query_attention"}

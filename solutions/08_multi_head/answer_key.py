@@ -15,6 +15,9 @@ VALUE_ALONE = "value given without a key"
 DIVISIBLE = "a number of heads that does not fit"
 AGAIN = "called again, in training mode"
 ALL_ONE = "every axis of size 1"
+LARGE = "scores up to ±10⁴"
+LOW_AND_HIGH = "visible scores near -10000, blocked ones between 1000 and 9000"
+MORE_QUERIES = "more queries than keys"
 VIEW = "tensors that are views of others"
 TRANSPOSED = "inputs that are views of others, transposed"
 FLOAT64 = torch.float64
@@ -155,6 +158,21 @@ def attention_state(draw, D, dtype=torch.float32, scale=1.5, bias=0.7):
     return state
 
 
+def low_and_high(draw):
+    """x (2, 5, 8), W_q, W_k and a padding mask: four heads whose visible scores lie between -10000 and -9996, and whose
+    blocked ones between 1000 and 9000. All queries begin with the same number, and each key with its score's size."""
+    mask = padded(5, 3)
+    seen = mask[:, 0, 0]
+    low, high = (draw.uniform(2, 5, low=a, high=b, dtype=FLOAT64) for a, b in ((-9998.9, -9998.0), (1000.0, 9000.0)))
+    x = draw.uniform(2, 5, 8, low=-1.0, dtype=FLOAT64)
+    x[..., 0], x[..., 1] = 1.0, torch.where(seen, low, high) / 100
+    W_q, W_k = (draw.uniform(8, 8, low=-0.2, high=0.2, dtype=FLOAT64) for _ in range(2))
+    W_q[:, :2] = W_k[:, :2] = 0.0
+    W_q[::2] = W_k[::2] = 0.0
+    W_q[::2, 0], W_k[::2, 1] = 100 * 2**0.5, 1.0
+    return x, W_q, W_k, mask
+
+
 def cases_multi_head_attention(draw):
     def case(num_heads, *inputs, part="values", gradient=False, note="", via="module", **kwargs):
         D, dtype = inputs[0].shape[-1], inputs[0].dtype
@@ -167,6 +185,12 @@ def cases_multi_head_attention(draw):
     def y(*shape, dtype=torch.float32):
         return draw.normal(*shape, 8, dtype=dtype)
 
+    def low_and_high_scores():
+        x, W_q, W_k, mask = low_and_high(draw)
+        state = attention_state(draw, 8, FLOAT64) | {"W_q.weight": W_q, "W_k.weight": W_k}
+        state |= {f"W_{name}.bias": torch.zeros(8, dtype=FLOAT64) for name in "qk"}
+        return Case(((8, 4), state, (x,), {"mask": mask}), via="module", part=LARGE, note=LOW_AND_HIGH)
+
     cross, values = "key given: cross-attention", "key and value given"
     return [
         case(4, y(3, 5)),
@@ -175,7 +199,7 @@ def cases_multi_head_attention(draw):
         case(4, y(3, 5, dtype=FLOAT64), part=DTYPE),
         case(3, x(2, 5, 12, dtype=FLOAT64), part=GRADIENT, gradient=True),
         case(4, y(3, 5), y(3, 7), part=cross),
-        case(4, y(3, 5), part=cross, key=y(3, 7)),
+        case(4, y(3, 7), part=cross, key=y(3, 5), note=MORE_QUERIES),
         case(4, y(3, 5), y(3, 5), part=cross, note="as many keys as queries"),
         case(3, x(2, 5, 12, dtype=FLOAT64), x(2, 7, 12, dtype=FLOAT64), part=cross, gradient=True),
         case(4, y(3, 5), y(3, 7), y(3, 7), part=values),
@@ -225,7 +249,8 @@ def cases_multi_head_attention(draw):
             note="one module called three times in training mode: with a mask, on other numbers without one, and with "
             "a key, a value and a mask",
         ),
-        case(4, y(2, 5, dtype=FLOAT64) * 25, part="large scores"),
+        case(4, y(2, 5, dtype=FLOAT64) * 20, part=LARGE),
+        low_and_high_scores(),
         Case(((24, 4),), part="layers, and num_heads kept", via="attention_layers"),
         Case(((10, 4),), part=DIVISIBLE, via="attention_made", raises=Raises("ValueError")),
         Case(((6, 12),), part=DIVISIBLE, via="attention_made", raises=Raises("ValueError")),
@@ -278,6 +303,29 @@ MultiHeadAttention = Exercise(
         |            (Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5).masked_fill(~mask if mask is not None else torch.tensor(False), -1e9),
         |            dim=-1)) @ V, w
         Where every score is equally low, the softmax shares its 1 out evenly. What should such a query get?
+    not_low_enough: a number added to blocked scores, or put in their place, that is not low enough beside large ones
+        heads, weights = {RUN}  # (B, H, T_q, D/H), (B, H, T_q, T_k)
+        -> seen = torch.tensor(True) if mask is None else mask
+        |        scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |        weights = torch.softmax(scores - 10000.0 * ~seen, dim=-1)
+        |        weights = torch.where(seen, weights, 0.0)
+        |        heads = weights @ V
+        What does it make of a blocked score of 9000, and is that far below visible ones of -9998?
+    minus_10000_filled: a fill of -10000, and blocked weights set to 0
+        heads, weights = {RUN}  # (B, H, T_q, D/H), (B, H, T_q, T_k)
+        -> seen = torch.tensor(True) if mask is None else mask
+        |        scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |        weights = torch.softmax(scores.masked_fill(~seen, -10000.0), dim=-1)
+        |        weights = torch.where(seen, weights, 0.0)
+        |        heads = weights @ V
+        Visible scores may be -10000 as well. How much of the 1 do the blocked keys take then?
+    minus_10000_left: a fill of -10000 and nothing else
+        heads, weights = {RUN}  # (B, H, T_q, D/H), (B, H, T_q, T_k)
+        -> seen = torch.tensor(True) if mask is None else mask
+        |        scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |        weights = torch.softmax(scores.masked_fill(~seen, -10000.0), dim=-1)
+        |        heads = weights @ V
+        What comes out of a row with nothing to see, and of one whose visible scores are all near -10000?
     W_o_not_transposed: the weight of W_o used without its transposition
         self.W_o(merge_heads(heads)) -> merge_heads(heads) @ self.W_o.weight + self.W_o.bias
         A layer holds its weight as (out, in) and transposes it. Call the layer, or do as it does.
@@ -538,6 +586,11 @@ def cases_fixed_heads(draw):
         x = draw.normal(B, T, D, dtype=dtype)
         return (x, *(draw.normal(D, D, dtype=dtype, scale=1.5 * D**-0.5) for _ in range(4)), num_heads)
 
+    def low_and_high_scores():
+        x, W_q, W_k, mask = low_and_high(draw)
+        rest = draw.normal(8, 8, dtype=FLOAT64), draw.normal(8, 8, dtype=FLOAT64)
+        return Case((x, W_q, W_k, *rest, 4, mask), part=LARGE, note=LOW_AND_HIGH)
+
     return [
         Case(make(3, 5, 8, 4)),
         Case(make(2, 7, 12, 3)),
@@ -558,6 +611,7 @@ def cases_fixed_heads(draw):
         Case(make(1, 70, 8, 4), part=ONE_SENTENCE),
         Case(make(3, 1, 8, 4), part=ONE_SENTENCE),
         Case(make(1, 1, 1, 1), part=ONE_SENTENCE, note=ALL_ONE),
+        low_and_high_scores(),
     ]
 
 
@@ -622,6 +676,27 @@ fixed_heads = Exercise(
         attention(Q, K, V, mask) -> attention(
         |        Q if mask is None else Q * (seen := mask.any(-1, keepdim=True)), K, V, mask if mask is None else mask | ~seen)
         Where every score is equally low, the softmax shares its 1 out evenly. What should such a query get?
+    not_low_enough: a number added to blocked scores, or put in their place, that is not low enough beside large ones
+        heads, _ = attention(Q, K, V, mask)  # (B, H, T, D/H)
+        -> seen = torch.tensor(True) if mask is None else mask
+        |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |    weights = torch.softmax(scores - 10000.0 * ~seen, dim=-1)
+        |    heads = torch.where(seen, weights, 0.0) @ V
+        What does it make of a blocked score of 9000, and is that far below visible ones of -9998?
+    minus_10000_filled: a fill of -10000, and blocked weights set to 0
+        heads, _ = attention(Q, K, V, mask)  # (B, H, T, D/H)
+        -> seen = torch.tensor(True) if mask is None else mask
+        |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |    weights = torch.softmax(scores.masked_fill(~seen, -10000.0), dim=-1)
+        |    heads = torch.where(seen, weights, 0.0) @ V
+        Visible scores may be -10000 as well. How much of the 1 do the blocked keys take then?
+    minus_10000_left: a fill of -10000 and nothing else
+        heads, _ = attention(Q, K, V, mask)  # (B, H, T, D/H)
+        -> seen = torch.tensor(True) if mask is None else mask
+        |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |    weights = torch.softmax(scores.masked_fill(~seen, -10000.0), dim=-1)
+        |    heads = weights @ V
+        What comes out of a row with nothing to see, and of one whose visible scores are all near -10000?
     no_W_o: W_o is never used
         merge_heads(heads) @ W_o.T -> merge_heads(heads)
         Five tensors came in. Which of them did you not touch?
@@ -646,6 +721,13 @@ def cases_grouped_query_attention(draw):
             draw.normal(B, G, keys, d_k, dtype=dtype),
         )
 
+    def low_and_high_scores():
+        x, W_q, W_k, mask = low_and_high(draw)
+        Q, K = ((x @ W.T).unflatten(-1, (4, 2)).transpose(1, 2).contiguous() for W in (W_q, W_k))
+        return Case(
+            (Q, K[:, :2].contiguous(), draw.normal(2, 2, 5, 2, dtype=FLOAT64), mask), part=LARGE, note=LOW_AND_HIGH
+        )
+
     return [
         Case(make(2, 6, 3)),
         Case(make(3, 8, 2, d_k=6)),
@@ -653,13 +735,15 @@ def cases_grouped_query_attention(draw):
         Case(make(2, 6, 3, FLOAT64, d_k=4), part=DTYPE),
         Case(make(2, 6, 3, FLOAT64, d_k=4), part=GRADIENT, gradient=True),
         Case(make(2, 4, 4), part="as many groups as heads"),
-        Case(make(2, 4, 1), part="one group for all heads"),
+        Case(make(2, 4, 1, queries=7, keys=5), part="one group for all heads", note=MORE_QUERIES),
         Case((*make(5, 6, 3), draw.mask(5, 7)), part=MASK, note="as many sentences as queries, and a mask (T_q, T_k)"),
         Case(make(2, 6, 3), {"mask": draw.mask(2, 1, 1, 7)}, part=MASK),
         Case((*make(2, 6, 3), draw.mask(2, 6, 5, 7)), part=MASK, note="a mask (B, H, T_q, T_k)"),
         Case((*make(2, 6, 3), draw.mask(6, 5, 7)), part=MASK, note="a mask (H, T_q, T_k)"),
         Case((*make(2, 6, 3), draw.mask(1, 6, 1, 7)), part=MASK, note="a mask (1, H, 1, T_k)"),
         Case((*make(2, 6, 3), draw.mask(7)), part=MASK, note="a mask (T_k,)"),
+        Case((*make(2, 6, 3, queries=7, keys=5), draw.mask(7, 5)), part=MASK, note=MORE_QUERIES),
+        low_and_high_scores(),
         Case((*make(2, 6, 3, FLOAT64, d_k=4), draw.mask(5, 7)), part=MASK, gradient=True),
         Case((*make(2, 6, 3), empty(7)), part=NOTHING, note="a mask (B, 1, 1, T_k), sentence 1 of length 0"),
         Case((*make(2, 6, 3, FLOAT64, d_k=4), blind(draw, 5, 7)), part=NOTHING, gradient=True),
@@ -712,6 +796,27 @@ grouped_query_attention = Exercise(
     scaled_by_model_width: scaled by the width of the model
         attention(Q, K, V, mask) -> attention(Q / Q.shape[1] ** 0.5, K, V, mask)
         How many products are added up in one score of one head?
+    not_low_enough: a number added to blocked scores, or put in their place, that is not low enough beside large ones
+        return attention(Q, K, V, mask)[0]
+        -> seen = torch.tensor(True) if mask is None else mask
+        |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |    weights = torch.softmax(scores - 10000.0 * ~seen, dim=-1)
+        |    return torch.where(seen, weights, 0.0) @ V
+        What does it make of a blocked score of 9000, and is that far below visible ones of -9998?
+    minus_10000_filled: a fill of -10000, and blocked weights set to 0
+        return attention(Q, K, V, mask)[0]
+        -> seen = torch.tensor(True) if mask is None else mask
+        |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |    weights = torch.softmax(scores.masked_fill(~seen, -10000.0), dim=-1)
+        |    return torch.where(seen, weights, 0.0) @ V
+        Visible scores may be -10000 as well. How much of the 1 do the blocked keys take then?
+    minus_10000_left: a fill of -10000 and nothing else
+        return attention(Q, K, V, mask)[0]
+        -> seen = torch.tensor(True) if mask is None else mask
+        |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |    weights = torch.softmax(scores.masked_fill(~seen, -10000.0), dim=-1)
+        |    return weights @ V
+        What comes out of a row with nothing to see, and of one whose visible scores are all near -10000?
     mask_ignored: the mask is not used
         attention(Q, K, V, mask) -> attention(Q, K, V)
         The fourth argument: where does it go?

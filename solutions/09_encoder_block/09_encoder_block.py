@@ -714,7 +714,7 @@ explore.reach()
 #
 # Autograd is allowed. The gradient of a *sum* of outputs is not enough: opposite signs cancel in it.
 #
-# A function f, `x (T, D)` → `(T, T)`. It need not be differentiable itself. Where f does not respond to x, the entry is 0, and
+# A function f, `x (T, D)` → `(T, T)`. The result need not be differentiable. Where f does not respond to x, the entry is 0, and
 # autograd may know nothing of such an f: `x > 0` as numbers is one. Leave x as it came, `requires_grad` included.
 
 

@@ -38,6 +38,7 @@ def cases_layer_norm(draw):
     narrow = tuple(draw.normal(*shape, dtype=torch.float64) for shape in ((3, 1), (1,), (1,)))
     cases = [
         *tensor_cases(make, leads=((), (3,), (2, 3), (1,), (2, 1))),
+        Case((draw.normal(6, 6), draw.normal(6), draw.normal(6)), note="as many tokens as channels: 6"),
         Case(single, part=LEADING, note="a single vector"),
         Case(make(torch.float32, 3), part=LEADING, via="on_views", note=TRANSPOSED),
         Case(make(torch.float64, 2, 3), part=GRADIENT, gradient=True),
@@ -785,6 +786,11 @@ def cases_token_influence(draw):
             (Stub("steps"), draw.normal(4, 3, dtype=float64)),
             part="a function whose derivatives are 0",
             note="x > 0, as numbers",
+        ),
+        Case(
+            (Stub("parameters_alone", (3, 2)), draw.normal(3, 4)),
+            part="a function whose derivatives are 0",
+            note="a parameter of f, whatever x is",
         ),
         case("looking_around", 5, 4, 1, part="one output channel"),
         case("looking_around", 1, 4, 3, part="a single token"),

@@ -100,6 +100,13 @@ def steps():
 
 
 @stub
+def parameters_alone(T, width):
+    """f (T, D) -> (T, width): a parameter of its own, which asks for a gradient. x is not looked at."""
+    numbers = torch.nn.Parameter(_numbers(T, width, 0.2, torch.float32))
+    return lambda x: numbers * 1
+
+
+@stub
 def running_products(width):
     """f (T, D) -> (T, width): row t is bent and sees the rows 0 to t."""
     return lambda x: torch.tanh(x.cumsum(0) @ _numbers(x.shape[-1], width, 0.1, x.dtype)) * x.sum(-1, keepdim=True)
