@@ -185,6 +185,8 @@ check(bits_per_token)
 #
 # $$p(x \mid c) = \frac{\text{count}(c, x) + \alpha}{\text{count}(c) + \alpha V}.$$
 #
+# Here count(c) says how often the context c was seen *with a next token*: at the very end of the text it does not count.
+#
 # *On paper:* V = 2 tokens, $\alpha = 1$, and after the context `ab` the text had `a` three times and `b` never. What are
 # the two probabilities? And after a context that it never had?
 #
@@ -200,8 +202,9 @@ check(bits_per_token)
 # Difficulty ●●●○○ · Importance ●●●○○ · 15 minutes · 14 points
 #
 # `ngram_loss(train, test, order, vocab_size, alpha)` → float. Count in `train`, then the mean of $-\log p$ in nats over the
-# tokens of `test` that have a whole context: places `order − 1` to the end. (Shorter contexts for the first few are
-# accepted too.) `order` counts the predicted token: 1 is a unigram model without context, 2 the Markov chain of lesson 3.
+# tokens of `test` that have a whole context: places `order − 1` to the end. (A mean over all of `test` is accepted too, if
+# each of its first tokens has all those before it for its context.) `order` counts the predicted token: 1 is a unigram model
+# without context, 2 the Markov chain of lesson 3.
 # `train` and `test` are 1-D LongTensors or lists, longer than `order`; $\alpha > 0$.
 
 
@@ -430,9 +433,9 @@ figures.ladder()
 # `GPT(vocab_size, block_size, d_model, num_heads, num_layers)`: token vectors, positions, `num_layers` pre-norm blocks
 # under a causal mask with a feed-forward network four times as wide as the model, one last layer norm, and a linear layer to
 # V logits. `forward(ids)`: LongTensor `(B, T)`, $1 \le T \le$ `block_size` → logits `(B, T, V)`. `block_size` is kept as an
-# attribute. Judged by behavior, with random numbers in all its parameters: causal, knows order, every token so far is heard, the
-# norms stand in front and one more at the end, each sublayer reads what all before it have added, one layer more is one block
-# more. A part that stands there unused is no fault.
+# attribute. Judged by behavior, with random numbers in all its parameters and in evaluation mode: causal (in training mode
+# too), knows order, every token so far is heard, the norms stand in front and one more at the end, each sublayer reads what all
+# before it have added, one layer more is one block more. A part that stands there unused is no fault.
 #
 # The `EncoderBlock` of lesson 9 is the block of a GPT as soon as its mask is causal. **Positions** are your choice.
 # A learned table that is added, as in lesson 9, is simplest. With it the model has to learn "the token before" for each of 63
@@ -765,9 +768,9 @@ figures.induction_by_hand()
 # with scores over $\sqrt{d}$, and the last V channels at the end are the logits.
 #
 # `induction_head(vocab_size, max_len)` → a list of two layers, each a tuple `(W_q, W_k, W_v)` of float32 tensors: `W_q` and
-# `W_k` are `(d, C)` for any d, `W_v` is `(C, C)`. Judged by behavior, on texts of at most `max_len` tokens in which a segment
-# of different tokens comes twice, wherever it stands: from its first token on, the second time, the largest logit must be that of the
-# next token of the segment.
+# `W_k` are `(d, C)` for any d, `W_v` is `(C, C)`. Judged by behavior, in float32 and for V and M of at most 200, on texts of at
+# most `max_len` tokens in which a segment of different tokens comes twice, wherever it stands: from its first token on, the
+# second time, the largest logit must be that of the next token of the segment.
 
 
 # %% nbgrader={"solution": "induction_head"}

@@ -17,6 +17,7 @@ def cases_bits_per_token(draw):
         Case((draw.python.uniform(3.0, 9.0),)),
         Case((0.0,), part="a loss of 0"),
         Case((2,), part="an int"),
+        Case((1e-4,), part="a small loss"),
         Case((draw.python.uniform(100.0, 300.0),), part="a loss gone mad"),
     ]
 
@@ -68,10 +69,11 @@ def cases_ngram_loss(draw):
         return Case((train, test, order, V, alpha), view="whole_contexts_only", **options)
 
     def two_digits(**options):
-        """Contexts that differ, though their digits in a row do not."""
+        """Contexts that differ, though their digits in a row do not, nor the sums of their ids times 1 and 10; and such
+        a context with its next token."""
         a, b = (draw.permutation(17)[:2] + 13).tolist()
-        text = [1, 12, a, 11, 2, b]
-        return Case((text * 6, text[3:] + text * 2, 3, 31, 0.3), view="whole_contexts_only", **options)
+        text = [1, 12, a, 11, 2, b, 12, 0, a, 2, 1, b, 0, 12, a, 1, 2, b, 1, 1, 12]
+        return Case((text * 4, text[3:] + [11, 1, 2, 11, 1, 2], 3, 31, 0.3), view="whole_contexts_only", **options)
 
     train, test, *_ = case(2, 5, 0.5).args
     return [
@@ -161,6 +163,40 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
     wrong_sign: the mean of log p, with the wrong sign
         total -= -> total +=
         A loss is not negative.
+    digits_in_a_row: contexts with the same digits in a row were taken for one
+        context = tuple(train[t - order + 1 : t]) -> context = "".join(map(str, train[t - order + 1 : t]))
+        context = tuple(test[t - order + 1 : t]) -> context = "".join(map(str, test[t - order + 1 : t]))
+        The ids 1 and 12, one behind the other, and 11 and 2: what does your key make of them?
+    context_at_the_end: the context at the very end of train was counted, though no token comes after it
+        total = 0.0 -> context = tuple(train[len(train) - order + 1 :])
+        |    contexts[context] = contexts.get(context, 0) + 1
+        |    total = 0.0
+        What do the V probabilities of that context add up to in yours?
+    counted_in_both: counted in train and in test
+        train, test = [int(i) for i in train], [int(i) for i in test]
+        -> train, test = [int(i) for i in train] + [int(i) for i in test], [int(i) for i in test]
+        A model may not count what it is tested on.
+    always_a_bigram: one token of context, whatever the order
+        train, test = [int(i) for i in train], [int(i) for i in test]
+        -> train, test = [int(i) for i in train], [int(i) for i in test]
+        |    order = 2
+        Which argument says how many tokens a context has?
+    unseen_skipped: places with a context that train never had were left out
+        context = tuple(test[t - order + 1 : t])
+        -> context = tuple(test[t - order + 1 : t])
+        |        if context not in contexts:
+        |            continue
+        return total / (len(test) - order + 1)
+        -> known = [t for t in range(order - 1, len(test)) if tuple(test[t - order + 1 : t]) in contexts]
+        |    return total / max(1, len(known))
+        After an unknown context all V tokens are equally likely. What does such a place cost?
+    last_token_of_the_test: the last token of the test is not asked
+        range(order - 1, len(test)): -> range(order - 1, len(test) - 1):
+        (len(test) - order + 1) -> (len(test) - order)
+        Which is the last place that has a whole context?
+    last_token_of_the_training_text: the last token of train is not counted
+        range(order - 1, len(train)): -> range(order - 1, len(train) - 1):
+        The end of a range is not included. Which is the last place that you count?
 """)
 
 # ---------------------------------------------------------------- get_batch
@@ -179,6 +215,8 @@ def cases_get_batch(draw):
         case(12, 8, 400, part="every start is drawn"),
         case(5, 4, 3, part="a text of block_size + 1 tokens"),
         case(400, 1, 4, part="windows of one token"),
+        case(7, 3, 1, part="a batch of one"),
+        case(403, 3, 380, part="all places alike, with replacement"),  # fewer windows than places
     ]
 
 
@@ -216,6 +254,20 @@ get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
     rolled_in_the_window: the last place of y says the first token of its window
         data[positions + 1] -> data[positions].roll(-1, dims=1)
         The answer to the last place stands in the text, behind the window. Where does yours come from?
+    filled_up: the last place of y is filled up with an id that the text does not have
+        data[positions + 1] -> torch.cat([data[positions[:, 1:]], torch.zeros_like(positions[:, :1])], dim=1)
+        The answer to the last place stands in the text, behind the window. Does yours look there?
+    ids_plus_one: 1 was added to the ids, not to their places
+        data[positions + 1] -> data[positions] + 1
+        The token that comes next stands one place further on in the text. What do you add 1 to?
+    one_place_back: y says the token before each place, not the one after it
+        data[positions + 1] -> data[positions - 1]
+        The answer to a place is the token that comes next.
+    without_replacement_if_possible: no start is drawn twice, unless there are too few
+        torch.randint(len(data) - block_size, (batch_size,), generator=generator)
+        -> torch.multinomial(torch.ones(len(data) - block_size), batch_size,
+        |        len(data) - block_size < batch_size, generator=generator)
+        With replacement: each row is drawn from all places, whatever the others have drawn. May two of yours be the same?
     without_replacement: no start is drawn twice
         torch.randint(len(data) - block_size, (batch_size,), generator=generator)
         -> torch.randperm(len(data) - block_size, generator=generator)[:batch_size]
@@ -432,7 +484,10 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
     no_activation: no activation stands in the feed-forward network
         4 * d_model, True, activation) -> 4 * d_model, True, lambda x: x)
         Attention stands. Two linear layers in a row are one. What stands between them?
-    no_positions: no positions
+    mask_off_in_training: in training mode places hear later tokens
+        mask = causal_mask(T).to(ids.device) -> mask = causal_mask(T).to(ids.device) | self.training
+        A new module is in training mode. Who hides the answers from it there?
+    no_positions: no place reaches the blocks
         block.attention = RotaryAttention(d_model, num_heads) -> pass
         With one block, exchange two early tokens: the last place says the same. (With more, the mask tells it a
         little.) Who tells the blocks which token came first?
@@ -507,7 +562,7 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
         torch.multinomial(p, 1, generator=generator)
         -> torch.multinomial(p, 1, generator=generator) if generator else p.argmax(-1, keepdim=True)
         Without a generator the dice are torch's own. They are thrown all the same.
-    generator_not_used: the generator has no say
+    generator_not_used: the generator has no say, or not at every throw
         (p, 1, generator=generator) -> (p, 1)
         With the same generator the text has to be the same.
     call_begins_anew: each call begins anew with the generator's seed
@@ -537,6 +592,13 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
         filter_logits(logits, top_k=top_k)
         -> logits if top_k is None else logits.masked_fill(logits < logits.topk(top_k).values.min(), -math.inf)
         Each row is a text of its own, and the k-th largest logit of one says nothing of another.
+    kth_cut_too: with top_k only k − 1 tokens stay
+        filter_logits(logits, top_k=top_k)
+        -> logits if top_k is None else logits.masked_fill(logits <= logits.topk(top_k).values[:, -1:], -math.inf)
+        With top_k = 1 the likeliest token stays. How does your comparison treat the k-th itself?
+    softmax_over_texts: the probabilities of a token add up over the texts, not those of a text over the tokens
+        top_k=top_k), dim=-1) -> top_k=top_k), dim=0)
+        Each row is a text of its own. What has to add up to 1 in it?
     nucleus_left_in: unlikely tokens are cut off, though nobody asked for it
         top_k=top_k), dim -> top_k=top_k, top_p=0.9), dim
         Without top_k every token may come. Which option of lesson 10's function do you use?
@@ -641,7 +703,7 @@ def cases_induction_head(draw):
         case(9, 14),
         case(12, 20),
         case(6, 8, part="a short text"),
-        case(5, 64, part="a long text"),
+        case(12, 200, part="a long text"),
         case(31, 64, part="the size of the lesson's language"),
     ]
 

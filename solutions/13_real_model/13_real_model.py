@@ -851,7 +851,7 @@ print([f"{name} {tuple(tensor.shape)}" for name, tensor in state.items() if ".0.
 # GPT-2's layout to that of your blocks. Some files begin every name with `transformer.`; take both.
 #
 # A dictionary with GPT-2's names → a dictionary with yours, `blocks.{i}.attention.W_q.weight` and so on, every matrix
-# `(out, in)`. Other entries are not judged.
+# `(out, in)`, for any number of layers. Other entries are not judged.
 
 
 # %% nbgrader={"solution": "rename_gpt2"}

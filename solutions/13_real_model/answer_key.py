@@ -5,6 +5,7 @@ import torch
 from helpers.checking.vocabulary import DTYPE, GRADIENT, Case, Exercise, Stub, listed_quizzes
 
 BATCH_OF_ONE, ONE_TOKEN = "a batch of one", "a single token"
+VIEW = "tensors that lie in memory in another order"
 
 # ---------------------------------------------------------------- rename_weights
 
@@ -44,7 +45,7 @@ def cases_rename_weights(draw):
         case(2, 3, 5),
         case(3, 4, 6, shuffled=True, note="a network of 3 layers, its names in any order"),
         case(1, 3, 7, others=False, note="one layer, no embeddings, no pooler"),
-        case(12, 2, 3, part="more than ten layers"),
+        case(13, 2, 3, part="more than twelve layers"),
         case(2, 3, 5, dtype=torch.float64, part=DTYPE),
     ]
 
@@ -252,6 +253,7 @@ def cases_find_head(draw):
         case(3, 5, 4, same=True, part="a word that looks at itself"),
         case(1, 4, 3, part="one layer"),
         case(4, 1, 3, part="one head"),
+        case(3, 5, 4, part=VIEW, via="on_views", note="a view: heads stood before layers"),
         case(3, 5, 4, dtype=torch.float64, part=DTYPE),
     ]
 
@@ -327,6 +329,8 @@ def cases_mean_pool(draw):
         case(1, 5, part=BATCH_OF_ONE),
         case(3, 1, mask=padded(1, 1, 1, T=1), part=ONE_TOKEN),
         case(2, 5, mask=padded(5, 5, T=5), part="nothing padded"),
+        case(4, 4, 1, mask=padded(4, 2, 1, 3, T=4), part="as many sentences as tokens, and one channel"),
+        case(3, 5, mask=padded(5, 2, 3, T=5), part=VIEW, via="on_views", note="a view of x, and one of the mask"),
         case(4, 5, mask=empty, part="a row in which nothing is kept"),
         case(4, 5, mask=empty, dtype=float64, part="a row in which nothing is kept", gradient=True),
     ]
@@ -394,8 +398,9 @@ def cases_search(draw):
     def lengths(small, large):
         keys = draw.normal(6, 4, dtype=torch.float64)
         sizes = torch.tensor([small, large, 1.0, small, 1.0, large], dtype=torch.float64)
-        keys = keys / keys.norm(dim=-1, keepdim=True) * sizes[:, None]
         query = draw.normal(4, dtype=torch.float64)
+        keys[draw.integer(0, 6)] = query  # one that points where the query points scores 1
+        keys = keys / keys.norm(dim=-1, keepdim=True) * sizes[:, None]
         return query / query.norm() * small, keys, [draw.word() for _ in range(6)], 6
 
     return [
@@ -469,10 +474,11 @@ search = Exercise("search", cases_search).with_mistakes("""
 
 
 def cases_fixed_sentence_vectors(draw):
-    def case(*lengths, D=5, pad_id=0, dtype="float32", **options):
-        ids = draw.integers(1, 9, (len(lengths), max(lengths)))
+    def case(*lengths, T=None, D=5, pad_id=0, dtype="float32", **options):
+        T = T or max(lengths)
+        ids = draw.integers(1, 9, (len(lengths), T))
         ids = torch.where(ids == pad_id, 0, ids)  # 0 is a word where it is not the padding
-        ids = torch.where(torch.arange(max(lengths)) < torch.tensor(lengths)[:, None], ids, pad_id)
+        ids = torch.where(torch.arange(T) < torch.tensor(lengths)[:, None], ids, pad_id)
         if options.get("gradient"):
             return Case((draw.normal(9, D, dtype=torch.float64), ids, pad_id), via="with_a_table", **options)
         return Case((Stub("mixing", (D, dtype)), ids, pad_id), **options)
@@ -481,7 +487,8 @@ def cases_fixed_sentence_vectors(draw):
         case(5, 2, 3, note="sentences of 5, 2 and 3 tokens"),
         case(1, 5, 4, note="sentences of 1, 5 and 4 tokens"),
         case(4, 2, 5, pad_id=7, part="another pad_id", note="padding has the id 7, and 0 is a word"),
-        case(4, part=BATCH_OF_ONE, note="one sentence"),
+        case(4, T=6, part=BATCH_OF_ONE, note="one sentence of 4 tokens, padded to 6"),
+        case(3, 3, T=5, part="all padded alike", note="two sentences of 3 tokens, padded to 5"),
         case(4, 4, 4, part="nothing padded", note="three sentences of 4 tokens"),
         case(5, 2, 3, dtype="float64", part=DTYPE),
         case(5, 2, 3, part=GRADIENT, gradient=True, note="a network that learns the vectors of its words"),
@@ -563,7 +570,7 @@ def cases_rename_gpt2(draw):
         case(2, 3, 8),
         case(1, 4, 5, tables=False, note="one layer, no table of the mask"),
         case(2, 3, 7, prefix="transformer.", part="names that begin with transformer."),
-        case(11, 2, 3, part="more than ten layers"),
+        case(13, 2, 3, part="more than twelve layers"),
         case(2, 3, 8, dtype=torch.float64, part=DTYPE),
     ]
 
@@ -593,7 +600,7 @@ rename_gpt2 = Exercise("rename_gpt2", cases_rename_gpt2).with_mistakes("""
     biases_forgotten: the biases are missing
         if part in names -> if part in names and kind == "weight"
         Print the names of your result. Do they all end alike?
-    prefix_unknown: names that begin with transformer. are not found
+    prefix_unknown: of a file whose names begin with transformer., nothing got a name that begins with blocks.
         name.removeprefix("transformer.") -> name
         Some files begin every name with a word more.
     joined_not_transposed: attn.c_proj was not transposed

@@ -370,6 +370,54 @@ class GPTWithATableAndRotations(GPTWithAnUnusedTable):
         return self.unembed(self.norm(x))
 
 
+class _FadingAttention(nn.Module):
+    """Scores fall with distance, in each head by a slope of its own: learned, or given as in ALiBi."""
+
+    def __init__(self, d_model, num_heads, learned):
+        super().__init__()
+        self.num_heads = num_heads
+        slopes = 2.0 ** (-8 * torch.arange(1, num_heads + 1) / num_heads)
+        self.slopes = nn.Parameter(slopes) if learned else slopes
+        self.W_q, self.W_k, self.W_v, self.W_o = (nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x, mask):
+        q, k, v = (W(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for W in (self.W_q, self.W_k, self.W_v))
+        place = torch.arange(x.shape[1])
+        scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5 + self.slopes[:, None, None] * (place - place[:, None])
+        out = scores.masked_fill(~mask, -torch.inf).softmax(-1) @ v
+        return self.W_o(out.transpose(1, 2).flatten(2)), None
+
+
+class GPTThatFades(GPTWithAnUnusedTable):
+    """No table and no rotations: far tokens are heard less."""
+
+    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers, learned=True):
+        super().__init__(vocab_size, block_size, d_model, num_heads, num_layers)
+        for block in self.blocks:
+            block.attention = _FadingAttention(d_model, num_heads, learned)
+
+
+class GPTWithALiBi(GPTThatFades):
+    """Slopes that are not learned (Press et al., 2022)."""
+
+    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
+        super().__init__(vocab_size, block_size, d_model, num_heads, num_layers, learned=False)
+
+
+class GPTWithDropout(GPTWithAnUnusedTable):
+    """A dropout in training mode."""
+
+    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
+        super().__init__(vocab_size, block_size, d_model, num_heads, num_layers)
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, ids):
+        x, mask = self.drop(self.tokens(ids)), causal_mask(ids.shape[1])
+        for block in self.blocks:
+            x = self.drop(block(x, mask))
+        return self.unembed(self.norm(x))
+
+
 # ---------------------------------------------------------------- generate
 
 
@@ -511,6 +559,9 @@ VARIANTS = {
         GPTWithFunctionalHead,
         GPTWithAnUnusedTable,
         GPTWithATableAndRotations,
+        GPTThatFades,
+        GPTWithALiBi,
+        GPTWithDropout,
     ),
     "generate": (generate_by_cat, generate_into_a_table, generate_by_gumbel, generate_by_inverse),
     "induction_head": (

@@ -609,6 +609,7 @@ def test_a_layer_that_brings_nothing_is_not_called_narrow(more, words):
     seen = {"logits": {"ids": torch.ones(2, 3)}, "shifted": torch.ones(2, 3), "norms": [], "norms shifted": []}
     output = {"one layer more": more, "in blocks": more, "heads": [], "huge": torch.ones(2, 3)} | seen
     output |= {"a norm in two places": False, "cannot learn": False, "asked again": torch.ones(2, 3)}
+    output |= {"in training": torch.ones(2, 2, 3), "large": torch.ones(2, 2, 3)}
     found = check_12._layers({"d_model": 8, "num_heads": 2, "num_layers": 1}, output)
     assert found["one layer more brings"] == words
 
@@ -687,6 +688,32 @@ def test_windows_drawn_in_a_row_or_seldom_at_the_ends_are_refused():
     assert "the next batch is another one" in as_text(judged("get_batch", always_the_first))
     assert "each row is drawn by itself" in as_text(judged("get_batch", in_a_row))
     assert "starts are drawn about equally often" in as_text(judged("get_batch", rounded))
+
+
+def test_starts_are_drawn_from_all_places_with_replacement():
+    def windows(starts, data, block_size):
+        places = starts[:, None] + torch.arange(block_size)
+        return data[places], data[places + 1]
+
+    def mostly_early(data, block_size, batch_size, generator):
+        starts = (torch.randn(batch_size, generator=generator).abs() * len(data) / 4).long()
+        return windows(starts.clamp(max=len(data) - block_size - 1), data, block_size)
+
+    def repeated_in_order(data, block_size, batch_size, generator):
+        starts = torch.randint(len(data) - block_size, (batch_size,), generator=generator).unique()
+        return windows(starts.repeat(batch_size)[:batch_size], data, block_size)
+
+    assert "each quarter of the text" in as_text(judged("get_batch", mostly_early))
+    assert not judged("get_batch", repeated_in_order).passed
+
+
+def test_what_is_said_of_y_is_what_it_holds():
+    def rolled(data, *rest):
+        x, _ = blocks.get_batch(data, *rest)
+        return x, x.flatten().roll(-1).reshape(x.shape)
+
+    verdict = judged("get_batch", rolled)
+    assert not verdict.passed and verdict.mistake is None and "something else" in as_text(verdict)
 
 
 def test_a_choice_at_a_low_temperature_is_still_drawn():
@@ -944,6 +971,43 @@ def test_a_head_that_is_lost_among_equal_tokens_is_refused():
         return [(ask * 0.008, before, copy), (0.3 * second[0], *second[1:])]
 
     assert not quickly("induction_head", soft).passed
+
+
+class SoftlyMasked(torch.nn.Module):
+    """Attention of one head under a mask of finite numbers."""
+
+    def __init__(self, d_model, hidden):
+        super().__init__()
+        self.hidden = hidden
+        self.W_q, self.W_k, self.W_v, self.W_o = (torch.nn.Linear(d_model, d_model) for _ in range(4))
+
+    def forward(self, x, mask):
+        scores = self.W_q(x) @ self.W_k(x).transpose(-1, -2) / x.shape[-1] ** 0.5
+        return self.W_o(scores.masked_fill(~mask, self.hidden).softmax(-1) @ self.W_v(x)), None
+
+
+@pytest.mark.parametrize("hidden, right", [(-20.0, False), (-100.0, False), (-1e9, True), (-math.inf, True)])
+def test_a_mask_that_large_scores_climb_over_is_a_leak(hidden, right):
+    class GPT(blocks.GPT):
+        def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
+            super().__init__(vocab_size, block_size, d_model, num_heads, num_layers, positions="learned")
+            for block in self.blocks:
+                block.attention = SoftlyMasked(d_model, hidden)
+
+    said = as_text(quickly("GPT", GPT))
+    assert ("however large the scores are" in said) is not right
+
+
+def test_logits_that_were_kept_of_an_earlier_call_are_refused():
+    kept = []
+
+    def remembering(ids):
+        kept.append(blocks.causal_mask(ids.shape[1]).float()[None, :, :31].expand(len(ids), -1, -1))
+        return kept[0]
+
+    ids = torch.zeros(3, 64, dtype=torch.long)
+    seen, _ = check_12.without_gradient(remembering, (ids,), {})
+    assert len(seen) == 1  # of 3 passages: refused for its shape
 
 
 def test_one_passages_logits_for_all_are_not_called_a_leak():

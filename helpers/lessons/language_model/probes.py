@@ -32,6 +32,9 @@ from helpers.checking.views import view
 HIGH = 1e4  # times what attention reads: whatever else it adds to that is then lost
 SHIFT = 2.0  # added to each number of an embedding: no layer norm hears it, and a sum carries it on
 MANY = 50  # possible windows for each that is drawn: two batches are then never the same
+LARGE = 30.0  # times each matrix: scores are then in the thousands, as far apart as no mask but -inf or nearly so is
+FAR = 20  # places behind which a bias that fades with distance leaves nothing
+ROWS = 200  # of a batch, from which on it is counted where they begin
 FEW = 50  # rows that are written twice in a row: enough never to come out the same
 HUGE = 1e8  # times an embedding: what blocks with a norm in front add to it is then lost in float32
 
@@ -60,17 +63,21 @@ def random_gpts(answer, args, kwargs):
     that have a say in the logits, and how many one layer more brings, whether a norm stands in two places, the logits
     when the ids are asked once more, those of a model that was asked something else before, whether a parameter that
     no gradient reaches moves the logits, what each layer norm reads and what comes out when SHIFT is added to all
-    embeddings, and what comes out once these are huge, for the ids and for others with the same last ones.
+    embeddings, and what comes out once these are huge, for the ids and for others with the same last ones. And for
+    other later tokens the logits in training mode, with the same throws of the dice, and those with large numbers.
     """
     init, seed, runs, layers = args
     model = with_random_parameters(answer, init, seed)
+    ids = next(iter(runs.values()))
+    if ids.shape[1] > FAR:
+        _slopes_bounded(model, init["num_heads"], ids.shape[1])
     logits = {name: model(ids) for name, ids in runs.items()}
     for returned in logits.values():
         if not isinstance(returned, torch.Tensor):
             raise TypeError(f"forward returned {type(returned).__name__}, not a tensor of logits")
     seen = {"logits": logits, "block_size": getattr(model, "block_size", None)}
     if layers:
-        ids, others = next(iter(runs.values())), runs["other earlier tokens"]
+        others, later = runs["other earlier tokens"], runs["another last token"]
         seen["once more"] = model(ids)
         deeper = with_random_parameters(answer, init | {"num_layers": init["num_layers"] + 1}, seed)
         heads = {m.num_heads for m in model.modules() if isinstance(getattr(m, "num_heads", None), int)}
@@ -92,7 +99,31 @@ def random_gpts(answer, args, kwargs):
         _change_embeddings(model, words, lambda weight: weight.sub_(SHIFT))
         _change_embeddings(model, words, lambda weight: weight.mul_(HUGE))
         seen["huge"] = [model(ids)[:, -1], model(others)[:, -1]]
+        again = with_random_parameters(answer, init, seed)
+        seen["in training"] = [_in_training(again, given) for given in (ids, later)]
+        with torch.no_grad():
+            for parameter in again.parameters():
+                parameter.mul_(LARGE if parameter.dim() > 1 else 1.0)
+            seen["large"] = [again(given) for given in (ids, later)]
     return seen, []
+
+
+def _in_training(model, ids):
+    """The logits in training mode, and the same dice each time: a dropout then leaves out the same numbers."""
+    torch.default_generator.manual_seed(0)
+    try:
+        return model.train()(ids)
+    finally:
+        model.eval()
+
+
+@torch.no_grad()
+def _slopes_bounded(model, num_heads, T) -> None:
+    """Numbers of which each head has one, such as a slope by which scores fall with distance, so small that the first
+    of T tokens is still heard."""
+    for parameter in model.parameters():
+        if parameter.numel() == num_heads:
+            parameter.div_(T)
 
 
 @scenario
@@ -261,8 +292,11 @@ def with_table_model(answer, args, kwargs):
 
 @scenario
 def without_gradient(answer, args, kwargs):
-    """args = (ids,): the answer's logits. WrongParts where a gradient of theirs is still kept."""
-    logits = answer(*args)
+    """args = (ids,): the answer's logits, after it was asked for the last of the passages alone: what is kept of a call
+    does no good in the next. WrongParts where a gradient of theirs is still kept."""
+    (ids,) = args
+    answer(ids[-1:].clone())
+    logits = answer(ids)
     if isinstance(logits, torch.Tensor) and logits.requires_grad:
         raise WrongParts("the logits still hold on to a gradient, and are asked for without: nobody learns from them")
     return logits, []
@@ -322,11 +356,7 @@ def batch_behavior(args, kwargs, output):
     found["every row of x is a window of the text"] = all(
         row == list(range(row[0], row[0] + block_size)) and row[0] >= 0 for row in rows
     )
-    shifts = {"x, one place further on": 1, "x itself": 0, "x, one place back": -1}
-    heard = [[index.get(value, -1) for value in row] for row in y.tolist()]
-    found["y is"] = next(
-        (words for words, by in shifts.items() if heard == [[i + by for i in row] for row in rows]), "something else"
-    )
+    found["y is"] = _answers(rows, [[index.get(value, -1) for value in row] for row in y.tolist()], len(data))
     possible = len(data) - block_size
     if batch_size >= 40 * possible:
         found["the first place is a start"] = 0 in starts
@@ -344,7 +374,33 @@ def batch_behavior(args, kwargs, output):
         found["the generator alone decides"] = torch.equal(x, output["same seed"]["x"])
         found["another seed, another batch"] = not torch.equal(x, output["another seed"]["x"])
         found["the next batch is another one"] = not torch.equal(x, output["next"]["x"])
+    elif batch_size >= ROWS:
+        quarters, alike = Counter(4 * start // possible for start in starts), batch_size / 4
+        far = 5 * (alike * 3 / 4) ** 0.5  # five standard deviations
+        found["each quarter of the text has about equally many starts"] = all(
+            abs(quarters[i] - alike) <= far for i in range(4)
+        )
+        found["some start is drawn three times"] = max(Counter(starts).values()) > 2  # of 380 of 400 about 28 are
     return found
+
+
+def _answers(rows, heard, N) -> str:
+    """What y is of x, both as places of a text of N tokens, -1 where a number does not stand in it."""
+    for words, by in SHIFTS.items():
+        if heard == [[min(i + by, N - 1) if by > 0 else (i + by) % N for i in row] for row in rows]:
+            return words
+    if all(i < 0 for row in heard for i in row):
+        return "numbers that the text does not have"
+    if all(row[:-1] == [i + 1 for i in own[:-1]] for own, row in zip(rows, heard, strict=True)) and len(rows[0]) > 1:
+        last = [(row[-1], own[0]) for own, row in zip(rows, heard, strict=True)]
+        if all(said < 0 for said, _ in last):
+            return "x, one place further on, and at its end a number that the text does not have"
+        if all(said == first for said, first in last):
+            return "x, one place further on, and at its end the first token of the window"
+    return "something else"
+
+
+SHIFTS = {"x, one place further on": 1, "x itself": 0, "x, one place back": -1, "x, two places further on": 2}
 
 
 @view
@@ -396,6 +452,8 @@ LAYERS = (
     ARRIVES,
     "num_heads is kept",
     "blocks add to the vectors of tokens, however long these are",
+    TRAINING := "no place hears a later token in training mode",
+    CAUSAL := "no place hears a later token, however large the scores are",
 )
 LITTLE = 1e-3  # what rounding makes of numbers that SHIFT was added to and taken from again
 
@@ -596,7 +654,15 @@ def _layers(init, output):
         **_residual_stream(init, output),
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
         "blocks add to the vectors of tokens, however long these are": gap_between(*map(_nats, output["huge"])) <= 0.01,
+        TRAINING: _early_alike(*output["in training"]),
+        CAUSAL: _early_alike(*output["large"]),
     }
+
+
+def _early_alike(logits, other) -> bool:
+    """Whether the logits are the same at all places but the last, or tell nothing, as they are not finite."""
+    a, b = logits[:, :-1].detach().double(), other[:, :-1].detach().double()
+    return not bool(a.isfinite().all() & b.isfinite().all()) or gap_between(a, b) <= SAME * (1 + float(a.abs().max()))
 
 
 def _residual_stream(init, output):
@@ -710,7 +776,7 @@ def _texts(V, M):
     def number(low, high):
         return int(torch.randint(low, high + 1, (1,), generator=draw))
 
-    for i in range(40):
+    for i in range(40 if M < 100 else 20):
         order = torch.randperm(V, generator=draw)
         length = number(2, min(V // 2, (M - 1) // 2, 6))
         segment, others = order[:length], order[length:]
@@ -734,12 +800,12 @@ def _two_layers(ids, V, M, layers):
     """The logits (T, V) of the two layers, and for each place what the first and the second of them look at, and
     whether the token before stands in its room behind the first."""
     T = len(ids)
-    x = torch.zeros(T, 3 * V + M, dtype=torch.float64)
+    x = torch.zeros(T, 3 * V + M)  # float32, as the weights
     x[torch.arange(T), ids] = 1.0
     x[torch.arange(T), V + torch.arange(T)] = 1.0
     later, looks = torch.ones(T, T).triu(1).bool(), []
     for W_q, W_k, W_v in layers:
-        q, k, v = (x @ W.double().T for W in (W_q, W_k, W_v))
+        q, k, v = (x @ W.T for W in (W_q, W_k, W_v))
         scores = q @ k.T / W_q.shape[0] ** 0.5
         weights = scores.masked_fill(later, -math.inf).softmax(dim=-1)
         hidden = (scores.softmax(dim=-1) * later).amax(-1)  # what it would look at if it could
