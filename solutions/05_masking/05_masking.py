@@ -754,8 +754,9 @@ at_work(padding_mask=everything_is_real)
 # look ahead, and do: the scores of the next word move by up to 2.5. But with only the words so far in the input the loss
 # is 0.00017. With a cache, as your cell above writes its ten sentences, nothing moves.) The 0.056 comes from the true words, which
 # are all in the input when a loss is measured. And this network was trained with a mask. One that is trained *without* learns to copy,
-# as in Figure 5.5, and its loss looks splendid. (Two other trainings of this machine keep the order of the table: 480
-# and 1,000 times, 3,500 and 5,800 times, 6,800 and 8,200 times.)
+# as in Figure 5.5, and its loss looks splendid. (In four other trainings of this machine, from two seeds on two kinds of
+# processor, the first row did the least harm too: 480 to 1,600 times. The other two lay between 3,500 and 8,200 times,
+# and once in the other order.)
 #
 # </details>
 #

