@@ -920,8 +920,6 @@ def cases_beam_search(draw):
         case(table(4), 1, 0, 3, 200, part=COVERING),
         case(table(4, 1.0), 3, 1, 4, 900, part=COVERING),
         case(table(3) + torch.tensor([0.0, 0.0, -60.0]), 0, 2, 3, 100, part="finished, though unlikely"),
-        case(table(3) + torch.tensor([0.0, 0.0, -300.0]), 0, 2, 3, 100, part="finished, though unlikely"),
-        case(900 + table(4, 20.0), 1, 0, 3, 200, part=COVERING),
         case(cut_counts(draw, 5, 1, 2, 4), 1, 2, 4, 2, part="a beam of 2 that never meets eos"),
         case(never(table(5), 2), 1, 2, 3, 1, 1.0, part=PENALTY),
         case(table(3), 0, 2, 4, 200, 1.0, part=PENALTY),
