@@ -56,7 +56,10 @@ def measured(name: str) -> dict:
                 for student in students:
                     ours, theirs = time.process_time(), of_all_judges()
                     submission = read_submission(folders.submitted, student, release, folders.release)
-                    [(_, kind, answer)] = pool.answers([judge_message(submission, release)], lambda item: item)
+                    message = (*judge_message(submission, release), False)
+                    [(_, kind, answer)] = pool.answers([message], lambda item: item)
+                    if kind != "judged":
+                        raise SystemExit(f"{student} was not judged: {answer}")
                     judged.append(round(of_all_judges() - theirs, 3))
                     recorder.record(submission, settle(submission, kind, answer))
                     written.append(round(time.process_time() - ours, 3))
