@@ -10,11 +10,16 @@ INSTEAD = "build it from the attention and the feed-forward network of lessons 8
 
 
 def cases_shift_right(draw):
+    padded = draw.integers(4, 20, (3, 12))
+    padded[0, 0], padded[1, 2] = 1, 300  # a row that begins with bos already, and an id that needs more than a byte
+    for row, length in zip(padded, (12, 4, 9), strict=True):
+        row[length - 1], row[length:] = 2, 0
     return [
         Case((draw.integers(4, 20, (3, 5)), 1)),
         Case((draw.integers(4, 20, (2, 7)), 0), part="bos of 0"),
         Case((draw.integers(4, 20, (1, 6)), 2), part="one sentence"),
         Case((draw.integers(4, 20, (4, 1)), 2), part="one word"),
+        Case((padded, 1), part="padded rows"),
         Case((), {"targets": draw.integers(4, 20, (2, 4)), "bos_id": 3}, part="arguments by name"),
     ]
 
@@ -41,6 +46,9 @@ shift_right = Exercise("shift_right", cases_shift_right, axes=("sentence", "plac
     smeared: the first id copied from place to place
         torch.cat([bos, targets[:, :-1]], dim=1) -> torch.cat([bos, targets[:, :1].expand(-1, targets.shape[1] - 1)], dim=1)
         If you write into a tensor while you read from it, the next place reads what you have just written.
+    last_word_dropped: padded rows lost their eos instead of the last id
+        targets[:, :-1] -> targets.masked_fill((targets != 0) & ((targets != 0).flip(1).cumsum(1).flip(1) == 1), 0)[:, :-1]
+        All rows move in the same way. What stands in the last column of a padded row?
     float_ids: ids became floating-point numbers
         torch.full_like(targets[:, :1], bos_id) -> torch.full(targets[:, :1].shape, float(bos_id))
         An id is a row number. Which dtype does a new column of ids need?
@@ -76,7 +84,7 @@ PRE_NORM = "norm before the sublayers"
 ACTIVATION = "another activation"
 MASKS = "masks"
 ALIKE = "as many target words as source words"
-NOTHING = "a source with nothing to see"
+NOTHING = "rows of a mask that hide everything"
 AGAIN = "called twice, in training mode"
 
 
@@ -106,11 +114,12 @@ def cases_DecoderBlock(draw):
         if masks == "nothing":
             named = {"self_mask": causal(T_t), "memory_mask": draw.mask(B, 1, 1, T_s)}
             named["memory_mask"][1] = False
+        if masks == "blind":
+            named = {"self_mask": causal(T_t).tril(-1), "memory_mask": torch.zeros(T_t, T_s, dtype=torch.bool)}
         return Case((init, state, args, named), via="module", **options)
 
     def in_both_orders(part, **options):
         """The paper's order counts in this part, the other one in its own."""
-        state = block_state(draw, D, F, torch.float32)
         note = options.pop("note")
         pre = case(norm_first=True, part=PRE_NORM, state=state, note=f"norm_first=True, {note}", **options)
         return case(part=part, state=state, note=note, **options), pre
@@ -123,6 +132,7 @@ def cases_DecoderBlock(draw):
         args = ((D, H, F, *order), block_state(draw, D, F, torch.float32), *calls)
         return Case(args, {"training": True}, via="module_called_again", **options)
 
+    state = block_state(draw, D, F, torch.float32)
     return [
         case(note="no masks"),
         case(masks="both", note="a causal mask, and one that hides source words"),
@@ -135,6 +145,7 @@ def cases_DecoderBlock(draw):
         *in_both_orders(MASKS, masks="heads", note="a self_mask (H, T_t, T_t) and a memory_mask (T_t, T_s)"),
         *in_both_orders(MASKS, masks="padding", note="a self_mask (B, 1, 1, T_t) and a memory_mask (H, T_t, T_s)"),
         *in_both_orders(NOTHING, masks="nothing", note="a source sentence of padding alone"),
+        *in_both_orders(NOTHING, masks="blind", note="a target word that sees nothing, and a source that nobody sees"),
         case(norm_first=True, part=PRE_NORM),
         case(norm_first=True, masks="both", B=T_t, part=PRE_NORM),
         case(torch.float64, norm_first=True, masks="both", part=PRE_NORM, gradient=True),
@@ -339,21 +350,26 @@ decoder_block = Exercise(
 
 
 def cases_fixed_loss(draw):
-    def case(B, T_s, T_t, V, pad_id=0, lengths=None, dtype=torch.float32, scale=2.0, **options):
-        """Rows bos, words, eos, padding; `lengths` count bos and eos."""
-        bos, eos = 1, 2 if pad_id == 0 else 0
+    def case(B, T_s, T_t, V, pad_id=0, lengths=None, dtype=torch.float32, bos=1, lift=0.0, **options):
+        """Rows bos, words, eos, padding; `lengths` count bos and eos. Word 3 is likelier than the rest by `lift`."""
+        eos = 2 if pad_id == 0 else 1 - bos
         tgt = draw.integers(3, V, (B, T_t))
         tgt[:, 0] = bos
         for row, length in zip(tgt, lengths or [T_t] * B, strict=True):
             row[length - 1], row[length:] = eos, pad_id
         src = draw.integers(3, 40, (B, T_s))
-        table = draw.normal(211, V, dtype=dtype, scale=scale)
+        if lift:
+            tgt[:, 1] = 3
+        table = draw.normal(211, V, dtype=dtype, scale=2.0)
+        table[:, 3] += lift
         return Case((table, src, tgt, pad_id), via="with_model_from_table", **options)
 
     return [
         case(3, 4, 6, 11, note="three sentences without padding"),
         case(3, 4, 7, 11, lengths=[7, 3, 5], note="three sentences, two of them padded"),
         case(2, 5, 6, 9, pad_id=2, lengths=[4, 6], part="pad_id other than 0"),
+        case(3, 3, 5, 7, pad_id=2, lengths=[5, 3, 4], bos=0, part="bos and eos other than 1 and 2"),
+        case(2, 3, 6, 5, lengths=[6, 4], lift=400.0, part="large logits"),
         case(1, 3, 5, 8, part="one sentence"),
         case(2, 3, 2, 7, part="no words but bos and eos"),
         case(3, 4, 7, 11, lengths=[7, 3, 5], dtype=torch.float64, part=DTYPE),
@@ -412,6 +428,17 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
     probabilities_first: softmax was applied before the cross-entropy
         cross_entropy(logits, -> cross_entropy(torch.softmax(logits, dim=-1),
         Cross-entropy wants logits and takes their softmax itself. Yours is taken twice.
+    log_of_softmax: the logarithm of a softmax that is 0
+        cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
+        -> F.nll_loss(torch.softmax(logits, dim=-1).log().flatten(0, 1), tgt[:, 1:].flatten(), ignore_index=pad_id)
+        With large logits a probability can round to 0, and its logarithm is minus infinity. Lesson 6 has a safer way.
+    exact_zeros_left_out: words of which the model is quite sure are left out of the mean
+        cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
+        -> (lambda each: each[each != 0].mean())(F.cross_entropy(logits.flatten(0, 1), tgt[:, 1:].flatten(), ignore_index=pad_id, reduction="none"))
+        A loss of 0 is the loss of a word that is right for certain, and it counts. How else can you tell padding?
+    bos_is_1: 1 stands in front, whatever bos is
+        tgt[:, :-1] -> shift_right(tgt[:, 1:], 1)
+        The rows of tgt begin with bos already. Which id is it?
     plain_number: a plain number, from which nothing can be learned
         tgt[:, 1:], ignore_index=pad_id) -> tgt[:, 1:], ignore_index=pad_id).item()
         A loss is a 0-dim tensor, so that gradients can start from it.
@@ -680,6 +707,13 @@ transformer = Exercise(
         nn.ModuleList(DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers))
         -> nn.ModuleList([DecoderBlock(d_model, num_heads, d_ff)] * num_layers)
         num_layers counts blocks on both sides, each with weights of its own. Count yours for two and for three.
+    decoder_always_two: the decoder has two blocks, whatever num_layers says
+        for _ in range(num_layers)) -> for _ in range(2))
+        num_layers counts blocks on both sides. Count yours for one and for three.
+    words_do_not_learn: the table of target words is cut off from the gradient
+        y = self.tokens(tgt) + -> y = self.tokens(tgt).detach() +
+        The numbers are right. But in training the target's words have to learn as well. What keeps the gradient from
+        them?
     encoder_layers_fixed: the encoder has one block, whatever num_layers says
         d_ff, num_layers, max_len) -> d_ff, 1, max_len)
         num_layers counts blocks on both sides. Count yours for two and for three.
@@ -775,6 +809,14 @@ def cases_greedy_decode(draw):
         case(always(coarse(draw, 97, 310), 300), 1, 300, 4, part="eos at once"),
         case(draw.normal(97, 9, dtype=torch.float64), 1, 2, 6, part="float64 logits"),
         case(never(-50 - draw.uniform(97, 6), 2) - 60, 1, 2, 4, part="logits far below zero"),
+        case(never(draw.normal(97, 6, scale=2.0), 2) + 900, 1, 2, 4, part="logits around 900"),
+        case(
+            never(torch.stack([draw.permutation(6) for _ in range(97)]) * 3e-4, 2),
+            1,
+            2,
+            4,
+            part="logits that are close",
+        ),
     ]
 
 
@@ -812,6 +854,9 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
     largest_size: the logit that is largest in size, whatever its sign
         logits.argmax() -> logits.abs().argmax()
         A logit of −60 is very unlikely. Does its sign survive what you do?
+    exp_overflows: an exponential became infinite
+        logits.argmax() -> logits.exp().argmax()
+        The exponential of a large logit has no place in a float. Do you need it to find the largest?
     tensors_in_the_list: the list holds tensors instead of whole numbers
         .argmax().item() -> .argmax()
         A 0-dim tensor compares like a number and is none. Which method makes one of it?
@@ -842,11 +887,12 @@ def eos_again(draw, V, bos_id, eos_id, max_len):
 
 
 def cut_counts(draw, V, bos_id, eos_id, max_len):
-    """A table without eos in which a beam of 2 misses what two words after each prefix, without a common cut, find."""
+    """A table without eos in which a beam of 2 misses what two words after each prefix, without a common cut, find, and
+    keeps two prefixes with the same last word, of which one goes on to the end."""
     for _ in range(10_000):
-        table = never(draw.normal(97, V, scale=2.0), eos_id)
+        table = never(draw.normal(97, V, scale=1.0), eos_id)
         step, found = step_from_table(table), []
-        for kept in (2, 2**max_len):
+        for kept, apart in ((2, False), (2**max_len, False), (2, True)):
             beam = [([bos_id], 0.0)]
             for _ in range(max_len):
                 grown = []
@@ -854,9 +900,12 @@ def cut_counts(draw, V, bos_id, eos_id, max_len):
                     likely = step(torch.tensor([ids]))[0].log_softmax(-1).topk(2)
                     pairs = zip(likely.indices.tolist(), likely.values.tolist(), strict=True)
                     grown += [([*ids, word], log_p + more) for word, more in pairs]
-                beam = sorted(grown, key=lambda item: -item[1])[:kept]
+                grown.sort(key=lambda item: -item[1])
+                if apart:
+                    grown = [item for i, item in enumerate(grown) if item[0][-1] not in [g[0][-1] for g in grown[:i]]]
+                beam = grown[:kept]
             found.append(beam[0][0])
-        if found[0] != found[1]:
+        if found[0] not in found[1:]:
             return table
     raise ValueError("no table in which the cut counts")
 
@@ -897,7 +946,7 @@ def cases_beam_search(draw):
         case(table(3), 0, 2, 4, 200, note="a beam of 200"),
         case(table(4), 1, 0, 3, 200, part=COVERING),
         case(table(4, 1.0), 3, 1, 4, 900, part=COVERING),
-        case(table(3) + torch.tensor([0.0, 0.0, -60.0]), 0, 2, 3, 100, part="finished, though unlikely"),
+        case(table(3) + torch.tensor([150.0, 150.0, -50.0]), 0, 2, 3, 100, part="finished, though unlikely"),
         case(cut_counts(draw, 5, 1, 2, 4), 1, 2, 4, 2, part="a beam of 2 that never meets eos"),
         case(never(table(5), 2), 1, 2, 3, 1, 1.0, part=PENALTY),
         case(table(3), 0, 2, 4, 200, 1.0, part=PENALTY),
@@ -960,6 +1009,13 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     probabilities_added: probabilities were added
         torch.log_softmax -> torch.softmax
         Probabilities of words in a row are multiplied. What is added instead?
+    log_of_softmax: the logarithm of a softmax that is 0
+        torch.log_softmax(step(torch.tensor([ids]))[0], dim=-1) -> torch.softmax(step(torch.tensor([ids]))[0], dim=-1).log()
+        With large logits a probability can round to 0, and its logarithm is minus infinity. Lesson 6 has a safer way.
+    one_for_each_last_word: of prefixes with the same last word only the best is kept
+        best = sorted(grown, key=score, reverse=True)[:beam_size]
+        -> best = sorted({item[0][-1]: item for item in sorted(grown, key=score)}.values(), key=score, reverse=True)[:beam_size]
+        Two prefixes that end alike are two prefixes: what came before differs, and so does what may follow.
     finished_forgotten: finished sentences are thrown away
         max(finished or beam -> max(beam or finished
         A sentence that has met eos leaves the beam. Where does it wait for the end?
@@ -1018,7 +1074,7 @@ def cases_filter_logits(draw):
         order = torch.stack([draw.permutation(8) for _ in range(3)])
         return (shares / 1000).log().gather(1, order) + torch.tensor([[-20.0], [0.0], [100.0]])
 
-    one, two, three = rows(9), rows(9), rows(9)
+    one, two, three = rows(9), rows(9), rows(60)
     f64 = torch.float64
     peaked = rows(7)
     peaked[draw.integer(0, 7)] = 9.0
@@ -1241,7 +1297,7 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
         Somebody may want to go on twice from the same place, as beam search does.
     cache_overwritten: the tensors in the cache that came in were overwritten
         The form of the cache is yours, its content belongs to whoever holds it. Does a second call find it as it was?
-    all_computed_again: the queries are kept as well, and every row is computed again at each step
+    all_computed_again: every row is computed again at each step, the earlier ones too
         The output is right and nothing was saved. Which rows of the weights are new when one token comes?
     last_row_only: only the last new token has an output
         return out, (k, v) -> return out[..., -1:, :], (k, v)

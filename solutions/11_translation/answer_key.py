@@ -18,11 +18,8 @@ LENGTHS = "sentences of different lengths"
 
 
 def cases_make_batch(draw):
-    def row(length):
-        return draw.integers(5, 40, (length,)).tolist()
-
-    def case(sizes, pad_id=0, bos_id=1, eos_id=2, again=False, **options):
-        pairs = [(row(source), row(target)) for source, target in sizes]
+    def case(sizes, pad_id=0, bos_id=1, eos_id=2, again=False, high=40, **options):
+        pairs = [tuple(draw.integers(5, high, (length,)).tolist() for length in size) for size in sizes]
         pairs += [tuple(map(list, pairs[0]))] * again
         return Case((pairs, pad_id, bos_id, eos_id), view="batch_without_padding", **options)
 
@@ -35,7 +32,7 @@ def cases_make_batch(draw):
         case([(3, 5), (5, 2)], pad_id=3, bos_id=0, eos_id=1, part="other marks"),
         case([(2, 4), (4, 3)], pad_id=2, bos_id=3, eos_id=4, part="other marks"),
         case([(4, 6)], part="one sentence"),
-        case([(3, 4), (70, 75)], part="a long sentence"),
+        case([(3, 4), (70, 75)], high=1000, part="a long sentence"),
         case([(3, 0), (2, 2)], part="a target without words"),
         Case((), dict(zip(names, by_name.args, strict=True)), view=by_name.view, part="arguments by name"),
     ]
@@ -148,6 +145,13 @@ def lined_up(draw, B, T, V, pad_id=0, lengths=None, share=0.6):
     return logits.scatter_add(-1, targets[..., None], lift), targets
 
 
+def scattered(draw, logits, targets):
+    """Logits and targets with padding in front of words and between them, and its id, 0."""
+    first = draw.integers(1, 3, (len(targets), 1))
+    places = torch.arange(targets.shape[1])
+    return logits, targets.masked_fill((places < first) | (places == first + 2), 0), 0
+
+
 def cases_token_accuracy(draw):
     def case(B, T, V, pad_id=0, lengths=None, dtype=torch.float32, offset=0.0, **options):
         logits, targets = lined_up(draw, B, T, V, pad_id, lengths)
@@ -168,6 +172,9 @@ def cases_token_accuracy(draw):
         case(4, 7, 9, lengths=[3, 7, 1, 5], part=PADDING),
         case(2, 5, 6, pad_id=4, lengths=[5, 3], part="pad_id other than 0"),
         Case((says, zero_is_a_word, 3), part="pad_id other than 0"),
+        Case(
+            scattered(draw, *lined_up(draw, 3, 8, 6)), part=PADDING, note="padding in front of words and between them"
+        ),
         case(1, 6, 5, lengths=[4], part="one sentence"),
         Case((flat[0], targets[0], 0), part="no batch"),
         case(3, 6, 8, lengths=[6, 2, 4], dtype=torch.float64, offset=1e9, part="large logits, in float64"),
@@ -185,6 +192,9 @@ token_accuracy = Exercise("token_accuracy", cases_token_accuracy, weights={PADDI
     padding_among_the_right: right words were counted everywhere, and divided by the number of words
         return right[mask].float().mean().item() -> return (right.sum() / mask.sum()).item()
         Numerator and denominator have to speak of the same places.
+    stopped_at_padding: a row ends at its first padding
+        targets != pad_id -> (targets != pad_id).long().cumprod(dim=-1).bool()
+        Where the target is pad_id nothing is asked. Does that say on which side padding stands?
     only_padding: the padding was kept and the words left out
         targets != pad_id -> targets == pad_id
         In which places is somebody asked?
@@ -317,13 +327,21 @@ def cases_label_smoothed_loss(draw):
             row[length:] = pad_id
         return Case((logits, targets, smoothing, pad_id), **options)
 
+    def between():
+        logits, targets, pad_id = scattered(draw, draw.normal(3, 8, 6), draw.integers(1, 6, (3, 8)))
+        return Case((logits, targets, 0.2, pad_id), part=PADDING, note="padding in front of words and between them")
+
     f64 = torch.float64
+    sure, words = draw.normal(2, 5, 6), draw.integers(1, 6, (2, 5))
+    sure[0] += 200.0 * F.one_hot(words[0], 6)  # a loss of exactly 0
     return [
         case(3, 5),
+        between(),
         case(3, 6, V=9, lengths=[6, 2, 4], part=PADDING),
         case(4, 5, V=8, smoothing=0.3, lengths=[1, 5, 3, 2], part=PADDING),
         case(2, 5, V=6, pad_id=4, lengths=[5, 3], part="pad_id other than 0"),
         case(3, 4, V=8, smoothing=0.0, lengths=[4, 2, 3], part=NO_SMOOTHING),
+        Case((sure, words, 0.0, 0), part=NO_SMOOTHING, note="words of which the model is quite sure"),
         case(2, 4, V=8, smoothing=1.0, part="smoothing of 1"),
         case(6, V=5, part="no batch"),
         case(2, 1, 4, V=5, part=LEADING),
@@ -384,6 +402,12 @@ label_smoothed_loss = Exercise(
     others_left_out: the other words got no share
         -(1 - smoothing) * true - smoothing * even -> -(1 - smoothing) * true
         What do the V numbers of your target add up to?
+    stopped_at_padding: a row ends at its first padding
+        targets != pad_id -> (targets != pad_id).long().cumprod(dim=-1).bool()
+        Where the target is pad_id nothing is asked. Does that say on which side padding stands?
+    exact_zeros_left_out: words of which the model is quite sure are left out of the mean
+        losses[targets != pad_id].mean() -> losses[(targets != pad_id) & (losses != 0)].mean()
+        A loss of 0 is the loss of a word that is right for certain, and it counts. How else can you tell padding?
     padding_in_the_sum: the losses of all places were divided by the number of words
         losses[targets != pad_id].mean() -> losses.sum() / (targets != pad_id).sum()
         Numerator and denominator have to speak of the same places.
@@ -452,6 +476,7 @@ def cases_alignment(draw):
     return [
         Case((weights(3, 6, 5),)),
         Case((weights(4, 7, 5),)),
+        Case((weights(2, 6, 6),), part="as many target words as source words"),
         Case((weights(1, 4, 6),), part="one head"),
         Case((weights(2, 1, 5),), part="one target word"),
         Case((weights(3, 4, 1),), part="one source word"),
@@ -471,6 +496,10 @@ alignment = Exercise("alignment", cases_alignment, axes=("target word",)).with_m
     best_target_word: for each source word the best target word
         argmax(dim=-1) -> argmax(dim=0)
         Each target word asks where it comes from. Which dimension holds the places among which you choose?
+    turned_when_square: as many words on both sides: for each source word the best target word
+        cross_weights.mean(dim=0).argmax(dim=-1)
+        -> cross_weights.mean(dim=0).argmax(dim=-1 if cross_weights.shape[1] != cross_weights.shape[2] else 0)
+        A square tells you nothing about which dimension is which. Where does the contract put the target?
     each_head_for_itself: one answer for each head
         cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.argmax(dim=-1)
         One place for each target word is wanted. What happens to the heads first?
@@ -547,6 +576,7 @@ def cases_corpus_bleu(draw):
     usual = pairs([7, 9, 6, 8], [("other",), (), ("less", "less"), ("other", "more")])
     other = pairs([8, 10, 7], [("other", "less"), (), ("less",)])
     long = pairs([6, 8, 7], [("more",), ("twice",), ("more", "more")])
+    broken_once = pairs([6, 8], [("other",), ("less",)])
     same = pairs([5, 7, 6], [(), (), ()])
     short = pairs([2, 9, 3, 8], [("less",), ("other",), (), ()])
     poor = pairs([3, 3, 2], [(), ("other",), ()])
@@ -582,6 +612,7 @@ def cases_corpus_bleu(draw):
         Case(repeated, part="one word again and again"),
         Case(apart, part="a word of another sentence's reference"),
         Case(alike, part="words that are nearly alike"),
+        Case(tuple(side * 2 + [side[0]] for side in broken_once), part="sentences that come several times"),
         Case(same, part="everything right"),
         Case(short, part=SHORT),
         Case(poor, part=NONE_RIGHT),
@@ -660,6 +691,10 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
         (candidate[i:] for -> (candidate[i:-1] for
         (reference[i:] for -> (reference[i:-1] for
         How many pairs are there in a sentence of three words?
+    pairs_counted_once: a pair that comes several times counts once
+        zip(candidates, references, strict=True):
+        -> {(str(c), str(r)): (c, r) for c, r in zip(candidates, references, strict=True)}.values():
+        The counts run over all sentences, and so do the lengths. What does your code do with equal ones?
     letters: strings were cut into letters
         text.split() if isinstance(text, str) else list(text) for -> list(text) for
         A string is a sequence of letters. What are the words of this one?
@@ -719,7 +754,7 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
 
 SENTENCES = 600  # three wrong ones pass the check: room for the rounding of another processor
 SCRIPTED = 8  # more sentences, for models that say what a script has
-SHORT_ONES = 9  # words; a script has one more at most
+SHORT_ONES = 9  # words; a script has three more at most
 
 
 def cases_translate(draw):
@@ -729,7 +764,8 @@ def cases_translate(draw):
     others.sort(key=lambda text: -len(text.split()))
     english, french = [pair.english for pair in pairs], [pair.french for pair in pairs]
     alone = max(range(SENTENCES), key=lambda i: len(french[i].split()) - len(english[i].split()))
-    truth = {"said": scripted(others, 0), "again": scripted(others, 1), "asked": True, "begun": True}
+    said, again = scripted(others, 0), scripted(others, 1)
+    truth = {"said": said, "again": again, "asked": True, "begun": True, "memory": True}
     return [
         Case((english,), truth=french),
         Case(([english[alone]],), truth=[french[alone]]),
@@ -753,6 +789,8 @@ translate = Exercise("translate", cases_translate, metric="exact_translations", 
         away from the model's choice?
     not_the_likeliest: a word is written that is not the likeliest
         The likeliest word each time: no draw, and no word that is ruled out.
+    memory_kept: the decoder looks at the memory of another sentence
+        Each sentence has its own memory. What does your code keep from call to call, and when does it make it anew?
     answers_kept: a sentence that was translated before is not translated again
         With another model the translation is another one. What does your code keep from call to call?
     repeats_dropped: a word that the model says twice is written once

@@ -523,8 +523,8 @@ def beam_with_early_end(step, bos_id, eos_id, max_len, beam_size, length_penalty
     while beam and len(beam[0][0]) <= max_len:
         pool = []
         for ids, total in beam:
-            p = step(torch.LongTensor([ids])).softmax(-1).squeeze(0)
-            pool.extend((ids + [w], total + math.log(p[w])) for w in range(len(p)))
+            p = step(torch.LongTensor([ids])).log_softmax(-1).squeeze(0)
+            pool.extend((ids + [w], total + p[w].item()) for w in range(len(p)))
         pool.sort(key=norm, reverse=True)
         beam = []
         for item in pool[:beam_size]:
