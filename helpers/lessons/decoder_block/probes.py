@@ -122,7 +122,8 @@ def random_transformers(answer, args, kwargs):
 
     init: dict of the constructor's arguments. runs: name -> (src, tgt). Returns logits and memory of every run, the
     first run's logits by way of decode, and those from another memory; with `layers` also how many numbers one layer
-    more brings, whether a number moves the logits that no gradient reaches, how many numbers the blocks hold that have a say in the logits, whether a norm stands
+    more brings, whether a number moves the logits that no gradient reaches, how many numbers the blocks hold that have
+    a say in the logits, whether a norm stands
     in two places, whether one table of places serves both sides, the attention modules' head counts and the blocks'
     orders.
     """

@@ -85,8 +85,8 @@ def _is_of(memory, right, src) -> bool:
 @scenario
 def with_scripts(answer, args, kwargs):
     """What the answer writes when every model that it knows says what a script has, and once more with another script
-    for the sentences turned round (`again`, turned back), whether one was asked, whether each always read bos first, and
-    the memory of its own sentences."""
+    for the sentences turned round (`again`, turned back), whether one was asked, and whether each always read bos first
+    and the memory of its own sentences."""
     (sentences,) = args
     names = namespace(answer) or {}
     models, said, (english, _) = [], [], _words()
