@@ -11,7 +11,7 @@ INSTEAD = "build it from the attention and the feed-forward network of lessons 8
 
 def cases_shift_right(draw):
     padded = draw.integers(4, 20, (3, 12))
-    padded[0, 0], padded[1, 2] = 1, 300  # a row that begins with bos already, and an id that needs more than a byte
+    padded[:, 0], padded[1, 2] = 1, 300  # rows that begin with bos already, and an id that needs more than a byte
     for row, length in zip(padded, (12, 4, 9), strict=True):
         row[length - 1], row[length:] = 2, 0
     return [
@@ -231,6 +231,37 @@ decoder_block = Exercise(
     no_residual_at_feed_forward_pre: with the norm first, the feed-forward network replaces the target's vectors
         return y + self.feed_forward -> return self.feed_forward
         Each of the three sublayers adds to what is there. Look at the last one.
+    cross_before_self: cross-attention stands before self-attention
+        y = y + self.self_attention(self.norm1(y), mask=self_mask)[0]  # (B, T_t, D)
+        |            found, cross_weights = self.cross_attention(self.norm2(y), memory, mask=memory_mask)
+        |            y = y + found  # (B, T_t, D)
+        -> found, cross_weights = self.cross_attention(self.norm1(y), memory, mask=memory_mask)
+        |            y = y + found
+        |            y = y + self.self_attention(self.norm2(y), mask=self_mask)[0]
+        y = self.norm1(y + self.self_attention(y, mask=self_mask)[0])  # (B, T_t, D)
+        |        found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
+        |        y = self.norm2(y + found)  # (B, T_t, D)
+        -> found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
+        |        y = self.norm1(y + found)
+        |        y = self.norm2(y + self.self_attention(y, mask=self_mask)[0])
+        In which order do the three formulas stand?
+    first_norms_exchanged: norm1 and norm2 exchanged
+        self.self_attention(self.norm1(y), -> self.self_attention(self.norm2(y),
+        self.cross_attention(self.norm2(y), -> self.cross_attention(self.norm1(y),
+        self.norm1(y + self -> self.norm2(y + self
+        self.norm2(y + found) -> self.norm1(y + found)
+        The norms are counted in the order of the sublayers.
+    self_mask_ignored_post: in the paper's order self_mask is not used
+        (y, mask=self_mask) -> (y)
+        The words of the target may not all see one another. Which of the two attentions needs to know that?
+    memory_mask_ignored_post: in the paper's order memory_mask is not used
+        (y, memory, mask=memory_mask) -> (y, memory)
+        Some places of the source are padding. Which of the two attentions looks there?
+    masks_turned_over: both masks are turned over: what may be seen is hidden
+        if self.norm_first: -> self_mask = None if self_mask is None else ~self_mask
+        |        memory_mask = None if memory_mask is None else ~memory_mask
+        |        if self.norm_first:
+        True means: may attend. What does MultiHeadAttention make of a mask, and do you have to change it first?
     norm_between: in the paper's order the norm stands between the sublayer and the sum
         self.norm1(y + self.self_attention(y, mask=self_mask)[0]) -> y + self.norm1(self.self_attention(y, mask=self_mask)[0])
         self.norm2(y + found) -> y + self.norm2(found)
@@ -403,6 +434,11 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
         model(src, tgt[:, :-1]) -> model(src, shift_right(tgt, tgt[0, 0].item()))
         tgt[:, 1:] -> tgt
         These rows have their bos already. Shifted once more they begin with two, and one of them has to be said.
+    bos_read_twice_as_1: the whole target shifted once more, with a bos of 1
+        model(src, tgt[:, :-1]) -> model(src, shift_right(tgt, 1))
+        tgt[:, 1:] -> tgt
+        These rows have their bos already, and it need not be 1. Shifted once more they begin with two, and one of them
+        has to be said.
     eos_dropped: the last column is not asked for: the longest sentences never say eos
         tgt[:, :-1] -> tgt[:, :-2]
         tgt[:, 1:] -> tgt[:, 1:-1]
@@ -854,6 +890,18 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
     largest_size: the logit that is largest in size, whatever its sign
         logits.argmax() -> logits.abs().argmax()
         A logit of −60 is very unlikely. Does its sign survive what you do?
+    bos_ruled_out: bos may not be said
+        logits.argmax() -> logits.index_fill(-1, torch.tensor([bos_id]), -torch.inf).argmax()
+        The likeliest word each time, whichever it is. Which one does your code rule out?
+    no_word_twice: a word that stands there already may not be said again
+        logits.argmax() -> logits.index_fill(-1, torch.tensor(ids), -torch.inf).argmax()
+        The likeliest word each time, whichever it is. Which ones does your code rule out?
+    eos_put_off: the first word may not be eos
+        logits.argmax() -> logits.index_fill(-1, torch.tensor([eos_id] * (len(ids) == 1), dtype=torch.long), -torch.inf).argmax()
+        A model may have nothing to say. What does your code rule out at the first step?
+    eos_is_2: eos is taken to be id 2
+        ids[-1] == eos_id -> ids[-1] == 2
+        The id of eos is one of the arguments.
     exp_overflows: an exponential became infinite
         logits.argmax() -> logits.exp().argmax()
         The exponential of a large logit has no place in a float. Do you need it to find the largest?
@@ -1009,9 +1057,9 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     probabilities_added: probabilities were added
         torch.log_softmax -> torch.softmax
         Probabilities of words in a row are multiplied. What is added instead?
-    log_of_softmax: the logarithm of a softmax that is 0
+    log_of_zero: the logarithm of a probability that is 0
         torch.log_softmax(step(torch.tensor([ids]))[0], dim=-1) -> torch.softmax(step(torch.tensor([ids]))[0], dim=-1).log()
-        With large logits a probability can round to 0, and its logarithm is minus infinity. Lesson 6 has a safer way.
+        With large logits a probability can come out as 0, and its logarithm is minus infinity. Lesson 6 has a safer way.
     one_for_each_last_word: of prefixes with the same last word only the best is kept
         best = sorted(grown, key=score, reverse=True)[:beam_size]
         -> best = sorted({item[0][-1]: item for item in sorted(grown, key=score)}.values(), key=score, reverse=True)[:beam_size]
@@ -1237,6 +1285,15 @@ def cache_grows_in_place(q, k, v, cache):
     return torch.softmax(scores, dim=-1) @ V, (keys, values)
 
 
+def cache_list_grows(q, k, v, cache):
+    pieces = [] if cache is None else cache
+    pieces += [(k, v)]
+    K, V = (torch.cat(kept, dim=-2) for kept in zip(*pieces, strict=True))
+    mask = torch.ones(q.shape[-2], K.shape[-2], dtype=torch.bool).tril(K.shape[-2] - q.shape[-2])
+    scores = (q @ K.mT / q.shape[-1] ** 0.5).masked_fill(~mask, float("-inf"))
+    return torch.softmax(scores, dim=-1) @ V, list(pieces)
+
+
 def cache_overwritten(q, k, v, cache):
     """Room for the keys and values of 128 tokens is made once, and each call writes into it."""
     if cache is None:
@@ -1290,11 +1347,22 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
     square_mask: a mask with a row for every token so far
         causal_mask(q.shape[-2], k.shape[-2]) -> causal_mask(k.shape[-2])
         There is one row for each new query, and one column for each key.
+    mask_at_the_first_call_only: with a cache new tokens see later ones of the same call
+        attention(q, k, v, mask) -> attention(q, k, v, mask if cache is None else None)
+        With one new token no mask is needed. And where several come at once, behind others?
+    scaled_twice: the scores were scaled twice
+        attention(q, k, v, mask) -> attention(q / q.shape[-1] ** 0.5, k, v, mask)
+        attention divides by the root of the width. Who else does so in yours?
+    kept_the_wrong_way_round: keys and values change places in the cache
+        return out, (k, v) -> return out, (v, k)
+        The second call reads what the first has kept. In which order does it take the two out?
     cache_detached: gradient does not reach the tokens of earlier calls
         return out, (k, v) -> return out, (k.detach(), v.detach())
         The numbers are right. What cuts the way back from a later output to an earlier key?
     cache_grows_in_place: the cache that came in was changed
         Somebody may want to go on twice from the same place, as beam search does.
+    cache_list_grows: the cache that came in was changed, and a copy of it handed on
+        A copy that is made afterwards protects what you return. Who protects what came in?
     cache_overwritten: the tensors in the cache that came in were overwritten
         The form of the cache is yours, its content belongs to whoever holds it. Does a second call find it as it was?
     all_computed_again: every row is computed again at each step, the earlier ones too
@@ -1308,6 +1376,7 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
         The last query sees every key, its own among them.
 """,
     cache_grows_in_place=cache_grows_in_place,
+    cache_list_grows=cache_list_grows,
     cache_overwritten=cache_overwritten,
     all_computed_again=all_computed_again,
 )

@@ -297,7 +297,8 @@ def transformer_behavior(args, kwargs, output):
     fits = fits and all(shape_of(x) == (*runs[name][0].shape, D) for name, x in memory.items())
     if not fits or not all(found.values()):  # nothing can be compared, so that nothing holds
         nothing = dict.fromkeys(_promises(runs, layers, init), False)
-        return found | nothing | ({"one layer more brings": "what cannot be told"} if layers else {})
+        unknown = dict.fromkeys(("one layer more brings", WHOLE), "what cannot be told")
+        return found | nothing | (unknown if layers else {})
     base = logits[first]
     found["logits are finite"] = all(bool(x.isfinite().all()) for x in logits.values())
     found["logits are no probabilities"] = not (
@@ -425,7 +426,7 @@ def gap_of_rows(a, b):
     return (a.detach().double() - b.detach().double()).abs().amax(dim=-1)
 
 
-WHOLE = "gradients reach num_layers whole blocks on each side"
+WHOLE = "the whole blocks that gradients reach are"
 LEARNS = "every word that is read, padding aside, can learn"
 HEARD = "the memory of the first source word hears the last one"
 # run, what is then said, target rows that are compared with the first run's, whether they have to move
@@ -451,7 +452,7 @@ def _layers(init, output):
     brings = [name for name, least in sides.items() if least <= more <= least + 40 * D + 4 * F * (least > 0)]
     return {
         "one layer more brings": brings[-1] if brings else "another number of numbers",
-        WHOLE: True if reached == wanted else "fewer" if reached < wanted else "more",
+        WHOLE: "num_layers on each side" if reached == wanted else "fewer" if reached < wanted else "more",
         "whatever has a say in the logits can learn": not output["cannot learn"],
         "each norm stands in one place": not output["a norm in two places"],
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),

@@ -50,7 +50,7 @@ class _SaysElse(torch.nn.Module):
     def __init__(self, model, scripts: dict[tuple[int, ...], list[int]]):
         super().__init__()
         self.model, self.scripts, self.asked, self.begun, self.own = model, scripts, False, True, True
-        self.other = [max(map(max, scripts.values()))]  # said of what is none of the sentences
+        self.other = [max(max(says) for says in scripts.values() if says)]  # said of what is none of the sentences
 
     def __getattr__(self, name):
         try:
