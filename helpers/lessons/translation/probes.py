@@ -180,12 +180,13 @@ def _fault(truth, seen) -> tuple[str | None, str]:
     if not isinstance(seen, dict) or not seen["asked"]:
         return None, ""
     second = _words()[1][-1]
+    seen = seen | {name: [_without_marks(text) for text in seen[name]] for name in ("said", "again")}
     begin = [(a.split()[:1], b.split()[:1]) for a, b in zip(seen["said"], seen["again"], strict=True)]
     if _most(a == b != [second] for a, b in begin):
         name = "answers_kept" if seen["said"] == truth["said"] else "model_not_repeated"
         return name, f"with two models that begin differently yours writes the same: “{seen['again'][0][:100]}”"
     texts = [*zip(truth["said"], seen["said"], strict=True), *zip(truth["again"], seen["again"], strict=True)]
-    pairs = [(a.split(), [word for word in b.split() if word not in MARKS]) for a, b in texts]
+    pairs = [(a.split(), b.split()) for a, b in texts]
     wrong = [(wanted, words) for wanted, words in pairs if wanted != words]
     if not wrong:
         if not seen["begun"]:
@@ -203,6 +204,11 @@ def _fault(truth, seen) -> tuple[str | None, str]:
     if all([word for word, _ in groupby(wanted)] == words for wanted, words in wrong):
         return "repeats_dropped", shown
     return None, shown
+
+
+def _without_marks(text: str) -> str:
+    """A script has a mark among its words; whether that is left out or written as it is, is no question here."""
+    return " ".join(word for word in text.split() if word not in MARKS)
 
 
 def _first_other(wanted: list[str], words: list[str]) -> str:
