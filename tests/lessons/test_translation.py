@@ -443,7 +443,9 @@ def measured_cases():
     return exercise("translate").cases(make_draw(5))
 
 
-def written(sentences, steps=24, cut=True, least=0, keep=False, once=False, beside=0, squeezed=False, hold=False, bar=()):
+def written(
+    sentences, steps=24, cut=True, least=0, keep=False, once=False, beside=0, squeezed=False, hold=False, bar=()
+):
     """Greedy translations by `machine`, as the lesson asks for, or with one of the mistakes that a learner made."""
     if keep and all(text in KNOWN for text in sentences):
         return [KNOWN[text] for text in sentences]
