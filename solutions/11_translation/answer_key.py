@@ -788,7 +788,7 @@ translate = Exercise("translate", cases_translate, metric="exact_translations", 
         How many words a sentence gets is for the model to say, and a sentence may be short. What does your code take
         away from the model's choice?
     not_the_likeliest: a word is written that is not the likeliest
-        The likeliest word each time: no draw, and no word that is ruled out.
+        The likeliest word each time: no draw, no search among sentences, and no word that is ruled out.
     memory_kept: the decoder looks at the memory of another sentence
         Each sentence has its own memory. What does your code keep from call to call, and when does it make it anew?
     answers_kept: a sentence that was translated before is not translated again
