@@ -103,6 +103,19 @@ def have_a_say(logits, parameters) -> list[bool]:
     return [g is not None and bool(g.any()) for g in gradients_of(logits, parameters)]
 
 
+def moves_without_gradient(model, *inputs) -> bool:
+    """Whether a model's logits move with some parameter that no gradient reaches."""
+    logits, parameters = model(*inputs), list(model.parameters())
+    unheard = [p for p, heard in zip(parameters, have_a_say(logits, parameters), strict=True) if not heard]
+    with torch.no_grad():
+        for parameter in unheard:
+            parameter.mul_(-2.0)
+        moved = gap_between(model(*inputs), logits) > MOVED
+        for parameter in unheard:
+            parameter.mul_(-0.5)
+    return moved
+
+
 def gradients_of(logits, parameters) -> list:
     """The gradient of a number made of all logits in each of some parameters, None where none arrives."""
     if not parameters or not logits.requires_grad:

@@ -460,8 +460,8 @@ print(" ".join(french[index] for index in logits[0].argmax(dim=-1).tolist()))
 # Difficulty ●●○○○ · Importance ●●●●○ · 8 minutes · 10 points
 #
 # `greedy_decode(step, bos_id, eos_id, max_len)` → a list of Python ints. It begins with `bos_id`; it ends with `eos_id`,
-# or when `max_len` words stand after bos ($\text{max\_len} \ge 1$). `step` wants a LongTensor of shape `(1, t)` with
-# *all* ids so far.
+# or when `max_len` words stand after bos ($\text{max\_len} \ge 1$). The two marks are different ids. `step` wants a
+# LongTensor of shape `(1, t)` with *all* ids so far.
 
 
 # %% nbgrader={"solution": "greedy_decode"}

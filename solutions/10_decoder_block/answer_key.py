@@ -46,6 +46,9 @@ shift_right = Exercise("shift_right", cases_shift_right, axes=("sentence", "plac
     smeared: the first id copied from place to place
         torch.cat([bos, targets[:, :-1]], dim=1) -> torch.cat([bos, targets[:, :1].expand(-1, targets.shape[1] - 1)], dim=1)
         If you write into a tensor while you read from it, the next place reads what you have just written.
+    last_word_dropped: padded rows lost their eos instead of the last id
+        targets[:, :-1] -> targets.masked_fill((targets != 0) & ((targets != 0).flip(1).cumsum(1).flip(1) == 1), 0)[:, :-1]
+        All rows move in the same way. What stands in the last column of a padded row?
     float_ids: ids became floating-point numbers
         torch.full_like(targets[:, :1], bos_id) -> torch.full(targets[:, :1].shape, float(bos_id))
         An id is a row number. Which dtype does a new column of ids need?
@@ -81,7 +84,7 @@ PRE_NORM = "norm before the sublayers"
 ACTIVATION = "another activation"
 MASKS = "masks"
 ALIKE = "as many target words as source words"
-NOTHING = "a source with nothing to see"
+NOTHING = "rows of a mask that hide everything"
 AGAIN = "called twice, in training mode"
 
 
@@ -118,7 +121,6 @@ def cases_DecoderBlock(draw):
 
     def in_both_orders(part, **options):
         """The paper's order counts in this part, the other one in its own."""
-        state = block_state(draw, D, F, torch.float32)
         note = options.pop("note")
         pre = case(norm_first=True, part=PRE_NORM, state=state, note=f"norm_first=True, {note}", **options)
         return case(part=part, state=state, note=note, **options), pre
@@ -131,6 +133,7 @@ def cases_DecoderBlock(draw):
         args = ((D, H, F, *order), block_state(draw, D, F, torch.float32), *calls)
         return Case(args, {"training": True}, via="module_called_again", **options)
 
+    state = block_state(draw, D, F, torch.float32)
     return [
         case(note="no masks"),
         case(masks="both", note="a causal mask, and one that hides source words"),
@@ -230,6 +233,37 @@ decoder_block = Exercise(
     no_residual_at_feed_forward_pre: with the norm first, the feed-forward network replaces the target's vectors
         return y + self.feed_forward -> return self.feed_forward
         Each of the three sublayers adds to what is there. Look at the last one.
+    cross_before_self: cross-attention stands before self-attention
+        y = y + self.self_attention(self.norm1(y), mask=self_mask)[0]  # (B, T_t, D)
+        |            found, cross_weights = self.cross_attention(self.norm2(y), memory, mask=memory_mask)
+        |            y = y + found  # (B, T_t, D)
+        -> found, cross_weights = self.cross_attention(self.norm1(y), memory, mask=memory_mask)
+        |            y = y + found
+        |            y = y + self.self_attention(self.norm2(y), mask=self_mask)[0]
+        y = self.norm1(y + self.self_attention(y, mask=self_mask)[0])  # (B, T_t, D)
+        |        found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
+        |        y = self.norm2(y + found)  # (B, T_t, D)
+        -> found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
+        |        y = self.norm1(y + found)
+        |        y = self.norm2(y + self.self_attention(y, mask=self_mask)[0])
+        In which order do the three formulas stand?
+    first_norms_exchanged: norm1 and norm2 exchanged
+        self.self_attention(self.norm1(y), -> self.self_attention(self.norm2(y),
+        self.cross_attention(self.norm2(y), -> self.cross_attention(self.norm1(y),
+        self.norm1(y + self -> self.norm2(y + self
+        self.norm2(y + found) -> self.norm1(y + found)
+        The norms are counted in the order of the sublayers.
+    self_mask_ignored_post: in the paper's order self_mask is not used
+        (y, mask=self_mask) -> (y)
+        The words of the target may not all see one another. Which of the two attentions needs to know that?
+    memory_mask_ignored_post: in the paper's order memory_mask is not used
+        (y, memory, mask=memory_mask) -> (y, memory)
+        Some places of the source are padding. Which of the two attentions looks there?
+    masks_turned_over: both masks are turned over: what may be seen is hidden
+        if self.norm_first: -> self_mask = None if self_mask is None else ~self_mask
+        |        memory_mask = None if memory_mask is None else ~memory_mask
+        |        if self.norm_first:
+        True means: may attend. What does MultiHeadAttention make of a mask, and do you have to change it first?
     norm_between: in the paper's order the norm stands between the sublayer and the sum
         self.norm1(y + self.self_attention(y, mask=self_mask)[0]) -> y + self.norm1(self.self_attention(y, mask=self_mask)[0])
         self.norm2(y + found) -> y + self.norm2(found)
@@ -351,7 +385,7 @@ decoder_block = Exercise(
 def cases_fixed_loss(draw):
     def case(B, T_s, T_t, V, pad_id=0, lengths=None, dtype=torch.float32, scale=2.0, bos=1, **options):
         """Rows bos, words, eos, padding; `lengths` count bos and eos."""
-        eos = 2 if pad_id == 0 else 0
+        eos = 2 if pad_id == 0 else 1 - bos
         tgt = draw.integers(3, V, (B, T_t))
         tgt[:, 0] = bos
         for row, length in zip(tgt, lengths or [T_t] * B, strict=True):
@@ -364,6 +398,7 @@ def cases_fixed_loss(draw):
         case(3, 4, 6, 11, note="three sentences without padding"),
         case(3, 4, 7, 11, lengths=[7, 3, 5], note="three sentences, two of them padded"),
         case(2, 5, 6, 9, pad_id=2, lengths=[4, 6], part="pad_id other than 0"),
+        case(3, 3, 5, 7, pad_id=2, lengths=[5, 3, 4], bos=0, part="bos and eos other than 1 and 2"),
         case(1, 3, 5, 8, part="one sentence"),
         case(2, 4, 5, 9, bos=7, lengths=[5, 4], part="bos other than 1"),
         case(3, 4, 6, 11, scale=150.0, part="large logits"),
@@ -399,6 +434,11 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
         model(src, tgt[:, :-1]) -> model(src, shift_right(tgt, tgt[0, 0].item()))
         tgt[:, 1:] -> tgt
         These rows have their bos already. Shifted once more they begin with two, and one of them has to be said.
+    bos_read_twice_as_1: the whole target shifted once more, with a bos of 1
+        model(src, tgt[:, :-1]) -> model(src, shift_right(tgt, 1))
+        tgt[:, 1:] -> tgt
+        These rows have their bos already, and it need not be 1. Shifted once more they begin with two, and one of them
+        has to be said.
     eos_dropped: the last column is not asked for: the longest sentences never say eos
         tgt[:, :-1] -> tgt[:, :-2]
         tgt[:, 1:] -> tgt[:, 1:-1]
@@ -424,6 +464,17 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
     probabilities_first: softmax was applied before the cross-entropy
         cross_entropy(logits, -> cross_entropy(torch.softmax(logits, dim=-1),
         Cross-entropy wants logits and takes their softmax itself. Yours is taken twice.
+    log_of_softmax: the logarithm of a softmax that is 0
+        cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
+        -> F.nll_loss(torch.softmax(logits, dim=-1).log().flatten(0, 1), tgt[:, 1:].flatten(), ignore_index=pad_id)
+        With large logits a probability can round to 0, and its logarithm is minus infinity. Lesson 6 has a safer way.
+    exact_zeros_left_out: words of which the model is quite sure are left out of the mean
+        cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
+        -> (lambda each: each[each != 0].mean())(F.cross_entropy(logits.flatten(0, 1), tgt[:, 1:].flatten(), ignore_index=pad_id, reduction="none"))
+        A loss of 0 is the loss of a word that is right for certain, and it counts. How else can you tell padding?
+    bos_is_1: 1 stands in front, whatever bos is
+        tgt[:, :-1] -> shift_right(tgt[:, 1:], 1)
+        The rows of tgt begin with bos already. Which id is it?
     plain_number: a plain number, from which nothing can be learned
         tgt[:, 1:], ignore_index=pad_id) -> tgt[:, 1:], ignore_index=pad_id).item()
         A loss is a 0-dim tensor, so that gradients can start from it.
@@ -692,6 +743,13 @@ transformer = Exercise(
         nn.ModuleList(DecoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers))
         -> nn.ModuleList([DecoderBlock(d_model, num_heads, d_ff)] * num_layers)
         num_layers counts blocks on both sides, each with weights of its own. Count yours for two and for three.
+    decoder_always_two: the decoder has two blocks, whatever num_layers says
+        for _ in range(num_layers)) -> for _ in range(2))
+        num_layers counts blocks on both sides. Count yours for one and for three.
+    words_do_not_learn: the table of target words is cut off from the gradient
+        y = self.tokens(tgt) + -> y = self.tokens(tgt).detach() +
+        The numbers are right. But in training the target's words have to learn as well. What keeps the gradient from
+        them?
     encoder_layers_fixed: the encoder has one block, whatever num_layers says
         d_ff, num_layers, max_len) -> d_ff, 1, max_len)
         num_layers counts blocks on both sides. Count yours for two and for three.
@@ -831,6 +889,21 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
     largest_size: the logit that is largest in size, whatever its sign
         logits.argmax() -> logits.abs().argmax()
         A logit of −60 is very unlikely. Does its sign survive what you do?
+    bos_ruled_out: bos may not be said
+        logits.argmax() -> logits.index_fill(-1, torch.tensor([bos_id]), -torch.inf).argmax()
+        The likeliest word each time, whichever it is. Which one does your code rule out?
+    no_word_twice: a word that stands there already may not be said again
+        logits.argmax() -> logits.index_fill(-1, torch.tensor(ids), -torch.inf).argmax()
+        The likeliest word each time, whichever it is. Which ones does your code rule out?
+    eos_put_off: the first word may not be eos
+        logits.argmax() -> logits.index_fill(-1, torch.tensor([eos_id] * (len(ids) == 1), dtype=torch.long), -torch.inf).argmax()
+        A model may have nothing to say. What does your code rule out at the first step?
+    eos_is_2: eos is taken to be id 2
+        ids[-1] == eos_id -> ids[-1] == 2
+        The id of eos is one of the arguments.
+    exp_overflows: an exponential became infinite
+        logits.argmax() -> logits.exp().argmax()
+        The exponential of a large logit has no place in a float. Do you need it to find the largest?
     tensors_in_the_list: the list holds tensors instead of whole numbers
         .argmax().item() -> .argmax()
         A 0-dim tensor compares like a number and is none. Which method makes one of it?
@@ -982,6 +1055,10 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     probabilities_added: probabilities were added
         torch.log_softmax -> torch.softmax
         Probabilities of words in a row are multiplied. What is added instead?
+    one_for_each_last_word: of prefixes with the same last word only the best is kept
+        best = sorted(grown, key=score, reverse=True)[:beam_size]
+        -> best = sorted({item[0][-1]: item for item in sorted(grown, key=score)}.values(), key=score, reverse=True)[:beam_size]
+        Two prefixes that end alike are two prefixes: what came before differs, and so does what may follow.
     finished_forgotten: finished sentences are thrown away
         max(finished or beam -> max(beam or finished
         A sentence that has met eos leaves the beam. Where does it wait for the end?
@@ -1040,7 +1117,7 @@ def cases_filter_logits(draw):
         order = torch.stack([draw.permutation(8) for _ in range(3)])
         return (shares / 1000).log().gather(1, order) + torch.tensor([[-20.0], [0.0], [100.0]])
 
-    one, two, three = rows(9), rows(9), rows(9)
+    one, two, three = rows(9), rows(9), rows(60)
     f64 = torch.float64
     peaked = rows(7)
     peaked[draw.integer(0, 7)] = 9.0
@@ -1204,6 +1281,15 @@ def cache_grows_in_place(q, k, v, cache):
     return torch.softmax(scores, dim=-1) @ V, (keys, values)
 
 
+def cache_list_grows(q, k, v, cache):
+    pieces = [] if cache is None else cache
+    pieces += [(k, v)]
+    K, V = (torch.cat(kept, dim=-2) for kept in zip(*pieces, strict=True))
+    mask = torch.ones(q.shape[-2], K.shape[-2], dtype=torch.bool).tril(K.shape[-2] - q.shape[-2])
+    scores = (q @ K.mT / q.shape[-1] ** 0.5).masked_fill(~mask, float("-inf"))
+    return torch.softmax(scores, dim=-1) @ V, list(pieces)
+
+
 def cache_overwritten(q, k, v, cache):
     """Room for the keys and values of 128 tokens is made once, and each call writes into it."""
     if cache is None:
@@ -1257,14 +1343,25 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
     square_mask: a mask with a row for every token so far
         causal_mask(q.shape[-2], k.shape[-2]) -> causal_mask(k.shape[-2])
         There is one row for each new query, and one column for each key.
+    mask_at_the_first_call_only: with a cache new tokens see later ones of the same call
+        attention(q, k, v, mask) -> attention(q, k, v, mask if cache is None else None)
+        With one new token no mask is needed. And where several come at once, behind others?
+    scaled_twice: the scores were scaled twice
+        attention(q, k, v, mask) -> attention(q / q.shape[-1] ** 0.5, k, v, mask)
+        attention divides by the root of the width. Who else does so in yours?
+    kept_the_wrong_way_round: keys and values change places in the cache
+        return out, (k, v) -> return out, (v, k)
+        The second call reads what the first has kept. In which order does it take the two out?
     cache_detached: gradient does not reach the tokens of earlier calls
         return out, (k, v) -> return out, (k.detach(), v.detach())
         The numbers are right. What cuts the way back from a later output to an earlier key?
     cache_grows_in_place: the cache that came in was changed
         Somebody may want to go on twice from the same place, as beam search does.
+    cache_list_grows: the cache that came in was changed, and a copy of it handed on
+        A copy that is made afterwards protects what you return. Who protects what came in?
     cache_overwritten: the tensors in the cache that came in were overwritten
         The form of the cache is yours, its content belongs to whoever holds it. Does a second call find it as it was?
-    all_computed_again: the queries are kept as well, and every row is computed again at each step
+    all_computed_again: every row is computed again at each step, the earlier ones too
         The output is right and nothing was saved. Which rows of the weights are new when one token comes?
     last_row_only: only the last new token has an output
         return out, (k, v) -> return out[..., -1:, :], (k, v)
@@ -1275,6 +1372,7 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
         The last query sees every key, its own among them.
 """,
     cache_grows_in_place=cache_grows_in_place,
+    cache_list_grows=cache_list_grows,
     cache_overwritten=cache_overwritten,
     all_computed_again=all_computed_again,
 )

@@ -225,7 +225,7 @@ def published_accuracy(logits, targets, pad_id):
 #
 # Write it as it should be: of all places where the target is a word (or eos), the share where the likeliest word is the
 # right one. `logits (..., V)`, `targets` LongTensor `(...)`, `pad_id` an int → a Python float. At least one target is
-# not padding.
+# not padding, which may stand anywhere.
 
 
 # %% nbgrader={"solution": "token_accuracy"}
@@ -478,8 +478,8 @@ explore.smoothed_target()
 #
 # `label_smoothed_loss(logits, targets, smoothing, pad_id)`: `logits (..., V)`, `targets` LongTensor `(...)`,
 # `smoothing` from 0 to 1 → a scalar: the mean of the loss above over all targets that are not `pad_id` (at least one
-# is not). With smoothing 0 it is the plain cross-entropy. Forbidden: `F.cross_entropy`, `nn.CrossEntropyLoss`. (`F.nll_loss` is
-# allowed: it only picks.)
+# is not; padding may stand anywhere). With smoothing 0 it is the plain cross-entropy. Forbidden: `F.cross_entropy`,
+# `nn.CrossEntropyLoss`. (`F.nll_loss` is allowed: it only picks.)
 
 
 # %% nbgrader={"solution": "label_smoothed_loss"}
@@ -611,7 +611,8 @@ model = model.eval()
 #
 # `translate(sentences)`: a list of English sentences, words separated by spaces → the list of French sentences that
 # your `model` writes, words separated by one space, without bos, eos and padding. Begin with bos and write greedily, the
-# likeliest word each time, until eos.
+# likeliest word each time, until eos. (A model that never says eos may be stopped when its row is `translator.MAX_LEN`
+# ids long, bos included: it has no more positions.)
 #
 # The check reads 600 sentences that nobody has trained on, and asks for 99.5 % that are right word for word. (In the
 # grader 99 % of other such sentences are worth all points, and points begin above 50 %.) It also gives you one of them

@@ -186,6 +186,9 @@ token_accuracy = Exercise("token_accuracy", cases_token_accuracy, weights={PADDI
     padding_among_the_right: right words were counted everywhere, and divided by the number of words
         return right[mask].float().mean().item() -> return (right.sum() / mask.sum()).item()
         Numerator and denominator have to speak of the same places.
+    stopped_at_padding: a row ends at its first padding
+        targets != pad_id -> (targets != pad_id).long().cumprod(dim=-1).bool()
+        Where the target is pad_id nothing is asked. Does that say on which side padding stands?
     only_padding: the padding was kept and the words left out
         targets != pad_id -> targets == pad_id
         In which places is somebody asked?
@@ -390,6 +393,12 @@ label_smoothed_loss = Exercise(
     others_left_out: the other words got no share
         -(1 - smoothing) * true - smoothing * even -> -(1 - smoothing) * true
         What do the V numbers of your target add up to?
+    stopped_at_padding: a row ends at its first padding
+        targets != pad_id -> (targets != pad_id).long().cumprod(dim=-1).bool()
+        Where the target is pad_id nothing is asked. Does that say on which side padding stands?
+    exact_zeros_left_out: words of which the model is quite sure are left out of the mean
+        losses[targets != pad_id].mean() -> losses[(targets != pad_id) & (losses != 0)].mean()
+        A loss of 0 is the loss of a word that is right for certain, and it counts. How else can you tell padding?
     padding_in_the_sum: the losses of all places were divided by the number of words
         losses[targets != pad_id].mean() -> losses.sum() / (targets != pad_id).sum()
         Numerator and denominator have to speak of the same places.
@@ -458,6 +467,7 @@ def cases_alignment(draw):
     return [
         Case((weights(3, 6, 5),)),
         Case((weights(4, 7, 5),)),
+        Case((weights(2, 6, 6),), part="as many target words as source words"),
         Case((weights(1, 4, 6),), part="one head"),
         Case((weights(2, 1, 5),), part="one target word"),
         Case((weights(3, 4, 1),), part="one source word"),
@@ -478,6 +488,10 @@ alignment = Exercise("alignment", cases_alignment, axes=("target word",)).with_m
     best_target_word: for each source word the best target word
         argmax(dim=-1) -> argmax(dim=0)
         Each target word asks where it comes from. Which dimension holds the places among which you choose?
+    turned_when_square: as many words on both sides: for each source word the best target word
+        cross_weights.mean(dim=0).argmax(dim=-1)
+        -> cross_weights.mean(dim=0).argmax(dim=-1 if cross_weights.shape[1] != cross_weights.shape[2] else 0)
+        A square tells you nothing about which dimension is which. Where does the contract put the target?
     each_head_for_itself: one answer for each head
         cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.argmax(dim=-1)
         One place for each target word is wanted. What happens to the heads first?
@@ -554,6 +568,7 @@ def cases_corpus_bleu(draw):
     usual = pairs([7, 9, 6, 8], [("other",), (), ("less", "less"), ("other", "more")])
     other = pairs([8, 10, 7], [("other", "less"), (), ("less",)])
     long = pairs([6, 8, 7], [("more",), ("twice",), ("more", "more")])
+    broken_once = pairs([6, 8], [("other",), ("less",)])
     same = pairs([5, 7, 6], [(), (), ()])
     short = pairs([2, 9, 3, 8], [("less",), ("other",), (), ()])
     poor = pairs([3, 3, 2], [(), ("other",), ()])
@@ -590,6 +605,7 @@ def cases_corpus_bleu(draw):
         Case(repeated, part="one word again and again"),
         Case(apart, part="a word of another sentence's reference"),
         Case(alike, part="words that are nearly alike"),
+        Case(tuple(side * 2 + [side[0]] for side in broken_once), part="sentences that come several times"),
         Case(same, part="everything right"),
         Case(short, part=SHORT),
         Case(poor, part=NONE_RIGHT),
@@ -669,6 +685,10 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
         (candidate[i:] for -> (candidate[i:-1] for
         (reference[i:] for -> (reference[i:-1] for
         How many pairs are there in a sentence of three words?
+    pairs_counted_once: a pair that comes several times counts once
+        zip(candidates, references, strict=True):
+        -> {(str(c), str(r)): (c, r) for c, r in zip(candidates, references, strict=True)}.values():
+        The counts run over all sentences, and so do the lengths. What does your code do with equal ones?
     letters: strings were cut into letters
         text.split() if isinstance(text, str) else list(text) for -> list(text) for
         A string is a sequence of letters. What are the words of this one?
@@ -728,7 +748,7 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
 
 SENTENCES = 600  # three wrong ones pass the check: room for the rounding of another processor
 SCRIPTED = 8  # more sentences, for models that say what a script has
-SHORT_ONES = 9  # words; a script has four more at most
+SHORT_ONES = 9  # words; a script has three more at most
 
 
 def cases_translate(draw):
@@ -738,7 +758,8 @@ def cases_translate(draw):
     others.sort(key=lambda text: -len(text.split()))
     english, french = [pair.english for pair in pairs], [pair.french for pair in pairs]
     alone = max(range(SENTENCES), key=lambda i: len(french[i].split()) - len(english[i].split()))
-    truth = {"said": scripted(others, 0), "again": scripted(others, 1), "asked": True, "begun": True}
+    said, again = scripted(others, 0), scripted(others, 1)
+    truth = {"said": said, "again": again, "asked": True, "begun": True, "memory": True}
     return [
         Case((english,), truth=french),
         Case(([english[alone]],), truth=[french[alone]]),
@@ -761,7 +782,9 @@ translate = Exercise("translate", cases_translate, metric="exact_translations", 
         How many words a sentence gets is for the model to say, and a sentence may be short. What does your code take
         away from the model's choice?
     not_the_likeliest: a word is written that is not the likeliest
-        The likeliest word each time: no draw, and no word that is ruled out.
+        The likeliest word each time: no draw, no search among sentences, and no word that is ruled out.
+    memory_kept: the decoder looks at the memory of another sentence
+        Each sentence has its own memory. What does your code keep from call to call, and when does it make it anew?
     answers_kept: a sentence that was translated before is not translated again
         With another model the translation is another one. What does your code keep from call to call?
     repeats_dropped: a word that the model says twice is written once

@@ -435,6 +435,7 @@ def test_translations_in_another_order_are_called_so_and_one_is_shown():
 
 machine = None  # the model that the answers below ask
 KNOWN = {}  # what `kept` has translated
+HELD = {}  # memories by the shape of the source
 
 
 @functools.lru_cache(maxsize=1)
@@ -442,15 +443,20 @@ def measured_cases():
     return exercise("translate").cases(make_draw(5))
 
 
-def written(sentences, steps=24, cut=True, least=0, keep=False, once=False, beside=0, squeezed=False):
+def written(
+    sentences, steps=24, cut=True, least=0, keep=False, once=False, beside=0, squeezed=False, hold=False, bar=()
+):
     """Greedy translations by `machine`, as the lesson asks for, or with one of the mistakes that a learner made."""
     if keep and all(text in KNOWN for text in sentences):
         return [KNOWN[text] for text in sentences]
     src = translator.source_batch(sentences)
     memory, tgt = machine.encode(src), torch.full((len(src), 1), BOS)
+    if hold:
+        memory = HELD.setdefault(src.shape, memory)
     while tgt.shape[1] < min(translator.MAX_LEN, steps + 1 or src.shape[1] + 1) and not (tgt == EOS).any(1).all():
         logits = machine.decode(tgt, memory, src)[:, -1].clone()
         logits[:, EOS] -= 1e9 * (tgt.shape[1] <= least)
+        logits[:, list(bar)] -= 1e9
         following = logits.topk(beside + 1).indices[:, -1:]
         tgt = torch.cat([tgt, following], dim=1)
     rows = (tgt.squeeze() if squeezed else tgt)[:, 1:].tolist()
@@ -468,6 +474,9 @@ def written(sentences, steps=24, cut=True, least=0, keep=False, once=False, besi
         ({}, 1, None),
         ({"cut": False}, 0.5, "goes_on_after_the_end"),
         ({"least": 3}, 0.5, "eos_put_off"),
+        ({"least": 1}, 0.5, "eos_put_off"),
+        ({"bar": (PAD, BOS)}, 0.5, "not_the_likeliest"),
+        ({"hold": True}, 0.5, "memory_kept"),
         ({"steps": -1}, 0.5, "cut_short"),
         ({"once": True}, 0.5, "repeats_dropped"),
         ({"keep": True}, 0.5, "answers_kept"),
@@ -477,6 +486,7 @@ def written(sentences, steps=24, cut=True, least=0, keep=False, once=False, besi
 def test_models_with_scripts_see_what_the_trained_one_hides(way, share, mistake, monkeypatch):
     monkeypatch.setitem(globals(), "machine", translator.machine())
     monkeypatch.setitem(globals(), "KNOWN", {})
+    monkeypatch.setitem(globals(), "HELD", {})
     cases = measured_cases()
     english, french = cases[0].args[0][:40], cases[0].truth[:40]
     longer = {a: b for a, b in zip(english, french, strict=True) if len(a.split()) == len(b.split())}  # hides a limit

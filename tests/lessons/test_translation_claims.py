@@ -280,7 +280,7 @@ def by_rules_for_show(sentences):
         (hears_eos, 22, None),
         (one_by_one, 22, None),
         (with_helpers, 22, None),
-        (with_a_beam, 22, None),
+        (with_a_beam, 11, "not_the_likeliest"),
         (counts_words, 11, "goes_on_after_the_end"),
         (from_eos, 11, "does_not_begin_with_bos"),
         (asks_without_the_mask, 0, "says_too_much"),

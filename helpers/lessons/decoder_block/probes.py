@@ -15,6 +15,7 @@ from helpers.checking.behavior import (
     gap_between,
     give_numbers,
     have_a_say,
+    moves_without_gradient,
     numbers_in_blocks,
     parameter_count,
     row_of,
@@ -82,14 +83,18 @@ def kept_logits(answer, args, kwargs):
 def in_pieces(answer, args, kwargs):
     """args = (q, k, v, pieces): feed the tokens piece by piece through the cache -> all outputs, (B, H, T, d).
 
-    With again=True each cache is continued in a second direction, before the first goes on; these outputs come last.
+    With again=True each cache is continued in a second direction too, before the first one and after it, whose outputs
+    come last.
     """
     q, k, v, pieces = args
     outs, others, cache = [], [], None
     for piece in zip(*(x.split(pieces, dim=-2) for x in (q, k, v)), strict=True):
+        other = [x.flip(-1) + 1 for x in piece] if kwargs.get("again") else None
+        if other:
+            answer(*other, cache)
         out, after = answer(*piece, cache)
-        if kwargs.get("again"):
-            others.append(answer(*(x.flip(-1) + 1 for x in piece), cache)[0])
+        if other:
+            others.append(answer(*other, cache)[0])
         outs.append(out)
         cache = after
     return torch.cat([*outs, *others], dim=-2), []
@@ -118,9 +123,9 @@ def random_transformers(answer, args, kwargs):
 
     init: dict of the constructor's arguments. runs: name -> (src, tgt). Returns logits and memory of every run, the
     first run's logits by way of decode, and those from another memory; with `layers` also how many numbers one layer
-    more brings, how many numbers the blocks hold that have a say in the logits, whether a norm stands
-    in two places, whether one table of places serves both sides, the attention modules' head counts and the blocks'
-    orders.
+    more brings, whether a number moves the logits that no gradient reaches, how many numbers the blocks hold that have
+    a say in the logits, whether a norm stands in two places, whether one table of places serves both sides, the
+    attention modules' head counts and the blocks' orders.
     """
     init, seed, runs, layers = args
     model = with_random_parameters(answer, init, seed)
@@ -140,6 +145,7 @@ def random_transformers(answer, args, kwargs):
         seen["in blocks"] = numbers_in_blocks(model, model(src=src, tgt=tgt), init["d_model"])
         norms = 5 * init["num_layers"]
         seen["a norm in two places"] = serves_twice(answer(**init).eval(), lambda m: m(src, tgt), norms)
+        seen["cannot learn"] = moves_without_gradient(model, src, tgt)
         seen["heads"] = sorted(heads)
         seen["one table of places"] = _one_table(model, src, tgt, (init["max_len"], init["d_model"]))
         seen["norms first"] = sum(getattr(m, "norm_first", False) is True for m in model.modules())
@@ -303,7 +309,8 @@ def transformer_behavior(args, kwargs, output):
     fits = fits and all(shape_of(x) == (*runs[name][0].shape, D) for name, x in memory.items())
     if not fits or not all(found.values()):  # nothing can be compared, so that nothing holds
         nothing = dict.fromkeys(_promises(runs, layers, init), False)
-        return found | nothing | ({"one layer more brings": "what cannot be told"} if layers else {})
+        unknown = dict.fromkeys(("one layer more brings", WHOLE), "what cannot be told")
+        return found | nothing | (unknown if layers else {})
     base = logits[first]
     found["logits are finite"] = all(bool(x.isfinite().all()) for x in logits.values())
     found["logits are no probabilities"] = not (
@@ -417,7 +424,7 @@ def _promises(runs, layers, init) -> list[str]:
     names += [LEARNS] if "pad_id" in init else []
     for b in (name.removeprefix("alone ") for name in runs if name.startswith("alone ")):
         names += [f"sentence {b}: the {what} without padding" for what in ("memory is the same", "logits are the same")]
-    by_layers = ["one layer more brings", "gradients reach num_layers whole blocks on each side", "num_heads is kept"]
+    by_layers = ["one layer more brings", WHOLE, "whatever has a say in the logits can learn", "num_heads is kept"]
     by_layers += [
         "each norm stands in one place",
         "each side has positions of its own",
@@ -431,6 +438,7 @@ def gap_of_rows(a, b):
     return (a.detach().double() - b.detach().double()).abs().amax(dim=-1)
 
 
+WHOLE = "the whole blocks that gradients reach are"
 LEARNS = "every word that is read, padding aside, can learn"
 HEARD = "the memory of the first source word hears the last one"
 # run, what is then said, target rows that are compared with the first run's, whether they have to move
@@ -452,11 +460,12 @@ def _layers(init, output):
     D, F, more = init["d_model"], init["d_ff"], output["one layer more"]
     sides = {"nothing": 0, "an encoder block": 4 * D * D + 2 * D * F, "a decoder block": 8 * D * D + 2 * D * F}
     sides["a block on each side"] = sides["an encoder block"] + sides["a decoder block"]
+    reached, wanted = output["in blocks"], init["num_layers"] * sides["a block on each side"]
     brings = [name for name, least in sides.items() if least <= more <= least + 40 * D + 4 * F * (least > 0)]
     return {
         "one layer more brings": brings[-1] if brings else "another number of numbers",
-        "gradients reach num_layers whole blocks on each side": output["in blocks"]
-        == init["num_layers"] * sides["a block on each side"],
+        WHOLE: "num_layers on each side" if reached == wanted else "fewer" if reached < wanted else "more",
+        "whatever has a say in the logits can learn": not output["cannot learn"],
         "each norm stands in one place": not output["a norm in two places"],
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
         "each side has positions of its own": not output["one table of places"],

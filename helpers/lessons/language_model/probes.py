@@ -15,7 +15,7 @@ from helpers.checking.behavior import (
     SAME,
     gap_between,
     give_numbers,
-    have_a_say,
+    moves_without_gradient,
     numbers_in_blocks,
     numbers_of,
     row_of,
@@ -90,7 +90,7 @@ def random_gpts(answer, args, kwargs):
         again(others[:, :1])  # one token first: what is kept of a short text does not do for a longer one
         again(others)
         seen["asked again"] = again(ids)
-        seen["cannot learn"] = _moves_without_gradient(model, ids)
+        seen["cannot learn"] = moves_without_gradient(model, ids)
         seen["heads"] = sorted(heads)
         seen["norms"], _ = _read_by_norms(model, ids)
         words = (init["vocab_size"], init["d_model"])
@@ -222,19 +222,6 @@ def _attention_knows_order(model, ids) -> bool:
 def _read_first(model, ids):
     read, logits = _read_by_norms(model, ids)
     return {"x": read[0], "logits": logits} if read else None
-
-
-def _moves_without_gradient(model, ids) -> bool:
-    """Whether the logits move with some parameter that no gradient reaches."""
-    logits, parameters = model(ids), list(model.parameters())
-    unheard = [p for p, heard in zip(parameters, have_a_say(logits, parameters), strict=True) if not heard]
-    with torch.no_grad():
-        for parameter in unheard:
-            parameter.mul_(-2.0)
-        moved = gap_between(model(ids), logits) > MOVED
-        for parameter in unheard:
-            parameter.mul_(-0.5)
-    return moved
 
 
 @torch.no_grad()

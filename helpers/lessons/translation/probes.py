@@ -17,7 +17,7 @@ from helpers.checking.views import view
 
 PAD, BOS, EOS = 0, 1, 2
 SURE = 50.0  # a logit that no search passes by
-BEHIND = 2.0  # the logit of the second likeliest word, the last one everywhere and in no script, is lower by so much
+BEHIND = 0.3  # the logit of the second likeliest word, the last one everywhere and in no script, is lower by so much
 
 
 def _words() -> tuple[dict[str, int], list[str]]:
@@ -28,27 +28,29 @@ def _words() -> tuple[dict[str, int], list[str]]:
 
 
 def script(row: int, sentence: str, turn: int) -> list[int]:
-    """The French ids that a model says for the sentence in this row: four words more than it has in row 0, none in
-    row 1, in the others two words up to as many as it has, so that rows end at different times; the first word comes
-    twice. turn: with another one everything is different."""
+    """The French ids that a model says for the sentence in this row: three words more than it has in row 0, none in row
+    1, in the others two words up to as many as it has, so that rows end at different times; the first word comes twice,
+    and bos is said once in row 0. turn: with another one everything is different."""
     length, known = len(sentence.split()), len(_words()[1])
-    words = {0: length + 4, 1: 0}.get(row, 2 + (row + turn) % (length - 1))
-    return [EOS + 1 + (23 * row + 7 * max(1, place) + 91 * turn) % (known - EOS - 2) for place in range(words)]
+    words = length + 3 if row == 0 else 0 if row == 1 else 2 + (row + turn) % (length - 1)
+    says = [EOS + 1 + (23 * row + 7 * max(1, place) + 91 * turn) % (known - EOS - 2) for place in range(words)]
+    return [BOS if (row, place) == (0, 4) else word for place, word in enumerate(says)]
 
 
 def scripted(sentences: list[str], turn: int) -> list[str]:
-    """What a model with scripts says for `sentences`, of which the first is the longest."""
+    """What a model with scripts says for `sentences`, of which the first is the longest, without marks."""
     _, french = _words()
-    return [" ".join(french[i] for i in script(row, text, turn)) for row, text in enumerate(sentences)]
+    return [" ".join(french[i] for i in script(row, text, turn) if i > EOS) for row, text in enumerate(sentences)]
 
 
 class _SaysElse(torch.nn.Module):
-    """A trained model that says what its scripts have, each for one English sentence, and more words behind eos."""
+    """A trained model that says what its scripts have, each for one English sentence, and more words behind eos. Where
+    another word was written it is sure of all that follows, so a search that compares sentences leaves the script."""
 
     def __init__(self, model, scripts: dict[tuple[int, ...], list[int]]):
         super().__init__()
-        self.model, self.scripts, self.asked, self.begun = model, scripts, False, True
-        self.other = [max(word for says in scripts.values() for word in says)]  # said of what is none of the sentences
+        self.model, self.scripts, self.asked, self.begun, self.own = model, scripts, False, True, True
+        self.other = [max(max(says) for says in scripts.values() if says)]  # said of what is none of the sentences
 
     def __getattr__(self, name):
         try:
@@ -59,22 +61,32 @@ class _SaysElse(torch.nn.Module):
     def decode(self, tgt, memory, src):
         self.asked, self.begun = True, self.begun and bool((tgt[..., 0] == BOS).all())
         logits = torch.full_like(self.model.decode(tgt, memory, src), -SURE)  # (B, T_t, V)
-        logits[..., -1] = SURE - BEHIND
+        self.own = self.own and _is_of(memory, self.model.encode(src), src)
         rows = []
         for ids in src.tolist():
             says = self.scripts.get(tuple(i for i in ids if i != PAD), self.other)
             rows.append(([*says, EOS] * logits.shape[1])[: logits.shape[1]])
         following = torch.tensor(rows, device=logits.device).expand(logits.shape[:-1])  # (B, T_t)
+        left = (tgt[:, 1:] != following[:, :-1]).any(dim=-1, keepdim=True)  # (B, 1), another word was written
+        logits[..., -1] = torch.where(left, -SURE, SURE - BEHIND)
         return logits.scatter(-1, following[..., None], SURE)
 
     def forward(self, src, tgt):
         return self.decode(tgt, self.model.encode(src), src)
 
 
+def _is_of(memory, right, src) -> bool:
+    """Whether a memory is that of src, padding aside; True where the shapes leave that open."""
+    if memory.shape != right.shape:
+        return True
+    return bool(((memory - right).abs().amax(dim=-1)[src != PAD] < 1e-2).all())
+
+
 @scenario
 def with_scripts(answer, args, kwargs):
     """What the answer writes when every model that it knows says what a script has, and once more with another script
-    (`again`), whether one was asked, and whether each always read bos first."""
+    for the sentences turned round (`again`, turned back), whether one was asked, and whether each always read bos first
+    and the memory of its own sentences."""
     (sentences,) = args
     names = namespace(answer) or {}
     models, said, (english, _) = [], [], _words()
@@ -88,10 +100,11 @@ def with_scripts(answer, args, kwargs):
             if isinstance(thing, torch.nn.Module) and hasattr(thing, "encode") and hasattr(thing, "decode")
         }
         with put_in(names, others, watched=True):
-            said.append(answer(list(sentences), **kwargs))
+            written = answer(list(sentences)[:: 1 - 2 * turn], **kwargs)
+            said.append(written[::-1] if turn and isinstance(written, list) else written)
         models += others.values()
-    asked, begun = any(m.asked for m in models), all(m.begun for m in models)
-    return {"said": said[0], "again": said[1], "asked": asked, "begun": begun}, []
+    seen = {"asked": any(m.asked for m in models), "begun": all(m.begun for m in models)}
+    return {"said": said[0], "again": said[1], **seen, "memory": all(m.own for m in models)}, []
 
 
 # ---------------------------------------------------------------- only on numbers
@@ -167,6 +180,7 @@ def _fault(truth, seen) -> tuple[str | None, str]:
     if not isinstance(seen, dict) or not seen["asked"]:
         return None, ""
     second = _words()[1][-1]
+    seen = seen | {name: [_without_marks(text) for text in seen[name]] for name in ("said", "again")}
     begin = [(a.split()[:1], b.split()[:1]) for a, b in zip(seen["said"], seen["again"], strict=True)]
     if _most(a == b != [second] for a, b in begin):
         name = "answers_kept" if seen["said"] == truth["said"] else "model_not_repeated"
@@ -175,9 +189,9 @@ def _fault(truth, seen) -> tuple[str | None, str]:
     pairs = [(a.split(), b.split()) for a, b in texts]
     wrong = [(wanted, words) for wanted, words in pairs if wanted != words]
     if not wrong:
-        if seen["begun"]:
-            return None, ""
-        return "does_not_begin_with_bos", "but the first id that the decoder was given is not bos"
+        if not seen["begun"]:
+            return "does_not_begin_with_bos", "but the first id that the decoder was given is not bos"
+        return (None, "") if seen["memory"] else ("memory_kept", "but the decoder was given another sentence's memory")
     shown = f"with another model {_both(*(' '.join(words) for words in min(wrong, key=lambda pair: len(pair[0]))))}"
     if _most(len(words) > len(wanted) and words[: len(wanted)] == wanted for wanted, words in wrong):
         if _most(words[len(wanted) : len(wanted) + 1] == [second] for wanted, words in wrong):
@@ -190,6 +204,11 @@ def _fault(truth, seen) -> tuple[str | None, str]:
     if all([word for word, _ in groupby(wanted)] == words for wanted, words in wrong):
         return "repeats_dropped", shown
     return None, shown
+
+
+def _without_marks(text: str) -> str:
+    """A script has a mark among its words; whether that is left out or written as it is, is no question here."""
+    return " ".join(word for word in text.split() if word not in MARKS)
 
 
 def _first_other(wanted: list[str], words: list[str]) -> str:
