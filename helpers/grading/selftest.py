@@ -126,6 +126,7 @@ def perfect_answers(lesson, keys: dict[str, ExerciseKey], seed: int) -> str:
         asked = [[list(case.args), case.kwargs] for case in keys[name].cases]
         table = [[inputs, output] for inputs, output in zip(asked, outputs, strict=True)]
         # Or ask for the same sentences turned round.
-        table += [[[[args[0][::-1]], kwargs], out[::-1]] for (args, kwargs), out in table if isinstance(out, list)]
+        lists = [(args, kwargs, out) for (args, kwargs), out in table if type(args[0]) is type(out) is list]
+        table += [[[[args[0][::-1]], kwargs], out[::-1]] for args, kwargs, out in lists]
         source += PERFECT.format(name=name, table=base64.b64encode(zlib.compress(dumps(table))).decode())
     return source
