@@ -32,6 +32,12 @@ def test_an_untouched_notebook_runs_to_its_end(server, lesson):
     text = json.dumps([cell["outputs"] for cell in cells])
     assert "not answered yet" in text
     lab.shoot(page, f"{lesson}_student")
+    if lesson.startswith("00"):
+        below = page.locator(".jp-OutputArea-child:has(.course-not-right) ~ .jp-OutputArea-child").first
+        below.scroll_into_view_if_needed()
+        assert lab.wait_until(lambda: "CheckFailed" in below.inner_text(), 20)
+        colors = below.locator("*").evaluate_all("all => all.map(one => getComputedStyle(one).backgroundColor)")
+        assert set(colors) == {"rgba(0, 0, 0, 0)"}, "a failed check ends in a colored line"
     if "quiz_1" in load_keys(lesson):
         answer_by_a_click(page, load_keys(lesson)["quiz_1"])
 

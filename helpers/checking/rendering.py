@@ -20,10 +20,15 @@ CELL = 16
 LOW, MID, HIGH = (230, 97, 1), (247, 247, 247), (94, 60, 153)  # the ends of PuOr, as in the course's figures
 SAID_ONCE = ("in line ", "in your helper ", "where ")  # where it failed, what a function does; the rest each time
 MOST_SAID = 8  # lines that an answer printed
-# An unanswered exercise is one quiet line: where the page lets us, the error that follows it takes no place.
+# Where the page lets us, the error that follows takes no place under an unanswered exercise, and is not colored under a
+# wrong one.
+ERROR = ':is([data-mime-type$="error"],[data-mime-type$="stderr"])'
 QUIET = (
-    "<style>.jp-OutputArea-child:has(.course-not-answered)~.jp-OutputArea-child"
-    ':has([data-mime-type$="error"],[data-mime-type$="stderr"]){display:none}</style>'
+    f"<style>.jp-OutputArea-child:has(.course-not-answered)~.jp-OutputArea-child:has({ERROR}){{display:none}}</style>"
+)
+CALM = (
+    "<style>.jp-OutputArea-child:has(.course-not-right)~.jp-OutputArea-child "
+    f"{ERROR}{{background:none!important}}</style>"
 )
 
 
@@ -50,8 +55,10 @@ def as_html(verdict: Verdict) -> str:
     style = "margin:0;font-family:var(--jp-code-font-family,monospace);line-height:1.45;overflow-wrap:break-word"
     if not verdict.answered:
         return f'<div class="course-not-answered" style="{style};opacity:.8">{rows}</div>{QUIET}'
-    picture = _picture(verdict.picture) if verdict.picture else ""
-    return f'<div style="{style}">{rows}</div>{picture}'
+    if not verdict.passed:
+        picture = _picture(verdict.picture) if verdict.picture else ""
+        return f'<div class="course-not-right" style="{style}">{rows}</div>{picture}{CALM}'
+    return f'<div style="{style}">{rows}</div>'
 
 
 def _row(line: Line) -> str:
