@@ -346,6 +346,33 @@ def test_every_explorer_moves_by_keyboard_from_disk(site):
     assert [address for address in asked if not address.startswith(("file:", "data:", "blob:"))] == []
 
 
+@pytest.mark.browser
+@pytest.mark.parametrize("by", ["mouse", "touch"])
+def test_a_slider_moves_its_picture_by_mouse_and_by_touch(site, by):
+    lesson = course().lesson("04_scaling")
+    with watched_page() as (page, _, _):
+        own = page.context.browser.new_context(has_touch=by == "touch", viewport={"width": 390, "height": 800})
+        page = own.new_page()
+        page.route("**/tex-svg-full.js*", lambda route: route.fulfill(body=""))
+        page.goto((site / lesson.name / f"{lesson.name}.html").as_uri(), wait_until="load")
+        box = page.locator(".explorer").first
+        slider = box.locator("input[type=range]").first
+        slider.scroll_into_view_if_needed()
+        for share in (0.98, 0.02):
+            before, place = look(box), slider.bounding_box()
+            x, y = place["x"] + share * place["width"], place["y"] + place["height"] / 2
+            if by == "touch":
+                page.touchscreen.tap(x, y)
+            else:
+                page.mouse.click(x, y)
+            page.wait_for_function(
+                "([box, words]) => box.querySelector('.shown img').alt != words", arg=[box.element_handle(), before[0]]
+            )
+            assert slider.input_value() == (slider.get_attribute("max") if share > 0.5 else "0")
+            assert look(box)[1] != before[1]
+        own.close()
+
+
 def move_every_control(box, pictures, name):
     """pictures: those of `pictures_of`."""
     looks, (pages, alts) = [look(box)], pictures
