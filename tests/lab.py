@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import shutil
@@ -57,11 +56,10 @@ def lab(folder: Path) -> Iterator[str]:
         port = probe.getsockname()[1]
     token = secrets.token_hex(16)
     settings = folder / ".lab"
-    (settings / "labconfig").mkdir(parents=True, exist_ok=True)
-    quiet = {"disabledExtensions": {"@jupyterlab/apputils-extension:announcements": True}}
-    (settings / "labconfig" / "page_config.json").write_text(json.dumps(quiet))
+    settings.mkdir(parents=True, exist_ok=True)
     environment = os.environ | {
         "JUPYTER_CONFIG_DIR": str(settings),
+        "JUPYTER_CONFIG_PATH": str(ROOT / ".jupyter"),  # as in `make lab`
         "JUPYTER_RUNTIME_DIR": str(settings / "runtime"),
         "COURSE_PROGRESS_FILE": str(settings / "progress.json"),
         "PYTHONPATH": str(folder),  # the copy, whatever this Python has installed

@@ -38,6 +38,8 @@ def test_an_untouched_notebook_runs_to_its_end(server, lesson):
         assert lab.wait_until(lambda: "CheckFailed" in below.inner_text(), 20)
         colors = below.locator("*").evaluate_all("all => all.map(one => getComputedStyle(one).backgroundColor)")
         assert set(colors) == {"rgba(0, 0, 0, 0)"}, "a failed check ends in a colored line"
+    inside = page.locator(".jp-CodeCell .cm-content").evaluate_all("all => all.map(one => one.className)")
+    assert inside and all("cm-lineWrapping" in one for one in inside), "long lines of code are cut"
     if "quiz_1" in load_keys(lesson):
         answer_by_a_click(page, load_keys(lesson)["quiz_1"])
 
