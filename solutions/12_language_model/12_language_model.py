@@ -515,9 +515,9 @@ check(GPT)
 #
 # **The small start** is lesson 11's, and here it often helps. `nn.Embedding` begins with numbers around 1. Adam moves each number
 # by about the learning rate at a step, however large the number is, so a row of numbers around 0.02 can turn anywhere within a
-# few steps, and a row of numbers around 1 takes hundreds. A plain GPT with rotations was trained three times as below. With
-# `nn.Embedding` as it comes it ended 0.14, 0.16 and 0.04 nats above the line; from a small start 0.03, 0.05 and 0.06.
-# (That was with `RotaryAttention`, whose rotations have the base 10. With lesson 2's base of 10,000 the start made no difference:
+# few steps, and a row of numbers around 1 takes hundreds. A plain GPT with rotations was trained as below, from three seeds and
+# on two machines, which round differently. With `nn.Embedding` as it comes the six trainings ended 0.04 to 0.34 nats above the
+# line; from a small start 0.03 to 0.06. (That was with `RotaryAttention`, whose rotations have the base 10. With lesson 2's base of 10,000 the start made no difference:
 # 0.05, 0.07 and 0.06 as it comes, 0.06, 0.04 and 0.06 from a small start.) GPT-2 began with 0.02 as well. `small_start` gives it to any GPT, also to one that has set its first numbers by itself.
 
 # %%

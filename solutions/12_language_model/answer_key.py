@@ -363,7 +363,7 @@ FORMULA = "the formula, with given numbers"
 def cases_GPT(draw):
     def case(V, block_size, D, H, layers, B, T, whole=False, **options):
         init = dict(vocab_size=V, block_size=block_size, d_model=D, num_heads=H, num_layers=layers)
-        ids = torch.stack([draw.permutation(V)[:T] for _ in range(B)])
+        ids = torch.stack([torch.cat([draw.permutation(V) for _ in range(0, T, V)])[:T] for _ in range(B)])
 
         def changed(*positions):
             other = ids.clone()
@@ -412,7 +412,7 @@ def cases_GPT(draw):
         case(13, 7, 8, 2, 1, 9, 7, part="a text as long as block_size"),
         case(80, 72, 8, 4, 1, 5, 72, part="a text as long as block_size"),
         case(9, 6, 16, 4, 3, 7, 5, whole=True, part="three layers"),
-        case(10, 9, 6, 1, 1, 1, 4, part="one text, one head, one layer"),
+        case(5, 9, 6, 1, 1, 1, 8, part="one text, one head, one layer"),
         case(8, 5, 8, 4, 2, 2, 1, part="one token"),
         with_numbers(11, 7, 8, 2, 2),
         with_sublayers(9, 5, 8, 8),
@@ -703,6 +703,7 @@ def cases_induction_head(draw):
         case(9, 14),
         case(12, 20),
         case(6, 8, part="a short text"),
+        case(16, 11, part="more words than places"),
         case(12, 200, part="a long text"),
         case(31, 64, part="the size of the lesson's language"),
     ]
