@@ -116,8 +116,9 @@ def above(model):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_plain_gpt_reaches_the_goal_from_a_small_start(text, seed):
-    """From the usual start the last digit of a machine's sums decides: seed 0 ended at 0.14 on one, at 0.34 on another."""
-    assert "as it comes the six trainings ended 0.04 to 0.34 nats above the line; from a small start 0.03 to 0.06." in text
+    """From the usual start the last digit of a machine's sums decides: seed 0 ended at 0.14 on one, 0.34 on another."""
+    assert "as it comes the six trainings ended 0.04 to 0.34 nats above the line" in text
+    assert "from a small start 0.03 to 0.06." in text
     assert "and with rotations 0.03, 0.05 and 0.06: with a table," in text
     torch.manual_seed(seed)
     assert 0.02 < above(trained(small_start(PlainGPT(31, 64, 64, 2, 2)))) < 0.065
