@@ -463,9 +463,11 @@ def _bases(answer) -> tuple[type, ...]:
 def _whole_module(names: set[str], thing) -> str:
     """nn.TransformerEncoder and its like, where `names` has them: wrong as soon as built, as its parts have no names.
 
-    A module of another kind is seen when it runs.
+    nn.MultiheadAttention too: who counts its numbers never runs it. A module of another kind is seen when it runs.
     """
-    is_one = isinstance(thing, type) and thing.__module__ == "torch.nn.modules.transformer"
+    is_one = isinstance(thing, type) and (
+        thing.__module__ == "torch.nn.modules.transformer" or thing is torch.nn.MultiheadAttention
+    )
     return f"nn.{thing.__name__}" if is_one and _plain(thing.__name__) in names else ""
 
 
