@@ -463,11 +463,9 @@ def _bases(answer) -> tuple[type, ...]:
 def _whole_module(names: set[str], thing) -> str:
     """nn.TransformerEncoder and its like, where `names` has them: wrong as soon as built, as its parts have no names.
 
-    nn.MultiheadAttention too: who counts its numbers never runs it. A module of another kind is seen when it runs.
+    A module of another kind is seen when it runs.
     """
-    is_one = isinstance(thing, type) and (
-        thing.__module__ == "torch.nn.modules.transformer" or thing is torch.nn.MultiheadAttention
-    )
+    is_one = isinstance(thing, type) and thing.__module__ == "torch.nn.modules.transformer"
     return f"nn.{thing.__name__}" if is_one and _plain(thing.__name__) in names else ""
 
 

@@ -584,12 +584,7 @@ def cases_attention_parameters(draw):
     ]
 
 
-attention_parameters = Exercise(
-    "attention_parameters",
-    cases_attention_parameters,
-    forbidden=("attention", "transformer"),
-    instead="count the numbers of your own four layers.",
-).with_mistakes("""
+attention_parameters = Exercise("attention_parameters", cases_attention_parameters).with_mistakes("""
     without_biases: the matrices without their biases
         d_model * d_model + d_model -> d_model * d_model
         nn.Linear brings one number more for each output.
