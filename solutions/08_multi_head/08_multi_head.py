@@ -76,8 +76,8 @@ transformer_map("08_multi_head")
 # </details>
 #
 # In this lesson every `x` is exactly `(B, T, D)`, masks broadcast to `(B, H, T_q, T_k)`, and `F.scaled_dot_product_attention`,
-# `nn.MultiheadAttention` and `F.multi_head_attention_forward` are forbidden in all answers but that of 8.5, which counts numbers and
-# runs nothing.
+# `nn.MultiheadAttention` and `F.multi_head_attention_forward` are forbidden in all answers but that of 8.5, which counts
+# numbers and runs nothing.
 
 # %% [markdown]
 # ## One average is not enough
