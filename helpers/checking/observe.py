@@ -299,7 +299,8 @@ def _observe_gradients(answer, case: Case, facts: Facts, seen: Observation):
                 seen.gradients = [None] * len(wanted)
             else:
                 grads = torch.autograd.grad(total, wanted, allow_unused=True)
-                seen.gradients = [None if grad is None else plain(grad) for grad in grads]
+                # that of an embedding may be sparse
+                seen.gradients = [None if grad is None else plain(grad.to_dense()) for grad in grads]
     except KeyboardInterrupt:
         raise
     except BaseException as error:

@@ -351,7 +351,7 @@ explore.fill()
 # - `scores`: float `(..., T_q, T_k)`, up to ±10⁴; `mask`: bool, broadcasts to scores
 # - returns scores' shape and dtype; scores themselves are left as they are
 # - another constant is accepted if blocked entries then get weight exactly 0 for such scores, in float64 as well; adding
-#   a number to the score does not count
+#   a finite number to the score does not count
 # - rows with nothing to see are not judged here
 
 
@@ -544,11 +544,12 @@ figures.too_good()
 # Does any output at a place t change when the inputs *after* t are replaced? (Replace, do not cut: f may be made for
 # sentences of this length.)
 #
-# - `f`: deterministic, `(B, T, D)` to `(B, T, any width)`; `x`: `(B, T, D)`, with numbers about as large as `torch.randn`
-#   draws them, though they may all have one sign, or be the same
+# - `f`: deterministic, `(B, T, D)` to `(B, T, any width)`; `x`: `(B, T, D)`, with numbers between -10 and 10; they may
+#   all have one sign, or be the same
 # - returns a Python `bool`: True if, for some t, putting new random rows in the places after t changes an
 #   output at or before t by more than 1e-6
-# - new random rows: of the same shape, with numbers of both signs, about as large as those of x
+# - new random rows: of the same shape, with numbers of both signs, as `torch.randn` draws them, or about as large as those
+#   of an x that is not 0; they take the place of the old ones, and each call draws others
 # - every t, every sentence of the batch and every feature counts, of the inputs and of the outputs; T = 1: False; `x` is
 #   left as it is
 # - effects between 1e-6 and 1e-4 are not judged; a change below 1e-6 is no leak; new rows once for each t will do

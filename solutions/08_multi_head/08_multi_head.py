@@ -76,7 +76,8 @@ transformer_map("08_multi_head")
 # </details>
 #
 # In this lesson every `x` is exactly `(B, T, D)`, masks broadcast to `(B, H, T_q, T_k)`, and `F.scaled_dot_product_attention`,
-# `nn.MultiheadAttention` and `F.multi_head_attention_forward` are forbidden in all answers.
+# `nn.MultiheadAttention` and `F.multi_head_attention_forward` are forbidden in all answers but that of 8.5, which counts
+# numbers and runs nothing.
 
 # %% [markdown]
 # ## One average is not enough
@@ -318,7 +319,7 @@ figures.shapes(B=3, T=5, D=64, H=4)
 # - Without a key the query is the key (self-attention). Without a value the key is the value. A value that is given is
 #   used, with a key beside it or without.
 # - `mask` is None or boolean and broadcasts to `(B, H, T_q, T_k)`. Right for scores up to ±10,000, blocked ones too.
-# - A row that sees nothing: zero weights, output $b_O$, no NaN in values or gradients.
+# - A row that sees nothing in a head: zero weights there; in every head: output $b_O$. No NaN in values or gradients.
 # - The same in training mode: no dropout here.
 #
 # The `attention` of lesson 7 is imported above, in its finished form.

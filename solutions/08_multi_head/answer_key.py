@@ -16,7 +16,8 @@ DIVISIBLE = "a number of heads that does not fit"
 AGAIN = "called again, in training mode"
 ALL_ONE = "every axis of size 1"
 LARGE = "scores up to ±10⁴"
-LOW_AND_HIGH = "visible scores near -10000, blocked ones between 1000 and 9000"
+LOW_AND_HIGH = "visible scores near -10000, blocked ones near 10000"
+BLIND_IN_ONE = "a mask (B, H, T_q, T_k): one query sees nothing in head 0, another one in head 1"
 MORE_QUERIES = "more queries than keys"
 VIEW = "tensors that are views of others"
 TRANSPOSED = "inputs that are views of others, transposed"
@@ -149,6 +150,13 @@ def blind(draw, queries=5, keys=5):
     return mask
 
 
+def blind_in_one_head(draw, B, H, queries, keys):
+    """A mask (B, H, T_q, T_k) with a query that sees nothing in head 0, and another that sees nothing in head 1."""
+    mask = draw.mask(B, H, queries, keys)
+    mask[0, 0, 1] = mask[1, 1, 3] = False
+    return mask
+
+
 def attention_state(draw, D, dtype=torch.float32, scale=1.5, bias=0.7):
     """Numbers for W_q, W_k, W_v and W_o with biases."""
     state = {}
@@ -160,10 +168,10 @@ def attention_state(draw, D, dtype=torch.float32, scale=1.5, bias=0.7):
 
 def low_and_high(draw):
     """x (2, 5, 8), W_q, W_k and a padding mask: four heads whose visible scores lie between -10000 and -9996, and whose
-    blocked ones between 1000 and 9000. All queries begin with the same number, and each key with its score's size."""
+    blocked ones between 9996 and 10000. All queries begin with the same number, and each key with its score's size."""
     mask = padded(5, 3)
     seen = mask[:, 0, 0]
-    low, high = (draw.uniform(2, 5, low=a, high=b, dtype=FLOAT64) for a, b in ((-9998.9, -9998.0), (1000.0, 9000.0)))
+    low, high = (draw.uniform(2, 5, low=a, high=b, dtype=FLOAT64) for a, b in ((-9998.9, -9998.0), (9997.9, 9998.8)))
     x = draw.uniform(2, 5, 8, low=-1.0, dtype=FLOAT64)
     x[..., 0], x[..., 1] = 1.0, torch.where(seen, low, high) / 100
     W_q, W_k = (draw.uniform(8, 8, low=-0.2, high=0.2, dtype=FLOAT64) for _ in range(2))
@@ -227,6 +235,7 @@ def cases_multi_head_attention(draw):
         case(3, x(2, 5, 12, dtype=FLOAT64), part=NOTHING, mask=blind(draw), gradient=True),
         case(4, y(3, 5), part=NOTHING, mask=torch.tensor([True, False, True])[:, None, None, None]),
         case(4, y(1, 5), part=NOTHING, mask=empty(5)[1:], note="one sentence, all of it padding"),
+        case(4, y(2, 5), part=NOTHING, mask=blind_in_one_head(draw, 2, 4, 5, 5), note=BLIND_IN_ONE),
         case(1, y(3, 5), part=ONE_HEAD),
         case(4, y(3, 5), y(3, 7), y(3, 7), part=VIEW, via="on_views", note=TRANSPOSED),
         case(7, x(3, 5, 7), part=NARROW),
@@ -310,7 +319,33 @@ MultiHeadAttention = Exercise(
         |        weights = torch.softmax(scores - 10000.0 * ~seen, dim=-1)
         |        weights = torch.where(seen, weights, 0.0)
         |        heads = weights @ V
-        What does it make of a blocked score of 9000, and is that far below visible ones of -9998?
+        What does it make of a blocked score of 9998, and is that far below visible ones of -9998?
+    minus_20000_added: 20000 taken off the blocked scores, and their weights set to 0
+        heads, weights = {RUN}  # (B, H, T_q, D/H), (B, H, T_q, T_k)
+        -> seen = torch.tensor(True) if mask is None else mask
+        |        scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |        weights = torch.softmax(scores - 20000.0 * ~seen, dim=-1)
+        |        weights = torch.where(seen, weights, 0.0)
+        |        heads = weights @ V
+        What is left of a blocked score of 9998 then, and is that far below visible ones of -9998?
+    blind_in_some_heads: even weights where a query sees nothing in some heads and something in others
+        heads, weights = {RUN}  # (B, H, T_q, D/H), (B, H, T_q, T_k)
+        -> seen = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool) if mask is None else mask
+        |        seen = seen.expand(*Q.shape[:-1], K.shape[-2])
+        |        scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |        weights = torch.softmax(scores.masked_fill(~seen, -1e9), dim=-1)
+        |        weights = weights * seen.any(-1, keepdim=True).any(1, keepdim=True)
+        |        heads = weights @ V
+        A mask may differ from head to head. What does a head with nothing to see give for a query that others serve?
+    blind_by_head_0: head 0 alone is asked whether a query sees anything
+        heads, weights = {RUN}  # (B, H, T_q, D/H), (B, H, T_q, T_k)
+        -> seen = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool) if mask is None else mask
+        |        seen = seen.expand(*Q.shape[:-1], K.shape[-2])
+        |        scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |        weights = torch.softmax(scores.masked_fill(~seen, -1e9), dim=-1)
+        |        weights = weights * seen[:, :1].any(-1, keepdim=True)
+        |        heads = weights @ V
+        A mask may differ from head to head. Whom does head 1 ask?
     minus_10000_filled: a fill of -10000, and blocked weights set to 0
         heads, weights = {RUN}  # (B, H, T_q, D/H), (B, H, T_q, T_k)
         -> seen = torch.tensor(True) if mask is None else mask
@@ -603,6 +638,7 @@ def cases_fixed_heads(draw):
         Case(make(2, 70, 12, 3), {"mask": draw.mask(2, 1, 1, 70)}, part=MASK, note="a padding mask (B, 1, 1, T_k)"),
         Case(make(2, 5, 12, 3), {"mask": draw.mask(2, 3, 5, 5)}, part=MASK, note="a mask (B, H, T_q, T_k)"),
         Case((*make(2, 5, 12, 3), blind(draw)), part=NOTHING),
+        Case((*make(2, 5, 12, 3), blind_in_one_head(draw, 2, 3, 5, 5)), part=NOTHING, note=BLIND_IN_ONE),
         Case((*make(2, 5, 12, 3), empty(5)), part=NOTHING, note="a mask (B, 1, 1, T), sentence 1 of length 0"),
         Case(make(3, 5, 8, 4), part=VIEW, via="on_views", note=TRANSPOSED),
         Case((*make(1, 5, 8, 4), CAUSAL), part=ONE_SENTENCE, note="one sentence, and a causal mask"),
@@ -682,7 +718,30 @@ fixed_heads = Exercise(
         |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         |    weights = torch.softmax(scores - 10000.0 * ~seen, dim=-1)
         |    heads = torch.where(seen, weights, 0.0) @ V
-        What does it make of a blocked score of 9000, and is that far below visible ones of -9998?
+        What does it make of a blocked score of 9998, and is that far below visible ones of -9998?
+    minus_20000_added: 20000 taken off the blocked scores, and their weights set to 0
+        heads, _ = attention(Q, K, V, mask)  # (B, H, T, D/H)
+        -> seen = torch.tensor(True) if mask is None else mask
+        |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |    weights = torch.softmax(scores - 20000.0 * ~seen, dim=-1)
+        |    heads = torch.where(seen, weights, 0.0) @ V
+        What is left of a blocked score of 9998 then, and is that far below visible ones of -9998?
+    blind_in_some_heads: even weights where a query sees nothing in some heads and something in others
+        heads, _ = attention(Q, K, V, mask)  # (B, H, T, D/H)
+        -> seen = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool) if mask is None else mask
+        |    seen = seen.expand(*Q.shape[:-1], K.shape[-2])
+        |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |    weights = torch.softmax(scores.masked_fill(~seen, -1e9), dim=-1)
+        |    heads = weights * seen.any(-1, keepdim=True).any(1, keepdim=True) @ V
+        A mask may differ from head to head. What does a head with nothing to see give for a query that others serve?
+    blind_by_head_0: head 0 alone is asked whether a query sees anything
+        heads, _ = attention(Q, K, V, mask)  # (B, H, T, D/H)
+        -> seen = torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool) if mask is None else mask
+        |    seen = seen.expand(*Q.shape[:-1], K.shape[-2])
+        |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |    weights = torch.softmax(scores.masked_fill(~seen, -1e9), dim=-1)
+        |    heads = weights * seen[:, :1].any(-1, keepdim=True) @ V
+        A mask may differ from head to head. Whom does head 1 ask?
     minus_10000_filled: a fill of -10000, and blocked weights set to 0
         heads, _ = attention(Q, K, V, mask)  # (B, H, T, D/H)
         -> seen = torch.tensor(True) if mask is None else mask
@@ -745,6 +804,7 @@ def cases_grouped_query_attention(draw):
         Case((*make(2, 6, 3, queries=7, keys=5), draw.mask(7, 5)), part=MASK, note=MORE_QUERIES),
         low_and_high_scores(),
         Case((*make(2, 6, 3, FLOAT64, d_k=4), draw.mask(5, 7)), part=MASK, gradient=True),
+        Case((*make(2, 6, 3), blind_in_one_head(draw, 2, 6, 5, 7)), part=NOTHING, note=BLIND_IN_ONE),
         Case((*make(2, 6, 3), empty(7)), part=NOTHING, note="a mask (B, 1, 1, T_k), sentence 1 of length 0"),
         Case((*make(2, 6, 3, FLOAT64, d_k=4), blind(draw, 5, 7)), part=NOTHING, gradient=True),
         Case(make(2, 6, 3), part=VIEW, via="on_views", note="Q, K and V as split_heads returns them: views"),
@@ -802,7 +862,21 @@ grouped_query_attention = Exercise(
         |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
         |    weights = torch.softmax(scores - 10000.0 * ~seen, dim=-1)
         |    return torch.where(seen, weights, 0.0) @ V
-        What does it make of a blocked score of 9000, and is that far below visible ones of -9998?
+        What does it make of a blocked score of 9998, and is that far below visible ones of -9998?
+    minus_20000_added: 20000 taken off the blocked scores, and their weights set to 0
+        return attention(Q, K, V, mask)[0]
+        -> seen = torch.tensor(True) if mask is None else mask
+        |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |    weights = torch.softmax(scores - 20000.0 * ~seen, dim=-1)
+        |    return torch.where(seen, weights, 0.0) @ V
+        What is left of a blocked score of 9998 then, and is that far below visible ones of -9998?
+    blind_rows_even: even weights in rows with nothing to see
+        return attention(Q, K, V, mask)[0]
+        -> seen = torch.tensor(True) if mask is None else mask
+        |    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        |    weights = torch.softmax(scores.masked_fill(~seen, -1e9), dim=-1)
+        |    return weights @ V
+        Where every score is equally low, the softmax shares its 1 out evenly. What should such a query get?
     minus_10000_filled: a fill of -10000, and blocked weights set to 0
         return attention(Q, K, V, mask)[0]
         -> seen = torch.tensor(True) if mask is None else mask

@@ -301,8 +301,8 @@ figures.two_orders()
 #
 # `forward`: `x (B, T, D)`, `mask` None or boolean → `(B, T, D)`.
 #
-# With the same weights it equals `nn.TransformerEncoderLayer`, which is forbidden here. The check looks at the two orders
-# apart: each of them earns its share.
+# With the same weights it equals `nn.TransformerEncoderLayer` without dropout, which is forbidden here. The check looks at
+# the two orders apart: each of them earns its share.
 
 
 # %% nbgrader={"solution": "EncoderBlock"}

@@ -522,8 +522,9 @@ def cases_encoder(draw):
             (ids[:, :1],),
             (ids, draw.mask(5, 5)),
             ((ids + 1) % V,),
+            (ids[:, :3],),
             tolerance=tolerance(torch.float32),
-            note="one module called with a single token, with a mask, and without one",
+            note="one module called with a single token, with a mask, without one, and with three tokens after five",
         ),
         case(1, 5, part="a batch of one"),
         case(2, 1, part="a single token"),
@@ -568,6 +569,11 @@ Encoder = Exercise(
     positions_from_the_end: positions were counted from the end
         torch.arange(ids.shape[1], -> torch.arange(ids.shape[1] - 1, -1, -1,
         The first word has position 0. Which one has the last word of yours?
+    positions_kept: positions kept from an earlier call with more words, and their end taken
+        positions = torch.arange(ids.shape[1], device=ids.device)
+        -> self.longest = max(getattr(self, "longest", 0), ids.shape[1])
+        |        positions = torch.arange(self.longest)[-ids.shape[1] :]
+        A module may be called with five words and then with three. Which positions do the three get?
     words_scaled: the word vectors were multiplied by the square root of the width
         self.tokens(ids) + -> self.tokens(ids) * self.tokens.embedding_dim**0.5 +
         The paper does that, and in its code embeddings start smaller. This exercise adds the two vectors as they are.

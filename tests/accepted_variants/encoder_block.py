@@ -282,6 +282,12 @@ class StackWithSlices(StackWithLoop):
         return self.tokens.weight[ids] + self.positions.weight[: ids.shape[1]]
 
 
+class StackWithSparseGradients(StackWithLoop):
+    def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, max_len):
+        super().__init__(vocab_size, d_model, num_heads, d_ff, num_layers, max_len)
+        self.tokens = nn.Embedding(vocab_size, d_model, sparse=True)
+
+
 class StackWithOneHot(StackWithLoop):
     def embed(self, ids):
         table = self.tokens.weight
@@ -454,6 +460,7 @@ VARIANTS = {
     "Encoder": (
         StackWithLoop,
         StackWithSlices,
+        StackWithSparseGradients,
         StackWithOneHot,
         StackWithBuffer,
         StackWithRecursion,
