@@ -175,7 +175,7 @@ def test_links_and_anchors_of_the_site_lead_somewhere(site):
         page = site / lesson.name / f"{lesson.name}.html"
         wanted = re.findall(r"^## (Exercise|Quiz) (\d+)\.(\d+)", text_of(text.notebook), re.MULTILINE)
         assert {f"{kind.lower()}-{a}-{b}" for kind, a, b in wanted} <= anchors[page]
-        marked = r'<(pre|code|script|title)\b.*?</\1>|<(div|span) class="math.*?</\2>|<[^>]*>'
+        marked = r'<(pre|code|script|style|title)\b.*?</\1>|<(div|span) class="math.*?</\2>|<[^>]*>'
         assert "$" not in re.sub(marked, "", pages[page], flags=re.DOTALL), f"{lesson.name}: a formula is not set"
         assert (page.parent / f"{lesson.name}.ipynb").is_file()
         assert f'<a href="{lesson.name}.ipynb" download>' in pages[page]
