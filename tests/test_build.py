@@ -23,12 +23,13 @@ import helpers
 from helpers.authoring.badges import with_badges
 from helpers.authoring.blocks import blocks_source
 from helpers.authoring.build import build, must_run, out_of_date, strays
+from helpers.authoring.errors import BuildError
 from helpers.authoring.execute import run_notebook
 from helpers.authoring.explorers import CALL, KIND
 from helpers.authoring.keys import SAME_INPUTS, same
 from helpers.authoring.release import FINISHED, STILL, given_figures, student_notebook
 from helpers.authoring.template import template_problems
-from helpers.authoring.text import BuildError, LessonText, headings, is_answer, is_quiz, read_lesson
+from helpers.authoring.text import LessonText, headings, is_answer, is_quiz, read_lesson
 from helpers.blocks import defined_names
 from helpers.course import CourseError, Lesson, course, read
 from tests.conftest import ROOT, lesson_names, of_these

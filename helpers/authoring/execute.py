@@ -16,8 +16,9 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
+from helpers.authoring.errors import BuildError
 from helpers.authoring.explorers import keeping
-from helpers.authoring.text import BuildError, require_none
+from helpers.authoring.text import require_none
 from helpers.course import Course
 
 CELL_TIMEOUT = 300  # seconds

@@ -11,7 +11,8 @@ from types import ModuleType
 import torch
 
 from helpers.authoring.blocks import load_blocks
-from helpers.authoring.text import BuildError, LessonText, require_none
+from helpers.authoring.errors import BuildError
+from helpers.authoring.text import LessonText, require_none
 from helpers.checking.key import SKETCH, ExerciseKey, key_to_tree, load_keys, save_keys
 from helpers.checking.listing import UnreadableList
 from helpers.checking.making import UnsoundKey, lesson_keys

@@ -14,7 +14,7 @@ from nbgrader.converters import GenerateAssignment
 from nbgrader.preprocessors import ClearOutput, ClearSolutions, SaveCells
 from traitlets.config import Config
 
-from helpers.authoring.text import BuildError
+from helpers.authoring.errors import BuildError
 
 
 class ClearAnswers(ClearSolutions):

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from helpers.authoring.text import BuildError, LessonText, headings, is_quiz
+from helpers.authoring.errors import BuildError
+from helpers.authoring.text import LessonText, headings, is_quiz
 
 WORDS_A_MINUTE = 200
 SLACK = 0.10  # between the time that a lesson tells, course.toml's, and the sum of reading and exercises

@@ -12,9 +12,10 @@ import jupytext
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from helpers.authoring.badges import badges
+from helpers.authoring.errors import BuildError
 from helpers.authoring.setup_cell import set_up_source
 from helpers.blocks import defined_names
-from helpers.course import Course, CourseError, Lesson
+from helpers.course import Course, Lesson
 
 LONGEST_CELL = 25  # lines
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
@@ -23,10 +24,6 @@ METADATA = {  # no version of the building machine
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
-
-
-class BuildError(CourseError):
-    """A lesson that cannot be built. The text says where and what to do."""
 
 
 @dataclass

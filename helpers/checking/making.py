@@ -233,7 +233,7 @@ def definition(text: str, name: str) -> str:
 
 
 def _seen(answer: Callable, cases: list[Case], facts: Facts) -> list[Observation]:
-    return [viewed(case, seen) for case, seen in zip(cases, observe_all(answer, cases, facts), strict=True)]
+    return [viewed(case, seen) for case, seen in zip(cases, observe_all(answer, cases, facts, scan=False), strict=True)]
 
 
 def _require_sound(where: str, case: Case, seen: Observation) -> None:

@@ -1,8 +1,8 @@
 """Grade many submissions of one lesson: judges side by side, one writer, nothing recorded by a broken grader.
 
 Submissions are judged in portions. Before the first and after each portion every judge tests itself; only then the
-portion is recorded. What takes long waits until all others are recorded. The batch's seed is kept, so a grader that was
-killed, or a regrade, draws the same inputs.
+portion is recorded, while the next one is being judged. What takes long waits until all others are recorded. The
+batch's seed is kept, so a grader that was killed, or a regrade, draws the same inputs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -63,13 +65,14 @@ def grade_lesson(
     cell_seconds: float | None = None,
     config=None,
     scheduler: str | None = None,
+    pool: Callable[[Batch, int], AbstractContextManager[Pool]] | None = None,
     on_start: Callable[[int, int], None] = lambda new, unchanged: None,
     on_judged: Callable[[str], None] = lambda student: None,
 ) -> Outcome:
     """Grade the submissions of `lesson`, all or those of `students`.
 
     force: grade unchanged ones again too. cell_seconds: what one cell may take, else the sandbox's own limit.
-    scheduler: whose workers judge (helpers/grading/cluster), else judges on this machine.
+    scheduler: whose workers judge (helpers/grading/cluster), else judges on this machine. pool: makes these, else Pool.
     on_start(new, unchanged) and on_judged(student) report progress.
     Raises GradingStopped, with nothing more recorded, when the lesson or the class is unknown or the grader is broken.
     """
@@ -100,7 +103,8 @@ def grade_lesson(
             def read(student: str) -> Submission:
                 return read_submission(folders.submitted, student, release, folders.release)
 
-            with contextlib.closing(_judged(batch, jobs, scheduler, todo, read, release, on_judged)) as judging:
+            judges = _judged(batch, jobs, scheduler, pool or Pool, todo, read, release, on_judged)
+            with contextlib.closing(judges) as judging:
                 for portion, judged in judging:
                     for submission in portion:
                         result = recorder.record(submission, judged[submission.student])
@@ -116,6 +120,7 @@ def _judged(
     batch: Batch,
     jobs: int | None,
     scheduler: str | None,
+    make_pool: Callable[[Batch, int], AbstractContextManager[Pool]],
     students: list[str],
     read: Callable[[str], Submission],
     release: Release,
@@ -129,16 +134,31 @@ def _judged(
             yield from cluster.portions(map(read, students), len(students), release, on_judged)
         return
     jobs = max(1, min(jobs or default_jobs(), -(-len(students) // WORTH_A_JUDGE)))
+    with ThreadPoolExecutor(1) as thread, make_pool(batch, jobs) as pool:
+        portions = _portions(pool, jobs, students, read, release, on_judged)
+        coming = thread.submit(next, portions, None)
+        while (portion := coming.result()) is not None:
+            coming = thread.submit(next, portions, None)  # while this one is recorded
+            yield portion
+
+
+def _portions(
+    pool: Pool,
+    jobs: int,
+    students: list[str],
+    read: Callable[[str], Submission],
+    release: Release,
+    on_judged: Callable[[str], None],
+) -> Iterator[tuple[list[Submission], dict[str, Graded | None]]]:
     slow: list[str] = []
-    with Pool(batch, jobs) as pool:
-        pool.self_test("before the batch")
-        for names, hurried in ((students, len(students) > 1), (slow, False)):
-            submissions = map(read, names)
-            while portion := list(islice(submissions, jobs * (PORTION if hurried else FEW))):
-                judged = pool.judge(portion, release, on_judged, hurried)
-                pool.self_test("after the batch")
-                slow += [one.student for one in portion if one.student not in judged]
-                yield [one for one in portion if one.student in judged], judged
+    pool.self_test("before the batch")
+    for names, hurried in ((students, len(students) > 1), (slow, False)):
+        submissions = map(read, names)
+        while portion := list(islice(submissions, jobs * (PORTION if hurried else FEW))):
+            judged = pool.judge(portion, release, on_judged, hurried)
+            pool.self_test("after the batch")
+            slow += [one.student for one in portion if one.student not in judged]
+            yield [one for one in portion if one.student in judged], judged
 
 
 class OneWriter:

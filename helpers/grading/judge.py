@@ -73,7 +73,7 @@ class Judge:
         """
         self.sandbox.files = files or {}
         wanted = list(self.keys) if exercises is None else exercises
-        with Trial(self, cells, wanted, hurried) as trial:
+        with Trial(self, cells, wanted, hurried, self.visible) as trial:
             for name in self.keys:
                 if name in wanted:
                     trial.verdict(name)
@@ -88,7 +88,7 @@ class Judge:
     ) -> Graded:
         """Judge a loose file, `name` being what its errors call it; without `exercises`, those that it defines."""
         self.sandbox.files = files or {}
-        with Trial(self, [Cell(name, source)]) as trial:
+        with Trial(self, [Cell(name, source)], visible=self.visible) as trial:
             wanted = [key for key in self.keys if trial.defines(key)] if exercises is None else exercises
             for key in self.keys:
                 if key in wanted:

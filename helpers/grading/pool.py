@@ -31,7 +31,7 @@ from helpers.grading.scratch import Scratch
 from helpers.grading.words import one_line
 
 Item = TypeVar("Item")
-PORTION = 64  # submissions a judge takes between two self tests
+PORTION = 24  # submissions a judge takes between two self tests
 WORTH_A_JUDGE = 8  # submissions for which it pays to start one more judge
 PATIENCE = 900  # seconds at least, after which a judge that says nothing about a submission is given up
 
@@ -113,6 +113,7 @@ class Pool:
         self.patience = max(PATIENCE, 1.5 * course().lesson(batch.lesson).seconds)
         self.jobs = jobs
         self.judges: list[JudgeProcess] = []
+        self.closed = False
 
     def __enter__(self) -> Pool:
         if not hasattr(os, "fork"):
@@ -123,9 +124,10 @@ class Pool:
     def _new_judge(self) -> JudgeProcess:
         return JudgeProcess(self.batch)
 
-    def __exit__(self, *exc) -> None:
+    def __exit__(self, kind=None, *exc) -> None:
+        self.closed = True  # for whoever still waits for an answer, in another thread
         for judge in self.judges:
-            judge.stop()
+            judge.stop(at_once=kind is not None)
         if self.turns is not None:
             self.turns.close()
 
@@ -197,6 +199,8 @@ class Pool:
             for pipe in ready or list(busy):
                 index, (number, item) = busy.pop(pipe)
                 kind, answer = self.judges[index].answer(0 if ready else None)
+                if self.closed:
+                    raise GradingStopped("Grading was given up.")
                 if kind in ("died", "odd"):
                     self.judges[index].stop()
                     self.judges[index] = self._new_judge()
@@ -243,7 +247,9 @@ class JudgeProcess:
                 self.process.wait(5)
             return "died", f"its process ended with code {self.process.returncode}"
 
-    def stop(self) -> None:
+    def stop(self, at_once: bool = False) -> None:
+        if at_once:  # it may be busy with a hand-in for minutes
+            self.process.kill()
         self.pipe.close()
         try:
             self.process.wait(10)

@@ -1,0 +1,77 @@
+"""Judges that are kept for the next press of Formgrader's button."""
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from helpers.grading import warm
+from helpers.grading.pool import Batch
+
+ONE, OTHER = Batch("04_scaling", 1), Batch("04_scaling", 2)
+
+
+class Judges:
+    """In place of a Pool."""
+
+    def __init__(self, batch, jobs):
+        self.code, self.ended = None, []
+        self.judges = [SimpleNamespace(process=SimpleNamespace(poll=lambda: self.code))]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind=None, *exc):
+        self.ended.append(kind)
+
+
+@pytest.fixture(autouse=True)
+def judges(monkeypatch):
+    monkeypatch.setattr(warm, "Pool", Judges)
+    yield
+    warm._let_go()
+
+
+def used(batch=ONE, jobs=1):
+    with warm.warm_pool(batch, jobs) as pool:
+        assert pool.ended == []
+    return pool
+
+
+def test_the_next_press_finds_the_judges_of_the_last():
+    first = used()
+    assert used() is first and first.ended == []
+
+
+@pytest.mark.parametrize("asked", [(OTHER, 1), (ONE, 2)])
+def test_judges_of_another_batch_are_ended(asked):
+    first = used()
+    assert used(*asked) is not first and first.ended == [None]
+
+
+def test_judges_of_another_version_are_ended(monkeypatch):
+    first = used()
+    monkeypatch.setattr(warm, "version_of", lambda lesson: "new")
+    assert used() is not first and first.ended == [None]
+
+
+def test_a_judge_that_died_meanwhile_judges_nothing():
+    first = used()
+    first.code = -9
+    assert used() is not first
+
+
+def test_judges_that_failed_are_ended_at_once_and_not_kept():
+    with pytest.raises(KeyboardInterrupt), warm.warm_pool(ONE, 1) as first:
+        raise KeyboardInterrupt
+    assert first.ended == [KeyboardInterrupt] and used() is not first
+
+
+def test_after_a_while_nothing_is_kept(monkeypatch):
+    monkeypatch.setattr(warm, "KEPT", 0.05)
+    first = used()
+    for _ in range(100):
+        if first.ended:
+            break
+        time.sleep(0.05)
+    assert first.ended == [None] and warm._kept == []
