@@ -8,6 +8,7 @@ import pytest
 from helpers.grading.attachments import lying_beside
 from helpers.grading.intake import (
     LARGEST,
+    UNGRADED,
     Release,
     find_submissions,
     misplaced,
@@ -15,7 +16,10 @@ from helpers.grading.intake import (
     read_release,
     read_submission,
 )
+from helpers.grading.pieces import Pieces
 from helpers.grading.pool import judge_input
+from tests.conftest import lesson_names
+from tests.lab import ROOT
 
 LESSON = "04_scaling"
 STUB = "*Write your answer here.*"
@@ -208,6 +212,42 @@ def test_the_courses_own_figures_are_not_drawn_again_for_everybody(read):
     assert [c.source for c in judged[:2]] == ["import torch", "figures.one(my_own)"]
     assert all(map(only_shows, ("explore.two(1)\n", "figures.one()", 'transformer_map("04_scaling")')))
     assert not any(map(only_shows, ("x = figures.one()", "figures.one(); y = 1", "print(1)", "one()", "1 +", "")))
+
+
+@pytest.mark.parametrize(
+    "own, run",
+    [
+        ("def first(): return 1", False),
+        ("def first():\n    model = 2\n    return model", False),
+        ("def first(): return model", True),
+        ("def first(): return 1\nprint(model)", True),
+    ],
+)
+def test_a_training_that_no_point_needs_is_run_only_for_who_reads_it(read, course, own, run):
+    release = course / "notebooks" / LESSON / f"{LESSON}.ipynb"
+    training = cell("code", "model = train()") | {"metadata": {"tags": [UNGRADED]}}
+    release.write_text(json.dumps(as_notebook([training, *lesson_cells("first", "second")])))
+    known = read_release(release)
+    judged = judge_input(read(as_notebook([training, *answered(first=own)])), known)
+    assert ("model = train()" in [one.source for one in judged]) == run
+    mine = judge_input(read(as_notebook([training | {"source": "model = train(1)"}, *answered(first=own)])), known)
+    assert "model = train(1)" in [one.source for one in mine]
+
+
+@pytest.mark.parametrize("lesson", lesson_names())
+def test_no_other_cell_of_a_lesson_reads_what_ungraded_ones_bind(lesson):
+    notebook = json.loads((ROOT / "notebooks" / lesson / f"{lesson}.ipynb").read_text(encoding="utf-8"))
+    bound: set[str] = set()
+    for one in notebook["cells"]:
+        source = "".join(one["source"])
+        if one["cell_type"] != "code" or only_shows(source):
+            continue
+        for statement in Pieces([source]).statements:
+            if UNGRADED in one["metadata"].get("tags", []):
+                bound |= statement.binds
+            else:
+                assert not bound & statement.calls, f"{source}\nreads {bound & statement.calls}"
+                bound -= statement.binds
 
 
 def test_the_set_up_cell_is_shown_as_it_ran_and_not_run(read, course):

@@ -27,6 +27,7 @@ LARGEST_TEXT = "20 MB"
 MOST_CELLS = 5000
 MOST_CODE = 1_000_000  # characters of all its code
 MOST_NAME = 128  # bytes of a student's name: a folder, a file and a row of the gradebook are called so
+UNGRADED = "ungraded"  # the tag of a lesson's cells, trainings above all, on which no later cell's answer hangs
 NO_NAME = set('<>"\\')  # Formgrader writes names into its pages as they are
 MOST_ATTACHMENTS = 50  # of one cell
 MOST_OUTPUTS = 200  # of one cell, of which an error is looked for
@@ -48,6 +49,7 @@ class Release:
     texts: set[str] = field(default_factory=set)  # sources of all cells, whatever the white space
     above: dict[str, str] = field(default_factory=dict)  # grade_id -> that of the cell above it
     code: list[tuple[str | None, str]] = field(default_factory=list)  # grade_id, source of each code cell, in order
+    ungraded: dict[str, set[str]] = field(default_factory=dict)  # source of a cell that no point needs -> what it binds
 
 
 @dataclass
@@ -91,6 +93,8 @@ def read_release(path: Path, executed: Path | None = None) -> Release:
         grade_id = (facts or {}).get("grade_id") or None
         if cell["cell_type"] == "code":
             release.code.append((grade_id, source))
+            if UNGRADED in cell.get("metadata", {}).get("tags", []):
+                release.ungraded[source] = set(Pieces([source]).uses)
         if grade_id is None:
             continue
         release.graded[grade_id] = {**cell, "source": source}

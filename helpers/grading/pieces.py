@@ -60,6 +60,10 @@ class Pieces:
         self.statements += found
         return [one.node for one in found]
 
+    def reads(self) -> set[str]:
+        """All names that are looked up at the top level."""
+        return set().union(*(one.calls for one in self.statements))
+
     def closure(self, name: str, but: Collection[str] = ()) -> set[str]:
         """All names that `name` looks up, directly or through others that are bound here; not those of `but`."""
         return _closure(self.calls, name, but)

@@ -314,7 +314,7 @@ def draw_words(count=64):
     return [(word, word[::-1]) for word in words]
 
 
-# %%
+# %% tags=["ungraded"]
 torch.manual_seed(0)
 turner = small_start(Transformer(29, 29, 32, 4, 64, 1, 16))
 live = Live(
@@ -328,7 +328,7 @@ train(
     live=live,
 )
 
-# %%
+# %% tags=["ungraded"]
 words = draw_words(1000)
 src = or_given(make_batch)(words, PAD, BOS, EOS)["src"]  # (1000, T_s)
 written = translator.greedy(turner.eval(), src, 10).tolist()  # lists that begin with bos
@@ -340,7 +340,7 @@ print(f"{right} of 1000 new words come out right")
 # learned words by heart. Has it learned *turning round*? **Predict before you run:** it has seen words of 3 to 8 letters. What does
 # it make of words of 2, 9 and 12?
 
-# %%
+# %% tags=["ungraded"]
 letters = random.Random(1)
 for length in (2, 3, 8, 9, 12):
     words = [[letters.randrange(3, 29) for _ in range(length)] for _ in range(200)]

@@ -890,7 +890,7 @@ figures.compute(model, watch)
 # standard library. Here is a new GPT on its characters, trained by the function above for 200 steps. (With a file,
 # `corpus.real_text("input.txt")`, it is any other text: tiny Shakespeare, for example.)
 
-# %%
+# %% tags=["ungraded"]
 library = corpus.real_text(length=400_000)
 torch.manual_seed(0)
 writer = small_start(or_given(GPT)(len(library.symbols), 64, 64, 2, 2)).to(device)
@@ -899,7 +899,7 @@ train(writer, library.train, 200, 5e-3)
 # %% [markdown]
 # Two hundred steps are about 200,000 characters. So the n-grams count in as many, and all are tested on the same text:
 
-# %%
+# %% tags=["ungraded"]
 counted, asked = library.train[:200_000], library.test[: 300 * 64 + 1]
 for order in (1, 2, 3):
     loss = or_given(ngram_loss)(counted, asked, order, len(library.symbols), 0.1)
@@ -908,7 +908,7 @@ with torch.no_grad():
     logits = writer(asked[:-1].view(-1, 64).to(device)).cpu()  # (300, 64, V)
 print(f"GPT: {or_given(next_token_loss)(logits, asked[1:].view(-1, 64)):.2f} nats a character")
 
-# %%
+# %% tags=["ungraded"]
 prompt = library.encode("def ")[None].to(device)  # (1, 4)
 sample = or_given(generate)(writer, prompt, 200, temperature=0.8, generator=random)
 print(library.decode(sample[0].tolist()))
