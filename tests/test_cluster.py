@@ -8,6 +8,7 @@ import csv
 import json
 import os
 import pickle
+import re
 import shutil
 import socket
 import subprocess
@@ -125,6 +126,14 @@ def one_at_a_time(data: bytes) -> bytes:
     return pack({"judged": [GOOD]})
 
 
+def slow_where_hurried(data: bytes) -> bytes:
+    """The hand-ins 0 and 3 take long."""
+    asked = json.loads(data)
+    SEEN.append([re.search(r"# (s\d)", json.dumps(one))[1] for one in asked["hand_ins"]])
+    late = ("s0", "s3") if asked["hurried"] else ()
+    return pack({"judged": [{"kind": "slow", "answer": ""} if who in late else GOOD for who in SEEN[-1]]})
+
+
 def poisoned(data: bytes) -> bytes:
     """Whoever judges the hand-in 3 is not to be believed."""
     return pack({"failed": "it leaks"}) if b"# s3" in data else all_right(data)
@@ -166,6 +175,11 @@ def graded_by(monkeypatch, folders, judge, workers: int, count: int = 6):
 def test_each_hand_in_is_judged_once_and_what_does_not_fit_is_sent_again(hand_ins, monkeypatch):
     assert set(graded_by(monkeypatch, hand_ins, one_at_a_time, 2).values()) == {None}
     assert len(SEEN) == 6 and sum(map(len, SEEN)) > 6  # the second of each portion was sent twice
+
+
+def test_what_takes_long_waits_until_the_others_were_given_out(hand_ins, monkeypatch):
+    assert set(graded_by(monkeypatch, hand_ins, slow_where_hurried, 1).values()) == {None}
+    assert SEEN == [["s0", "s1"], ["s2", "s3"], ["s4", "s5"], ["s0", "s3"]]
 
 
 def test_a_portion_that_two_workers_failed_with_is_handed_to_no_third(hand_ins, monkeypatch, capsys):

@@ -31,12 +31,11 @@ from helpers.grading.intake import (
     read_release,
     read_submission,
 )
-from helpers.grading.pool import PORTION, WORTH_A_JUDGE, Batch, GradingStopped, Pool
+from helpers.grading.pool import FEW, PORTION, WORTH_A_JUDGE, Batch, GradingStopped, Pool
 from helpers.grading.record import Recorder, Result, read_result, unrecorded, write_atomically
 from helpers.grading.words import one_line
 
 ROOM = 2 << 20  # bytes that must be free on the disk of the gradebook
-FEW = 4  # submissions that take long, which a judge takes between two self tests
 
 
 @dataclass

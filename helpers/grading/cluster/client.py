@@ -1,7 +1,8 @@
 """Portions go out to workers, and what comes back goes to the one writer, as if it had been judged here.
 
 A worker that is lost has its portion judged again, by another one; a portion that two were lost with is handed to no
-third. What a worker that fails its own test has judged is thrown away, and it gets nothing more.
+third. What a worker that fails its own test has judged is thrown away, and it gets nothing more. What takes long waits
+until all others were given out.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import dask
 from distributed import Client, Future, LocalCluster
@@ -31,7 +32,7 @@ from helpers.grading.cluster.parcels import (
 )
 from helpers.grading.graded import Graded
 from helpers.grading.intake import Release, Submission
-from helpers.grading.pool import PORTION, WORTH_A_JUDGE, Batch, GradingStopped, judge_message, settle
+from helpers.grading.pool import FEW, PORTION, WORTH_A_JUDGE, Batch, GradingStopped, judge_message, settle
 from helpers.grading.version import version_of
 from helpers.grading.words import one_line
 
@@ -46,11 +47,12 @@ Judged = dict[str, Graded | None]
 
 @dataclass
 class Portion:
-    """Hand-ins that travel together. lost: workers that were lost with it."""
+    """Hand-ins that travel together. lost: workers that were lost with it. hurried: what takes long is not judged."""
 
     hand_ins: list[Submission] = field(default_factory=list)
     parcels: list[dict] = field(default_factory=list)
     lost: int = 0
+    hurried: bool = True
 
 
 @dataclass
@@ -83,6 +85,7 @@ class Cluster:
         self.workers: dict[str, Worker] = {}
         self.looked = 0.0
         self.waiting: deque[Portion] = deque()
+        self.slow: deque[tuple[Submission, dict]] = deque()  # with their parcels
         self.finished: deque[tuple[list[Submission], Judged]] = deque()
 
     def __enter__(self) -> Cluster:
@@ -183,11 +186,13 @@ class Cluster:
     def _give(self, worker: Worker, submissions: Iterator[Submission], total: int, release: Release) -> None:
         portion = self.waiting.popleft() if self.waiting else self._next(submissions, total, release)
         if portion.hand_ins:
-            asked = {"token": worker.token, "version": self.version, "batch": self.batch, "hand_ins": portion.parcels}
+            asked = {"token": worker.token, "version": self.version, "batch": self.batch, "hurried": portion.hurried}
+            asked["hand_ins"] = portion.parcels
             worker.portion, worker.asked = portion, self._ask(worker, far.judge, pack(asked))
 
     def _next(self, submissions: Iterator[Submission], total: int, release: Release) -> Portion:
-        """The next hand-ins, no more than go into a request; none where all are read. What cannot be read is done."""
+        """The next hand-ins, no more than go into a request, then those that take long; none where all are given out.
+        What cannot be read is done."""
         able = sum(bool(worker.token) for worker in self.workers.values())
         size = max(WORTH_A_JUDGE, min(PORTION, -(-total // able)))
         portion, room = Portion(), LARGEST_REQUEST - LARGEST_HAND_IN
@@ -201,6 +206,9 @@ class Cluster:
             portion.hand_ins.append(submission)
             portion.parcels.append(parcel_of(*judge_message(submission, release)))
             room -= len(pack(portion.parcels[-1]))
+        if not portion.hand_ins and self.slow:
+            few = [self.slow.popleft() for _ in range(min(FEW, -(-len(self.slow) // able)))]
+            return Portion([one for one, _ in few], [parcel for _, parcel in few], hurried=False)
         return portion
 
     def _hear(self, worker: Worker) -> None:
@@ -255,9 +263,15 @@ class Cluster:
     def _finish(self, portion: Portion, answers: list[tuple[str, Graded | str]]) -> None:
         """Of a portion the answers that came; what there was no room for is sent again."""
         count = len(answers)
-        done, rest = portion.hand_ins[:count], Portion(portion.hand_ins[count:], portion.parcels[count:], portion.lost)
+        rest = replace(portion, hand_ins=portion.hand_ins[count:], parcels=portion.parcels[count:])
         self.waiting.extendleft([rest] if rest.hand_ins else [])
-        judged = {one.student: settle(one, *answer) for one, answer in zip(done, answers, strict=True)}
+        done, judged = [], {}
+        for one, parcel, (kind, answer) in zip(portion.hand_ins, portion.parcels, answers, strict=False):
+            if kind == "slow" and portion.hurried:
+                self.slow.append((one, parcel))
+                continue
+            done.append(one)
+            judged[one.student] = settle(one, kind, answer)
         self.finished.append((done, judged))
 
     def _tell(self, worker: Worker, what: str) -> None:

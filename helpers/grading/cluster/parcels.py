@@ -65,11 +65,14 @@ GRADED = _record(
     problem=MAYBE,
 )
 JUDGED = {
-    "oneOf": [_record(kind={"const": "judged"}, answer=GRADED), _record(kind={"enum": ["died", "odd"]}, answer=TEXT)]
+    "oneOf": [
+        _record(kind={"const": "judged"}, answer=GRADED),
+        _record(kind={"enum": ["died", "odd", "slow"]}, answer=TEXT),
+    ]
 }
 
 GREETING = Draft202012Validator(_record(lesson=TEXT, version=TEXT))
-REQUEST = Draft202012Validator(_record(token=TEXT, version=TEXT, batch=BATCH, hand_ins=_list(HAND_IN)))
+REQUEST = Draft202012Validator(_record(token=TEXT, version=TEXT, batch=BATCH, hurried=YES, hand_ins=_list(HAND_IN)))
 # ready: a token of the worker's process. refused: nothing was done, and why. failed: it is not to be believed.
 REPLY = Draft202012Validator(
     {"oneOf": [_record(ready=TEXT), _record(refused=TEXT), _record(failed=TEXT), _record(judged=_list(JUDGED))]}

@@ -83,7 +83,7 @@ def _judge(asked: dict) -> dict:
     answers: list[dict] = []
     room = LARGEST_REPLY - 1000
     for hand_in in hand_ins:
-        [(_, kind, answer)] = pool.answers([hand_in], lambda item: (*item, False))
+        [(_, kind, answer)] = pool.answers([hand_in], lambda item: (*item, asked["hurried"]))
         if kind in ("broken", "refused"):
             let_go(b"")
             return {"failed": one_line(str(answer), 200)}
