@@ -22,7 +22,7 @@ def attention(Q, K, V, mask=None):
     -> (out (..., T_q, d_v), weights (..., T_q, T_k)), same dtype.
     Scores up to 1e4 in size. A row that sees nothing is zero in both.
     """
-    scores = Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5  # (..., T_q, T_k)
+    scores = Q / Q.shape[-1] ** 0.5 @ K.transpose(-2, -1)  # (..., T_q, T_k); fewer numbers are divided
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
     weights = torch.softmax(scores, dim=-1)  # (..., T_q, T_k), NaN where a row sees nothing

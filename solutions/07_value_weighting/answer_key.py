@@ -233,7 +233,7 @@ attention = Exercise(
         return weighted_values(weights, V), weights -> return weighted_values(weights, V), scores
         The second result tells what share each key gets.
     through_float32: computed in float32 on the way
-        Q @ K.transpose -> Q.float() @ K.float().transpose
+        Q / Q.shape[-1] ** 0.5 @ K.transpose -> Q.float() / Q.shape[-1] ** 0.5 @ K.float().transpose
         return weighted_values(weights, V), weights
         -> return weighted_values(weights, V.float()).to(V.dtype), weights.to(V.dtype)
         The inputs were float64. Which of your lines loses half of their digits?
