@@ -23,9 +23,10 @@ import psutil
 
 from bench.written import RESULTS, keep
 from helpers.grading.batch import batch_seed
+from helpers.grading.cluster.client import PORTION
 from helpers.grading.folders import load
 from helpers.grading.intake import read_release, read_submission
-from helpers.grading.pool import PORTION, WORTH_A_JUDGE, Batch, Pool, judge_message, settle
+from helpers.grading.pool import WORTH_A_JUDGE, Batch, Pool, judge_message, settle
 from helpers.grading.record import Recorder
 from helpers.grading.sandbox import processor_seconds
 from tests.sample_class import Lesson, make_class

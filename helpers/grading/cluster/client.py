@@ -32,11 +32,12 @@ from helpers.grading.cluster.parcels import (
 )
 from helpers.grading.graded import Graded
 from helpers.grading.intake import Release, Submission
-from helpers.grading.pool import FEW, PORTION, WORTH_A_JUDGE, Batch, GradingStopped, judge_message, settle
+from helpers.grading.pool import FEW, WORTH_A_JUDGE, Batch, GradingStopped, judge_message, settle
 from helpers.grading.version import version_of
 from helpers.grading.words import one_line
 
 LOCAL = "local:"
+PORTION = 64  # hand-ins at most that travel together: what came back is recorded while others judge on
 TICK, LOOK = 0.1, 0.5  # seconds between two looks at what came back, and at who is there
 WAIT = 60.0  # seconds without a worker that may judge, after which nothing more is expected
 FETCH = 120.0  # seconds that a reply may take from a worker to here
