@@ -147,8 +147,7 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("book")
     with pytest.MonkeyPatch.context() as patch:
         if not EVERY:
-            for limit in ("STATES", "MOST"):
-                patch.setattr(frames, limit, 9)
+            patch.setattr(frames, "STATES", 9)
         assert main(["book", "--to", str(folder)]) == 0, "Sphinx found something wrong"
     return folder / "site"
 
@@ -244,6 +243,47 @@ def test_the_site_in_a_browser(served):
         page.wait_for_selector("#search-results a[href*='04_scaling']")
     assert errors == []
     assert [address for address in asked if not address.startswith((served, "data:"))] == []
+
+
+@pytest.mark.browser
+def test_a_lesson_is_painted_within_a_second_from_disk(site):
+    lesson = max(
+        (site / one.name / f"{one.name}.html" for one in course().lessons), key=lambda path: path.stat().st_size
+    )
+    spent = []
+    with browser() as page:
+        for _ in range(3):  # a busy machine may be late
+            page.goto(lesson.as_uri(), wait_until="load")
+            page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+            spent.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+    assert min(spent) < 1000, (lesson.name, spent)
+
+
+@pytest.mark.browser
+def test_what_touches_a_formula_stays_on_its_line(served):
+    with browser(width=390) as page:
+        page.goto(urljoin(served, "04_scaling/04_scaling.html"), wait_until="load")
+        set_formulas(page)
+        alone = page.evaluate(ALONE)
+    assert alone["formulas"] > 20 and alone["found"] == []
+
+
+# Formulas with a mark behind them that stands in another line. The mark is the first letter of the text after it.
+ALONE = """() => {
+  let formulas = 0;
+  const found = [];
+  for (const set of document.querySelectorAll("span.math")) {
+    const text = set.nextSibling;
+    if (!/^[^\\s]/.test(text?.data ?? "")) continue;
+    const mark = document.createRange();
+    mark.setStart(text, 0);
+    mark.setEnd(text, 1);
+    formulas += 1;
+    const [box, here] = [set.getBoundingClientRect(), mark.getBoundingClientRect()];
+    if (here.top > box.bottom || here.left < box.left) found.push(set.parentElement.textContent);
+  }
+  return { formulas, found };
+}"""
 
 
 @pytest.mark.browser
