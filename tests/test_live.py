@@ -245,12 +245,15 @@ def test_a_mistake_goes_in_and_out_by_the_keyboard(page):
     assert switch.get_attribute("aria-pressed") == "true" and written(page) != right
     assert page.locator(".machine-untouched").inner_text() == f"Untouched: {right}"
     assert page.get_by_label("A known mistake in it").input_value() == "no_positions"
+    explained = page.locator(".machine-inspector > p").first
+    assert explained.inner_text().endswith("Here it has a mistake: no positions.")
     line = page.locator(".machine-meter p.broken b")
     line.wait_for()
     said = float(line.inner_text().split()[0])
     assert said == pytest.approx(nats_a_word(machine(**MISTAKES["no_positions"]), unseen(SENTENCES)), abs=0.01)
     page.keyboard.press("Space")
     assert written(page) == right and page.locator(".machine-untouched").inner_text() == ""
+    assert "mistake" not in explained.inner_text()
 
 
 def test_every_box_opens_and_nothing_went_wrong(page):

@@ -28,7 +28,7 @@ from PIL import Image
 from helpers.drawing.style import tidied
 from helpers.widgets.panel import Shown, few_words
 
-FEW, STATES, WEIGHT = 100, 1000, 1_100_000
+FEW, STATES, WEIGHT = 100, 1440, 1_300_000
 ROUND = (1, 2, 5, 10, 20, 25, 50)
 PICTURE = re.compile(r'<img alt="([^"]*)" [^>]*? src="data:image/svg\+xml,([^"]*)"')
 BITMAP = re.compile(r"(?<=data:image/png;base64,)[^\"]+")

@@ -33,6 +33,9 @@ function nearWords(word, known) {
 
 const wordsOf = (text) => text.toLowerCase().match(/[\p{L}\p{N}'’]+/gu) ?? [];
 
+/* Boxes of one kind, such as all sums, have the same mistakes. */
+const kindOf = (part) => part.replace(/^norm\d/, "norm1").replace(/2$/, "");
+
 /* root: the element with the map in it. held: weights, words and sentences, as numbers.js has them. */
 function livePage(root, held) {
   const numbers = machine.numbersOf(held.weights);
@@ -280,10 +283,11 @@ function livePage(root, held) {
     const opened = `one head, opened: ${PLACES[chosen.place]}, block ${chosen.block + 1}, head ${chosen.head + 1}`;
     root.querySelector(".opened .frame-name").textContent = opened;
 
-    const view = all[chosen.part], { href, lesson: name } = boxes.get(chosen.part);
+    const view = all[chosen.part], { href, lesson: where } = boxes.get(chosen.part);
     title.textContent = view.title;
-    says.textContent = view.says;
-    lesson.textContent = `You write it in ${name}`;
+    const { box, name } = MISTAKES[chosen.mistake] ?? {};
+    says.textContent = box === kindOf(chosen.part) ? `${view.says} Here it has a mistake: ${name}.` : view.says;
+    lesson.textContent = `You write it in ${where}`;
     lesson.href = href;
     const inHead = IN_HEAD.includes(chosen.part);
     const inBlock = inHead || IN_BLOCK.includes(chosen.part);
@@ -299,7 +303,7 @@ function livePage(root, held) {
 
   /* Buttons for the mistakes of the open box; they stay while it does, and keep a keyboard's focus. */
   function showMistakes() {
-    const kind = chosen.part.replace(/^norm\d/, "norm1").replace(/2$/, ""); // each of its kind has the same
+    const kind = kindOf(chosen.part);
     if (own.dataset.kind !== kind) {
       const fitting = Object.entries(MISTAKES).filter(([, mistake]) => mistake.box === kind);
       const toggle = (name) => putIn(chosen.mistake === name ? "" : name);
