@@ -147,8 +147,7 @@ def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("book")
     with pytest.MonkeyPatch.context() as patch:
         if not EVERY:
-            for limit in ("STATES", "MOST"):
-                patch.setattr(frames, limit, 9)
+            patch.setattr(frames, "STATES", 9)
         assert main(["book", "--to", str(folder)]) == 0, "Sphinx found something wrong"
     return folder / "site"
 
@@ -236,6 +235,10 @@ def test_the_site_in_a_browser(served):
                 assert faults(page) == [], name
                 ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
                 assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 200) == (scheme == "dark"), (name, ground)
+                for narrow in range(320, 400, 10) if width == 390 else ():
+                    page.set_viewport_size({"width": narrow, "height": 900})
+                    assert page.evaluate(ALONE) == [], f"{name}, {narrow} px: a full stop stands alone"
+                page.set_viewport_size({"width": width, "height": 900})
         page.goto(urljoin(served, "03_query_key/03_query_key.html#figure-3-6"))
         figure = page.locator("#figure-3-6 img")
         figure.scroll_into_view_if_needed()
@@ -244,6 +247,31 @@ def test_the_site_in_a_browser(served):
         page.wait_for_selector("#search-results a[href*='04_scaling']")
     assert errors == []
     assert [address for address in asked if not address.startswith((served, "data:"))] == []
+
+
+# What stands around formulas whose next letter, such as a full stop, stands in another line.
+ALONE = r"""() => [...document.querySelectorAll("span.math")].filter((set) => {
+  const text = set.nextSibling;
+  if (!/^\S/.test(text?.data ?? "")) return false;
+  const mark = document.createRange();
+  mark.setStart(text, 0);
+  mark.setEnd(text, 1);
+  return mark.getBoundingClientRect().left < set.getBoundingClientRect().left;
+}).map((one) => one.parentElement.textContent)"""
+
+
+@pytest.mark.browser
+def test_a_lesson_is_painted_within_a_second_from_disk(site):
+    lesson = max(
+        (site / one.name / f"{one.name}.html" for one in course().lessons), key=lambda path: path.stat().st_size
+    )
+    spent = []
+    with browser() as page:
+        for _ in range(3):  # a busy machine may be late
+            page.goto(lesson.as_uri(), wait_until="load")
+            page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+            spent.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+    assert min(spent) < 1000, (lesson.name, spent)
 
 
 @pytest.mark.browser
@@ -342,6 +370,9 @@ def test_every_explorer_moves_by_keyboard_from_disk(site):
                 box = page.locator("#explorer-four-scores")
                 medians = [statistics.median(box.evaluate(TIMES)) for _ in range(3)]  # a busy machine may be late
                 assert min(medians) < 16, medians
+        page.goto(f"{(site / 'search.html').as_uri()}?q=saturation")
+        page.wait_for_selector("#search-results a[href*='04_scaling']")
+        page.wait_for_load_state("networkidle")
     assert errors == []
     assert [address for address in asked if not address.startswith(("file:", "data:", "blob:"))] == []
 

@@ -47,7 +47,7 @@ def test_what_is_drawn_stays_within_its_limits():
     assert min(len(chosen["a"]), len(chosen["b"])) > 3 and 50 in chosen["a"] and 3 in chosen["b"]
     boxes = {str(i): frames.Positions([0, 1], ["no", "yes"], 0) for i in range(20)}
     many = [len(chosen) for chosen in frames.thinned(boxes, 64).values()]
-    assert many == sorted(many, reverse=True) and 1 < math.prod(many) <= frames.MOST and len(many) == 20
+    assert many == sorted(many, reverse=True) and 1 < math.prod(many) <= frames.STATES and len(many) == 20
 
 
 def kept(size: int) -> int:

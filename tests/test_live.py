@@ -184,6 +184,10 @@ def test_one_types_a_sentence_and_sees_it_flow_through_the_map(page):
     page.wait_for_function("said => document.querySelector('[role=status]').textContent.includes(said)", arg=expected)
     assert written(page) == expected
     assert page.locator(".encoder .words").inner_text().split() == "the old king loves this blue umbrella".split()
+    page.get_by_label("An English sentence").fill("“Jane” visits … (AFRICA)\u2009– in September!")
+    page.wait_for_function("document.querySelector('[role=status]').textContent.startsWith('jane visits africa in')")
+    page.get_by_label("An English sentence").fill("the old king loves this blue umbrella")
+    page.wait_for_function("said => document.querySelector('[role=status]').textContent.includes(said)", arg=expected)
     page.get_by_role("button", name="attention lesson 8").click()
     tables = page.locator(".machine-pictures table")
     assert tables.count() == 4
@@ -207,8 +211,11 @@ def test_unknown_words_are_named_and_near_ones_offered(page):
     box, hint = page.get_by_label("An English sentence"), page.locator("#machine-hint")
     box.fill("jane vissits africa")
     page.wait_for_function("document.querySelector('#machine-hint').textContent.includes('vissits')")
+    label = page.locator(".machine-label")
+    assert "still of" in label.inner_text()  # the translation below is the last sentence's
     hint.get_by_role("button", name="visits").click()
     assert box.input_value() == "jane visits africa" and hint.inner_text() == ""
+    assert "still of" not in label.inner_text()
     assert written(page) == translate(machine(), "jane visits africa")
     box.fill("the heavy broken dog sees a broken mirror")
     page.wait_for_function("document.querySelector('.machine-untouched').textContent.startsWith('It guesses')")
@@ -238,12 +245,15 @@ def test_a_mistake_goes_in_and_out_by_the_keyboard(page):
     assert switch.get_attribute("aria-pressed") == "true" and written(page) != right
     assert page.locator(".machine-untouched").inner_text() == f"Untouched: {right}"
     assert page.get_by_label("A known mistake in it").input_value() == "no_positions"
+    explained = page.locator(".machine-inspector > p").first
+    assert explained.inner_text().endswith("Here it has a mistake: no positions.")
     line = page.locator(".machine-meter p.broken b")
     line.wait_for()
     said = float(line.inner_text().split()[0])
     assert said == pytest.approx(nats_a_word(machine(**MISTAKES["no_positions"]), unseen(SENTENCES)), abs=0.01)
     page.keyboard.press("Space")
     assert written(page) == right and page.locator(".machine-untouched").inner_text() == ""
+    assert "mistake" not in explained.inner_text()
 
 
 def test_every_box_opens_and_nothing_went_wrong(page):

@@ -11,6 +11,8 @@ addEventListener("DOMContentLoaded", () => {
   reach();
 });
 addEventListener("resize", reach);
+// From disk no script may read another page: what the search finds has no words beside it there.
+if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 document.addEventListener("toggle", reach, true);
 // On paper nothing can be unfolded: what is folded opens, and closes again afterwards.
 const folded = "article details:not([open])";

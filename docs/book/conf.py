@@ -1,8 +1,9 @@
 """Settings of the web edition for Sphinx. `course book` writes the pages' sources and starts it."""
 
+import re
 from importlib.metadata import distribution
 
-from docutils.nodes import section
+from docutils.nodes import Text, inline, math, section
 
 project = html_title = "How a Transformer's attention works"
 language = "en"
@@ -29,9 +30,25 @@ html_js_files = ["book.js", "explorers.js"]
 
 def setup(app):
     app.connect("doctree-read", short_anchors, priority=100)  # before the contents are collected
+    app.connect("doctree-read", whole_formulas)
 
 
 def short_anchors(app, doctree):
     """The link at a heading is its short, stable name, such as exercise-7-4, where it has one."""
     for found in doctree.findall(section):
         found["ids"].sort(key=len)
+
+
+def whole_formulas(app, doctree):
+    """What touches a formula, such as its full stop, stays on its line: browsers may break on both sides of it."""
+    for formula in list(doctree.findall(math)):
+        line, place = formula.parent, formula.parent.index(formula)
+        before, after = (line[i] if 0 <= i < len(line) else "" for i in (place - 1, place + 1))
+        left = re.search(r"\S*$", before)[0] if isinstance(before, Text) else ""
+        right = re.match(r"\S*", after)[0] if isinstance(after, Text) else ""
+        kept = inline("", "", Text(left), formula.deepcopy(), Text(right), classes=["kept"])
+        line[place] = kept
+        if right:
+            line[place + 1] = Text(after[len(right) :])
+        if left:
+            line[place - 1] = Text(before[: -len(left)])

@@ -134,7 +134,9 @@ def _show(cell, asked: bool, pictures: Path, explorer: dict | None) -> None:
     drawn = "\n" not in code and DRAWN.match(code)
     imports = code.startswith(("import ", "from ")) and not cell.outputs
     tags = {"remove-input": drawn, "hide-input": imports, "hide-output": asked and cell.outputs}
-    cell.metadata = _folded("Imports" if imports else "What comes out") | {"tags": [tag for tag in tags if tags[tag]]}
+    pictured = drawn and any("text/html" in output.get("data", {}) for output in cell.outputs)
+    folded = _folded("Imports" if imports else "The picture" if pictured else "What comes out")
+    cell.metadata = folded | {"tags": [tag for tag in tags if tags[tag]]}
     for output in cell.outputs:
         if "text/html" in output.get("data", {}):
             shown = PICTURE.sub(partial(_picture, folder=pictures), output.data["text/html"])
@@ -305,7 +307,7 @@ def prerequisite_map(names: dict[str, str], needs: dict[str, list[str]]) -> str:
     for lesson, name in names.items():
         y, arcs = places[lesson], ""
         for start in (places[need] for need in needs[lesson]):
-            x = 150 if y - start == ROW else 138 - 0.45 * (y - start)  # neighbors by a straight line
+            x = 150 if y - start == ROW else 138 - 0.38 * (y - start)  # neighbors by a straight line
             arcs += f'<path d="M150 {start:g}C{x:g} {start:g} {x:g} {y:g} 150 {y:g}"/>'
         said = name + (f" needs {', '.join(names[need] for need in needs[lesson])}" if needs[lesson] else "")
         rows.append(

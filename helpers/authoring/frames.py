@@ -2,7 +2,7 @@
 
 They are drawn for a grid of the controls' values. It is coarser than the notebook's where that has too many: at most
 STATES pictures of an explorer, fewer where they weigh more than WEIGHT bytes, but then still FEW; the ends and the
-first value are among them. What has two or three states keeps them all, up to MOST pictures; beyond that the last
+first value are among them. What has two or three states keeps them all, up to STATES pictures; beyond that the last
 controls stand still. A box for a text is left out, unless it has suggestions (`widgets.Combobox`), which become a
 choice.
 """
@@ -28,7 +28,7 @@ from PIL import Image
 from helpers.drawing.style import tidied
 from helpers.widgets.panel import Shown, few_words
 
-FEW, STATES, MOST, WEIGHT = 100, 350, 512, 200_000
+FEW, STATES, WEIGHT = 100, 1440, 1_300_000
 ROUND = (1, 2, 5, 10, 20, 25, 50)
 PICTURE = re.compile(r'<img alt="([^"]*)" [^>]*? src="data:image/svg\+xml,([^"]*)"')
 BITMAP = re.compile(r"(?<=data:image/png;base64,)[^\"]+")
@@ -138,20 +138,19 @@ def thinned(ways: dict[str, Positions], most: int) -> dict[str, list[int]]:
         else:
             room[name] = len(ways[name].values)  # another may still grow
     for name in reversed(chosen):
-        if math.prod(map(len, chosen.values())) > MOST:
+        if math.prod(map(len, chosen.values())) > STATES:
             chosen[name] = [ways[name].start]
     return chosen
 
 
 def spread(count: int, room: int, start: int) -> list[int]:
-    """At most `room` (3 or more) of the indices below `count`: both ends, `start`, and others in even steps, round ones
-    if there are such."""
+    """At most `room` (3 or more) of the indices below `count`: both ends, `start`, and others in even steps that reach
+    the end, round ones if there are such, or else in the smallest ones."""
     if count <= room:
         return list(range(count))
     spare = int(0 < start < count - 1)  # a place for the start, which the steps may miss
     least = math.ceil((count - 1) / (room - spare - 1))
-    steps = list(range(least, least * 3 // 2 + 1))
-    steps = [step for step in steps if (count - 1) % step == 0] or steps
+    steps = [step for step in range(least, least * 3 // 2 + 1) if (count - 1) % step == 0] or [least]
     step = next((step for step in steps if step in ROUND), steps[0])
     return sorted({*range(0, count, step), count - 1, start})
 

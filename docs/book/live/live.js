@@ -31,7 +31,10 @@ function nearWords(word, known) {
   return [...new Set([...begun, ...like.sort((a, b) => far(a) - far(b))])].slice(0, 3);
 }
 
-const wordsOf = (text) => text.toLowerCase().replace(/[,.!?;:]/g, " ").split(/\s+/).filter(Boolean);
+const wordsOf = (text) => text.toLowerCase().match(/[\p{L}\p{N}'’]+/gu) ?? [];
+
+/* Boxes of one kind, such as all sums, have the same mistakes. */
+const kindOf = (part) => part.replace(/^norm\d/, "norm1").replace(/2$/, "");
 
 /* root: the element with the map in it. held: weights, words and sentences, as numbers.js has them. */
 function livePage(root, held) {
@@ -53,6 +56,7 @@ function livePage(root, held) {
   const status = element("p", { class: "machine-aside", role: "status" });
   const output = element("div", { class: "machine-output", role: "group", "aria-label": "The translation" });
   const untouched = element("p", { class: "machine-untouched" });
+  const heading = element("p", { class: "machine-label" });
   const none = element("option", { value: "" }, "none: the machine as it was trained");
   const mistakes = element("select", { id: "machine-mistake", onchange: () => putIn(mistakes.value) }, none);
   const scale = element("div"), losses = element("div", { "aria-live": "polite" });
@@ -106,7 +110,7 @@ function livePage(root, held) {
       "form", { class: "machine-input", onsubmit: (event) => event.preventDefault() },
       element("label", { for: sentence.id }, "An English sentence"), sentence, hint, examples(), wordList(),
     ),
-    element("p", { class: "machine-label" }, "In French, word by word"), output, untouched, status,
+    heading, output, untouched, status,
     element(
       "div", { class: "machine-break" },
       element("div", {}, element("label", { for: mistakes.id }, "A known mistake in it"), mistakes), meter(),
@@ -145,12 +149,14 @@ function livePage(root, held) {
     const typed = wordsOf(sentence.value);
     const strange = typed.find((word) => !known.includes(word));
     hint.replaceChildren();
+    heading.textContent = `In French, word by word: still of “${words.join(" ")}”`;
     if (!typed.length) hint.append("Type a sentence of words that it knows, or take one of these.");
     else if (typed.length > held.longest) {
       hint.append(`These are ${typed.length} words; the machine takes up to ${held.longest}.`);
     } else if (strange) hint.append(...unknown(strange, /\S$/.test(sentence.value) && strange === typed.at(-1)));
     else {
       words = typed;
+      heading.textContent = "In French, word by word";
       run();
     }
   }
@@ -164,7 +170,8 @@ function livePage(root, held) {
     const near = nearWords(word, known), offers = near.map((other) => button(other, () => swap(other)));
     if (typing && near[0]?.startsWith(word)) return [`“${word}” could become: `, ...offers];
     const next = near.length ? "Near it: " : "Below are the words that it knows.";
-    return [`The machine has never met “${word}”. ${next}`, ...offers];
+    const named = word.length > 30 ? `${word.slice(0, 30)}…` : word;
+    return [`The machine has never met “${named}”. ${next}`, ...offers];
   }
 
   const partsWith = (mistake) => ({ ...machine.PARTS, ...MISTAKES[mistake]?.parts });
@@ -250,7 +257,7 @@ function livePage(root, held) {
     const filled = padded ? " (The English is filled up with <pad>, as in a batch.)" : "";
     const compared = `${same ? look : `Untouched: ${french(right)}`}${filled}`;
     const sure = Math.min(...now.steps.map((step, i) => Math.exp(step[now.ids[i + 1]])));
-    const guess = sure < 0.5 ? "It guesses where it has less than 50 %: it was not trained on such sentences." : "";
+    const guess = sure < 0.9 ? "It guesses where it has less than 90 %: it was not trained on such sentences." : "";
     untouched.textContent = name ? compared : guess;
     const more = name ? `With the mistake: ${name}. ${compared}` : guess;
     status.textContent = `${words.join(" ")}: ${french(now)}. ${more}`;
@@ -276,10 +283,11 @@ function livePage(root, held) {
     const opened = `one head, opened: ${PLACES[chosen.place]}, block ${chosen.block + 1}, head ${chosen.head + 1}`;
     root.querySelector(".opened .frame-name").textContent = opened;
 
-    const view = all[chosen.part], { href, lesson: name } = boxes.get(chosen.part);
+    const view = all[chosen.part], { href, lesson: where } = boxes.get(chosen.part);
     title.textContent = view.title;
-    says.textContent = view.says;
-    lesson.textContent = `You write it in ${name}`;
+    const { box, name } = MISTAKES[chosen.mistake] ?? {};
+    says.textContent = box === kindOf(chosen.part) ? `${view.says} Here it has a mistake: ${name}.` : view.says;
+    lesson.textContent = `You write it in ${where}`;
     lesson.href = href;
     const inHead = IN_HEAD.includes(chosen.part);
     const inBlock = inHead || IN_BLOCK.includes(chosen.part);
@@ -295,7 +303,7 @@ function livePage(root, held) {
 
   /* Buttons for the mistakes of the open box; they stay while it does, and keep a keyboard's focus. */
   function showMistakes() {
-    const kind = chosen.part.replace(/^norm\d/, "norm1").replace(/2$/, ""); // each of its kind has the same
+    const kind = kindOf(chosen.part);
     if (own.dataset.kind !== kind) {
       const fitting = Object.entries(MISTAKES).filter(([, mistake]) => mistake.box === kind);
       const toggle = (name) => putIn(chosen.mistake === name ? "" : name);

@@ -540,12 +540,12 @@ def previous_token_target(max_len: int) -> Picture:
     figure, ax = new_figure(3.4, 3.0)
     heatmap(ax, wanted, numbers=False, vmin=0, vmax=1.4)
     ax.text((max_len - 1) / 2, 0, "query 0 is free", ha="center", va="center", fontsize=9)
-    ax.set(title="dark: the key that must win", xlabel="key", ylabel="query")
+    ax.set(title="blue: the key that must win", xlabel="key", ylabel="query")
     return Picture(
         figure,
         f"A {max_len} by {max_len} table. In row t, from 1 on, the cell of key t - 1 is marked as the one that must "
         "have the largest score; row 0 is free.",
-        "Figure 3.8. The wish: in every row from 1 on, the dark key must win.",
+        "Figure 3.8. The wish: in every row from 1 on, the blue key must win.",
     )
 
 
