@@ -39,7 +39,12 @@ PIECES = {
     10: "DecoderBlock",
 }
 GREEN, RED, INK = "#00694E", "#B03A00", "#222222"
-FIRST = "Each lesson lights up a part of this map.\nYou write it, it is checked, and it runs in a translator."
+FIRST = (
+    "Fifteen lessons, and each lights up\na part of this map. You write it,\n"
+    "it is checked, and it runs at once\nin a translator:",
+    "jane visits africa in september\n\n    ↓   2 blocks to read, 2 to write,\n        4 heads, 206,146 numbers\n\n"
+    "jane visite l' afrique en septembre",
+)
 LAST = "You write every part. At the end:\njane visits africa in september  →  jane visite l' afrique en septembre"
 
 
@@ -96,14 +101,15 @@ def _wrapped(text: str) -> str:
 def main() -> int:
     wrong, right = (said("scaled_scores", CODE.format(divisor), {}) for divisor in ("d_k", "d_k**0.5"))
     steps = {lesson: (frame(lesson, *piece(lesson), GREEN), 1100) for lesson in PIECES}
-    frames = [(frame(0, FIRST), 2400), *(steps[lesson] for lesson in (1, 2, 3))]
+    frames = [(frame(0, *FIRST), 3600), *(steps[lesson] for lesson in (1, 2, 3))]
     frames += [(frame(4, CODE.format("d_k"), wrong, RED), 3600)]
     frames += [(frame(4, CODE.format("d_k**0.5"), right, GREEN), 2400)]
     frames += [steps[lesson] for lesson in (5, 6, 7, 8, 9, 10)]
     frames += [(frame(11, LAST), 3600)]
+    # Once, and then it rests on the last one: what moves on and on keeps people from reading.
     pictures, times = zip(*frames, strict=True)
     path = Path(__file__).with_name("course.webp")
-    pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=times, loop=0, lossless=True, method=4)
+    pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=times, loop=1, lossless=True, method=4)
     print(wrong, right, f"{path}: {path.stat().st_size:,} bytes", sep="\n")
     return 0
 

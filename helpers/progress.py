@@ -84,21 +84,24 @@ def progress() -> None:
         own = done.get(lesson, {})
         solved = [row.name for row in rows if own.get(row.name, {}).get("passed")]
         still = [row.name for row in rows if row.name not in solved]
-        points = _points(rows, own) if any(row.points for row in rows) else f"{len(solved)} of {len(rows)} done"
-        bar = "█" * round(12 * len(solved) / max(len(rows), 1))
+        total = sum(row.points for row in rows if not row.bonus)
+        points = _points(rows, own) if total else f"{len(solved)} of {len(rows)} done"
+        share = _earned(rows, own, bonus=False) / total if total else len(solved) / max(len(rows), 1)
+        bar = "█" * max(round(12 * share), share > 0)
         more = f" and {len(still) - 2} more" if len(still) > 2 else ""
         rest = f"open: {', '.join(still[:2])}{more}" if still else "all done"
         lines.append(f"{lesson:<22}{bar:·<12}  {points:<24}{rest}")
     best = ["The best of your checks counts here; what you hand in is graded as it stands then."] if done else []
+    best += ["A person reads your written answer: another 15 points in each lesson from 1 on."] if done else []
     print("\n".join(lines + best) if lines else "No lesson is built yet: run course build.")
 
 
 def _points(rows, own: dict) -> str:
     """ "85 of 85 + 28 bonus": never more than there is."""
 
-    def earned(bonus: bool) -> float:
-        return sum(min(own.get(row.name, {}).get("points", 0), row.points) for row in rows if row.bonus is bonus)
+    total, more = sum(row.points for row in rows if not row.bonus), _earned(rows, own, bonus=True)
+    return f"{_earned(rows, own, bonus=False):g} of {total:g}{f' + {more:g} bonus' if more else ''}"
 
-    total = sum(row.points for row in rows if not row.bonus)
-    extra = f" + {earned(True):g} bonus" if earned(True) else ""
-    return f"{earned(False):g} of {total:g}{extra}"
+
+def _earned(rows, own: dict, bonus: bool) -> float:
+    return sum(min(own.get(row.name, {}).get("points", 0), row.points) for row in rows if row.bonus is bonus)

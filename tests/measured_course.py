@@ -29,7 +29,7 @@ def train():
 model = checkpoint(model, "signs.safetensors", train)
 
 # %% [markdown]
-# ## Exercise 4.3 `signs`
+# ### Exercise 4.3 `signs`
 
 # %% nbgrader={"solution": "signs"}
 def signs(points):
@@ -49,7 +49,7 @@ check(signs)
 # </details>
 
 # %% [markdown]
-# ## Quiz
+# ### Quiz
 """.replace("ANSWER", ANSWER)
 KEY = """
 
@@ -88,7 +88,7 @@ def make_measured_course(root: Path) -> Path:
     """The course with the exercise `signs` in `root`."""
     small_course.make_small_course(root)
     folder = root / "solutions" / LESSON
-    text = small_course.TEXT.replace("\n# %% [markdown]\n# ## Quiz\n", TRAINING)
+    text = small_course.TEXT.replace("\n# %% [markdown]\n# ### Quiz\n", TRAINING)
     (folder / f"{LESSON}.py").write_text(text, encoding="utf-8")
     key = small_course.KEY.replace("import Exercise,", "import Case, Exercise,") + KEY
     (folder / "answer_key.py").write_text(key, encoding="utf-8")

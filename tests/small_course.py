@@ -52,7 +52,7 @@ axes.plot([1, 2])
 Picture(figure, alt="a line from 1 to 2")
 
 # %% [markdown]
-# ## Exercise 4.1 `scaled_scores`
+# ### Exercise 4.1 `scaled_scores`
 
 # %% nbgrader={"solution": "scaled_scores"}
 def scaled_scores(Q, K):
@@ -74,7 +74,7 @@ check(scaled_scores)
 # </details>
 
 # %% [markdown]
-# ## Exercise 4.2 `halved` + extra
+# ### Exercise 4.2 `halved` + extra
 
 # %% nbgrader={"solution": "halved"}
 def halved(x):
@@ -95,7 +95,7 @@ check(halved)
 # </details>
 
 # %% [markdown]
-# ## Quiz
+# ### Quiz
 
 # %% nbgrader={"solution": "quiz_1"}
 quiz_1 = None  # "a" or "b"

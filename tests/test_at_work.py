@@ -214,6 +214,18 @@ def test_a_notebook_is_shown_text_and_html(monkeypatch):
     assert "does not know the word" in page.value
 
 
+def test_what_another_cell_has_shown_is_not_drawn_again(monkeypatch):
+    shown = []
+    monkeypatch.setattr(stage, "in_notebook", lambda: True)
+    monkeypatch.setattr(stage, "SHOWN", {})
+    monkeypatch.setattr("IPython.display.display", lambda *things, **_options: shown.append(things[0]["text/html"]))
+    monkeypatch.setenv("COURSE_STATIC_PAGE", "1")
+    for part in (blocks.EncoderBlock, blocks.DecoderBlock, blocks.EncoderBlock):  # the last as if its cell ran again
+        at_work(part)
+    assert ["<img" in page for page in shown] == [True, False, True]
+    assert "all else is as above, with your EncoderBlock" in shown[1]
+
+
 def test_or_given(capsys, monkeypatch):
     from helpers.progress import PASSED, remember_passed
 
@@ -422,11 +434,7 @@ def test_a_page_has_one_table_with_a_bar_a_row(said):
     assert list(named) == [
         "by_width as scaled_scores",
         "the finished part",
-        "divided by nothing",
-        "divided by the root of the head's width",
-        "divided by the root of the model's width",
-        "divided by the head's width",
-    ]
+    ]  # the list of four divisors stands above, where the right one was tried
     assert all(len(row) in (1, 4) for row in table.rows) and len(table.bars) == len(named)
     text = said(scaled_scores=by_width)
     assert all(number in text for _, number, _ in named.values())  # the same numbers as a script prints
@@ -442,6 +450,13 @@ def test_what_is_said_stands_in_a_row_and_once(said):
     (moved,) = (row for row in leak.rows if row[0] == "by up to")
     assert moved[3] == "the future leaks; finished part: 0.0000 (nothing leaks)"
     assert any(row[0].startswith("the translation was written with a cache") for row in leak.rows)
+    cells = page_of({"scaled_scores": scaled_scores}).rows
+    assert [row[0] for row in cells if row[0].startswith("divided by")] == [
+        "divided by nothing",
+        "divided by the root of the head's width",
+        "divided by the root of the model's width",
+        "divided by the head's width",
+    ]
 
 
 def test_a_bar_of_nan_is_empty_and_words_are_escaped():

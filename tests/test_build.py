@@ -242,7 +242,7 @@ def text_of(*cells, exercises=(), points=None):
 
 ENDS = "## From the notes this course grew from\n<details>x</details>\n\n## Recap\n\n## Further reading"
 TIME = "# 4. Tiny\n\n**Time:** about 10 minutes"
-EXERCISE = "## Exercise 4.1 `twice`\n\nDifficulty ●○○○○ · Importance ●●○○○ · 10 minutes · 8 points"
+EXERCISE = "### Exercise 4.1 `twice`\n\nDifficulty 1 of 5 · Importance 2 of 5 · 10 minutes · 8 points"
 
 
 def test_a_lesson_in_the_template_passes():

@@ -8,7 +8,16 @@ import pytest
 from nbgrader.apps.api import NbGraderAPI
 
 from helpers.checking.deciding import Part, Verdict
-from helpers.grading.class_report import ClassReport, Column, Row, _discrimination, _exercise, as_page
+from helpers.grading.class_report import (
+    ClassReport,
+    Column,
+    Row,
+    _discrimination,
+    _exercise,
+    _mistakes,
+    _together,
+    as_page,
+)
 from helpers.grading.folders import load
 from helpers.grading.pool import rendered
 from helpers.grading.record import Result
@@ -157,3 +166,26 @@ def test_the_page_sorts_keeps_its_head_in_sight_and_asks_nothing_of_the_network(
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             assert lab.faults(page) == []
+
+
+def test_the_bar_of_a_quiz_is_the_share_that_chose_best():
+    """Its points are for an honest attempt: nearly everybody has them."""
+    report = made({"quiz_1": [4, 4, 4, 4]}, mistakes={0: {"quiz_1": ("option_a", "")}, 1: {"quiz_1": ("option_a", "")}})
+    report.columns[0].kind, report.choices = "quiz", {"quiz_1": (["a", "b"], "b")}
+    told = _exercise(report, report.columns[0])
+    assert (told["full"], told["share"]) == ("2 of 4", "50")
+
+
+def test_one_fact_is_one_line_and_what_is_common_stands_apart():
+    gone = [f"The check cell of {name} is gone; it counts as it stands at the end." for name in ("a", "b", "c")]
+    assert _together(["copied", *gone]) == [
+        "copied",
+        "The check cells of a, b and c are gone; they count as they stand at the end.",
+    ]
+    assert _together(gone[:1]) == gone[:1]
+    often, rare = {"a": ("m", "often")}, {"a": ("n", "rare")}
+    found = _mistakes(made({"a": [0] * 3}, mistakes={0: often, 1: often, 2: rare}))
+    assert [one["label"] for one in found["mistakes"]] == ["often"] and [one["label"] for one in found["single"]] == [
+        "rare"
+    ]
+    assert [one["label"] for one in _mistakes(made({"a": [0]}, mistakes={0: rare}))["mistakes"]] == ["rare"]

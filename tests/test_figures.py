@@ -256,6 +256,15 @@ def test_nothing_else_leans_on_matplotlibs_insides():
                 assert name in allowed or path.stem == "matplotlib_insides", (path, name)
 
 
+def test_a_minus_is_a_minus_wherever_it_stands():
+    figure, ax = style.new_figure(4, 3)
+    style.heatmap(ax, np.array([[-1.5, 2.0]]))
+    ax.set(title="from -3 to 4, a well-known 1e-9 with dim=-1")
+    style.Picture(figure, "two numbers, of which the first is negative, below a title")
+    assert {text.get_text() for text in ax.texts} == {"−1.50", "2.00"}
+    assert ax.get_title() == "from −3 to 4, a well-known 1e-9 with dim=-1"
+
+
 @pytest.mark.parametrize(("points", "kind"), [(1_000, "svg+xml,"), (8_000, "png;base64,")])
 def test_a_large_figure_becomes_a_png(points, kind):
     figure, ax = style.new_figure(4, 3)

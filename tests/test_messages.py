@@ -311,6 +311,10 @@ def test_progress_never_shows_more_than_there_is(monkeypatch, capsys, tmp_path):
     total = sum(key.points for key in keys if not key.bonus)
     bonus = sum(key.points for key in keys if key.bonus)
     assert f"{total:g} of {total:g} + {bonus:g} bonus" in line and FOLDER.is_dir()
+    half = {key.name: {"points": key.points / 2, "of": key.points, "passed": False} for key in keys}
+    file.write_text(json.dumps({"06_softmax": half}), "utf-8")
+    progress()
+    assert "██████······" in capsys.readouterr().out  # half of the points, though nothing has passed
 
 
 def test_errors_print_once_and_in_one_line(tmp_path):

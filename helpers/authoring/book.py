@@ -33,7 +33,7 @@ PICTURE = re.compile(
     r'<img (?P<words>[^>]*?) ?src="data:image/(?P<kind>\w+)[^,"]*?(?P<coded>;base64)?,(?P<data>[^"]*)">'
     r'(?:<div style="[^"]*">(?P<caption>Figure (?P<number>\d+\.\d+)\..*?)</div>)?'
 )
-NUMBERED = re.compile(r"^## (?P<kind>Exercise|Quiz) (?P<number>\d+\.\d+)\b", re.MULTILINE)
+NUMBERED = re.compile(r"^### (?P<kind>Exercise|Quiz) (?P<number>\d+\.\d+)\b", re.MULTILINE)
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 # What is left as it is, and else words such as "lessons 3 and 4", "exercise 7.4", "Figure 5.2".
 REFERENCE = re.compile(
@@ -234,7 +234,7 @@ def _other_pages(home: Course, notebooks: dict) -> dict[str, str]:
     front, _, running = readme.partition("\n## For learners")
     opening, lessons, table = front.partition("\n## The lessons\n")
     card = next(cell.source for cell in notebooks[home.lessons[0].name].cells if "## The notation card" in cell.source)
-    card = re.sub(r"</?details>|<summary>.*?</summary>", "", card).replace("## ", "# ", 1)
+    card = re.sub(r"</?details[^>]*>|<summary>.*?</summary>", "", card).replace("## ", "# ", 1)
     costs = (home.root / "docs" / "what_a_mistake_costs.md").read_text(encoding="utf-8")
     costs, *parts = re.split(r"^## (?=\d\d_)", costs, flags=re.MULTILINE)
     measured = {part[:2]: part.partition("\n")[2] for part in parts}

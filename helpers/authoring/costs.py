@@ -21,6 +21,7 @@ from helpers.widgets.progress_bar import bar
 
 PAGE = "docs/what_a_mistake_costs.md"
 FINISHED = "the finished piece"
+FOLD = "<details><summary>Its mistakes, one a line</summary>"  # hundreds of them
 SECONDS = 20.0  # of processor time, for one mistake
 HEAD = """# What a mistake costs
 
@@ -129,8 +130,8 @@ def sections(rows: list[Cost]) -> dict[str, str]:
         own = [row for row in rows if row.lesson == lesson]
         right = [row for row in own if row.name == "right"]
         shown = [row for row in own if row.name != "right" or row.label == FINISHED]
-        made[lesson] = f"## {lesson}\n\n| part | mistake | nats a word | exact |\n|---|---|---|---|\n"
-        made[lesson] += "".join(_line(row) for row in shown)
+        made[lesson] = f"## {lesson}\n\n{FOLD}\n\n| part | mistake | nats a word | exact |\n|---|---|---|---|\n"
+        made[lesson] += "".join(_line(row) for row in shown) + "\n</details>\n"
         good = sum(is_right(row) for row in right)
         made[lesson] += f"\nRight forms that were put in: {len(right)}; {good} of them cost nothing"
         others = "; the trained numbers find no place in the others, whose parts have names of their own"

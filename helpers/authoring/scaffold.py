@@ -24,9 +24,9 @@ from helpers import check
 """
 SECTION = '''\
 # %% [markdown]
-# ## Exercise {number}.{k} `{name}`
+# ### Exercise {number}.{k} `{name}`
 #
-# {extra}Difficulty ●○○○○ · Importance ●●●○○ · 5 minutes · {worth}
+# {extra}Difficulty 1 of 5 · Importance 3 of 5 · 5 minutes · {worth}
 #
 # What it is for, and what it shall return.
 
@@ -54,7 +54,7 @@ check({name})
 '''
 END = """\
 # %% [markdown]
-# ## Quiz {number}.1
+# ### Quiz {number}.1
 #
 # A question.
 #
@@ -180,7 +180,7 @@ def _new_exercise(home: Course, lesson: Lesson, name: str | None) -> list[Path]:
         raise CourseError(f"{error.filename} cannot be read ({error.strerror}), so nothing was written.") from None
     if lacking := [word for word in ("Exercise", "tensor_cases") if not re.search(rf"\b{word}\b", key)]:
         key = key.replace(IMPORT, f"{IMPORT}{', '.join(lacking)}\n{IMPORT}", 1)
-    sections = list(re.finditer(r"^# %% \[markdown\]\n(?:#\n)*# ## (.*)$", text, re.MULTILINE))
+    sections = list(re.finditer(r"^# %% \[markdown\]\n(?:#\n)*# ##+ (.*)$", text, re.MULTILINE))
     exercises = [number for number, found in enumerate(sections) if found[1].startswith("Exercise ")]
     after = sections[exercises[-1] + 1 :] if exercises else []
     place = after[0].start() if after else len(text)

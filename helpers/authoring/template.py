@@ -15,7 +15,7 @@ WORDS_A_MINUTE = 200
 SLACK = 0.10  # between the time that a lesson tells, course.toml's, and the sum of reading and exercises
 MAP = re.compile(r"^transformer_map\(\"([^\"]+)\"\)", re.MULTILINE)
 DIFFICULTY = re.compile(
-    r"^((?:\*\*(?:Extra|Find the bug)\*\* · )*)Difficulty ([●○]{5}) · Importance ([●○]{5}) · (\d+) minutes"
+    r"^((?:\*\*(?:Extra|Find the bug)\*\* · )*)Difficulty ([1-5] of 5) · Importance ([1-5] of 5) · (\d+) minutes"
     r"(?: · (\d+) (bonus points|points|point))?$",
     re.MULTILINE,
 )
@@ -88,7 +88,7 @@ def _check_exercises(text: LessonText, where: str) -> Iterator[str]:
     for title, name in zip(wanted, named, strict=True):
         match = DIFFICULTY.search(_section(text, title))
         if not match:
-            yield f"{where}: {title} needs a line like: Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · 14 points"
+            yield f"{where}: {title} needs a line like: Difficulty 2 of 5 · Importance 4 of 5 · 10 minutes · 14 points"
             continue
         bonus = name in text.lesson.bonus
         points = {**text.lesson.points, **text.lesson.bonus}.get(name)

@@ -19,6 +19,7 @@ from helpers.course import Course, Lesson
 
 LONGEST_CELL = 25  # lines
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+FOLD = '<details style="margin-bottom:0.7em">'
 HINT = re.compile(r"<details>\s*<summary>(?:(?!</summary>).)*hint.*?</details>", re.DOTALL | re.IGNORECASE)
 METADATA = {  # no version of the building machine
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -81,6 +82,9 @@ def read_lesson(
     problems += _name_cells(cells, where)
     require_none(problems)
     require_none([*_check_rules(text, where), *more(text)])
+    for cell in cells:
+        if cell.cell_type == "markdown":  # JupyterLab leaves no room between a fold and what follows it
+            cell.source = cell.source.replace("<details>", FOLD)
     return text
 
 

@@ -65,7 +65,8 @@ def pick_per_row(x, index):
 def gradient_by_hand(x, g):
     """The gradient at x of g1 f1 + g2 f2, for f(x1, x2) = (x1 x2, x1² + x2).
 
-    x (..., 2), g (..., 2), float32 or float64 -> (..., 2), same dtype. It need not be differentiable itself.
+    x (..., 2), g (..., 2), float32 or float64 -> (..., 2), same dtype. It need not be
+    differentiable itself.
     """
     x1, x2 = x[..., 0], x[..., 1]  # (...), (...)
     g1, g2 = g[..., 0], g[..., 1]  # (...), (...)

@@ -8,20 +8,23 @@ import torch.nn.functional as F
 
 
 def tokenize(sentence):
-    """Tokens of a sentence, a list of strings: the marks , . ! ? ; : deleted, then split on white space."""
+    """Tokens of a sentence, a list of strings: the marks , . ! ? ; : deleted, then split on white
+    space."""
     for mark in ",.!?;:":
         sentence = sentence.replace(mark, "")
     return sentence.split()
 
 
 def build_vocab(sentences):
-    """The vocabulary of a list of sentences: distinct token -> id, ids 0, 1, ... in code-point order."""
+    """The vocabulary of a list of sentences: distinct token -> id, ids 0, 1, ... in code-point
+    order."""
     tokens = {token for sentence in sentences for token in tokenize(sentence)}
     return {token: i for i, token in enumerate(sorted(tokens))}
 
 
 def encode(sentence, vocab):
-    """Ids (T,), int64, of a sentence's tokens. A token not in `vocab`: KeyError with this token in it."""
+    """Ids (T,), int64, of a sentence's tokens. A token not in `vocab`: KeyError with this token in
+    it."""
     return torch.tensor([vocab[token] for token in tokenize(sentence)])  # (T,)
 
 
@@ -49,9 +52,11 @@ def cosine_similarity(a, b):
 
 
 def pull_and_push(center, context, negatives):
-    """Gradients of one pair's skip-gram loss with negative sampling at its three inputs, in their shapes.
+    """Gradients of one pair's skip-gram loss with negative sampling at its three inputs, in their
+    shapes.
 
-    center (D,), context (D,), negatives (K, D), float32 or float64 -> a tuple (D,), (D,), (K, D), same dtype.
+    center (D,), context (D,), negatives (K, D), float32 or float64 -> a tuple (D,), (D,), (K, D),
+    same dtype.
     """
     lack = torch.sigmoid(center @ context) - 1  # scalar, below 0
     excess = torch.sigmoid(negatives @ center)  # (K,)
@@ -60,7 +65,8 @@ def pull_and_push(center, context, negatives):
 
 
 def fixed_neighbors(table, k):
-    """For each row of table (V, D): ids (V, k) of the k other rows with the largest cosine, best first."""
+    """For each row of table (V, D): ids (V, k) of the k other rows with the largest cosine, best
+    first."""
     unit = table / table.norm(dim=-1, keepdim=True)  # (V, D)
     similarity = unit @ unit.T  # (V, V)
     similarity.fill_diagonal_(-math.inf)
@@ -68,7 +74,8 @@ def fixed_neighbors(table, k):
 
 
 def skipgram_pairs(ids, window):
-    """True pairs of word2vec, as (center, context) tuples of Python ints; ids: a list or LongTensor (T,)."""
+    """True pairs of word2vec, as (center, context) tuples of Python ints; ids: a list or LongTensor
+    (T,)."""
     ids = [int(i) for i in ids]
     pairs = []
     for t, center in enumerate(ids):
@@ -79,7 +86,8 @@ def skipgram_pairs(ids, window):
 
 
 def negative_sampling_loss(center, context, negatives):
-    """Loss of skip-gram with negative sampling, eq. 4 of Mikolov et al. (2013), negated; mean over the batch.
+    """Loss of skip-gram with negative sampling, eq. 4 of Mikolov et al. (2013), negated; mean over
+    the batch.
 
     center (B, D), context (B, D), negatives (B, K, D), float32 or float64 -> scalar, same dtype.
     """

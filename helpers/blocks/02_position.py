@@ -7,7 +7,8 @@ import torch
 def permutation_gap(f, x, perm):
     """Largest absolute difference between f(x[perm]) and f(x)[perm]: 0 where f does not see order.
 
-    f: function (T, D) -> (T, any width); x (T, D) float32 or float64; perm LongTensor (T,), a permutation.
+    f: function (T, D) -> (T, any width); x (T, D) float32 or float64; perm LongTensor (T,), a
+    permutation.
     Returns a Python float.
     """
     difference = f(x[perm]) - f(x)[perm]  # (T, any width)
@@ -17,8 +18,8 @@ def permutation_gap(f, x, perm):
 def sinusoidal_positions(length, d_model):
     """Sinusoidal position vectors, section 3.5 of Vaswani et al. (2017).
 
-    length, d_model: int -> (length, d_model) float32. Column 2i is sin(t / 10000^(2i/d_model)), column 2i+1 the
-    cosine of the same angle. ValueError if d_model is odd.
+    length, d_model: int -> (length, d_model) float32. Column 2i is sin(t / 10000^(2i/d_model)),
+    column 2i+1 the cosine of the same angle. ValueError if d_model is odd.
     """
     if d_model % 2:
         raise ValueError(f"d_model must be even, got {d_model}")
@@ -30,9 +31,11 @@ def sinusoidal_positions(length, d_model):
 
 
 def find_position(row, length):
-    """The place t, 0 <= t < length, whose row of sinusoidal_positions(length, D) was blurred into `row`.
+    """The place t, 0 <= t < length, whose row of sinusoidal_positions(length, D) was blurred into
+    `row`.
 
-    row (D,) float32, each entry off by at most 0.01; D even, at least 4; length at most 512. Returns a Python int.
+    row (D,) float32, each entry off by at most 0.01; D even, at least 4; length at most 512.
+    Returns a Python int.
     """
     table = sinusoidal_positions(length, len(row)).to(row.device)  # (length, D)
     return (table @ row).argmax().item()
@@ -60,7 +63,8 @@ def fixed_position_layer(x, pe):
 def shift_matrix(offset, d_model):
     """The matrix M with P[t + offset] = M @ P[t] for every t, where P is sinusoidal_positions.
 
-    offset: int, may be 0 or negative; d_model: even int -> (d_model, d_model) float32. ValueError if d_model is odd.
+    offset: int, may be 0 or negative; d_model: even int -> (d_model, d_model) float32. ValueError
+    if d_model is odd.
     """
     if d_model % 2:
         raise ValueError(f"d_model must be even, got {d_model}")
@@ -76,8 +80,9 @@ def shift_matrix(offset, d_model):
 def rotate(x, positions, base=10000.0):
     """Rotary position embedding over interleaved pairs, eq. 34 of Su et al. (2021).
 
-    x (..., T, D) with D even, positions LongTensor (T,) -> (..., T, D), same dtype. The pair (x[2i], x[2i+1]) is
-    turned by the angle position * base^(-2i/D), from the first axis toward the second.
+    x (..., T, D) with D even, positions LongTensor (T,) -> (..., T, D), same dtype. The pair
+    (x[2i], x[2i+1]) is turned by the angle position * base^(-2i/D), from the first axis toward the
+    second.
     """
     D = x.shape[-1]
     even = torch.arange(0, D, 2, dtype=torch.float64, device=x.device)  # (D/2,)

@@ -5,7 +5,8 @@ import torch
 
 
 def select(query, keys, values):
-    """Hard lookup: the value whose key has the largest dot product with the query, the first one on ties.
+    """Hard lookup: the value whose key has the largest dot product with the query, the first one on
+    ties.
 
     query (D,), keys (N, D), values (N, E), float32 or float64 -> (E,), dtype of values.
     The gradient reaches values.
@@ -51,7 +52,8 @@ def previous_token_weights(max_len):
 
 
 def two_channel_graph(looks_at):
-    """Weights of a head with two channels in which, for x = torch.eye(T), token t looks at token looks_at[t].
+    """Weights of a head with two channels in which, for x = torch.eye(T), token t looks at token
+    looks_at[t].
 
     looks_at LongTensor (T,), 2 <= T <= 50 -> (W_q, W_k), float32, each (2, T), finite.
     """
@@ -89,7 +91,8 @@ def attention_edges(weights, tokens, threshold):
 def fixed_self_scores(x, W_q, W_k):
     """Scores of every token of x against every token of x, unscaled.
 
-    x (..., T, D), W_q and W_k (d_k, D), float32 or float64 -> (..., T, T), same dtype; rows are queries.
+    x (..., T, D), W_q and W_k (d_k, D), float32 or float64 -> (..., T, T), same dtype; rows are
+    queries.
     """
     Q = x @ W_q.T  # (..., T, d_k)
     K = x @ W_k.T  # (..., T, d_k)

@@ -7,7 +7,8 @@ import torch
 def score_variance(Q, K):
     """Population variance of all entries of QKᵀ, over all leading dimensions together.
 
-    Q (..., T_q, d_k), K (..., T_k, d_k), float32 or float64 -> scalar (0-dim), same dtype, differentiable.
+    Q (..., T_q, d_k), K (..., T_k, d_k), float32 or float64 -> scalar (0-dim), same dtype,
+    differentiable.
     """
     scores = Q @ K.transpose(-2, -1)  # (..., T_q, T_k)
     return scores.var(correction=0)  # ()
@@ -25,7 +26,8 @@ def scaled_scores(Q, K):
 def softmax_jacobian(p):
     """Jacobian of softmax, written in terms of its output: diag(p) - p pᵀ.
 
-    p (..., N) probability vectors, float32 or float64 -> (..., N, N), same dtype; no NaN in gradients.
+    p (..., N) probability vectors, float32 or float64 -> (..., N, N), same dtype; no NaN in
+    gradients.
     """
     outer = p.unsqueeze(-1) * p.unsqueeze(-2)  # (..., N, N)
     return torch.diag_embed(p) - outer  # (..., N, N)

@@ -40,10 +40,11 @@ def mask_scores(scores, mask):
 
 
 def masked_softmax(scores, mask):
-    """Softmax over the last dimension among the entries that the mask allows; rows with nothing to see are zeros.
+    """Softmax over the last dimension among the entries that the mask allows; rows with nothing to
+    see are zeros.
 
-    scores (..., T_q, T_k) float, up to 1e4 in size; mask bool that broadcasts to it -> like scores, without NaN in
-    values or gradients.
+    scores (..., T_q, T_k) float, up to 1e4 in size; mask bool that broadcasts to it -> like scores,
+    without NaN in values or gradients.
     """
     weights = torch.softmax(mask_scores(scores, mask), dim=-1)  # (..., T_q, T_k), NaN where a row sees nothing
     return torch.where(mask, weights, 0.0)
@@ -52,7 +53,8 @@ def masked_softmax(scores, mask):
 def leaks_future(f, x):
     """Whether some output of f at a place t changes by more than 1e-6 when inputs after t change.
 
-    f: deterministic function (B, T, D) -> (B, T, any width); x (B, T, D). Every t is tried. Returns a Python bool.
+    f: deterministic function (B, T, D) -> (B, T, any width); x (B, T, D). Every t is tried. Returns
+    a Python bool.
     """
     before, other = f(x), torch.randn_like(x)  # (B, T, any width), (B, T, D)
     for start in range(1, x.shape[1]):  # the future begins here

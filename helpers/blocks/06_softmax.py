@@ -19,7 +19,8 @@ def softmax(x, dim=-1):
 def fixed_head_weights(q, k):
     """Attention weights, with the heads as the last dimension; each query's weights add up to 1.
 
-    q (..., T_q, H, d_k), k (..., T_k, H, d_k), float32 or float64 -> (..., T_q, T_k, H), same dtype.
+    q (..., T_q, H, d_k), k (..., T_k, H, d_k), float32 or float64 -> (..., T_q, T_k, H), same
+    dtype.
     """
     scores = torch.einsum("...ihd,...jhd->...ijh", q, k)  # (..., T_q, T_k, H)
     return softmax(scores / q.shape[-1] ** 0.5, dim=-2)  # (..., T_q, T_k, H)
@@ -88,10 +89,11 @@ def cross_entropy_backward(logits, targets):
 
 
 def streaming_softmax(score_blocks, value_blocks):
-    """Softmax-weighted sum of values in one pass over blocks (Dao et al. 2022, algorithm 1, for one query).
+    """Softmax-weighted sum of values in one pass over blocks
+    (Dao et al. 2022, algorithm 1, for one query).
 
-    score_blocks: list of (..., n_i), value_blocks: list of (..., n_i, d_v), float32 or float64, n_i >= 1;
-    scores finite, up to ±1e4. -> (..., d_v), same dtype.
+    score_blocks: list of (..., n_i), value_blocks: list of (..., n_i, d_v), float32 or float64,
+    n_i >= 1; scores finite, up to ±1e4. -> (..., d_v), same dtype.
     """
     first, *_ = score_blocks
     top = torch.full_like(first[..., :1], -math.inf)  # (..., 1) running maximum

@@ -30,9 +30,10 @@ def merge_heads(x):
 
 
 class MultiHeadAttention(nn.Module):
-    """Multi-head attention, section 3.2.2 of Vaswani et al. (2017); ValueError if num_heads does not divide d_model.
-    query (B, T_q, D), key and value (B, T_k, D), mask bool that broadcasts to (B, H, T_q, T_k), True = may attend
-    -> (out (B, T_q, D), weights (B, H, T_q, T_k)), same dtype; no dropout.
+    """Multi-head attention, section 3.2.2 of Vaswani et al. (2017); ValueError if num_heads does
+    not divide d_model.
+    query (B, T_q, D), key and value (B, T_k, D), mask bool that broadcasts to (B, H, T_q, T_k),
+    True = may attend -> (out (B, T_q, D), weights (B, H, T_q, T_k)), same dtype; no dropout.
     """
 
     def __init__(self, d_model, num_heads):
@@ -53,7 +54,8 @@ class MultiHeadAttention(nn.Module):
 
 
 def load_from_torch(mine, theirs):
-    """Copy the numbers of an nn.MultiheadAttention into a MultiHeadAttention of the same size, in place.
+    """Copy the numbers of an nn.MultiheadAttention into a MultiHeadAttention of the same size, in
+    place.
 
     theirs: batch_first=True, with biases, no dropout. The two share no memory afterwards.
     """
@@ -87,7 +89,8 @@ def fixed_heads(x, W_q, W_k, W_v, W_o, num_heads, mask=None):
 def head_importance(mha, x):
     """How far the output of mha(x) moves without each head: Frobenius norms.
 
-    mha: MultiHeadAttention; x (B, T, D) -> (H,), dtype of x. No gradient is asked for; mha is left as it was.
+    mha: MultiHeadAttention; x (B, T, D) -> (H,), dtype of x. No gradient is asked for; mha is left
+    as it was.
     """
     d_head = x.shape[-1] // mha.num_heads
     changes = []
@@ -102,7 +105,8 @@ def head_importance(mha, x):
 
 
 def grouped_query_attention(Q, K, V, mask=None):
-    """Attention in which H/G neighboring query heads share one head of keys and values (Ainslie et al., 2023).
+    """Attention in which H/G neighboring query heads share one head of keys and values
+    (Ainslie et al., 2023).
 
     Q (B, H, T_q, d_k), K and V (B, G, T_k, d_k), H divisible by G, float32 or float64;
     mask None or bool that broadcasts to (B, H, T_q, T_k) -> (B, H, T_q, d_k), same dtype.

@@ -20,7 +20,8 @@ def layer_norm(x, gamma, beta, eps=1e-5):
 
 
 class FeedForward(nn.Module):
-    """The position-wise network, eq. 2 of Vaswani et al. (2017): up, activation, down, for every token alone.
+    """The position-wise network, eq. 2 of Vaswani et al. (2017): up, activation, down, for every
+    token alone.
 
     forward(x (B, T, d_model)) -> (B, T, d_model), same dtype.
     """
@@ -37,9 +38,11 @@ class FeedForward(nn.Module):
 
 
 class EncoderBlock(nn.Module):
-    """Attention, then a feed-forward network, each with a residual and a norm (Vaswani et al. 2017, 3.1).
+    """Attention, then a feed-forward network, each with a residual and a norm
+    (Vaswani et al. 2017, 3.1).
 
-    forward(x (B, T, D), mask None or bool that broadcasts to (B, H, T, T)) -> (B, T, D), same dtype.
+    forward(x (B, T, D), mask None or bool that broadcasts to (B, H, T, T)) -> (B, T, D), same
+    dtype.
     """
 
     def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu):
@@ -69,9 +72,11 @@ def fixed_block(x, attention, feed_forward, norm1, norm2, mask=None):
 
 
 class Encoder(nn.Module):
-    """Word vectors plus learned positions, then a stack of encoder blocks. `options` go to every block.
+    """Word vectors plus learned positions, then a stack of encoder blocks. `options` go to every
+    block.
 
-    forward(ids LongTensor (B, T), T <= max_len, mask None or bool that broadcasts to (B, H, T, T)) -> (B, T, D).
+    forward(ids LongTensor (B, T), T <= max_len, mask None or bool that broadcasts to (B, H, T, T))
+    -> (B, T, D).
     """
 
     def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, max_len, **options):
@@ -101,7 +106,8 @@ def block_multiply_adds(T, d_model, d_ff):
 
 
 def token_influence(f, x):
-    """How strongly each row of f(x) depends on each row of x: Frobenius norms of the blocks of the Jacobian.
+    """How strongly each row of f(x) depends on each row of x: Frobenius norms of the blocks of the
+    Jacobian.
 
     f: function (T, D) -> (T, any width); x (T, D), float32 or float64
     -> (T, T), same dtype; row i, column j: output row i, input row j.

@@ -14,7 +14,8 @@ from helpers.blocks import cross_entropy
 
 
 def shift_right(targets, bos_id):
-    """What the decoder reads while it learns to say `targets`: each row begins with bos and lacks its last id.
+    """What the decoder reads while it learns to say `targets`: each row begins with bos and lacks
+    its last id.
 
     targets LongTensor (B, T) with T >= 1; bos_id: int -> LongTensor (B, T).
     """
@@ -36,8 +37,8 @@ class DecoderBlock(nn.Module):
     """Masked self-attention, cross-attention, feed-forward; each with residual and norm.
 
     d_model, num_heads, d_ff: int; norm_first: bool; activation: function.
-    forward(y (B, T_t, D), memory (B, T_s, D), self_mask, memory_mask: None or bool that broadcasts to
-    (B, H, T_t, T_t) and (B, H, T_t, T_s)) -> (y (B, T_t, D), cross_weights (B, H, T_t, T_s)).
+    forward(y (B, T_t, D), memory (B, T_s, D), self_mask, memory_mask: None or bool that broadcasts
+    to (B, H, T_t, T_t) and (B, H, T_t, T_s)) -> (y (B, T_t, D), cross_weights (B, H, T_t, T_s)).
     """
 
     def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu):
@@ -111,7 +112,8 @@ def greedy_decode(step, bos_id, eos_id, max_len):
 
 
 def beam_search(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
-    """Keep the beam_size best prefixes at each step; return the best finished one, else the best of the beam.
+    """Keep the beam_size best prefixes at each step; return the best finished one, else the best of
+    the beam.
 
     step(prefix LongTensor (1, t)) -> logits (1, V); length_penalty: number
     -> (list of int, float): ids with bos first, and their score,
@@ -136,10 +138,11 @@ def beam_search(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
 
 
 def filter_logits(logits, top_k=None, top_p=None):
-    """Logits without their unlikely tail: -inf for all but the top_k largest, then beyond mass top_p.
+    """Logits without their unlikely tail: -inf for all but the top_k largest, then beyond mass
+    top_p.
 
-    logits (..., V), float32 or float64; top_k None or int, 1 to V; top_p None or float, 0 < top_p < 1
-    -> (..., V), same dtype. The word that crosses top_p is kept.
+    logits (..., V), float32 or float64; top_k None or int, 1 to V; top_p None or float,
+    0 < top_p < 1 -> (..., V), same dtype. The word that crosses top_p is kept.
     """
     if top_k is not None:
         last = logits.topk(top_k, dim=-1).values[..., -1:]  # (..., 1)

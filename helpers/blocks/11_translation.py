@@ -26,9 +26,11 @@ def make_batch(pairs, pad_id, bos_id, eos_id):
 
 
 def token_accuracy(logits, targets, pad_id):
-    """The share of the kept targets that are the likeliest word; where the target is pad_id, nothing is asked.
+    """The share of the kept targets that are the likeliest word; where the target is pad_id,
+    nothing is asked.
 
-    logits (..., V), float32 or float64; targets LongTensor (...), at least one is not pad_id -> float, 0 to 1.
+    logits (..., V), float32 or float64; targets LongTensor (...), at least one is not pad_id ->
+    float, 0 to 1.
     """
     mask = targets != pad_id  # (...)
     right = logits.argmax(dim=-1) == targets  # (...)
@@ -36,7 +38,8 @@ def token_accuracy(logits, targets, pad_id):
 
 
 def noam_rate(step, d_model, warmup):
-    """The learning rate of Vaswani et al. (2017), section 5.3: up in a line, then down with the square root of the step.
+    """The learning rate of Vaswani et al. (2017), section 5.3: up in a line, then down with the
+    square root of the step.
 
     step (from 1), d_model, warmup: int -> float.
     """
@@ -44,10 +47,11 @@ def noam_rate(step, d_model, warmup):
 
 
 def label_smoothed_loss(logits, targets, smoothing, pad_id):
-    """Cross-entropy against targets that share `smoothing` among all V words, mean over the targets that are kept.
+    """Cross-entropy against targets that share `smoothing` among all V words, mean over the targets
+    that are kept.
 
-    logits (..., V), float32 or float64; targets LongTensor (...), padding where they are pad_id; smoothing: 0 to 1
-    -> scalar, same dtype.
+    logits (..., V), float32 or float64; targets LongTensor (...), padding where they are pad_id;
+    smoothing: 0 to 1 -> scalar, same dtype.
     """
     log_p = torch.log_softmax(logits, dim=-1)  # (..., V)
     true = log_p.gather(-1, targets.unsqueeze(-1)).squeeze(-1)  # (...), of the right word
@@ -65,10 +69,11 @@ def alignment(cross_weights):
 
 
 def corpus_bleu(candidates, references):
-    """BLEU-4 of Papineni et al. (2002), one reference each: counts over all sentences, brevity penalty, no smoothing.
+    """BLEU-4 of Papineni et al. (2002), one reference each: counts over all sentences, brevity
+    penalty, no smoothing.
 
-    candidates, references: lists of sentences, each a list of str, or a str that is split at white space
-    -> float, 0 to 100.
+    candidates, references: lists of sentences, each a list of str, or a str that is split at white
+    space -> float, 0 to 100.
     """
     found, made = [0] * 4, [0] * 4
     length = wanted = 0

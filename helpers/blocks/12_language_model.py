@@ -20,10 +20,12 @@ def bits_per_token(loss):
 
 
 def ngram_loss(train, test, order, vocab_size, alpha):
-    """Nats a token of an n-gram model with additive smoothing, counted in train and measured on test.
+    """Nats a token of an n-gram model with additive smoothing, counted in train and measured on
+    test.
 
-    train, test: 1-D LongTensor or list of int; order: int >= 1, the predicted token included; vocab_size: int;
-    alpha: number > 0 -> float, the mean over the places order - 1 to the end of test.
+    train, test: 1-D LongTensor or list of int; order: int >= 1, the predicted token included;
+    vocab_size: int; alpha: number > 0 -> float, the mean over the places order - 1 to the end of
+    test.
     """
     train, test = [int(i) for i in train], [int(i) for i in test]
     pairs, contexts = {}, {}
@@ -51,12 +53,14 @@ def get_batch(data, block_size, batch_size, generator):
 
 
 def next_token_loss(logits, targets):
-    """The mean cross-entropy of each next token: logits (B, T, V), targets LongTensor (B, T) -> scalar."""
+    """The mean cross-entropy of each next token: logits (B, T, V), targets LongTensor (B, T) ->
+    scalar."""
     return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
 class GPT(nn.Module):
-    """A decoder without an encoder: ids LongTensor (B, T), T <= block_size -> logits (B, T, vocab_size).
+    """A decoder without an encoder: ids LongTensor (B, T), T <= block_size -> logits
+    (B, T, vocab_size).
 
     vocab_size, block_size, d_model, num_heads, num_layers: int; positions: "learned" or "rotary";
     activation: function, of the feed-forward networks.
@@ -91,8 +95,8 @@ class GPT(nn.Module):
 def generate(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
     """Let a model write: ids LongTensor (B, T) -> (B, T + max_new_tokens), the prompt included.
 
-    model: ids (B, T <= model.block_size) -> logits (B, T, V); temperature: number > 0; top_k: None or int, 1 to V;
-    generator: None or torch.Generator.
+    model: ids (B, T <= model.block_size) -> logits (B, T, V); temperature: number > 0; top_k: None
+    or int, 1 to V; generator: None or torch.Generator.
     """
     with torch.no_grad():
         for _ in range(max_new_tokens):
@@ -106,8 +110,8 @@ def generate(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=
 def induction_head(vocab_size, max_len):
     """Weights of two heads that together continue any segment that has been seen before.
 
-    vocab_size V, max_len M: int >= 2 -> [(W_q, W_k, W_v), (W_q, W_k, W_v)], float32, (d, C), (d, C), (C, C) with
-    C = 3 V + M channels: token, place, token before, answer.
+    vocab_size V, max_len M: int >= 2 -> [(W_q, W_k, W_v), (W_q, W_k, W_v)], float32, (d, C),
+    (d, C), (C, C) with C = 3 V + M channels: token, place, token before, answer.
     """
     V, M = vocab_size, max_len
     C, sharp = 3 * V + M, 100.0 * (V + M) ** 0.5

@@ -5,9 +5,11 @@ from torch.nn import functional as F
 
 
 def rename_weights(state_dict):
-    """BERT's names to those of lesson 9's Encoder: "blocks.{i}.attention.W_q.weight" and so on, i from 0.
+    """BERT's names to those of lesson 9's Encoder: "blocks.{i}.attention.W_q.weight" and so on, i
+    from 0.
 
-    state_dict: dict of str to tensor -> dict of str to tensor. Other entries than the blocks' may be left out or kept.
+    state_dict: dict of str to tensor -> dict of str to tensor. Other entries than the blocks' may
+    be left out or kept.
     """
     names = {
         "attention.self.query": "attention.W_q",
@@ -28,9 +30,11 @@ def rename_weights(state_dict):
 
 
 def bert_embeddings(ids, weights):
-    """What enters BERT's first block (Devlin et al. 2019): word + position + type 0, normalized with eps 1e-12.
+    """What enters BERT's first block (Devlin et al. 2019): word + position + type 0, normalized
+    with eps 1e-12.
 
-    ids LongTensor (B, T); weights: dict of BERT's names to tensors, float32 or float64 -> (B, T, D), same dtype.
+    ids LongTensor (B, T); weights: dict of BERT's names to tensors, float32 or float64 ->
+    (B, T, D), same dtype.
     """
     words = weights["embeddings.word_embeddings.weight"][ids]  # (B, T, D)
     positions = weights["embeddings.position_embeddings.weight"][: ids.shape[1]]  # (T, D)
@@ -43,7 +47,8 @@ def bert_embeddings(ids, weights):
 def find_head(attention, query, key):
     """The head with the largest weight from one position to another.
 
-    attention (L, H, T, T), rows are queries; query, key: int -> (layer, head, weight): int, int, float, from 0.
+    attention (L, H, T, T), rows are queries; query, key: int -> (layer, head, weight): int, int,
+    float, from 0.
     """
     table = attention[:, :, query, key]  # (L, H)
     layer, head = divmod(table.argmax().item(), table.shape[1])
@@ -53,7 +58,8 @@ def find_head(attention, query, key):
 def mean_pool(x, mask):
     """The mean of each sentence's kept tokens.
 
-    x (B, T, D), float32 or float64; mask bool (B, T), True = kept -> (B, D), same dtype; zeros where nothing is kept.
+    x (B, T, D), float32 or float64; mask bool (B, T), True = kept -> (B, D), same dtype; zeros
+    where nothing is kept.
     """
     expanded = mask.unsqueeze(-1).to(x.dtype)  # (B, T, 1)
     counts = expanded.sum(dim=1).clamp(min=1)  # (B, 1)
@@ -75,8 +81,8 @@ def search(query, keys, values, k):
 def fixed_sentence_vectors(encode, ids, pad_id):
     """Each sentence's vector, the same in every batch: the mean of its own tokens' last vectors.
 
-    encode(ids (B, T), mask=None) -> (B, T, D), mask bool that broadcasts to (B, H, T, T); ids LongTensor (B, T), padded
-    with pad_id (int) on the right -> (B, D).
+    encode(ids (B, T), mask=None) -> (B, T, D), mask bool that broadcasts to (B, H, T, T); ids
+    LongTensor (B, T), padded with pad_id (int) on the right -> (B, D).
     """
     mask = ids != pad_id  # (B, T)
     x = encode(ids, mask[:, None, None, :])  # (B, T, D)
@@ -84,9 +90,11 @@ def fixed_sentence_vectors(encode, ids, pad_id):
 
 
 def rename_gpt2(state_dict):
-    """GPT-2's names and layout to those of lesson 9's blocks: fused c_attn cut in three, every matrix transposed.
+    """GPT-2's names and layout to those of lesson 9's blocks: fused c_attn cut in three, every
+    matrix transposed.
 
-    state_dict: dict of str to tensor, names "h.0.ln_1.weight" or "transformer.h.0.ln_1.weight" -> dict of str to tensor.
+    state_dict: dict of str to tensor, names "h.0.ln_1.weight" or "transformer.h.0.ln_1.weight" ->
+    dict of str to tensor.
     """
     names = {
         "ln_1": ("norm1",),

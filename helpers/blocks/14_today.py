@@ -45,7 +45,8 @@ class SwiGLU(nn.Module):
 
 
 def rotate_halves(x, positions, base=10000.0):
-    """Rotary positions (Su et al., 2021) that pair channel i with channel i + d/2, as files on the hub do.
+    """Rotary positions (Su et al., 2021) that pair channel i with channel i + d/2, as files on the
+    hub do.
 
     x (..., T, d) with d even, positions LongTensor (T,) -> (..., T, d), same dtype.
     """
@@ -58,18 +59,22 @@ def rotate_halves(x, positions, base=10000.0):
 
 
 def halves_from_pairs(W, num_heads):
-    """The rows of a projection, head by head, from pairs of neighbors (2i, 2i+1) to pairs of halves (i, i + d/2).
+    """The rows of a projection, head by head, from pairs of neighbors (2i, 2i+1) to pairs of halves
+    (i, i + d/2).
 
-    W (D, D_in), num_heads: int, of queries, or of keys for a matrix of keys -> (D, D_in), same dtype.
+    W (D, D_in), num_heads: int, of queries, or of keys for a matrix of keys -> (D, D_in), same
+    dtype.
     """
     pairs = W.unflatten(0, (num_heads, -1, 2))  # (H, d/2, 2, D_in): first and second of each pair
     return pairs.transpose(1, 2).flatten(0, 2)  # (D, D_in)
 
 
 class LlamaBlock(nn.Module):
-    """The block of Llama (Touvron et al., 2023) with grouped queries; ValueError where heads do not divide.
+    """The block of Llama (Touvron et al., 2023) with grouped queries; ValueError where heads do not
+    divide.
 
-    forward(x (B, T, D), mask None (then causal) or bool that broadcasts to (B, H, T, T)) -> (B, T, D), same dtype.
+    forward(x (B, T, D), mask None (then causal) or bool that broadcasts to (B, H, T, T)) ->
+    (B, T, D), same dtype.
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads, d_ff, base=10000.0, eps=1e-6):
@@ -97,7 +102,8 @@ class LlamaBlock(nn.Module):
 def rename_llama(state_dict):
     """The names of Llama's published files to those of a Decoder of LlamaBlocks.
 
-    state_dict: dict of str to tensor -> dict of str to tensor, "blocks.{i}.W_q.weight" and so on, i from 0.
+    state_dict: dict of str to tensor -> dict of str to tensor, "blocks.{i}.W_q.weight" and so on, i
+    from 0.
     """
     names = {
         "input_layernorm": "norm1",
@@ -121,8 +127,8 @@ def rename_llama(state_dict):
 def sliding_window_mask(T_q, T_k=None, window=4, sinks=0):
     """Causal, and of the past only the last `window` keys and the first `sinks`; True = may attend.
 
-    T_q: int, T_k: int >= T_q or None (then T_q), window: int >= 1, own place included, sinks: int >= 0
-    -> bool (T_q, T_k). The last query stands at the last key.
+    T_q: int, T_k: int >= T_q or None (then T_q), window: int >= 1, own place included,
+    sinks: int >= 0 -> bool (T_q, T_k). The last query stands at the last key.
     """
     T_k = T_q if T_k is None else T_k
     key = torch.arange(T_k)  # (T_k,)
@@ -131,7 +137,8 @@ def sliding_window_mask(T_q, T_k=None, window=4, sinks=0):
 
 
 def train_bpe(text, num_merges):
-    """Byte-pair encoding (Sennrich et al., 2016) of UTF-8 bytes: the merges in the order in which they are learned.
+    """Byte-pair encoding (Sennrich et al., 2016) of UTF-8 bytes: the merges in the order in which
+    they are learned.
 
     text: str, num_merges: int >= 0 -> list of tuples (bytes, bytes), at most num_merges.
     """
@@ -154,7 +161,8 @@ def train_bpe(text, num_merges):
 def encode_bpe(text, merges):
     """The tokens of a text: its pieces as bytes, with all merges applied in their order.
 
-    text: str, merges: list of tuples (bytes, bytes) from train_bpe -> list of bytes, which joined are the text's.
+    text: str, merges: list of tuples (bytes, bytes) from train_bpe -> list of bytes, which joined
+    are the text's.
     """
     found = []
     for piece in re.findall(r" ?\S+|\s", text):
@@ -168,7 +176,8 @@ def encode_bpe(text, merges):
 class LoRA(nn.Module):
     """A frozen linear layer with a learned difference of low rank beside it (Hu et al., 2021).
 
-    linear: nn.Linear, kept; rank: int >= 1; alpha: number. forward(x (..., in)) -> (..., out), same dtype.
+    linear: nn.Linear, kept; rank: int >= 1; alpha: number. forward(x (..., in)) -> (..., out), same
+    dtype.
     """
 
     def __init__(self, linear, rank, alpha=1.0):

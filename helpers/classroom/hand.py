@@ -157,9 +157,7 @@ def _asked(folders: Folders, lesson: str, name: str) -> tuple[str, str]:
         return "", ""
     for above, cell in zip(cells, cells[1:], strict=False):
         if cell["metadata"].get("nbgrader", {}).get("grade_id") == name:
-            return _html("".join(above["source"])), _html("".join(cell["source"])).replace(
-                "<details>", "<details open>"
-            )
+            return _html("".join(above["source"])), _html("".join(cell["source"])).replace("<details", "<details open")
     return "", ""
 
 

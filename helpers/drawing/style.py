@@ -75,7 +75,9 @@ RC = {
     "svg.fonttype": "path",  # letters look the same on every machine
     "svg.hashsalt": "course",
 }
-FRAME = "max-width:100%;height:auto;box-sizing:border-box;background:#fff;border-radius:8px;padding:6px"
+# In a narrow column a figure scrolls sideways before its letters get too small.
+FRAME = "max-width:max(100%,640px);height:auto;box-sizing:border-box;background:#fff;border-radius:8px;padding:6px"
+HYPHEN = re.compile(r"(?<![\w.=)\]])-(?=\d)")  # that stands for a minus, and not in code: dim=-1
 
 
 def new_figure(width: float = 6.4, height: float = 3.6, rows: int = 1, columns: int = 1, **options):
@@ -122,7 +124,7 @@ NAMES = {
 
 def _readable(figure: Figure) -> None:
     """No letter under SMALLEST points, and none in a color that is too light for letters: its darker twin instead.
-    Names of axes and panels that say query, key or value have the hue of these."""
+    Names of axes and panels that say query, key or value have the hue of these. Minus signs are those of the axes."""
     for ax in figure.axes:
         for text in (ax.xaxis.label, ax.yaxis.label, ax.title):
             for color, words in NAMES.items():
@@ -134,6 +136,14 @@ def _readable(figure: Figure) -> None:
             text.set_color(INK[color])
         if text.get_fontsize() < SMALLEST:
             text.set_fontsize(SMALLEST)
+        if HYPHEN.search(text.get_text()):
+            text.set_text(HYPHEN.sub("−", text.get_text()))
+
+
+def tilt(ax) -> None:
+    """Long names under a heat map or bars: all figures tilt them alike, and each ends below its column."""
+    for label in ax.get_xticklabels():
+        label.set(rotation=40, ha="right", rotation_mode="anchor")
 
 
 def image_tag(figure: Figure, alt: str, live: bool = False) -> str:

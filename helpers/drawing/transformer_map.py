@@ -203,7 +203,7 @@ def _draw_rows(ax, number: int) -> None:
     for start, end in ((58, 72), (142, 160), (236, 270), (354, 368), (420, 434), (508, 522)):
         _arrow(ax, (start, ENCODER), (end, ENCODER))
     # The decoder, which reads the encoder's output.
-    ax.text(34, DECODER, "<start>\njane\nvisite", **plain)
+    ax.text(34, DECODER, "<bos>\njane\nvisite", **plain)
     _frame(ax, 250, DECODER - 54, 452, 90)
     ax.text(690, DECODER - 43, "decoder block × N", **plain | {"ha": "right", "color": FADED})
     stops = ((58, 72), (142, 160), (236, 268), (348, 357), (407, 416), (496, 505), (555, 564), (634, 643), (693, 708))

@@ -21,6 +21,7 @@ from helpers.grading.record import Result, read_result, write_atomically
 from helpers.grading.words import inert
 
 ENOUGH = 10  # students; a correlation of fewer says nothing
+GONE = re.compile(r"The check cell of (\w+) is gone; it counts as it stands at the end\.$")
 CHOICE = re.compile(r"^quiz_\d+ = [\"'](\w+)[\"']", re.MULTILINE)
 
 
@@ -65,6 +66,7 @@ class ClassReport:
     changed: dict[str, list[str]] = field(default_factory=dict)  # student -> answers that a person graded as others
     missing: list[str] = field(default_factory=list)  # of the gradebook's students, who handed in nothing
     choices: dict[str, tuple[list[str], str]] = field(default_factory=dict)  # quiz -> its options and the right one
+    title: str = ""  # of the lesson's notebook
 
     @property
     def totals(self) -> dict[str, float]:
@@ -88,7 +90,7 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
     """The scores of everybody who was graded."""
     from nbgrader import api
 
-    report = ClassReport(lesson)
+    report = ClassReport(lesson, title=_title(folders, lesson))
     with open_gradebook(folders) as gradebook:
         for cell in gradebook.find_notebook(lesson, lesson).grade_cells:
             report.columns.append(_column(cell))
@@ -122,7 +124,7 @@ def read_class(folders: Folders, lesson: str) -> ClassReport:
                 if result is None:  # its recording was cut short; it is graded again next time
                     continue
                 report.results[student] = result
-                notes = [text for text in [result.problem, *result.flags] if text]
+                notes = _together([text for text in [result.problem, *result.flags] if text])
                 rows[student] = Row(student, {}, -(penalty or 0.0), penalty or 0.0, notes)
                 rows[student].notebook = _address(folders, lesson, folders.autograded_notebook(lesson, student))
                 page = folders.feedback / student / lesson / f"{lesson}.html"
@@ -190,6 +192,24 @@ def _address(folders: Folders, lesson: str, path: Path) -> str:
     return quote(Path(os.path.relpath(path, folders.report(lesson, "html").parent)).as_posix())
 
 
+def _together(notes: list[str]) -> list[str]:
+    """The notes; what is the same of several check cells is one of them."""
+    gone = [found[1] for note in notes if (found := GONE.match(note))]
+    if len(gone) < 2:
+        return notes
+    names = f"{', '.join(gone[:-1])} and {gone[-1]}"
+    told = f"The check cells of {names} are gone; they count as they stand at the end."
+    return [*(note for note in notes if not GONE.match(note)), told]
+
+
+def _title(folders: Folders, lesson: str) -> str:
+    """The first heading of the lesson's notebook."""
+    cells = json.loads(folders.notebook(lesson).read_text(encoding="utf-8"))["cells"]
+    prose = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    found = re.search(r"^# (.+)$", prose, re.MULTILINE)
+    return found[1] if found else lesson
+
+
 def _choices(folders: Folders, release: Release) -> dict[str, tuple[list[str], str]]:
     """quiz -> its options, as the release names them, and the right one, as the solution has it."""
     try:
@@ -238,11 +258,12 @@ def as_page(report: ClassReport) -> str:
     pages.globals |= {"score": _score}
     return pages.get_template("class_report.html.jinja").render(
         lesson=report.lesson,
+        title=report.title or report.lesson,
         to_grade=report.to_grade,
         facts=_facts(report),
         **_histogram(report),
         exercises=[_exercise(report, column) for column in report.columns],
-        mistakes=_mistakes(report),
+        **_mistakes(report),
         flagged=[row for row in report.rows if row.notes],
         columns=report.columns,
         rows=report.rows,
@@ -298,6 +319,8 @@ def _exercise(report: ClassReport, column: Column) -> dict:
     readable = [row for row in report.rows if not report.results[row.student].problem]
     waiting = sum(row.scores.get(column.grade_id) is None for row in readable)
     known = scores and not waiting
+    chosen = _chosen(report, column.name, len(readable)) if column.kind == "quiz" else []
+    best, of = next(((count, len(readable)) for _, count, right in chosen if right), (full, len(scores)))
     failed = Counter(part for result in report.results.values() for part in result.failed.get(column.name, ()))
     return {
         "name": column.name,
@@ -305,9 +328,9 @@ def _exercise(report: ClassReport, column: Column) -> dict:
         "told": " earned some" if column.kind == "bonus" else "",
         "answered": f"{sum(column.grade_id not in row.unanswered for row in readable)} of {len(report.rows)}",
         "waiting": waiting,
-        "full": f"{full} of {len(scores)}",
-        "share": f"{100 * full / len(scores) if scores else 0:.0f}",
-        "chosen": _chosen(report, column.name, len(readable)) if column.kind == "quiz" else [],
+        "full": f"{best} of {of}",  # of a quiz, which pays for an honest attempt: who chose best
+        "share": f"{100 * best / of if of else 0:.0f}",
+        "chosen": chosen,
         "failed": ", ".join(f"{part} ({count})" for part, count in failed.most_common()),
         "mean": f"{statistics.mean(scores):.1f}" if known else "–",
         "difficulty": f"{statistics.mean(scores) / column.worth:.2f}" if known and column.worth else "–",
@@ -339,17 +362,19 @@ def _chosen(report: ClassReport, quiz: str, readable: int) -> list[tuple[str, in
     return [(option, count, option == right) for option, count in sorted(counts.items())]
 
 
-def _mistakes(report: ClassReport) -> list[dict]:
-    """Every mistake that was recognised, commonest first."""
+def _mistakes(report: ClassReport) -> dict[str, list[dict]]:
+    """Every mistake that was recognised, commonest first; apart those of a single student, where others are common."""
     who: dict[tuple, list[str]] = {}
     for result in report.results.values():
         for exercise, (name, label) in result.mistakes.items():
             if name != "not_answered" and not exercise.startswith("quiz_"):
                 who.setdefault((exercise, label.rstrip(".")), []).append(result.student)
-    return [
+    found = [
         {"count": len(students), "label": label, "exercise": exercise, "who": ", ".join(students)}
         for (exercise, label), students in sorted(who.items(), key=lambda item: -len(item[1]))
     ]
+    common = [one for one in found if one["count"] > 1]
+    return {"mistakes": common or found, "single": found[len(common) :] if common else []}
 
 
 def _score(row: Row, column: Column) -> tuple[str, str, str]:

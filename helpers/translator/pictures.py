@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from helpers.drawing.style import BLUE, SIGNED, Picture, heatmap, new_figure
+from helpers.drawing.style import BLUE, SIGNED, Picture, heatmap, new_figure, tilt
 from helpers.translator import evaluation
 from helpers.translator.trained import source_batch
 from helpers.translator.word_ids import BOS, french_ids
@@ -24,42 +24,48 @@ def attention_map(trial, sentence: str) -> Picture | None:
     shown = [item for item in (inside, across) if item is not None]
     if not shown:
         return None
-    height = 1.4 + 0.3 * max(len(words), len(written) + 1)
+    height = 1.6 + 0.3 * max(len(words), len(written) + 1)
     figure, axes = new_figure(8.4 if len(shown) == 2 else 4.6, height, 1, max(len(shown), 1), squeeze=False)
     axes, said = list(axes[0]), []
     if inside is not None:
         matrix = inside[0, head]
         said.append(f"Encoder, block {layer + 1}, head {head + 1}: " + _strongest(matrix, words, words))
-        _panel(axes.pop(0), matrix, words, words, f"Encoder, block {layer + 1}, head {head + 1}\n{relation}")
+        _looks(axes.pop(0), matrix, words, words, f"Encoder, block {layer + 1}, head {head + 1}\n{relation}")
     if across is not None:
-        matrix, rows = across[0].mean(dim=0), [*written, "(end)"]
+        matrix, rows = across[0].mean(dim=0), [*written, "<eos>"]
         said.append("From French to English: " + _strongest(matrix, rows, words))
-        _panel(
-            axes.pop(0), matrix, rows[: len(matrix)], words, "From French to English\nmean of the last block's heads"
-        )
+        title = "From French to English\nmean of the last block's heads"
+        _looks(axes.pop(0), matrix, rows[: len(matrix)], words, title)
     return Picture(figure, "Attention weights over the words. " + " ".join(said))
+
+
+def _looks(ax, weights, rows, columns, title: str):
+    """Attention weights, with the names of their axes."""
+    _panel(ax, weights, rows, columns, title)
+    ax.set(xlabel="is looked at", ylabel="looks")
 
 
 def _panel(ax, matrix, rows, columns, title: str, **options):
     options = {"vmin": 0, "vmax": 1} | options
     heatmap(ax, matrix, rows, columns, **options)
     ax.set_title(title, fontsize=11)
-    ax.tick_params(axis="x", rotation=40)
+    tilt(ax)
 
 
 def rows_of_table(rows: torch.Tensor, words: list[str]) -> Picture:
     """The first numbers of each word's row in the translator's own table."""
     shown = rows[:, :10]
-    figure, ax = new_figure(8.4, 0.9 + 0.34 * len(words))
+    figure, ax = new_figure(8.4, 1.1 + 0.34 * len(words))
     heatmap(ax, shown, words[: len(shown)], [f"{i}" for i in range(shown.shape[1])], cmap=SIGNED, digits=1)
     ax.set_title(f"The first {shown.shape[1]} of {rows.shape[1]} numbers in each word's row", fontsize=11)
+    ax.set_xlabel("coordinate")
     said = "; ".join(f"{w} starts {r[0]:.1f} {r[1]:.1f}" for w, r in zip(words, shown.tolist(), strict=False))
     return Picture(figure, f"Rows of the translator's table of words: {said}.")
 
 
 def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: int) -> Picture:
     """Left: raw scores. Right: an edge from each word to the one it scores highest."""
-    figure, axes = new_figure(8.4, 1.4 + 0.34 * len(words), 1, 2)
+    figure, axes = new_figure(8.4, 1.6 + 0.34 * len(words), 1, 2)
     top = float(scores.nan_to_num().abs().max()) or 1.0
     _panel(
         axes[0],
@@ -72,6 +78,7 @@ def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: i
         vmax=top,
         digits=1,
     )
+    axes[0].set(xlabel="key", ylabel="query")
     ax, best = axes[1], scores.nan_to_num().argmax(dim=-1).tolist()
     ax.set_title("Each word and the one it scores highest", fontsize=11)
     for i, word in enumerate(words):
@@ -108,9 +115,14 @@ def all_heads(seen: torch.Tensor, moves: list[list[float]], words: list[str]) ->
         for h in range(heads):
             ax = axes[i][h]
             heatmap(ax, seen[i, h], words if h == 0 else [""] * len(words), words, vmin=0, vmax=1, numbers=False)
-            ax.tick_params(axis="x", rotation=60, labelsize=9)
+            ax.tick_params(labelsize=9)
+            tilt(ax)
             if i < layers - 1:
                 ax.set_xticklabels([])
+            else:
+                ax.set_xlabel("is looked at")
+            if h == 0:
+                ax.set_ylabel("looks")
             ax.set_title(f"block {i + 1}, head {h + 1}\nmoves {moves[i][h]:.1f}", fontsize=10)
     said = " ".join(
         f"Block {i + 1}, head {h + 1}: " + _strongest(seen[i, h], words, words)

@@ -34,6 +34,7 @@ from helpers.translator.word_ids import english, french_sentence
 TIME_LIMIT = 4.0  # seconds of processor time for one trial
 EXACT_SENTENCES, FEW_SENTENCES = 100, 10
 WRITING = {"greedy_decode", "attend_with_cache", "causal_mask"}  # one sentence at a time, see decoding.py
+SHOWN: dict[tuple, str] = {}  # what one view said and drew in this kernel -> the parts that it was of
 
 
 @dataclass
@@ -66,8 +67,17 @@ def show_at_work(answers: tuple, named: dict, sentence: str, names: Mapping[str,
     yours = attempt(parts, sentence)
     if yours.unanswered:
         return _show_line(unanswered_line(*(unanswered(parts, sentence) or parts)))
+    if in_notebook():
+        _show_once(yours, parts)
     _show(facts(yours, finished, sentence, parts), yours.pictures)
     _show_box(parts)
+
+
+def _show_once(trial: Trial, parts: Mapping[str, Callable]) -> None:
+    """What another cell has shown of other parts is not drawn once more: a line says where it is."""
+    view, who = (*trial.facts, *map(repr, trial.pictures)), listed([called(*part) for part in parts.items()])
+    if parts and view and SHOWN.setdefault(view, who) != who:
+        trial.facts, trial.pictures = [Fact(f"all else is as above, with {SHOWN[view]}")], []
 
 
 def parts_of(answers: tuple, named: dict, names: Mapping[str, object]) -> tuple[dict[str, Callable], str]:
@@ -173,9 +183,10 @@ def attempt(parts: Mapping[str, Callable], sentence: str, limit: float | None = 
                 trial.facts, trial.pictures = view_of(trial, sentence, guards)
                 if parts:
                     usual, drawn = finished_view(sentence, tuple(parts))
-                    trial.facts = beside(trial.facts, usual)
-                    if any(getattr(part, "__name__", name) != name for name, part in parts.items()):
-                        known = set(map(repr, drawn))  # a bug's picture is shown where it is another one
+                    bug = any(getattr(part, "__name__", name) != name for name, part in parts.items())
+                    trial.facts = beside(trial.facts, usual, bug)
+                    if bug:
+                        known = set(map(repr, drawn))
                         trial.pictures = [picture for picture in trial.pictures if repr(picture) not in known]
     except Unanswered as error:
         trial.failed, trial.unanswered = str(error), True
@@ -273,6 +284,8 @@ def without(parts: Mapping[str, Callable]) -> list[Fact]:
     for name in parts:
         if name in kept and getattr(parts[name], "__name__", name) == name:
             words, nats, exact = kept[name].values()
+            if any(f"({words})" in fact.text for fact in said):
+                continue  # two parts that are missed alike
             line = f"without {name} ({words}): {evaluation.in_nats(nats)} nats a word, {100 * exact:.0f} % exact"
             said.append(Fact(line, (_loss_row(f"without {name} ({words})", nats, exact),)))
     return said

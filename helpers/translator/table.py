@@ -46,12 +46,16 @@ class Fact:
     in_rows: bool = False
 
 
-def beside(facts: Sequence[Fact], usual: Sequence[Fact]) -> list[Fact]:
-    """Each fact, and after it what the finished part says there, where that is something else."""
+def beside(facts: Sequence[Fact], usual: Sequence[Fact], bug: bool = False) -> list[Fact]:
+    """Each fact, and after it what the finished part says there, where that is something else.
+
+    bug: bars that are as ever are not drawn again, and a line that opens a list stays only above one.
+    """
     said = []
     for fact, other in itertools.zip_longest(facts, usual if len(usual) == len(facts) else []):
         if other is None or other.text == fact.text:
-            said.append(fact)
+            if other is None or not bug or not fact.rows:
+                said.append(fact)
             continue
         what, _, numbers = other.text.partition(": ")
         same = fact.text.startswith(f"{what}: ")
@@ -61,7 +65,7 @@ def beside(facts: Sequence[Fact], usual: Sequence[Fact]) -> list[Fact]:
         if compared:
             rows = tuple(_with_usual(row, finished) for row, finished in zip(fact.rows, other.rows, strict=True))
         said += [Fact(fact.text, rows), Fact(line, in_rows=compared)]
-    return said
+    return said if any(not fact.text.endswith(":") for fact in said) else []
 
 
 def _with_usual(row: Row, finished: Row) -> Row:

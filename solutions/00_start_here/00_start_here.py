@@ -25,7 +25,8 @@ transformer_map("00_start_here")
 # %% [markdown]
 # This is a Transformer, and the same map opens every lesson. Today nothing is lit: you look at the tools first. In each
 # lesson one part lights up, you write it, and it runs at once in a small translator from English to French that comes
-# with the course. By lesson 11 every part is yours.
+# with the course. By lesson 11 every part is yours. (`<bos>`, the beginning of a sentence, is the mark from which the French
+# side starts; with `<eos>` it ends.)
 
 # %% [markdown]
 # ## You need
@@ -188,9 +189,9 @@ explore.broadcasting()
 # The first pair: 4 meets 4, then the two ones stretch to 3 and 5, and 2 meets 2. The second pair fails: flush right, 4 meets 4, but then 3 meets 2. It looks like "a batch of 2 with a batch of 2", and broadcasting knows nothing of batches: it counts from the right. `(2, 1, 4)` would work.
 # </details>
 #
-# ## Exercise 0.1 `sum_table`
+# ### Exercise 0.1 `sum_table`
 #
-# Difficulty ●○○○○ · Importance ●●●●● · 6 minutes
+# Difficulty 1 of 5 · Importance 5 of 5 · 6 minutes
 #
 # Every entry of `a` plus every entry of `b`, in a table:
 # $$\text{out}_{ij} = a_i + b_j$$
@@ -243,9 +244,9 @@ square - square.mean(dim=-1)  # (3, 3) - (3,)
 # %% [markdown]
 # Attention's score tables are square whenever a sentence looks at itself. So most checks use sizes that are all different, and you should too when you try things out.
 #
-# ## Exercise 0.2 `center_rows`
+# ### Exercise 0.2 `center_rows`
 #
-# Difficulty ●○○○○ · Importance ●●●●○ · 5 minutes
+# Difficulty 1 of 5 · Importance 4 of 5 · 5 minutes
 #
 # Subtract from every row its own mean:
 # $$\text{out}_{j} = x_{j} - \frac{1}{D}\sum_{k=1}^{D} x_{k}$$
@@ -303,9 +304,9 @@ explore.memory_order()
 # </details>
 
 # %% [markdown]
-# ## Exercise 0.3 `swap_last_two`
+# ### Exercise 0.3 `swap_last_two`
 #
-# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●● · 7 minutes
+# **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 7 minutes
 #
 # In 2021 the published code of an attention model, Informer, brought its queries from `(B, L, H, D)` to `(B, H, L, D)` with `queries.view(B, H, L_Q, -1)`. A reader [asked](https://github.com/zhouhaoyi/Informer2020/issues/59) whether that does not mix up the heads. It does; the authors called it an error and promised a fix at once. Here is the same slip on the last two axes:
 # ```python
@@ -368,9 +369,9 @@ original
 # Writing in place is fine in memory that you made yourself. On an input it is a trap: the caller's numbers change, and a backward pass may need the old ones. That is why every check asks for *inputs unchanged*.
 
 # %% [markdown]
-# ## Exercise 0.4 `blank_first_token`
+# ### Exercise 0.4 `blank_first_token`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 8 minutes
+# Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes
 #
 # The same table with the first token's row set to zero, and **x as it was**:
 # $$\text{out}_{tj} = \begin{cases} 0 & t = 0 \\ x_{tj} & t > 0 \end{cases}$$
@@ -421,9 +422,9 @@ print(third.item(), third.float().item(), sep="\n")
 # The second number agrees with the first in its first seven digits only. `t.float()` always gives float32, `t.to(other.dtype)` gives whatever `other` is. *Keeps the dtype* in a specification means: float32 in, float32 out; float64 in, float64 out.
 
 # %% [markdown]
-# ## Exercise 0.5 `share_above`
+# ### Exercise 0.5 `share_above`
 #
-# Difficulty ●●○○○ · Importance ●●●○○ · 7 minutes
+# Difficulty 2 of 5 · Importance 3 of 5 · 7 minutes
 #
 # For each row, the share of its entries that are strictly above a threshold $c$:
 # $$\text{out} = \frac{1}{D}\,\bigl|\{\, j : x_j > c \,\}\bigr|$$
@@ -478,9 +479,9 @@ where = torch.tensor([[0, 2], [0, 3], [0, 0]])  # (3, 2): two columns for each r
 torch.gather(x, -1, where)  # (3, 2)
 
 # %% [markdown]
-# ## Exercise 0.6 `pick_per_row`
+# ### Exercise 0.6 `pick_per_row`
 #
-# Difficulty ●●●○○ · Importance ●●●●○ · 12 minutes
+# Difficulty 3 of 5 · Importance 4 of 5 · 12 minutes
 #
 # One entry from each row, chosen by that row's own index:
 # $$\text{out}_{t} = x_{t,\,\text{index}_t} \quad\text{for every row } t$$
@@ -563,9 +564,9 @@ print(x0.grad, torch.tensor([1.0, 2.0]) @ J)  # both (2,), and equal
 figures.row_times_jacobian()
 
 # %% [markdown]
-# ## Exercise 0.7 `gradient_by_hand`
+# ### Exercise 0.7 `gradient_by_hand`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 12 minutes
+# Difficulty 2 of 5 · Importance 4 of 5 · 12 minutes
 #
 # Be `backward()` once yourself. For the same $f(x_1, x_2) = (x_1 x_2,\; x_1^2 + x_2)$ and a loss $L = g_1 f_1 + g_2 f_2$ with any weights $g$, write down the gradient at $x$:
 #
@@ -580,7 +581,8 @@ figures.row_times_jacobian()
 def gradient_by_hand(x, g):
     """The gradient at x of g1 f1 + g2 f2, for f(x1, x2) = (x1 x2, x1² + x2).
 
-    x (..., 2), g (..., 2), float32 or float64 -> (..., 2), same dtype. It need not be differentiable itself.
+    x (..., 2), g (..., 2), float32 or float64 -> (..., 2), same dtype. It need not be
+    differentiable itself.
     """
     ### BEGIN SOLUTION
     x1, x2 = x[..., 0], x[..., 1]  # (...), (...)
@@ -613,7 +615,7 @@ check(gradient_by_hand)
 # When a check says *gradient flows*, it has compared your gradients with the right ones, for a random row vector in place of $(1, 2)$. What breaks the flow: `.item()`, `.detach()`, `.numpy()`, `.tolist()`, or building a new tensor from numbers.
 
 # %% [markdown]
-# ## Quiz 0.1
+# ### Quiz 0.1
 #
 # Scores have shape `(2, 4, 3, 5)`: batch, heads, queries, keys. A mask has shape `(2, 1, 1, 5)`. What is the shape of their sum?
 #
@@ -632,7 +634,7 @@ quiz_1 = "c"
 check(quiz_1=quiz_1)
 
 # %% [markdown]
-# ## Quiz 0.2
+# ### Quiz 0.2
 #
 # A function takes 5 numbers and gives 3. What is the shape of its Jacobian?
 #

@@ -84,9 +84,9 @@ transformer_map("01_token_embedding")
 # The simplest cut throws the punctuation away and splits at white space. It loses something (the comma), and it is good
 # enough to start with. At the end of this lesson you meet the cut that real models use.
 #
-# ## Exercise 1.1 `tokenize`
+# ### Exercise 1.1 `tokenize`
 #
-# Difficulty ●○○○○ · Importance ●●○○○ · 4 minutes · 6 points
+# Difficulty 1 of 5 · Importance 2 of 5 · 4 minutes · 6 points
 #
 # `tokenize(sentence) -> list[str]`
 #
@@ -100,7 +100,8 @@ transformer_map("01_token_embedding")
 
 # %% nbgrader={"solution": "tokenize"}
 def tokenize(sentence):
-    """Tokens of a sentence, a list of strings: the marks , . ! ? ; : deleted, then split on white space."""
+    """Tokens of a sentence, a list of strings: the marks , . ! ? ; : deleted, then split on white
+    space."""
     ### BEGIN SOLUTION
     for mark in ",.!?;:":
         sentence = sentence.replace(mark, "")
@@ -136,9 +137,9 @@ check(tokenize)
 # letters a to z (from 97 on). Any order would do, as long as it is always the same one: an id is the number of a row in a table, and
 # yesterday's table must fit today's ids. In *At work* you will see what happens otherwise.
 #
-# ## Exercise 1.2 `build_vocab`
+# ### Exercise 1.2 `build_vocab`
 #
-# Difficulty ●●○○○ · Importance ●●●○○ · 6 minutes · 8 points
+# Difficulty 2 of 5 · Importance 3 of 5 · 6 minutes · 8 points
 #
 # `build_vocab(sentences) -> dict[str, int]`
 #
@@ -148,7 +149,8 @@ check(tokenize)
 
 # %% nbgrader={"solution": "build_vocab"}
 def build_vocab(sentences):
-    """The vocabulary of a list of sentences: distinct token -> id, ids 0, 1, ... in code-point order."""
+    """The vocabulary of a list of sentences: distinct token -> id, ids 0, 1, ... in code-point
+    order."""
     ### BEGIN SOLUTION
     tokens = {token for sentence in sentences for token in tokenize(sentence)}
     return {token: i for i, token in enumerate(sorted(tokens))}
@@ -192,9 +194,9 @@ print(one_line("the cat saw the dog"))
 #
 # </details>
 #
-# ## Exercise 1.3 `encode`
+# ### Exercise 1.3 `encode`
 #
-# Difficulty ●○○○○ · Importance ●●●○○ · 4 minutes · 8 points
+# Difficulty 1 of 5 · Importance 3 of 5 · 4 minutes · 8 points
 #
 # `encode(sentence, vocab) -> LongTensor (T,)`
 #
@@ -205,7 +207,8 @@ print(one_line("the cat saw the dog"))
 
 # %% nbgrader={"solution": "encode"}
 def encode(sentence, vocab):
-    """Ids (T,), int64, of a sentence's tokens. A token not in `vocab`: KeyError with this token in it."""
+    """Ids (T,), int64, of a sentence's tokens. A token not in `vocab`: KeyError with this token in
+    it."""
     ### BEGIN SOLUTION
     return torch.tensor([vocab[token] for token in tokenize(sentence)])  # (T,)
     ### END SOLUTION
@@ -255,9 +258,9 @@ print(ids.tolist(), " ".join(token_of[i] for i in ids.tolist()))
 #
 # Now all words are equally far from one another, at distance √2. No false order is left, and no meaning yet either.
 #
-# ## Exercise 1.4 `one_hot`
+# ### Exercise 1.4 `one_hot`
 #
-# Difficulty ●●○○○ · Importance ●●●○○ · 5 minutes · 8 points
+# Difficulty 2 of 5 · Importance 3 of 5 · 5 minutes · 8 points
 #
 # `one_hot(ids, vocab_size) -> (..., V)` float32, from ids of any shape `(...)`
 #
@@ -310,9 +313,9 @@ figures.row_lookup(ids=[1, 2, 1], tokens=["eat", "short", "eat"])
 # us that the table is an ordinary weight matrix. It has a gradient, so it can be *learned*. In the backward pass only the
 # rows that were picked receive anything, and a word that comes twice receives twice.
 #
-# ## Exercise 1.5 `embed`
+# ### Exercise 1.5 `embed`
 #
-# Difficulty ●○○○○ · Importance ●●●●● · 4 minutes · 10 points
+# Difficulty 1 of 5 · Importance 5 of 5 · 4 minutes · 10 points
 #
 # `embed(ids, table) -> (..., D)` for ids `(...)` and a table `(V, D)`
 #
@@ -395,11 +398,7 @@ figures.sentence_vectors(sentence, ["Life", "is", "short", "eat", "dessert", "fi
 #
 # The dot product is the shadow times the length of b. The cosine is the shadow of a vector of length 1. It sees direction
 # only, and lies between −1 (opposite) and 1 (same direction).
-
-# %%
-figures.projection([3.0, 4.0], [5.0, 0.0])
-
-# %% [markdown]
+#
 # Turn a and stretch it. *Find a cosine of 0; a dot product that grows while the cosine stays; and two settings with the
 # same dot product but different cosines.*
 
@@ -414,9 +413,9 @@ explore.similarity()
 #
 # </details>
 #
-# ## Exercise 1.6 `cosine_similarity`
+# ### Exercise 1.6 `cosine_similarity`
 #
-# Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · 14 points
+# Difficulty 3 of 5 · Importance 4 of 5 · 15 minutes · 14 points
 #
 # `cosine_similarity(a, b) -> (N, M)` for a `(N, D)` and b `(M, D)`
 #
@@ -506,7 +505,7 @@ figures.surprise()
 
 # %% [markdown]
 # How does the loss move with c? The slope of $-\log\sigma(x)$ is $\sigma(x) - 1$, and the slope of $-\log\sigma(-x)$ is
-# $\sigma(x)$: what the probability still lacks, and what it has too much of (Figure 1.5, right). So the K + 1 pairs put K +
+# $\sigma(x)$: what the probability still lacks, and what it has too much of (Figure 1.4, right). So the K + 1 pairs put K +
 # 1 forces on c:
 #
 # $$-\frac{\partial L}{\partial c} \;=\; \underbrace{\bigl(1-\sigma(c\cdot o)\bigr)\,o}_{\text{pull along the neighbor}}
@@ -534,9 +533,9 @@ figures.pull_and_push()
 # The neighbor and the strangers feel forces as well. Now you write the heart of word2vec: all three gradients of one
 # true pair and its strangers.
 #
-# ## Exercise 1.7 `pull_and_push`
+# ### Exercise 1.7 `pull_and_push`
 #
-# Difficulty ●●●○○ · Importance ●●●●● · 25 minutes · 16 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 25 minutes · 16 points
 #
 # `pull_and_push(center, context, negatives) -> (d_center, d_context, d_negatives)`
 #
@@ -552,9 +551,11 @@ figures.pull_and_push()
 
 # %% nbgrader={"solution": "pull_and_push"}
 def pull_and_push(center, context, negatives):
-    """Gradients of one pair's skip-gram loss with negative sampling at its three inputs, in their shapes.
+    """Gradients of one pair's skip-gram loss with negative sampling at its three inputs, in their
+    shapes.
 
-    center (D,), context (D,), negatives (K, D), float32 or float64 -> a tuple (D,), (D,), (K, D), same dtype.
+    center (D,), context (D,), negatives (K, D), float32 or float64 -> a tuple (D,), (D,), (K, D),
+    same dtype.
     """
     ### BEGIN SOLUTION
     lack = torch.sigmoid(center @ context) - 1  # scalar, below 0
@@ -609,14 +610,10 @@ figures.before_and_after(history, words)
 # plane in which the trained words differ most. Before: random. After: three heaps. The gray dots are all the other
 # words: verbs, the rest of the phrases, and the people, who all visit, eat and feed. Fourteen dimensions are hidden,
 # so trust numbers more than the map: the mean cosine between words of one group, and between words of different
-# groups.
-
-# %%
-figures.company_curve(history, words)
-
-# %% [markdown]
-# The orange curve rises before it falls: after 600 pairs *all* words run the same way. *Why?* Drag through it, think, then
-# unfold.
+# groups. They are the two curves beside the map below.
+#
+# The orange curve rises before it falls: after 600 pairs *all* words run the same way. *Why?* Drag through the training,
+# think, then unfold.
 
 # %%
 explore.training(history, words)
@@ -663,9 +660,9 @@ figures.forces_alone(tried, pairs)
 #
 # </details>
 #
-# ## Exercise 1.8 `fixed_neighbors`
+# ### Exercise 1.8 `fixed_neighbors`
 #
-# **Find the bug** · Difficulty ●●●○○ · Importance ●●●○○ · 8 minutes · 10 points
+# **Find the bug** · Difficulty 3 of 5 · Importance 3 of 5 · 8 minutes · 10 points
 #
 # `fixed_neighbors(table, k) -> LongTensor (V, k)`: for each row of a table `(V, D)` the ids of the k *other* rows with the
 # largest cosine, best first; no row is zero and k < V. Two different words may have the same row.
@@ -699,7 +696,8 @@ for word, row in zip(some, published_neighbors(trained, 3)[some].tolist(), stric
 
 # %% nbgrader={"solution": "fixed_neighbors"}
 def fixed_neighbors(table, k):
-    """For each row of table (V, D): ids (V, k) of the k other rows with the largest cosine, best first."""
+    """For each row of table (V, D): ids (V, k) of the k other rows with the largest cosine, best
+    first."""
     ### BEGIN SOLUTION
     unit = table / table.norm(dim=-1, keepdim=True)  # (V, D)
     similarity = unit @ unit.T  # (V, V)
@@ -744,9 +742,9 @@ print(f"the length of by is {trained[hub].norm():.1f}, that of africa {trained[s
 # and the *bank* with the money share a row. Mending that is what attention is for.
 
 # %% [markdown]
-# ## Exercise 1.9 `skipgram_pairs`
+# ### Exercise 1.9 `skipgram_pairs`
 #
-# **Extra** · Difficulty ●●○○○ · Importance ●●○○○ · 8 minutes · 8 bonus points
+# **Extra** · Difficulty 2 of 5 · Importance 2 of 5 · 8 minutes · 8 bonus points
 #
 # Which pairs are true pairs? So far you have used the course's list. Here is how it is made:
 
@@ -763,7 +761,8 @@ figures.windows("jane visits africa by train".split(), window=2)
 
 # %% nbgrader={"solution": "skipgram_pairs"}
 def skipgram_pairs(ids, window):
-    """True pairs of word2vec, as (center, context) tuples of Python ints; ids: a list or LongTensor (T,)."""
+    """True pairs of word2vec, as (center, context) tuples of Python ints; ids: a list or LongTensor
+    (T,)."""
     ### BEGIN SOLUTION
     ids = [int(i) for i in ids]
     pairs = []
@@ -797,9 +796,9 @@ check(skipgram_pairs)
 experiments.pairs_of_the_text(skipgram_pairs, sentence_ids, 2)
 
 # %% [markdown]
-# ## Exercise 1.10 `negative_sampling_loss`
+# ### Exercise 1.10 `negative_sampling_loss`
 #
-# **Extra** · Difficulty ●●●○○ · Importance ●●●○○ · 10 minutes · 10 bonus points
+# **Extra** · Difficulty 3 of 5 · Importance 3 of 5 · 10 minutes · 10 bonus points
 #
 # The loss whose gradients you wrote, for a whole batch: `negative_sampling_loss(center, context, negatives) -> scalar` for
 # `(B, D)`, `(B, D)`, `(B, K, D)`, K ≥ 1
@@ -812,7 +811,8 @@ experiments.pairs_of_the_text(skipgram_pairs, sentence_ids, 2)
 
 # %% nbgrader={"solution": "negative_sampling_loss"}
 def negative_sampling_loss(center, context, negatives):
-    """Loss of skip-gram with negative sampling, eq. 4 of Mikolov et al. (2013), negated; mean over the batch.
+    """Loss of skip-gram with negative sampling, eq. 4 of Mikolov et al. (2013), negated; mean over
+    the batch.
 
     center (B, D), context (B, D), negatives (B, K, D), float32 or float64 -> scalar, same dtype.
     """
@@ -889,9 +889,9 @@ for piece in ["apples", "##apple", "happiness", "##happiness", "dessert", "desse
     print(f"{piece:>12}  {'in the vocabulary' if piece in known else '-'}")
 
 # %% [markdown]
-# ## Exercise 1.11 `wordpiece`
+# ### Exercise 1.11 `wordpiece`
 #
-# **Extra** · Difficulty ●●●○○ · Importance ●●●○○ · 12 minutes · 10 bonus points
+# **Extra** · Difficulty 3 of 5 · Importance 3 of 5 · 12 minutes · 10 bonus points
 #
 # `wordpiece(word, vocab, unk="[UNK]") -> list[str]`
 #
@@ -995,7 +995,7 @@ at_work(embed=other_numbers)
 # </details>
 
 # %% [markdown]
-# ## Quiz 1.1
+# ### Quiz 1.1
 #
 # `ids` has shape (2, 5), the vocabulary 7 words, the table shape (7, 3). What is the shape of the one-hot tensor that is
 # multiplied with the table?
@@ -1015,7 +1015,7 @@ quiz_1 = "c"
 check(quiz_1=quiz_1)
 
 # %% [markdown]
-# ## Quiz 1.2
+# ### Quiz 1.2
 #
 # *cat* and *dog* never occur in the same sentence of our text. Why are their vectors close?
 #
@@ -1034,7 +1034,7 @@ quiz_2 = "b"
 check(quiz_2=quiz_2)
 
 # %% [markdown]
-# ## Quiz 1.3
+# ### Quiz 1.3
 #
 # BERT's vocabulary holds `un`, `una`, `##ffa`, `##ble` and many more pieces, but neither `unaffable` nor any longer
 # beginning of that word. How is *unaffable* cut?
@@ -1116,7 +1116,7 @@ check(quiz_3=quiz_3)
 # - **The vocabulary in one line** is the same notebook's. It is right for its own sentence, *Life is short, eat dessert
 #   first*, whose 6 × 16 numbers for seed 123 you have reproduced.
 # - **Pull and push.** An answer on Stack Exchange about where queries and keys come from (lesson 3) points to word2vec's negative sampling and to
-#   GE2E's centroids in one breath (Figure 1.6). Two differences: GE2E is told who is speaking, while word2vec gets its
+#   GE2E's centroids in one breath (Figure 1.5). Two differences: GE2E is told who is speaking, while word2vec gets its
 #   truth from the text for free; and the first of GE2E's two losses, the one in the figure, lets the candidates compete in
 #   one softmax, where word2vec judges each pair by itself. (The second takes a sigmoid of each pair, and of the strangers
 #   only the nearest.) The softmax is the step from here to attention.

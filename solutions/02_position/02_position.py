@@ -130,9 +130,9 @@ figures.two_orders(tokens, x, perm)
 # Do not just believe this. Measure it.
 
 # %% [markdown]
-# ## Exercise 2.1 `permutation_gap`
+# ### Exercise 2.1 `permutation_gap`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · 18 points
+# Difficulty 2 of 5 · Importance 4 of 5 · 10 minutes · 18 points
 #
 # How far is a function from being equivariant, for one input and one shuffle?
 #
@@ -147,7 +147,8 @@ figures.two_orders(tokens, x, perm)
 def permutation_gap(f, x, perm):
     """Largest absolute difference between f(x[perm]) and f(x)[perm]: 0 where f does not see order.
 
-    f: function (T, D) -> (T, any width); x (T, D) float32 or float64; perm LongTensor (T,), a permutation.
+    f: function (T, D) -> (T, any width); x (T, D) float32 or float64; perm LongTensor (T,), a
+    permutation.
     Returns a Python float.
     """
     ### BEGIN SOLUTION
@@ -192,7 +193,7 @@ running_mean(x[perm]), running_mean(x)[perm]
 # </details>
 
 # %% [markdown]
-# ## Quiz 2.1
+# ### Quiz 2.1
 #
 # A stack of a hundred attention layers with learned weights, no mask, no positions, reads *africa visits jane* and
 # *jane visits africa*. We take the mean of all output rows as the sentence's vector. What can we say of the two
@@ -269,9 +270,9 @@ explore.waves()
 # </details>
 
 # %% [markdown]
-# ## Exercise 2.2 `sinusoidal_positions`
+# ### Exercise 2.2 `sinusoidal_positions`
 #
-# Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · 26 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 15 minutes · 26 points
 #
 # The table of the formula above.
 #
@@ -286,8 +287,8 @@ explore.waves()
 def sinusoidal_positions(length, d_model):
     """Sinusoidal position vectors, section 3.5 of Vaswani et al. (2017).
 
-    length, d_model: int -> (length, d_model) float32. Column 2i is sin(t / 10000^(2i/d_model)), column 2i+1 the
-    cosine of the same angle. ValueError if d_model is odd.
+    length, d_model: int -> (length, d_model) float32. Column 2i is sin(t / 10000^(2i/d_model)),
+    column 2i+1 the cosine of the same angle. ValueError if d_model is odd.
     """
     ### BEGIN SOLUTION
     if d_model % 2:
@@ -319,7 +320,7 @@ check(sinusoidal_positions)
 # </details>
 
 # %% [markdown]
-# ## Quiz 2.2
+# ### Quiz 2.2
 #
 # In a table with $D = 16$, which pair of columns changes most between place 20 and place 21?
 #
@@ -359,9 +360,9 @@ check(quiz_2=quiz_2)
 figures.position_dots(length=48, d_model=32)
 
 # %% [markdown]
-# ## Exercise 2.3 `find_position`
+# ### Exercise 2.3 `find_position`
 #
-# Difficulty ●●○○○ · Importance ●●○○○ · 8 minutes · 10 points
+# Difficulty 2 of 5 · Importance 2 of 5 · 8 minutes · 10 points
 #
 # Somebody hands you one row of the table, slightly blurred. Which place is it?
 #
@@ -375,9 +376,11 @@ figures.position_dots(length=48, d_model=32)
 
 # %% nbgrader={"solution": "find_position"}
 def find_position(row, length):
-    """The place t, 0 <= t < length, whose row of sinusoidal_positions(length, D) was blurred into `row`.
+    """The place t, 0 <= t < length, whose row of sinusoidal_positions(length, D) was blurred into
+    `row`.
 
-    row (D,) float32, each entry off by at most 0.01; D even, at least 4; length at most 512. Returns a Python int.
+    row (D,) float32, each entry off by at most 0.01; D even, at least 4; length at most 512.
+    Returns a Python int.
     """
     ### BEGIN SOLUTION
     table = sinusoidal_positions(length, len(row)).to(row.device)  # (length, D)
@@ -483,9 +486,9 @@ experiments.words_in_directions()
 # the last row there is nothing.
 
 # %% [markdown]
-# ## Exercise 2.4 `add_positions`
+# ### Exercise 2.4 `add_positions`
 #
-# Difficulty ●●○○○ · Importance ●●●●● · 8 minutes · 14 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 14 points
 #
 # $$\text{out}_{\dots t} = x_{\dots t} + \text{table}_t$$
 #
@@ -584,9 +587,9 @@ figures.whose_position()
 # </details>
 
 # %% [markdown]
-# ## Exercise 2.5 `fixed_position_layer`
+# ### Exercise 2.5 `fixed_position_layer`
 #
-# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●○ · 8 minutes · 12 points
+# **Find the bug** · Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes · 12 points
 #
 # Repair the layer for sentences first.
 #
@@ -659,9 +662,9 @@ figures.one_turn(offset=3)
 # row 0 of the table, $(\sin 0, \cos 0)$, became row 1, $(\sin 1, \cos 1)$.
 
 # %% [markdown]
-# ## Exercise 2.6 `shift_matrix`
+# ### Exercise 2.6 `shift_matrix`
 #
-# **Extra** · Difficulty ●●●●○ · Importance ●●○○○ · 30 minutes · 10 bonus points
+# **Extra** · Difficulty 4 of 5 · Importance 2 of 5 · 30 minutes · 10 bonus points
 #
 # Write down the matrix M that moves every place by `offset`:
 #
@@ -675,7 +678,8 @@ figures.one_turn(offset=3)
 def shift_matrix(offset, d_model):
     """The matrix M with P[t + offset] = M @ P[t] for every t, where P is sinusoidal_positions.
 
-    offset: int, may be 0 or negative; d_model: even int -> (d_model, d_model) float32. ValueError if d_model is odd.
+    offset: int, may be 0 or negative; d_model: even int -> (d_model, d_model) float32. ValueError
+    if d_model is odd.
     """
     ### BEGIN SOLUTION
     if d_model % 2:
@@ -780,9 +784,9 @@ explore.rotary()
 # </details>
 
 # %% [markdown]
-# ## Exercise 2.7 `rotate`
+# ### Exercise 2.7 `rotate`
 #
-# **Extra** · Difficulty ●●●●○ · Importance ●●●●○ · 20 minutes · 10 bonus points
+# **Extra** · Difficulty 4 of 5 · Importance 4 of 5 · 20 minutes · 10 bonus points
 #
 # - `x`: `(..., T, D)`, D even; `positions`: LongTensor `(T,)`, any places in any order; `base`: float
 # - returns `(..., T, D)`, same dtype: the pairs $(x_{2i}, x_{2i+1})$ turned as in the formula above
@@ -793,8 +797,9 @@ explore.rotary()
 def rotate(x, positions, base=10000.0):
     """Rotary position embedding over interleaved pairs, eq. 34 of Su et al. (2021).
 
-    x (..., T, D) with D even, positions LongTensor (T,) -> (..., T, D), same dtype. The pair (x[2i], x[2i+1]) is
-    turned by the angle position * base^(-2i/D), from the first axis toward the second.
+    x (..., T, D) with D even, positions LongTensor (T,) -> (..., T, D), same dtype. The pair
+    (x[2i], x[2i+1]) is turned by the angle position * base^(-2i/D), from the first axis toward the
+    second.
     """
     ### BEGIN SOLUTION
     D = x.shape[-1]
@@ -835,7 +840,7 @@ experiments.scores_far_out(rotate)
 # the other runs without an error and gives nonsense, so converters permute the rows of the weights.
 
 # %% [markdown]
-# ## Quiz 2.3
+# ### Quiz 2.3
 #
 # Rotary positions are applied to queries and keys. A colleague also *adds* the sinusoidal table to the word vectors.
 # Which statement holds?

@@ -120,9 +120,9 @@ figures.video_search(titles, query, keys)
 # </details>
 
 # %% [markdown]
-# ## Exercise 3.1 `select`
+# ### Exercise 3.1 `select`
 #
-# Difficulty ●●○○○ · Importance ●●●○○ · 5 minutes · 8 points
+# Difficulty 2 of 5 · Importance 3 of 5 · 5 minutes · 8 points
 #
 # A SELECT that takes the best match. One query $q$ of shape `(D,)`, keys `(N, D)`, values `(N, E)`:
 #
@@ -134,7 +134,8 @@ figures.video_search(titles, query, keys)
 
 # %% nbgrader={"solution": "select"}
 def select(query, keys, values):
-    """Hard lookup: the value whose key has the largest dot product with the query, the first one on ties.
+    """Hard lookup: the value whose key has the largest dot product with the query, the first one on
+    ties.
 
     query (D,), keys (N, D), values (N, E), float32 or float64 -> (E,), dtype of values.
     The gradient reaches values.
@@ -226,9 +227,9 @@ figures.scores_of_graph(X, W_q, W_k)
 # projections and a dot product.
 
 # %% [markdown]
-# ## Exercise 3.2 `project`
+# ### Exercise 3.2 `project`
 #
-# Difficulty ●○○○○ · Importance ●●●●● · 5 minutes · 10 points
+# Difficulty 1 of 5 · Importance 5 of 5 · 5 minutes · 10 points
 #
 # All words at once. Rows of $X$ are tokens, $W$ is `(d_out, d_in)` as in `nn.Linear`:
 #
@@ -331,9 +332,9 @@ q_is.dot(k_dessert)
 # are waiting.
 
 # %% [markdown]
-# ## Exercise 3.3 `scores_for_one`
+# ### Exercise 3.3 `scores_for_one`
 #
-# Difficulty ●○○○○ · Importance ●●●○○ · 3 minutes · 4 points
+# Difficulty 1 of 5 · Importance 3 of 5 · 3 minutes · 4 points
 #
 # One query $q$ `(d_k,)` against all keys $K$ `(T, d_k)`:
 #
@@ -420,9 +421,9 @@ experiments.own_first_choices()
 # </details>
 
 # %% [markdown]
-# ## Exercise 3.4 `dot_scores`
+# ### Exercise 3.4 `dot_scores`
 #
-# Difficulty ●●○○○ · Importance ●●●●● · 5 minutes · 16 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 5 minutes · 16 points
 #
 # All queries at once: the *first MatMul* of attention.
 #
@@ -644,9 +645,9 @@ found_W_q.T @ found_W_k, sizes
 # channels does that take? The next two exercises let you find out.
 
 # %% [markdown]
-# ## Exercise 3.5 `previous_token_weights`
+# ### Exercise 3.5 `previous_token_weights`
 #
-# Difficulty ●●●●○ · Importance ●●●●○ · 15 minutes · 20 points
+# Difficulty 4 of 5 · Importance 4 of 5 · 15 minutes · 20 points
 #
 # A puzzle. The head of the translator looked mostly at the word before. Make one that always does. Token $t$ is the
 # one-hot vector of its position: `x = torch.eye(max_len)`. Choose by hand $W_q$ and $W_k$, both float32 of shape
@@ -701,9 +702,9 @@ check(previous_token_weights)
 # works for three tokens? For a thousand?* Guess; the next exercise and the circle after it tell.
 
 # %% [markdown]
-# ## Exercise 3.6 `two_channel_graph`
+# ### Exercise 3.6 `two_channel_graph`
 #
-# **Extra** · Difficulty ●●●●○ · Importance ●●●○○ · 15 minutes · 12 bonus points
+# **Extra** · Difficulty 4 of 5 · Importance 3 of 5 · 15 minutes · 12 bonus points
 #
 # Any graph, with two channels. `looks_at` is a LongTensor `(T,)` with $2 \le T \le 50$: token $t$ looks at token
 # `looks_at[t]`, which may be itself, and several may look at one. For *jane visits africa* it is `[1, 2, 1]`. Give
@@ -720,7 +721,8 @@ check(previous_token_weights)
 
 # %% nbgrader={"solution": "two_channel_graph"}
 def two_channel_graph(looks_at):
-    """Weights of a head with two channels in which, for x = torch.eye(T), token t looks at token looks_at[t].
+    """Weights of a head with two channels in which, for x = torch.eye(T), token t looks at token
+    looks_at[t].
 
     looks_at LongTensor (T,), 2 <= T <= 50 -> (W_q, W_k), float32, each (2, T), finite.
     """
@@ -804,9 +806,9 @@ figures.transitions(chain, ["jane", "visits", "africa", "loves"])
 # </details>
 
 # %% [markdown]
-# ## Exercise 3.7 `bigram_probabilities`
+# ### Exercise 3.7 `bigram_probabilities`
 #
-# Difficulty ●●●○○ · Importance ●●●○○ · 12 minutes · 14 points
+# Difficulty 3 of 5 · Importance 3 of 5 · 12 minutes · 14 points
 #
 # ids is a LongTensor `(T,)` with $T \ge 1$; the result is float32 of shape `(V, V)`, rows are the current token:
 #
@@ -917,9 +919,9 @@ explore.graph(weights, figures.JANE)
 # </details>
 
 # %% [markdown]
-# ## Exercise 3.8 `attention_edges`
+# ### Exercise 3.8 `attention_edges`
 #
-# Difficulty ●●○○○ · Importance ●●○○○ · 10 minutes · 8 points
+# Difficulty 2 of 5 · Importance 2 of 5 · 10 minutes · 8 points
 #
 # weights is a float tensor `(T, T)`, rows are queries; tokens is a list of `T` strings, and a word may occur twice.
 # Return a list of tuples `(query, key, weight)`: query and key are the token *strings*, the weight is a Python `float`.
@@ -987,9 +989,9 @@ explore.training()
 # answer, and some, such as *visits → jane* above, that the network can do without. You will watch it in lessons 11 and 12.
 
 # %% [markdown]
-# ## Exercise 3.9 `fixed_self_scores`
+# ### Exercise 3.9 `fixed_self_scores`
 #
-# **Extra** · **Find the bug** · Difficulty ●●○○○ · Importance ●●●○○ · 6 minutes · 6 bonus points
+# **Extra** · **Find the bug** · Difficulty 2 of 5 · Importance 3 of 5 · 6 minutes · 6 bonus points
 #
 # This function takes tokens `(..., T, D)` and weights `(d_k, D)`. It raises no error and its shape is right. Its numbers
 # are not:
@@ -1015,7 +1017,8 @@ torch.arange(6).reshape(3, 2), torch.arange(6).reshape(3, 2).reshape(2, 3)
 def fixed_self_scores(x, W_q, W_k):
     """Scores of every token of x against every token of x, unscaled.
 
-    x (..., T, D), W_q and W_k (d_k, D), float32 or float64 -> (..., T, T), same dtype; rows are queries.
+    x (..., T, D), W_q and W_k (d_k, D), float32 or float64 -> (..., T, T), same dtype; rows are
+    queries.
     """
     ### BEGIN SOLUTION
     Q = x @ W_q.T  # (..., T, d_k)
@@ -1094,7 +1097,7 @@ at_work(dot_scores=published_scores)
 # </details>
 
 # %% [markdown]
-# ## Quiz 3.1
+# ### Quiz 3.1
 #
 # `X` has shape `(6, 16)`: six tokens of width 16. `W` has shape `(24, 16)`. Which one gives six queries?
 #
@@ -1113,7 +1116,7 @@ quiz_1 = "c"
 check(quiz_1=quiz_1)
 
 # %% [markdown]
-# ## Quiz 3.2
+# ### Quiz 3.2
 #
 # In the *first* layer, with no position codes, you replace the third word of *jane visits africa* by another word. What
 # happens to the score of query *jane* with key *visits*?
@@ -1132,7 +1135,7 @@ quiz_2 = "b"
 check(quiz_2=quiz_2)
 
 # %% [markdown]
-# ## Quiz 3.3
+# ### Quiz 3.3
 #
 # $D = 512$ and $d_k = 64$. What is the largest rank that $W_Q^\top W_K$ can have?
 #

@@ -120,9 +120,9 @@ figures.spread()
 # with well-chosen starting weights. Below we break them on purpose.
 
 # %% [markdown]
-# ## Exercise 4.1 `score_variance`
+# ### Exercise 4.1 `score_variance`
 #
-# Difficulty ●○○○○ · Importance ●●●○○ · 6 minutes · 10 points
+# Difficulty 1 of 5 · Importance 3 of 5 · 6 minutes · 10 points
 #
 # First an instrument to measure with. With $S = QK^\top$ and $n$ the number of *all* entries of $S$, over all leading
 # dimensions together,
@@ -141,7 +141,8 @@ figures.spread()
 def score_variance(Q, K):
     """Population variance of all entries of QKᵀ, over all leading dimensions together.
 
-    Q (..., T_q, d_k), K (..., T_k, d_k), float32 or float64 -> scalar (0-dim), same dtype, differentiable.
+    Q (..., T_q, d_k), K (..., T_k, d_k), float32 or float64 -> scalar (0-dim), same dtype,
+    differentiable.
     """
     ### BEGIN SOLUTION
     scores = Q @ K.transpose(-2, -1)  # (..., T_q, T_k)
@@ -186,9 +187,9 @@ check(score_variance)
 # Nothing is learned here and nothing is measured. The divisor is a constant that depends on the shape alone.
 
 # %% [markdown]
-# ## Exercise 4.2 `scaled_scores`
+# ### Exercise 4.2 `scaled_scores`
 #
-# Difficulty ●○○○○ · Importance ●●●●● · 5 minutes · 16 points
+# Difficulty 1 of 5 · Importance 5 of 5 · 5 minutes · 16 points
 #
 # $$\text{scaled\_scores}(Q, K) = \frac{QK^\top}{\sqrt{d_k}}$$
 #
@@ -356,9 +357,9 @@ figures.two_jacobians()
 # multiplied by this table on its way to the scores. Little of it arrives.
 
 # %% [markdown]
-# ## Exercise 4.3 `softmax_jacobian`
+# ### Exercise 4.3 `softmax_jacobian`
 #
-# Difficulty ●●●○○ · Importance ●●●●○ · 12 minutes · 14 points
+# Difficulty 3 of 5 · Importance 4 of 5 · 12 minutes · 14 points
 #
 # `p (..., N)`, probability vectors along the last axis → `(..., N, N)`, with entry
 #
@@ -371,7 +372,8 @@ figures.two_jacobians()
 def softmax_jacobian(p):
     """Jacobian of softmax, written in terms of its output: diag(p) - p pᵀ.
 
-    p (..., N) probability vectors, float32 or float64 -> (..., N, N), same dtype; no NaN in gradients.
+    p (..., N) probability vectors, float32 or float64 -> (..., N, N), same dtype; no NaN in
+    gradients.
     """
     ### BEGIN SOLUTION
     outer = p.unsqueeze(-1) * p.unsqueeze(-2)  # (..., N, N)
@@ -404,9 +406,9 @@ for p in ([0.5, 0.25, 0.25], [0.98, 0.01, 0.01], [1.0, 0.0, 0.0]):
     print(f"p = {p}   largest entry {J.abs().max():.4f}   largest sum of a row {J.sum(dim=-1).abs().max():.4f}")
 
 # %% [markdown]
-# ## Exercise 4.4 `max_gradient`
+# ### Exercise 4.4 `max_gradient`
 #
-# Difficulty ●●○○○ · Importance ●●●○○ · 8 minutes · 12 points
+# Difficulty 2 of 5 · Importance 3 of 5 · 8 minutes · 12 points
 #
 # One number for how far a row of weights can still be moved by its scores: the largest absolute entry of the Jacobian.
 #
@@ -497,9 +499,9 @@ for name, c in [("undivided", 1), ("over the root", 16)]:
 # </details>
 
 # %% [markdown]
-# ## Exercise 4.5 `weights_jacobian`
+# ### Exercise 4.5 `weights_jacobian`
 #
-# Difficulty ●●●○○ · Importance ●●●●○ · 12 minutes · 14 points
+# Difficulty 3 of 5 · Importance 4 of 5 · 12 minutes · 14 points
 #
 # How do the weights $p = \text{softmax}(Kq/\text{divisor})$ move with the query?
 #
@@ -631,9 +633,9 @@ explore.width_and_divisor()
 # steps are. The square root answers one precise question: what keeps the spread at 1 when nothing has been learned yet?
 
 # %% [markdown]
-# ## Exercise 4.6 `head_scores`
+# ### Exercise 4.6 `head_scores`
 #
-# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · 14 points
+# **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 10 minutes · 14 points
 #
 # A head reads `x` of the model's width $D$ and projects it down to its own width. The next cell is code as it was
 # published, in several well-known repositories (links under *Further reading*), put into a function. It runs, it
@@ -778,7 +780,7 @@ for divisor in (1, 4, 16, 100):
 # 0.04 to 0.22, and lowers the mean, from 0.33 to 0.23: a few close races hold the mean up, as above. A head of width 256 would tell the other half of the story.
 
 # %% [markdown]
-# ## Quiz 4.1
+# ### Quiz 4.1
 #
 # Queries and keys have width 64; their entries are independent, with mean 0 and variance 1. What is the standard
 # deviation of an unscaled score?
@@ -798,7 +800,7 @@ quiz_1 = "c"
 check(quiz_1=quiz_1)
 
 # %% [markdown]
-# ## Quiz 4.2
+# ### Quiz 4.2
 #
 # A head of width 1024 divides its scores by 1024 instead of by 32. What is true of it before training?
 #
@@ -816,7 +818,7 @@ quiz_2 = "b"
 check(quiz_2=quiz_2)
 
 # %% [markdown]
-# ## Quiz 4.3
+# ### Quiz 4.3
 #
 # Somebody initializes badly: all entries of queries and keys have mean 0 and standard deviation 2. The width is 16.
 # Which divisor would give the scores variance 1?

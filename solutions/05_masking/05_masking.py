@@ -89,9 +89,9 @@ figures.gallery()
 # if both masks say yes.
 
 # %% [markdown]
-# ## Exercise 5.1 `causal_mask`
+# ### Exercise 5.1 `causal_mask`
 #
-# Difficulty ●●○○○ · Importance ●●●●● · 8 minutes · 10 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 10 points
 #
 # Query $i$ of $T_q$, counted from 0, may see key $j$ of $T_k$ if
 #
@@ -173,9 +173,9 @@ for mask_of in (or_given(causal_mask), aligned_at_first_key):
 # </details>
 
 # %% [markdown]
-# ## Exercise 5.2 `padding_mask`
+# ### Exercise 5.2 `padding_mask`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 6 minutes · 8 points
+# Difficulty 2 of 5 · Importance 4 of 5 · 6 minutes · 8 points
 #
 # Which tokens are real? The real ones come first, then the padding.
 #
@@ -214,9 +214,9 @@ check(padding_mask)
 # </details>
 
 # %% [markdown]
-# ## Exercise 5.3 `combine_masks`
+# ### Exercise 5.3 `combine_masks`
 #
-# Difficulty ●●○○○ · Importance ●●●●● · 8 minutes · 12 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 12 points
 #
 # A key is seen if the causal mask *and* the padding mask say yes. With heads, scores have shape `(B, H, T_q, T_k)`, and
 # all heads share one mask.
@@ -342,9 +342,9 @@ explore.fill()
 # </details>
 
 # %% [markdown]
-# ## Exercise 5.4 `mask_scores`
+# ### Exercise 5.4 `mask_scores`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 6 minutes · 10 points
+# Difficulty 2 of 5 · Importance 4 of 5 · 6 minutes · 10 points
 #
 # $$\text{out} = \begin{cases} \text{score} & \text{where the mask is True} \\ -\infty & \text{where it is False} \end{cases}$$
 #
@@ -434,9 +434,9 @@ figures.repairs(tokens, scores)
 # The next exercise asks for a way that is clean in both columns.
 
 # %% [markdown]
-# ## Exercise 5.5 `masked_softmax`
+# ### Exercise 5.5 `masked_softmax`
 #
-# Difficulty ●●●○○ · Importance ●●●●● · 20 minutes · 18 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 20 minutes · 18 points
 #
 # Softmax over what may be seen, and zeros where nothing may.
 #
@@ -450,10 +450,11 @@ figures.repairs(tokens, scores)
 
 # %% nbgrader={"solution": "masked_softmax"}
 def masked_softmax(scores, mask):
-    """Softmax over the last dimension among the entries that the mask allows; rows with nothing to see are zeros.
+    """Softmax over the last dimension among the entries that the mask allows; rows with nothing to
+    see are zeros.
 
-    scores (..., T_q, T_k) float, up to 1e4 in size; mask bool that broadcasts to it -> like scores, without NaN in
-    values or gradients.
+    scores (..., T_q, T_k) float, up to 1e4 in size; mask bool that broadcasts to it -> like scores,
+    without NaN in values or gradients.
     """
     ### BEGIN SOLUTION
     weights = torch.softmax(mask_scores(scores, mask), dim=-1)  # (..., T_q, T_k), NaN where a row sees nothing
@@ -537,9 +538,9 @@ figures.too_good()
 # the past moves.**
 
 # %% [markdown]
-# ## Exercise 5.6 `leaks_future`
+# ### Exercise 5.6 `leaks_future`
 #
-# Difficulty ●●●○○ · Importance ●●●●○ · 20 minutes · 12 points
+# Difficulty 3 of 5 · Importance 4 of 5 · 20 minutes · 12 points
 #
 # Does any output at a place t change when the inputs *after* t are replaced? (Replace, do not cut: f may be made for
 # sentences of this length.)
@@ -564,7 +565,8 @@ figures.too_good()
 def leaks_future(f, x):
     """Whether some output of f at a place t changes by more than 1e-6 when inputs after t change.
 
-    f: deterministic function (B, T, D) -> (B, T, any width); x (B, T, D). Every t is tried. Returns a Python bool.
+    f: deterministic function (B, T, D) -> (B, T, any width); x (B, T, D). Every t is tried. Returns
+    a Python bool.
     """
     ### BEGIN SOLUTION
     before, other = f(x), torch.randn_like(x)  # (B, T, any width), (B, T, D)
@@ -652,9 +654,9 @@ print(f"mask after the softmax: loss {figures.last_loss(published_attention):.2f
 # </details>
 
 # %% [markdown]
-# ## Exercise 5.7 `fixed_causal_attention`
+# ### Exercise 5.7 `fixed_causal_attention`
 #
-# **Find the bug** · Difficulty ●●●○○ · Importance ●●●●● · 12 minutes · 10 points
+# **Find the bug** · Difficulty 3 of 5 · Importance 5 of 5 · 12 minutes · 10 points
 #
 # $$\text{out} = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} \text{ with the future at } {-\infty}\right) V$$
 #
@@ -775,7 +777,7 @@ for name, f in {
     print(f"{name:26} leaks: {or_given(leaks_future)(f, y)}")
 
 # %% [markdown]
-# ## Quiz 5.1
+# ### Quiz 5.1
 #
 # Your masks mean True = may attend. Which call gives `nn.MultiheadAttention` a causal mask and a padding mask `real` of
 # shape `(B, T)`?
@@ -794,7 +796,7 @@ quiz_1 = "c"
 check(quiz_1=quiz_1)
 
 # %% [markdown]
-# ## Quiz 5.2
+# ### Quiz 5.2
 #
 # A model has written 6 tokens, whose keys are cached, and now takes 2 new ones at once. Which mask do the 2 new queries
 # need?
@@ -813,7 +815,7 @@ quiz_2 = "b"
 check(quiz_2=quiz_2)
 
 # %% [markdown]
-# ## Quiz 5.3
+# ### Quiz 5.3
 #
 # A model with the bug of exercise 5.7 is trained: the mask after the softmax, and the rows are not divided by their sums
 # again. What happens?

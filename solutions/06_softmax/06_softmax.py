@@ -143,9 +143,9 @@ figures.where_exp_works()
 # and the shares are 0.090, 0.245, 0.665.
 
 # %% [markdown]
-# ## Exercise 6.1 `softmax`
+# ### Exercise 6.1 `softmax`
 #
-# Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · 16 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 10 minutes · 16 points
 #
 # $$\text{softmax}(x)_i = \frac{e^{x_i - m}}{\sum_j e^{x_j - m}}, \qquad m = \max_j x_j,$$
 #
@@ -232,9 +232,9 @@ figures.right_and_wrong_axis(right[0], wrong[0])
 # blocked entry is 0, as it should be.
 
 # %% [markdown]
-# ## Exercise 6.2 `fixed_head_weights`
+# ### Exercise 6.2 `fixed_head_weights`
 #
-# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●○ · 8 minutes · 8 points
+# **Find the bug** · Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes · 8 points
 #
 # A widely read collection of annotated papers holds a diffusion model, which draws pictures. Its attention keeps the
 # heads as the *last* dimension, and its softmax ran along the wrong one until a reader asked. Here are its three steps
@@ -270,7 +270,8 @@ print("head 0, what each query has to give:", published_head_weights(q, k).sum(d
 def fixed_head_weights(q, k):
     """Attention weights, with the heads as the last dimension; each query's weights add up to 1.
 
-    q (..., T_q, H, d_k), k (..., T_k, H, d_k), float32 or float64 -> (..., T_q, T_k, H), same dtype.
+    q (..., T_q, H, d_k), k (..., T_k, H, d_k), float32 or float64 -> (..., T_q, T_k, H), same
+    dtype.
     """
     ### BEGIN SOLUTION
     scores = torch.einsum("...ihd,...jhd->...ijh", q, k)  # (..., T_q, T_k, H)
@@ -316,9 +317,9 @@ print("head 0, what each query has to give:", or_given(fixed_head_weights)(q, k)
 # chat model, where it divides the scores of the next word.
 
 # %% [markdown]
-# ## Exercise 6.3 `softmax_with_temperature`
+# ### Exercise 6.3 `softmax_with_temperature`
 #
-# Difficulty ●○○○○ · Importance ●●●○○ · 5 minutes · 8 points
+# Difficulty 1 of 5 · Importance 3 of 5 · 5 minutes · 8 points
 #
 # $$\text{softmax\_with\_temperature}(x, \tau) = \text{softmax}(x / \tau)\ \text{along the last dimension}$$
 #
@@ -387,9 +388,9 @@ print(p * p.log())
 # </details>
 
 # %% [markdown]
-# ## Exercise 6.4 `entropy`
+# ### Exercise 6.4 `entropy`
 #
-# Difficulty ●●○○○ · Importance ●●●○○ · 6 minutes · 8 points
+# Difficulty 2 of 5 · Importance 3 of 5 · 6 minutes · 8 points
 #
 # $$\text{entropy}(p) = -\sum_i p_i \ln p_i, \qquad 0 \ln 0 = 0$$
 #
@@ -476,9 +477,9 @@ figures.log_of_softmax()
 # thirds of the slope are left; at 25 points it is 1 %. The words that most need to be pulled up are hardly pulled.
 
 # %% [markdown]
-# ## Exercise 6.5 `log_softmax`
+# ### Exercise 6.5 `log_softmax`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 6 minutes · 12 points
+# Difficulty 2 of 5 · Importance 4 of 5 · 6 minutes · 12 points
 #
 # $$\text{log\_softmax}(x)_i = (x_i - m) - \ln\sum_j e^{x_j - m},
 # \qquad m = \max_j x_j, \quad \text{along } \texttt{dim}$$
@@ -552,9 +553,9 @@ targets = torch.tensor([2, 0, -100])  # (places,): visite, est, padding
 print(f"mean of 0.470 and 2.079: {F.cross_entropy(logits, targets).item():.3f}")
 
 # %% [markdown]
-# ## Exercise 6.6 `cross_entropy`
+# ### Exercise 6.6 `cross_entropy`
 #
-# Difficulty ●●●○○ · Importance ●●●●● · 12 minutes · 16 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 12 minutes · 16 points
 #
 # $$\text{cross\_entropy}(x, y) = -\frac{1}{|\text{kept}|}\sum_{t\,\in\,\text{kept}} \ln\text{softmax}(x_t)_{y_t},
 # \qquad \text{kept} = \{t : y_t \ne \texttt{ignore\_index}\}$$
@@ -621,9 +622,9 @@ check(cross_entropy)
 figures.push_and_pull()
 
 # %% [markdown]
-# ## Exercise 6.7 `softmax_backward`
+# ### Exercise 6.7 `softmax_backward`
 #
-# Difficulty ●●●○○ · Importance ●●●●○ · 8 minutes · 12 points
+# Difficulty 3 of 5 · Importance 4 of 5 · 8 minutes · 12 points
 #
 # $$\text{softmax\_backward}(p, g)_j = p_j\,\Big(g_j - \sum_i p_i g_i\Big)$$
 #
@@ -694,9 +695,9 @@ print(or_given(softmax_backward)(p, g))
 # minus the truth.**
 
 # %% [markdown]
-# ## Exercise 6.8 `cross_entropy_backward`
+# ### Exercise 6.8 `cross_entropy_backward`
 #
-# **Extra** · Difficulty ●●●○○ · Importance ●●●●○ · 10 minutes · 8 bonus points
+# **Extra** · Difficulty 3 of 5 · Importance 4 of 5 · 10 minutes · 8 bonus points
 #
 # $$\text{cross\_entropy\_backward}(x, y)_{t} = \frac{\text{softmax}(x_t) - \text{one-hot}(y_t)}{N}$$
 #
@@ -793,9 +794,9 @@ explore.stream()
 # once and measures the memory.
 
 # %% [markdown]
-# ## Exercise 6.9 `streaming_softmax`
+# ### Exercise 6.9 `streaming_softmax`
 #
-# **Extra** · Difficulty ●●●●○ · Importance ●●●○○ · 30 minutes · 10 bonus points
+# **Extra** · Difficulty 4 of 5 · Importance 3 of 5 · 30 minutes · 10 bonus points
 #
 # $$\text{streaming\_softmax} = \sum_j \text{softmax}(s)_j\, v_j, \qquad s, v \text{ cut into blocks, seen once}$$
 #
@@ -809,10 +810,11 @@ explore.stream()
 
 # %% nbgrader={"solution": "streaming_softmax"}
 def streaming_softmax(score_blocks, value_blocks):
-    """Softmax-weighted sum of values in one pass over blocks (Dao et al. 2022, algorithm 1, for one query).
+    """Softmax-weighted sum of values in one pass over blocks
+    (Dao et al. 2022, algorithm 1, for one query).
 
-    score_blocks: list of (..., n_i), value_blocks: list of (..., n_i, d_v), float32 or float64, n_i >= 1;
-    scores finite, up to ±1e4. -> (..., d_v), same dtype.
+    score_blocks: list of (..., n_i), value_blocks: list of (..., n_i, d_v), float32 or float64,
+    n_i >= 1; scores finite, up to ±1e4. -> (..., d_v), same dtype.
     """
     ### BEGIN SOLUTION
     first, *_ = score_blocks
@@ -899,7 +901,7 @@ at_work(softmax=over_queries)
 # gradient that could correct it is gone.
 
 # %% [markdown]
-# ## Quiz 6.1
+# ### Quiz 6.1
 #
 # Scores are `(B, H, T_q, T_k)`. Somebody writes `scores.softmax(dim=1)`. What happens?
 #
@@ -917,7 +919,7 @@ quiz_1 = "b"
 check(quiz_1=quiz_1)
 
 # %% [markdown]
-# ## Quiz 6.2
+# ### Quiz 6.2
 #
 # In float32, why is `torch.log(softmax(x))` a bad loss even with a perfectly safe softmax?
 #
@@ -935,7 +937,7 @@ quiz_2 = "a"
 check(quiz_2=quiz_2)
 
 # %% [markdown]
-# ## Quiz 6.3
+# ### Quiz 6.3
 #
 # A streaming softmax has seen scores with maximum 3, with running sum 2. The next block holds the single score 5. What
 # is the running sum after it?

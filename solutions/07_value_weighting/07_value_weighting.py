@@ -103,9 +103,9 @@ V = torch.tensor([[2.0, 0, 0], [0, 1, 1], [0, 0, 4]])  # (T_k=3, d_v=3)
 figures.bag_of_words(weights[0], V, figures.JANE, ["person", "action", "place"])
 
 # %% [markdown]
-# ## Exercise 7.1 `weighted_values`
+# ### Exercise 7.1 `weighted_values`
 #
-# Difficulty ●○○○○ · Importance ●●●●● · 4 minutes · 8 points
+# Difficulty 1 of 5 · Importance 5 of 5 · 4 minutes · 8 points
 #
 # All queries at once. Row $i$ of the weights belongs to query $i$:
 #
@@ -274,9 +274,9 @@ torch.softmax(Q @ K.T / 6**0.5, dim=-1) @ V  # (4, 2)
 # </details>
 
 # %% [markdown]
-# ## Exercise 7.2 `attention`
+# ### Exercise 7.2 `attention`
 #
-# Difficulty ●●●○○ · Importance ●●●●● · 15 minutes · 22 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 15 minutes · 22 points
 #
 # The whole formula, with a mask. Return the output *and* the weights, as a tuple `(out, weights)`.
 #
@@ -370,9 +370,9 @@ attention_value.shape
 # than the tokens (16).
 
 # %% [markdown]
-# ## Exercise 7.3 `Head`
+# ### Exercise 7.3 `Head`
 #
-# Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · 20 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 10 minutes · 20 points
 #
 # Make it a module. `Head(d_model, d_head)` has three layers `W_q`, `W_k`, `W_v`, each an `nn.Linear` from `d_model` to
 # `d_head` **without bias**.
@@ -457,9 +457,9 @@ figures.trained_head(numbers, x, found, words)
 # with a little of its own: 92 % and 8 %.
 
 # %% [markdown]
-# ## Exercise 7.4 `fixed_head`
+# ### Exercise 7.4 `fixed_head`
 #
-# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●○ · 6 minutes · 8 points
+# **Find the bug** · Difficulty 2 of 5 · Importance 4 of 5 · 6 minutes · 8 points
 #
 # The next function does what a popular tutorial on Vision Transformers did, until readers asked (link under *Further
 # reading*). It runs, it trains, its shapes are right.
@@ -563,9 +563,9 @@ figures.bank()
 # other: the context has told them apart.
 
 # %% [markdown]
-# ## Exercise 7.5 `context_shift`
+# ### Exercise 7.5 `context_shift`
 #
-# Difficulty ●●○○○ · Importance ●●●○○ · 8 minutes · 10 points
+# Difficulty 2 of 5 · Importance 3 of 5 · 8 minutes · 10 points
 #
 # One minus the cosine similarity of each token's vector before and after:
 #
@@ -729,9 +729,9 @@ explore.video_search()
 # </details>
 
 # %% [markdown]
-# ## Exercise 7.6 `soft_lookup`
+# ### Exercise 7.6 `soft_lookup`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 6 minutes · 12 points
+# Difficulty 2 of 5 · Importance 4 of 5 · 6 minutes · 12 points
 #
 # The search engine in one function. One query, no $\sqrt d$: the temperature $\tau > 0$ is the only divisor.
 #
@@ -808,9 +808,9 @@ check(soft_lookup)
 figures.pressure()
 
 # %% [markdown]
-# ## Exercise 7.7 `attention_backward`
+# ### Exercise 7.7 `attention_backward`
 #
-# **Extra** · Difficulty ●●●●○ · Importance ●●●○○ · 30 minutes · 12 bonus points
+# **Extra** · Difficulty 4 of 5 · Importance 3 of 5 · 30 minutes · 12 bonus points
 #
 # The gradients at all three inputs, from the gradient at the output. No mask, scores over $\sqrt{d_k}$.
 #
@@ -919,9 +919,9 @@ explore.tiles()
 # never sees a score. That saves memory and, because memory traffic was the bottleneck, time.
 
 # %% [markdown]
-# ## Exercise 7.8 `tiled_attention`
+# ### Exercise 7.8 `tiled_attention`
 #
-# **Extra** · Difficulty ●●●●○ · Importance ●●●●○ · 30 minutes · 12 bonus points
+# **Extra** · Difficulty 4 of 5 · Importance 4 of 5 · 30 minutes · 12 bonus points
 #
 # The output of attention without a mask, scores over $\sqrt{d_k}$, with the keys taken `block` at a time. The last
 # block may be shorter, and `block` may be larger than $T_k$.
@@ -1065,7 +1065,7 @@ at_work(attention=quarter_strength)
 # </details>
 
 # %% [markdown]
-# ## Quiz 7.1
+# ### Quiz 7.1
 #
 # In one channel the values of all tokens lie between −1 and 3. Somebody wants a 5 in this channel of the output. What
 # could make it happen?
@@ -1085,7 +1085,7 @@ quiz_1 = "b"
 check(quiz_1=quiz_1)
 
 # %% [markdown]
-# ## Quiz 7.2
+# ### Quiz 7.2
 #
 # $W_V$ is replaced by $2\,W_V$, all else stays. What happens?
 #
@@ -1103,7 +1103,7 @@ quiz_2 = "c"
 check(quiz_2=quiz_2)
 
 # %% [markdown]
-# ## Quiz 7.3
+# ### Quiz 7.3
 #
 # Keys and values are shuffled together, in the same way; the queries stay; no mask. What happens to the output?
 #

@@ -202,9 +202,9 @@ x = torch.arange(12.0).view(1, 2, 6)  # (B=1, T=2, D=6)
 figures.cut(x[0], 2)
 
 # %% [markdown]
-# ## Exercise 8.1 `split_heads`
+# ### Exercise 8.1 `split_heads`
 #
-# Difficulty ●●○○○ · Importance ●●●●● · 8 minutes · 12 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 12 points
 #
 # $$\text{out}_{b,h,t,c} = x_{b,\,t,\,h\,D/H + c}$$
 #
@@ -246,9 +246,9 @@ check(split_heads)
 # </details>
 
 # %% [markdown]
-# ## Exercise 8.2 `merge_heads`
+# ### Exercise 8.2 `merge_heads`
 #
-# Difficulty ●●○○○ · Importance ●●●●● · 5 minutes · 10 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 5 minutes · 10 points
 #
 # And back: put the heads side by side again.
 #
@@ -306,9 +306,9 @@ figures.shapes(B=3, T=5, D=64, H=4)
 # - **A query that sees nothing** gets zeros from every head. $W_O$ turns zeros into its bias $b_O$, and that is the output.
 
 # %% [markdown]
-# ## Exercise 8.3 `MultiHeadAttention`
+# ### Exercise 8.3 `MultiHeadAttention`
 #
-# Difficulty ●●●○○ · Importance ●●●●● · 30 minutes · 26 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 30 minutes · 26 points
 #
 # `MultiHeadAttention(d_model, num_heads)` has four layers `W_q`, `W_k`, `W_v`, `W_o`, each an `nn.Linear` from `d_model` to
 # `d_model` **with bias**, and keeps `num_heads`. If the heads do not divide `d_model`, making one raises a `ValueError`.
@@ -327,9 +327,10 @@ figures.shapes(B=3, T=5, D=64, H=4)
 
 # %% nbgrader={"solution": "MultiHeadAttention"}
 class MultiHeadAttention(nn.Module):
-    """Multi-head attention, section 3.2.2 of Vaswani et al. (2017); ValueError if num_heads does not divide d_model.
-    query (B, T_q, D), key and value (B, T_k, D), mask bool that broadcasts to (B, H, T_q, T_k), True = may attend
-    -> (out (B, T_q, D), weights (B, H, T_q, T_k)), same dtype; no dropout.
+    """Multi-head attention, section 3.2.2 of Vaswani et al. (2017); ValueError if num_heads does
+    not divide d_model.
+    query (B, T_q, D), key and value (B, T_k, D), mask bool that broadcasts to (B, H, T_q, T_k),
+    True = may attend -> (out (B, T_q, D), weights (B, H, T_q, T_k)), same dtype; no dropout.
     """
 
     def __init__(self, d_model, num_heads):
@@ -418,9 +419,9 @@ figures.without_output_matrix()
 # to matter with the second head.
 
 # %% [markdown]
-# ## Exercise 8.4 `load_from_torch`
+# ### Exercise 8.4 `load_from_torch`
 #
-# Difficulty ●●○○○ · Importance ●●●○○ · 10 minutes · 14 points
+# Difficulty 2 of 5 · Importance 3 of 5 · 10 minutes · 14 points
 #
 # A strong test of a module is a transplant: put the weights of a trusted implementation into yours and compare the
 # outputs. `nn.MultiheadAttention` keeps the three projections stacked on top of each other:
@@ -440,7 +441,8 @@ figures.without_output_matrix()
 
 # %% nbgrader={"solution": "load_from_torch"}
 def load_from_torch(mine, theirs):
-    """Copy the numbers of an nn.MultiheadAttention into a MultiHeadAttention of the same size, in place.
+    """Copy the numbers of an nn.MultiheadAttention into a MultiHeadAttention of the same size, in
+    place.
 
     theirs: batch_first=True, with biases, no dropout. The two share no memory afterwards.
     """
@@ -478,7 +480,7 @@ check(load_from_torch)
 torch.manual_seed(0)
 theirs = nn.MultiheadAttention(64, 4, batch_first=True).eval()
 mine = or_given(MultiHeadAttention)(64, 4)
-figures.transplant(load_from_torch, mine, theirs)
+print(figures.transplant(load_from_torch, mine, theirs))
 
 # %% [markdown]
 # ## What do heads cost?
@@ -511,9 +513,9 @@ explore.budget()
 # </details>
 
 # %% [markdown]
-# ## Exercise 8.5 `attention_parameters`
+# ### Exercise 8.5 `attention_parameters`
 #
-# Difficulty ●○○○○ · Importance ●●○○○ · 3 minutes · 6 points
+# Difficulty 1 of 5 · Importance 2 of 5 · 3 minutes · 6 points
 #
 # How many numbers does `MultiHeadAttention(d_model, num_heads)` learn, biases included? Return an int. Think of a formula
 # before you count layers.
@@ -548,9 +550,9 @@ one, all_of_it = or_given(attention_parameters)(64, 4), sum(number.numel() for n
 print(f"the translator has six such modules: {6 * one:,} of its {all_of_it:,} numbers")
 
 # %% [markdown]
-# ## Exercise 8.6 `fixed_heads`
+# ### Exercise 8.6 `fixed_heads`
 #
-# **Find the bug** · Difficulty ●●●○○ · Importance ●●●●● · 10 minutes · 12 points
+# **Find the bug** · Difficulty 3 of 5 · Importance 5 of 5 · 10 minutes · 12 points
 #
 # The next function does what a well-read Transformer tutorial did for years (link under *Further reading*). Its shapes
 # are right, nothing raises, and the tutorial's own training test passed.
@@ -771,9 +773,9 @@ explore.heads()
 # </details>
 
 # %% [markdown]
-# ## Exercise 8.7 `head_importance`
+# ### Exercise 8.7 `head_importance`
 #
-# **Extra** · Difficulty ●●●○○ · Importance ●●●○○ · 20 minutes · 10 bonus points
+# **Extra** · Difficulty 3 of 5 · Importance 3 of 5 · 20 minutes · 10 bonus points
 #
 # A cheap guess of what a head is worth, without any test sentences: how far does the output move if the head's slice is
 # zero before $W_O$?
@@ -790,7 +792,8 @@ explore.heads()
 def head_importance(mha, x):
     """How far the output of mha(x) moves without each head: Frobenius norms.
 
-    mha: MultiHeadAttention; x (B, T, D) -> (H,), dtype of x. No gradient is asked for; mha is left as it was.
+    mha: MultiHeadAttention; x (B, T, D) -> (H,), dtype of x. No gradient is asked for; mha is left
+    as it was.
     """
     ### BEGIN SOLUTION
     d_head = x.shape[-1] // mha.num_heads
@@ -832,9 +835,9 @@ figures.importance_against_damage(or_given(head_importance))
 # go without anybody noticing. A head may say loudly what nobody needs, or what others say as well.
 
 # %% [markdown]
-# ## Exercise 8.8 `grouped_query_attention`
+# ### Exercise 8.8 `grouped_query_attention`
 #
-# **Extra** · Difficulty ●●●○○ · Importance ●●●○○ · 15 minutes · 10 bonus points
+# **Extra** · Difficulty 3 of 5 · Importance 3 of 5 · 15 minutes · 10 bonus points
 #
 # While a model writes, it keeps the keys and values of all earlier tokens (lesson 10). With 32 heads of width 128, 32
 # layers and 8192 tokens in 16 bits that is 4 GiB for one conversation. *Grouped queries* (Ainslie et al., 2023): all H heads keep their
@@ -847,7 +850,8 @@ figures.importance_against_damage(or_given(head_importance))
 
 # %% nbgrader={"solution": "grouped_query_attention"}
 def grouped_query_attention(Q, K, V, mask=None):
-    """Attention in which H/G neighboring query heads share one head of keys and values (Ainslie et al., 2023).
+    """Attention in which H/G neighboring query heads share one head of keys and values
+    (Ainslie et al., 2023).
 
     Q (B, H, T_q, d_k), K and V (B, G, T_k, d_k), H divisible by G, float32 or float64;
     mask None or bool that broadcasts to (B, H, T_q, T_k) -> (B, H, T_q, d_k), same dtype.
@@ -917,7 +921,7 @@ at_work(merge_heads=published_merge)
 # difference: a network *trained* with the bug learned to live with it (exercise 8.6), a network trained without it cannot.
 
 # %% [markdown]
-# ## Quiz 8.1
+# ### Quiz 8.1
 #
 # A layer of width 512 gets 8 heads instead of 1. What grows eightfold?
 #
@@ -935,7 +939,7 @@ quiz_1 = "c"
 check(quiz_1=quiz_1)
 
 # %% [markdown]
-# ## Quiz 8.2
+# ### Quiz 8.2
 #
 # An encoder has several heads, no mask and no positions of any kind. Can one of its heads learn to look at the previous word?
 #
@@ -953,7 +957,7 @@ quiz_2 = "b"
 check(quiz_2=quiz_2)
 
 # %% [markdown]
-# ## Quiz 8.3
+# ### Quiz 8.3
 #
 # $W_O$ is replaced by the identity. What is lost?
 #

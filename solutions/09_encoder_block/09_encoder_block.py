@@ -143,9 +143,9 @@ print(f"jane moves by {by_token[0].norm():.4f} and by {by_sentence[0].norm():.4f
 # </details>
 
 # %% [markdown]
-# ## Exercise 9.1 `layer_norm`
+# ### Exercise 9.1 `layer_norm`
 #
-# Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · 16 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 10 minutes · 16 points
 #
 # The formulas above, for every row by itself.
 #
@@ -215,9 +215,9 @@ figures.bend()
 # a ReLU. Exercise 9.2 does it for every channel, at will.)
 
 # %% [markdown]
-# ## Exercise 9.2 `FeedForward`
+# ### Exercise 9.2 `FeedForward`
 #
-# Difficulty ●○○○○ · Importance ●●●●○ · 6 minutes · 10 points
+# Difficulty 1 of 5 · Importance 4 of 5 · 6 minutes · 10 points
 #
 # A module with two layers: `up`, an `nn.Linear` from `d_model` to `d_ff`, and `down`, one that leads back. Between them
 # stands `activation`, a function such as `F.relu` or `F.gelu`.
@@ -227,7 +227,8 @@ figures.bend()
 
 # %% nbgrader={"solution": "FeedForward"}
 class FeedForward(nn.Module):
-    """The position-wise network, eq. 2 of Vaswani et al. (2017): up, activation, down, for every token alone.
+    """The position-wise network, eq. 2 of Vaswani et al. (2017): up, activation, down, for every
+    token alone.
 
     forward(x (B, T, d_model)) -> (B, T, d_model), same dtype.
     """
@@ -292,9 +293,9 @@ figures.two_orders()
 # | **pre-norm**, GPT-2 and most models since | $x \leftarrow x + \mathrm{Attention}(\mathrm{LN}_1(x))$ | $x \leftarrow x + \mathrm{FFN}(\mathrm{LN}_2(x))$ |
 
 # %% [markdown]
-# ## Exercise 9.3 `EncoderBlock`
+# ### Exercise 9.3 `EncoderBlock`
 #
-# Difficulty ●●●○○ · Importance ●●●●● · 25 minutes · 20 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 25 minutes · 20 points
 #
 # A module with `attention` (a `MultiHeadAttention`), `feed_forward` (a `FeedForward`), `norm1` and `norm2` (two
 # `nn.LayerNorm(d_model)`). With `norm_first=False` it is the first row of the table, with `norm_first=True` the second.
@@ -307,9 +308,11 @@ figures.two_orders()
 
 # %% nbgrader={"solution": "EncoderBlock"}
 class EncoderBlock(nn.Module):
-    """Attention, then a feed-forward network, each with a residual and a norm (Vaswani et al. 2017, 3.1).
+    """Attention, then a feed-forward network, each with a residual and a norm
+    (Vaswani et al. 2017, 3.1).
 
-    forward(x (B, T, D), mask None or bool that broadcasts to (B, H, T, T)) -> (B, T, D), same dtype.
+    forward(x (B, T, D), mask None or bool that broadcasts to (B, H, T, T)) -> (B, T, D), same
+    dtype.
     """
 
     def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu):
@@ -437,9 +440,9 @@ for word, cosine in zip(figures.WORDS, cosines.tolist(), strict=True):
 # change and turned a little: each keeps a cosine above 0.998.
 
 # %% [markdown]
-# ## Exercise 9.4 `fixed_block`
+# ### Exercise 9.4 `fixed_block`
 #
-# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · 10 points
+# **Find the bug** · Difficulty 2 of 5 · Importance 4 of 5 · 10 minutes · 10 points
 #
 # This pre-norm block was published, and its like can be found in many repositories. It trains, and its loss falls.
 #
@@ -515,9 +518,9 @@ figures.traces_of_words(or_given(fixed_block))
 # The shape never changes, and that is why blocks can be stacked.
 
 # %% [markdown]
-# ## Exercise 9.5 `Encoder`
+# ### Exercise 9.5 `Encoder`
 #
-# Difficulty ●●●○○ · Importance ●●●●● · 18 minutes · 16 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 18 minutes · 16 points
 #
 # A module with `tokens` (an `nn.Embedding` with `vocab_size` rows), `positions` (an `nn.Embedding` with `max_len` rows)
 # and `blocks` (an `nn.ModuleList` of `num_layers` of your blocks). The two vectors are added as they are; every block
@@ -535,9 +538,11 @@ figures.traces_of_words(or_given(fixed_block))
 
 # %% nbgrader={"solution": "Encoder"}
 class Encoder(nn.Module):
-    """Word vectors plus learned positions, then a stack of encoder blocks. `options` go to every block.
+    """Word vectors plus learned positions, then a stack of encoder blocks. `options` go to every
+    block.
 
-    forward(ids LongTensor (B, T), T <= max_len, mask None or bool that broadcasts to (B, H, T, T)) -> (B, T, D).
+    forward(ids LongTensor (B, T), T <= max_len, mask None or bool that broadcasts to (B, H, T, T))
+    -> (B, T, D).
     """
 
     def __init__(self, vocab_size, d_model, num_heads, d_ff, num_layers, max_len, **options):
@@ -602,9 +607,9 @@ print(f"{tuple(encoder(ids).shape)}, largest difference from the translator's en
 # </details>
 
 # %% [markdown]
-# ## Exercise 9.6 `block_multiply_adds`
+# ### Exercise 9.6 `block_multiply_adds`
 #
-# Difficulty ●●○○○ · Importance ●●●○○ · 6 minutes · 8 points
+# Difficulty 2 of 5 · Importance 3 of 5 · 6 minutes · 8 points
 #
 # The multiply-adds in all matrix products of one block, for one sequence of T tokens: the four projections, the two
 # products inside attention, the two layers of the feed-forward network. Biases, norms, softmax and activation do not
@@ -702,9 +707,9 @@ explore.reach()
 # </details>
 
 # %% [markdown]
-# ## Exercise 9.7 `token_influence`
+# ### Exercise 9.7 `token_influence`
 #
-# **Extra** · Difficulty ●●●○○ · Importance ●●●○○ · 20 minutes · 10 bonus points
+# **Extra** · Difficulty 3 of 5 · Importance 3 of 5 · 20 minutes · 10 bonus points
 #
 # Make such a table for any function. f takes `(T, D)` to `(T, E)`, for some E. Entry (i, j) is the Frobenius norm of the
 # block of the Jacobian that says how row i of the output moves with row j of the input:
@@ -720,7 +725,8 @@ explore.reach()
 
 # %% nbgrader={"solution": "token_influence"}
 def token_influence(f, x):
-    """How strongly each row of f(x) depends on each row of x: Frobenius norms of the blocks of the Jacobian.
+    """How strongly each row of f(x) depends on each row of x: Frobenius norms of the blocks of the
+    Jacobian.
 
     f: function (T, D) -> (T, any width); x (T, D), float32 or float64
     -> (T, T), same dtype; row i, column j: output row i, input row j.
@@ -881,7 +887,7 @@ at_work(EncoderBlock=figures.rewired("no residual"))
 # is left of a word after twelve blocks.
 
 # %% [markdown]
-# ## Quiz 9.1
+# ### Quiz 9.1
 #
 # Suppose that a sentence's attention weights are given. Where in an encoder block is each channel bent *by itself*,
 # whatever the other channels hold?
@@ -901,7 +907,7 @@ quiz_1 = "c"
 check(quiz_1=quiz_1)
 
 # %% [markdown]
-# ## Quiz 9.2
+# ### Quiz 9.2
 #
 # Which is true of a deep pre-norm stack, and not of a post-norm stack?
 #
@@ -919,7 +925,7 @@ quiz_2 = "b"
 check(quiz_2=quiz_2)
 
 # %% [markdown]
-# ## Quiz 9.3
+# ### Quiz 9.3
 #
 # With d_ff = 4D, at which length of text do the two products inside attention cost as much as everything else in the
 # block together?

@@ -91,20 +91,20 @@ transformer_map("10_decoder_block")
 #
 # | place | 0 | 1 | 2 | 3 | 4 | 5 | 6 |
 # |---|---|---|---|---|---|---|---|
-# | the decoder reads | bos | jane | visite | l' | afrique | en | septembre |
-# | it has to say | jane | visite | l' | afrique | en | septembre | eos |
+# | the decoder reads | `<bos>` | jane | visite | l' | afrique | en | septembre |
+# | it has to say | jane | visite | l' | afrique | en | septembre | `<eos>` |
 #
-# Two marks frame the sentence: **bos** (beginning of sentence) gives the decoder something to read before it has said
-# anything, and with **eos** it says that it has finished. All seven questions are asked at once, in one pass: the
+# Two marks frame the sentence: `<bos>` (beginning of sentence; bos for short) gives the decoder something to read before
+# it has said anything, and with `<eos>` (end of sentence; eos) it says that it has finished. All seven questions are asked at once, in one pass: the
 # causal mask keeps place 2 from reading place 3, where its answer stands.
 
 # %%
 figures.teacher_forcing()
 
 # %% [markdown]
-# ## Exercise 10.1 `shift_right`
+# ### Exercise 10.1 `shift_right`
 #
-# Difficulty ●○○○○ · Importance ●●●●● · 5 minutes · 6 points
+# Difficulty 1 of 5 · Importance 5 of 5 · 5 minutes · 6 points
 #
 # Make what the decoder reads out of what it has to say: bos in front, everything one place to the right, the last id dropped.
 #
@@ -113,7 +113,8 @@ figures.teacher_forcing()
 
 # %% nbgrader={"solution": "shift_right"}
 def shift_right(targets, bos_id):
-    """What the decoder reads while it learns to say `targets`: each row begins with bos and lacks its last id.
+    """What the decoder reads while it learns to say `targets`: each row begins with bos and lacks
+    its last id.
 
     targets LongTensor (B, T) with T >= 1; bos_id: int -> LongTensor (B, T).
     """
@@ -150,9 +151,9 @@ print("says ", targets.tolist()[0])
 print("reads", or_given(shift_right)(targets, translator.BOS).tolist()[0])
 
 # %% [markdown]
-# ## Exercise 10.2 `fixed_loss`
+# ### Exercise 10.2 `fixed_loss`
 #
-# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●● · 8 minutes · 8 points
+# **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 8 points
 #
 # In data files a target often stands with both marks, `bos ... eos`, and padding after them. People post the next function
 # again and again, and ask why their translator reaches a loss near 0 in the first minutes and then writes nonsense.
@@ -165,12 +166,12 @@ def published_loss(model, src, tgt, pad_id):
 
 
 # %% [markdown]
-# **Predict before you look.** At place 2 the model has read *bos jane visite*. Which word does this loss ask for there?
+# **Predict before you look.** At place 2 the model has read `<bos>` *jane visite*. Which word does this loss ask for there?
 #
 # <details><summary>Answer</summary>
 #
 # *visite*, the word that it has just read. A model that copies its input to its output gets everything right and never
-# looks at the English sentence. When it writes alone it repeats its last word: bos, bos, bos.
+# looks at the English sentence. When it writes alone it repeats its last word: `<bos> <bos> <bos>`.
 #
 # </details>
 #
@@ -262,9 +263,9 @@ figures.cross_attention()
 # be hidden, and that is what `memory_mask` is for.
 
 # %% [markdown]
-# ## Exercise 10.3 `DecoderBlock`
+# ### Exercise 10.3 `DecoderBlock`
 #
-# Difficulty ●●●○○ · Importance ●●●●● · 25 minutes · 17 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 25 minutes · 17 points
 #
 # Three sublayers, each with residual and norm. In the paper's order (`norm_first=False`):
 #
@@ -291,8 +292,8 @@ class DecoderBlock(nn.Module):
     """Masked self-attention, cross-attention, feed-forward; each with residual and norm.
 
     d_model, num_heads, d_ff: int; norm_first: bool; activation: function.
-    forward(y (B, T_t, D), memory (B, T_s, D), self_mask, memory_mask: None or bool that broadcasts to
-    (B, H, T_t, T_t) and (B, H, T_t, T_s)) -> (y (B, T_t, D), cross_weights (B, H, T_t, T_s)).
+    forward(y (B, T_t, D), memory (B, T_s, D), self_mask, memory_mask: None or bool that broadcasts
+    to (B, H, T_t, T_t) and (B, H, T_t, T_s)) -> (y (B, T_t, D), cross_weights (B, H, T_t, T_s)).
     """
 
     def __init__(self, d_model, num_heads, d_ff, norm_first=False, activation=F.relu):
@@ -338,9 +339,9 @@ check(DecoderBlock)
 # </details>
 
 # %% [markdown]
-# ## Exercise 10.4 `Transformer`
+# ### Exercise 10.4 `Transformer`
 #
-# Difficulty ●●●●○ · Importance ●●●●● · 35 minutes · 19 points
+# Difficulty 4 of 5 · Importance 5 of 5 · 35 minutes · 19 points
 #
 # Everything together: `Transformer(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0)`.
 #
@@ -455,9 +456,9 @@ print(" ".join(french[index] for index in logits[0].argmax(dim=-1).tolist()))
 # for the next word `(1, V)` come out.
 
 # %% [markdown]
-# ## Exercise 10.5 `greedy_decode`
+# ### Exercise 10.5 `greedy_decode`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 8 minutes · 10 points
+# Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes · 10 points
 #
 # `greedy_decode(step, bos_id, eos_id, max_len)` → a list of Python ints. It begins with `bos_id`; it ends with `eos_id`,
 # or when `max_len` words stand after bos ($\text{max\_len} \ge 1$). The two marks are different ids. `step` wants a
@@ -555,9 +556,9 @@ explore.beams()
 # system of Wu et al., 2016, divides by $((5 + n)/6)^\alpha$; same idea.)
 
 # %% [markdown]
-# ## Exercise 10.6 `beam_search`
+# ### Exercise 10.6 `beam_search`
 #
-# **Extra** · Difficulty ●●●●○ · Importance ●●●○○ · 25 minutes · 10 bonus points
+# **Extra** · Difficulty 4 of 5 · Importance 3 of 5 · 25 minutes · 10 bonus points
 #
 # `beam_search(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0)` → `(ids, score)`, a list of ints that
 # begins with bos, and a float.
@@ -573,7 +574,8 @@ explore.beams()
 
 # %% nbgrader={"solution": "beam_search"}
 def beam_search(step, bos_id, eos_id, max_len, beam_size, length_penalty=0.0):
-    """Keep the beam_size best prefixes at each step; return the best finished one, else the best of the beam.
+    """Keep the beam_size best prefixes at each step; return the best finished one, else the best of
+    the beam.
 
     step(prefix LongTensor (1, t)) -> logits (1, V); length_penalty: number
     -> (list of int, float): ids with bos first, and their score,
@@ -665,9 +667,9 @@ figures.next_words()
 explore.next_word()
 
 # %% [markdown]
-# ## Exercise 10.7 `filter_logits`
+# ### Exercise 10.7 `filter_logits`
 #
-# Difficulty ●●●○○ · Importance ●●●○○ · 20 minutes · 10 points
+# Difficulty 3 of 5 · Importance 3 of 5 · 20 minutes · 10 points
 #
 # `filter_logits(logits, top_k=None, top_p=None)`: `logits (..., V)` → the same shape and dtype. What is cut becomes
 # $-\infty$; what is kept stays as it is.
@@ -682,10 +684,11 @@ explore.next_word()
 
 # %% nbgrader={"solution": "filter_logits"}
 def filter_logits(logits, top_k=None, top_p=None):
-    """Logits without their unlikely tail: -inf for all but the top_k largest, then beyond mass top_p.
+    """Logits without their unlikely tail: -inf for all but the top_k largest, then beyond mass
+    top_p.
 
-    logits (..., V), float32 or float64; top_k None or int, 1 to V; top_p None or float, 0 < top_p < 1
-    -> (..., V), same dtype. The word that crosses top_p is kept.
+    logits (..., V), float32 or float64; top_k None or int, 1 to V; top_p None or float,
+    0 < top_p < 1 -> (..., V), same dtype. The word that crosses top_p is kept.
     """
     ### BEGIN SOLUTION
     if top_k is not None:
@@ -750,9 +753,9 @@ for name, options in {"no filter": {}, "top_k=5": {"top_k": 5}, "top_p=0.9": {"t
 figures.cache_cells()
 
 # %% [markdown]
-# ## Exercise 10.8 `attend_with_cache`
+# ### Exercise 10.8 `attend_with_cache`
 #
-# Difficulty ●●●○○ · Importance ●●●●○ · 12 minutes · 10 points
+# Difficulty 3 of 5 · Importance 4 of 5 · 12 minutes · 10 points
 #
 # `attend_with_cache(q, k, v, cache)` → `(out, cache)`. `q`, `k`, `v` are `(B, H, T_new, d)`, for the new tokens only;
 # `out` has the same shape. `cache` is None at the start and then whatever your last call returned: its form is yours to
@@ -860,7 +863,7 @@ at_work(shift_right=unshifted)
 # have fooled you.
 
 # %% [markdown]
-# ## Quiz 10.1
+# ### Quiz 10.1
 #
 # What does the encoder hand to the decoder?
 #
@@ -879,7 +882,7 @@ quiz_1 = "c"
 check(quiz_1=quiz_1)
 
 # %% [markdown]
-# ## Quiz 10.2
+# ### Quiz 10.2
 #
 # The causal mask is left out, in training and in writing. What do you see first?
 #
@@ -897,7 +900,7 @@ quiz_2 = "a"
 check(quiz_2=quiz_2)
 
 # %% [markdown]
-# ## Quiz 10.3
+# ### Quiz 10.3
 #
 # Why does the cache hold keys and values, and no queries?
 #

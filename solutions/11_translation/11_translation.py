@@ -54,7 +54,7 @@ transformer_map("11_translation")
 # <details><summary>Lesson 10: what does the decoder read at place 0, and what does it have to say at its last
 # place?</summary>
 #
-# It reads bos and has to say the first word. At its last place it has read the last word and has to say eos.
+# It reads `<bos>` and has to say the first word. At its last place it has read the last word and has to say `<eos>`.
 #
 # </details>
 #
@@ -84,7 +84,7 @@ transformer_map("11_translation")
 # %% [markdown]
 # ## A language that we know everything about
 #
-# The sentences come from a small grammar with 165 English and 191 French words (194 with pad, bos and eos). In French,
+# The sentences come from a small grammar with 165 English and 191 French words (194 with `<pad>`, `<bos>` and `<eos>`). In French,
 # articles and adjectives agree with their noun, most adjectives come after it, adverbs come after the verb, and *africa* is
 # *l' afrique*. Because the grammar makes both sides, it also knows which English word each French word comes from. Real
 # corpora hardly ever tell you that.
@@ -113,16 +113,16 @@ print(len(unseen), "unseen; one of them:", unseen[0].english, "→", unseen[0].f
 figures.batch_of_three()
 
 # %% [markdown]
-# ## Exercise 11.1 `make_batch`
+# ### Exercise 11.1 `make_batch`
 #
-# Difficulty ●●○○○ · Importance ●●●●● · 12 minutes · 12 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 12 minutes · 12 points
 #
 # `make_batch(pairs, pad_id, bos_id, eos_id)`: `pairs` is a list of pairs (source, target), each a list of ids without
 # marks. The result is a dict of three LongTensors:
 #
 # - `"src"` `(B, T_s)`: the sources, without any mark;
-# - `"tgt_in"` `(B, T_t)`: bos, then the target;
-# - `"tgt_out"` `(B, T_t)`: the target, then eos.
+# - `"tgt_in"` `(B, T_t)`: `<bos>`, then the target;
+# - `"tgt_out"` `(B, T_t)`: the target, then `<eos>`.
 #
 # Row b belongs to pair b. Each tensor is as wide as its own longest row, and shorter rows are filled with `pad_id` on
 # the right. (What stands in `tgt_in` where `tgt_out` is padding is not judged: nobody hears it.)
@@ -179,7 +179,8 @@ check(make_batch)
 
 # %%
 def train(model, draw, rate, loss_of, live):
-    """Train `model` in place: draw() -> pairs of ids; rate(step) -> float; loss_of(logits, targets) -> scalar."""
+    """Train `model` in place: draw() -> pairs of ids; rate(step) -> float; loss_of(logits, targets)
+    -> scalar."""
     batch_of, accuracy_of = or_given(make_batch), or_given(token_accuracy)
     optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
     for step in live:
@@ -200,9 +201,9 @@ def train(model, draw, rate, loss_of, live):
 # share of words that come first among the logits. That share is the next exercise.
 
 # %% [markdown]
-# ## Exercise 11.2 `token_accuracy`
+# ### Exercise 11.2 `token_accuracy`
 #
-# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●○ · 8 minutes · 10 points
+# **Find the bug** · Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes · 10 points
 #
 # The next function stands, in one form or another, under many published training loops.
 
@@ -230,9 +231,11 @@ def published_accuracy(logits, targets, pad_id):
 
 # %% nbgrader={"solution": "token_accuracy"}
 def token_accuracy(logits, targets, pad_id):
-    """The share of the kept targets that are the likeliest word; where the target is pad_id, nothing is asked.
+    """The share of the kept targets that are the likeliest word; where the target is pad_id,
+    nothing is asked.
 
-    logits (..., V), float32 or float64; targets LongTensor (...), at least one is not pad_id -> float, 0 to 1.
+    logits (..., V), float32 or float64; targets LongTensor (...), at least one is not pad_id ->
+    float, 0 to 1.
     """
     ### BEGIN SOLUTION
     mask = targets != pad_id  # (...)
@@ -392,16 +395,17 @@ explore.rates()
 # If you want only one of the two, multiply the whole by a factor.
 
 # %% [markdown]
-# ## Exercise 11.3 `noam_rate`
+# ### Exercise 11.3 `noam_rate`
 #
-# Difficulty ●○○○○ · Importance ●●●○○ · 6 minutes · 10 points
+# Difficulty 1 of 5 · Importance 3 of 5 · 6 minutes · 10 points
 #
 # The formula above: `noam_rate(step, d_model, warmup)` → float. `step` counts from 1; all three are ints of at least 1.
 
 
 # %% nbgrader={"solution": "noam_rate"}
 def noam_rate(step, d_model, warmup):
-    """The learning rate of Vaswani et al. (2017), section 5.3: up in a line, then down with the square root of the step.
+    """The learning rate of Vaswani et al. (2017), section 5.3: up in a line, then down with the
+    square root of the step.
 
     step (from 1), d_model, warmup: int -> float.
     """
@@ -472,9 +476,9 @@ explore.smoothed_target()
 # With 194 words and 0.1 the smallest possible loss is 0.85. Remember this number when your training seems to get stuck.
 
 # %% [markdown]
-# ## Exercise 11.4 `label_smoothed_loss`
+# ### Exercise 11.4 `label_smoothed_loss`
 #
-# Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · 16 points
+# Difficulty 3 of 5 · Importance 4 of 5 · 15 minutes · 16 points
 #
 # `label_smoothed_loss(logits, targets, smoothing, pad_id)`: `logits (..., V)`, `targets` LongTensor `(...)`,
 # `smoothing` from 0 to 1 → a scalar: the mean of the loss above over all targets that are not `pad_id` (at least one
@@ -484,10 +488,11 @@ explore.smoothed_target()
 
 # %% nbgrader={"solution": "label_smoothed_loss"}
 def label_smoothed_loss(logits, targets, smoothing, pad_id):
-    """Cross-entropy against targets that share `smoothing` among all V words, mean over the targets that are kept.
+    """Cross-entropy against targets that share `smoothing` among all V words, mean over the targets
+    that are kept.
 
-    logits (..., V), float32 or float64; targets LongTensor (...), padding where they are pad_id; smoothing: 0 to 1
-    -> scalar, same dtype.
+    logits (..., V), float32 or float64; targets LongTensor (...), padding where they are pad_id;
+    smoothing: 0 to 1 -> scalar, same dtype.
     """
     ### BEGIN SOLUTION
     log_p = torch.log_softmax(logits, dim=-1)  # (..., V)
@@ -605,9 +610,9 @@ model = model.eval()
 # </details>
 
 # %% [markdown]
-# ## Exercise 11.5 `translate`
+# ### Exercise 11.5 `translate`
 #
-# Difficulty ●●●○○ · Importance ●●●●● · 20 minutes · 22 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 20 minutes · 22 points
 #
 # `translate(sentences)`: a list of English sentences, words separated by spaces → the list of French sentences that
 # your `model` writes, words separated by one space, without bos, eos and padding. Begin with bos and write greedily, the
@@ -684,9 +689,9 @@ for pair, text in list(zip(unseen, written, strict=True))[:3]:
 # shifted, so row t of the weights already belongs to word t of the target.
 
 # %% [markdown]
-# ## Exercise 11.6 `alignment`
+# ### Exercise 11.6 `alignment`
 #
-# Difficulty ●○○○○ · Importance ●●●○○ · 6 minutes · 10 points
+# Difficulty 1 of 5 · Importance 3 of 5 · 6 minutes · 10 points
 #
 # `alignment(cross_weights)`: weights `(H, T_t, T_s)` of one sentence → LongTensor `(T_t,)`: for each target place the
 # source place with the largest weight, in the mean over the heads.
@@ -732,7 +737,7 @@ for pair, one in zip(unseen, weights, strict=True):
 print(f"{hits} of {total} French words look at the word that they come from: {100 * hits / total:.1f} %")
 
 # %% [markdown]
-# Move the slider through sentences that nobody trained on. Where a line is red, the model looks at another word than
+# Move the slider through sentences that nobody trained on. Where a line is orange, the model looks at another word than
 # the grammar did. Then type a sentence of your own (in words that it knows, such as *my young queen often forgets the blue
 # door*) and press Enter: this is your translator. What does it make of a sentence that the grammar would never make?
 
@@ -743,7 +748,7 @@ explore.looks(model)
 # It found the dictionary and the word order by itself. But be careful with the conclusion. Take *ma tasse* in *my
 # strange cow touches my strange cup*: to choose *ma* and
 # not *mon* the model must know that *tasse* is feminine, and the thick line leads to *my*, not to *cup*. Some of that
-# knowledge may come along a thin red line. The rest came another way: through the encoder, where *my* can look at its
+# knowledge may come along a thin orange line. The rest came another way: through the encoder, where *my* can look at its
 # noun, or through the first block, which is not drawn here. In the course's own machine, *le* or *la*, *un* or *une*, *mon* or *ma*
 # stay right in about 95 of 100 places if that place may not look at the noun in any block; if the encoder does without its attention, in
 # about 73 (a coin: 50). (In three others trained as here it was mostly the encoder too; in a fifth it was not.) The picture shows one
@@ -774,9 +779,9 @@ explore.looks(model)
 # </details>
 
 # %% [markdown]
-# ## Exercise 11.7 `corpus_bleu`
+# ### Exercise 11.7 `corpus_bleu`
 #
-# **Extra** · Difficulty ●●●○○ · Importance ●●●○○ · 18 minutes · 10 bonus points
+# **Extra** · Difficulty 3 of 5 · Importance 3 of 5 · 18 minutes · 10 bonus points
 #
 # `corpus_bleu(candidates, references)`: two lists of equal length; each sentence is a list of words, or a string that
 # is split at white space → float from 0 to 100. No smoothing: where one of the four precisions is 0 (or there is no
@@ -785,10 +790,11 @@ explore.looks(model)
 
 # %% nbgrader={"solution": "corpus_bleu"}
 def corpus_bleu(candidates, references):
-    """BLEU-4 of Papineni et al. (2002), one reference each: counts over all sentences, brevity penalty, no smoothing.
+    """BLEU-4 of Papineni et al. (2002), one reference each: counts over all sentences, brevity
+    penalty, no smoothing.
 
-    candidates, references: lists of sentences, each a list of str, or a str that is split at white space
-    -> float, 0 to 100.
+    candidates, references: lists of sentences, each a list of str, or a str that is split at white
+    space -> float, 0 to 100.
     """
     ### BEGIN SOLUTION
     found, made = [0] * 4, [0] * 4
@@ -916,7 +922,7 @@ figures.same_machine()
 # </details>
 
 # %% [markdown]
-# ## Quiz 11.1
+# ### Quiz 11.1
 #
 # A training with smoothing 0.1 over 194 words stands at a loss of 0.86 and an accuracy of 99.9 %. What now?
 #
@@ -934,7 +940,7 @@ quiz_1 = "b"
 check(quiz_1=quiz_1)
 
 # %% [markdown]
-# ## Quiz 11.2
+# ### Quiz 11.2
 #
 # On unseen sentences, with the true words given, a model has a loss of 0.01 nats a word. When it writes alone, no
 # sentence is right. Which of these fits?
@@ -954,7 +960,7 @@ quiz_2 = "c"
 check(quiz_2=quiz_2)
 
 # %% [markdown]
-# ## Quiz 11.3
+# ### Quiz 11.3
 #
 # Every sentence of a system has one wrong word among eight, none is exactly right. Its BLEU is
 #

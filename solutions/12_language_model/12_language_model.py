@@ -138,9 +138,9 @@ figures.one_text()
 # </details>
 
 # %% [markdown]
-# ## Exercise 12.1 `bits_per_token`
+# ### Exercise 12.1 `bits_per_token`
 #
-# Difficulty ●○○○○ · Importance ●●●○○ · 3 minutes · 4 points
+# Difficulty 1 of 5 · Importance 3 of 5 · 3 minutes · 4 points
 #
 # Papers give losses in nats, in bits, or as a perplexity, e to the loss in nats: the number of equally likely tokens that
 # would be as hard to guess. A bit is what one fair coin tells: log 2 nats. From a loss in
@@ -197,9 +197,9 @@ check(bits_per_token)
 # </details>
 
 # %% [markdown]
-# ## Exercise 12.2 `ngram_loss`
+# ### Exercise 12.2 `ngram_loss`
 #
-# Difficulty ●●●○○ · Importance ●●●○○ · 15 minutes · 14 points
+# Difficulty 3 of 5 · Importance 3 of 5 · 15 minutes · 14 points
 #
 # `ngram_loss(train, test, order, vocab_size, alpha)` → float. Count in `train`, then the mean of $-\log p$ in nats over the
 # tokens of `test` that have a whole context: places `order − 1` to the end. (A mean over all of `test` is accepted too, if
@@ -210,10 +210,12 @@ check(bits_per_token)
 
 # %% nbgrader={"solution": "ngram_loss"}
 def ngram_loss(train, test, order, vocab_size, alpha):
-    """Nats a token of an n-gram model with additive smoothing, counted in train and measured on test.
+    """Nats a token of an n-gram model with additive smoothing, counted in train and measured on
+    test.
 
-    train, test: 1-D LongTensor or list of int; order: int >= 1, the predicted token included; vocab_size: int;
-    alpha: number > 0 -> float, the mean over the places order - 1 to the end of test.
+    train, test: 1-D LongTensor or list of int; order: int >= 1, the predicted token included;
+    vocab_size: int; alpha: number > 0 -> float, the mean over the places order - 1 to the end of
+    test.
     """
     ### BEGIN SOLUTION
     train, test = [int(i) for i in train], [int(i) for i in test]
@@ -287,9 +289,9 @@ figures.ngram_losses()
 # So `y` is `x` one place further on in the text.
 
 # %% [markdown]
-# ## Exercise 12.3 `get_batch`
+# ### Exercise 12.3 `get_batch`
 #
-# Difficulty ●●○○○ · Importance ●●●●● · 8 minutes · 10 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 10 points
 #
 # `get_batch(data, block_size, batch_size, generator)` → `(x, y)`, two LongTensors `(batch_size, block_size)`. Draw
 # `batch_size` starts with the generator, with replacement, all places alike from which a window and its next token fit:
@@ -328,9 +330,9 @@ check(get_batch)
 # </details>
 
 # %% [markdown]
-# ## Exercise 12.4 `next_token_loss`
+# ### Exercise 12.4 `next_token_loss`
 #
-# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●● · 8 minutes · 8 points
+# **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 8 points
 #
 # `F.cross_entropy` wants the classes in dimension 1: `(B, V, T)` for logits, `(B, T)` for targets. A model gives
 # `(B, T, V)`. This is a repair that is found in many forums and repositories. It runs, and the loss is a number.
@@ -359,7 +361,8 @@ def published_loss(logits, targets):
 
 # %% nbgrader={"solution": "next_token_loss"}
 def next_token_loss(logits, targets):
-    """The mean cross-entropy of each next token: logits (B, T, V), targets LongTensor (B, T) -> scalar."""
+    """The mean cross-entropy of each next token: logits (B, T, V), targets LongTensor (B, T) ->
+    scalar."""
     ### BEGIN SOLUTION
     return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
     ### END SOLUTION
@@ -426,9 +429,9 @@ figures.ladder()
 # *which letter came after this one the first time?*
 
 # %% [markdown]
-# ## Exercise 12.5 `GPT`
+# ### Exercise 12.5 `GPT`
 #
-# Difficulty ●●●●○ · Importance ●●●●● · 35 minutes · 22 points
+# Difficulty 4 of 5 · Importance 5 of 5 · 35 minutes · 22 points
 #
 # `GPT(vocab_size, block_size, d_model, num_heads, num_layers)`: token vectors, positions, `num_layers` pre-norm blocks
 # under a causal mask with a feed-forward network four times as wide as the model, one last layer norm, and a linear layer to
@@ -453,7 +456,8 @@ figures.ladder()
 
 # %% nbgrader={"solution": "GPT"}
 class GPT(nn.Module):
-    """A decoder without an encoder: ids LongTensor (B, T), T <= block_size -> logits (B, T, vocab_size).
+    """A decoder without an encoder: ids LongTensor (B, T), T <= block_size -> logits
+    (B, T, vocab_size).
 
     vocab_size, block_size, d_model, num_heads, num_layers: int; positions: "learned" or "rotary";
     activation: function, of the feed-forward networks.
@@ -596,9 +600,9 @@ figures.training(watch)
 # </details>
 
 # %% [markdown]
-# ## Exercise 12.6 `language_model_logits`
+# ### Exercise 12.6 `language_model_logits`
 #
-# Difficulty ●●○○○ · Importance ●●●●● · 10 minutes · 12 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 10 minutes · 12 points
 #
 # `language_model_logits(ids)`: LongTensor `(B, 64)` of passages that nobody has seen, each beginning with a full stop →
 # your trained model's logits `(B, 64, V)`, float, on the CPU, without gradient.
@@ -611,7 +615,8 @@ figures.training(watch)
 
 # %% nbgrader={"solution": "language_model_logits"}
 def language_model_logits(ids):
-    """The trained model's logits for each next token: ids LongTensor (B, T) -> (B, T, V), float, on the CPU."""
+    """The trained model's logits for each next token: ids LongTensor (B, T) -> (B, T, V), float, on
+    the CPU."""
     ### BEGIN SOLUTION
     with torch.no_grad():
         return model(ids.to(device)).float().cpu()  # (B, T, V)
@@ -647,9 +652,9 @@ explore.next_token(model)
 # million, lets an honest model win by 20 nats. Lucky texts exist. They do not come to class.
 
 # %% [markdown]
-# ## Exercise 12.7 `generate`
+# ### Exercise 12.7 `generate`
 #
-# Difficulty ●●●○○ · Importance ●●●●● · 12 minutes · 10 points
+# Difficulty 3 of 5 · Importance 5 of 5 · 12 minutes · 10 points
 #
 # `generate(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None)`: LongTensor `(B, T)` with $T \ge 1$ →
 # `(B, T + max_new_tokens)`, the prompt included. One token at a time for all rows: the model reads at most the last
@@ -661,8 +666,8 @@ explore.next_token(model)
 def generate(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
     """Let a model write: ids LongTensor (B, T) -> (B, T + max_new_tokens), the prompt included.
 
-    model: ids (B, T <= model.block_size) -> logits (B, T, V); temperature: number > 0; top_k: None or int, 1 to V;
-    generator: None or torch.Generator.
+    model: ids (B, T <= model.block_size) -> logits (B, T, V); temperature: number > 0; top_k: None
+    or int, 1 to V; generator: None or torch.Generator.
     """
     ### BEGIN SOLUTION
     with torch.no_grad():
@@ -755,9 +760,9 @@ print("".join(symbols[i] for i in cached[0].tolist()))
 figures.induction_by_hand()
 
 # %% [markdown]
-# ## Exercise 12.8 `induction_head`
+# ### Exercise 12.8 `induction_head`
 #
-# **Extra** · Difficulty ●●●●○ · Importance ●●●○○ · 45 minutes · 10 bonus points
+# **Extra** · Difficulty 4 of 5 · Importance 3 of 5 · 45 minutes · 10 bonus points
 #
 # Set the weights of this two-layer model by hand. Its stream has $C = 3V + M$ channels (V = `vocab_size`, M = `max_len`), in this
 # order: the **token** as a one-hot vector (V), its **place** as a one-hot vector (M), room for **the token before** (V), room
@@ -777,8 +782,8 @@ figures.induction_by_hand()
 def induction_head(vocab_size, max_len):
     """Weights of two heads that together continue any segment that has been seen before.
 
-    vocab_size V, max_len M: int >= 2 -> [(W_q, W_k, W_v), (W_q, W_k, W_v)], float32, (d, C), (d, C), (C, C) with
-    C = 3 V + M channels: token, place, token before, answer.
+    vocab_size V, max_len M: int >= 2 -> [(W_q, W_k, W_v), (W_q, W_k, W_v)], float32, (d, C),
+    (d, C), (C, C) with C = 3 V + M channels: token, place, token before, answer.
     """
     ### BEGIN SOLUTION
     V, M = vocab_size, max_len
@@ -935,7 +940,7 @@ figures.two_losses(or_given(next_token_loss), published_loss)
 # sign to look for is where it stops: 3.0 is about what the unigram has (3.08, figure 12.2), a model without any context.
 
 # %% [markdown]
-# ## Quiz 12.1
+# ### Quiz 12.1
 #
 # Your model reaches a loss of 1.30 nats on a long unseen text of a source with entropy rate 1.41. What is the likeliest
 # explanation?
@@ -954,7 +959,7 @@ quiz_1 = "b"
 check(quiz_1=quiz_1)
 
 # %% [markdown]
-# ## Quiz 12.2
+# ### Quiz 12.2
 #
 # An induction head continues a repeated random segment of eight letters. Why can no n-gram model that was counted in our
 # text do it as well, whatever its order?
@@ -973,7 +978,7 @@ quiz_2 = "a"
 check(quiz_2=quiz_2)
 
 # %% [markdown]
-# ## Quiz 12.3
+# ### Quiz 12.3
 #
 # The induction head of this lesson has two layers. What does the first one do for the second?
 #

@@ -118,9 +118,9 @@ for name, tensor in weights.items():
 # | `output.LayerNorm` | `norm2` |
 
 # %% [markdown]
-# ## Exercise 13.1 `rename_weights`
+# ### Exercise 13.1 `rename_weights`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · 18 points
+# Difficulty 2 of 5 · Importance 4 of 5 · 10 minutes · 18 points
 #
 # Give every tensor of the blocks the name that your `Encoder` has for it:
 #
@@ -132,9 +132,11 @@ for name, tensor in weights.items():
 
 # %% nbgrader={"solution": "rename_weights"}
 def rename_weights(state_dict):
-    """BERT's names to those of lesson 9's Encoder: "blocks.{i}.attention.W_q.weight" and so on, i from 0.
+    """BERT's names to those of lesson 9's Encoder: "blocks.{i}.attention.W_q.weight" and so on, i
+    from 0.
 
-    state_dict: dict of str to tensor -> dict of str to tensor. Other entries than the blocks' may be left out or kept.
+    state_dict: dict of str to tensor -> dict of str to tensor. Other entries than the blocks' may
+    be left out or kept.
     """
     ### BEGIN SOLUTION
     names = {
@@ -216,9 +218,9 @@ print(ids, mask, sep="\n")  # (B, T) each; 0 is [PAD]
 # The type says *first or second sentence of a pair*. We have no pairs, so it is row 0 for everybody.
 
 # %% [markdown]
-# ## Exercise 13.2 `bert_embeddings`
+# ### Exercise 13.2 `bert_embeddings`
 #
-# Difficulty ●●○○○ · Importance ●●●○○ · 10 minutes · 16 points
+# Difficulty 2 of 5 · Importance 3 of 5 · 10 minutes · 16 points
 #
 # The formula above. The tensors are in `weights` under BERT's names:
 #
@@ -230,9 +232,11 @@ print(ids, mask, sep="\n")  # (B, T) each; 0 is [PAD]
 
 # %% nbgrader={"solution": "bert_embeddings"}
 def bert_embeddings(ids, weights):
-    """What enters BERT's first block (Devlin et al. 2019): word + position + type 0, normalized with eps 1e-12.
+    """What enters BERT's first block (Devlin et al. 2019): word + position + type 0, normalized
+    with eps 1e-12.
 
-    ids LongTensor (B, T); weights: dict of BERT's names to tensors, float32 or float64 -> (B, T, D), same dtype.
+    ids LongTensor (B, T); weights: dict of BERT's names to tensors, float32 or float64 ->
+    (B, T, D), same dtype.
     """
     ### BEGIN SOLUTION
     words = weights["embeddings.word_embeddings.weight"][ids]  # (B, T, D)
@@ -268,7 +272,8 @@ check(bert_embeddings)
 # %%
 @torch.no_grad()
 def read(sentences):
-    """hidden: the embeddings and each layer's output, (B, T, D) each; attention (L, B, H, T, T); mask (B, T)."""
+    """hidden: the embeddings and each layer's output, (B, T, D) each; attention (L, B, H, T, T);
+    mask (B, T)."""
     ids, mask = pretrained.batch(sentences, wordpiece)  # (B, T) each
     seen = mask[:, None, None]  # (B, 1, 1, T)
     hidden, attention = [or_given(bert_embeddings)(ids, weights)], []
@@ -300,7 +305,8 @@ print("largest difference:", " ".join(f"{(a - b)[mask].abs().max():.4f}" for a, 
 
 # %%
 def changed(**setting):
-    """The largest change at the top when every block gets another eps or activation for a moment."""
+    """The largest change at the top when every block gets another eps or activation for a
+    moment."""
     before = read(["jane visits africa"])[0][-1]  # (1, T, D)
     with real_network.other_setting(encoder, **setting):
         after = read(["jane visits africa"])[0][-1]  # (1, T, D)
@@ -373,9 +379,9 @@ explore.heads()
 # explain what attention does. Does a real network have such a head? With 72 of them one should not search by eye.
 
 # %% [markdown]
-# ## Exercise 13.3 `find_head`
+# ### Exercise 13.3 `find_head`
 #
-# Difficulty ●●○○○ · Importance ●●●○○ · 8 minutes · 10 points
+# Difficulty 2 of 5 · Importance 3 of 5 · 8 minutes · 10 points
 #
 # Of all heads, the one that lets word `query` look at word `key` the most.
 #
@@ -387,7 +393,8 @@ explore.heads()
 def find_head(attention, query, key):
     """The head with the largest weight from one position to another.
 
-    attention (L, H, T, T), rows are queries; query, key: int -> (layer, head, weight): int, int, float, from 0.
+    attention (L, H, T, T), rows are queries; query, key: int -> (layer, head, weight): int, int,
+    float, from 0.
     """
     ### BEGIN SOLUTION
     table = attention[:, :, query, key]  # (L, H)
@@ -596,9 +603,9 @@ figures.blended()
 # </details>
 
 # %% [markdown]
-# ## Exercise 13.4 `mean_pool`
+# ### Exercise 13.4 `mean_pool`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 8 minutes · 14 points
+# Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes · 14 points
 #
 # $$\bar x_b = \frac{\sum_t m_{bt}\, x_{bt}}{\sum_t m_{bt}}$$
 #
@@ -610,7 +617,8 @@ figures.blended()
 def mean_pool(x, mask):
     """The mean of each sentence's kept tokens.
 
-    x (B, T, D), float32 or float64; mask bool (B, T), True = kept -> (B, D), same dtype; zeros where nothing is kept.
+    x (B, T, D), float32 or float64; mask bool (B, T), True = kept -> (B, D), same dtype; zeros
+    where nothing is kept.
     """
     ### BEGIN SOLUTION
     expanded = mask.unsqueeze(-1).to(x.dtype)  # (B, T, 1)
@@ -653,9 +661,9 @@ print(f"{sentences[0]} · {sentences[2]}: {jane @ stock:.3f}")
 # the vectors of their titles. The query is the vector of a question.
 
 # %% [markdown]
-# ## Exercise 13.5 `search`
+# ### Exercise 13.5 `search`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 8 minutes · 12 points
+# Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes · 12 points
 #
 # The k best values by the cosine of query and key, with their scores.
 #
@@ -723,9 +731,9 @@ explore.titles()
 # </details>
 
 # %% [markdown]
-# ## Exercise 13.6 `fixed_sentence_vectors`
+# ### Exercise 13.6 `fixed_sentence_vectors`
 #
-# **Find the bug** · Difficulty ●●○○○ · Importance ●●●●● · 8 minutes · 10 points
+# **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 10 points
 #
 # Both halves of this were published: one library for search averaged over padding, another ran the network without a
 # mask. For one sentence alone it is right.
@@ -747,8 +755,8 @@ explore.titles()
 def fixed_sentence_vectors(encode, ids, pad_id):
     """Each sentence's vector, the same in every batch: the mean of its own tokens' last vectors.
 
-    encode(ids (B, T), mask=None) -> (B, T, D), mask bool that broadcasts to (B, H, T, T); ids LongTensor (B, T), padded
-    with pad_id (int) on the right -> (B, D).
+    encode(ids (B, T), mask=None) -> (B, T, D), mask bool that broadcasts to (B, H, T, T); ids
+    LongTensor (B, T), padded with pad_id (int) on the right -> (B, D).
     """
     ### BEGIN SOLUTION
     mask = ids != pad_id  # (B, T)
@@ -796,7 +804,8 @@ def published(encode, ids, pad_id):
 
 
 def best_title(vectors_of):
-    """The question's vector alone and beside a long sentence, their cosine, and what the second one finds."""
+    """The question's vector alone and beside a long sentence, their cosine, and what the second one
+    finds."""
     question = "my dog chews my fingers"
     (alone,) = vectors_of(encode, pretrained.batch([question], wordpiece)[0], 0)  # (D,)
     together = vectors_of(encode, pretrained.batch([question, figures.LONG], wordpiece)[0], 0)[0]  # (D,)
@@ -844,9 +853,9 @@ state = real_network.made_up_gpt2()  # made-up numbers in GPT-2's layout: two bl
 print([f"{name} {tuple(tensor.shape)}" for name, tensor in state.items() if ".0.attn" in name])
 
 # %% [markdown]
-# ## Exercise 13.7 `rename_gpt2`
+# ### Exercise 13.7 `rename_gpt2`
 #
-# **Extra** · Difficulty ●●●○○ · Importance ●●●○○ · 12 minutes · 10 bonus points
+# **Extra** · Difficulty 3 of 5 · Importance 3 of 5 · 12 minutes · 10 bonus points
 #
 # GPT-2's layout to that of your blocks. Some files begin every name with `transformer.`; take both.
 #
@@ -856,9 +865,11 @@ print([f"{name} {tuple(tensor.shape)}" for name, tensor in state.items() if ".0.
 
 # %% nbgrader={"solution": "rename_gpt2"}
 def rename_gpt2(state_dict):
-    """GPT-2's names and layout to those of lesson 9's blocks: fused c_attn cut in three, every matrix transposed.
+    """GPT-2's names and layout to those of lesson 9's blocks: fused c_attn cut in three, every
+    matrix transposed.
 
-    state_dict: dict of str to tensor, names "h.0.ln_1.weight" or "transformer.h.0.ln_1.weight" -> dict of str to tensor.
+    state_dict: dict of str to tensor, names "h.0.ln_1.weight" or "transformer.h.0.ln_1.weight" ->
+    dict of str to tensor.
     """
     ### BEGIN SOLUTION
     names = {
@@ -918,7 +929,7 @@ print(f"largest difference: {(y - expected).abs().max():.4f}")
 # Renaming, cutting and transposing is what stands between your blocks and a model of that family.
 
 # %% [markdown]
-# ## Quiz 13.1
+# ### Quiz 13.1
 #
 # A head of a trained network gives *jane → visits* 0.935. Which experiment tells most about whether it has learned that
 # subjects look for their verbs?
@@ -937,7 +948,7 @@ quiz_1 = "b"
 check(quiz_1=quiz_1)
 
 # %% [markdown]
-# ## Quiz 13.2
+# ### Quiz 13.2
 #
 # In a middle layer a word gives `[CLS]` 0.6 of its attention. What follows from this alone?
 #
@@ -955,7 +966,7 @@ quiz_2 = "b"
 check(quiz_2=quiz_2)
 
 # %% [markdown]
-# ## Quiz 13.3
+# ### Quiz 13.3
 #
 # You load a network from a file that keeps its matrices as (in, out), and forget to transpose. Which layer goes wrong without
 # an error?
@@ -984,7 +995,8 @@ check(quiz_3=quiz_3)
 
 # %%
 def turned(sentence, *heads):
-    """How far each token's last vector turns, 1 - cosine, when these heads (layer, head) are silenced: (T,)."""
+    """How far each token's last vector turns, 1 - cosine, when these heads (layer, head) are
+    silenced: (T,)."""
     before = read([sentence])[0][-1][0]  # (T, D)
     with real_network.silenced(encoder, *heads):
         after = read([sentence])[0][-1][0]  # (T, D)

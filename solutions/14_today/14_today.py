@@ -119,9 +119,9 @@ transformer_map("14_today")
 # One average instead of two, and one vector of parameters instead of two: no β (Zhang and Sennrich, 2019).
 
 # %% [markdown]
-# ## Exercise 14.1 `rms_norm`
+# ### Exercise 14.1 `rms_norm`
 #
-# Difficulty ●○○○○ · Importance ●●●●● · 8 minutes · 8 points
+# Difficulty 1 of 5 · Importance 5 of 5 · 8 minutes · 8 points
 #
 # The formula above, for every row by itself.
 #
@@ -214,9 +214,9 @@ figures.gates()
 # </details>
 
 # %% [markdown]
-# ## Exercise 14.2 `SwiGLU`
+# ### Exercise 14.2 `SwiGLU`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 8 minutes · 8 points
+# Difficulty 2 of 5 · Importance 4 of 5 · 8 minutes · 8 points
 #
 # A module with three layers `gate`, `up` (from `d_model` to `d_ff`) and `down` (back), all `nn.Linear` without bias.
 #
@@ -298,9 +298,9 @@ figures.two_pairings()
 # two contiguous pieces. Nothing else is gained.
 
 # %% [markdown]
-# ## Exercise 14.3 `rotate_halves`
+# ### Exercise 14.3 `rotate_halves`
 #
-# Difficulty ●●○○○ · Importance ●●●●● · 12 minutes · 10 points
+# Difficulty 2 of 5 · Importance 5 of 5 · 12 minutes · 10 points
 #
 # - `x`: `(..., T, d)`, d even; `positions`: LongTensor `(T,)`, any integers in any order; `base`: float
 # - returns `(..., T, d)`, same dtype, the pairs $(x_i, x_{i+d/2})$ turned as in the formula
@@ -309,7 +309,8 @@ figures.two_pairings()
 
 # %% nbgrader={"solution": "rotate_halves"}
 def rotate_halves(x, positions, base=10000.0):
-    """Rotary positions (Su et al., 2021) that pair channel i with channel i + d/2, as files on the hub do.
+    """Rotary positions (Su et al., 2021) that pair channel i with channel i + d/2, as files on the
+    hub do.
 
     x (..., T, d) with d even, positions LongTensor (T,) -> (..., T, d), same dtype.
     """
@@ -379,9 +380,9 @@ for at, other in ((5, 5), (5, 7), (105, 107)):
 # </details>
 
 # %% [markdown]
-# ## Exercise 14.4 `halves_from_pairs`
+# ### Exercise 14.4 `halves_from_pairs`
 #
-# Difficulty ●●●○○ · Importance ●●●●○ · 15 minutes · 12 points
+# Difficulty 3 of 5 · Importance 4 of 5 · 15 minutes · 12 points
 #
 # `W (D, D_in)`, the matrix of all query heads, or of all key heads, as an `nn.Linear` keeps it; `num_heads` divides
 # D, and each head has an even width → `(D, D_in)`, the rows of each head in the new order, so that `rotate_halves` on
@@ -391,9 +392,11 @@ for at, other in ((5, 5), (5, 7), (105, 107)):
 
 # %% nbgrader={"solution": "halves_from_pairs"}
 def halves_from_pairs(W, num_heads):
-    """The rows of a projection, head by head, from pairs of neighbors (2i, 2i+1) to pairs of halves (i, i + d/2).
+    """The rows of a projection, head by head, from pairs of neighbors (2i, 2i+1) to pairs of halves
+    (i, i + d/2).
 
-    W (D, D_in), num_heads: int, of queries, or of keys for a matrix of keys -> (D, D_in), same dtype.
+    W (D, D_in), num_heads: int, of queries, or of keys for a matrix of keys -> (D, D_in), same
+    dtype.
     """
     ### BEGIN SOLUTION
     pairs = W.unflatten(0, (num_heads, -1, 2))  # (H, d/2, 2, D_in): first and second of each pair
@@ -485,9 +488,9 @@ explore.cache()
 # values; Qwen 3 has none, and normalizes queries and keys. A loader has to look.) Now they are all together.
 
 # %% [markdown]
-# ## Exercise 14.5 `LlamaBlock`
+# ### Exercise 14.5 `LlamaBlock`
 #
-# Difficulty ●●●●○ · Importance ●●●●● · 30 minutes · 18 points
+# Difficulty 4 of 5 · Importance 5 of 5 · 30 minutes · 18 points
 #
 # `LlamaBlock(d_model, num_heads, num_kv_heads, d_ff, base=10000.0, eps=1e-6)`:
 #
@@ -506,9 +509,11 @@ explore.cache()
 
 # %% nbgrader={"solution": "LlamaBlock"}
 class LlamaBlock(nn.Module):
-    """The block of Llama (Touvron et al., 2023) with grouped queries; ValueError where heads do not divide.
+    """The block of Llama (Touvron et al., 2023) with grouped queries; ValueError where heads do not
+    divide.
 
-    forward(x (B, T, D), mask None (then causal) or bool that broadcasts to (B, H, T, T)) -> (B, T, D), same dtype.
+    forward(x (B, T, D), mask None (then causal) or bool that broadcasts to (B, H, T, T)) ->
+    (B, T, D), same dtype.
     """
 
     def __init__(self, d_model, num_heads, num_kv_heads, d_ff, base=10000.0, eps=1e-6):
@@ -627,9 +632,9 @@ for name, tensor in state.items():
         print(f"{name:48} {tuple(tensor.shape)}")
 
 # %% [markdown]
-# ## Exercise 14.6 `rename_llama`
+# ### Exercise 14.6 `rename_llama`
 #
-# **Extra** · Difficulty ●●○○○ · Importance ●●●○○ · 10 minutes · 10 bonus points
+# **Extra** · Difficulty 2 of 5 · Importance 3 of 5 · 10 minutes · 10 bonus points
 #
 # A dictionary with the file's names → a dictionary with yours: `blocks.{i}.W_q.weight`, `blocks.{i}.norm1.weight`,
 # `blocks.{i}.feed_forward.gate.weight` and so on, for any number of blocks; `tokens.weight`, `norm.weight` and
@@ -640,7 +645,8 @@ for name, tensor in state.items():
 def rename_llama(state_dict):
     """The names of Llama's published files to those of a Decoder of LlamaBlocks.
 
-    state_dict: dict of str to tensor -> dict of str to tensor, "blocks.{i}.W_q.weight" and so on, i from 0.
+    state_dict: dict of str to tensor -> dict of str to tensor, "blocks.{i}.W_q.weight" and so on, i
+    from 0.
     """
     ### BEGIN SOLUTION
     names = {
@@ -720,9 +726,9 @@ print("it writes:", model.write(ids, 8)[0, 8:].tolist(), "and it should:", layou
 # good. They called them **attention sinks**.
 
 # %% [markdown]
-# ## Exercise 14.7 `sliding_window_mask`
+# ### Exercise 14.7 `sliding_window_mask`
 #
-# Difficulty ●●○○○ · Importance ●●●●○ · 10 minutes · 10 points
+# Difficulty 2 of 5 · Importance 4 of 5 · 10 minutes · 10 points
 #
 # `sliding_window_mask(T_q, T_k=None, window=4, sinks=0)` → boolean `(T_q, T_k)`. A query may see
 #
@@ -737,8 +743,8 @@ print("it writes:", model.write(ids, 8)[0, 8:].tolist(), "and it should:", layou
 def sliding_window_mask(T_q, T_k=None, window=4, sinks=0):
     """Causal, and of the past only the last `window` keys and the first `sinks`; True = may attend.
 
-    T_q: int, T_k: int >= T_q or None (then T_q), window: int >= 1, own place included, sinks: int >= 0
-    -> bool (T_q, T_k). The last query stands at the last key.
+    T_q: int, T_k: int >= T_q or None (then T_q), window: int >= 1, own place included,
+    sinks: int >= 0 -> bool (T_q, T_k). The last query stands at the last key.
     """
     ### BEGIN SOLUTION
     T_k = T_q if T_k is None else T_k
@@ -819,9 +825,9 @@ explore.windows()
 figures.merges()
 
 # %% [markdown]
-# ## Exercise 14.8 `train_bpe`
+# ### Exercise 14.8 `train_bpe`
 #
-# **Extra** · Difficulty ●●●●○ · Importance ●●●○○ · 20 minutes · 10 bonus points
+# **Extra** · Difficulty 4 of 5 · Importance 3 of 5 · 20 minutes · 10 bonus points
 #
 # `train_bpe(text, num_merges)` → the merges in their order, a list of pairs of `bytes`, such as `[(b"a", b"b"), (b"
 # ", b"ab")]`.
@@ -837,7 +843,8 @@ figures.merges()
 
 # %% nbgrader={"solution": "train_bpe"}
 def train_bpe(text, num_merges):
-    """Byte-pair encoding (Sennrich et al., 2016) of UTF-8 bytes: the merges in the order in which they are learned.
+    """Byte-pair encoding (Sennrich et al., 2016) of UTF-8 bytes: the merges in the order in which
+    they are learned.
 
     text: str, num_merges: int >= 0 -> list of tuples (bytes, bytes), at most num_merges.
     """
@@ -878,9 +885,9 @@ check(train_bpe)
 # </details>
 
 # %% [markdown]
-# ## Exercise 14.9 `encode_bpe`
+# ### Exercise 14.9 `encode_bpe`
 #
-# **Extra** · Difficulty ●●○○○ · Importance ●●●○○ · 10 minutes · 10 bonus points
+# **Extra** · Difficulty 2 of 5 · Importance 3 of 5 · 10 minutes · 10 bonus points
 #
 # `encode_bpe(text, merges)` → the list of tokens, `bytes` each: the same pieces, and in each the merges in the order
 # in which they were learned. Joined, the tokens are the text's bytes. An empty text gives `[]`.
@@ -890,7 +897,8 @@ check(train_bpe)
 def encode_bpe(text, merges):
     """The tokens of a text: its pieces as bytes, with all merges applied in their order.
 
-    text: str, merges: list of tuples (bytes, bytes) from train_bpe -> list of bytes, which joined are the text's.
+    text: str, merges: list of tuples (bytes, bytes) from train_bpe -> list of bytes, which joined
+    are the text's.
     """
     ### BEGIN SOLUTION
     found = []
@@ -1029,9 +1037,9 @@ print(found.continued(model, "ROMEO:\n", 60, or_given(encode_bpe), temperature=0
 # Afterwards the two are multiplied and added to W: the network has its old shape, and costs nothing more.
 
 # %% [markdown]
-# ## Exercise 14.10 `LoRA`
+# ### Exercise 14.10 `LoRA`
 #
-# Difficulty ●●●○○ · Importance ●●●●○ · 20 minutes · 14 points
+# Difficulty 3 of 5 · Importance 4 of 5 · 20 minutes · 14 points
 #
 # `LoRA(linear, rank, alpha=1.0)`, a module around an `nn.Linear`:
 #
@@ -1046,7 +1054,8 @@ print(found.continued(model, "ROMEO:\n", 60, or_given(encode_bpe), temperature=0
 class LoRA(nn.Module):
     """A frozen linear layer with a learned difference of low rank beside it (Hu et al., 2021).
 
-    linear: nn.Linear, kept; rank: int >= 1; alpha: number. forward(x (..., in)) -> (..., out), same dtype.
+    linear: nn.Linear, kept; rank: int >= 1; alpha: number. forward(x (..., in)) -> (..., out), same
+    dtype.
     """
 
     def __init__(self, linear, rank, alpha=1.0):
@@ -1172,7 +1181,7 @@ figures.forgotten_permutation(or_given(LlamaBlock), or_given(rename_llama), or_g
 # wrong. Only a comparison with numbers that somebody else computed tells.
 
 # %% [markdown]
-# ## Quiz 14.1
+# ### Quiz 14.1
 #
 # A file made for neighbors is loaded into code for halves, without the permutation. What do you see first?
 #
@@ -1190,7 +1199,7 @@ quiz_1 = "b"
 check(quiz_1=quiz_1)
 
 # %% [markdown]
-# ## Quiz 14.2
+# ### Quiz 14.2
 #
 # A model has 32 heads of queries. Instead of 32 heads of keys and values it gets 8. What becomes four times smaller?
 #
@@ -1208,7 +1217,7 @@ quiz_2 = "a"
 check(quiz_2=quiz_2)
 
 # %% [markdown]
-# ## Quiz 14.3
+# ### Quiz 14.3
 #
 # LoRA begins with B = 0 and a random A. What would happen with A = 0 as well?
 #

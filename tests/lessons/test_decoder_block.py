@@ -277,14 +277,14 @@ def test_a_beam_of_one_is_greedy_and_greedy_is_the_best_word_each_time(seed, V, 
 
 
 def test_the_small_machine_of_the_lesson():
-    words = ("bos", "eos", "le", "la", "chat", "chien", "roi", "reine", "mer")
+    words = ("<bos>", "<eos>", "le", "la", "chat", "chien", "roi", "reine", "mer")
 
     def step(prefix):  # (1, t) -> (1, V)
-        chances = figures.SMALL.get(tuple(words[i] for i in prefix[0].tolist()), {"eos": 1.0})
+        chances = figures.SMALL.get(tuple(words[i] for i in prefix[0].tolist()), {"<eos>": 1.0})
         return torch.tensor([[chances.get(word, 1e-9) for word in words]]).log()
 
     greedy = blocks.greedy_decode(step, 0, 1, 5)
-    assert [words[i] for i in greedy] == ["bos", "le", "chat", "eos"]
+    assert [words[i] for i in greedy] == ["<bos>", "le", "chat", "<eos>"]
     for width, said in ((1, "le chat"), (2, "la reine"), (5, "la reine")):
         ids, score = blocks.beam_search(step, 0, 1, 5, width)
         assert " ".join(words[i] for i in ids[1:-1]) == said
@@ -400,7 +400,7 @@ def test_every_word_at_position_0_never_ends():
 def test_pictures_say_their_numbers():
     alt = figures.cross_attention().alt
     assert "jane (next: visite) at visits 0.97" in alt and "visite (next: l') at africa 0.89" in alt
-    assert "septembre (next: eos) at jane" in alt
+    assert "septembre (next: <eos>) at jane" in alt
     alt = figures.next_words().alt
     assert "ma 0.54, la 0.14, une 0.08, david 0.05" in alt and "180 more words: 0.012" in alt
     assert "8 words can be drawn, 4.01 in effect" in figures.NextWord()(1.0, 194, 0.9).alt

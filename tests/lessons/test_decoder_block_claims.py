@@ -33,7 +33,7 @@ def test_the_copying_student_has_the_better_loss_and_writes_nothing():
     assert copied.curve[0] == pytest.approx(shifted.curve[0], abs=0.5)
     assert copied.curve[-1] == pytest.approx(0.04, abs=0.02) and shifted.curve[-1] == pytest.approx(0.11, abs=0.04)
     assert copied.right == 0 and shifted.right == 40
-    assert set(copied.written.split()) == {"bos"}
+    assert set(copied.written.split()) == {"<bos>"}
 
 
 def test_where_the_last_place_looks():

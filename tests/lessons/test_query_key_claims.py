@@ -61,7 +61,7 @@ def test_a_trained_word_finds_itself_twice_as_often_as_by_chance():
 
 def test_the_chain_of_the_course():
     says("After *visits* a place, after *jane* nothing in particular")
-    words, ids = index_words([pair.english + " (end)" for pair in sentence_pairs(2000, random.Random(3))])
+    words, ids = index_words([pair.english + " <eos>" for pair in sentence_pairs(2000, random.Random(3))])
     chain = blocks.bigram_probabilities(torch.tensor([i for row in ids for i in row]), len(words))
     assert chain[words.index("jane")].max() < 0.15
     places = sum(

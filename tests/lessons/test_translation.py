@@ -735,7 +735,7 @@ def test_what_is_said_of_the_language():
 @pytest.mark.long
 def test_pictures_say_their_numbers():
     assert "l' from africa" in figures.word_by_word().alt and "blanche from white" in figures.word_by_word().alt
-    assert "tgt_out: jane dort eos pad" in figures.batch_of_three().alt
+    assert "tgt_out: jane dort <eos> <pad>" in figures.batch_of_three().alt
     assert "largest rate 0.01614 at step 60" in figures.Rates()(60, 64).alt
     assert "a loss of 0.85 nats" in figures.Smoothed()(0.1).alt and "without end" in figures.Smoothed()(0.0).alt
     for picture in (figures.warm_ups(), figures.with_and_without_smoothing(), figures.broken_trainings()):

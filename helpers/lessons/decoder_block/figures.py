@@ -25,6 +25,7 @@ from helpers.drawing.style import (
     hatch_cells,
     heatmap,
     new_figure,
+    tilt,
 )
 
 ENGLISH = "jane visits africa in september"
@@ -40,7 +41,7 @@ def _chip(ax, x, y, text, color="#EAF2F8", edge="#4D86AF", ink="black"):
 def teacher_forcing() -> Picture:
     """What the decoder reads and what it has to say, place by place, with who may see what."""
     words = FRENCH.split()
-    reads, says = ["bos", *words], [*words, "eos"]
+    reads, says = ["<bos>", *words], [*words, "<eos>"]
     figure, ax = new_figure(8.4, 2.9)
     for t, (read, say) in enumerate(zip(reads, says, strict=True)):
         _chip(ax, t, 0, read)
@@ -156,7 +157,7 @@ def last_cross_weights() -> torch.Tensor:
 def cross_attention() -> Picture:
     """Where each place of the French sentence looks in the English one."""
     weights, english, french = last_cross_weights(), ENGLISH.split(), FRENCH.split()
-    reads, says = ["bos", *french], [*french, "eos"]
+    reads, says = ["<bos>", *french], [*french, "<eos>"]
     figure, ax = new_figure(7.4, 4.0)
     heatmap(ax, weights, [f"{a} → {b}" for a, b in zip(reads, says, strict=True)], english, vmin=0, vmax=1)
     ax.set_xlabel("source words: keys and values", color=K_COLOR)
@@ -178,15 +179,15 @@ def cross_attention() -> Picture:
 # ---------------------------------------------------------------- beams
 
 SMALL = {
-    ("bos",): {"le": 0.6, "la": 0.4},
-    ("bos", "le"): {"chat": 0.4, "chien": 0.35, "roi": 0.25},
-    ("bos", "la"): {"reine": 0.9, "mer": 0.1},
+    ("<bos>",): {"le": 0.6, "la": 0.4},
+    ("<bos>", "le"): {"chat": 0.4, "chien": 0.35, "roi": 0.25},
+    ("<bos>", "la"): {"reine": 0.9, "mer": 0.1},
 }
 
 
 def small_beam(width: int) -> tuple[list[list[tuple]], tuple]:
     """The kept prefixes of each step, as (words, probability), and the winner."""
-    beam, beams = [(("bos",), 1.0)], []
+    beam, beams = [(("<bos>",), 1.0)], []
     for _ in range(2):
         grown = [((*words, word), p * more) for words, p in beam for word, more in SMALL[words].items()]
         beam = sorted(grown, key=lambda item: -item[1])[:width]
@@ -199,7 +200,7 @@ class Beams:
 
     def __init__(self):
         self.figure, self.ax = new_figure(8.0, 3.9)
-        self.points = {("bos",): (0, 2.0), ("bos", "le"): (1.3, 3.0), ("bos", "la"): (1.3, 0.5)}
+        self.points = {("<bos>",): (0, 2.0), ("<bos>", "le"): (1.3, 3.0), ("<bos>", "la"): (1.3, 0.5)}
         ends = [(*words, word) for words in list(self.points)[1:] for word in SMALL[words]]
         self.points |= {words: (2.6, y) for words, y in zip(ends, (4.0, 3.0, 2.0, 1.0, 0.0), strict=True)}
         self.lines, self.boxes = {}, {}
@@ -226,7 +227,7 @@ class Beams:
 
     def __call__(self, width: int) -> Picture:
         beams, (winner, p) = small_beam(width)
-        alive = {words for step in beams for words, _ in step} | {("bos",)}
+        alive = {words for step in beams for words, _ in step} | {("<bos>",)}
         for words, box in self.boxes.items():
             on, best = words in alive, words == winner
             box.set(facecolor="#FFF3D6" if best else "#D5E8F5" if on else "white", edgecolor=BLUE if on else "#B0B0B0")
@@ -258,7 +259,7 @@ def first_word_logits() -> torch.Tensor:
 
 
 def _names(order) -> list[str]:
-    words = {index: word.strip("<>") for word, index in translator.french.items()}
+    words = {index: word for word, index in translator.french.items()}
     return [words[int(i)] for i in order]
 
 
@@ -271,7 +272,8 @@ def next_words() -> Picture:
     names = _names(order[:SHOWN])
     figure, ax = new_figure(8.0, 3.0)
     ax.bar(range(SHOWN), p[:SHOWN].tolist(), color=BLUE)
-    ax.set_xticks(range(SHOWN), names, rotation=35, ha="right")
+    ax.set_xticks(range(SHOWN), names)
+    tilt(ax)
     ax.set_ylabel("probability")
     for i in range(SHOWN):
         ax.text(i, float(p[i]) + 0.005, f"{p[i]:.2f}" if p[i] >= 0.005 else "", ha="center", fontsize=9)
@@ -293,7 +295,8 @@ class NextWord:
         self.figure, self.ax = new_figure(8.0, 3.3)
         self.before = self.ax.bar(range(SHOWN), [0.0] * SHOWN, color="#D9D9D9", width=0.86)
         self.after = self.ax.bar(range(SHOWN), [0.0] * SHOWN, color=BLUE, width=0.56)
-        self.ax.set_xticks(range(SHOWN), _names(self.order[:SHOWN]), rotation=35, ha="right")
+        self.ax.set_xticks(range(SHOWN), _names(self.order[:SHOWN]))
+        tilt(self.ax)
         self.ax.set(ylim=(0, 1), ylabel="probability")
         self.ax.legend([self.before, self.after], ["temperature alone", "after top-k and top-p"], frameon=False)
         self.title = self.ax.set_title("194 words can be drawn, 194.00 in effect")
@@ -323,7 +326,7 @@ class NextWord:
 
 def cache_cells(length: int = 7) -> Picture:
     """Which rows of the weights are computed for the last word, without a cache and with one."""
-    words = ["bos", *FRENCH.split()][:length]
+    words = ["<bos>", *FRENCH.split()][:length]
     figure, axes = new_figure(8.4, 3.9, columns=2)
     future = torch.ones(length, length).triu(1).bool()
     for ax, title, first in zip(axes, ("without a cache", "with a cache"), (0, length - 1), strict=True):
@@ -335,7 +338,8 @@ def cache_cells(length: int = 7) -> Picture:
             for j in range(i + 1):
                 if i < first:
                     ax.text(j, i, "·", ha="center", va="center", color=GRAY_INK, fontsize=12)
-        ax.set_xticks(range(length), words, rotation=40, ha="right")
+        ax.set_xticks(range(length), words)
+        tilt(ax)
         ax.set_yticks(range(length), words)
         ax.set_xlabel("keys and values: " + ("only the last is new" if first else "all computed again"))
         ax.set_ylabel("queries")
@@ -415,6 +419,6 @@ def cache_saving(attend) -> Picture:
     return Picture(
         figure,
         f"Multiply-adds of one block while it writes, without and with a cache: {said}.",
-        "Figure 10.8. Self-attention and feed-forward network, counted while the code ran. Red: how many times more "
-        "work without a cache.",
+        "Figure 10.8. Self-attention and feed-forward network, counted while the code ran. Between the lines: how many "
+        "times more work it is without a cache.",
     )

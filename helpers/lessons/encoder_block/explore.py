@@ -54,7 +54,11 @@ class Stack:
             )
             said.append(f"{kind}: size {size}, gradient {bottom} at the bottom and {top} at the top")
         alt = f"Twelve untrained blocks whose matrices start at {start:g} times the usual size. {'; '.join(said)}."
-        return Picture(self.figure, alt)
+        return Picture(
+            self.figure,
+            alt,
+            caption="Left: how large the stream gets. Right: the slope that comes back to it from the top.",
+        )
 
 
 def stack():

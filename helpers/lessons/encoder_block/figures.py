@@ -27,6 +27,7 @@ from helpers.drawing.style import (
     Picture,
     heatmap,
     new_figure,
+    tilt,
 )
 from helpers.translator import evaluation
 
@@ -251,7 +252,7 @@ def slopes_over_depth() -> Picture:
     for kind, (color, line) in KINDS.items():
         left.plot(range(25), along[kind], color=color, ls=line, label=kind, lw=1.8)
     left.set(yscale="log", xlabel="after block", ylabel="gradient at the stream", title="24 blocks")
-    left.legend(frameon=False, fontsize=SMALLEST, loc="upper right")
+    left.legend(frameon=False, fontsize=SMALLEST, loc="lower left")
     looks = {"post-norm": KINDS["post-norm"], BARE: (GREEN, "--"), "pre-norm": KINDS["pre-norm"]}
     for kind, (color, line) in looks.items():
         name = "pre-norm and a last norm" if kind == "pre-norm" else kind
@@ -395,7 +396,7 @@ def three_influences() -> Picture:
         shares = shares / shares.sum(dim=1, keepdim=True)
         first = ax is axes[0]
         heatmap(ax, shares, WORDS if first else [""] * 5, WORDS, WEIGHTS, 0, 1, mask=shares > 1e-12)
-        ax.tick_params(axis="x", rotation=45)
+        tilt(ax)
         ax.set_title(name)
         said.append(f"{name}: the row of jane {', '.join(f'{v:.2f}' for v in shares[0].tolist())}")
     axes[0].set_ylabel("this output ...")
@@ -420,7 +421,7 @@ def encoder_influence(token_influence) -> Picture:
     moved = token_influence(whole, x)  # (T, T)
     figure, ax = new_figure(5.0, 3.6)
     heatmap(ax, moved, WORDS, WORDS, WEIGHTS)
-    ax.tick_params(axis="x", rotation=30)
+    tilt(ax)
     ax.set(xlabel="input word", ylabel="output word")
     rows = "; ".join(
         f"{word}: {', '.join(f'{v:.1f}' for v in row)}" for word, row in zip(WORDS, moved.tolist(), strict=True)
@@ -489,7 +490,7 @@ def without_feed_forward() -> Picture:
     found = damage_without_feed_forward()
     figure, ax = new_figure(7.4, 2.3)
     bars = ax.barh(list(found), [loss for loss, _ in found.values()], color=[BLUE, ORANGE, ORANGE], height=0.6)
-    labels = [f"{evaluation.in_nats(loss)} nats, {share:.0%} exact" for loss, share in found.values()]
+    labels = [f"{evaluation.in_nats(loss)} nats, {100 * share:.0f} % exact" for loss, share in found.values()]
     ax.bar_label(bars, labels, padding=4)
     ax.invert_yaxis()
     ax.set(xlim=(0, 7.5), xlabel="nats a word on 200 unseen sentences")
@@ -577,7 +578,7 @@ def receptive(layers_: int, kernel: int, tokens: int = 15) -> Picture:
         f"Fifteen words in a row, twice. After {layers_} layer{plural} of convolution with kernel {kernel} the middle "
         f"output can depend on {count} words; after {layers_} layer{plural} of attention on all {tokens}."
     )
-    return Picture(figure, alt)
+    return Picture(figure, alt, caption="Blue: the words that reach the framed place.")
 
 
 def costs(block_multiply_adds, d_model: int = 512, d_ff: int = 2048) -> Picture:

@@ -283,7 +283,7 @@ def silenced_heads(model, watch) -> Picture:
     """How far repeated letters are above the line with each head of a model silenced, one at a time."""
     from helpers.lessons.language_model.watch import AGAIN, heads_of, silenced
 
-    caption = "Figure 12.9. Repeated letters, with one head silenced at a time. Red: the strongest induction head."
+    caption = "Figure 12.9. Repeated letters, with one head silenced at a time. Orange: the strongest induction head."
     heads = heads_of(model)
     if not heads:
         return _words_instead("No head to silence: no part of this model has W_o and num_heads.", caption)

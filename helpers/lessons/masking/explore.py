@@ -20,7 +20,7 @@ class Masks:
     """The mask of `new` queries over `cached` + `new` keys, the last `pads` of which are padding; at most 5 by 8."""
 
     def __init__(self):
-        self.figure, self.ax = new_figure(7.0, 3.4)
+        self.figure, self.ax = new_figure(7.0, 3.6)
         self.cells = {(i, j): Rectangle((j - 0.5, i - 0.5), 1, 1) for i in range(5) for j in range(8)}
         for cell in self.cells.values():
             self.ax.add_patch(cell)
@@ -30,7 +30,7 @@ class Masks:
         self.ax.set(xlim=(-0.5, 7.5), ylim=(4.55, -0.55), ylabel="query")
         self.ax.set_yticks(range(5), ["september"] * 5)
         self.ax.set_xticks(range(8), WORDS, fontsize=9)
-        self.title = self.ax.set_title("shape (5, 8), 40 of 40 pairs allowed, 5 rows see nothing")
+        self.title = self.ax.set_title("shape (5, 7), 35 of 35 pairs allowed, 5 rows see nothing\n(of 8 only 7 fit)")
         self.ax.xaxis.tick_top()
         self.ax.tick_params(length=0)
         for side in self.ax.spines.values():
@@ -38,7 +38,7 @@ class Masks:
 
     def __call__(self, new: int, cached: int, pads: int) -> Picture:
         T_k = cached + new
-        pads = min(pads, T_k)
+        asked, pads = pads, min(pads, T_k)
         names = [*WORDS[: T_k - pads], *[PAD] * pads]
         seen = seen_by(new, T_k, pads)
         for (i, j), cell in self.cells.items():
@@ -53,12 +53,13 @@ class Masks:
         self.ax.yaxis.label.set_y(1 - (new / 2 + 0.05) / 5.1)  # beside the rows that are there
         allowed, blind = int(seen.sum()), int((~seen.any(-1)).sum())
         rows = f"{blind} row{'s see' if blind != 1 else ' sees'} nothing"
+        rows += f"\n(of {asked} paddings only {pads} fit)" if asked > pads else ""
         self.title.set_text(f"shape ({new}, {T_k}), {allowed} of {new * T_k} pairs allowed, {rows}")
         alt = (
             f"A mask of {new} queries and {T_k} keys, of which {cached} are cached and {pads} are padding. "
-            f"{allowed} of {new * T_k} pairs are allowed; {rows}."
+            f"{allowed} of {new * T_k} pairs are allowed; {rows}.".replace("\n", " ")
         )
-        return Picture(self.figure, alt)
+        return Picture(self.figure, alt, caption="Blue: this query may see this key. Hatched: it may not.")
 
 
 def masks():
@@ -106,7 +107,11 @@ class Cells:
             f"{token}: " + ", ".join("NaN" if math.isnan(w) else f"{w:.3f}" for w in row)
             for token, row in zip(self.tokens, weights.tolist(), strict=True)
         )
-        return Picture(self.figure, "Weights under the mask, a row for each query. " + "; ".join(rows) + ".")
+        return Picture(
+            self.figure,
+            "Weights under the mask, a row for each query. " + "; ".join(rows) + ".",
+            caption="A button opens or closes one cell. Each row of weights adds up to 1, or is NaN.",
+        )
 
 
 def cells(tokens: list[str], scores: torch.Tensor):
@@ -159,7 +164,11 @@ class Fill:
             f"{blocked + 1}). With {number:,.0f} filled in, the blocked keys get {filled[2:].sum():.3g}; with the "
             f"number added they get {added[2:].sum():.3g}."
         )
-        return Picture(self.figure, alt)
+        return Picture(
+            self.figure,
+            alt,
+            caption="In the place of minus infinity: a number put in (left), or added to the score (right).",
+        )
 
 
 def fill():

@@ -24,6 +24,7 @@ from helpers.drawing.style import (
     Picture,
     heatmap,
     new_figure,
+    tilt,
 )
 from helpers.translator import evaluation
 
@@ -276,8 +277,8 @@ def without_output_matrix() -> Picture:
     )
 
 
-def transplant(load, mine, theirs) -> Picture | str:
-    """Load torch's numbers into a module and draw how far the two outputs are apart, head by head."""
+def transplant(load, mine, theirs) -> str:
+    """Load torch's numbers into a module, and say how far the two are apart."""
     try:
         load(mine, theirs)
     except NotImplementedError:
@@ -287,25 +288,7 @@ def transplant(load, mine, theirs) -> Picture | str:
         out, weights = mine(x)
         expected, their_weights = theirs(x, x, x, average_attn_weights=False)
     apart, apart_weights = (out - expected).abs().max().item(), (weights - their_weights).abs().max().item()
-    figure, axes = new_figure(8.6, 2.4, 1, 4)
-    for h, ax in enumerate(axes):
-        ax.plot(their_weights[0, h].flatten(), weights[0, h].flatten(), "o", ms=4, color=HEAD_COLORS[h])
-        ax.plot([0, 0.5], [0, 0.5], color=GRAY_INK, lw=1, zorder=0)
-        ax.set(
-            title=f"head {h}",
-            xlim=(0, 0.5),
-            ylim=(0, 0.5),
-            xlabel="theirs",
-            xticks=(0, 0.25, 0.5),
-            yticks=(0, 0.25, 0.5),
-        )
-    axes[0].set_ylabel("yours")
-    return Picture(
-        figure,
-        f"Your weights against theirs for four heads. The largest difference is {apart_weights:.0e} in the weights and "
-        f"{apart:.0e} in the outputs.",
-        f"Figure 8.6. After the transplant: outputs differ by {f'at most {apart:.0e}' if apart else 'nothing at all'}.",
-    )
+    return f"Two sentences of six tokens, yours against theirs: outputs {apart:.0e} apart, weights {apart_weights:.0e}."
 
 
 def budget_numbers(D: int, H: int, T: int) -> dict[str, int]:
@@ -319,30 +302,48 @@ def budget_numbers(D: int, H: int, T: int) -> dict[str, int]:
 
 
 class Budget:
-    """Bars of what a layer costs, for an explorer that moves heads and tokens."""
+    """What a layer costs, as so many times the cost with one head; beside it the numbers, for heads and tokens."""
+
+    HEADS = [2**i for i in range(10)]
+    LINES = (  # cost against heads as a power, color, name and its place
+        (0, BLUE, "parameters,\nproducts for scores", (30, 1.4)),
+        (1, ORANGE, "weights to keep", (2, 100)),
+        (-1, PINK, "width of a head", (2, 0.012)),
+    )
 
     def __init__(self, D: int = 512):
         self.D = D
-        self.figure, self.ax = new_figure(7.4, 2.6)
-        names = list(budget_numbers(D, 8, 512))
-        self.bars = self.ax.barh(names, [1] * 4, color=[BLUE, GREEN, ORANGE, PINK], height=0.6, left=0.5)
-        self.labels = [self.ax.text(1, i, "4,294,967,296 ", va="center", fontsize=10) for i in range(4)]
-        self.ax.set_xscale("log")
-        self.ax.invert_yaxis()
-        self.ax.set(xlim=(0.5, 1e14), xlabel=f"numbers, for one layer of width {D}", title="512 heads, 4096 tokens")
+        self.figure, (self.ax, side) = new_figure(8.6, 3.0, 1, 2, width_ratios=(3, 2))
+        self.dots = []
+        for power, color, name, place in self.LINES:
+            self.ax.plot(self.HEADS, [float(heads) ** power for heads in self.HEADS], color=color, lw=2)
+            self.dots += self.ax.plot([1], [1], "o", ms=8, color=color)
+            self.ax.text(*place, name, color=color)
+        self.ax.set(xscale="log", yscale="log", ylim=(1 / 900, 900), xlabel="heads", ylabel="times as with one head")
+        self.ax.set_xticks(self.HEADS[::3], self.HEADS[::3])
+        self.ax.set_yticks([0.01, 1, 100], ["0.01", "1", "100"])
+        self.ax.minorticks_off()
+        side.axis("off")
+        side.set(xlim=(0, 1), ylim=(-0.6, 5))
+        self.title = side.set_title("512 heads, 4,096 tokens, width 512")
+        self.labels = []
+        for i, name in enumerate(budget_numbers(D, 8, 512)):
+            side.text(0, 3.6 - 1.1 * i, name)
+            self.labels.append(side.text(1, 3.6 - 1.1 * i, "34,359,738,368", ha="right"))
 
     def __call__(self, heads: int, tokens: int) -> Picture:
         numbers = budget_numbers(self.D, heads, tokens)
-        for bar, label, number in zip(self.bars, self.labels, numbers.values(), strict=True):
-            bar.set_width(number - 0.5)
+        for dot, (power, *_) in zip(self.dots, self.LINES, strict=True):
+            dot.set_data([heads], [float(heads) ** power])
+        for label, number in zip(self.labels, numbers.values(), strict=True):
             label.set_text(f"{number:,}")
-            label.set_x(number * 1.4)
-        self.ax.set_title(f"{heads} heads, {tokens} tokens")
+        self.title.set_text(f"{heads} head{'s' if heads > 1 else ''}, {tokens:,} tokens, width {self.D}")
         said = ", ".join(f"{name} {number:,}" for name, number in numbers.items())
         return Picture(
             self.figure,
-            f"With {heads} heads and {tokens} tokens: {said}.",
-            "Figure 8.7. More heads: the same parameters and products, more tables, narrower heads.",
+            f"With {heads} heads and {tokens} tokens: {said}. With more heads the first two stay, the weights grow "
+            "as the heads do, and a head gets narrower.",
+            "Figure 8.6. More heads: the same parameters and products, more tables, narrower heads.",
         )
 
 
@@ -376,7 +377,7 @@ def leak(layer, x: torch.Tensor) -> Picture:
         figure,
         f"Heat map of {T} outputs against {T} tokens. Framed are the cells above the diagonal that are not zero, where "
         f"the future leaks: {said}.",
-        "Figure 8.8. Which token moves which output, with a causal mask, in the published version.",
+        "Figure 8.7. Which token moves which output, with a causal mask, in the published version.",
     )
 
 
@@ -400,7 +401,7 @@ def by_distance(queries: torch.Tensor, keys: torch.Tensor, asking: str, asked: s
         f"Four curves, one for each head: the score of {asking} asking {asked} over the distance between the two, "
         f"from -12 to 12. They are waves and not symmetric; the highest points are {best}. From top to bottom they "
         f"measure {deep}.",
-        "Figure 8.9. Rotated queries and keys: in each head the score is a wave over the signed distance.",
+        "Figure 8.8. Rotated queries and keys: in each head the score is a wave over the signed distance.",
     )
 
 
@@ -419,7 +420,7 @@ def looks_by_distance() -> Picture:
     return Picture(
         figure,
         "Mean weight in percent at distances -3 to 3 for the four heads of block 2. " + ". ".join(said) + ".",
-        "Figure 8.10. With the places, heads look ahead or back. Without them the curves fall together.",
+        "Figure 8.9. With the places, heads look ahead or back. Without them the curves fall together.",
     )
 
 
@@ -436,8 +437,8 @@ def eight_heads(seen: torch.Tensor, words: list[str]) -> Picture:
             ax = axes[block][h]
             heatmap(ax, seen[block, h], words, words, vmin=0, vmax=1, numbers=False)
             ax.set_title(f"block {block + 1}, head {h + 1}", fontsize=10)
-            ax.tick_params(axis="x", rotation=90, labelsize=9)
-            ax.tick_params(axis="y", labelsize=9)
+            ax.tick_params(labelsize=9)
+            tilt(ax)
     best = [
         f"block {b + 1} head {h + 1} gives most to {words[int(seen[b, h].sum(dim=0).argmax())]}"
         for b in range(L)
@@ -446,7 +447,7 @@ def eight_heads(seen: torch.Tensor, words: list[str]) -> Picture:
     return Picture(
         figure,
         f"{L * H} heat maps of attention over the words {' '.join(words)}. Over all queries, " + "; ".join(best) + ".",
-        "Figure 8.11. Eight heads of the encoder read one sentence. Rows ask, columns are looked at.",
+        "Figure 8.10. Eight heads of the encoder read one sentence. Rows ask, columns are looked at.",
     )
 
 
@@ -465,7 +466,7 @@ def without_each_head() -> Picture:
     return Picture(
         figure,
         f"Loss of the translator in nats a word with one head of the encoder cut out; whole, {whole:.4f}. {said}.",
-        "Figure 8.12. One head is missed; the others can be spared one at a time.",
+        "Figure 8.11. One head is missed; the others can be spared one at a time.",
     )
 
 
@@ -498,7 +499,7 @@ def importance_against_damage(head_importance) -> Picture:
     return Picture(
         figure,
         "Eight dots, importance against the loss without the head: " + "; ".join(figure_points) + ".",
-        "Figure 8.14. How loud a head is does not say how much it is needed.",
+        "Figure 8.13. How loud a head is does not say how much it is needed.",
     )
 
 
@@ -530,7 +531,7 @@ def shared_keys(attend) -> Picture:
     return Picture(
         figure,
         f"Three bars of the translator's loss in nats a word, by heads of keys and values: {said}.",
-        "Figure 8.15. Heads that learned keys of their own cannot share them without more training.",
+        "Figure 8.14. Heads that learned keys of their own cannot share them without more training.",
     )
 
 
@@ -558,12 +559,12 @@ class Heads:
         seen = encoder_weights(sentence, positions)[block - 1, head - 1]  # (T, T)
         self.ax.clear()
         heatmap(self.ax, seen, words, words, vmin=0, vmax=1)
-        self.ax.tick_params(axis="x", rotation=30)
+        tilt(self.ax)
         told = "with places" if positions else "places set to zero"
         self.ax.set_title(f"block {block}, head {head}, {told}")
         top = "; ".join(
             f"{word} looks most at {words[int(row.argmax())]}" for word, row in zip(words, seen, strict=True)
         )
         return Picture(
-            self.figure, f"Attention of block {block}, head {head}, {told}: {top}.", "Figure 8.13. One head at a time."
+            self.figure, f"Attention of block {block}, head {head}, {told}: {top}.", "Figure 8.12. One head at a time."
         )

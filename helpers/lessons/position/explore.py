@@ -50,6 +50,7 @@ class Waves:
             f"Width {D_MODEL}, pair {pair}, once round in {2 * np.pi / speed:.1f} steps. At place {t} its sine is "
             f"{np.sin(speed * t):.3f} and its cosine {np.cos(speed * t):.3f}; at place {s} {np.sin(speed * s):.3f} and "
             f"{np.cos(speed * s):.3f}. How far the hands of the two places are apart: {told}.",
+            caption="Left: one pair of columns. Right: how far the two hands of each pair are apart.",
         )
 
 
@@ -108,6 +109,7 @@ class Rotary:
             f"Left, a query at place {query_at} and a key at place {key_at} as arrows of pair {pair}, "
             f"{abs(between):.0f} degrees apart; dotted, where they stood at place 0. Right, the score against the "
             f"offset: {score:.3f} at offset {offset}, {self.scores[-offset - self.reach[0]]:.3f} at offset {-offset}.",
+            caption="Left: one pair, turned by its place. Right: the score over the distance of query and key.",
         )
 
 

@@ -105,7 +105,7 @@ def margins(two_channel_graph):
 @answered
 def chain_of_the_course(bigram_probabilities):
     """The likeliest next words after jane, in 2,000 English sentences of the course's little language."""
-    sentences = [pair.english + " (end)" for pair in sentence_pairs(2000, random.Random(3))]
+    sentences = [pair.english + " <eos>" for pair in sentence_pairs(2000, random.Random(3))]
     words, ids = index_words(sentences)
     chain = bigram_probabilities(torch.tensor([i for row in ids for i in row]), len(words))
     for word in ("jane", "visits"):

@@ -23,6 +23,7 @@ from helpers.drawing.style import (
     Picture,
     heatmap,
     new_figure,
+    tilt,
 )
 
 JANE = ("jane", "visits", "africa")
@@ -82,14 +83,16 @@ def draw_wires(ax, tokens, edges, title="", color=BLUE, digits=2):
 
 
 def wiring() -> Picture:
-    """Left: three tokens without a wire. Right: the wires of the sources' table."""
-    figure, axes = new_figure(8.4, 1.9, 1, 2)
-    draw_wires(axes[0], JANE, (), "before: tokens in a row, no wires")
-    draw_wires(axes[1], JANE, SKETCHED, "after: who looks at whom")
-    axes[0].set_ylim(axes[1].get_ylim())
+    """Three tokens without a wire, and below them the same with the wires of the sources' table."""
+    figure, axes = new_figure(7.0, 2.8, 2, 1, height_ratios=(1, 2.4))
+    for ax, edges, words in zip(axes, ((), SKETCHED), ("before:\nno wires", "after:\nwho looks\nat whom"), strict=True):
+        draw_wires(ax, JANE, edges)
+        ax.text(-2.3, 0, words, va="center")
+        ax.set_xlim(-2.4, 4.0)
+    axes[0].set_ylim(-0.25, 0.25)
     return Picture(
         figure,
-        "Two graphs over the tokens jane, visits, africa. Left: no edges. Right: arrows from query to key with the "
+        "Two graphs over the tokens jane, visits, africa. Above: no edges. Below: arrows from query to key with the "
         "sources' numbers jane to visits 0.94, visits to africa 0.86, africa to visits 0.76.",
         "Figure 3.1. A sentence before the wiring and after it.",
     )
@@ -158,6 +161,7 @@ class Search:
             f"A query at {angle:.0f} degrees among three keys; key {'ABC'[best]} has the largest dot product and its "
             f"value {self.VALUES[best]:.0f} is returned. As the angle grows from 0 to 180 the value goes 1, 3, 2 in "
             "flat steps.",
+            caption="Left: the thick key wins. Right: what the search returns while the query turns.",
         )
 
 
@@ -198,7 +202,7 @@ def scores_of_graph(X, W_q, W_k, tokens=JANE) -> Picture:
     heatmap(axes[2], scores, tokens, tokens, cmap=SIGNED, vmin=-top, vmax=top, digits=0)
     for ax, title in zip(axes, ("Q", "·  $K^\\top$", "=  S"), strict=False):
         ax.set_title(title)
-        ax.tick_params(axis="x", rotation=45)
+        tilt(ax)
     best = scores.argmax(-1).tolist()
     axes[2].plot(best, range(len(tokens)), "s", markersize=26, fillstyle="none", color=GREEN, markeredgewidth=2)
     draw_wires(axes[3], tokens, [(i, j, float(scores[i, j])) for i, j in enumerate(best)], "the graph", digits=0)
@@ -234,7 +238,7 @@ class Arcs:
         self.figure, (table, ax) = new_figure(8.6, 3.1, 1, 2, width_ratios=(1, 1.5))
         heatmap(table, scores, tokens, tokens, cmap=SIGNED, digits=0)
         table.set(xlabel="key", ylabel="query", title="scores of all pairs")
-        table.tick_params(axis="x", rotation=30)
+        tilt(table)
         self.frame = Rectangle((-0.5, -0.5), n, 1, fill=False, lw=3, color=Q_COLOR)
         table.add_patch(self.frame)
         self.ax, self.arcs = ax, []
@@ -270,7 +274,11 @@ class Arcs:
                 self.tokens, self.scores[query].tolist(), self.shares[query].tolist(), strict=True
             )
         )
-        return Picture(self.figure, f"The table of a head's scores, and arcs from {word} to every key: {said}.")
+        return Picture(
+            self.figure,
+            f"The table of a head's scores, and arcs from {word} to every key: {said}.",
+            caption="The thicker an arc, the more of the word's attention goes there.",
+        )
 
 
 class Circle:
@@ -287,7 +295,7 @@ class Circle:
         self.names = [self.plane.text(0, 0, "", ha="center", va="center", color=K_COLOR) for _ in range(12)]
         self.plane.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4), aspect="equal")
         self.plane.axis("off")
-        self.plane.set_title("50 keys; the query wants key 49")
+        self.plane.set_title("40 keys; the query wants key 39\n(there is no key 49)")
         sizes = torch.arange(2, most + 1)
         margins = 1 - torch.cos(2 * math.pi / sizes)
         ax.semilogy(sizes, margins, color=BLUE)
@@ -296,7 +304,8 @@ class Circle:
         self.title = ax.set_title("best 1.000, next 0.992: margin 0.008")
 
     def __call__(self, keys: int, wanted: int) -> Picture:
-        wanted = wanted % keys
+        asked, wanted = wanted, min(wanted, keys - 1)
+        there = "" if asked == wanted else f"\n(there is no key {asked})"
         angle = 2 * math.pi * torch.arange(keys) / keys
         points = torch.stack((angle.cos(), angle.sin()), dim=1)  # (n, 2)
         scores = points @ points[wanted]
@@ -310,13 +319,14 @@ class Circle:
             name.set_text(str(i) if shown else "")
             if shown:
                 name.set_position((1.22 * float(points[i, 0]), 1.22 * float(points[i, 1])))
-        self.plane.set_title(f"{keys} keys; the query wants key {wanted}")
+        self.plane.set_title(f"{keys} keys; the query wants key {wanted}{there}")
         self.dot.set_data([keys], [1 - second])
         self.title.set_text(f"best 1.000, next {second:.3f}: margin {1 - second:.3f}")
         return Picture(
             self.figure,
             f"{keys} keys on a circle. The query points at key {wanted} and scores it 1; the next best key has "
             f"{second:.3f}, a margin of {1 - second:.3f}. The margin falls as keys are added.",
+            caption="All keys are equally long. The more there are, the closer the second best comes.",
         )
 
 
@@ -468,6 +478,7 @@ class FourScores:
             self.figure,
             f"Four maps of the score over the plane of keys; the query: length {length:.1f}, {angle:.0f} degrees. "
             f"For the key (1, 0.5) and the key twice as long: {said}.",
+            caption="Purple: a key there scores high. Orange: low. The two green keys point the same way.",
         )
 
 
@@ -531,6 +542,7 @@ class Channels:
             self.figure,
             f"Twelve users and twelve products, {kind}, a table of rank {rank}. With d_k = {d_k} the closest table of "
             f"scores misses {missed[d_k - 1]:.2f} of its squares; with {rank} channels it misses nothing.",
+            caption="How much of a wanted table so few channels can hold.",
         )
 
 
@@ -607,7 +619,9 @@ class GraphBesideTable:
         self.ax.set_ylim(-0.9, 1.0)
         said = ", ".join(f"{tokens[i]} to {tokens[j]} {w:.2f}" for i, j, w in edges) or "none"
         return Picture(
-            self.figure, f"A table of attention weights and its graph. Edges of at least {threshold:.2f}: {said}."
+            self.figure,
+            f"A table of attention weights and its graph. Edges of at least {threshold:.2f}: {said}.",
+            caption="The same weights as a table and as a graph.",
         )
 
 
@@ -658,6 +672,7 @@ class Training:
             self.figure,
             f"After {step} training steps the loss is {loss:.2f} and the largest scores are {said}. "
             "Wanted: jane to visits, visits to africa, africa to visits.",
+            caption="Framed: the keys that are to win. The dot: where on the loss curve we are.",
         )
 
 

@@ -7,7 +7,7 @@ import textwrap
 import ipywidgets as widgets
 
 from helpers import pretrained
-from helpers.drawing.style import BLUE, ORANGE, SMALLEST, Picture, heatmap, new_figure
+from helpers.drawing.style import BLUE, ORANGE, SMALLEST, Picture, heatmap, new_figure, tilt
 from helpers.lessons.real_model import given
 from helpers.lessons.real_model import network as real_network
 from helpers.lessons.real_model.figures import SENTENCES, TIRED, TITLES, WIDE, Quiet
@@ -32,13 +32,17 @@ def draw_head(sentence: str, layer: int, head: int, ends: bool = False) -> Pictu
     heatmap(ax, weights, tokens, tokens, vmin=0, vmax=1, numbers=len(tokens) <= 8)
     ax.tick_params(labelsize=SMALLEST)
     if len(tokens) > 8:
-        ax.set_xticks(range(len(tokens)), tokens, rotation=45, ha="right", rotation_mode="anchor")
+        tilt(ax)
     ax.set(xlabel="key: looked at", ylabel="query: looks", title=f"layer {layer}, head {head}")
     best = [
         f"{token} looks at {tokens[int(row.argmax())]} {row.max():.2f}"
         for token, row in zip(tokens, weights, strict=True)
     ]
-    return Picture(figure, f"Layer {layer}, head {head} on “{sentence}”: {', '.join(best)}.")
+    return Picture(
+        figure,
+        f"Layer {layer}, head {head} on “{sentence}”: {', '.join(best)}.",
+        caption="One head reads one sentence.",
+    )
 
 
 class Heads:
@@ -110,7 +114,11 @@ class Search:
             bar.set_color(ORANGE if title == found[0][0] else BLUE)
         self.ax.set_title(textwrap.shorten(f"“{question}”", 70, placeholder=" …”"))
         said = ", ".join(f"{title} {score:.2f}" for title, score in found[:3])
-        return Picture(self.figure, f"Cosines of sixteen video titles with “{question}”. The best: {said}.")
+        return Picture(
+            self.figure,
+            f"Cosines of sixteen video titles with “{question}”. The best: {said}.",
+            caption="Orange: the title that is found.",
+        )
 
 
 def titles():

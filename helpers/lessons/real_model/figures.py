@@ -278,8 +278,9 @@ def without_each_head() -> Picture:
     order = sorted(shifts, key=shifts.get, reverse=True)
     figure, ax = new_figure(8.0, 3.0)
     colors = [ORANGE if head == NEXT else BLUE for head in order]
-    ax.bar(range(len(order)), [shifts[head] for head in order], color=colors)
-    rank = order.index(NEXT)
+    ranks = range(1, len(order) + 1)
+    ax.scatter(ranks, [shifts[head] for head in order], color=colors, s=22)
+    rank = order.index(NEXT) + 1
     ax.annotate(
         f"layer 1, head 8: {shifts[NEXT]:.4f}",
         (rank, shifts[NEXT]),
@@ -289,17 +290,24 @@ def without_each_head() -> Picture:
     )
     ax.annotate(
         "{}, {}".format(*(f"layer {a}, head {b}: {shifts[a, b]:.3f}" for a, b in order[:2])),
-        (1, shifts[order[1]]),
-        (8, 0.08),
+        (2, shifts[order[1]]),
+        (9, 0.08),
         arrowprops={"arrowstyle": "-", "color": GRAY_INK},
         fontsize=10,
     )
-    ax.set(yscale="log", ylim=(1e-5, 0.3), ylabel="1 − cosine", xlabel="72 heads, the most needed first")
+    ax.set(
+        yscale="log",
+        ylim=(1e-5, 0.3),
+        ylabel="1 − cosine",
+        xlabel="rank of a head, the most needed first",
+        xlim=(0, 73),
+    )
+    ax.set_xticks([1, 12, 24, 36, 48, 60, 72])
     middle = sorted(shifts.values())[len(shifts) // 2]
     alt = (
-        f"Bars for 72 heads on a logarithmic scale: how far the vector of “{SHORT}” turns when one head is silenced. "
+        f"Dots for 72 heads on a logarithmic scale: how far the vector of “{SHORT}” turns when one head is silenced. "
         f"Most needed: layer {order[0][0]} head {order[0][1]}, {shifts[order[0]]:.3f}. Layer 1 head 8 is number "
-        f"{rank + 1} with {shifts[NEXT]:.4f}; the median is {middle:.4f}."
+        f"{rank} with {shifts[NEXT]:.4f}; the median is {middle:.4f}."
     )
     return Picture(
         figure, alt, "Figure 13.4. How far the sentence's vector turns without each head (orange: jane → visits)."

@@ -8,7 +8,7 @@ import math
 import ipywidgets as widgets
 import torch
 
-from helpers.drawing.style import BLUE, GREEN, ORANGE, SMALLEST, Picture, new_figure
+from helpers.drawing.style import BLUE, GREEN, SMALLEST, Picture, new_figure
 from helpers.lessons.scaling.figures import (
     STARTS,
     effective_tokens,
@@ -44,7 +44,11 @@ class Temperature:
         summary = f"{float(effective_tokens(weights)):.1f} words in effect"
         self.title.set_text(f"temperature {t:.2f}: {summary}")
         shares = ", ".join(f"{name} {w:.3f}" for name, w in zip(self.tokens, weights.tolist(), strict=True))
-        return Picture(self.figure, f"Attention weights at temperature {t:.2f}: {shares}; {summary}.")
+        return Picture(
+            self.figure,
+            f"Attention weights at temperature {t:.2f}: {shares}; {summary}.",
+            caption="The same six scores, divided by the temperature before the softmax.",
+        )
 
 
 def temperature(scores: torch.Tensor, tokens: list[str], start: float = 1.0):
@@ -80,8 +84,9 @@ class WidthAndDivisor:
         self.left_title = left.set_title("one query: 0.0 keys in effect")
         (self.hold,) = right.plot(DIVISORS, DIVISORS, color=BLUE, label="size of ∂p/∂q")
         (self.slope,) = right.plot(DIVISORS, DIVISORS, color=GREEN, ls="--", label="slope of softmax")
-        self.root = right.axvline(1.0, color="gray", ls=":", label="root of the width")
-        (self.here,) = right.plot([1, 1], [0, 0], "o", ms=9, color=ORANGE, label="your divisor")
+        (self.root,) = right.plot([1, 1], [-0.03, 1.06], color="gray", ls=":", label="root of the width")
+        self.here = [right.plot([1], [0], "o", ms=9, mec="black", color=color)[0] for color in (BLUE, GREEN)]
+        right.plot([], [], "o", ms=9, mec="black", color="white", label="your divisor")
         right.set(xscale="log", xlim=(0.08, 4000), ylim=(-0.03, 1.4), yticks=[0, 0.5, 1])
         right.set(xlabel="divisor", ylabel="share of the best")
         right.set_xticks([0.1, 1, 10, 100, 1000], ["0.1", "1", "10", "100", "1000"])
@@ -100,7 +105,8 @@ class WidthAndDivisor:
             line.set_ydata(share)
         self.root.set_xdata([math.sqrt(d_k)] * 2)
         at = [float(share[index]) for share in shares]
-        self.here.set_data([divisor, divisor], at)
+        for dot, share in zip(self.here, at, strict=True):
+            dot.set_data([divisor], [share])
         spread = float(scores.std()) / divisor
         self.left_title.set_text(f"one query: {float(effective_tokens(weights)):.1f} keys in effect")
         self.right_title.set_text(f"spread {spread:.2f}, ∂p/∂q at {100 * at[0]:.0f} % of its best")
@@ -110,7 +116,9 @@ class WidthAndDivisor:
             f"is {100 * at[0]:.0f} % of its best, which a divisor of {best_divisor(d_k, start):.3g} gives; the slope "
             f"of softmax is {100 * at[1]:.0f} % of its best. The square root of the width is {math.sqrt(d_k):.3g}."
         )
-        return Picture(self.figure, alt)
+        return Picture(
+            self.figure, alt, caption="Left: one query's weights. Right: a typical query, over all divisors."
+        )
 
 
 def width_and_divisor(d_k: int = 64, divisor: float = 1.0):

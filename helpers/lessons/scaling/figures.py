@@ -16,7 +16,6 @@ from helpers.drawing.style import (
     GREEN,
     ORANGE,
     PINK,
-    RED,
     SIGNED,
     SMALLEST,
     Picture,
@@ -112,17 +111,20 @@ def first_head(sentence: str):
 
 
 def spread(widths=(4, 16, 64, 256), pairs: int = 10_000) -> Picture:
-    """Histograms of dot products of random vectors, one for each width."""
-    figure, ax = new_figure(7.0, 3.6)
+    """Histograms of dot products of random vectors, one below the other for each width, with their spread as a bar."""
+    figure, axes = new_figure(7.4, 4.2, len(widths), 1, sharex=True)
     said = []
-    for d_k, color in zip(widths, CYCLE, strict=False):
+    for ax, d_k, color in zip(axes, widths, CYCLE, strict=False):
         scores = random_scores(d_k, pairs, 1).flatten()
         sd = float(scores.std())
-        look = {"bins": 80, "range": (-50, 50), "density": True, "histtype": "step", "lw": 1.8}
-        ax.hist(scores.numpy(), color=color, label=f"$d_k$ = {d_k}: standard deviation {sd:.1f}", **look)
+        ax.hist(scores.numpy(), bins=100, range=(-50, 50), color=color, alpha=0.6)
+        ax.plot([-sd, sd], [0, 0], color="black", lw=5, solid_capstyle="butt", clip_on=False)
+        ax.text(-49, 0, f"$d_k$ = {d_k}\n", va="bottom", fontsize=11)
+        ax.text(49, 0, f"standard deviation {sd:.1f}\n", va="bottom", ha="right", fontsize=10)
+        ax.set(yticks=[], xlim=(-50, 50))
+        ax.spines["left"].set_visible(False)
         said.append(f"{sd:.1f} at width {d_k}")
-    ax.set(xlabel="dot product q · k", ylabel="share of pairs", yticks=[], xlim=(-50, 50))
-    ax.legend(frameon=False)
+    axes[-1].set_xlabel("dot product q · k   (black: one standard deviation to each side)")
     alt = "Histograms of dot products of random vectors, all centered at 0. The wider the vectors, the wider the "
     caption = "Figure 4.1. Dot products of random vectors: four times the width, twice the spread."
     return Picture(figure, alt + "histogram. Standard deviation " + ", ".join(said) + ".", caption)
@@ -224,30 +226,32 @@ def slopes_against_width(widths=(1, 4, 16, 64, 256, 1024)) -> Picture:
 
 def starts_against_width(widths=(4, 16, 64, 256, 1024), keys: int = 8, queries: int = 300) -> Picture:
     """Mean of the largest of eight weights against the width, for three starts, undivided and over the square root."""
-    figure, ax = new_figure(7.4, 3.8)
+    figure, axes = new_figure(8.6, 3.4, 1, 2, sharey=True)
     names = {
         "variance 1": "entries of variance 1",
         "nn.Linear": "nn.Linear's start",
         "torch.rand": "torch.rand: all positive",
     }
     said = []
-    for start, color in zip(STARTS, (ORANGE, GREEN, RED), strict=True):
+    for start, color, marker in zip(STARTS, (ORANGE, GREEN, PINK), "os^", strict=True):
         lines = ([], [])
         for d in widths:
             q, K = queries_and_keys(d, queries, keys, start)
             scores = torch.einsum("nd,nkd->nk", q, K)
             for line, c in zip(lines, (1, math.sqrt(d)), strict=True):
                 line.append(float(torch.softmax(scores / c, dim=-1).amax(-1).mean()))
-        ax.plot(widths, lines[0], "o-", color=color, label=f"{names[start]}, not divided")
-        ax.plot(widths, lines[1], "s--", color=color, label=f"{names[start]}, divided by √$d_k$")
+        for ax, line in zip(axes, lines, strict=True):
+            ax.plot(widths, line, marker=marker, color=color, label=names[start])
         raw, divided = (", ".join(f"{w:.2f}" for w in line) for line in lines)
         said.append(f"{names[start]}: not divided {raw}; divided {divided}")
-    ax.axhline(1 / keys, color="gray", lw=1, ls=":")
-    ax.text(widths[0], 0.06, "1/8, all alike", fontsize=SMALLEST, color=GRAY_INK)
-    ax.set(xscale="log", ylim=(0, 1.05), xlabel="width $d_k$", ylabel="largest of 8 weights (mean)")
-    ax.set_xticks(widths, widths)
-    ax.minorticks_off()
-    ax.legend(frameon=False, fontsize=SMALLEST, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    for ax, title in zip(axes, ("not divided", "divided by √$d_k$"), strict=True):
+        ax.axhline(1 / keys, color="gray", lw=1, ls=":")
+        ax.set(xscale="log", ylim=(0, 1.05), xlabel="width $d_k$", title=title)
+        ax.set_xticks(widths, widths)
+        ax.minorticks_off()
+    axes[0].text(widths[0], 0.05, "1/8, all alike", fontsize=SMALLEST, color=GRAY_INK)
+    axes[0].set_ylabel("largest of 8 weights (mean)")
+    axes[1].legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.58))
     alt = (
         f"Largest of eight attention weights against the widths {', '.join(map(str, widths))}. " + "; ".join(said) + "."
     )

@@ -44,7 +44,9 @@ class Surprise:
         self.title.set_text(f"loss {shown}, gradient at the score {p - 1:.3g}".replace("-", "−"))
         said = ", ".join(f"{word} {share:.3f}" for word, share in zip(self.WORDS, shares.tolist(), strict=True))
         alt = f"Shares: {said}. The target {target} has score {score:.2f}, loss {shown} and gradient {p - 1:.3g}."
-        return Picture(self.figure, alt)
+        return Picture(
+            self.figure, alt, caption="Orange: the word that came. The more it was expected, the smaller the loss."
+        )
 
 
 def surprise():
@@ -102,7 +104,7 @@ class Stream:
             f"maximum {top:.2f}, sum {total:.3f}, weighted values {out:.3f}, their quotient {means[-1]:.4f}; softmax "
             f"over all scores at once gives {exact:.4f}."
         )
-        return Picture(self.figure, alt)
+        return Picture(self.figure, alt, caption="A softmax block by block: only m, ℓ and o are kept.")
 
 
 def stream(seen: int = 2):

@@ -45,6 +45,9 @@ def _names(rows: int) -> list[str]:
     return TOKENS[:rows] if rows <= len(TOKENS) else [f"t{t}" for t in range(rows)]
 
 
+MEMORY = "A color is a token: transpose keeps each token's numbers together, view need not."
+
+
 class MemoryOrder:
     """The same numbers turned by transpose and cut anew by view: equal shapes, different tables.
 
@@ -67,7 +70,7 @@ class MemoryOrder:
         above.set_title("in memory: one line, row after row")
         self.drawn = []
 
-    def __call__(self, tokens: int, width: int, caption: str = "") -> Picture:
+    def __call__(self, tokens: int, width: int, caption: str = MEMORY) -> Picture:
         x = torch.arange(tokens * width).view(tokens, width)  # (tokens, width)
         turned, recut = x.transpose(0, 1), x.view(width, tokens)  # (width, tokens), (width, tokens)
         for artist in self.drawn:
@@ -187,7 +190,11 @@ def broadcast_picture(a: tuple[int, ...], b: tuple[int, ...]) -> Picture:
     if not a and not b:
         verdict, shape = "a + b has shape (): one number", ()
     ax.set_title(verdict, color=BLACK if fits else RED)
-    return Picture(figure, f"Shape {tuple(a)} above shape {tuple(b)}, set flush right: {verdict}.")
+    return Picture(
+        figure,
+        f"Shape {tuple(a)} above shape {tuple(b)}, set flush right: {verdict}.",
+        caption="Dashed: a size of 1 that is stretched. Dotted: an axis that is added in front.",
+    )
 
 
 def _shape_box(ax, axis, row, size, outcome, fits):

@@ -38,7 +38,11 @@ class Cache:
             f"{heads} of keys, {length:,} tokens, {f'window {window:,}' if window else 'no window'}: {in_bytes(size)}"
         )
         self.title.set_text(words)
-        return Picture(self.figure, f"The cache of 32 layers with heads of width 128 in 16 bits. {words}.")
+        return Picture(
+            self.figure,
+            f"The cache of 32 layers with heads of width 128 in 16 bits. {words}.",
+            caption="How the cache grows with the text.",
+        )
 
 
 def cache():
@@ -87,6 +91,7 @@ class Windows:
             self.figure,
             f"Sixteen tokens, a window of {window} and {sinks} sinks. One layer: the last token sees "
             f"{int(one[-1].sum())} places. It hears {len(last)} through {layers}, from place {last[0]} on.",
+            caption="Left: what one layer sees. Right: what arrives through all layers.",
         )
 
 

@@ -361,10 +361,9 @@ def forgotten_permutation(block, rename, permute) -> Picture:
     forgotten, moved, same, same_moved = trap(block, rename, permute)
     figure, ax = new_figure(7.6, 3.0)
     places = range(len(forgotten))
-    ax.bar(
-        [t - 0.2 for t in places], forgotten, width=0.4, color=RED, label=f"forgotten: {same:.0%} of tokens the same"
-    )
-    ax.bar([t + 0.2 for t in places], moved, width=0.4, color=BLUE, label=f"permuted: {same_moved:.0%} the same")
+    share, share_moved = f"{100 * same:.0f} %", f"{100 * same_moved:.0f} %"
+    ax.bar([t - 0.2 for t in places], forgotten, width=0.4, color=RED, label=f"forgotten: {share} of tokens the same")
+    ax.bar([t + 0.2 for t in places], moved, width=0.4, color=BLUE, label=f"permuted: {share_moved} the same")
     ax.set(xlabel="place in the text", ylabel="logits off by")
     ax.set_ylim(0, max([*forgotten, *moved, 0.1]) * 1.35)
     ax.legend(frameon=False, loc="upper left")
@@ -372,8 +371,8 @@ def forgotten_permutation(block, rename, permute) -> Picture:
     return Picture(
         figure,
         f"How far the logits of 50 texts are off at places 0 to {len(forgotten) - 1}, as a root mean square, without "
-        f"the permutation: {said}. With it at most {max(moved):.5f}. The likeliest token is right at {same:.0%} "
-        f"of the places without it, and at {same_moved:.0%} with it.",
+        f"the permutation: {said}. With it at most {max(moved):.5f}. The likeliest token is right at {share} "
+        f"of the places without it, and at {share_moved} with it.",
         "Figure 14.10. A file for neighbors, of random numbers, in code for halves: with the permutation and without.",
     )
 

@@ -22,6 +22,7 @@ from helpers.drawing.style import (
     Picture,
     heatmap,
     new_figure,
+    tilt,
 )
 from helpers.translator.trained import state
 from helpers.translator.word_ids import english
@@ -107,7 +108,9 @@ class SentenceToRows:
                 x, -5.85, f"... {table.shape[1]} numbers" if strong else "...", ha="center", va="center", fontsize=9
             )
         ax.set(xlim=(-1.2, ROOM), ylim=(-6.1, 1.3), aspect="auto")
-        return Picture(figure, _way_said(words, ids, lit, table))
+        return Picture(
+            figure, _way_said(words, ids, lit, table), caption="A word's id is the number of its row in the table."
+        )
 
 
 def _way_said(words, ids, lit, table) -> str:
@@ -138,10 +141,8 @@ def sentence_vectors(vectors, tokens) -> Picture:
     )
 
 
-def projection(
-    a, b, left: float = -1.0, caption: str = "Figure 1.3. The dot product is the shadow times the length of b."
-) -> Picture:
-    """Two arrows in the plane, the shadow of a on b's line, and three numbers that compare them, from x = `left` on."""
+def projection(a, b) -> Picture:
+    """Two arrows in the plane, the shadow of a on b's line, and three numbers that compare them."""
     a, b = torch.as_tensor(a, dtype=torch.float64), torch.as_tensor(b, dtype=torch.float64)
     dot, length_a, length_b = float(a @ b), float(a.norm()), float(b.norm())
     shadow, cosine = dot / length_b, dot / (length_a * length_b)
@@ -158,20 +159,20 @@ def projection(
     ax.text(*tip.tolist(), "a", color=BLUE, ha="center", va="center", fontsize=14)
     ax.text(*(b + 0.3 * b / length_b).tolist(), "b", ha="center", va="center", fontsize=14)
     ax.text(float(foot[0]) / 2, float(foot[1]) / 2 - 0.4, f"shadow {shadow:.2f}", color=RED, ha="center", va="center")
-    ax.set(xlim=(left, 7), ylim=(-1.2, 6.6), aspect="equal")
+    ax.set(xlim=(-6.8, 7), ylim=(-1.2, 6.6), aspect="equal")
     ax.set_title(f"dot {dot:.1f}   ·   shadow of a on b {shadow:.2f}   ·   cosine {cosine:.2f}")
     return Picture(
         figure,
         f"Vector a = ({a[0]:.2f}, {a[1]:.2f}) casts a shadow of length {shadow:.2f} on the line of b = "
         f"({b[0]:.0f}, {b[1]:.0f}). Dot product {dot:.2f}, cosine {cosine:.2f}.",
-        caption,
+        caption="The dot product is the shadow times the length of b.",
     )
 
 
 def turned(angle: float, length: float) -> Picture:
     """`projection` of a vector of the given length, at `angle` degrees from b = (5, 0)."""
     turn = math.radians(angle)
-    return projection([length * math.cos(turn), length * math.sin(turn)], [5.0, 0.0], -6.8, "")
+    return projection([length * math.cos(turn), length * math.sin(turn)], [5.0, 0.0])
 
 
 def dot_and_cosine(vectors, tokens) -> Picture:
@@ -184,14 +185,14 @@ def dot_and_cosine(vectors, tokens) -> Picture:
     axes[0].set_title("dot product")
     axes[1].set_title("cosine")
     for ax in axes:
-        ax.tick_params(axis="x", rotation=40)
+        tilt(ax)
     squares = ", ".join(f"{token} {x:.1f}" for token, x in zip(tokens, dots.diagonal().tolist(), strict=True))
     off = cosines[~torch.eye(len(tokens), dtype=torch.bool)]
     return Picture(
         figure,
         f"Two tables over {', '.join(tokens)}. Dot products: on the diagonal the squared lengths, {squares}. "
         f"Cosines: 1 on the diagonal, elsewhere between {off.min():.2f} and {off.max():.2f}.",
-        "Figure 1.4. The same six vectors, compared by dot product and by cosine.",
+        "Figure 1.3. The same six vectors, compared by dot product and by cosine.",
     )
 
 
@@ -213,7 +214,7 @@ def surprise() -> Picture:
         "Two charts over the dot product, from -5 to 5. Left, surprise: of a true pair it falls from 5 over 0.69 at "
         "0 to almost 0, of a stranger it rises in the mirror. Right, the strength of the force: the pull falls from 1 "
         "over 0.5 at 0 to 0, the push rises from 0 over 0.5 to 1.",
-        "Figure 1.5. A true pair is pulled by what its probability lacks, a stranger pushed by what it has in excess.",
+        "Figure 1.4. A true pair is pulled by what its probability lacks, a stranger pushed by what it has in excess.",
     )
 
 
@@ -286,7 +287,7 @@ def pull_and_push() -> Picture:
         f"and speaker 2; its softmax weights over the three centroids are {weights[0]:.2f}, {weights[1]:.2f} and "
         f"{weights[2]:.2f}, and its arrow runs along the circle, away from speaker 2, to "
         f"the direction of its own centroid.",
-        "Figure 1.6. The same two forces, on words and on voices.",
+        "Figure 1.5. The same two forces, on words and on voices.",
     )
 
 
@@ -386,7 +387,7 @@ def before_and_after(history, words) -> Picture:
         f"Two maps of {len(words)} words. Before training places, foods and animals are mixed: mean cosine {w0:.2f} "
         f"within a group, {b0:.2f} between groups. After training each group is a cluster: {w1:.2f} within, {b1:.2f} "
         f"between.",
-        "Figure 1.7. The words before and after your forces have moved them.",
+        "Figure 1.6. The words before and after your forces have moved them.",
     )
 
 
@@ -397,18 +398,6 @@ def _curves(ax, history, words):
     ax.set(xlabel="pairs walked through", ylabel="mean cosine", ylim=(-0.15, 1.05))
     ax.legend(frameon=False, loc="center right", bbox_to_anchor=(1.0, 0.7))
     return numbers
-
-
-def company_curve(history, words) -> Picture:
-    """Mean cosine within and between groups against the training step."""
-    figure, ax = new_figure(6.4, 3.0)
-    numbers = _curves(ax, history, words)
-    return Picture(
-        figure,
-        f"Mean cosine against the number of pairs: within a group from {numbers[0][0]:.2f} to {numbers[-1][0]:.2f}, "
-        f"between groups from {numbers[0][1]:.2f} over {max(b for _, b in numbers):.2f} to {numbers[-1][1]:.2f}.",
-        "Figure 1.8. First all words run the same way, then only those with the same neighbors.",
-    )
 
 
 class TrainingStep:
@@ -433,6 +422,7 @@ class TrainingStep:
             self.figure,
             f"Map of the words after {step} pairs: mean cosine {within:.2f} within groups and {between:.2f} between "
             f"groups.",
+            caption="Left: the words at this moment. Right: where in the training it is.",
         )
 
 
@@ -473,7 +463,7 @@ def forces_alone(histories: dict, pairs) -> Picture:
     return Picture(
         figure,
         "Directions of center and neighbor vectors after three trainings. " + "; ".join(said) + ".",
-        "Figure 1.9. What each force does alone.",
+        "Figure 1.7. What each force does alone.",
     )
 
 
@@ -497,7 +487,7 @@ def windows(tokens, window: int) -> Picture:
     return Picture(
         figure,
         f"Each word of the sentence in turn is the center; its neighbors are at most {window} away: {'; '.join(said)}.",
-        f"Figure 1.10. True pairs for a window of {window}: each blue center with each green neighbor of its line.",
+        f"Figure 1.8. True pairs for a window of {window}: each blue center with each green neighbor of its line.",
     )
 
 
@@ -514,4 +504,4 @@ def cuts(pieces: dict) -> Picture:
     ax.set(xlim=(0, 9), ylim=(0.5 - len(pieces), 0.5))
     ax.axis("off")
     said = "; ".join(f"{word} into {' '.join(parts)}" for word, parts in pieces.items())
-    return Picture(figure, f"Words and their pieces: {said}.", "Figure 1.11. How BERT's vocabulary cuts four words.")
+    return Picture(figure, f"Words and their pieces: {said}.", "Figure 1.9. How BERT's vocabulary cuts four words.")

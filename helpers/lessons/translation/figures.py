@@ -22,9 +22,11 @@ from helpers.drawing.style import (
     Q_COLOR,
     RED,
     RED_INK,
+    SIGNED,
     Picture,
     heatmap,
     new_figure,
+    tilt,
 )
 from helpers.errors import CourseError
 from helpers.translator import evaluation
@@ -98,28 +100,29 @@ BATCH = (("jane sleeps", "jane dort"), ("a red apple", "une pomme rouge"), ("ken
 def batch_of_three() -> Picture:
     """Three short pairs as the three tensors of a batch."""
     sources, targets = [[text.split() for text in column] for column in zip(*BATCH, strict=True)]
-    rows = {"src": sources, "tgt_in": [["bos", *row] for row in targets], "tgt_out": [[*row, "eos"] for row in targets]}
+    begun, ended = [["<bos>", *row] for row in targets], [[*row, "<eos>"] for row in targets]
+    rows = {"src": sources, "tgt_in": begun, "tgt_out": ended}
     figure, axes = new_figure(8.6, 2.3, 1, 3)
     said = []
     for ax, (name, words) in zip(axes, rows.items(), strict=True):
         width = max(map(len, words))
         for i, row in enumerate(words):
             for j in range(width):
-                word = row[j] if j < len(row) else "pad"
-                mark = word in ("bos", "eos")
+                word = row[j] if j < len(row) else "<pad>"
+                mark = word in ("<bos>", "<eos>")
                 face = "#FFC94D" if mark else "#EAF2F8" if name == "src" else "#FFF3D6"
                 look = (
                     {"fc": face, "ec": "#8C8C8C"}
-                    if word != "pad"
+                    if word != "<pad>"
                     else {"fc": "#F4F4F4", "ec": "#A0A0A0", "hatch": "////"}
                 )
                 ax.add_patch(Rectangle((j, -i), 0.96, 0.9, lw=0.8, **look))
-                if word != "pad":
+                if word != "<pad>":
                     ax.text(j + 0.48, -i + 0.45, word, ha="center", va="center", fontsize=9.5)
         ax.set(xlim=(-0.05, width), ylim=(-2.1, 1.05))
         ax.set_title(f"{name}  (3, {width})", family="monospace", fontsize=10.5)
         ax.axis("off")
-        said.append(f"{name}: " + " / ".join(" ".join(row + ["pad"] * (width - len(row))) for row in words))
+        said.append(f"{name}: " + " / ".join(" ".join(row + ["<pad>"] * (width - len(row))) for row in words))
     return Picture(
         figure,
         f"Three sentence pairs as three tensors. {'; '.join(said)}.",
@@ -160,7 +163,7 @@ def turned_round(model, word: str = "machine") -> Picture:
     back = ids.flip(1)  # (1, T)
     tgt_in = torch.cat([torch.full((1, 1), translator.BOS), back], dim=1)  # (1, T + 1)
     weights = cross_weights(model, ids, tgt_in)[0].mean(dim=0)  # (T + 1, T)
-    says = [*word[::-1], "eos"]
+    says = [*word[::-1], "<eos>"]
     figure, ax = new_figure(5.6, 4.0)
     heatmap(ax, weights, says, list(word), vmin=0, vmax=1)
     ax.set_xlabel("letters of the source", color=K_COLOR)
@@ -276,7 +279,7 @@ class Looks:
         return Picture(
             self.figure,
             alt,
-            "Figure 11.10. Thickness: the weight, mean of the heads. Blue: the true source word. Red: another word.",
+            "Figure 11.10. Thickness: the weight, mean of the heads. Blue: the true source word. Orange: another word.",
         )
 
 
@@ -352,7 +355,7 @@ def best_smoothed(smoothing: float, V: int) -> tuple[float, float, float]:
 class Smoothed:
     """The target of one place, spread, and what the best model makes of it."""
 
-    WORDS = ("visite", "visitent", "voit", "jane", "eos", "...")
+    WORDS = ("visite", "visitent", "voit", "jane", "<eos>", "...")
 
     def __init__(self):
         self.figure, axes = new_figure(8.4, 3.2, 1, 2, width_ratios=(3, 2))
@@ -387,23 +390,22 @@ class Smoothed:
 def with_and_without_smoothing() -> Picture:
     """Certainty and exact sentences of short trainings without and with smoothing."""
     runs = RUNS["smoothing"]
-    figure, axes = new_figure(8.2, 2.4, 1, 3)
-    names = {"certainty": "mean of the largest p", "exact": "sentences exact", "nats": "nats a word, unseen"}
+    figure, ax = new_figure(6.4, 1.9)
+    names = {"nats": "nats a word", "certainty": "mean of the largest p", "exact": "sentences exact"}
     said = []
-    for ax, (name, title) in zip(axes, names.items(), strict=True):
-        for y, (smoothing, color) in enumerate(((0.1, BLUE), (0.0, ORANGE))):
-            values = [run[name] for run in runs[str(smoothing)]]
-            ax.barh([y], [sum(values) / len(values)], color=color, height=0.6, alpha=0.75)
-            ax.plot(values, [y] * len(values), "o", color="black", ms=4)
-            said.append(f"{title}, smoothing {smoothing:g}: {' and '.join(f'{x:g}' for x in values)}")
-        ax.set_yticks([0, 1], ["0.1", "none"] if ax is axes[0] else ["", ""])
-        ax.set_title(title, fontsize=10.5)
-        ax.set_ylim(-0.5, 1.5)
-    axes[0].set_ylabel("smoothing")
+    for y, smoothing in enumerate((0.1, 0.0)):
+        values = [run["nats"] for run in runs[str(smoothing)]]
+        ax.barh([y], [sum(values) / len(values)], color=BLUE, height=0.6, alpha=0.75)
+        ax.plot(values, [y] * len(values), "o", color="black", ms=4)
+        for name, title in names.items():
+            found = " and ".join(f"{run[name]:g}" for run in runs[str(smoothing)])
+            said.append(f"{title}, smoothing {smoothing:g}: {found}")
+    ax.set_yticks([0, 1], ["0.1", "none"])
+    ax.set(ylim=(-0.5, 1.5), xlabel="nats a word", ylabel="smoothing")
     return Picture(
         figure,
         f"Two trainings of 400 steps each, without and with smoothing. {'; '.join(said)}.",
-        "Figure 11.8. After 400 steps, from two starts each (dots), on 200 unseen sentences.",
+        "Figure 11.8. The plain loss on 200 unseen sentences after 400 steps, from two starts each (dots).",
     )
 
 
@@ -539,6 +541,9 @@ def same_machine() -> Picture:
     )
 
 
+ALIKE = "red green white jane anna sara cat dog horse kenya peru".split()
+
+
 def beside(model) -> Picture:
     """The learner's numbers beside the course's: one matrix, and the cosines between all English words."""
     ours, yours = _course().state_dict(), model.state_dict()
@@ -549,23 +554,25 @@ def beside(model) -> Picture:
         text = "Your Transformer has other names than the course's, so single matrices cannot be laid side by side."
         ax.text(0.5, 0.5, text, ha="center", va="center", fontsize=10)
         return Picture(figure, text, "Figure 11.12. Two trainings, side by side.")
-    figure, axes = new_figure(8.2, 3.7, 1, 2)
-    said = []
-    for ax, a, b, title in (
-        (axes[0], ours[matrix].flatten(), yours[matrix].flatten(), "numbers of one matrix"),
-        (axes[1], _cosines(ours[table]), _cosines(yours[table]), "cosines of English words"),
-    ):
-        r = correlation(a, b)
-        shown = slice(None, None, max(1, len(a) // 1200))
-        ax.scatter(a[shown], b[shown], s=4, color=BLUE, alpha=0.35, linewidths=0, rasterized=True)
-        ax.set(title=f"{title}: r = {r:.2f}", xlabel="the course's", ylabel="yours")
-        said.append(f"{title}: correlation {r:.2f}")
+    figure, axes = new_figure(8.2, 6.6, 2, 2)
+    ids, size = [translator.english[word] for word in ALIKE], len(ALIKE)
+    r = correlation(ours[matrix].flatten(), yours[matrix].flatten())
+    r_words = correlation(_cosines(ours[table]), _cosines(yours[table]))
+    for (above, below), numbers, whose in zip(axes.T, (ours, yours), ("the course's", "yours"), strict=True):
+        heatmap(above, numbers[matrix][:size, :size], cmap=SIGNED, numbers=False)
+        above.set_title(f"{whose}: a corner of one matrix")
+        rows = torch.nn.functional.normalize(numbers[table][ids], dim=-1)
+        heatmap(below, rows @ rows.T, ALIKE, ALIKE, cmap=SIGNED, vmin=-1, vmax=1, numbers=False)
+        below.set_title(f"{whose}: cosines of words")
+        tilt(below)
+    said = [f"numbers of one matrix: correlation {r:.2f}", f"cosines of English words: correlation {r_words:.2f}"]
     shares = [100 * evaluation.exact(network, evaluation.unseen(200)) for network in (_course(), model)]
     line = "200 unseen sentences, exactly right: the course's {:g} %, yours {:g} %".format(*shares)
     figure.suptitle(line, fontsize=11)
     said.append(line)
     return Picture(
         figure,
-        f"Two scatter plots, the course's numbers against yours. {'; '.join(said)}.",
-        "Figure 11.12. Two trainings of the same machine. Left: the same matrix in both. Right: which words are alike.",
+        f"Heat maps of the course's numbers beside yours. {'; '.join(said)}.",
+        f"Figure 11.12. Two trainings of the same machine. Above: the same matrix in both, correlation {r:.2f}. Below: "
+        f"which words are alike, {r_words:.2f} over all pairs.",
     )

@@ -25,6 +25,7 @@ from helpers.drawing.style import (
     Picture,
     heatmap,
     new_figure,
+    tilt,
 )
 
 JANE = ["jane", "visits", "africa"]
@@ -122,6 +123,7 @@ class Triangle:
             self.figure,
             "Three values as corners of a triangle: jane (1, 1), visits (5, 1.6), africa (2.2, 4.6). "
             f"With weights {shares} the context vector is at ({x:.2f}, {y:.2f}), inside the triangle.",
+            caption="A mixture never leaves the triangle of its values.",
         )
 
 
@@ -209,7 +211,7 @@ def trained_head(numbers: dict[str, torch.Tensor], x: torch.Tensor, found: torch
     weights, values = head_weights(numbers, x), x @ numbers["W_v.weight"].T
     figure, (left, middle, right) = new_figure(8.6, 2.9, 1, 3, width_ratios=(1.1, 1, 1))
     heatmap(left, weights, words, words, vmin=0, vmax=1)
-    left.tick_params(axis="x", rotation=35)
+    tilt(left)
     left.set(title="weights", ylabel="query")
     top = float(values.abs().max())
     for ax, rows, title in ((middle, values, "values"), (right, found, "outputs")):
@@ -333,7 +335,9 @@ class Search:
         self.right.set_title(f"share: a blend of {blend:.1f} minutes")
         shares = ", ".join(f"{t} {w:.3f}" for t, w in zip(self.titles, weights.tolist(), strict=True))
         alt = f"Shares at temperature {temperature:.2f}: {shares}. The blend lasts {blend:.1f} minutes."
-        return Picture(self.figure, alt)
+        return Picture(
+            self.figure, alt, caption="The search gives no single video: it blends their lengths by these shares."
+        )
 
 
 def pressure(weights=(0.5, 0.3, 0.15, 0.05), values=(1.0, 3.0, 0.0, 6.0)) -> Picture:
@@ -401,6 +405,7 @@ class Tiles:
             f"A table of {T} queries and {T} keys. Tile {now + 1} of {count}, {high} queries by {wide} keys, works, "
             f"the tiles before it are done and forgotten. In memory: {held[1]} scores instead of {held[0]}, and "
             f"{held[2]} running numbers.",
+            caption="Orange: the tile of scores that is in memory now.",
         )
 
 
