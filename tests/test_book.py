@@ -178,7 +178,8 @@ def test_links_and_anchors_of_the_site_lead_somewhere(site):
         assert "$" not in re.sub(marked, "", pages[page], flags=re.DOTALL), f"{lesson.name}: a formula is not set"
         assert (page.parent / f"{lesson.name}.ipynb").is_file()
         assert f'<a href="{lesson.name}.ipynb" download>' in pages[page]
-    assert sum(file.stat().st_size for file in site.rglob("*") if file.is_file()) < 30e6
+    size = sum(file.stat().st_size for file in site.rglob("*") if file.is_file())
+    assert size < (30e6 if EVERY else 25e6)  # with all pictures of its explorers it has 4 MB more
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -235,7 +236,7 @@ def test_the_site_in_a_browser(served):
                 assert faults(page) == [], name
                 ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
                 assert (sum(map(int, re.findall(r"\d+", ground)[:3])) < 200) == (scheme == "dark"), (name, ground)
-                for narrow in range(320, 400, 10) if width == 390 else ():
+                for narrow in (320, 350, 370) if width == 390 else ():
                     page.set_viewport_size({"width": narrow, "height": 900})
                     assert page.evaluate(ALONE) == [], f"{name}, {narrow} px: a full stop stands alone"
                 page.set_viewport_size({"width": width, "height": 900})
