@@ -90,7 +90,7 @@ def progress() -> None:
         bar = "█" * max(round(12 * share), share > 0)
         more = f" and {len(still) - 2} more" if len(still) > 2 else ""
         rest = f"open: {', '.join(still[:2])}{more}" if still else "all done"
-        lines.append(f"{lesson:<22}{bar:·<12}  {points:<24}{rest}")
+        lines.append(f"{lesson:<22}{bar:·<12}  {points:<20}{rest}")
     best = ["The best of your checks counts here; what you hand in is graded as it stands then."] if done else []
     best += ["A person reads your written answer: another 15 points in each lesson from 1 on."] if done else []
     print("\n".join(lines + best) if lines else "No lesson is built yet: run course build.")

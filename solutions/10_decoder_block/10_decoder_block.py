@@ -155,7 +155,7 @@ print("reads", or_given(shift_right)(targets, translator.BOS).tolist()[0])
 #
 # **Find the bug** · Difficulty 2 of 5 · Importance 5 of 5 · 8 minutes · 8 points
 #
-# In data files a target often stands with both marks, `bos ... eos`, and padding after them. People post the next function
+# In data files a target often stands with both marks, `<bos> ... <eos>`, and padding after them. People post the next function
 # again and again, and ask why their translator reaches a loss near 0 in the first minutes and then writes nonsense.
 
 

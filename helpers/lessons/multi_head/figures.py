@@ -287,8 +287,11 @@ def transplant(load, mine, theirs) -> str:
     with torch.no_grad():
         out, weights = mine(x)
         expected, their_weights = theirs(x, x, x, average_attn_weights=False)
-    apart, apart_weights = (out - expected).abs().max().item(), (weights - their_weights).abs().max().item()
-    return f"Two sentences of six tokens, yours against theirs: outputs {apart:.0e} apart, weights {apart_weights:.0e}."
+    said = []
+    for name, gap in (("weights", weights - their_weights), ("outputs", out - expected)):
+        most = gap.abs().max().item()
+        said.append(f"{name} differ by at most {most:.0e}" if most else f"{name} are the same to the last digit")
+    return f"Two sentences of six tokens, yours against theirs: {' and '.join(said)}."
 
 
 def budget_numbers(D: int, H: int, T: int) -> dict[str, int]:
