@@ -57,7 +57,8 @@ class FeedbackPage(HTMLExporter):
     def markdown2html(self, context, source):
         attachments = context.get("cell", {}).get("attachments", {})
         renderer = Renderer(escape=False, attachments=attachments, exclude_anchor_links=False, anchor_link_text="")
-        return MarkdownWithMath(renderer=renderer).render(source)
+        # Folds have a look of their own here.
+        return MarkdownWithMath(renderer=renderer).render(re.sub(r"<details style=\"[^\"]*\">", "<details>", source))
 
 
 def facts(recorded, result: Result | None) -> dict:
