@@ -26,11 +26,13 @@ from helpers.authoring.build import build, must_run, out_of_date, strays
 from helpers.authoring.errors import BuildError
 from helpers.authoring.execute import run_notebook
 from helpers.authoring.explorers import CALL, KIND
-from helpers.authoring.keys import SAME_INPUTS, same
+from helpers.authoring.keys import MISTAKES, SAME_INPUTS, same
 from helpers.authoring.release import FINISHED, STILL, given_figures, student_notebook
 from helpers.authoring.template import template_problems
 from helpers.authoring.text import LessonText, headings, is_answer, is_quiz, read_lesson
 from helpers.blocks import defined_names
+from helpers.checking.key import sketched
+from helpers.checking.vocabulary import Stub
 from helpers.course import CourseError, Lesson, course, read
 from tests.conftest import ROOT, lesson_names, of_these
 from tests.small_course import COURSE, LESSON, TEXT, make_small_course, run_command
@@ -408,6 +410,27 @@ def test_check_exits_with_1_and_prints_the_list(own):
 )
 def test_keys_are_the_same_up_to_the_last_bits(a, b, equal):
     assert same(a, b, SAME_INPUTS) is equal
+
+
+NOISE = torch.linspace(1, 2, 64)
+WRITTEN = sketched(NOISE)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "equal"),
+    [
+        (NOISE, NOISE * (1 + 2e-4), True),
+        (NOISE, NOISE * 1.01, False),
+        (NOISE.double(), NOISE.double() * (1 + 2e-4), False),
+        (WRITTEN, sketched(NOISE * (1 + 2e-4)), True),
+        (WRITTEN, NOISE, True),
+        (NOISE * (1 + 2e-4), WRITTEN, True),
+        (WRITTEN, NOISE * 3, False),
+        (WRITTEN, NOISE.double(), False),
+    ],
+)
+def test_a_mistake_of_rounding_may_differ_from_processor_to_processor(a, b, equal):
+    assert isinstance(WRITTEN, Stub) and same(a, b, SAME_INPUTS | MISTAKES) is equal
 
 
 def test_another_processor_finds_nothing_out_of_date(own):

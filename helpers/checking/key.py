@@ -136,6 +136,11 @@ def _small(leaf):
     return sketch(leaf) if can_be_sketched(leaf) else leaf
 
 
+def sketched(leaf):
+    """A tensor as it stands in a file where its sketch is enough."""
+    return _written(_small(leaf))
+
+
 def _written(leaf):
     if not isinstance(leaf, Sketch):
         return leaf
