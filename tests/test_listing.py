@@ -44,7 +44,7 @@ def test_edits_may_take_out_go_on_or_hold_several_lines_of_code(lines, edits):
 
 def test_one_mistake_for_each_of_several_numbers():
     found = mistakes("""
-        added_EPS for EPS in 1e-8, 1e-9: a small number was added
+        added_EPS for EPS in 1e-8, 1e-9: EPS was added
             log(p) -> log(p + EPS)
             What becomes of a 0?
         other: another
@@ -52,6 +52,7 @@ def test_one_mistake_for_each_of_several_numbers():
             Why?
     """)
     assert [item.name for item in found] == ["added_1e-8", "added_1e-9", "other"]
+    assert [item.label for item in found] == ["1e-8 was added", "1e-9 was added", "another"]
     assert [item.wrong for item in found] == ["log(p) -> log(p + 1e-8)", "log(p) -> log(p + 1e-9)", "a -> b"]
 
 

@@ -56,7 +56,7 @@ def mistakes(text: str, **functions: Callable) -> list[Mistake]:
     begins with the arrow goes on with the edit above. So does one that begins with a bar: what follows the bar is the
     code's next line, with its indentation. All other lines are the hint. A mistake without an edit is the function
     given under its name. `added_EPS for EPS in 1e-8, 1e-9: label` is a mistake for each number, which stands in place
-    of EPS in name and edits. UnreadableList.
+    of EPS in name, label and edits. UnreadableList.
     """
     found: list[Mistake] = []
     for head, lines in _blocks(text):
@@ -73,7 +73,8 @@ def mistakes(text: str, **functions: Callable) -> list[Mistake]:
         for value in re.split(r",\s*", parts["values"]) if word else [""]:
             own = tuple(edit.replace(word, value) if word else edit for edit in edits)
             wrong = own if len(own) > 1 else own[0] if own else functions.get(name)
-            found.append(Mistake(name.replace(word, value) if word else name, label, hint, wrong))
+            own_name, words = (text.replace(word, value) if word else text for text in (name, label))
+            found.append(Mistake(own_name, words, hint, wrong))
     names = [mistake.name for mistake in found]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UnreadableList(f"two mistakes are called {twice[0]}")

@@ -6,6 +6,7 @@ learner code. Shared ones stand here, a lesson's own in its room, helpers/lesson
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import torch
@@ -18,7 +19,7 @@ MOST_NAMES = 8  # of a module's parameters in one message
 
 
 class WrongParts(AttributeError):
-    """A module does not have the parameters that were asked for. Its message says it all: no code has raised it."""
+    """A module is not what was asked for, most often in its parameters. Its message says it all: no code raised it."""
 
 
 def scenario(function: Callable) -> Callable:
@@ -42,10 +43,28 @@ def called_again(answer, args, kwargs):
 def module_called_again(answer, args, kwargs):
     """args = (init_args, state, first, second): the same for one module; kwargs: perhaps training=True.
 
-    In evaluation mode an answer may have a dropout of its own."""
+    In evaluation mode an answer may have a dropout of its own. In training mode the last call is made once more, and
+    WrongParts says so where it gives something else: no known mistake can tell of numbers that are drawn."""
     init, state, *calls = args
-    built, _ = _loaded(kwargs.get("training", False), answer, Call((), {}, init, state))
-    return called_again(built, calls, {})
+    training, last = kwargs.get("training", False), copy.deepcopy(calls[-1])
+    built, _ = _loaded(training, answer, Call((), {}, init, state))
+    outputs, leaves = called_again(built, calls, {})
+    if training and not _alike(outputs[-1], built(*last)):
+        raise WrongParts(
+            "in training mode, your module gives two results for the same numbers, one call right after the other "
+            "(a dropout? something kept from the call before?)"
+        )
+    return outputs, leaves
+
+
+def _alike(one, other) -> bool:
+    """Whether two outputs hold the same numbers; True where they hold something else."""
+    if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):
+        return all(map(_alike, one, other))
+    if not (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)):
+        return True
+    alike = one.shape == other.shape and one.dtype == other.dtype
+    return alike and torch.allclose(one, other, equal_nan=True)
 
 
 def module_in(training: bool, answer, args):

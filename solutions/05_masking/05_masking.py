@@ -445,6 +445,7 @@ figures.repairs(tokens, scores)
 #
 # - `scores`: float `(..., T_q, T_k)`, up to ±10⁴; `mask`: bool, broadcasts to scores; over the last dimension
 # - no NaN in values, none in gradients, also in rows with nothing to see
+# - what float32 rounds off at scores beyond ±300 is no mistake: right forms differ there, and float64 is what counts
 # - `torch.softmax` is allowed; lesson 6 opens it
 
 
@@ -553,7 +554,8 @@ figures.too_good()
 #   of an x that is not 0; they take the place of the old ones, and each call draws others
 # - every t, every sentence of the batch and every feature counts, of the inputs and of the outputs; T = 1: False; `x` is
 #   left as it is
-# - effects between 1e-6 and 1e-4 are not judged; a change below 1e-6 is no leak; new rows once for each t will do
+# - effects between 1e-6 and 1e-4 are not judged; a change below 1e-6 is no leak; new rows once for each t will do,
+#   and so will each row by itself, one after the other: a leak that only several new rows together show is not judged
 #
 # Mind what f may be. Networks often begin by subtracting from each row its mean, and then do not notice a row to which 1
 # was added; where they end with that step, the features of a row add up to 0. Where a
@@ -661,7 +663,8 @@ print(f"mask after the softmax: loss {figures.last_loss(published_attention):.2f
 # $$\text{out} = \mathrm{softmax}\!\left(\frac{QK^\top}{\sqrt{d_k}} \text{ with the future at } {-\infty}\right) V$$
 #
 # - `Q`, `K`: `(..., T, d_k)`; `V`: `(..., T, d_v)`, d_v may differ from d_k
-# - returns `(..., T, d_v)`; right and without NaN for scores up to ±10⁴
+# - returns `(..., T, d_v)`; right and without NaN for scores up to ±10⁴ (beyond ±300, what float32 rounds off is no
+#   mistake)
 # - forbidden: `F.scaled_dot_product_attention`
 
 

@@ -209,6 +209,9 @@ combine_masks = Exercise("combine_masks", cases_combine_masks, axes=("sentence",
     every_query_blocked_too: padding laid along keys and queries, as if they were equally many
         {PADDED} -> {PADDED} & padding[:, None, :, None]
         Padding blocks keys only, and there may be fewer queries than keys.
+    queries_as_many_as_keys: padding laid along the queries, as if they were as many as the keys
+        {PADDED} -> padding[:, None, :, None]
+        Which axis of the result holds the keys, counted from the right?
     queries_instead_of_keys: padding laid along the queries
         {PADDED} -> padding[:, None, -causal.shape[0] :, None]
         Which axis of the result holds the keys, counted from the right?
@@ -269,6 +272,7 @@ def cases_mask_scores(draw):
         Case((draw.normal(4, 6), torch.ones(4, 6, dtype=torch.bool)), part="a mask that blocks nothing", **view),
         Case((draw.normal(2, 5, 5), _causal(5)), part=SQUARE, note="a causal mask", **view),
         Case(_with_zeros(draw), part=ZEROS, **view),
+        Case((torch.zeros(4, 6), _spotted(draw, 4, 6)), part=ZEROS, note="all scores are 0", **view),
     ]
 
 
@@ -310,6 +314,12 @@ mask_scores = Exercise("mask_scores", cases_mask_scores, axes=("query", "key")).
     zeros_blocked: scores of 0 taken for blocked ones
         {FILL} -> (scores * mask).masked_fill(scores * mask == 0, -math.inf)
         A visible score may be 0 too. Which of your two tensors says what is blocked?
+    multiple_of_the_largest: a fill that is a multiple of the largest score
+        -math.inf -> -1e4 * scores.abs().max()
+        How low is your fill where all scores are 0?
+    mask_not_read: the future blocked, whatever the mask says
+        ~mask -> torch.ones(scores.shape[-2:]).triu(1).bool()
+        Which of your two arguments is not used? A mask may say anything.
     lowest_of_row: the row's lowest score as fill
         {FILL} -> torch.where(mask, scores, scores.detach().amin(-1, keepdim=True))
         The lowest score still gets some weight. Which number gets none?
@@ -382,6 +392,7 @@ def cases_masked_softmax(draw):
         Case(far_apart(), part=LARGE),
         Case(rows_far_apart(), part=LARGE, note="rows near 9990, -9990, 0 and 4000"),
         Case((draw.normal(2, 5, 5), _causal(5)), part=SQUARE, note="a causal mask"),
+        Case((torch.zeros(4, 6), _spotted(draw, 4, 6)), part=ZEROS, note="all scores are 0"),
     ]
 
 
@@ -457,6 +468,10 @@ masked_softmax = Exercise("masked_softmax", cases_masked_softmax, axes=("query",
         torch.softmax({MASKED}, dim=-1) -> scores.exp() * mask / (scores.exp() * mask).sum(-1, keepdim=True)
         {UNCUT}
         e to the 10000 is infinite in every float. And what is the sum of a row with nothing to see?
+    added_EPS for EPS in 1e-5, 1e-6: EPS added to the sum that a row is divided by
+        torch.softmax({MASKED}, dim=-1)
+        -> (e := (scores - scores.masked_fill(~mask, -1e9).amax(-1, keepdim=True)).clamp(max=0).exp() * mask) / (e.sum(-1, keepdim=True) + EPS)
+        What do your rows sum to in float64? Only a sum of 0 needs help, and how small can any other be in yours?
     one_maximum_for_all: one maximum taken off the whole table
         torch.softmax({MASKED}, dim=-1)
         -> (scores - scores.amax()).exp() * mask / ((scores - scores.amax()).exp() * mask).sum(-1, keepdim=True).clamp(min=1e-30)
@@ -523,6 +538,11 @@ def cases_leaks_future(draw):
     def all_ones():
         f, x = between("centered", "as it is", 0, 3)
         return Case((f, torch.ones_like(x)), part=norms, note="centered rows; token 0 sees token 3; x is 1 throughout")
+
+    def rows_alike():
+        f, x = one("peeking_at_differences", T=4)
+        note = "token 0 sees how far the tokens 1, 2 and 3 lie apart; x is 1 throughout"
+        return Case((f, torch.ones_like(x)), part=replaced, note=note)
 
     def by_signs(strength, D):
         f, x = one("turned_round", "signs", strength, T=2, B=1, D=D)
@@ -612,6 +632,7 @@ def cases_leaks_future(draw):
         Case(one("whole_average", 4, T=1), part="T = 1", note="one token"),
         all_ones(),
         one_among_many(),
+        rows_alike(),
     ]
 
 
@@ -634,6 +655,9 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
     first_place_only: only the first place tried, or only its output watched
         {POSITIONS} -> range(1, min(2, x.shape[1]))
         Every t is asked for, and every output up to t. Which ones does yours try? (A `return False` inside a loop ends it in its first round.)
+    last_place_left_out: the last place that has a future is not tried
+        {POSITIONS} -> range(1, x.shape[1] - 1)
+        With two tokens, which t do you try? How many rows may the future have at least?
     every_second_place: every second place tried
         {POSITIONS} -> range(1, x.shape[1], 2)
         A leak from token 2 to token 1: at which t does it show?
@@ -685,6 +709,12 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
     one_number_a_row: one new number for each row, the same in all its features
         other[:, start:] -> other[:, start:, :1].expand_as(x[:, start:])
         How many numbers do you draw for a row of four? And what is left of such a row when its mean is subtracted?
+    one_row_for_all: one new row, the same at all places after t
+        other[:, start:] -> other[:, :1].expand_as(x[:, start:])
+        How many rows are new, and how many numbers do you draw? What does an f that compares two rows of the future see?
+    changed_for_good: what was changed for an earlier t is still changed
+        {FUTURE} -> x[:, :1], other[:, 1:]
+        At the second t, which rows of yours are still those of x?
     scaled_by_the_spread: new rows multiplied by the standard deviation of x
         other[:, start:] -> x.std() * other[:, start:]
         What is that deviation if all numbers of x are the same?
@@ -779,6 +809,7 @@ def cases_fixed_causal_attention(draw):
         Case(planned(-9000.0, -9000.0), part=LARGE, note="all scores near -9000"),
         Case((draw.normal(2, 1, 4), draw.normal(2, 1, 4), draw.normal(2, 1, 3)), part="one token"),
         Case((zero, *rest), part=ZEROS),
+        Case((torch.zeros(5, 6), *rest), part=ZEROS, note="all scores are 0"),
     ]
 
 
@@ -815,6 +846,9 @@ fixed_causal_attention = Exercise(
     inverted: the past and the present masked, the future left open
         {WEIGHTS} -> torch.softmax(mask_scores(scores, ~{SEEN}), dim=-1)
         True means: may attend. What is left for the last token to see?
+    inverted_zeros: the past and the present masked, the future left open, and zeros for the last token
+        {SEEN} -> ~{SEEN}
+        True means: may attend. What is left for the last token to see?
     self_excluded: a strict triangle: no token sees itself
         {WEIGHTS} -> torch.softmax(mask_scores(scores, {SEEN}.tril(-1)), dim=-1)
         What is left for token 0 to see?
@@ -827,6 +861,15 @@ fixed_causal_attention = Exercise(
     not_scaled: scores that are not scaled
         / Q.shape[-1] ** 0.5 ->
         Lesson 4: what are the scores divided by?
+    multiplied: scores multiplied by the root of the width
+        / Q.shape[-1] ** 0.5 -> * Q.shape[-1] ** 0.5
+        Lesson 4: the spread of the scores grows with the width. Does your root bring it back?
+    scaled_by_length: scores divided by the root of the number of tokens
+        Q.shape[-1] ** 0.5 -> Q.shape[-2] ** 0.5
+        The products that are summed in a score: how many are they?
+    queries_and_keys_exchanged: queries and keys exchanged
+        Q @ K.transpose(-2, -1) -> K @ Q.transpose(-2, -1)
+        Rows are queries. Whose row is row 0 in yours?
     key_reshaped: the keys given another shape instead of transposed
         K.transpose(-2, -1) -> K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
         The shape is right, but whose numbers stand in column 0? Rows and columns have to change places.

@@ -318,7 +318,8 @@ figures.shapes(B=3, T=5, D=64, H=4)
 # - `query (B, T_q, D)`, `key` and `value (B, T_k, D)` → `out (B, T_q, D)`, `weights (B, H, T_q, T_k)`.
 # - Without a key the query is the key (self-attention). Without a value the key is the value. A value that is given is
 #   used, with a key beside it or without.
-# - `mask` is None or boolean and broadcasts to `(B, H, T_q, T_k)`. Right for scores up to ±10,000, blocked ones too.
+# - `mask` is None or boolean and broadcasts to `(B, H, T_q, T_k)`. Right for scores up to ±10,000, blocked ones too
+#   (beyond ±300, what float32 rounds off is no mistake).
 # - A row that sees nothing in a head: zero weights there; in every head: output $b_O$. No NaN in values or gradients.
 # - The same in training mode: no dropout here.
 #
@@ -602,7 +603,8 @@ with torch.no_grad():
 #
 # Find the bug and write the function as it should be. `x (B, T, D)`, four matrices `(D, D)` without biases, `num_heads` an
 # int that divides D, `mask` None or boolean that broadcasts to `(B, H, T, T)` → `(B, T, D)`. A row that sees nothing gives
-# zeros. Right for scores up to ±10,000, blocked ones too. You may use earlier exercises.
+# zeros. Right for scores up to ±10,000, blocked ones too (beyond ±300, what float32 rounds off is no mistake). You may
+# use earlier exercises.
 
 
 # %% nbgrader={"solution": "fixed_heads"}
@@ -845,7 +847,8 @@ figures.importance_against_damage(or_given(head_importance))
 #
 # `Q (B, H, T_q, d_k)`, `K` and `V (B, G, T_k, d_k)`, H divisible by G → `(B, H, T_q, d_k)`. Query head $h$ uses group
 # $\lfloor h / (H/G) \rfloor$: with 6 heads and 3 groups, heads 0 and 1 use group 0. Scores over $\sqrt{d_k}$. `mask` is
-# None or broadcasts to `(B, H, T_q, T_k)`; a row that sees nothing gives zeros. Right for scores up to ±10,000.
+# None or broadcasts to `(B, H, T_q, T_k)`; a row that sees nothing gives zeros. Right for scores up to ±10,000
+# (beyond ±300, what float32 rounds off is no mistake).
 
 
 # %% nbgrader={"solution": "grouped_query_attention"}

@@ -16,6 +16,7 @@ DIVISIBLE = "a number of heads that does not fit"
 AGAIN = "called again, in training mode"
 ALL_ONE = "every axis of size 1"
 LARGE = "scores up to ±10⁴"
+ALL_0 = "a mask, and all scores are 0"
 LOW_AND_HIGH = "visible scores near -10000, blocked ones near 10000"
 BLIND_IN_ONE = "a mask (B, H, T_q, T_k): one query sees nothing in head 0, another one in head 1"
 MORE_QUERIES = "more queries than keys"
@@ -199,6 +200,10 @@ def cases_multi_head_attention(draw):
         state |= {f"W_{name}.bias": torch.zeros(8, dtype=FLOAT64) for name in "qk"}
         return Case(((8, 4), state, (x,), {"mask": mask}), via="module", part=LARGE, note=LOW_AND_HIGH)
 
+    def scores_of_0():
+        state = attention_state(draw, 8) | {"W_q.weight": torch.zeros(8, 8), "W_q.bias": torch.zeros(8)}
+        return Case(((8, 4), state, (y(3, 5),), {"mask": draw.mask(5, 5)}), via="module", part=MASK, note=ALL_0)
+
     cross, values = "key given: cross-attention", "key and value given"
     return [
         case(4, y(3, 5)),
@@ -213,7 +218,7 @@ def cases_multi_head_attention(draw):
         case(4, y(3, 5), y(3, 7), y(3, 7), part=values),
         case(4, y(3, 5), part=values, value=y(3, 7), key=y(3, 7)),
         case(4, y(3, 5), part=VALUE_ALONE, value=y(3, 5), note="a value and no key"),
-        case(4, y(3, 5), part=VALUE_ALONE, value=y(3, 5), mask=draw.mask(5, 5), note="a value and a mask, and no key"),
+        case(4, y(3, 5), part=MASK, value=y(3, 5), mask=draw.mask(5, 5), note="a value and a mask, and no key"),
         case(3, *(x(2, n, 12, dtype=FLOAT64) for n in (5, 7, 7)), part=values, gradient=True),
         case(4, y(3, 5), part=MASK, mask=draw.mask(5, 5)),
         case(4, y(3, 5), None, None, draw.mask(5, 5), part=MASK),
@@ -263,6 +268,7 @@ def cases_multi_head_attention(draw):
         Case(((24, 4),), part="layers, and num_heads kept", via="attention_layers"),
         Case(((10, 4),), part=DIVISIBLE, via="attention_made", raises=Raises("ValueError")),
         Case(((6, 12),), part=DIVISIBLE, via="attention_made", raises=Raises("ValueError")),
+        scores_of_0(),
     ]
 
 
@@ -418,6 +424,32 @@ MultiHeadAttention = Exercise(
     keys_by_W_q: the keys made with W_q
         self.W_k(key) -> self.W_q(key)
         Four layers, and one of them has nothing to do.
+    masked_after_softmax: the mask applied after the softmax
+        heads, weights = {RUN}
+        -> weights = attention(Q, K, V)[1] * (True if mask is None else mask); heads = weights @ V
+        Add up a row of your weights. Who got the rest of the 1?
+    axis_for_masks: an axis put into every mask
+        {RUN} -> attention(Q, K, V, mask if mask is None else mask[:, None])
+        Masks broadcast: lined up from the right, which axis of the scores does each axis of a mask (T_q, T_k) meet?
+    masked_by_head_0: the mask of head 0 for all heads
+        {RUN} -> attention(Q, K, V, mask if mask is None or mask.dim() < 4 else mask[:, :1])
+        A mask may differ from head to head. What is left of a mask (B, H, T_q, T_k) in yours?
+    causal_unless_told: a causal mask where none is given
+        {RUN} -> attention(
+        |            Q, K, V, torch.ones(Q.shape[-2], K.shape[-2], dtype=torch.bool).tril(K.shape[-2] - Q.shape[-2]) if mask is None else mask)
+        Nobody asked for a mask. Whom may word 0 look at then?
+    dealt_like_cards: columns dealt out to the heads in turn
+        {SPLIT_Q} -> self.W_q(query).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)
+        split_heads(self.W_k(key), self.num_heads)
+        -> self.W_k(key).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)
+        split_heads(self.W_v(value), self.num_heads)
+        -> self.W_v(value).unflatten(-1, (-1, self.num_heads)).permute(0, 3, 1, 2)
+        merge_heads(heads) -> heads.permute(0, 2, 3, 1).flatten(2)
+        Head 0 owns the first D/H columns, all next to each other.
+    value_of_no_key: without a key there is no value either
+        key = query if key is None else key -> given, key = key, query if key is None else key
+        value = key if value is None else value -> value = given if value is None else value
+        The value falls back on the key. What is the key at that moment, if none is given?
     all_blind_opened: the mask left out where it blocks everything
         attention(Q, K, V, mask) -> attention(Q, K, V, mask if mask is not None and mask.any() else None)
         A sentence may be nothing but padding. What should its queries get?
@@ -524,6 +556,16 @@ load_from_torch = Exercise(
     keys_and_values_exchanged: keys and values exchanged
         (mine.W_q, mine.W_k, mine.W_v, mine.W_o) -> (mine.W_q, mine.W_v, mine.W_k, mine.W_o)
         In which order are the three stacked in in_proj_weight?
+    queries_and_values_exchanged: queries and values exchanged
+        (mine.W_q, mine.W_k, mine.W_v, mine.W_o) -> (mine.W_v, mine.W_k, mine.W_q, mine.W_o)
+        In which order are the three stacked in in_proj_weight?
+    first_third_for_all: the queries' numbers for W_k and W_v too
+        *{COPIES} -> *[theirs.in_proj_weight.chunk(3)[0]] * 3
+        *theirs.in_proj_bias.chunk(3) -> *[theirs.in_proj_bias.chunk(3)[0]] * 3
+        Three matrices are stacked in in_proj_weight. Which rows do your keys get?
+    transposed_inputs: the three matrices of in_proj_weight transposed
+        layer.weight.copy_(weight) -> layer.weight.copy_(weight if layer is mine.W_o else weight.T)
+        Both sides are nn.Linear's: (out, in). Nothing has to be turned.
     transposed: matrices transposed
         layer.weight.copy_(weight) -> layer.weight.copy_(weight.T)
         Both sides are nn.Linear's: (out, in). Nothing has to be turned.
@@ -626,6 +668,10 @@ def cases_fixed_heads(draw):
         rest = draw.normal(8, 8, dtype=FLOAT64), draw.normal(8, 8, dtype=FLOAT64)
         return Case((x, W_q, W_k, *rest, 4, mask), part=LARGE, note=LOW_AND_HIGH)
 
+    def scores_of_0():
+        x, W_q, *rest = make(2, 5, 12, 3)
+        return Case((x, torch.zeros_like(W_q), *rest, draw.mask(5, 5)), part=MASK, note=ALL_0)
+
     return [
         Case(make(3, 5, 8, 4)),
         Case(make(2, 7, 12, 3)),
@@ -648,6 +694,7 @@ def cases_fixed_heads(draw):
         Case(make(3, 1, 8, 4), part=ONE_SENTENCE),
         Case(make(1, 1, 1, 1), part=ONE_SENTENCE, note=ALL_ONE),
         low_and_high_scores(),
+        scores_of_0(),
     ]
 
 
@@ -765,6 +812,26 @@ fixed_heads = Exercise(
     scaled_by_model_width: scaled by the width of the model
         attention(Q, K, V, mask) -> attention(Q / num_heads**0.5, K, V, mask)
         How many products are added up in one score of one head?
+    not_scaled: the scores were not scaled
+        attention(Q, K, V, mask) -> attention(Q * Q.shape[-1] ** 0.5, K, V, mask)
+        Lesson 4: which number keeps the spread of a head's scores at 1?
+    divided_by_the_width: the scores divided by the width of a head, not by its root
+        attention(Q, K, V, mask) -> attention(Q / Q.shape[-1] ** 0.5, K, V, mask)
+        Lesson 4: which number keeps the spread of a head's scores at 1?
+    mask_inverted: the visible tokens blocked and the blocked ones seen
+        attention(Q, K, V, mask) -> attention(Q, K, V, None if mask is None else ~mask)
+        True means: may attend.
+    masked_after_softmax: the mask applied after the softmax
+        heads, _ = attention(Q, K, V, mask) -> heads = attention(Q, K, V)[1] * (True if mask is None else mask) @ V
+        Add up a row of your weights. Who got the rest of the 1?
+    filled_with_zero: blocked scores set to 0 before the softmax
+        heads, _ = attention(Q, K, V, mask)
+        -> heads = torch.softmax(Q @ K.mT / Q.shape[-1] ** 0.5 * (True if mask is None else mask), dim=-1) @ V
+        A score of 0 is an ordinary score: e to the 0 is 1. Which score gets no weight at all?
+    nan_rows_left: NaN in rows with nothing to see
+        heads, _ = attention(Q, K, V, mask)
+        -> heads, weights = attention(Q, K, V, mask); heads = heads / (weights.sum(dim=-1, keepdim=True) > 0)
+        Does your attention of lesson 7 mend such rows? Then use it.
     weights_returned_too: the weights returned as well
         heads, _ = -> heads, weights =
         return merge_heads(heads) @ W_o.T -> return merge_heads(heads) @ W_o.T, weights
@@ -786,6 +853,10 @@ def cases_grouped_query_attention(draw):
         return Case(
             (Q, K[:, :2].contiguous(), draw.normal(2, 2, 5, 2, dtype=FLOAT64), mask), part=LARGE, note=LOW_AND_HIGH
         )
+
+    def scores_of_0():
+        Q, K, V = make(2, 6, 3)
+        return Case((torch.zeros_like(Q), K, V, draw.mask(5, 7)), part=MASK, note=ALL_0)
 
     return [
         Case(make(2, 6, 3)),
@@ -811,6 +882,7 @@ def cases_grouped_query_attention(draw):
         Case(make(1, 6, 3, keys=70), part=ONE_SENTENCE),
         Case(make(2, 6, 3, queries=1, keys=1), part=ONE_SENTENCE),
         Case(make(1, 1, 1, queries=1, keys=1, d_k=1), part=ONE_SENTENCE, note=ALL_ONE),
+        scores_of_0(),
     ]
 
 
@@ -825,6 +897,10 @@ grouped_query_attention = Exercise(
         K = K.repeat_interleave(group, dim=1) -> K = K.repeat(1, group, 1, 1)
         V = V.repeat_interleave(group, dim=1) -> V = V.repeat(1, group, 1, 1)
         Neighbors share: with 6 heads and 3 groups, heads 0 and 1 use group 0.
+    groups_of_G: head h uses group h // G
+        K = K.repeat_interleave(group, dim=1) -> own = torch.arange(Q.shape[1]) // K.shape[1]; K = K[:, own]
+        V = V.repeat_interleave(group, dim=1) -> V = V[:, own]
+        How many heads share one group? With 8 heads and 2 groups, which group does head 7 ask for in yours?
     values_in_turn: keys of one group, values of another
         V = V.repeat_interleave(group, dim=1) -> V = V.repeat(1, group, 1, 1)
         A head finds and gets from the same group.
@@ -894,6 +970,17 @@ grouped_query_attention = Exercise(
     mask_ignored: the mask is not used
         attention(Q, K, V, mask) -> attention(Q, K, V)
         The fourth argument: where does it go?
+    mask_inverted: the visible tokens blocked and the blocked ones seen
+        attention(Q, K, V, mask) -> attention(Q, K, V, None if mask is None else ~mask)
+        True means: may attend.
+    masked_after_softmax: the mask applied after the softmax
+        attention(Q, K, V, mask)[0] -> attention(Q, K, V)[1] * (True if mask is None else mask) @ V
+        Add up a row of your weights. Who got the rest of the 1?
+    nan_rows_left: NaN in rows with nothing to see
+        return attention(Q, K, V, mask)[0]
+        -> heads, weights = attention(Q, K, V, mask)
+        |    return heads / (weights.sum(dim=-1, keepdim=True) > 0)
+        Does your attention of lesson 7 mend such rows? Then use it.
     weights_returned_too: the weights returned as well
         attention(Q, K, V, mask)[0] -> attention(Q, K, V, mask)
         One tensor is asked for here.
@@ -972,9 +1059,14 @@ head_importance = Exercise(
         |            mha.W_o.weight = torch.nn.Parameter(kept.clone())
         The numbers are back, in a new parameter. An optimizer was made before, with the old one. Which one does it
         move?
-    heads_stay_dead: heads that are never brought back
+    heads_pile_up: heads that stay zero while the next ones are tried
+        changes = [] -> changes, without = [], copy.deepcopy(mha)
+        without = copy.deepcopy(mha) -> pass
+        When head 2 is tried, what has become of heads 0 and 1 in yours?
+    heads_stay_dead: heads that stay zero, never put back, or put back from what is zero as well
         without = copy.deepcopy(mha) -> without = mha
-        Put back what you took, or take it from a copy.
+        Put back what you took, or take it from a copy. Has yours numbers of its own? A slice, .data and copy.copy share
+        them with mha.
 """)
 
 exercises = [

@@ -59,6 +59,7 @@ def cases_layer_norm(draw):
         Case(flat, part="rows of equal numbers", gradient=True),
         Case(narrow, part="D = 1", gradient=True),
     ]
+    cases.append(Case(make(torch.float64, 2), part=DTYPE, tolerance=EXACT))  # where float32 on the way shows first
     return [sized(case, case.args[0]) for case in cases]
 
 
@@ -279,6 +280,7 @@ def cases_encoder_block(draw):
     return [
         case(3, 5),
         case(2, 4, D=12, H=3, F=7, note="three heads of width 4"),
+        case(3, 5, draw.mask(5, 5), named=True, part=MASK),  # before norm_first=True, which has masks too
         case(3, 5, order=before, part=PRE_NORM, note="norm_first=True"),
         case(2, 4, order=before, D=12, H=3, F=7, part=PRE_NORM, note="norm_first=True, three heads of width 4"),
         case(1, 70, part="a batch of one"),
@@ -291,7 +293,6 @@ def cases_encoder_block(draw):
         case(3, 5, dtype=float64, order=before, part=PRE_NORM, tolerance=EXACT),
         case(2, 5, dtype=float64, part=GRADIENT, gradient=True),
         case(2, 5, dtype=float64, order=before, part=PRE_NORM, gradient=True),
-        case(3, 5, draw.mask(5, 5), named=True, part=MASK),
         *masked(1, 5, 5, 5, note="a batch of one with a mask (T, T)"),
         *masked(4, 4, *CAUSAL, note="a causal mask for as many sentences as tokens"),
         *masked(2, 5, 2, 5, 5, note="a mask (H, T, T)"),
@@ -341,6 +342,14 @@ EncoderBlock = Exercise(
         {POST_1} -> x = self.norm1(self.attention(x, mask=mask)[0])
         {POST_2} -> return self.norm2(self.feed_forward(x))
         If both sublayers gave zeros, what would be left of x?
+    first_residual_dropped: no residual around attention, in both orders
+        {PRE_1} -> x = self.attention(self.norm1(x), mask=mask)[0]
+        {POST_1} -> x = self.norm1(self.attention(x, mask=mask)[0])
+        There has to be one around each sublayer. Look at the first.
+    second_residual_dropped: no residual around the feed-forward network, in both orders
+        {PRE_2} -> return self.feed_forward(self.norm2(x))
+        {POST_2} -> return self.norm2(self.feed_forward(x))
+        There has to be one around each sublayer. Look at the second.
     norm_inside: in post-norm the residual was added after the norm
         {POST_1} -> x = x + self.norm1(self.attention(x, mask=mask)[0])
         {POST_2} -> return x + self.norm2(self.feed_forward(x))
@@ -361,6 +370,12 @@ EncoderBlock = Exercise(
     always_pre: always pre-norm
         if self.norm_first: -> if True:
         The default is the order of the paper. Where does the norm stand there?
+    pre_norm_by_default: pre-norm where nothing was asked for
+        norm_first=False -> norm_first=True
+        Which default does the signature promise?
+    gelu_by_default: GELU where nothing was asked for
+        activation=F.relu -> activation=F.gelu
+        BERT and GPT-2 do that. Which default does the signature promise?
     orders_exchanged: pre-norm and post-norm exchanged
         if self.norm_first: -> if not self.norm_first:
         With norm_first=True, what does a sublayer get to see: x, or something else?
@@ -459,6 +474,12 @@ EncoderBlock = Exercise(
     second_residual_dropped_pre: with norm_first no residual around the feed-forward network
         {PRE_2} -> return self.feed_forward(self.norm2(x))
         There has to be one around each sublayer. Look at the second one of pre-norm.
+    first_norm_dropped: with norm_first attention sees x without its norm
+        {PRE_1} -> x = x + self.attention(x, mask=mask)[0]
+        In pre-norm both sublayers get normalized numbers. Does the first one?
+    first_norm_dropped_post: in post-norm no norm behind attention
+        {POST_1} -> x = x + self.attention(x, mask=mask)[0]
+        In post-norm there is a norm on each sum. How many do you call?
     second_norm_dropped: with norm_first the feed-forward network sees x without its norm
         {PRE_2} -> return x + self.feed_forward(x)
         In pre-norm both sublayers get normalized numbers. Does the second one?
@@ -563,6 +584,12 @@ Encoder = Exercise(
     positions_of_ids: positions were looked up by the word's id
         self.positions(positions) -> self.positions(ids)
         A position says where a word stands, not which word it is.
+    positions_all_0: the same position for every word
+        torch.arange(ids.shape[1], device=ids.device) -> torch.zeros_like(ids[0])
+        Exchange two words: does anything in your sum notice?
+    positions_of_sentences: positions counted along the batch
+        torch.arange(ids.shape[1], -> torch.arange(ids.shape[0],
+        A position says where a word stands in its sentence. Which axis of ids do you count along?
     positions_from_one: positions counted from 1
         torch.arange(ids.shape[1], -> torch.arange(1, 1 + ids.shape[1],
         Which row of the table does the first word get, and what does the longest sentence do?
@@ -680,6 +707,9 @@ fixed_block = Exercise("fixed_block", cases_fixed_block, axes=("token", "channel
         x = x + out -> x = out
         return x + feed_forward(norm2(x)) -> return feed_forward(norm2(x))
         They were right in one respect: there has to be one around each sublayer.
+    second_norm_of_attention_alone: the second half works on what attention found, and not on the stream
+        feed_forward(norm2(x)) -> feed_forward(norm2(out))
+        Attention's output was added to the stream. Which of the two does the second sublayer read?
     first_residual_dropped: no residual around attention
         x = x + out -> x = out
         There has to be one around each sublayer. Look at the first.

@@ -242,6 +242,11 @@ def attention_by_hand(Q, K, V):
     return powers @ V / powers.sum(-1, keepdim=True)
 
 
+def attention_log_space(Q, K, V):
+    scores = _scaled(Q, K).masked_fill(~_mask_of(Q), -math.inf)
+    return (scores - scores.logsumexp(-1, keepdim=True)).exp() @ V
+
+
 VARIANTS = {
     "causal_mask": (causal_comparison, causal_last_rows, causal_not_triu, causal_lists, causal_with_past),
     "padding_mask": (padding_loop, padding_lists, padding_expanded, padding_triangle, padding_cumulative),
@@ -264,5 +269,12 @@ VARIANTS = {
         softmax_log_space,
     ),
     "leaks_future": (leaks_fresh, leaks_random, leaks_row_by_row, leaks_one_by_one, leaks_twice),
-    "fixed_causal_attention": (attention_fill, attention_added, attention_einsum, attention_rows, attention_by_hand),
+    "fixed_causal_attention": (
+        attention_fill,
+        attention_added,
+        attention_einsum,
+        attention_rows,
+        attention_by_hand,
+        attention_log_space,
+    ),
 }

@@ -294,6 +294,12 @@ def test_what_shows_in_one_part_only_is_seen(answer, part):
     assert [item.name for item in parts if not item.passed] == [part]
 
 
+def test_numbers_that_are_drawn_are_told_from_wrong_ones():
+    said = "two results for the same numbers"
+    assert said in verdict_on("MultiHeadAttention", WithDropout)[1]
+    assert said not in verdict_on("MultiHeadAttention", MaskOnceTrained)[1]
+
+
 def test_outputs_of_two_calls_share_no_memory():
     kept: dict = {}
 

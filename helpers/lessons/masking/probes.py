@@ -109,6 +109,20 @@ def peeking_at_one(position, source, feature, width, T):
     return f
 
 
+@stub
+def peeking_at_differences():
+    """The causal sums, but row 0 also sees how far the rows 1, 2 and 3 lie apart: |x3 - x2| · |x2 - x1|."""
+
+    def f(x):
+        _whole(x, 4)
+        steps = (x[:, 2:] - x[:, 1:-1]).abs()
+        seen = torch.zeros_like(x)
+        seen[:, 0] = steps[:, 0] * steps[:, 1]
+        return x.cumsum(1) + seen
+
+    return f
+
+
 PARTS = {
     "as it is": _as_is,
     "positive part": lambda x: x.clamp_min(0),
