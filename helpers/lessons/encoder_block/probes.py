@@ -26,23 +26,20 @@ def _numbers(rows, columns, phase, dtype):
     return ((count * 1.7 + phase).sin() * (2 / rows) ** 0.5).reshape(rows, columns).to(dtype)
 
 
-def _x_and_mask_alone(others, named):
-    """TypeError where an attention of ours is handed anything else: a part need not take what lesson 8's takes."""
-    if any(item is not None for item in (*others, *named.values())):
-        raise TypeError("this attention takes x alone, and the mask goes in by name: attention(x, mask=mask)")
-
-
 @stub
 def averaging(phase):
     """attention(x, mask=mask) -> (out, weights): averages the rows that the mask allows, then mixes columns."""
 
-    def attention(x, *others, mask=None, **named):
-        _x_and_mask_alone(others, named)
-        B, T, D = x.shape
-        allowed = torch.ones(B, 2, T, T, dtype=x.dtype)  # two heads
+    def attention(query, key=None, value=None, mask=None):
+        if key is not None and key.dtype == torch.bool:
+            raise TypeError("attention got the mask where its key stands; the mask goes in by name")
+        B, T, D = query.shape
+        allowed = torch.ones(B, 2, T, T, dtype=query.dtype)  # two heads
         allowed = allowed if mask is None else allowed * mask
         weights = (allowed / allowed.sum(-1, keepdim=True)).mean(dim=1)  # (B, T, T)
-        return weights @ x @ _numbers(D, D, phase, x.dtype), weights
+        key = query if key is None else key
+        source = (key + (key if value is None else value)) / 2  # (B, T, D), x itself where it is all that is given
+        return weights @ source @ _numbers(D, D, phase, query.dtype), weights
 
     return attention
 
@@ -50,12 +47,7 @@ def averaging(phase):
 @stub
 def passing_on(pair):
     """A part that returns the very tensor that it gets; as an attention (pair=True) with no weights."""
-
-    def attention(x, *others, mask=None, **named):
-        _x_and_mask_alone(others, named)
-        return x, None
-
-    return attention if pair else lambda x: x
+    return (lambda query, key=None, value=None, mask=None: (query, None)) if pair else lambda x: x
 
 
 @stub
