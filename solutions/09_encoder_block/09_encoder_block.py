@@ -455,7 +455,8 @@ for word, cosine in zip(figures.WORDS, cosines.tolist(), strict=True):
 # ```
 #
 # It is meant to be pre-norm. Set both sublayers to zero in your mind: what should come out, and what does? Write it
-# right. The four parts are functions; `attention(x, mask=mask)` returns `(out, weights)`.
+# right. The four parts are functions; `attention(x, mask=mask)` returns `(out, weights)`, and it takes
+# keys and values too, as lesson 8's does.
 #
 # `x (B, T, D)` → `(B, T, D)`.
 
