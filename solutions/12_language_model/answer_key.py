@@ -221,7 +221,7 @@ def cases_get_batch(draw):
 
     return [
         case(900, 6, 5),
-        case(9, 4, 2000, part="every start is drawn"),  # 9 is no multiple of its 5 starts
+        case(7, 4, 3000, part="every start is drawn"),  # 7 is no multiple of its 3 starts
         case(12, 8, 400, part="every start is drawn"),
         case(5, 4, 3, part="a text of block_size + 1 tokens"),
         case(400, 1, 4, part="windows of one token"),

@@ -372,8 +372,7 @@ def batch_behavior(args, kwargs, output):
         far = SPREAD * (each * (1 - 1 / possible)) ** 0.5
         counts = [starts.count(start) for start in range(possible)]
         alike, leaning = max(abs(n - each) for n in counts) <= far, counts[0] - counts[-1]
-        odd = "the first more often than the last" if leaning > far else "the last more often than the first"
-        odd = odd if abs(leaning) > far else "not equally often"
+        odd = "the first more often than the last" if leaning > far and min(counts) else "not equally often"
         found["starts are drawn"] = "about equally often" if alike else odd
     elif possible >= MANY * batch_size:
         found["rows begin at different places"] = len(set(starts)) > batch_size / 2
