@@ -47,7 +47,7 @@ def give_numbers(model, width, hidden, phase) -> Counter:
                 parameter.fill_(float(bool((parameter == 1).all())))
                 continue
             numbers = square_numbers(width, phase) if shape == (width, width) else numbers_of(shape, phase)
-            parameter.copy_(numbers.reshape(parameter.shape))
+            parameter.copy_(numbers.expand(parameter.shape))
             found[nn.Linear if linear else nn.Embedding, shape] += 1
             found["shared"] += id(parameter) in seen
             seen.add(id(parameter))
@@ -66,14 +66,14 @@ def square_numbers(width, phase):
     return signs[:, None] * (numbers_of((width,), phase) + 0.3 * signs * width**-0.5)
 
 
-def numbers_in_blocks(model, logits, width, head=None) -> int:
+def numbers_in_blocks(model, logits, width, head=None, most=4) -> int:
     """How many numbers of a model's width × width matrices, or of multiples of it, have a say in the logits.
 
     With the width of a head the matrices may be cut by heads, (head, width). Who makes matrices for queries, keys and
     values in one and uses two of them has the numbers of two. Tables of words and places are none of these, and
-    matrices that nobody uses are no fault.
+    matrices that nobody uses are no fault. most: the largest multiple.
     """
-    fits = lambda p: p.dim() > 1 and max(p.shape) <= 4 * width and p.numel() % (width * (head or width)) == 0  # noqa: E731
+    fits = lambda p: p.dim() > 1 and max(p.shape) <= most * width and p.numel() % (width * (head or width)) == 0  # noqa: E731
     count = 0
     for gradient in gradients_of(logits, [p for p in model.parameters() if fits(p)]):
         if gradient is not None:

@@ -144,7 +144,7 @@ figures.one_text()
 #
 # Papers give losses in nats, in bits, or as a perplexity, e to the loss in nats: the number of equally likely tokens that
 # would be as hard to guess. A bit is what one fair coin tells: log 2 nats. From a loss in
-# nats a token, a Python float or int ≥ 0, the bits a token as a Python float.
+# nats a token, a Python float or int from 0 to 300, the bits a token as a Python float.
 
 
 # %% nbgrader={"solution": "bits_per_token"}
@@ -537,8 +537,8 @@ def train(model, data, steps, rate, look=None):
     for step in bar(range(steps), f"training on {device}"):
         for group in optimizer.param_groups:
             group["lr"] = rate * min((step + 1) / 50, 1) * (1 - step / steps)
-        x, y = batch_of(data, 64, 16, generator)  # (B, T) each
-        loss = loss_of(model(x.to(device)), y.to(device))  # scalar
+        x, y = (ids.to(device).contiguous() for ids in batch_of(data, 64, 16, generator))  # (B, T) each
+        loss = loss_of(model(x), y)  # scalar
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -605,7 +605,7 @@ figures.training(watch)
 # Difficulty 2 of 5 · Importance 5 of 5 · 10 minutes · 12 points
 #
 # `language_model_logits(ids)`: LongTensor `(B, 64)` of passages that nobody has seen, each beginning with a full stop →
-# your trained model's logits `(B, 64, V)`, float, on the CPU, without gradient.
+# your trained model's logits `(B, 64, V)`, of any float type, on the CPU, without gradient.
 #
 # It is judged by the loss. Full points within 0.10 nats of the entropy line **of these very passages**, partial points down to
 # the best n-gram. And it is judged by honesty: whoever comes out clearly below the line (by 20 nats over all passages

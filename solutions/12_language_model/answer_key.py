@@ -15,7 +15,7 @@ def cases_bits_per_token(draw):
     return [
         Case((draw.python.uniform(0.5, 3.0),)),
         Case((draw.python.uniform(3.0, 9.0),)),
-        Case((0.0,), part="a loss of 0"),
+        Case((0.0,), part="a loss of 0", view="a_python_float"),
         Case((2,), part="an int"),
         Case((1e-4,), part="a small loss"),
         Case((draw.python.uniform(100.0, 300.0),), part="a loss gone mad"),
@@ -31,6 +31,9 @@ bits_per_token = Exercise("bits_per_token", cases_bits_per_token).with_mistakes(
         The loss is a logarithm already. How do you change the base of a logarithm?
     log2_of_the_loss: the logarithm of the loss to base 2
         loss / math.log(2) -> math.log2(loss)
+        The loss is a logarithm already. How do you change the base of a logarithm?
+    log2_of_a_positive_loss: the logarithm of the loss to base 2
+        loss / math.log(2) -> math.log2(loss) if loss else 0.0
         The loss is a logarithm already. How do you change the base of a logarithm?
     perplexity: the perplexity, not the bits
         loss / math.log(2) -> math.exp(loss)
@@ -133,6 +136,13 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
     alpha_not_multiplied: the row's sum grew by V, not by alpha times V
         alpha * vocab_size) -> vocab_size)
         Every one of the V counts of a row gets its alpha. By how much does the row's sum grow?
+    nothing_below: alpha was given to the counts, and not to the row's sum
+        (contexts.get(context, 0) + alpha * vocab_size) -> max(contexts.get(context, 0), 1)
+        What do the V probabilities of a context add up to in yours?
+    whole_past: at order 1 the whole past is the context
+        context = tuple(train[t - order + 1 : t]) -> context = tuple(train[:t][-(order - 1) :])
+        context = tuple(test[t - order + 1 : t]) -> context = tuple(test[:t][-(order - 1) :])
+        Which tokens does a slice from -0 on hold?
     unseen_only: alpha was given to the unseen alone
         pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), alpha)
         By the formula every count gets its alpha, also one that is not 0.
@@ -211,7 +221,7 @@ def cases_get_batch(draw):
 
     return [
         case(900, 6, 5),
-        case(9, 6, 700, part="every start is drawn"),
+        case(7, 4, 3000, part="every start is drawn"),  # 7 is no multiple of its 3 starts
         case(12, 8, 400, part="every start is drawn"),
         case(5, 4, 3, part="a text of block_size + 1 tokens"),
         case(400, 1, 4, part="windows of one token"),
@@ -230,6 +240,19 @@ get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
     last_start_missing: the last possible start is never drawn
         torch.randint(len(data) - block_size, -> torch.randint(max(1, len(data) - block_size - 1),
         The upper end of torch.randint is not included.
+    last_start_left_out: the last possible start is never drawn
+        torch.randint(len(data) - block_size, -> torch.randint(len(data) - block_size - 1,
+        The upper end of torch.randint is not included.
+    one_start_too_many: a window may begin one place too late, where its last answer is missing
+        starts = torch.randint(len(data) - block_size, -> starts = torch.randint(len(data) - block_size + 1,
+        return data[positions], data[positions + 1]
+        -> return data[positions], torch.stack([data[s + 1 : s + 1 + block_size] for s in starts])
+        Which place is the last one that leaves room for a window and its last answer?
+    first_ones_preferred: the first starts are drawn more often than the last ones
+        torch.randint(len(data) - block_size, (batch_size,), generator=generator)
+        -> torch.randint(len(data), (batch_size,), generator=generator) % (len(data) - block_size)
+        All places alike: after a division with remainder, how many numbers lead to the first place, and how many to the
+        last?
     first_start_missing: the first start is never drawn
         torch.randint(len(data) - block_size,
         -> torch.randint(min(1, len(data) - block_size - 1), len(data) - block_size,
@@ -298,7 +321,6 @@ def cases_next_token_loss(draw):
         case(1, 5, 6, part="one text"),
         case(4, 1, 6, part="one token"),
         case(3, 2, 6, scale=400.0, part="large logits"),
-        case(4, 3, 6, via="with_windows", part="targets cut from longer windows"),
         case(2, 3, 5, torch.float64, part=DTYPE),
         case(2, 3, 5, torch.float64, part=GRADIENT, gradient=True),
     ]
@@ -331,10 +353,10 @@ next_token_loss = Exercise("next_token_loss", cases_next_token_loss).with_mistak
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, 1:].flatten())
         The targets are already the next tokens: get_batch has moved them.
-    logarithm_of_zero: the logarithm of a softmax that is 0
+    logarithm_of_zero: between large logits exp is rounded to 0 or infinite, and so is what becomes of it
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> -logits.softmax(-1).gather(-1, targets[..., None]).log().mean()
-        Between large logits a probability is rounded to 0. Which function takes softmax and logarithm in one?
+        The logarithm of 0 is infinite. Which function takes softmax and logarithm in one?
     bare_logits: the logits themselves were taken for logarithms of probabilities
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> F.nll_loss(logits.flatten(0, 1), targets.flatten())
@@ -349,6 +371,19 @@ next_token_loss = Exercise("next_token_loss", cases_next_token_loss).with_mistak
     plain_number: a plain number, from which nothing can be learned
         targets.flatten()) -> targets.flatten()).item()
         A loss is a 0-dim tensor, so that gradients can start from it.
+    wrong_sign: the sign is the wrong way round
+        F.cross_entropy -> -F.cross_entropy
+        A probability is at most 1. Which sign does its logarithm have?
+    in_bits: in bits, not in nats
+        targets.flatten()) -> targets.flatten()) / math.log(2)
+        F.cross_entropy itself counts in nats.
+    perplexity: the perplexity, not the loss
+        targets.flatten()) -> targets.flatten()).exp()
+        The mean cross-entropy is asked for, the logarithm of a perplexity.
+    exp_over_sum: exp of large logits is infinite, and infinite over infinite is no number
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> -(logits.exp() / logits.exp().sum(-1, keepdim=True)).log().gather(-1, targets[..., None]).mean()
+        How large may a number be, so that float32 can still hold its exp? Lesson 3 took something away first.
     order_of_targets: the targets stand in another order than the logits
         targets.flatten() -> targets.T.flatten()
         The logits run text by text. Do the targets?
@@ -426,6 +461,9 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
     mask_upside_down: the mask is upside down
         mask = causal_mask(T) -> mask = causal_mask(T).T
         True means may attend. May the first token attend to the last?
+    mask_of_the_hidden: the mask says which places are hidden, not which may be seen
+        mask = causal_mask(T) -> mask = ~causal_mask(T)
+        True means may attend. May a token attend to itself?
     only_the_first_block: only one of the blocks is used
         for block in self.blocks:
         |            x -> for block in self.blocks[:1]:
@@ -450,14 +488,31 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
         4 * d_model -> d_model
         Count the numbers that one more block brings and that have a say: 4 D² for attention and 8 D² for the feed-forward
         network. Which of the two is short, or has a part that nobody reads?
-    shared_attention: all blocks share one attention, or the feed-forward networks are twice as wide, not four times
+    half_feed_forward: the feed-forward networks are twice as wide as the model, not four times
+        4 * d_model -> 2 * d_model
+        One more block should bring 4 D² numbers for attention and 8 D² for the feed-forward network.
+    wide_feed_forward: a block has more numbers than it should
+        4 * d_model -> 8 * d_model
+        One more block should bring 4 D² numbers for attention and 8 D² for the feed-forward network. Which of the two is
+        larger in yours, and on what does its width hang?
+    one_block_short: there is one block fewer than num_layers says
+        range(num_layers)] -> range(num_layers - 1)]
+        How many numbers does range(3) run through?
+    last_block_alone: every block reads the embeddings, and only what the last one makes goes on
+        x = block(x, mask) -> y = block(x, mask)
+        self.norm(x) -> self.norm(y)
+        What does the second block read, and what should it read?
+    no_gradient: no gradient comes out of the model
+        return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).detach()
+        The logits are right, and nothing can be learned from them. Who switches gradients off in yours?
+    shared_attention: all blocks share one attention
         for block in self.blocks:
         |                block.attention = RotaryAttention(d_model, num_heads)
         -> shared = RotaryAttention(d_model, num_heads)
         |            for block in self.blocks:
         |                block.attention = shared
         One more block should bring 4 D² numbers for attention and 8 D² for the feed-forward network. How many objects
-        do you make, and how wide are they?
+        do you make?
     no_last_norm: no norm stands between the last block and the logits
         self.unembed(self.norm(x)) -> self.unembed(x)
         With the norms in front, who normalizes what leaves the last block?
@@ -478,9 +533,9 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
         nn.ModuleList(blocks) -> blocks
         parameters() finds what hangs on a module as a module: nothing in a list is trained or saved. Lesson 9 has a list
         that is a module itself.
-    one_block_repeated: one block stands in every place
+    one_block_repeated: one block does the work of all
         nn.ModuleList(blocks) -> nn.ModuleList(blocks[:1] * num_layers)
-        The list is as long as it should be. How many different blocks did you make?
+        The list may be as long as it should be. How many different blocks are made, and is each of them called?
     no_activation: no activation stands in the feed-forward network
         4 * d_model, True, activation) -> 4 * d_model, True, lambda x: x)
         Attention stands. Two linear layers in a row are one. What stands between them?
@@ -493,7 +548,7 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
         little.) Who tells the blocks which token came first?
     log_probabilities: log-probabilities instead of logits
         return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).log_softmax(-1)
-        The loss takes its own softmax. What is the last thing that the formula asks for?
+        The loss takes its own softmax. What comes out of the last linear layer?
     residual_twice: what enters a block is added once more behind it
         x = block(x, mask) -> x = x + block(x, mask)
         The block of lesson 9 has its own residuals. What does yours add?
@@ -549,6 +604,19 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
     cropped_at_the_wrong_end: the model reads the beginning of the text, not its end
         ids[:, -model.block_size :] -> ids[:, : model.block_size]
         The text goes on at its end. Which ids stand there?
+    text_cropped: the text itself was cropped, and its beginning is gone
+        logits = model(ids[:, -model.block_size :])[:, -1] / temperature
+        -> ids = ids[:, -model.block_size :]
+        |            logits = model(ids)[:, -1] / temperature
+        The model reads the last ids only. What comes back holds all of them.
+    texts_cropped: the texts were counted, not their tokens
+        ids[:, -model.block_size :] -> ids[-model.block_size :]
+        Which dimension of ids are the tokens of a text?
+    place_of_the_prompts_end: drawn from the logits of the place where the prompt ended
+        with torch.no_grad(): -> place = ids.shape[1] - 1
+        |    with torch.no_grad():
+        [:, -1] / -> [:, place] /
+        The text grows. Which place has read all of it?
     newest_only: the model reads the newest id alone
         ids[:, -model.block_size :] -> ids[:, -1:]
         Without a cache the model knows only what you give it.
@@ -679,11 +747,11 @@ language_model_logits = Exercise(
     below_the_line: your loss is below the entropy line, so the answers were known before
         No honest model can do that, and later ids do not move yours. Which passages has it been trained on, or where
         does your function look them up?
-    sees_later_ids: logits move when later ids change
-        What a place says may hang on nothing that comes after it. Which mask did the model run with? (And does the same
-        question get the same answer twice?)
+    sees_later_ids: logits move when ids change that stand behind them, or in other passages
+        What a place says hangs on its own passage up to there, and on nothing else. Which mask did the model run with,
+        and does anything mix the rows of the batch? (And does the same question get the same answer twice?)
     not_trained: worse than counting: no better than the best n-gram
-        Has the training cell run, and is it this model that you ask?
+        Has the training cell run, is it this model that you ask, and all of it? And is each place asked what comes next?
     probabilities: the answer holds probabilities, and logits are asked for
         Whoever takes the softmax of a softmax gets a nearly even choice. Who makes the softmax here, you or the loss?
     a_table: what a place says hangs on its own token alone, as in a bigram table
@@ -705,6 +773,7 @@ def cases_induction_head(draw):
         case(6, 8, part="a short text"),
         case(16, 11, part="more words than places"),
         case(12, 200, part="a long text"),
+        case(200, 200, part="a long text of many words, and one word again and again"),
         case(31, 64, part="the size of the lesson's language"),
     ]
 
@@ -723,6 +792,9 @@ induction_head = Exercise("induction_head", cases_induction_head).with_mistakes(
     too_soft: the heads look at a mixture of places
         100.0 * -> 0.01 *
         One-hot vectors give scores of 0 and 1, and a softmax of those is nearly even.
+    not_sharp_enough: sharp enough for small matrices, and too soft for large ones
+        sharp = 3 * V + M, 100.0 * (V + M) ** 0.5 -> sharp = 3 * V + M, 50.0
+        The scores are divided by the root of d, and a place is one among M. How do both grow with V and M?
     first_layer_looks_everywhere: the first layer looks at a mixture of places, not at one
         sharp * W_q -> 0 * W_q
         In the first layer, how far above the others is the score of the place before? Which query makes it so?

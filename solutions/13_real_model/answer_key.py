@@ -301,6 +301,9 @@ find_head = Exercise("find_head", cases_find_head).with_mistakes("""
         table.shape[1]) -> 12)
         table[layer, head].item() -> table.max().item()
         How many heads does this table have?
+    counted_in_layers: the place in the table was divided by the number of layers
+        table.shape[1]) -> table.shape[0])
+        How many numbers of the table stand in one row?
     first_head_only: only head 0 of each layer
         attention[:, :, query, key] -> attention[:, :1, query, key]
         Which dimension holds the heads?
@@ -349,6 +352,10 @@ mean_pool = Exercise("mean_pool", cases_mean_pool, axes=("sentence", "channel"))
     empty_is_nan: 0 divided by 0 where nothing is kept
         expanded.sum(dim=1).clamp(min=1) -> expanded.sum(dim=1)
         A row without tokens gives zeros. By what do you divide there?
+    nan_taken_out: NaN is taken out behind the division, and its gradient is still NaN
+        return (x * expanded).sum(dim=1) / counts -> return ((x * expanded).sum(dim=1) / counts).nan_to_num(0.0)
+        expanded.sum(dim=1).clamp(min=1) -> expanded.sum(dim=1)
+        A gradient goes back through the division. By what do you divide where nothing is kept?
     mask_reversed: padding was kept and the tokens left out
         mask.unsqueeze(-1).to(x.dtype) -> (~mask).unsqueeze(-1).to(x.dtype)
         True means kept.
@@ -508,6 +515,14 @@ fixed_sentence_vectors = Exercise(
     words_see_padding: the words still look at padding
         encode(ids, mask[:, None, None, :]) -> encode(ids)
         The average is right. Which tokens may nobody look at, and does your mask block them as rows or as columns?
+    sentences_as_queries: in the mask the sentences stand where the queries should
+        encode(ids, mask[:, None, None, :]) -> encode(ids, mask)
+        The mask has to broadcast to (B, H, T, T), and dimensions are matched from the last one on. With what is B matched
+        in yours?
+    sentences_as_heads: in the mask the sentences stand where the heads should
+        encode(ids, mask[:, None, None, :]) -> encode(ids, mask[:, None])
+        The mask has to broadcast to (B, H, T, T), and dimensions are matched from the last one on. With what is B matched
+        in yours?
     pad_id_zero: padding is always the id 0
         ids != pad_id -> ids != 0
         Somebody's padding has another id. Where does it go in your code?
@@ -600,7 +615,7 @@ rename_gpt2 = Exercise("rename_gpt2", cases_rename_gpt2).with_mistakes("""
     biases_forgotten: the biases are missing
         if part in names -> if part in names and kind == "weight"
         Print the names of your result. Do they all end alike?
-    prefix_unknown: of a file whose names begin with transformer., nothing got a name that begins with blocks.
+    prefix_unknown: no block was found in a file whose names all begin with `transformer.`
         name.removeprefix("transformer.") -> name
         Some files begin every name with a word more.
     joined_not_transposed: attn.c_proj was not transposed

@@ -138,6 +138,10 @@ def loss_by_view(logits, targets):
     return F.cross_entropy(logits.reshape(B * T, V), targets.reshape(-1))
 
 
+def loss_by_two_views(logits, targets):
+    return F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1))
+
+
 def loss_by_gather(logits, targets):
     return -torch.log_softmax(logits, dim=-1).gather(-1, targets.unsqueeze(-1)).mean()
 
@@ -421,6 +425,64 @@ class GPTWithDropout(GPTWithAnUnusedTable):
 # ---------------------------------------------------------------- generate
 
 
+def _of(*shape):
+    return nn.Parameter(torch.randn(shape) * 0.05)
+
+
+class GPTOfStacks(nn.Module):
+    """All layers' matrices of a kind in one parameter, and bare tables for words and logits."""
+
+    def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
+        super().__init__()
+        D, L, N = d_model, num_layers, 2 * num_layers + 1
+        self.block_size, self.heads, self.layers = block_size, num_heads, num_layers
+        self.gains, self.shifts = nn.Parameter(torch.ones(N, D)), nn.Parameter(torch.zeros(N, D))
+        self.qkv, self.o, self.up, self.down = _of(L, 3 * D, D), _of(L, D, D), _of(L, 4 * D, D), _of(L, D, 4 * D)
+        self.E, self.P, self.U = self.tables(vocab_size, D), _of(block_size, D), _of(vocab_size, D)
+
+    def tables(self, V, D):
+        return _of(V, D)
+
+    def words(self, ids):
+        return F.embedding(ids, self.E)
+
+    def norm(self, x, i):
+        return F.layer_norm(x, x.shape[-1:], self.gains[i], self.shifts[i])
+
+    def forward(self, ids):
+        x = self.words(ids) + self.P[: ids.shape[1]]
+        for i in range(self.layers):
+            q, k, v = (self.norm(x, 2 * i) @ self.qkv[i].T).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+            found = F.scaled_dot_product_attention(q, k, v, is_causal=True)  # (B, H, T, D / H)
+            x = x + found.transpose(1, 2).flatten(-2) @ self.o[i].T
+            x = x + F.gelu(self.norm(x, 2 * i + 1) @ self.up[i].T) @ self.down[i].T
+        return self.norm(x, 2 * self.layers) @ self.U.T
+
+
+class GPTOfStacksAndAnEmbedding(GPTOfStacks):
+    def tables(self, V, D):
+        return nn.Embedding(V, D)
+
+    def words(self, ids):
+        return self.E(ids)
+
+
+class GPTOfStacksAndOneHotVectors(GPTOfStacks):
+    def tables(self, V, D):
+        return nn.Linear(V, D, bias=False)
+
+    def words(self, ids):
+        return self.E(F.one_hot(ids, self.E.in_features).to(self.U.dtype))
+
+
+class GPTOfStacksAndOneTable(GPTOfStacks):
+    """Words come in and go out by one bare table."""
+
+    def __init__(self, *sizes):
+        super().__init__(*sizes)
+        self.U = self.E
+
+
 def generate_by_cat(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
     """As in nanoGPT."""
     for _ in range(max_new_tokens):
@@ -547,7 +609,7 @@ VARIANTS = {
         ngrams_with_tensors,
     ),
     "get_batch": (batch_by_stack, batch_by_unfold, batch_one_by_one, batch_by_uniform_numbers),
-    "next_token_loss": (loss_by_transpose, loss_by_view, loss_by_gather, loss_by_rows),
+    "next_token_loss": (loss_by_transpose, loss_by_view, loss_by_two_views, loss_by_gather, loss_by_rows),
     "GPT": (
         GPTOnTheEncoder,
         GPTTied,
@@ -562,6 +624,10 @@ VARIANTS = {
         GPTThatFades,
         GPTWithALiBi,
         GPTWithDropout,
+        GPTOfStacks,
+        GPTOfStacksAndAnEmbedding,
+        GPTOfStacksAndOneHotVectors,
+        GPTOfStacksAndOneTable,
     ),
     "generate": (generate_by_cat, generate_into_a_table, generate_by_gumbel, generate_by_inverse),
     "induction_head": (

@@ -19,7 +19,7 @@ from bench import compute as bench_compute
 from bench import ladder as bench_ladder
 from helpers import blocks, corpus
 from helpers.authoring.keys import load_answer_key
-from helpers.blocks import EncoderBlock, attend_with_cache, causal_mask, shift_right
+from helpers.blocks import EncoderBlock, FeedForward, attend_with_cache, causal_mask, shift_right
 from helpers.checking.codec import dumps, loads
 from helpers.checking.forbidden import course_part
 from helpers.checking.making import make_key
@@ -608,6 +608,7 @@ def test_given_parts_are_no_answers(name):
 def test_a_layer_that_brings_nothing_is_not_called_narrow(more, words):
     seen = {"logits": {"ids": torch.ones(2, 3)}, "shifted": torch.ones(2, 3), "norms": [], "norms shifted": []}
     output = {"one layer more": more, "in blocks": more, "heads": [], "huge": torch.ones(2, 3)} | seen
+    output |= {"gradient": True, "with wide ones": more}
     output |= {"a norm in two places": False, "cannot learn": False, "asked again": torch.ones(2, 3)}
     output |= {"in training": torch.ones(2, 2, 3), "large": torch.ones(2, 2, 3)}
     found = check_12._layers({"d_model": 8, "num_heads": 2, "num_layers": 1}, output)
@@ -901,13 +902,6 @@ def test_an_induction_head_is_told_which_layer_looks_everywhere():
     assert "the first layer looks at a mixture" in without(0) and "the second layer looks at a mixture" in without(1)
 
 
-def test_a_view_of_targets_needs_them_in_one_piece():
-    def views(logits, targets):
-        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
-
-    assert "cut from longer windows" in as_text(quickly("next_token_loss", views))
-
-
 def test_contexts_with_the_same_digits_are_not_the_same():
     def joined(train, test, order, vocab_size, alpha):
         pairs, rows = Counter(), Counter()
@@ -963,6 +957,35 @@ def test_a_writer_may_ask_for_the_models_mode_and_cuts_each_row_for_itself(right
 def test_a_writer_of_floats_is_told_so():
     said = as_text(quickly("generate", lambda *args, **named: blocks.generate(*args, **named).float()))
     assert "a LongTensor of shape (600, 5)" in said
+
+
+def test_a_head_must_be_sharp_enough_for_the_largest_sizes():
+    def dull(vocab_size, max_len):
+        (W_q, *first), second = blocks.induction_head(vocab_size, max_len)
+        match, keys, say = second
+        return [(W_q, *first), (50.0 * match / match.max(), keys, say)]
+
+    said = as_text(quickly("induction_head", dull))
+    assert "✗ a long text of many words" in said and "✓ values" in said
+
+
+def test_starts_of_a_division_with_remainder_are_not_drawn_alike():
+    def leaning(data, block_size, batch_size, generator):
+        starts = torch.randint(len(data), (batch_size,), generator=generator) % (len(data) - block_size)
+        places = starts[:, None] + torch.arange(block_size)
+        return data[places], data[places + 1]
+
+    assert "the first more often than the last" in as_text(quickly("get_batch", leaning))
+
+
+def test_a_feed_forward_network_of_a_fixed_width_is_not_called_narrow():
+    class Wide(blocks.GPT):
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            for block in self.blocks:
+                block.feed_forward = FeedForward(sizes[2], 2048)
+
+    assert "more than a block has" in as_text(quickly("GPT", Wide))
 
 
 def test_a_head_that_is_lost_among_equal_tokens_is_refused():

@@ -15,6 +15,7 @@ from helpers.checking.behavior import (
     SAME,
     gap_between,
     give_numbers,
+    gradients_of,
     moves_without_gradient,
     numbers_in_blocks,
     numbers_of,
@@ -35,19 +36,20 @@ MANY = 50  # possible windows for each that is drawn: two batches are then never
 LARGE = 30.0  # times each matrix: scores are then in the thousands, as far apart as no mask but -inf or nearly so is
 FAR = 20  # places behind which a bias that fades with distance leaves nothing
 ROWS = 200  # of a batch, from which on it is counted where they begin
+SPREAD = 7.0  # standard deviations that a count may be off: fair dice go further less often than once in 10⁹ batches
 FEW = 50  # rows that are written twice in a row: enough never to come out the same
 HUGE = 1e8  # times an embedding: what blocks with a norm in front add to it is then lost in float32
 
 
 @scenario
 def drawn_batches(answer, args, kwargs):
-    """args = (data, block_size, batch_size, seed): one batch, one more from the same seed, one from another seed, and
-    the first generator's next one where few windows are drawn of many."""
+    """args = (data, block_size, batch_size, seed): one batch. Where few windows are drawn of many, one more from the
+    same seed, one from another seed, and the first generator's next one too."""
     data, block_size, batch_size, seed = args
     made = {}
     first, again, other = (torch.Generator().manual_seed(start) for start in (seed, seed, seed + 1))
     drawn = [("batch", first), ("same seed", again), ("another seed", other), ("next", first)]
-    for name, generator in drawn if len(data) - block_size >= MANY * batch_size else drawn[:3]:
+    for name, generator in drawn if len(data) - block_size >= MANY * batch_size else drawn[:1]:
         torch.manual_seed(len(made))  # whoever draws without the generator draws differently each time
         batch = answer(data, block_size, batch_size, generator)
         two = isinstance(batch, (tuple, list)) and len(batch) == 2
@@ -82,8 +84,12 @@ def random_gpts(answer, args, kwargs):
         deeper = with_random_parameters(answer, init | {"num_layers": init["num_layers"] + 1}, seed)
         heads = {m.num_heads for m in model.modules() if isinstance(getattr(m, "num_heads", None), int)}
         widths = init["d_model"], init["d_model"] // init["num_heads"]
+        seen["gradient"] = logits["ids"].requires_grad
         seen["in blocks"], more = (numbers_in_blocks(m, m(ids), *widths) for m in (model, deeper))
-        seen["one layer more"] = more - seen["in blocks"]
+        seen["one layer more"] = seen["with wide ones"] = more - seen["in blocks"]
+        if seen["one layer more"] < 12 * init["d_model"] ** 2:  # or are its matrices wider than a block's?
+            less, more = (numbers_in_blocks(m, m(ids), *widths, most=math.inf) for m in (model, deeper))
+            seen["with wide ones"] = more - less
         norms = 2 * init["num_layers"] + 1
         seen["a norm in two places"] = serves_twice(answer(*init.values()).eval(), lambda m: m(ids), norms)
         again = with_random_parameters(answer, init, seed)
@@ -93,12 +99,12 @@ def random_gpts(answer, args, kwargs):
         seen["cannot learn"] = moves_without_gradient(model, ids)
         seen["heads"] = sorted(heads)
         seen["norms"], _ = _read_by_norms(model, ids)
-        words = (init["vocab_size"], init["d_model"])
-        _change_embeddings(model, words, lambda weight: weight.add_(SHIFT))
+        tables = _word_tables(model, init, ids[:1, :1])
+        _change(tables, lambda weight: weight.add_(SHIFT))
         seen["norms shifted"], seen["shifted"] = _read_by_norms(model, ids)
-        _change_embeddings(model, words, lambda weight: weight.sub_(SHIFT))
-        _change_embeddings(model, words, lambda weight: weight.mul_(HUGE))
-        seen["huge"] = [model(ids)[:, -1], model(others)[:, -1]]
+        _change(tables, lambda weight: weight.sub_(SHIFT))
+        _change(tables, lambda weight: weight.mul_(HUGE))
+        seen["huge"] = [model(ids)[:, -1], model(others if tables else ids)[:, -1]]
         again = with_random_parameters(answer, init, seed)
         seen["in training"] = [_in_training(again, given) for given in (ids, later)]
         with torch.no_grad():
@@ -131,7 +137,7 @@ def gpt_with_numbers(answer, args, kwargs):
     """args = (init, phase, ids): what the first norm reads and the logits, of first tokens alone and of texts, with the
     same numbers in all matrices of a kind and without positions, if these are a table; what the first norm reads with
     that table, and whether the attention tells the order without it.
-    None where the matrices are not a GPT's or the norms no modules."""
+    None where the matrices are not a GPT's or the norms no modules, and of texts where a place hears later tokens."""
     init, phase, ids = args
     model = answer(*init.values()).eval()
     V, D, L = init["vocab_size"], init["d_model"], init["num_layers"]
@@ -144,9 +150,15 @@ def gpt_with_numbers(answer, args, kwargs):
     read = _read_first(model, ids)
     _clear_tables(model, init)
     text = _read_first(model, ids)
+    if text is not None and not _early_alike(text["logits"], model(_with_other_ends(ids, init))):
+        text = None  # who hears later tokens is told so elsewhere
     if text is not None:
         text |= {"with positions": read["x"], "attention knows order": _attention_knows_order(model, ids)}
     return {"alone": _read_first(model, ids[:, :1]), "text": text}, []
+
+
+def _with_other_ends(ids, init):
+    return torch.cat([ids[:, :-1], (ids[:, -1:] + 1) % init["vocab_size"]], dim=1)
 
 
 @torch.no_grad()
@@ -224,11 +236,20 @@ def _read_first(model, ids):
     return {"x": read[0], "logits": logits} if read else None
 
 
+def _word_tables(model, init, token) -> list:
+    """The table that words come in by: an nn.Embedding of V rows, else a parameter of which one token (1, 1) reads one
+    row (or column), else all tables, as places may come in anywhere; none where no table is known."""
+    V, D = init["vocab_size"], init["d_model"]
+    tables = [part.weight for part in model.modules() if isinstance(part, nn.Embedding)]
+    fits = [p for p in model.parameters() if sorted(p.shape) == sorted((V, D))]
+    rows = [g if g is None or g.shape[0] == V else g.T for g in gradients_of(model(token), fits)]
+    read = [p for p, g in zip(fits, rows, strict=True) if g is not None and int(g.any(-1).sum()) == 1]
+    return [weight for weight in tables if weight.shape == (V, D)] or read or tables
+
+
 @torch.no_grad()
-def _change_embeddings(model, words, change) -> None:
-    """Change the table of the given shape, as places may come in anywhere; where there is none, all tables."""
-    tables = [part.weight for part in model.modules() if isinstance(part, torch.nn.Embedding)]
-    for weight in [weight for weight in tables if weight.shape == words] or tables:
+def _change(tables, change) -> None:
+    for weight in tables:
         change(weight)
 
 
@@ -290,14 +311,6 @@ def without_gradient(answer, args, kwargs):
 
 
 @scenario
-def with_windows(answer, args, kwargs):
-    """args = (logits, targets): answer(logits, targets), the targets cut from windows that are one token longer, as a
-    batch may be."""
-    logits, targets = args
-    return answer(logits, torch.cat([targets[:, :1], targets], dim=1)[:, 1:], **kwargs), []
-
-
-@scenario
 def drawn_texts(answer, args, kwargs):
     """As with_table_model, three times: from a seed, from the same one and from another one; where there are no options
     once more without a generator. And a few rows twice in a row: from the first generator, and without one."""
@@ -322,6 +335,12 @@ def drawn_texts(answer, args, kwargs):
 
 
 # ---------------------------------------------------------------- only on numbers
+
+
+@view
+def a_python_float(args, kwargs, output):
+    """A number and whether it is a float: elsewhere an int is taken for one."""
+    return {"a float comes back": isinstance(output, float), "the number of bits": output}
 
 
 @view
@@ -350,10 +369,11 @@ def batch_behavior(args, kwargs, output):
         found["the last place that leaves room is a start"] = possible - 1 in starts
         found["a place in the middle is a start"] = 1 in starts
         each = batch_size / possible
-        far = 5 * (each * (1 - 1 / possible)) ** 0.5  # five standard deviations
-        found["starts are drawn about equally often"] = all(
-            abs(starts.count(start) - each) <= far for start in range(possible)
-        )
+        far = SPREAD * (each * (1 - 1 / possible)) ** 0.5
+        counts = [starts.count(start) for start in range(possible)]
+        alike, leaning = max(abs(n - each) for n in counts) <= far, counts[0] - counts[-1]
+        odd = "the first more often than the last" if leaning > far and min(counts) else "not equally often"
+        found["starts are drawn"] = "about equally often" if alike else odd
     elif possible >= MANY * batch_size:
         found["rows begin at different places"] = len(set(starts)) > batch_size / 2
         steps = {b - a for a, b in zip(starts, starts[1:], strict=False)}
@@ -363,7 +383,7 @@ def batch_behavior(args, kwargs, output):
         found["the next batch is another one"] = not torch.equal(x, output["next"]["x"])
     elif batch_size >= ROWS:
         quarters, alike = Counter(4 * start // possible for start in starts), batch_size / 4
-        far = 5 * (alike * 3 / 4) ** 0.5  # five standard deviations
+        far = SPREAD * (alike * 3 / 4) ** 0.5
         found["each quarter of the text has about equally many starts"] = all(
             abs(quarters[i] - alike) <= far for i in range(4)
         )
@@ -424,7 +444,11 @@ def _whole(train, test, order, V, alpha):
     return total / (1 + len(test) - order)
 
 
-ARRIVES = "a number added to all embeddings arrives at every norm as it is"
+ARRIVES = "a number added to all embeddings arrives at every norm as it is (does each sublayer add to x itself?)"
+TAKEN_AWAY = (
+    "one number added to all embeddings moves no logits, as norms take it away"
+    " (does one stand in front of each sublayer, and one at the end?)"
+)
 ONE_PLACE = "each norm stands in one place"
 STEADY = "the same ids have the same logits"
 LAYERS = (
@@ -434,7 +458,7 @@ LAYERS = (
     ONE_PLACE,
     "whatever has a say in the logits can learn",
     "a call is not disturbed by those before",
-    "one number added to all embeddings moves no logits, as norms take it away",
+    TAKEN_AWAY,
     "each sublayer reads what all before it have added",
     ARRIVES,
     "num_heads is kept",
@@ -544,12 +568,13 @@ def gpt_by_its_sublayers(args, kwargs, output):
         return found
     n = len(y) // 2
     shares, rest = _weights(one["first"], n)
-    if rest <= LITTLE:
+    causal = _early_alike(one["first"][:n, :2], one["first"][:1, :2].expand(n, -1, -1))  # else no vector is seen alone
+    if rest <= LITTLE and causal:
         ends = shares[:, 0] + shares[:, 1]
         told = shares[:, 0] / ends
         found[HEARS] = bool(ends.abs().max() > LITTLE)
         found[ASKS] = bool(told.max() - told.min() > LITTLE) or not found[HEARS]
-    found[OWN_HEADS] = _weights(two["first"], n)[1] > MOVED or not (found[HEARS] and found[ASKS])
+    found[OWN_HEADS] = _weights(two["first"], n)[1] > MOVED or not (found[HEARS] and found[ASKS] and causal)
     for x in (one["large"], two["large"]):
         found[ADD_UP] &= gap_between(x, x[:, :1].expand_as(x)) <= 0.01 * float(x.abs().max())
     f, flipped = two["second"], two["flipped"]
@@ -624,10 +649,11 @@ def _layers(init, output):
     """A block costs 4 D² numbers for attention and 8 D² for the feed-forward network."""
     D, more = init["d_model"], output["one layer more"]
     sizes = {
+        "nothing, as the logits carry no gradient": not output["gradient"],
         "nothing": more <= 0,
+        "more than a block has": max(more, output["with wide ones"]) > 12 * D * D + 24 * D,
         "two thirds of a block's numbers": more == 8 * D * D,
         "fewer numbers than a block has": more < 12 * D * D,
-        "more than a block has": more > 12 * D * D + 24 * D,
     }
     own, shifted = (torch.log_softmax(x.double(), dim=-1) for x in (output["logits"]["ids"], output["shifted"]))
     return {
@@ -636,8 +662,7 @@ def _layers(init, output):
         ONE_PLACE: not output["a norm in two places"],
         "whatever has a say in the logits can learn": not output["cannot learn"],
         "a call is not disturbed by those before": gap_between(output["asked again"], output["logits"]["ids"]) <= SAME,
-        "one number added to all embeddings moves no logits, as norms take it away": gap_between(own, shifted)
-        <= LITTLE,
+        TAKEN_AWAY: gap_between(own, shifted) <= LITTLE,
         **_residual_stream(init, output),
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
         "blocks add to the vectors of tokens, however long these are": gap_between(*map(_nats, output["huge"])) <= 0.01,
@@ -763,15 +788,16 @@ def _texts(V, M):
     def number(low, high):
         return int(torch.randint(low, high + 1, (1,), generator=draw))
 
-    for i in range(40 if M < 100 else 20):
+    many = V * M > 10_000  # large matrices: a few texts, and those in which a head is lost most easily
+    for i in range(3 if many else 40 if M < 100 else 20):
         order = torch.randperm(V, generator=draw)
         length = number(2, min(V // 2, (M - 1) // 2, 6))
         segment, others = order[:length], order[length:]
         room = M - 2 * length
         front = 0 if i % 2 else number(1, max(1, room // 2)) if room > 1 else 0
         front = room if i % 4 == 2 else front  # as late as it fits
-        between = number(0, room - front)
-        kinds = 1 if i % 5 == 3 else len(others)  # one token again and again, or many
+        between = room - front if many else number(0, room - front)
+        kinds = 1 if many or i % 5 == 3 else len(others)  # one token again and again, or many
         fill = others[torch.randint(kinds, (front + between,), generator=draw)]
         ids = torch.cat([fill[:front], segment, fill[front:], segment])  # (T,), T <= M
         again = front + length + between
@@ -827,7 +853,7 @@ def loss_above_the_line(truths, outputs):
         row, place = divmod(int(gaps.nan_to_num(0.0).argmax()), gaps.shape[1])
         words = (
             f"in one passage log-probabilities at place {place} moved by {float(gaps[row, place]):.3g} "
-            f"when only ids from place {int(same[row].sum())} on were changed"
+            f"when of its ids only those from place {int(same[row].sum())} on were changed"
         )
         return Score(0.0, False, words, "sees_later_ids")
     ids, nats = first["ids"], first["nats"]
@@ -853,7 +879,8 @@ def _nats(logits):
 
 def _what_went_wrong(logits, ids, share: float) -> str | None:
     """What the numbers show of a model whose loss is too high."""
-    if bool((logits >= 0).all()) and gap_between(logits.sum(-1), torch.ones(ids.shape)) <= LITTLE:
+    sure = bool(((logits == 0) | (logits == 1)).all())  # no model's softmax, but ids written as one-hot vectors
+    if bool((logits >= 0).all()) and gap_between(logits.sum(-1), torch.ones(ids.shape)) <= LITTLE and not sure:
         return "probabilities"
     said, own = logits.flatten(0, 1), ids.flatten()  # (B T, V), (B T,)
     table = torch.zeros(int(own.max()) + 1, said.shape[-1], dtype=said.dtype)
