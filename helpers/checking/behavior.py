@@ -118,9 +118,11 @@ def moves_without_gradient(model, *inputs) -> bool:
 
 def gradients_of(logits, parameters) -> list:
     """The gradient of a number made of all logits in each of some parameters, None where none arrives."""
-    if not parameters or not logits.requires_grad:
+    free = [p for p in parameters if p.requires_grad]  # others are frozen
+    if not free or not logits.requires_grad:
         return [None for _ in parameters]
-    return list(torch.autograd.grad(logits.tanh().square().sum(), parameters, allow_unused=True))
+    found = iter(torch.autograd.grad(logits.tanh().square().sum(), free, allow_unused=True, retain_graph=True))
+    return [next(found) if p.requires_grad else None for p in parameters]
 
 
 def parameter_count(model) -> int:

@@ -60,9 +60,10 @@ def charged_once(first: Verdict, again: Verdict, replaced: list[str], missing: b
     if again.points < first.points:
         return first
     names = " and ".join(replaced)
-    verb, refuse = ("are", "their own exercises refuse") if len(replaced) > 1 else ("is", "its own exercise refuses")
-    state = refuse if forbidden else f"{verb} not there yet" if missing else f"{verb} not right yet"
+    state = f"{'are' if len(replaced) > 1 else 'is'} not {'there' if missing else 'right'} yet"
     note = f"Judged with a finished {names} in place of yours, which {state}."
+    if forbidden:
+        note = f"Judged with a finished {names}: what yours calls is a finished one already, or uses what it may not."
     return dataclasses.replace(again, message=f"{again.message}\n{note}" if again.message else note, alone=False)
 
 

@@ -360,8 +360,8 @@ check(DecoderBlock)
 # The check makes all parameters random and looks at what the model *does*. It must know the order of words on both sides; a
 # target word must never change what was said before it; padding must not be heard; each target place must hear each source
 # word. The attribute names are free. But if you use these, the machine's trained numbers fit below, and the check too loads
-# numbers and compares logits: `encoder`, `tokens`, `positions`, `blocks`, `unembed` (`nn.Linear`, with bias). Forbidden:
-# `nn.Transformer*`.
+# numbers and compares logits: `encoder`, `tokens`, `positions` (`max_len` rows), `blocks`, `unembed` (`nn.Linear`, with
+# bias). Forbidden: `nn.Transformer*`.
 
 
 # %% nbgrader={"solution": "Transformer"}

@@ -49,6 +49,15 @@ shift_right = Exercise("shift_right", cases_shift_right, axes=("sentence", "plac
     last_word_dropped: padded rows lost their eos instead of the last id
         targets[:, :-1] -> targets.masked_fill((targets != 0) & ((targets != 0).flip(1).cumsum(1).flip(1) == 1), 0)[:, :-1]
         All rows move in the same way. What stands in the last column of a padded row?
+    bos_in_one_row: bos stands in the first row only
+        bos = torch.full_like(targets[:, :1], bos_id) -> bos = targets[:, -1:].clone()
+        |    bos[0] = bos_id
+        Each row is a sentence of its own, and each begins in the same way.
+    one_word_left_alone: rows of one word came back as they were
+        bos = -> if targets.shape[1] == 1:
+        |        return targets
+        |    bos =
+        To say its only word the decoder reads something too. What?
     float_ids: ids became floating-point numbers
         torch.full_like(targets[:, :1], bos_id) -> torch.full(targets[:, :1].shape, float(bos_id))
         An id is a row number. Which dtype does a new column of ids need?
@@ -247,6 +256,23 @@ decoder_block = Exercise(
         |        y = self.norm1(y + found)
         |        y = self.norm2(y + self.self_attention(y, mask=self_mask)[0])
         In which order do the three formulas stand?
+    norm1_everywhere: norm1 is used in all three places
+        self.norm2(y), memory -> self.norm1(y), memory
+        self.norm3(y)) -> self.norm1(y))
+        self.norm2(y + found) -> self.norm1(y + found)
+        self.norm3(y + self -> self.norm1(y + self
+        Three sublayers, three norms: each has its own weights.
+    always_causal_too: a causal mask was added to every self_mask
+        if self.norm_first: -> causal = causal_mask(y.shape[1])
+        |        self_mask = causal if self_mask is None else self_mask & causal
+        |        if self.norm_first:
+        The block takes its masks from whoever calls it. What should it add to the one that was given?
+    last_norm_missing: in the paper's order the last norm is missing
+        return self.norm3(y + self.feed_forward(y)), -> return y + self.feed_forward(y),
+        Count the norms in the formulas of the paper's order. Which one is not called?
+    default_norm_first: the norm stands first where norm_first is not given
+        norm_first=False -> norm_first=True
+        Which order is the default? The contract's signature says it.
     first_norms_exchanged: norm1 and norm2 exchanged
         self.self_attention(self.norm1(y), -> self.self_attention(self.norm2(y),
         self.cross_attention(self.norm2(y), -> self.cross_attention(self.norm1(y),
@@ -453,6 +479,25 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
     padding_counted: padding counts in the mean
         tgt[:, 1:], ignore_index=pad_id -> tgt[:, 1:]
         A padded place asks for nothing. Which argument says what padding is?
+    kept_by_what_is_read: places are left out where padding is read, not where it would have to be said
+        return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
+        -> return cross_entropy(logits[tgt[:, :-1] != pad_id], tgt[:, 1:][tgt[:, :-1] != pad_id])
+        A sentence ends earlier than its row. What is asked for at the place that reads its eos?
+    divided_by_sentences: the sum over the words was divided by the number of sentences
+        return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
+        -> return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id) * (tgt[:, 1:] != pad_id).sum() / len(tgt)
+        The number should not grow with the length of the sentences.
+    axes_mixed: the words' logits were mixed up by a reshape
+        cross_entropy(logits, tgt[:, 1:], -> cross_entropy(logits.reshape(len(tgt), -1, logits.shape[1]).mT, tgt[:, 1:],
+        A reshape keeps the order in memory and cuts it anew. Which operation exchanges two axes?
+    rolled_to_the_left: rolled instead of cut: the last place is asked for bos
+        tgt[:, :-1] -> tgt
+        tgt[:, 1:] -> tgt.roll(-1, 1)
+        What comes round to the end of a rolled row? And does anybody have to say it?
+    last_logits_meet_first_words: the logits lost their first place and the words their last
+        tgt[:, :-1] -> tgt
+        (logits, tgt[:, 1:] -> (logits[:, 1:], tgt[:, :-1]
+        The logits of place 0 are made of bos alone. Which word do they have to predict?
     mean_of_sentence_means: each sentence counts the same, however long
         return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
         -> return sum(cross_entropy(one, row, ignore_index=pad_id) for one, row in zip(logits, tgt[:, 1:])) / len(tgt)
@@ -598,7 +643,7 @@ def cases_Transformer(draw):
         changed = other(src, last, 14, 2)
         changed[-1] = -1
         arguments = (init(2), draw.integer(0, 10**6), src, tgt, (0, 2), changed)
-        note = "padding on the left, in the middle, on the right, and everywhere"
+        note = "padding on the left, in the middle, nowhere, and everywhere"
         return Case(arguments, via="transformer_padded", view="transformer_without_padding", part=PADDING, note=note)
 
     def loaded(L):
@@ -614,13 +659,13 @@ def cases_Transformer(draw):
         case(2, ("another first source", "another last source", "another first target"), note="three sentences"),
         hearing(1, 4, 6),
         hearing(2, 5, 5),
-        padded((0, 1), (2, 4), (4, 5)),
+        padded((0, 1), (2, 4), ()),
         loaded(2),
-        case(2, ("alone",), lengths=(6, 3, 4), part=PADDING),
-        case(2, ("alone", "another last source"), lengths=(6, 3, 4), pad_id=3, part=PAD_ID),
-        case(1, ("alone", "another last source"), lengths=(4, 3), pad_id=10, part=PAD_ID),
+        case(2, ("alone",), lengths=(3, 6, 4), part=PADDING),
+        case(2, ("alone", "another last source"), lengths=(4, 6, 3), pad_id=3, part=PAD_ID),
+        case(1, ("alone", "another last source"), lengths=(3, 4), pad_id=10, part=PAD_ID),
         case(1, ("source words", "target words"), part=ORDER),
-        case(2, ("source words",), lengths=(6, 4), part=ORDER),
+        case(2, ("source words",), lengths=(4, 6), part=ORDER),
         case(1, ("another last target", "other later", "other words"), T_t=5, part=CAUSAL),
         case(1, (), layers=True, part=LAYERS),
         case(3, ("another first source",), layers=True, part=LAYERS),
@@ -643,6 +688,48 @@ transformer = Exercise(
         T = tgt.shape[1] -> T = tgt.shape[1]
         |        memory = memory.mean(dim=1, keepdim=True).expand_as(memory)
         So it was before attention: one vector for the whole sentence. What can cross-attention still choose from?
+    cropped_to_the_first: the memory is cut to the number of words in the first sentence
+        T = tgt.shape[1] -> n = (src[0] != self.pad_id).sum()
+        |        memory, src = memory[:, :n], src[:, :n]
+        |        T = tgt.shape[1]
+        A batch holds sentences of different lengths. What becomes of the words of a longer one?
+    cropped_to_the_last: the memory is cut to the number of words in the last sentence
+        T = tgt.shape[1] -> n = (src[-1] != self.pad_id).sum()
+        |        memory, src = memory[:, :n], src[:, :n]
+        |        T = tgt.shape[1]
+        A batch holds sentences of different lengths. What becomes of the words of a longer one?
+    positions_do_not_learn: there are positions that do not learn
+        self.positions = nn.Embedding(max_len, d_model) -> angles = torch.arange(max_len)[:, None] / torch.arange(1, d_model + 1)
+        |        self.register_buffer("places", angles.sin())
+        self.positions(torch.arange(T, device=tgt.device)) -> self.places[:T]
+        Source and target have learned positions. What does a training step change in yours, and what does state_dict()
+        keep of them?
+    positions_from_1: the table of positions has another number of rows than max_len
+        nn.Embedding(max_len, d_model) -> nn.Embedding(max_len + 1, d_model)
+        torch.arange(T, device=tgt.device) -> torch.arange(1, T + 1)
+        Under these names the machine's table has a row for each of max_len places. From which number on do you count?
+    positions_of_ids: the table of positions is read at the words' ids
+        nn.Embedding(max_len, d_model) -> nn.Embedding(max(max_len, tgt_vocab), d_model)
+        self.positions(torch.arange(T, device=tgt.device)) -> self.positions(tgt)
+        Which row of that table belongs to the first place, whatever word stands there?
+    blind_to_itself: a target word does not see itself
+        causal_mask(T).to -> causal_mask(T).tril(-1).to
+        Print the mask for three words. How many may the first one see?
+    first_source_place_always_seen: the first source place is seen even where it is padding
+        causal = -> real = real | (torch.arange(src.shape[1]) == 0)
+        |        causal =
+        Padding may stand on the left as well. What does MultiHeadAttention give for a row that sees nothing?
+    rows_hidden_in_the_encoder: the encoder's mask hides what padding asks, not padding itself
+        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
+        |        return -> real = (src != self.pad_id)[:, None, :, None]
+        |        return
+        A mask has a row for each query and a column for each key. Which of the two is padding here?
+    last_block_left_out: one decoder block has no say
+        for block in self.blocks: -> for block in self.blocks[:-1]:
+        How many times does your loop run for num_layers = 1?
+    another_width_inside: the decoder's feed-forward networks do not have d_ff numbers inside
+        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, 4 * d_model)
+        How wide the inner layer is has an argument of its own. Does it reach the blocks on both sides?
     positions_from_the_end: target positions are counted from the end
         self.positions(torch.arange(T, device=tgt.device)) -> self.positions(torch.arange(T).flip(0))
         Add a word at the end: which position do the earlier ones get then?
@@ -746,10 +833,9 @@ transformer = Exercise(
     decoder_always_two: the decoder has two blocks, whatever num_layers says
         for _ in range(num_layers)) -> for _ in range(2))
         num_layers counts blocks on both sides. Count yours for one and for three.
-    words_do_not_learn: the table of target words is cut off from the gradient
+    words_do_not_learn: a table with a row for each target word gets no gradient
         y = self.tokens(tgt) + -> y = self.tokens(tgt).detach() +
-        The numbers are right. But in training the target's words have to learn as well. What keeps the gradient from
-        them?
+        The numbers are right. But in training such a table has to learn as well. What keeps the gradient from it?
     encoder_layers_fixed: the encoder has one block, whatever num_layers says
         d_ff, num_layers, max_len) -> d_ff, 1, max_len)
         num_layers counts blocks on both sides. Count yours for two and for three.
@@ -770,6 +856,10 @@ transformer = Exercise(
         What does the second block read: the words, or what the first one made of them?
     shifted_inside: the target shifted once more inside the model
         y = self.tokens(tgt) -> tgt = shift_right(tgt, 1)
+        |        y = self.tokens(tgt)
+        tgt has bos in front already. Who shifts it, the model or whoever makes the batch?
+    shifted_inside_behind_bos: the target shifted once more inside the model
+        y = self.tokens(tgt) -> tgt = torch.cat([tgt[:, :1], tgt[:, :-1]], dim=1)
         |        y = self.tokens(tgt)
         tgt has bos in front already. Who shifts it, the model or whoever makes the batch?
     tables_shared: an error where an id of the target is larger than all ids of the source
@@ -1040,6 +1130,12 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     bos_counted: bos counts as a word
         (len(ids) - 1) -> len(ids)
         The length counts the words after bos: bos was given.
+    eos_not_counted: the penalty does not count eos
+        (len(ids) - 1) -> max(len(ids) - 1 - (ids[-1] == eos_id), 1)
+        All ids after bos are counted, and eos is one of them.
+    penalty_for_finished_only: without a finished sentence the score lacks the penalty
+        return winner[0], score(winner) -> return winner[0], score(winner) if finished else winner[1]
+        The score is the same formula for all sentences. Where does yours leave it out?
     penalty_of_another_paper: the length penalty of Wu et al. (2016)
         (len(ids) - 1) ** length_penalty -> ((5 + len(ids) - 1) / 6) ** length_penalty
         The same idea, and another number. Which one is asked for here?
@@ -1164,14 +1260,21 @@ def top_p_first(logits, top_k=None, top_p=None):
 
 filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "word")).with_mistakes(
     """
-    top_p_first: top_p comes before top_k
-        The mass is counted among those that top_k has left, and they share the whole 1 among them.
+    top_p_first: top_p counts the mass of words that top_k has cut
+        Top-k comes first. The words that it leaves share the whole 1 among them: is your softmax taken before or behind
+        it?
     crossing_dropped: the word that crosses top_p was cut
         above >= top_p -> above + p >= top_p
         Take words until the mass is reached: the one that reaches it is among them. Look at what came before it.
     one_word_too_many: one word too many is kept under top_p
         p.cumsum(dim=-1) - p  -> p.cumsum(dim=-1) - p - p.roll(1, dims=-1)
         The mass before a word does not hold the word itself. Does yours leave out one more?
+    first_not_freed: where the first word crosses top_p alone, everything was cut
+        above >= top_p -> (above + p > top_p).roll(1, dims=-1)
+        A roll brings the last verdict round to the front. Which word is always kept?
+    by_their_own_mass: words were cut whose own probability is below top_p
+        above >= top_p -> p < top_p
+        Top-p counts the mass of a word's likelier ones. How likely the word itself is does not decide.
     least_likely_kept: the mass is counted from the least likely word
         descending=True -> descending=False
         Which end of the sorted row is kept?
@@ -1346,6 +1449,17 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
     mask_at_the_first_call_only: with a cache new tokens see later ones of the same call
         attention(q, k, v, mask) -> attention(q, k, v, mask if cache is None else None)
         With one new token no mask is needed. And where several come at once, behind others?
+    no_mask_at_the_first_call: without a cache new tokens see later ones of the same call
+        attention(q, k, v, mask) -> attention(q, k, v, None if cache is None else mask)
+        Several tokens may come at the first call as well. May the first of them see the second?
+    kept_in_one_place: all calls share one cache, whatever comes in
+        if cache is not None: -> if cache is None:
+        |        attend_with_cache.kept = k, v
+        |    else:
+        |        cache = attend_with_cache.kept
+        return out, (k, v) -> attend_with_cache.kept = k, v
+        |    return out, (k, v)
+        Two searches may go on from one place, each with a cache of its own. Which one does your call read?
     scaled_twice: the scores were scaled twice
         attention(q, k, v, mask) -> attention(q / q.shape[-1] ** 0.5, k, v, mask)
         attention divides by the root of the width. Who else does so in yours?

@@ -785,7 +785,7 @@ explore.looks(model)
 #
 # `corpus_bleu(candidates, references)`: two lists of equal length; each sentence is a list of words, or a string that
 # is split at white space → float from 0 to 100. No smoothing: where one of the four precisions is 0 (or there is no
-# n-gram at all), the result is 0.0. A sentence of fewer than n words adds no n-grams.
+# n-gram at all), the result is 0.0 (a plain 0 will do). A sentence of fewer than n words adds no n-grams.
 
 
 # %% nbgrader={"solution": "corpus_bleu"}

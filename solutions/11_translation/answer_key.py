@@ -180,6 +180,12 @@ token_accuracy = Exercise("token_accuracy", cases_token_accuracy, weights={PADDI
     padding_counted: the published version: padding counts as if it were words
         right[mask].float() -> right.float()
         At a padded place nobody is asked for anything. In how many places of a batch is somebody asked?
+    padding_on_the_right: padding is taken to stand on the right
+        mask = targets != pad_id -> mask = torch.arange(targets.shape[-1]) < (targets != pad_id).sum(-1, keepdim=True)
+        Where the target is pad_id nothing is asked. Does that say on which side padding stands?
+    eos_left_out: eos was left out as well
+        mask = targets != pad_id -> mask = (targets != pad_id) & (targets != 2)
+        eos has to be said too, and a model that never says it writes on and on.
     divided_by_all_places: right words were counted among words, but divided by all places
         right[mask].float().mean().item() -> (right & mask).float().mean().item()
         Numerator and denominator have to speak of the same places.
@@ -748,12 +754,12 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
 
 SENTENCES = 600  # three wrong ones pass the check: room for the rounding of another processor
 SCRIPTED = 8  # more sentences, for models that say what a script has
-SHORT_ONES = 9  # words; a script has three more at most
+SHORT_ONES = 9  # words
 
 
 def cases_translate(draw):
     pairs = sentence_pairs(SENTENCES + 40, draw.python, unseen=True)
-    pairs, others = pairs[:SENTENCES], [pair.english for pair in pairs[SENTENCES:]]
+    pairs, others = [*pairs[: SENTENCES - 1], pairs[0]], [pair.english for pair in pairs[SENTENCES:]]
     others = [text for text in dict.fromkeys(others) if len(text.split()) <= SHORT_ONES][:SCRIPTED]
     others.sort(key=lambda text: -len(text.split()))
     english, french = [pair.english for pair in pairs], [pair.french for pair in pairs]
@@ -803,6 +809,10 @@ translate = Exercise("translate", cases_translate, metric="exact_translations", 
         bos is cut off. What else is cut off with it?
     last_word_missing: each sentence lacks its last word
         What stands before eos belongs to the sentence. Where does your slice end?
+    spaces: the words are right, and there are spaces too many
+        Words are separated by one space, and none stands before the first or behind the last. Print repr of a result.
+    first_word_again: the first word is written again and again
+        What does the decoder read before it says the second word? And the logits of which place do you take?
     without_spaces: the words are run together
         One space stands between two words. What does `join` put between them in yours?
     another_order: the right sentences, in another order

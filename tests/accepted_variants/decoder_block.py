@@ -299,29 +299,47 @@ class FromScratch(_Base):
 
 
 class WithSinusoids(_Base):
-    """A fixed table of positions on both sides, words times the root of the width, as in the paper."""
+    """Tables of positions that begin as the paper's sinusoids, and words times the root of the width."""
 
     def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
         super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
         angles = torch.arange(max_len)[:, None] / 10000 ** (torch.arange(0, d_model, 2) / d_model)
-        self.register_buffer("table", torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1))
-        del self.pos, self.enc
+        sinusoids = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+        del self.enc
+        self.pos, self.src_pos = (nn.Parameter(sinusoids.clone()) for _ in range(2))
         self.src_emb = nn.Embedding(src_vocab, d_model)
         self.enc_blocks = nn.ModuleList(EncoderBlock(d_model, num_heads, d_ff) for _ in range(num_layers))
 
-    def placed(self, ids, table):
-        return table(ids) * self.table.shape[1] ** 0.5 + self.table[: ids.shape[1]]
+    def placed(self, ids, table, places):
+        return table(ids) * places.shape[1] ** 0.5 + places[: ids.shape[1]]
 
     def encode(self, src):
-        x = self.placed(src, self.src_emb)
+        x = self.placed(src, self.src_emb, self.src_pos)
         for block in self.enc_blocks:
             x = block(x, _real(src, self.pad))
         return x
 
     def decode(self, tgt, memory, src):
-        y = self.placed(tgt, self.emb)
+        y = self.placed(tgt, self.emb, self.pos)
         for block in self.dec:
             y, _ = block(y, memory, self.target_mask(tgt), _real(src, self.pad))
+        return self.head(y)
+
+
+class WithAPlaceLayer(_Base):
+    """Positions counted from 1 under another name, and a float mask as a buffer; the last one looked up in one-hots."""
+
+    def __init__(self, src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id=0):
+        super().__init__(src_vocab, tgt_vocab, d_model, num_heads, d_ff, num_layers, max_len, pad_id)
+        self.pos = nn.Linear(max_len + 1, d_model, bias=False)
+        self.register_buffer("one_hots", torch.eye(max_len + 1)[1:])
+        self.register_buffer("ones", torch.ones(max_len, max_len))
+
+    def decode(self, tgt, memory, src):
+        T = tgt.shape[-1]
+        y = self.emb(tgt) + self.pos(self.one_hots[:T].to(self.pos.weight.dtype))
+        for block in self.dec:
+            y = block(y, memory, self_mask=self.ones[:T, :T].tril() == 1, memory_mask=_real(src, self.pad))[0]
         return self.head(y)
 
 
@@ -681,6 +699,7 @@ VARIANTS = {
         WithTargetPadding,
         FromScratch,
         WithSinusoids,
+        WithAPlaceLayer,
         WithABufferedMask,
         WithTheLessonsNames,
         WithPaddingIdx,

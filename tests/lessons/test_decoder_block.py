@@ -557,6 +557,22 @@ class LastColumn(Counted):
         return (src != self.pad_id)[:, None, None] if (src[:, -1] == self.pad_id).any() else None
 
 
+class Cropped(blocks.Transformer):
+    """The memory is cut to the number of words of one sentence, or of the longest."""
+
+    def longest(self, real):
+        return real.sum(-1).max()
+
+    def decode(self, tgt, memory, src):
+        n = self.longest(src != self.pad_id)
+        return super().decode(tgt, memory[:, :n], src[:, :n])
+
+
+class CroppedToTheFirst(Cropped):
+    def longest(self, real):
+        return real[0].sum()
+
+
 class Tied(blocks.Transformer):
     def __init__(self, *sizes, **more):
         super().__init__(*sizes, **more)
@@ -614,7 +630,28 @@ class OneSideLearned(blocks.Transformer):
 
 
 def test_a_table_on_one_side_only_is_not_called_shared():
-    assert verdict_on_transformer(OneSideLearned).mistake is None
+    assert verdict_on_transformer(OneSideLearned).mistake == "positions_do_not_learn"
+
+
+class Frozen(blocks.Transformer):
+    """One table is not trained."""
+
+    name = "positions"
+
+    def __init__(self, *sizes, **more):
+        super().__init__(*sizes, **more)
+        getattr(self, self.name).requires_grad_(False)
+
+
+class FrozenLastLayer(Frozen):
+    name = "unembed"
+
+
+def test_a_frozen_table_is_told_without_an_error_of_torch():
+    for answer, mistake in ((Frozen, "positions_do_not_learn"), (FrozenLastLayer, "words_do_not_learn")):
+        verdict = verdict_on_transformer(answer)
+        assert verdict.mistake == mistake
+        assert "whatever has a say in the logits can learn" in as_text(verdict) and "Error" not in as_text(verdict)
 
 
 def test_an_input_of_a_scenario_is_not_given_another_ones_name():
@@ -632,6 +669,8 @@ def test_an_input_of_a_scenario_is_not_given_another_ones_name():
     [
         (FirstPadding, None),
         (LastColumn, None),
+        (Cropped, None),
+        (CroppedToTheFirst, "cropped_to_the_first"),
         (Tied, "tied"),
         (WithoutBias, "last_layer_without_bias"),
         (PlainList, "plain_list"),

@@ -392,7 +392,7 @@ def exercise(name):
 def judged(answer, seed=3):
     key = make_key(LESSON, exercise("translate"), 22, False, None, seed)
     truth = dict(zip(key.cases[0].args[0], key.expected[0].output, strict=True))
-    number = {sentence: i for i, sentence in enumerate(truth)}
+    number = {sentence: i for i, sentence in enumerate(reversed(truth))}  # 598 is the one that comes twice
 
     def translate(sentences):
         return [answer(truth.get(s, ""), number.get(s, 0)) for s in sentences]
@@ -414,6 +414,8 @@ def judged(answer, seed=3):
         (lambda french, i: french.rpartition(" ")[0], 0, False, "last_word_missing"),
         (lambda french, i: " ".join(french.split()[:9]), 12, False, "cut_short"),
         (lambda french, i: french.replace(" ", ""), 0, False, "without_spaces"),
+        (lambda french, i: french.replace(" ", "  "), 11, False, "spaces"),
+        (lambda french, i: f"{french} ", 11, False, "spaces"),
         (lambda french, i: french + ".", 0, False, None),
         (lambda french, i: "reine reine", 0, False, "not_trained"),
         (lambda french, i: "", 0, False, "not_trained"),
@@ -478,6 +480,7 @@ def written(
         ({"bar": (PAD, BOS)}, 0.5, "not_the_likeliest"),
         ({"hold": True}, 0.5, "memory_kept"),
         ({"steps": -1}, 0.5, "cut_short"),
+        ({"steps": 20}, 0.5, "cut_short"),
         ({"once": True}, 0.5, "repeats_dropped"),
         ({"keep": True}, 0.5, "answers_kept"),
         ({"beside": 1}, 0, "not_the_likeliest"),

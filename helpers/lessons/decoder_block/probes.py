@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import Counter
 
 import torch
@@ -14,6 +15,7 @@ from helpers.checking.behavior import (
     SAME,
     gap_between,
     give_numbers,
+    gradients_of,
     have_a_say,
     moves_without_gradient,
     numbers_in_blocks,
@@ -145,10 +147,11 @@ def random_transformers(answer, args, kwargs):
         seen["in blocks"] = numbers_in_blocks(model, model(src=src, tgt=tgt), init["d_model"])
         norms = 5 * init["num_layers"]
         seen["a norm in two places"] = serves_twice(answer(**init).eval(), lambda m: m(src, tgt), norms)
-        seen["cannot learn"] = moves_without_gradient(model, src, tgt)
         seen["heads"] = sorted(heads)
         seen["one table of places"] = _one_table(model, src, tgt, (init["max_len"], init["d_model"]))
         seen["norms first"] = sum(getattr(m, "norm_first", False) is True for m in model.modules())
+        seen["cannot learn"] = moves_without_gradient(model, src, tgt)
+        seen["places by heart"] = _knows_places_by_heart(model, src, tgt, init)
     return seen, []
 
 
@@ -158,7 +161,7 @@ def _not_learning(model, logits, init, src, tgt) -> bool:
     tables = [p for p in model.parameters() if tuple(p.shape) in vocabularies]
     if not logits.requires_grad:
         return True
-    gradients = torch.autograd.grad(logits.tanh().square().sum(), tables, allow_unused=True, retain_graph=True)
+    gradients = gradients_of(logits, tables)
     read = [ids[ids != init["pad_id"]] for ids in (vocabularies[tuple(p.shape)] for p in tables)]
     if any(g is None and _counts(model, table, src, tgt) for g, table in zip(gradients, tables, strict=True)):
         return True
@@ -173,6 +176,23 @@ def _counts(model, table, src, tgt) -> bool:
     after = model(src, tgt)
     table.copy_(numbers)
     return not torch.allclose(before, after)
+
+
+def _knows_places_by_heart(model, src, tgt, init) -> bool:
+    """Whether places of one word again and again are told apart without any table that learns.
+
+    All tables that a gradient reaches become 0 (and stay so) but those of the blocks and of the last layer, by their
+    size.
+    """
+    D, last = init["d_model"], init["tgt_vocab"] * init["d_model"]
+    tables = [p for p in model.parameters() if p.dim() > 1 and p.numel() % (D * D) and p.numel() != last]
+    heard = have_a_say(model(src, tgt), tables)
+    src, tgt = src[:, :1].expand_as(src), tgt[:, :1].expand_as(tgt)
+    with torch.no_grad():
+        for table in itertools.compress(tables, heard):
+            table.zero_()
+        sides = (memory := model.encode(src)), model.decode(tgt, memory, src)
+    return any(gap_between(side, side[:, :1]) > SAME for side in sides)
 
 
 def _one_table(model, src, tgt, shape) -> bool:
@@ -248,14 +268,20 @@ def transformer_padded(answer, args, kwargs):
 def transformer_loaded(answer, args, kwargs):
     """args = (init, state, src, tgt, phase): the logits with these numbers. Where the names are others, those with the
     same numbers in all matrices of a kind, or None where these are not the formula's. A last layer of the lesson's name
-    may lack its bias, or be tied: then the numbers do not fit, and the logits show it."""
+    may lack its bias, or be tied: then the numbers do not fit, and the logits show it. The first number of the lesson's
+    name with another shape is told."""
     init, state, src, tgt, phase = args
     model = answer(**init).eval()
     own = dict(model.named_parameters(remove_duplicate=False))
-    fits = {name for name, number in state.items() if name in own and own[name].shape == number.shape}
-    if set(state) - fits <= {"unembed.bias"}:
-        model.double().load_state_dict(state, strict=False)
-        return {"logits": _logits(model, src, tgt), "by": "names"}, []
+    if set(state) - set(own) <= {"unembed.bias"}:
+        sizes = {name: (tuple(own[name].shape), tuple(state[name].shape)) for name in state if name in own}
+        misfits = [name for name, (size, wanted) in sizes.items() if size != wanted]
+        if not misfits:
+            model.double().load_state_dict(state, strict=False)
+            return {"logits": _logits(model, src, tgt), "by": "names"}, []
+        if misfits[0] in dict(model.named_parameters()):  # else it is a number of another name too
+            size, wanted = sizes[misfits[0]]
+            return {"logits": None, "by": "nothing", "misfit": f"{misfits[0]} is {size}, not {wanted}"}, []
     if give_numbers(model, init["d_model"], init["d_ff"], phase) != _kinds(**init):
         return {"logits": None, "by": "nothing"}, []
     return {"logits": _logits(model, src, tgt), "by": "kinds"}, []
@@ -390,7 +416,10 @@ def transformer_by_its_numbers(args, kwargs, output):
         machine = _machine(init).double()
         machine.load_state_dict(state)
         logits = _logits(machine, src, tgt)
-    return {"the logits with given numbers": logits}
+    return {
+        "under the lesson's names": output.get("misfit", "all numbers fit"),
+        "the logits with given numbers": logits,
+    }
 
 
 def _machine(init):
@@ -427,6 +456,7 @@ def _promises(runs, layers, init) -> list[str]:
     by_layers = ["one layer more brings", WHOLE, "whatever has a say in the logits can learn", "num_heads is kept"]
     by_layers += [
         "each norm stands in one place",
+        "places are told apart by numbers that learn",
         "each side has positions of its own",
         "the blocks are in the paper's order",
     ]
@@ -462,10 +492,13 @@ def _layers(init, output):
     sides["a block on each side"] = sides["an encoder block"] + sides["a decoder block"]
     reached, wanted = output["in blocks"], init["num_layers"] * sides["a block on each side"]
     brings = [name for name, least in sides.items() if least <= more <= least + 40 * D + 4 * F * (least > 0)]
+    size = "more" if more > sides["a block on each side"] else "fewer"
+    brings = brings or [f"{size} numbers than blocks with this d_model and d_ff have"]
     return {
-        "one layer more brings": brings[-1] if brings else "another number of numbers",
+        "one layer more brings": brings[-1],
         WHOLE: "num_layers on each side" if reached == wanted else "fewer" if reached < wanted else "more",
-        "whatever has a say in the logits can learn": not output["cannot learn"],
+        "whatever has a say in the logits can learn": not (output["cannot learn"] or output["places by heart"]),
+        "places are told apart by numbers that learn": not output["places by heart"],
         "each norm stands in one place": not output["a norm in two places"],
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
         "each side has positions of its own": not output["one table of places"],

@@ -17,6 +17,7 @@ from helpers.checking.views import view
 
 PAD, BOS, EOS = 0, 1, 2
 SURE = 50.0  # a logit that no search passes by
+LONGEST = 22  # words that fit between bos and eos into a row of MAX_LEN ids
 BEHIND = 0.3  # the logit of the second likeliest word, the last one everywhere and in no script, is lower by so much
 
 
@@ -28,11 +29,12 @@ def _words() -> tuple[dict[str, int], list[str]]:
 
 
 def script(row: int, sentence: str, turn: int) -> list[int]:
-    """The French ids that a model says for the sentence in this row: three words more than it has in row 0, none in row
-    1, in the others two words up to as many as it has, so that rows end at different times; the first word comes twice,
-    and bos is said once in row 0. turn: with another one everything is different."""
+    """The French ids that a model says for the sentence in this row: in row 0 three words more than it has, or with eos
+    as many as there are positions, none in row 1, in the others two words up to as many as it has, so that rows end at
+    different times; the first word comes twice, and bos is said once in row 0. turn: with another one everything is
+    different."""
     length, known = len(sentence.split()), len(_words()[1])
-    words = length + 3 if row == 0 else 0 if row == 1 else 2 + (row + turn) % (length - 1)
+    words = (LONGEST if turn else length + 3) if row == 0 else 0 if row == 1 else 2 + (row + turn) % (length - 1)
     says = [EOS + 1 + (23 * row + 7 * max(1, place) + 91 * turn) % (known - EOS - 2) for place in range(words)]
     return [BOS if (row, place) == (0, 4) else word for place, word in enumerate(says)]
 
@@ -50,7 +52,7 @@ class _SaysElse(torch.nn.Module):
     def __init__(self, model, scripts: dict[tuple[int, ...], list[int]]):
         super().__init__()
         self.model, self.scripts, self.asked, self.begun, self.own = model, scripts, False, True, True
-        self.other = [max(max(says) for says in scripts.values() if says)]  # said of what is none of the sentences
+        self.other = [says for says in scripts.values() if says][-1][-1:]  # said of what is none of the sentences
 
     def __getattr__(self, name):
         try:
@@ -134,14 +136,17 @@ def exact_translations(truths, outputs):
     """The share of sentences that come out word for word: all points from 99 %, none below 50 %. Then comes one of them
     alone. The last case has other sentences and models that say what a script has: no points for whoever does not
     repeat it, at most half of them for whoever writes something else."""
-    pairs = list(zip(truths[0], outputs[0], strict=True))
-    right, total = sum(a == b.strip() for a, b in pairs), len(pairs)
+    pairs = [(a, _one_space(b)) for a, b in zip(truths[0], outputs[0], strict=True)]
+    right, total = sum(a == b for a, b in pairs), len(pairs)
     share = min(1.0, max(0.0, (right / total - LEAST) / (FULL - LEAST)))
     passed = right / total >= ENOUGH
     words = f"{right} of {total} unseen sentences exactly right"
     fault, seen = _fault(truths[-1], outputs[-1])
     if share and fault == "model_not_repeated":
         return Score(0.0, False, f"{words}; {seen}", fault)
+    loose = next((b for b in outputs[0] if b != _one_space(b)), "")
+    if loose and not seen:
+        fault, seen = "spaces", f"but there are spaces too many: {loose[:100]!r}"
     if passed and not seen:
         fault, seen = _alone(pairs, truths[1:-1], outputs[1:-1])
     if seen:
@@ -154,22 +159,26 @@ def exact_translations(truths, outputs):
         words += f", which is worth all points; the check asks for {100 * ENOUGH:g} %, as the grader's are others"
     else:
         words += f" ({100 * ENOUGH:g} % are asked for)"
-    truth, output = next((a, b) for a, b in pairs if a != b.strip())
+    truth, output = next((a, b) for a, b in pairs if a != b)
     asked = isinstance(outputs[-1], dict) and outputs[-1]["asked"]
     return Score(share, False, f"{words}; {_both(truth, output)}", _what_went_wrong(pairs, asked, fault))
 
 
 def _both(wanted: str, written: str) -> str:
-    return f"expected “{wanted}”, yours “{' '.join(written.split())[:100]}”"
+    return f"expected “{wanted}”, yours “{_one_space(written)[:100]}”"
+
+
+def _one_space(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _alone(pairs, truths, outputs) -> tuple[str | None, str]:
     """What is wrong with a sentence that came out right among others and comes out otherwise alone."""
-    in_batch = {truth: output.strip() for truth, output in pairs}
+    in_batch = dict(pairs)
     for truth, output in zip(truths, outputs, strict=True):
-        (wanted,), (alone,) = truth, output
-        if in_batch.get(wanted) == wanted != alone.strip():
-            fault = "cut_short" if wanted.startswith(f"{alone.strip()} ") else "another_alone"
+        (wanted,), (alone,) = truth, map(_one_space, output)
+        if in_batch.get(wanted) == wanted != alone:
+            fault = "cut_short" if wanted.startswith(f"{alone} ") else "another_alone"
             return fault, f"one of them by itself: {_both(wanted, alone)}"
     return None, ""
 
@@ -193,6 +202,8 @@ def _fault(truth, seen) -> tuple[str | None, str]:
             return "does_not_begin_with_bos", "but the first id that the decoder was given is not bos"
         return (None, "") if seen["memory"] else ("memory_kept", "but the decoder was given another sentence's memory")
     shown = f"with another model {_both(*(' '.join(words) for words in min(wrong, key=lambda pair: len(pair[0]))))}"
+    if _most(set(words) == set(wanted[:1]) and len(words) > len(wanted) for wanted, words in wrong):
+        return "first_word_again", shown
     if _most(len(words) > len(wanted) and words[: len(wanted)] == wanted for wanted, words in wrong):
         if _most(words[len(wanted) : len(wanted) + 1] == [second] for wanted, words in wrong):
             return "eos_put_off", shown
@@ -244,5 +255,5 @@ def _what_went_wrong(pairs, asked: bool, fault: str | None) -> str | None:
         return "cut_short"
     right = sum(a == b for truth, words in said for a, b in zip(truth, words, strict=False))
     if right < 0.1 * sum(len(truth) for truth, _ in said):
-        return fault if fault == "not_the_likeliest" else "not_trained"
-    return fault
+        return fault if fault in ("not_the_likeliest", "first_word_again") else "not_trained"
+    return None if fault == "cut_short" and len(wrong) > len(said) / 2 else fault
