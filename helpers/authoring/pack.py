@@ -86,12 +86,12 @@ def pack(home: Course, last: Lesson | None, path: Path) -> int:
 
 def write_zip(files: dict[str, bytes], path: Path) -> int:
     """The same files give the same bytes. Returns how many."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(path, "w") as archive:
         for name in sorted(files):
             info = zipfile.ZipInfo(name, DATE)
             mode = 0o755 if files[name].startswith(b"#!") else 0o644
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, mode << 16
-            archive.writestr(info, files[name])
+            archive.writestr(info, files[name], compresslevel=9)
     return path.stat().st_size
 
 

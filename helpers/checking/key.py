@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -187,7 +188,10 @@ def save_keys(path: Path, keys: list[ExerciseKey]):
     packed, arrays = pack([key_to_tree(key) for key in keys], shared=True)
     manifest = json.dumps({"format": FORMAT, "keys": packed}, ensure_ascii=True, separators=(",", ":"))
     planes = {name: array.view(np.uint8).reshape(-1, array.itemsize).T for name, array in arrays.items()}
-    np.savez_compressed(path, manifest=np.frombuffer(manifest.encode(), np.uint8), **planes)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, array in {"manifest": np.frombuffer(manifest.encode(), np.uint8), **planes}.items():
+            with archive.open(f"{name}.npy", "w") as file:
+                np.lib.format.write_array(file, array)
 
 
 def load_keys(lesson: str, path: Path | None = None) -> dict[str, ExerciseKey]:
