@@ -23,7 +23,7 @@ import helpers
 from helpers.authoring.badges import with_badges
 from helpers.authoring.blocks import blocks_source
 from helpers.authoring.build import build, must_run, out_of_date, strays
-from helpers.authoring.errors import BuildError
+from helpers.authoring.build_error import BuildError
 from helpers.authoring.execute import run_notebook
 from helpers.authoring.explorers import CALL, KIND
 from helpers.authoring.keys import MISTAKES, SAME_INPUTS, same

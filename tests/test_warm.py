@@ -26,14 +26,13 @@ class Judges:
 
 
 @pytest.fixture(autouse=True)
-def judges(monkeypatch):
-    monkeypatch.setattr(warm, "Pool", Judges)
+def none_stays():
     yield
     warm._let_go()
 
 
 def used(batch=ONE, jobs=1):
-    with warm.warm_pool(batch, jobs) as pool:
+    with warm.warm_pool(Judges, batch, jobs) as pool:
         assert pool.ended == []
     return pool
 
@@ -62,7 +61,7 @@ def test_a_judge_that_died_meanwhile_judges_nothing():
 
 
 def test_judges_that_failed_are_ended_at_once_and_not_kept():
-    with pytest.raises(KeyboardInterrupt), warm.warm_pool(ONE, 1) as first:
+    with pytest.raises(KeyboardInterrupt), warm.warm_pool(Judges, ONE, 1) as first:
         raise KeyboardInterrupt
     assert first.ended == [KeyboardInterrupt] and used() is not first
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Collection
 from types import ModuleType
 
-from helpers.authoring.errors import BuildError
+from helpers.authoring.build_error import BuildError
 from helpers.authoring.text import BEGIN, END, LessonText, require_none
 from helpers.checking.forbidden import OPEN_HOMES
 from helpers.checking.names import bound_names, free_names

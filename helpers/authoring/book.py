@@ -21,7 +21,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from helpers.authoring.badges import binder_address, colab_address
 from helpers.authoring.build import solution_path, student_path
-from helpers.authoring.errors import BuildError
+from helpers.authoring.build_error import BuildError
 from helpers.authoring.explorers import CALL, moving, on_page
 from helpers.authoring.live import FOLDER, live_machine, write_live
 from helpers.authoring.release import ASKED

@@ -11,7 +11,7 @@ from types import ModuleType
 import torch
 
 from helpers.authoring.blocks import load_blocks
-from helpers.authoring.errors import BuildError
+from helpers.authoring.build_error import BuildError
 from helpers.authoring.text import LessonText, require_none
 from helpers.checking.key import SKETCH, ExerciseKey, key_to_tree, load_keys, save_keys, sketched
 from helpers.checking.listing import UnreadableList

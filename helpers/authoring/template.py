@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from helpers.authoring.errors import BuildError
+from helpers.authoring.build_error import BuildError
 from helpers.authoring.text import LessonText, headings, is_quiz
 
 WORDS_A_MINUTE = 200

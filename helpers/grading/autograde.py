@@ -24,7 +24,6 @@ class CourseAutograde(Autograde):
         from helpers.grading.batch import grade_lesson
         from helpers.grading.class_report import write_report
         from helpers.grading.pool import GradingStopped
-        from helpers.grading.warm import warm_pool
 
         folders = from_coursedir(self.coursedir)
         lesson = self.coursedir.assignment_id
@@ -38,7 +37,7 @@ class CourseAutograde(Autograde):
                 unsafe=self.unsafe,
                 cell_seconds=self.cell_seconds or None,
                 config=self.config,
-                pool=warm_pool,
+                keep=True,
                 on_judged=lambda student: self.log.info("Judged the submission of %s", student),
             )
         except GradingStopped as stopped:

@@ -16,7 +16,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -33,6 +32,7 @@ from helpers.grading.intake import (
 )
 from helpers.grading.pool import FEW, PORTION, WORTH_A_JUDGE, Batch, GradingStopped, Pool
 from helpers.grading.record import Recorder, Result, read_result, unrecorded, write_atomically
+from helpers.grading.warm import warm_pool
 from helpers.grading.words import one_line
 
 ROOM = 2 << 20  # bytes that must be free on the disk of the gradebook
@@ -64,14 +64,15 @@ def grade_lesson(
     cell_seconds: float | None = None,
     config=None,
     scheduler: str | None = None,
-    pool: Callable[[Batch, int], AbstractContextManager[Pool]] | None = None,
+    keep: bool = False,
     on_start: Callable[[int, int], None] = lambda new, unchanged: None,
     on_judged: Callable[[str], None] = lambda student: None,
 ) -> Outcome:
     """Grade the submissions of `lesson`, all or those of `students`.
 
     force: grade unchanged ones again too. cell_seconds: what one cell may take, else the sandbox's own limit.
-    scheduler: whose workers judge (helpers/grading/cluster), else judges on this machine. pool: makes these, else Pool.
+    scheduler: whose workers judge (helpers/grading/cluster), else judges on this machine. keep: these stay
+    ready for a while (helpers/grading/warm.py).
     on_start(new, unchanged) and on_judged(student) report progress.
     Raises GradingStopped, with nothing more recorded, when the lesson or the class is unknown or the grader is broken.
     """
@@ -102,7 +103,7 @@ def grade_lesson(
             def read(student: str) -> Submission:
                 return read_submission(folders.submitted, student, release, folders.release)
 
-            judges = _judged(batch, jobs, scheduler, pool or Pool, todo, read, release, on_judged)
+            judges = _judged(batch, jobs, scheduler, keep, todo, read, release, on_judged)
             with contextlib.closing(judges) as judging:
                 for portion, judged in judging:
                     for submission in portion:
@@ -119,7 +120,7 @@ def _judged(
     batch: Batch,
     jobs: int | None,
     scheduler: str | None,
-    make_pool: Callable[[Batch, int], AbstractContextManager[Pool]],
+    keep: bool,
     students: list[str],
     read: Callable[[str], Submission],
     release: Release,
@@ -133,7 +134,7 @@ def _judged(
             yield from cluster.portions(map(read, students), len(students), release, on_judged)
         return
     jobs = max(1, min(jobs or default_jobs(), -(-len(students) // WORTH_A_JUDGE)))
-    with ThreadPoolExecutor(1) as thread, make_pool(batch, jobs) as pool:
+    with ThreadPoolExecutor(1) as thread, warm_pool(Pool, batch, jobs) if keep else Pool(batch, jobs) as pool:
         portions = _portions(pool, jobs, students, read, release, on_judged)
         coming = thread.submit(next, portions, None)
         while (portion := coming.result()) is not None:

@@ -6,7 +6,7 @@ import atexit
 import contextlib
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from helpers.grading.pool import Batch, Pool
 from helpers.grading.version import version_of
@@ -30,9 +30,9 @@ atexit.register(_let_go)
 
 
 @contextlib.contextmanager
-def warm_pool(batch: Batch, jobs: int) -> Iterator[Pool]:
+def warm_pool(make: Callable[[Batch, int], Pool], batch: Batch, jobs: int) -> Iterator[Pool]:
     """A Pool that outlives its use, for whoever asks next for the same judges of the same version of the course."""
-    asked = batch, jobs, version_of(batch.lesson)
+    asked = make, batch, jobs, version_of(batch.lesson)
     with _lock:
         held, _kept[:] = list(_kept), []
     pool = None
@@ -41,7 +41,7 @@ def warm_pool(batch: Batch, jobs: int) -> Iterator[Pool]:
             pool = kept
         else:
             kept.__exit__()
-    pool = pool or Pool(batch, jobs).__enter__()
+    pool = pool or make(batch, jobs).__enter__()
     try:
         yield pool
     except BaseException:
