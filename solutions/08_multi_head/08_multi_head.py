@@ -757,8 +757,8 @@ figures.without_each_head()
 #
 # **Where intuition stops.** "This head finds the noun" is a story about weights. That the translator gets worse without it
 # is a measurement, but of this network on these sentences. Three more translators were trained by the same recipe from other
-# seeds. Two of them miss no head at all: the worst costs 0.0008 nats a word. The third misses one at 0.022, and it stands in
-# block 1. And here head 4 of block 2, with a picture just as clear, can be spared.
+# seeds. Two of them miss no head at all: the worst costs 0.0008 nats a word. The third misses one, by 0.011 or 0.022 on two
+# machines, which round differently, and it stands in block 1. And here head 4 of block 2, with a picture just as clear, can be spared.
 
 # %%
 explore.heads()

@@ -190,6 +190,14 @@ decoder_block = Exercise(
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, y, mask=memory_mask)
         (y, memory, mask=memory_mask) -> (y, memory, y, mask=memory_mask)
         You found the right entry of the database. Now, what do you read there?
+    memory_not_handed_on: the second attention looks at the target again, though under memory_mask
+        (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), mask=memory_mask)
+        (y, memory, mask=memory_mask) -> (y, mask=memory_mask)
+        Nothing of the source comes in. Which argument has not been used?
+    query_and_key_exchanged_under_the_mask: in cross-attention the source asks and the target answers
+        (self.norm2(y), memory, mask=memory_mask) -> (memory, self.norm2(y), mask=memory_mask)
+        (y, memory, mask=memory_mask) -> (memory, y, mask=memory_mask)
+        Who is looking for something here, and who is the database? The output has a row for each query.
     memory_not_used: the second attention looks at the target again
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y))
         (y, memory, mask=memory_mask) -> (y)
@@ -255,6 +263,20 @@ decoder_block = Exercise(
         -> found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
         |        y = self.norm1(y + found)
         |        y = self.norm2(y + self.self_attention(y, mask=self_mask)[0])
+        In which order do the three formulas stand?
+    cross_before_self_with_its_norm: cross-attention stands before self-attention
+        y = y + self.self_attention(self.norm1(y), mask=self_mask)[0]  # (B, T_t, D)
+        |            found, cross_weights = self.cross_attention(self.norm2(y), memory, mask=memory_mask)
+        |            y = y + found  # (B, T_t, D)
+        -> found, cross_weights = self.cross_attention(self.norm2(y), memory, mask=memory_mask)
+        |            y = y + found
+        |            y = y + self.self_attention(self.norm1(y), mask=self_mask)[0]
+        y = self.norm1(y + self.self_attention(y, mask=self_mask)[0])  # (B, T_t, D)
+        |        found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
+        |        y = self.norm2(y + found)  # (B, T_t, D)
+        -> found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
+        |        y = self.norm2(y + found)
+        |        y = self.norm1(y + self.self_attention(y, mask=self_mask)[0])
         In which order do the three formulas stand?
     norm1_everywhere: norm1 is used in all three places
         self.norm2(y), memory -> self.norm1(y), memory
@@ -1133,6 +1155,9 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     eos_not_counted: the penalty does not count eos
         (len(ids) - 1) -> max(len(ids) - 1 - (ids[-1] == eos_id), 1)
         All ids after bos are counted, and eos is one of them.
+    one_fewer_counted: the penalty counts one id too few
+        (len(ids) - 1) -> max(len(ids) - 2, 1)
+        All ids after bos are counted, eos among them.
     penalty_for_finished_only: without a finished sentence the score lacks the penalty
         return winner[0], score(winner) -> return winner[0], score(winner) if finished else winner[1]
         The score is the same formula for all sentences. Where does yours leave it out?
@@ -1272,6 +1297,9 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
     first_not_freed: where the first word crosses top_p alone, everything was cut
         above >= top_p -> (above + p > top_p).roll(1, dims=-1)
         A roll brings the last verdict round to the front. Which word is always kept?
+    first_not_freed_by_a_shift: where the first word crosses top_p alone, it was cut
+        above >= top_p -> (above + p > top_p)[..., [0, *range(p.shape[-1] - 1)]]
+        The verdicts move one place on. Which one stands at the first place then, and which word is always kept?
     by_their_own_mass: words were cut whose own probability is below top_p
         above >= top_p -> p < top_p
         Top-p counts the mass of a word's likelier ones. How likely the word itself is does not decide.
