@@ -52,6 +52,9 @@ split_heads = Exercise("split_heads", cases_split_heads, axes=("token", "channel
     cut_without_moving: the numbers cut up in the order in which they lie in memory, tokens and heads mixed
         .view(B, T, num_heads, D // num_heads).transpose(1, 2) -> .reshape(B, num_heads, T, D // num_heads)
         Your shape is right, your rows are not. Which token does head 0, row 1 come from?
+    viewed_without_moving: the numbers cut up in the order in which they lie in memory, tokens and heads mixed
+        .view(B, T, num_heads, D // num_heads).transpose(1, 2) -> .view(B, num_heads, T, D // num_heads)
+        Your shape is right, your rows are not. Which token does head 0, row 1 come from?
     dealt_like_cards: columns dealt out to the heads in turn
         .view(B, T, num_heads, D // num_heads).transpose(1, 2)
         -> .reshape(B, T, D // num_heads, num_heads).permute(0, 3, 1, 2)
@@ -1024,9 +1027,9 @@ head_importance = Exercise(
     difference_of_norms: the difference of two norms
         (out - without(x)[0]).norm() -> (out.norm() - without(x)[0].norm()).abs()
         Subtract first, then measure.
-    bias_removed_too: the bias of W_o taken away with the head
+    bias_removed_too: the bias of W_o counted with the head
         without.W_o.weight[:, own] = 0 -> without.W_o.weight[:, own] = 0; without.W_o.bias.zero_()
-        b_O belongs to no head, and it stays.
+        b_O belongs to no head: it is no part of what a head changes.
     weights_alone: the size of the head's columns of W_o
         (out - without(x)[0]).norm() -> mha.W_o.weight[:, own].norm()
         Large columns do nothing for a head that brings small numbers. Where does x come in?

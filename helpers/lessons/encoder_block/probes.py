@@ -38,7 +38,7 @@ def averaging(phase):
         allowed = allowed if mask is None else allowed * mask
         weights = (allowed / allowed.sum(-1, keepdim=True)).mean(dim=1)  # (B, T, T)
         key = query if key is None else key
-        source = (key + (key if value is None else value)) / 2  # (B, T, D), x itself where it is all that is given
+        source = (query + key + (key if value is None else value)) / 3  # (B, T, D), x itself where it is all it gets
         return weights @ source @ _numbers(D, D, phase, query.dtype), weights
 
     return attention
