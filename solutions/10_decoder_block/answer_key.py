@@ -1398,7 +1398,7 @@ def cases_attend_with_cache(draw):
         case([2, 2], dtype=f64, scale=60.0, part="large scores"),
         case([4, 1, 3], dtype=f64, part=DTYPE),
         case([4, 1, 3], dtype=f64, part=GRADIENT, gradient=True),
-        case([1, 1, 2], dtype=f64, part="gradient reaches earlier keys", gradient=True),
+        case([1, 1, 2], dtype=f64, part=GRADIENT, gradient=True),
     ]
 
 

@@ -811,8 +811,8 @@ translate = Exercise("translate", cases_translate, metric="exact_translations", 
         What stands before eos belongs to the sentence. Where does your slice end?
     spaces: the words are right, and there are spaces too many
         Words are separated by one space, and none stands before the first or behind the last. Print repr of a result.
-    first_word_again: the first word is written again and again
-        What does the decoder read before it says the second word? And the logits of which place do you take?
+    first_word_again: the next word does not come from all the words before it
+        What does the decoder read before it says the second word, and the third? And the logits of which place do you take?
     without_spaces: the words are run together
         One space stands between two words. What does `join` put between them in yours?
     another_order: the right sentences, in another order
