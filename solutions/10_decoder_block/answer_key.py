@@ -28,6 +28,9 @@ shift_right = Exercise("shift_right", cases_shift_right, axes=("sentence", "plac
     rolled: the last id came round to the front
         torch.full_like(targets[:, :1], bos_id) -> targets[:, -1:]
         The last word of the target is the one thing that the decoder never reads. What stands in front instead?
+    rolled_flat: rows run into each other: a row begins with the last id of the one above
+        torch.cat([bos, targets[:, :-1]], dim=1) -> torch.cat([bos[0], targets.flatten()[:-1]]).reshape(targets.shape)
+        Each sentence moves by itself. Along which dimension do its ids lie?
     shifted_left: shifted to the left
         [bos, targets[:, :-1]] -> [targets[:, 1:], bos]
         At place 0 nothing has been said yet. What does the decoder read there?
@@ -1285,6 +1288,9 @@ def top_p_first(logits, top_k=None, top_p=None):
 
 filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "word")).with_mistakes(
     """
+    one_threshold: top_k has one threshold for all rows
+        values[..., -1:] -> values.min()
+        Each row keeps its own likeliest words. From how many rows does your threshold come?
     top_p_first: top_p counts the mass of words that top_k has cut
         Top-k comes first. The words that it leaves share the whole 1 among them: is your softmax taken before or behind
         it?

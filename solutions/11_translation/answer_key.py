@@ -273,6 +273,9 @@ noam_rate = Exercise("noam_rate", cases_noam_rate).with_mistakes("""
     flat_after_warm_up: after the warm-up the rate stays where it is
         min(step**-0.5, -> min(warmup**-0.5,
         The paper's rate falls with the square root of the step.
+    height_forgotten: the shape is right, and how high the peak is does not depend on the warm-up
+        min(step**-0.5, step * warmup**-1.5) -> min(step / warmup, (warmup / step) ** 0.5)
+        At the peak the step is the warm-up's last. What does the paper's formula give there?
     counted_from_zero: the step was counted one too far
         return -> step = step + 1
         |    return
@@ -498,6 +501,9 @@ alignment = Exercise("alignment", cases_alignment, axes=("target word",)).with_m
         cross_weights.mean(dim=0).argmax(dim=-1)
         -> cross_weights.mean(dim=0).argmax(dim=-1 if cross_weights.shape[1] != cross_weights.shape[2] else 0)
         A square tells you nothing about which dimension is which. Where does the contract put the target?
+    first_place_left_out: the first target place has no answer
+        mean(dim=0).argmax -> mean(dim=0)[1:].argmax
+        Each target place has a row of weights. How many rows are there, and how many answers do you give?
     each_head_for_itself: one answer for each head
         cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.argmax(dim=-1)
         One place for each target word is wanted. What happens to the heads first?
