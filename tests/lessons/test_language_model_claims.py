@@ -141,8 +141,8 @@ def test_with_the_usual_base_the_start_makes_no_difference(text, start):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 def test_without_its_induction_head_a_gpt_copies_no_more(text, seed):
-    assert "to between 2.3 and 3.9" in text
-    assert "0.07 to 0.6 above in six of the trainings, and 1.1 and 2.4 in two" in text
+    assert "to between 1.7 and 3.9" in text
+    assert "0.07 to 0.6 above in eight of the trainings, and 1.1 and 2.4 in two" in text
     torch.manual_seed(seed)
     model, look = trained(small_start(blocks.GPT(31, 64, 64, 2, 2))), watch.Watch(passages=200)
     layer, head = look.best_head(model)
@@ -154,8 +154,8 @@ def test_without_its_induction_head_a_gpt_copies_no_more(text, seed):
     for where in watch.heads_of(model):
         with watch.silenced(model, *where):
             lost[where] = look.above(model)[watch.AGAIN]
-    # The control: the other head of the layer. These two trainings are of the six in which it is a clean one.
-    assert 2 < lost[1, head] < 4.2 and lost[1, 1 - head] < 0.7
+    # The control: the other head of the layer. These two trainings are of the eight in which it is a clean one.
+    assert 1.5 < lost[1, head] < 4.2 and lost[1, 1 - head] < 0.7
     assert min(lost[0, 0], lost[0, 1]) > 1.5  # both heads of the first layer
     with torch.no_grad(), watch.attention_weights(model) as weights:
         model(look.ids)
