@@ -26,6 +26,7 @@ LEAST = 4.5
 PAGE = """<!doctype html><meta charset="utf-8"><style>
 body {{ background: {0}; color: {1}; font: 14px/20px Roboto, "Noto Sans", sans-serif; margin: 8px; }}
 pre, code {{ font: 14px/19px monospace; white-space: pre-wrap; }}
+.output {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; }} td, th {{ padding: 4px 8px; text-align: right; }}
 </style>{2}"""
 # Each text with less contrast than asked for, as [text, contrast]; backgrounds and opacities of all that is around it.
@@ -56,7 +57,9 @@ FAINT = """least => {
   }
   return found;
 }"""
+# An output scrolls, so that a picture of 640 px, whose letters would get too small, may be wider than it.
 WIDE = """() => [...document.body.querySelectorAll('*')].filter(e => e.getBoundingClientRect().right > innerWidth + 1)
+  .filter(e => e.tagName !== 'IMG' || !e.closest('.output') || e.getBoundingClientRect().width > 641)
   .map(e => [e.tagName, (e.alt || e.textContent || '').slice(0, 60), Math.round(e.getBoundingClientRect().right)])"""
 
 
@@ -73,7 +76,8 @@ def shown_by(lesson: str) -> str:
     cells = json.loads((ROOT / "solutions" / lesson / f"{lesson}.ipynb").read_text("utf-8"))["cells"]
     data = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
     data = [item for item in data if not "".join(item.get("text/plain", "")).startswith(tuple("✓✗◐–"))]
-    return "".join("".join(item["text/html"]) + "<hr>" for item in data if "text/html" in item)
+    pages = ("".join(item["text/html"]) for item in data if "text/html" in item)
+    return "".join(f'<div class="output">{page}</div><hr>' for page in pages)
 
 
 def by_width(Q, K):

@@ -250,7 +250,7 @@ def test_ten_language_models_are_graded_as_they_deserve(classroom, tmp_path):
             trained,
             {"GPT": lesson.deserved("GPT", "not_causal"), "language_model_logits": 0.0},
             "sees_later_ids",
-            "when only ids from place",
+            "when of its ids only those from place",
         ),
         "the-source": HandIn(
             saying(
