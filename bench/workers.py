@@ -4,9 +4,9 @@
     --draw                   nothing is measured: the picture of docs/teaching.md is drawn from what was kept
 
 A plain model of helpers/grading/cluster: portions, a self test before and after each, and one process that reads, sends
-and records. Its seconds are measured here first, of the processor and so with little regard to what else runs, with one
-judge and the sample class without its endless loop; a class is drawn from them. A worker has a core; what waits for
-disk or network is left out.
+and records. Its seconds are measured here first, with one judge and the sample class without its endless loop, by the
+clock, so leave the machine to it: much of what a sandbox computes is added to no process that is left. A class is drawn
+from them. A worker has a core; what waits for disk or network is left out.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import psutil
-
 from bench.written import RESULTS, keep
 from helpers.grading.batch import batch_seed
 from helpers.grading.cluster.client import PORTION
@@ -28,17 +26,11 @@ from helpers.grading.folders import load
 from helpers.grading.intake import read_release, read_submission
 from helpers.grading.pool import WORTH_A_JUDGE, Batch, Pool, judge_message, settle
 from helpers.grading.record import Recorder
-from helpers.grading.sandbox import processor_seconds
 from tests.sample_class import Lesson, make_class
 
 WORKERS = (1, 2, 3, 4, 6, 8, 16, 32, 64)
 CLASSES = (100, 1_000, 10_000)
 PICTURE = Path(__file__).parents[1] / "docs" / "workers.webp"
-
-
-def of_all_judges() -> float:
-    """Processor seconds of the processes that this one started, and of those that they waited for."""
-    return sum(map(processor_seconds, psutil.Process().children(recursive=True)))
 
 
 def measured(name: str) -> dict:
@@ -48,20 +40,22 @@ def measured(name: str) -> dict:
         lesson, release = Lesson(folders, name), read_release(folders.notebook(name), folders.executed(name))
         students = [one.student for one in make_class(folders, lesson) if one.odd != "an endless loop"]
         judged, written = [], []
+        began = time.monotonic()
         with Pool(Batch(name, batch_seed(folders, name), cell_seconds=20), 1) as pool:
             pool.exercises()
-            start = of_all_judges()
+            start = time.monotonic() - began
             pool.self_test("of the measurement")
-            tested = of_all_judges() - start
+            tested = time.monotonic() - began - start
             with Recorder(folders, release, "measured", config=config) as recorder:
                 for student in students:
-                    ours, theirs = time.process_time(), of_all_judges()
+                    ours = time.process_time()
                     submission = read_submission(folders.submitted, student, release, folders.release)
                     message = (*judge_message(submission, release), False)
+                    asked = time.monotonic()
                     [(_, kind, answer)] = pool.answers([message], lambda item: item)
+                    judged.append(round(time.monotonic() - asked, 3))
                     if kind != "judged":
                         raise SystemExit(f"{student} was not judged: {answer}")
-                    judged.append(round(of_all_judges() - theirs, 3))
                     recorder.record(submission, settle(submission, kind, answer))
                     written.append(round(time.process_time() - ours, 3))
     return {"start": round(start, 2), "self_test": round(tested, 2), "judged": judged, "written": written}
