@@ -1,7 +1,7 @@
 """Grade many submissions of one lesson: judges side by side, one writer, nothing recorded by a broken grader.
 
 Submissions are judged in portions. Before the first and after each portion every judge tests itself; only then the
-portion is recorded, while the next one is being judged. What takes long waits until all others are recorded. The
+portion is recorded, while the next one is being judged. What takes long waits until all others are judged. The
 batch's seed is kept, so a grader that was killed, or a regrade, draws the same inputs.
 """
 
@@ -135,30 +135,23 @@ def _judged(
         return
     jobs = max(1, min(jobs or default_jobs(), -(-len(students) // WORTH_A_JUDGE)))
     with ThreadPoolExecutor(1) as thread, warm_pool(Pool, batch, jobs) if keep else Pool(batch, jobs) as pool:
-        portions = _portions(pool, jobs, students, read, release, on_judged)
-        coming = thread.submit(next, portions, None)
+
+        def portions() -> Iterator[tuple[list[Submission], dict[str, Graded | None]]]:
+            slow: list[str] = []
+            pool.self_test("before the batch")
+            for names, hurried in ((students, len(students) > 1), (slow, False)):
+                submissions = map(read, names)
+                while portion := list(islice(submissions, jobs * (PORTION if hurried else FEW))):
+                    judged = pool.judge(portion, release, on_judged, hurried)
+                    pool.self_test("after the batch")
+                    slow.extend(one.student for one in portion if one.student not in judged)
+                    yield [one for one in portion if one.student in judged], judged
+
+        made = portions()
+        coming = thread.submit(next, made, None)
         while (portion := coming.result()) is not None:
-            coming = thread.submit(next, portions, None)  # while this one is recorded
+            coming = thread.submit(next, made, None)  # while this one is recorded
             yield portion
-
-
-def _portions(
-    pool: Pool,
-    jobs: int,
-    students: list[str],
-    read: Callable[[str], Submission],
-    release: Release,
-    on_judged: Callable[[str], None],
-) -> Iterator[tuple[list[Submission], dict[str, Graded | None]]]:
-    slow: list[str] = []
-    pool.self_test("before the batch")
-    for names, hurried in ((students, len(students) > 1), (slow, False)):
-        submissions = map(read, names)
-        while portion := list(islice(submissions, jobs * (PORTION if hurried else FEW))):
-            judged = pool.judge(portion, release, on_judged, hurried)
-            pool.self_test("after the batch")
-            slow += [one.student for one in portion if one.student not in judged]
-            yield [one for one in portion if one.student in judged], judged
 
 
 class OneWriter:
