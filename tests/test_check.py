@@ -419,3 +419,19 @@ def test_the_check_imports_in_no_circle():
                 reached.add(one)
                 waiting += graph[one]
         assert name not in reached, f"{name} imports what imports it"
+
+
+@pytest.mark.parametrize(
+    "lesson, name, whole", [("09_encoder_block", "EncoderBlock", 0), ("12_language_model", "GPT", 1)]
+)
+def test_calls_of_a_part_are_watched_and_of_a_whole_the_first_of_each_scenario(lesson, name, whole, monkeypatch):
+    key, watched = load_keys(lesson)[name], []
+
+    def noted(answer, case, facts, **more):
+        watched.append(bool(facts.forbidden))
+        return Observation()
+
+    monkeypatch.setattr("helpers.checking.observe.observe", noted)
+    observe_all(None, key.cases, key.facts)
+    vias = [case.via for case in key.cases]
+    assert watched == [not whole or via not in vias[:number] for number, via in enumerate(vias)]

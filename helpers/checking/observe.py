@@ -179,14 +179,15 @@ def observe_all(
     """`observe` for each case; the source is looked through once (not at all without `scan`), and after a call that
     took too long none is made. leave: keep what the calls leave of their inputs.
 
-    To watch each operator takes twice the time of a model. One that is made of torch's own blocks shows it in any call,
-    so that where these alone are forbidden the first calls of each scenario are watched.
+    To watch each operator takes twice the time of a model. A scenario that makes whole models of torch's own blocks
+    meets them in any call, so that where these alone are forbidden its first call is watched.
     """
     seen: list[Observation] = []
     blind, called = replace(facts, forbidden=()), Counter()
     for number, case in enumerate(cases):
         called[case.via] += 1
-        unwatched = facts.forbidden == ("transformer",) and called[case.via] > WATCHED
+        whole = case.via is not None and case.call.init is None
+        unwatched = whole and facts.forbidden == ("transformer",) and called[case.via] > WATCHED
         if seen and seen[-1].error is not None and seen[-1].error.type == TOO_SLOW:
             seen.append(Observation(error=Error(TOO_SLOW, NOT_TRIED)))
         else:
