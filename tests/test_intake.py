@@ -12,18 +12,17 @@ from helpers.grading.intake import (
     Release,
     find_submissions,
     misplaced,
-    only_shows,
     read_release,
     read_submission,
 )
+from helpers.grading.needed import judge_input, only_shows
 from helpers.grading.pieces import Pieces
-from helpers.grading.pool import judge_input
 from tests.conftest import lesson_names
 from tests.lab import ROOT
 
 LESSON = "04_scaling"
 STUB = "*Write your answer here.*"
-RELEASE = Release(LESSON, {}, {}, {}, {}, set(), {"figures.one()": []})
+RELEASE = Release(LESSON, {}, {}, {}, {}, set(), demonstrations={"figures.one()": set()})
 
 
 def cell(kind, source, grade_id=None, grade=False, solution=False, points=None):

@@ -26,7 +26,7 @@ from helpers.grading.folders import ROOT
 from helpers.grading.intake import read_release, read_submission
 from helpers.grading.judge import Judge
 from helpers.grading.pieces import Pieces
-from helpers.grading.pool import judge_input
+from helpers.grading.needed import judge_input
 from helpers.progress import remember_passed
 from tests.conftest import lesson_names
 from tests.sample_class import _unmarked, grade_id, text

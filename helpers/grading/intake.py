@@ -6,7 +6,6 @@ raises because of what a learner handed in, so one odd file never stops a class.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import functools
 import hashlib
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from helpers.grading.attachments import is_the_courses, lying_beside
 from helpers.grading.cell import Cell
+from helpers.grading.needed import given_names, hangs_on, is_silent, only_shows
 from helpers.grading.pieces import Pieces
 from helpers.grading.words import one_line
 
@@ -44,12 +44,14 @@ class Release:
     checks: dict[str, float]  # exercise -> points of its check cell (0 for a bonus exercise)
     written: dict[str, float]  # grade_id -> points of a question that a person grades
     sources: set[str]  # source of every cell: what is ours needs neither sanitizing nor a flag
-    shown: dict[str, list] = field(default_factory=dict)  # source of a cell that is not run -> its outputs, made once
+    shown: dict[str, list] = field(default_factory=dict)  # source of a cell that need not run -> its outputs, made once
     ids: dict[str, str] = field(default_factory=dict)  # cell id -> grade_id
     texts: set[str] = field(default_factory=set)  # sources of all cells, whatever the white space
     above: dict[str, str] = field(default_factory=dict)  # grade_id -> that of the cell above it
     code: list[tuple[str | None, str]] = field(default_factory=list)  # grade_id, source of each code cell, in order
     ungraded: dict[str, set[str]] = field(default_factory=dict)  # source of a cell that no point needs -> what it binds
+    demonstrations: dict[str, set[str]] = field(default_factory=dict)  # source of a cell that does the same for all
+    given: dict[str, set[str]] = field(default_factory=dict)  # as in helpers/grading/needed.py
 
 
 @dataclass
@@ -78,8 +80,8 @@ class Unreadable(Exception):
 def read_release(path: Path, executed: Path | None = None) -> Release:
     """The lesson's student notebook, notebooks/NN_topic/NN_topic.ipynb.
 
-    executed: the solution notebook; the figures in it spare every submission the drawing of the course's own. Nor is
-    the set-up cell run again: the sandbox has found the course.
+    executed: the solution notebook; it has the outputs of what need not run for every submission (needed.py), the
+    set-up cell among it: the sandbox has found the course.
     """
     notebook = json.loads(path.read_text(encoding="utf-8"))
     release = Release(path.stem, notebook.get("metadata", {}), {}, {}, {}, set())
@@ -105,30 +107,21 @@ def read_release(path: Path, executed: Path | None = None) -> Release:
             release.written[grade_id] = float(facts["points"])
         elif facts.get("grade"):
             release.checks[grade_id.removeprefix("check_")] = float(facts["points"])
+    if not release.ungraded:  # where models are trained, random numbers that a cell draws move the next one's
+        plain = [source for name, source in release.code if not name]
+        found = {source: hangs_on(source, set(release.checks)) for source in plain}
+        release.demonstrations = {source: names for source, names in found.items() if names is not None}
+        release.given = given_names(Pieces(plain))
+    else:
+        release.demonstrations = {source: set() for _, source in release.code if only_shows(source)}
     if executed is not None and executed.is_file():
         for cell in json.loads(executed.read_text(encoding="utf-8"))["cells"]:
             source = _text(cell.get("source", ""))
-            ours = cell["cell_type"] == "code" and source in release.sources
-            if ours and (_grade_id(cell) == "setup" or only_shows(source)):
-                release.shown[source] = cell["outputs"]
+            if _grade_id(cell) == "setup" and source in release.sources:
+                release.demonstrations[source] = set()
+            if source in release.demonstrations:
+                release.shown[source] = [] if is_silent(source) else cell["outputs"]
     return release
-
-
-def only_shows(source: str) -> bool:
-    """Whether a cell of the release does nothing but draw one of the course's own figures, explorers or its map."""
-    try:
-        body = ast.parse(source).body
-    except (SyntaxError, ValueError):
-        return False
-    call = body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
-    maker = call.func if isinstance(call, ast.Call) else None
-    if isinstance(maker, ast.Name) and maker.id == "transformer_map":
-        return True
-    module = maker.value if isinstance(maker, ast.Attribute) else None
-    if not isinstance(module, ast.Name):
-        return False
-    # An experiment without arguments is the course's own; with them it runs what the learner wrote.
-    return module.id in ("figures", "explore") or (module.id == "experiments" and not call.args)
 
 
 def find_submissions(submitted: Path, lesson: str) -> list[str]:

@@ -27,7 +27,7 @@ from helpers.grading.folders import ROOT
 from helpers.grading.graded import Graded, Rendered
 from helpers.grading.inside.namespaces import die_with_parent
 from helpers.grading.intake import Release, Submission
-from helpers.grading.pieces import Pieces
+from helpers.grading.needed import judge_input
 from helpers.grading.scratch import Scratch
 from helpers.grading.words import one_line
 
@@ -72,21 +72,6 @@ class Batch:
     drawn: Path | None = None
     turns: str | None = None
     notebook: bool = True
-
-
-def judge_input(submission: Submission, release: Release) -> list[Cell]:
-    """The code and check cells of a submission, without those whose figures are known already, and without trainings
-    that no point needs, unless code of the learner's reads what they bind. Of a notebook that is as it was released the
-    check cells alone: there is nothing to judge, and trainings may take minutes."""
-    if all(cell.source in release.sources for cell in submission.cells if cell.kind in ("answer", "code")):
-        return [cell for cell in submission.cells if cell.kind == "check"]
-    read = Pieces(cell.source for cell in submission.cells if cell.runs and cell.source not in release.sources).reads()
-    spared = {*release.shown, *(source for source, bound in release.ungraded.items() if not bound & read)}
-    return [
-        cell
-        for cell in submission.cells
-        if cell.kind in ("answer", "check") or cell.kind == "code" and cell.source not in spared
-    ]
 
 
 def judge_message(submission: Submission, release: Release) -> tuple[list[Cell], dict[str, bytes]]:

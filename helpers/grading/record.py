@@ -302,10 +302,11 @@ def _notebook_cell(cell: Cell, graded: Graded | None, release: Release):
         made.outputs = _check_outputs(cell, graded)
     elif cell.kind in ("code", "answer"):
         made = _code_cell(_shown(cell.source), metadata=metadata, id=cell.id)
-        if cell.kind == "code" and cell.source in release.shown:
+        ran = graded.outputs if graded else {}
+        if cell.kind == "code" and cell.id not in ran and cell.source in release.shown:
             made.outputs = [nbformat.from_dict(output) for output in release.shown[cell.source]]
         else:
-            outputs = graded.outputs.get(cell.id, []) if graded else []
+            outputs = ran.get(cell.id, [])
             made.outputs = [safe for output in outputs if (safe := safe_output(output))]
     elif cell.kind == "raw" and cell.trusted:
         made = _text_cell(cell.source, "raw", metadata=metadata, id=cell.id)
