@@ -7,7 +7,7 @@ import builtins
 from typing import TYPE_CHECKING
 
 from helpers.grading.cell import Cell
-from helpers.grading.pieces import Pieces, statements, without_magics
+from helpers.grading.pieces import Pieces, without_magics
 
 if TYPE_CHECKING:
     from helpers.grading.intake import Release, Submission
@@ -97,7 +97,8 @@ def _idle(sources: list[str], release: Release) -> set[str]:
     own = [source for source in sources if source not in release.sources]
     read = Pieces(own).reads()
     trainings = {source for source, bound in release.ungraded.items() if not bound & read}
-    idle = {source: names for source, names in release.demonstrations.items() if not (names and _any_name(own, read))}
+    wary = _any_name(own, read)
+    idle = {source: names for source, names in release.demonstrations.items() if not (names and wary)}
     running = Pieces(source for source in sources if source not in trainings and source not in idle)
     again = {name for name, said in given_names(running).items() if said <= release.given.get(name, set())}
     touched = running.uses.keys() - again | running.reads() - release.given.keys()
@@ -109,5 +110,5 @@ def _idle(sources: list[str], release: Release) -> set[str]:
 def _any_name(sources: list[str], read: set[str]) -> bool:
     """Whether this code may read names that it does not write: through the notebook's own dictionary, or a magic."""
     return bool(ANY_NAME & read) or any(
-        without_magics(source) != source or not statements(source) and source.strip() for source in sources
+        without_magics(source) != source or not Pieces([source]).statements and source.strip() for source in sources
     )

@@ -32,7 +32,7 @@ from helpers.grading.scratch import Scratch
 from helpers.grading.words import one_line
 
 Item = TypeVar("Item")
-PORTION = 24  # submissions a judge takes between two self tests
+PORTION = 32  # submissions a judge takes between two self tests
 FEW = 4  # of those that take long
 WORTH_A_JUDGE = 8  # submissions for which it pays to start one more judge
 PATIENCE = 900  # seconds at least, after which a judge that says nothing about a submission is given up

@@ -37,7 +37,9 @@ class Run:
         self.errors: dict[str, str] = {}
         self.flags: list[str] = []
         self.passed: list[str] = []  # exercises whose answers `or_given` hands on
+        self.told = 0  # how many of them this process knows
         self.process: LearnerProcess | None = None
+        self.seen_alive = False  # it has answered since an answer, which may end it, was called
         self.found: dict[str, tuple[str, str | None]] = {}
         self.changed: set[str] = set()  # exercises whose names were bound anew below their check cells
         self.lent: set[str] = set()  # exercises of which this process has been given the finished piece
@@ -74,6 +76,7 @@ class Run:
             if self.is_late():
                 return False
             self.process = self.sandbox.submission()
+            self.told, self.seen_alive = 0, False
             self.lent.clear()
             self.outputs, self.errors, self.output_left = {}, dict(self.left_out), OUTPUT_CHARACTERS
             if all(self._repeat(cell) for cell in self.cells[: self.index]):
@@ -98,9 +101,10 @@ class Run:
 
     def _tell_passed(self) -> None:
         """From here on `or_given` hands on the learner's own answers that are right, as it does in a notebook."""
-        if self.process is not None:
+        if self.process is not None and self.told < len(self.passed):
             with contextlib.suppress(Lost):  # a process that ended is seen by whoever asks it next
-                self.process.ask({"do": "passed", "names": self.passed}, 10)
+                self.process.ask({"do": "passed", "names": self.passed[self.told :]}, 10)
+                self.told = len(self.passed)
 
     def is_late(self) -> bool:
         """Whether this hand-in's time is over; from then on nothing of it is run or judged."""
@@ -124,6 +128,7 @@ class Run:
             self.changed = {str(name) for name in reply["changed"]} & set(self.exercises)
             self.flag_patches(reply["patched"])
             self.found = found
+            self.seen_alive = True
         except (Lost, TypeError, KeyError, ValueError, AttributeError):
             self.flags.append("Its process ended after its cells had run.")
             return False
@@ -131,7 +136,10 @@ class Run:
 
     def alive(self) -> bool:
         """Whether there is a process to ask; one that died in an exercise is started again."""
-        return self.process is not None and (self.process.alive() or self.again())
+        if self.process is None:
+            return False
+        self.seen_alive = self.seen_alive or self.process.alive()
+        return self.seen_alive or self.again()
 
     def call(self, request: dict, turns: Turns, patience: float, alone: bool = False) -> tuple[dict, list[str]]:
         """The reply of a fork of the process that called an answer, and what it told at once. alone: while nobody else
@@ -145,6 +153,7 @@ class Run:
             with turns.turn(alone) as waited:
                 self.end += waited
                 started = time.monotonic()
+                self.seen_alive = False
                 return self.process.observe(request, min(patience + GRACE, max(self.end - started, 1.0)))
         except Lost as lost:
             self.is_late()
@@ -169,6 +178,7 @@ class Run:
             request = {"do": "cell", "id": cell.id, "source": cell.source, "seconds": seconds}
             request["resume"] = cell.ran is not False
             wait = max(PATIENCE * seconds, min(BUSY * seconds, self.end - started))
+            self.seen_alive = False
             reply = self.process.ask(request, wait + GRACE)
             self.outputs[cell.id] = self._afford([clean_output(output) for output in reply["outputs"][:MOST_OUTPUTS]])
             error = str(reply["error"])[:MOST_ERROR]
