@@ -25,8 +25,8 @@ from helpers.grading.attachments import lying_beside
 from helpers.grading.folders import ROOT
 from helpers.grading.intake import read_release, read_submission
 from helpers.grading.judge import Judge
-from helpers.grading.pieces import Pieces
 from helpers.grading.needed import judge_input
+from helpers.grading.pieces import Pieces
 from helpers.progress import remember_passed
 from tests.conftest import lesson_names
 from tests.sample_class import _unmarked, grade_id, text

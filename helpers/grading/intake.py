@@ -6,6 +6,7 @@ raises because of what a learner handed in, so one odd file never stops a class.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import hashlib

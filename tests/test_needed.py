@@ -1,0 +1,137 @@
+"""What need not run for a hand-in does not; what a learner's code reads is what it would be if all of it ran."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from helpers.grading.cell import Cell
+from helpers.grading.folders import load
+from helpers.grading.intake import Release, read_release, read_submission
+from helpers.grading.judge import Judge
+from helpers.grading.needed import given_names, hangs_on, judge_input
+from helpers.grading.pieces import Pieces
+from tests.sample_class import Lesson, hand_in
+from tests.sandboxes import SEED, SMALL, need_sandbox
+
+IMPORTS = "import math\nimport torch\nfrom helpers import or_given"
+GIVEN = {
+    "imports": IMPORTS,
+    "numbers": "x = torch.ones(3)",
+    "twice": "doubled = 2 * x",
+    "in place": "x.add_(1)",
+    "asks": "shown = or_given(answer)(x)\nprint(sum(shown))",
+    "other": "log = []\ndef note(one): log.append(one)",
+    "notes": "note(3)",
+    "figure": "figures.one(x)",
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("x = or_given(answer)(y)", {"x", "y", "or_given"}),
+        ("at_work(answer=mine)", {"at_work", "mine"}),
+        ("def f(q):\n    k = q\n    return k + scale", {"f", "scale"}),
+        ("figures.one(x)", set()),
+        ("x = answer(y)", None),
+        ("tried = [answer, x]", None),
+        ("experiments.of(answer, x)", None),
+        ("answer = 3", None),
+        ("def g():\n    return answer(1)", None),
+        ("%time x = 1", None),
+        ("x = (", None),
+        ("", None),
+    ],
+)
+def test_a_cell_that_calls_an_answer_as_it_is_hangs_on_the_answers(source, names):
+    assert hangs_on(source, {"answer"}) == names
+
+
+def run_of(answer: str, *own: str) -> set[str]:
+    """Which of the given cells run, for a learner who wrote these."""
+    code = [(None, source) for source in GIVEN.values()]
+    release = Release("04_scaling", {}, {}, {"answer": 1.0}, {}, {*GIVEN.values()}, code=code)
+    release.demonstrations = {source: hangs_on(source, {"answer"}) for source in GIVEN.values()}
+    release.given = given_names(Pieces(GIVEN.values()))
+    cells = [Cell(name, source) for name, source in GIVEN.items()]
+    cells += [Cell("answer", answer, "answer", "answer"), Cell("check", "", "check", "answer")]
+    cells += [Cell(f"own-{number}", source) for number, source in enumerate(own)]
+    handed_in = type("HandIn", (), {"cells": cells})
+    asked = {cell.id for cell in judge_input(handed_in, release)}
+    assert asked >= {cell.id for cell in cells} - GIVEN.keys()
+    return asked & GIVEN.keys()
+
+
+PLAIN = "def answer(x):\n    return math.sqrt(sum(x))"
+TOUCHING_X = {"numbers", "twice", "in place", "asks"}
+
+
+def test_nothing_runs_that_no_learners_code_hangs_on():
+    assert run_of(PLAIN) == set()
+    assert run_of(PLAIN, "import torch", "import math\nfrom helpers import or_given") == set()
+    assert run_of("def answer(") == GIVEN.keys() - {"figure"}  # what Python cannot read may be anything
+
+
+@pytest.mark.parametrize(
+    ("own", "run"),
+    [
+        ("print(x)", TOUCHING_X),
+        ("y = shown + 1", TOUCHING_X),
+        ("def again():\n    return log", {"other", "notes"}),
+        ("x = 3", TOUCHING_X),  # cells below may read it
+        ("class Own:\n    size = x", TOUCHING_X),
+        ("math = None", {"imports"}),
+        ("import numpy as math", {"imports"}),
+        ("def sum(x):\n    return 1", TOUCHING_X),  # one of Python's names, which `asks` reads
+    ],
+)
+def test_what_a_learner_reads_or_binds_brings_back_all_that_touches_it(own, run):
+    assert run_of(PLAIN, own) == run
+    if own != "x = 3":
+        assert run_of(PLAIN + "\n" + own) == run
+
+
+@pytest.mark.parametrize(
+    "own", ["eval('x')", "%time answer(3)", "!ls", "def f():\n    return globals()['x']", "print(_)", "y = (1,\n"]
+)
+def test_code_that_may_read_any_name_gets_all_but_the_figures(own):
+    assert run_of(PLAIN, own) == GIVEN.keys() - {"figure"}
+
+
+PEEK = """
+try:
+    print(type({name}).__name__, {name} if isinstance({name}, (int, float, str, list, tuple, torch.Tensor)) else "")
+except NameError:  # of a comprehension's own
+    print("nothing")
+"""
+
+
+@pytest.mark.parametrize("lesson", ["04_scaling", "07_value_weighting"])
+def test_what_a_learner_reads_is_what_it_would_be_if_all_of_it_ran(lesson, tmp_path):
+    """Names of the lesson's own cells, drawn; but for numbers that hang on what was drawn at random before."""
+    need_sandbox()
+    folders, _ = load(tmp_path)
+    made, drawn = Lesson(folders, lesson), random.Random(SEED)
+    release = read_release(folders.notebook(lesson), folders.executed(lesson))
+    plain = Pieces(source for source, names in release.demonstrations.items() if names)
+    bound = sorted(plain.uses.keys() - release.given.keys())
+    hand_in(folders, made, "ada", {name: made.solutions[name] for name in made.exercises})
+    handed_in = read_submission(folders.submitted, "ada", release, folders.release)
+    spared = 0
+    with Judge(lesson, SEED, limits=replace(SMALL, memory_bytes=1 << 30)) as judge:
+        for _ in range(3):
+            names = drawn.sample(bound, 2)
+            cells = [*handed_in.cells, Cell("peek", "".join(PEEK.format(name=name) for name in names))]
+            every, asked = [cell for cell in cells if cell.runs], judge_input(replace(handed_in, cells=cells), release)
+            spared += len(every) - sum(cell.runs for cell in asked)
+
+            def told(run: list[Cell]) -> str:
+                found = judge.judge_cells(run, exercises=[])
+                assert "peek" not in found.errors
+                return "".join(one["text"] for one in found.outputs["peek"])
+
+            what = told(every)
+            if told(asked) != what:
+                assert told([Cell("stir", "import torch\ntorch.rand(7)"), *every]) != what, names
+    assert spared > 20
