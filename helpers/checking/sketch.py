@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-SUMS = 4
+SUMS = 3
 SMALL = 8  # a tensor of so few numbers stays as it is
 # The sums are kept in steps far finer than the tolerances, as round numbers take less room.
 STEPS = {torch.float32: 2.0**20, torch.float64: 2.0**30}
