@@ -575,6 +575,8 @@ def test_the_gate_speaks_first_and_then_the_more_serious():
         both.message
         == "your code changed its input x in place; the caller still needs it\nwith f(torch.tensor([1., 2.]))"
     )
+    both = judge(key, Observation(t(2.0, 5.0), changed=[7]), *key.expected[1:])
+    assert both.message.startswith("your code changed an input in place")
     order = [Observation(None), Observation(d(2.0, NAN)), Observation(d(2.0, 4.0), changed=[0])]
     for index, name in enumerate((TYPES, "nan", "input_changed")):
         assert judge(key, *key.expected[:2], order[index], *key.expected[3:]).mistake == name
@@ -892,6 +894,10 @@ def test_batches_are_told_as_much_as_matrices():
     assert by_values(batch[:, None], torch.stack([x, x.flip(0)])[:, None]) == first
     assert by_values(batch[:, :1], torch.stack([x, x.flip(0)])[:, :1]) == first
     assert by_values(batch[..., :1], torch.stack([x, x.flip(0)])[..., :1]) == first
+    three = torch.stack([*batch, 3 * x])
+    for right in ((0, 1), (0, 2)):
+        got = torch.stack([one if index in right else one.flip(0) for index, one in enumerate(three)])
+        assert "first item" not in by_values(three, got)
     assert by_values(batch, batch * t([[1.3, 1.0, 0.9], [1.0, 1.2, 1.0]])).startswith("6 of 12 numbers differ")
     blank = torch.stack([x, torch.zeros_like(x)])
     filled = torch.stack([x, x])
