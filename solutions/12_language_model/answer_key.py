@@ -1,6 +1,7 @@
 """Cases and known mistakes of lesson 12: n-grams, batches, a GPT, and what it writes."""
 
 import torch
+from torch import nn
 
 from helpers import corpus
 from helpers.checking.vocabulary import DTYPE, GRADIENT, Case, Exercise, listed_quizzes
@@ -392,11 +393,53 @@ next_token_loss = Exercise("next_token_loss", cases_next_token_loss).with_mistak
 # ---------------------------------------------------------------- GPT
 
 
+class OwnAttention(nn.Module):
+    """Attention without rotations that does one thing wrong."""
+
+    def __init__(self, d_model, num_heads, wrong):
+        super().__init__()
+        self.num_heads, self.wrong = num_heads, wrong
+        self.W_q, self.W_k, self.W_v = (nn.Linear(d_model, d_model) for _ in range(3))
+        self.W_o = nn.Identity() if wrong == "no output" else nn.Linear(d_model, d_model)
+
+    def forward(self, x, mask):
+        q, k, v = (W(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for W in (self.W_q, self.W_k, self.W_v))
+        if self.wrong == "cut in a row":
+            q, k, v = (z.transpose(1, 2).reshape(z.shape) for z in (q, k, v))
+        k = q if self.wrong == "no keys" else k
+        powers = {"not divided": 0, "no root": 1, "multiplied": -0.5}
+        scores = q @ k.mT / q.shape[-1] ** powers.get(self.wrong, 0.5)  # (B, H, T, T)
+        if self.wrong == "model's width":
+            scores = q @ k.mT / x.shape[-1] ** 0.5
+        if self.wrong == "mask too late":
+            weights = scores.softmax(-1) * mask
+        else:
+            over = {"queries": -2, "heads": 1}.get(self.wrong, -1)
+            weights = scores.masked_fill(~mask.tril(-1 if self.wrong == "not itself" else 0), -torch.inf).softmax(over)
+        out = weights @ v  # (B, H, T, D/H)
+        out = out if self.wrong in ("cut in a row", "run together") else out.transpose(1, 2)
+        return self.W_o(out.reshape(x.shape)), None  # (B, T, D)
+
+
+def attending(wrong):
+    """A GPT with learned positions and such an attention."""
+
+    def gpt(vocab_size, block_size, d_model, num_heads, num_layers):
+        from helpers.blocks import GPT
+
+        model = GPT(vocab_size, block_size, d_model, num_heads, num_layers, positions="learned")
+        for block in model.blocks:
+            block.attention = OwnAttention(d_model, num_heads, wrong)
+        return model
+
+    return gpt
+
+
 FORMULA = "the formula, with given numbers"
 
 
 def cases_GPT(draw):
-    def case(V, block_size, D, H, layers, B, T, whole=False, **options):
+    def case(V, block_size, D, H, layers, B, T, whole=False, whole_contexts=False, **options):
         init = dict(vocab_size=V, block_size=block_size, d_model=D, num_heads=H, num_layers=layers)
         ids = torch.stack([torch.cat([draw.permutation(V) for _ in range(0, T, V)])[:T] for _ in range(B)])
 
@@ -410,9 +453,10 @@ def cases_GPT(draw):
             runs |= {
                 "another last token": changed(T - 1),
                 "other later tokens": changed(*range(2, T)),
-                "shorter": ids[:, : 1 if whole else T - 1],
                 "other earlier tokens": changed(*range(T - 1)),
             }
+        if T > 2 and not whole_contexts:
+            runs["shorter"] = ids[:, : 1 if whole else T - 1]
         if B > 1 and T > 2:  # in one text alone a head may look elsewhere, so that the first tokens hardly count
             exchanged, one = ids.clone(), T - 3 if T > 20 else 0
             exchanged[:, [one, one + 1]] = ids[:, [one + 1, one]]
@@ -429,7 +473,7 @@ def cases_GPT(draw):
         ids[0, :2], ids[1, :2] = torch.tensor([0, 1]), torch.tensor([2, 3])  # different words at the first places
         note = f"a GPT with given numbers, {layers} layers, 3 texts of {block_size}"
         args = (init, draw.choice([1, 2, 8]), ids)
-        return Case(args, via="gpt_with_numbers", view="gpt_by_its_numbers", part=FORMULA, note=note, tolerance=1e-4)
+        return Case(args, via="gpt_with_numbers", view="gpt_by_its_numbers", part=FORMULA, note=note)
 
     def with_sublayers(V, block_size, D, questions):
         init = dict(vocab_size=V, block_size=block_size, d_model=D, num_heads=1, num_layers=1)
@@ -437,24 +481,28 @@ def cases_GPT(draw):
         u = draw.normal(questions, D)
         A_, B_ = A.expand_as(u), B.expand_as(u)
         y = torch.cat([torch.stack([A_, B_, u], 1), torch.stack([u, B_, A_], 1), torch.stack([B, A, A], 1)])
+        one_changed = draw.normal(1, 3, D) + torch.eye(4, 3)[:, :, None].roll(1, 0) * draw.normal(D)
+        alike = draw.normal(2, 1, D).expand(2, 3, D)
+        y = torch.cat([y, one_changed, alike])
         z = draw.normal(len(y), 3, D, scale=2.0)
         z[:, 2] = z[:, :2].mean(1)
-        note = "what the sublayers of a block do"
+        note = "a GPT of one block with random numbers, asked for what its sublayers do"
         return Case((init, draw.integer(0, 2**31), y, z), via="gpt_sublayers", view="gpt_by_its_sublayers", note=note)
 
     return [
+        with_sublayers(9, 5, 8, 8),  # first, as what it says is the cause of much that others see
         case(11, 7, 12, 3, 2, 7, 6, whole=True),  # V and block_size: no multiples of a head's width
-        case(13, 7, 8, 2, 1, 9, 7, part="a text as long as block_size"),
+        case(13, 7, 8, 2, 1, 9, 7, whole_contexts=True, part="a text as long as block_size"),
         case(80, 72, 8, 4, 1, 5, 72, part="a text as long as block_size"),
         case(9, 6, 16, 4, 3, 7, 5, whole=True, part="three layers"),
         case(5, 9, 6, 1, 1, 1, 8, part="one text, one head, one layer"),
         case(8, 5, 8, 4, 2, 2, 1, part="one token"),
         with_numbers(11, 7, 8, 2, 2),
-        with_sublayers(9, 5, 8, 8),
     ]
 
 
-gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limit=10.0).with_mistakes("""
+gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limit=10.0).with_mistakes(
+    """
     not_causal: places hear later tokens
         x = block(x, mask) -> x = block(x)
         The answer to each place stands one place to the right. Who must not see it?
@@ -552,7 +600,111 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
     residual_twice: what enters a block is added once more behind it
         x = block(x, mask) -> x = x + block(x, mask)
         The block of lesson 9 has its own residuals. What does yours add?
-""")
+    weights_over_queries: the softmax runs over the queries, not over the keys
+        Write down the weights of one query, and then add them up. Along which dimension of the scores do they lie?
+    softmax_over_heads: the softmax runs over the heads, not over the keys
+        The scores have four dimensions. Along which of them do the weights of one query lie?
+    masked_after_the_softmax: the mask came after the softmax, when later tokens had had their share
+        What do the weights of the first place add up to in yours?
+    heads_mixed_up: with one head all is right, with more of them numbers of different tokens are mixed
+        Where you cut a tensor into heads or put them together again, a reshape only counts numbers off in a row. Which
+        dimension lies beside the channels just then, the heads or the tokens?
+    heads_cut_in_a_row: with one head all is right, with more of them numbers of different tokens are mixed
+        Where you cut a tensor into heads or put them together again, a reshape only counts numbers off in a row. Which
+        dimension lies beside the channels just then, the heads or the tokens?
+    sees_the_next: each place hears the next token too
+        causal_mask(T) -> torch.ones(T, T).tril(1).bool()
+        The next token is what a place has to say. Print your mask: how far to the right does its first row go?
+    blind_to_itself: no place hears itself
+        mask = causal_mask(T) -> mask = causal_mask(T).tril(-1)
+        Print your mask. May the first token attend to anything?
+    first_place_sees_nothing: no place hears itself, and the first one hears nothing at all
+        Print your mask: what may the first token attend to? And what is a softmax of nothing but −∞?
+    whole_contexts_only: only texts of exactly block_size tokens go through
+        mask = causal_mask(T) -> mask = causal_mask(self.block_size)
+        A text may be shorter. What do you make in forward that is always block_size long, a mask or a row of places?
+    places_of_a_whole_context: only texts of exactly block_size tokens go through
+        x = self.tokens(ids) -> x = self.tokens(ids) + torch.zeros(self.block_size, 1)
+        A text may be shorter. What do you make in forward that is always block_size long, a mask or a row of places?
+    parallel_sublayers: both sublayers read the same x, side by side
+        x = block(x, mask)
+        -> x = x + block.attention(block.norm1(x), mask=mask)[0] + block.feed_forward(block.norm2(x))
+        The feed-forward network is there to work on what attention has found. Does yours get to read it?
+    parallel_behind_one_norm: both sublayers read the same, what one norm gives
+        x = block(x, mask) -> y = block.norm1(x)
+        |            x = x + block.attention(y, mask=mask)[0] + block.feed_forward(y)
+        The feed-forward network is there to work on what attention has found. Does yours get to read it?
+    residual_missing: a sublayer's output stands alone, and x is not added to it
+        x = block(x, mask)
+        -> x = block.feed_forward(block.norm2(x + block.attention(block.norm1(x), mask=mask)[0]))
+        Follow a token's vector through the block. After which of the two sublayers is nothing left of it?
+    norm_in_the_stream: x is replaced by what the norm makes of it, and the sublayer's output is added to that
+        x = block(x, mask) -> x = block.norm1(x)
+        |            x = x + block.attention(x, mask=mask)[0]
+        |            x = x + block.feed_forward(block.norm2(x))
+        With the norm in front, only the sublayer reads what the norm gives. What goes around the sublayer in yours?
+    attention_left_behind: what attention adds is not carried on behind the feed-forward network
+        x = block(x, mask)
+        -> x = x + block.feed_forward(block.norm2(x + block.attention(block.norm1(x), mask=mask)[0]))
+        Your feed-forward network reads what attention has found. And to what is its own output added?
+    norms_on_the_outputs: the norms stand on what the sublayers give, not on what they read
+        x = block(x, mask) -> x = x + block.norm1(block.attention(x, mask=mask)[0])
+        |            x = x + block.norm2(block.feed_forward(x))
+        In a pre-norm block, what comes first: the sublayer or its norm?
+    network_without_norm: the feed-forward network reads x without a norm
+        x = block(x, mask) -> x = x + block.attention(block.norm1(x), mask=mask)[0]
+        |            x = x + block.feed_forward(x)
+        A block has two norms, one for each sublayer. Is each of yours called?
+    attention_without_norm: attention reads x without a norm
+        x = block(x, mask) -> x = x + block.attention(x, mask=mask)[0]
+        |            x = x + block.feed_forward(block.norm2(x))
+        A block has two norms, one for each sublayer. Is each of yours called?
+    no_norms_in_the_blocks: the sublayers read x without a norm
+        x = block(x, mask) -> x = x + block.attention(x, mask=mask)[0]
+        |            x = x + block.feed_forward(x)
+        The last norm is there. What does a pre-norm block have in front of each of its sublayers?
+    one_norm_twice: one norm stands in two places
+        self.blocks = nn.ModuleList(blocks) -> self.blocks = nn.ModuleList(blocks)
+        |        for block in blocks:
+        |            block.norm2 = block.norm1
+        Each norm learns a scale and a shift for the place where it stands. How many do you make, and how often is each
+        called?
+    not_divided: the scores are not divided by anything
+        Scores are sums of d_k products, and grow with d_k. What did lesson 4 do about that?
+    divided_by_d_k: the scores are divided by the width of a head, not by its root
+        The dot product's variance is d_k. What is its standard deviation?
+    divided_by_the_models_width: the scores are divided by the root of the model's width, not of a head's
+        How many products does one score of one head add up?
+    multiplied_by_the_root: the scores are multiplied by the root of d_k, not divided
+        Scores are sums of d_k products, and grow with d_k. What did lesson 4 do about that?
+    no_output_matrix: no matrix mixes what the heads have found
+        In yours each head writes its own channels, and keeps to them. What did lesson 8 put behind the heads?
+    one_matrix_missing: a block has, or uses, one matrix of D × D less than it should
+        Attention has four of them: for queries, keys, values, and one behind the heads. Is each of yours made, and used
+        for its own purpose?
+    no_feed_forward: a block has no feed-forward network, or never calls it
+        x = block(x, mask) -> x = x + block.attention(block.norm1(x), mask=mask)[0]
+        One more block should bring 4 D² numbers for attention and 8 D² for what comes after it.
+    flattened: all places stand in one long row
+        return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).flatten(0, 1)
+        The loss may want one long row of questions. What does the contract of forward want?
+    transposed_logits: transposed: the V logits of a place stand in a column, not in a row
+        return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).transpose(1, 2)
+        F.cross_entropy wants its classes in the middle. What does the contract of forward want last?
+""",
+    weights_over_queries=attending("queries"),
+    softmax_over_heads=attending("heads"),
+    masked_after_the_softmax=attending("mask too late"),
+    heads_mixed_up=attending("run together"),
+    heads_cut_in_a_row=attending("cut in a row"),
+    first_place_sees_nothing=attending("not itself"),
+    not_divided=attending("not divided"),
+    multiplied_by_the_root=attending("multiplied"),
+    divided_by_d_k=attending("no root"),
+    divided_by_the_models_width=attending("model's width"),
+    no_output_matrix=attending("no output"),
+    one_matrix_missing=attending("no keys"),
+)
 
 # ---------------------------------------------------------------- generate
 

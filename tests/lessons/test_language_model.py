@@ -786,7 +786,7 @@ class AttentionWithoutNorm(blocks.GPT):
         (AlwaysDropped, "the same ids have the same logits", "hears a later token"),
         (Squeezed, "logits have the shape", "lacks"),
         (PlainList, "one layer more brings nothing", "grad()"),
-        (AttentionWithoutNorm, "one number added to all embeddings", "the last thing before"),
+        (AttentionWithoutNorm, "in a block, attention reads x without a norm", "the last thing before"),
     ],
 )
 def test_what_is_said_of_a_gpt_is_what_was_seen(answer, words, never):
@@ -797,9 +797,9 @@ def test_what_is_said_of_a_gpt_is_what_was_seen(answer, words, never):
 class Own(torch.nn.Module):
     """A pre-norm block whose attention takes what it takes from outside."""
 
-    def __init__(self, D, H, mix, places, order, network, fused):
+    def __init__(self, D, H, mix, places, wire, network, fused):
         super().__init__()
-        self.heads, self.mix, self.places, self.order, self.network = H, mix, places, order, network
+        self.heads, self.mix, self.places, self.wire, self.network = H, mix, places, wire, network
         self.n1, self.n2 = torch.nn.LayerNorm(D), torch.nn.LayerNorm(D)
         sizes = [3 * D] if fused else [D // H] * (3 * H)
         self.qkv = torch.nn.ModuleList(torch.nn.Linear(D, size, bias=fused) for size in sizes)
@@ -814,33 +814,53 @@ class Own(torch.nn.Module):
 
     def forward(self, x, pos, mask):
         x = x + pos if self.places == "in each block" else x
-        steps = (lambda x: x + self.attend(self.n1(x), pos, mask)), (lambda x: x + self.network(self, self.n2(x)))
-        for i in self.order:
-            x = steps[i](x)
+        return self.wire(self, x, lambda y: self.attend(y, pos, mask), lambda y: self.network(self, y))
+
+
+def in_order(*order):
+    """Sublayers behind their norms, each added to x: 0 is attention, 1 the network."""
+
+    def wire(block, x, attend, think):
+        for i in order:
+            x = x + (think(block.n2(x)) if i else attend(block.n1(x)))
         return x
+
+    return wire
 
 
 def attending(q, k, v, mask):
     return (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(~mask, -math.inf).softmax(-1) @ v
 
 
-def own_gpt(mix=attending, places="below", order=(0, 1), network=lambda b, x: b.down(F.gelu(b.up(x))), fused=True):
+one_then_the_other = in_order(0, 1)
+
+
+def own_gpt(
+    mix=attending,
+    places="below",
+    wire=one_then_the_other,
+    network=lambda b, x: b.down(F.gelu(b.up(x))),
+    fused=True,
+    mask=lambda T, block_size: causal_mask(T),
+    last=torch.nn.LayerNorm,
+    ends=lambda logits: logits,
+):
     class GPT(torch.nn.Module):
         def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
             super().__init__()
             self.block_size = block_size
             self.words = torch.nn.Embedding(vocab_size, d_model)
             self.positions = torch.nn.Embedding(block_size, d_model)
-            made = [Own(d_model, num_heads, mix, places, order, network, fused) for _ in range(num_layers)]
+            made = [Own(d_model, num_heads, mix, places, wire, network, fused) for _ in range(num_layers)]
             self.stack = torch.nn.ModuleList(made)
-            self.last, self.out = torch.nn.LayerNorm(d_model), torch.nn.Linear(d_model, vocab_size)
+            self.last, self.out = last(d_model), torch.nn.Linear(d_model, vocab_size)
 
         def forward(self, ids):
             pos, T = self.positions.weight[: ids.shape[1]], ids.shape[1]
             x = self.words(ids) + (pos if places == "below" or (places == "beyond one" and T > 1) else 0)
             for block in self.stack:
-                x = block(x, pos, causal_mask(T))
-            return self.out(self.last(x))
+                x = block(x, pos, mask(T, self.block_size))
+            return ends(self.out(self.last(x)))
 
     return GPT
 
@@ -859,22 +879,20 @@ def test_a_gpt_of_other_parts_is_right(made):
 
 
 WRONG_GPTS = {
-    "fewer numbers": [
-        {"mix": lambda q, k, v, mask: attending(k, k, v, mask)},
-        {"mix": lambda q, k, v, mask: (mask.float() / mask.sum(-1, keepdim=True)) @ v},
-    ],
+    "one matrix of D × D less": [{"mix": lambda q, k, v, mask: attending(k, k, v, mask)}],
     "where a place looks hangs on its own vector": [
-        {"mix": lambda q, k, v, mask: attending(q[:, :, :1].expand_as(q), k, v, mask)}
+        {"mix": lambda q, k, v, mask: (mask.float() / mask.sum(-1, keepdim=True)) @ v},
+        {"mix": lambda q, k, v, mask: attending(q[:, :, :1].expand_as(q), k, v, mask)},
     ],
-    "weights add up to 1": [{"mix": lambda q, k, v, mask: (q @ k.mT * mask) @ v}],
+    "the weights of the three places add up to 1, 2, 3": [{"mix": lambda q, k, v, mask: (q @ k.mT * mask) @ v}],
     "each head has weights of its own": [
         {"mix": lambda q, k, v, mask: attending(q, k, torch.eye(mask.shape[0]), mask).mean(1, keepdim=True) @ v}
     ],
     "stands an activation": [{"network": lambda b, x: b.down(b.up(x))}],
     "ends with a linear layer": [{"network": lambda b, x: F.gelu(b.down(b.up(x)))}],
     "acts on each place by itself": [{"network": lambda b, x: b.down(F.gelu(b.up(x.cumsum(1))))}],
-    "the first sublayer of a block hears other places": [{"order": (1, 0)}],
-    "each norm stands in one place": [{"order": (0, 0, 1)}],
+    "in the first sublayer of a block, a place hears itself alone": [{"wire": in_order(1, 0)}],
+    "each norm stands in one place": [{"wire": in_order(0, 0, 1)}],
     "a shorter text has the same logits": [{"places": "beyond one"}],
 }
 
@@ -883,6 +901,86 @@ WRONG_GPTS = {
 def test_a_gpt_is_asked_what_its_parts_do(words, made):
     verdict = quickly("GPT", own_gpt(**made))
     assert not verdict.passed and verdict.points == 0 and words in as_text(verdict)
+
+
+def scored(divisor=lambda q: q.shape[-1] ** 0.5, over=-1, mask=lambda mask: mask):
+    """Attention with other weights."""
+    return lambda q, k, v, seen: (q @ k.mT / divisor(q)).masked_fill(~mask(seen), -math.inf).softmax(over) @ v
+
+
+def cut_anew(q, k, v, mask):
+    """Heads cut from what lies in a row, and put together in the same way."""
+    B, H, T, d = q.shape
+    q, k, v = (z.transpose(1, 2).reshape(B, H, T, d) for z in (q, k, v))
+    return attending(q, k, v, mask).reshape(B, T, H, d).transpose(1, 2)
+
+
+def normed(block, x, attend, think):
+    x = block.n1(x)
+    x = x + attend(x)
+    x = block.n2(x)
+    return x + think(x)
+
+
+def none_added(block, x, attend, think):
+    return think(block.n2(attend(block.n1(x))))
+
+
+def left_behind(block, x, attend, think):
+    found = x + attend(block.n1(x))
+    return x + think(block.n2(found))
+
+
+NAMED_GPTS = {
+    "weights_over_queries": [{"mix": scored(over=2)}, {"mix": scored(over=2), "fused": False}],
+    "softmax_over_heads": [{"mix": scored(over=1)}],
+    "masked_after_the_softmax": [{"mix": lambda q, k, v, mask: (q @ k.mT / 2).softmax(-1).masked_fill(~mask, 0) @ v}],
+    "heads_cut_in_a_row": [{"mix": cut_anew}, {"mix": cut_anew, "fused": False}],
+    "heads_mixed_up": [
+        {"mix": lambda q, k, v, mask: cut_anew(q, k, v, mask).transpose(1, 2).reshape(q.shape)},
+        {"mix": lambda q, k, v, m: attending(q, k, v, m).reshape(len(q), -1, *q.shape[1::2]).transpose(1, 2)},
+    ],
+    "sees_the_next": [{"mask": lambda T, _: torch.ones(T, T).triu(2) == 0}],
+    "first_place_sees_nothing": [{"mix": scored(mask=lambda mask: mask.tril(-1))}],
+    "whole_contexts_only": [{"mask": lambda T, size: causal_mask(size)}],
+    "parallel_sublayers": [
+        {"wire": lambda b, x, attend, think: x + think(b.n2(x)) * 1 + attend(b.n1(x))},
+        {"wire": lambda b, x, attend, think: x + attend(b.n1(x)) + think(b.n2(x)), "fused": False},
+    ],
+    "parallel_behind_one_norm": [{"wire": lambda b, x, attend, think: x + attend(y := b.n1(x)) + think(y)}],
+    "residual_missing": [
+        {"wire": none_added},
+        {"wire": lambda b, x, attend, think: (x := attend(b.n1(x))) + think(b.n2(x))},
+        {"wire": lambda b, x, attend, think: think(b.n2(x + attend(b.n1(x)))), "fused": False},
+    ],
+    "norm_in_the_stream": [{"wire": normed}, {"wire": normed, "fused": False}],
+    "attention_left_behind": [{"wire": left_behind}],
+    "norms_on_the_outputs": [{"wire": lambda b, x, attend, think: (x := x + b.n1(attend(x))) + b.n2(think(x))}],
+    "network_without_norm": [{"wire": lambda b, x, attend, think: (x := x + attend(b.n1(x))) + think(x)}],
+    "attention_without_norm": [{"wire": lambda b, x, attend, think: (x := x + attend(x)) + think(b.n2(x))}],
+    "no_norms_in_the_blocks": [{"wire": lambda b, x, attend, think: (x := x + attend(x)) + think(x)}],
+    "one_norm_twice": [{"wire": lambda b, x, attend, think: (x := x + attend(b.n1(x))) + think(b.n1(x))}],
+    "no_last_norm": [{"last": torch.nn.Identity}, {"last": torch.nn.Identity, "fused": False}],
+    "not_divided": [{"mix": scored(lambda q: 1)}, {"mix": scored(lambda q: 1), "fused": False}],
+    "divided_by_d_k": [{"mix": scored(lambda q: q.shape[-1])}],
+    "divided_by_the_models_width": [{"mix": scored(lambda q: (q.shape[1] * q.shape[-1]) ** 0.5), "fused": False}],
+    "one_matrix_missing": [{"mix": lambda q, k, v, mask: attending(q, k, k, mask)}],
+    "no_feed_forward": [{"wire": lambda b, x, attend, think: x + attend(b.n1(x))}],
+    "flattened": [{"ends": lambda logits: logits.reshape(-1, logits.shape[-1])}],
+    "transposed_logits": [{"ends": lambda logits: logits.mT}],
+}
+
+
+@pytest.mark.parametrize(("name", "made"), [(name, one) for name, all_ in NAMED_GPTS.items() for one in all_])
+def test_a_mistake_in_a_gpt_of_other_parts_is_named(name, made):
+    assert judged("GPT", own_gpt(**made)).mistake == name
+
+
+def test_nobody_is_told_of_an_error_that_is_not_theirs():
+    said = as_text(quickly("GPT", own_gpt(mix=scored(mask=lambda mask: mask.tril(-1)))))
+    assert "raised" not in said and "nan, 1, 1" in said
+    said = as_text(quickly("GPT", own_gpt(ends=lambda logits: (logits, None))))
+    assert "your forward returned a tuple" in said and "raised" not in said
 
 
 def test_logits_that_hold_on_to_a_gradient_are_refused():
@@ -997,16 +1095,17 @@ def test_a_head_that_is_lost_among_equal_tokens_is_refused():
 
 
 class SoftlyMasked(torch.nn.Module):
-    """Attention of one head under a mask of finite numbers."""
+    """Attention under a mask of finite numbers."""
 
-    def __init__(self, d_model, hidden):
+    def __init__(self, d_model, num_heads, hidden):
         super().__init__()
-        self.hidden = hidden
+        self.num_heads, self.hidden = num_heads, hidden
         self.W_q, self.W_k, self.W_v, self.W_o = (torch.nn.Linear(d_model, d_model) for _ in range(4))
 
     def forward(self, x, mask):
-        scores = self.W_q(x) @ self.W_k(x).transpose(-1, -2) / x.shape[-1] ** 0.5
-        return self.W_o(scores.masked_fill(~mask, self.hidden).softmax(-1) @ self.W_v(x)), None
+        q, k, v = (W(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for W in (self.W_q, self.W_k, self.W_v))
+        weights = (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(~mask, self.hidden).softmax(-1)
+        return self.W_o((weights @ v).transpose(1, 2).flatten(2)), None
 
 
 @pytest.mark.parametrize("hidden, right", [(-20.0, False), (-100.0, False), (-1e9, True), (-math.inf, True)])
@@ -1015,7 +1114,7 @@ def test_a_mask_that_large_scores_climb_over_is_a_leak(hidden, right):
         def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
             super().__init__(vocab_size, block_size, d_model, num_heads, num_layers, positions="learned")
             for block in self.blocks:
-                block.attention = SoftlyMasked(d_model, hidden)
+                block.attention = SoftlyMasked(d_model, num_heads, hidden)
 
     said = as_text(quickly("GPT", GPT))
     assert ("however large the scores are" in said) is not right
