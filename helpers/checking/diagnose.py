@@ -378,6 +378,9 @@ def _value(problem, key) -> str:
         if broken:
             more = [f"yours:    {words} {value}" for words, value in got.items() if isinstance(value, str)]
             return "\n".join([f"this should be true of yours and is not: {broken[0]}", *more])
+        told = [words for words, value in want.items() if isinstance(value, str) and got.get(words, value) != value]
+        if told and problem.case.view:  # which has looked no further
+            return f"expected: {told[0]} {want[told[0]]}\nyours:    {told[0]} {got[told[0]]}"
         return _keys_differ(want, got) + _at(diff.path)
     return _two_lines(want, got, _at(diff.path))
 

@@ -70,6 +70,8 @@ def cases_ngram_loss(draw):
         base = draw.integers(0, max(2, V - 1), (7,))
         train = torch.where(draw.uniform(N) < 0.7, base.repeat(N // 7 + 1)[:N], draw.integers(0, V, (N,)))
         test = torch.where(draw.uniform(M) < 0.6, base.repeat(M // 7 + 1)[:M], draw.integers(0, V, (M,)))
+        if order == 1:
+            train[:V] = torch.arange(V)  # so that no token is new
         return Case((train, test, order, V, alpha), view="whole_contexts_only", **options)
 
     def two_digits(**options):
@@ -77,18 +79,22 @@ def cases_ngram_loss(draw):
         a context with its next token."""
         a, b = (draw.permutation(17)[:2] + 13).tolist()
         text = [1, 12, a, 11, 2, b, 12, 0, a, 2, 1, b, 0, 12, a, 1, 2, b, 1, 1, 12]
-        return Case((text * 4, text[3:] + [11, 1, 2, 11, 1, 2], 3, 31, 0.3), view="whole_contexts_only", **options)
+        test = text[3:] + [11, 1, 2, 11, 1, 2]
+        note = "order 3, and contexts that look alike when their digits stand in a row, as 1, 12 and 11, 2 do"
+        return Case((text * 4, test, 3, 31, 0.3), view="whole_contexts_only", note=note, **options)
 
     train, test, *_ = case(2, 5, 0.5).args
     return [
         case(2, 5, 0.5, note="a bigram model"),
         case(3, 4, 0.1, note="order 3"),
-        case(1, 6, 1.0, part="order 1"),
-        case(4, 5, 0.01, part=UNSEEN),
-        case(5, 7, 1.0, M=9, part=UNSEEN),
-        case(2, 9, 2.0, part="a large alpha"),
+        case(1, 6, 1.0, part="order 1", note="order 1, no context at all"),
+        case(4, 5, 0.01, part=UNSEEN, note="order 4, an alpha of 0.01"),
+        case(5, 7, 1.0, M=9, part=UNSEEN, note="order 5, an alpha of 1"),
+        case(2, 9, 2.0, part="a large alpha", note="order 2, an alpha of 2"),
         two_digits(part="lists of ids"),
-        Case((train, test, 2, 9, 0.5), view="whole_contexts_only", part=NEVER),
+        Case(
+            (train, test, 2, 9, 0.5), view="whole_contexts_only", part=NEVER, note="a vocabulary of 9, of which 5 came"
+        ),
     ]
 
 
@@ -192,6 +198,73 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
         -> train, test = [int(i) for i in train], [int(i) for i in test]
         |    order = 2
         Which argument says how many tokens a context has?
+    unseen_cost_nothing: places with a context that train never had cost nothing
+        context = tuple(test[t - order + 1 : t])
+        -> context = tuple(test[t - order + 1 : t])
+        |        if context not in contexts:
+        |            continue
+        After an unknown context all V tokens are equally likely. What does such a place cost?
+    unseen_tokens_cost_nothing: tokens that never came after their context cost nothing
+        context = tuple(test[t - order + 1 : t])
+        -> context = tuple(test[t - order + 1 : t])
+        |        if (context, test[t]) not in pairs:
+        |            continue
+        What is a count of 0 worth by the formula, and what does that cost?
+    unseen_tokens_skipped: places were left out whose token never came after its context
+        context = tuple(test[t - order + 1 : t])
+        -> context = tuple(test[t - order + 1 : t])
+        |        if (context, test[t]) not in pairs:
+        |            continue
+        return total / (len(test) - order + 1)
+        -> known = [t for t in range(order - 1, len(test)) if (tuple(test[t - order + 1 : t]), test[t]) in pairs]
+        |    return total / max(1, len(known))
+        What is a count of 0 worth by the formula, and what does that cost?
+    not_smoothed: alpha plays no part, and what was never counted is impossible
+        pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), 0)
+        (contexts.get(context, 0) + alpha * vocab_size)) -> max(contexts.get(context, 0), 1)) if seen else -math.inf
+        In the formula alpha stands twice. Where is it in yours?
+    not_smoothed_at_all: alpha plays no part, and what was never counted has no logarithm
+        pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), 0)
+        contexts.get(context, 0) + alpha * vocab_size) -> contexts.get(context, 0))
+        In the formula alpha stands twice. Where is it in yours?
+    not_smoothed_but_EPS for EPS in 1e-12, 1e-10, 1e-9: a tiny number of your own stands where alpha should
+        pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), 0)
+        math.log(seen / (contexts.get(context, 0) + alpha * vocab_size))
+        -> math.log(seen / max(contexts.get(context, 0), 1) + EPS)
+        In the formula alpha stands twice. Where is it in yours?
+    backs_off: after a context that train never had, shorter ones were asked
+        context = tuple(test[t - order + 1 : t])
+        -> n = order
+        |        while True:
+        |            context = tuple(test[t - n + 1 : t])
+        |            windows = [tuple(train[i : i + n]) for i in range(len(train) - n + 1)]
+        |            contexts = {context: sum(w[:-1] == context for w in windows)}
+        |            pairs = {(context, test[t]): sum(w == (*context, test[t]) for w in windows)}
+        |            if contexts[context] or n == 1:
+        |                break
+        |            n -= 1
+        The formula gives an answer for a context of count 0 as well. Which one?
+    falls_back_on_a_unigram: after a context that train never had, tokens were counted without any context
+        context = tuple(test[t - order + 1 : t])
+        -> context = tuple(test[t - order + 1 : t])
+        |        if context not in contexts:
+        |            chance = (train.count(test[t]) + alpha) / (len(train) + alpha * vocab_size)
+        |            total -= math.log(chance)
+        |            continue
+        The formula gives an answer for a context of count 0 as well. Which one?
+    divided_by_the_whole_text: each count was divided by the length of train
+        contexts.get(context, 0) + alpha * vocab_size) -> len(train) + alpha * vocab_size)
+        Yours says how often context and token come together. How often does the token come once the context is there?
+    short_contexts_in_the_test: the first tokens of the test were asked with contexts that nobody counted
+        range(order - 1, len(test)): -> range(len(test)):
+        context = tuple(test[t - order + 1 : t]) -> context = tuple(test[max(0, t - order + 1) : t])
+        (len(test) - order + 1) -> len(test)
+        Which is the first place of the test that has a whole context?
+    order_less_one: one token of context too few
+        train, test = [int(i) for i in train], [int(i) for i in test]
+        -> train, test = [int(i) for i in train], [int(i) for i in test]
+        |    order = max(order - 1, 1)
+        How many tokens stand before the predicted one in a model of order 3?
     unseen_skipped: places with a context that train never had were left out
         context = tuple(test[t - order + 1 : t])
         -> context = tuple(test[t - order + 1 : t])
@@ -217,16 +290,16 @@ def cases_get_batch(draw):
     def case(N, block_size, batch_size, **options):
         data = draw.permutation(N) * 3 + 7
         args = (data, block_size, batch_size, draw.integer(0, 10_000))
-        note = f"a text of {N} tokens, {batch_size} windows of {block_size}"
+        note = f"a text of {N} tokens, {batch_size} {'window' if batch_size == 1 else 'windows'} of {block_size}"
         return Case(args, via="drawn_batches", view="batch_behavior", note=note, **options)
 
     return [
         case(900, 6, 5),
         case(7, 4, 3000, part="every start is drawn"),  # 7 is no multiple of its 3 starts
         case(12, 8, 400, part="every start is drawn"),
-        case(5, 4, 3, part="a text of block_size + 1 tokens"),
+        case(5, 4, 30, part="a text of block_size + 1 tokens"),
         case(400, 1, 4, part="windows of one token"),
-        case(7, 3, 1, part="a batch of one"),
+        case(40, 3, 1, part="a batch of one"),
         case(403, 3, 380, part="all places alike, with replacement"),  # fewer windows than places
     ]
 
@@ -244,10 +317,13 @@ get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
     last_start_left_out: the last possible start is never drawn
         torch.randint(len(data) - block_size, -> torch.randint(len(data) - block_size - 1,
         The upper end of torch.randint is not included.
-    one_start_too_many: a window may begin one place too late, where its last answer is missing
+    one_start_too_many: a window may begin too late, where its last answer is missing
         starts = torch.randint(len(data) - block_size, -> starts = torch.randint(len(data) - block_size + 1,
         return data[positions], data[positions + 1]
         -> return data[positions], torch.stack([data[s + 1 : s + 1 + block_size] for s in starts])
+        Which place is the last one that leaves room for a window and its last answer?
+    one_place_beyond: a window may begin too late, where its last answer is missing
+        torch.randint(len(data) - block_size, -> torch.randint(len(data) - block_size + 1,
         Which place is the last one that leaves room for a window and its last answer?
     first_ones_preferred: the first starts are drawn more often than the last ones
         torch.randint(len(data) - block_size, (batch_size,), generator=generator)
@@ -257,6 +333,9 @@ get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
     first_start_missing: the first start is never drawn
         torch.randint(len(data) - block_size,
         -> torch.randint(min(1, len(data) - block_size - 1), len(data) - block_size,
+        The text begins at place 0.
+    first_start_left_out: the first start is never drawn
+        torch.randint(len(data) - block_size, -> torch.randint(1, len(data) - block_size,
         The text begins at place 0.
     generator_begins_anew: each call begins anew with the generator's seed
         starts = torch.randint( -> generator.manual_seed(generator.initial_seed())
@@ -304,6 +383,18 @@ get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
         -> others = torch.randint(len(data) - block_size, (batch_size,), generator=generator)[:, None]
         |    return data[positions], data[others + torch.arange(block_size) + 1]
         One start for each row: x and y are the same window, one place apart.
+    cut_in_two: x and y are one token short
+        data[positions], data[positions + 1] -> data[positions[:, 1:] - 1], data[positions[:, 1:]]
+        From how many tokens of the text do block_size questions and their answers come?
+    last_answers_alone: y has one token for each window
+        data[positions + 1] -> data[positions[:, -1] + 1]
+        Every place of a window is asked what comes next. How many answers does that take?
+    columns_for_rows: x and y are transposed
+        data[positions], data[positions + 1] -> data[positions].T, data[positions + 1].T
+        One row for each window: how many windows are asked for, and how long is each?
+    int32_ids: the ids have become int32
+        data[positions], data[positions + 1] -> data[positions].int(), data[positions + 1].int()
+        The text's ids are int64. Where does yours make others of them?
     windows_side_by_side: starts are multiples of the window's length
         starts[:, None] + -> (starts - starts % block_size)[:, None] +
         Windows may overlap: every place is a start.
@@ -316,12 +407,19 @@ def cases_next_token_loss(draw):
     def case(B, T, V, dtype=torch.float32, scale=2.0, **options):
         return Case((draw.normal(B, T, V, dtype=dtype, scale=scale), draw.integers(0, V, (B, T))), **options)
 
+    def far_apart(**options):
+        """Large logits, of which one answer's is by far the largest, and one's the smallest."""
+        logits, targets = draw.normal(3, 2, 6, scale=400.0), draw.integers(0, 6, (3, 2))
+        logits[0, 0, targets[0, 0]] += 3000.0
+        logits[2, 1, targets[2, 1]] -= 3000.0
+        return Case((logits, targets), note="logits in the hundreds and thousands", **options)
+
     return [
         case(3, 4, 7, note="three texts of four tokens"),
         case(2, 7, 5, note="two texts of seven tokens"),
         case(1, 5, 6, part="one text"),
         case(4, 1, 6, part="one token"),
-        case(3, 2, 6, scale=400.0, part="large logits"),
+        far_apart(part="large logits"),
         case(2, 3, 5, torch.float64, part=DTYPE),
         case(2, 3, 5, torch.float64, part=GRADIENT, gradient=True),
     ]
@@ -365,10 +463,21 @@ next_token_loss = Exercise("next_token_loss", cases_next_token_loss).with_mistak
     zero_left_out: places whose answer is token 0 are left out
         targets.flatten()) -> targets.flatten(), ignore_index=0)
         Nothing is filled up here. Which token has the id 0?
-    small_number_added: a small number keeps the probability from 0
+    small_number_added_EPS for EPS in 1e-12, 1e-10, 1e-9, 1e-8: a small number keeps the probability from 0
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-        -> -(logits.softmax(-1).gather(-1, targets[..., None]) + 1e-9).log().mean()
-        A token that was very unlikely costs more than 21 nats. What is the largest loss that yours can have?
+        -> -(logits.softmax(-1).gather(-1, targets[..., None]) + EPS).log().mean()
+        A token may be so unlikely that it costs hundreds of nats. What is the largest loss that yours can have?
+    shifted_backward: each place was asked for the token that stands before its answer
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> F.cross_entropy(logits[:, 1:].flatten(0, 1), targets[:, :-1].flatten())
+        The targets are already the next tokens: get_batch has moved them.
+    targets_rolled: the targets were moved once more, and the first one stands last
+        targets.flatten() -> targets.roll(-1, dims=1).flatten()
+        The targets are already the next tokens: get_batch has moved them.
+    mean_over_places_only: averaged over the places of a text, and summed over the texts
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> F.cross_entropy(logits.flatten(0, 1), targets.flatten()) * targets.shape[0]
+        A batch of twice as many texts should not have twice the loss.
     plain_number: a plain number, from which nothing can be learned
         targets.flatten()) -> targets.flatten()).item()
         A loss is a 0-dim tensor, so that gradients can start from it.
@@ -742,7 +851,7 @@ def cases_generate(draw):
         sure(7, 12, 1, 1, 4, named={"temperature": 3.0}, part="top_k = 1 at a temperature of 3"),
         drawn(6, 3, {}, part=DRAWN),
         drawn(5, 8, {}, part=DRAWN),
-        drawn(6, 2, {"temperature": 2.5}, part="temperature"),
+        drawn(6, 2, {"temperature": 2.5}, spread=7.0, part="temperature"),
         drawn(6, 3, {"temperature": 0.05}, spread=0.4, level=5.0, part="temperature"),
         drawn(8, 3, {"top_k": 3}, part="top_k"),
         drawn(8, 2, {"top_k": 4, "temperature": 0.5}, part="top_k"),
@@ -808,6 +917,21 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
     one_more_stays: with top_k one token too many stays
         top_k=top_k), dim -> top_k=top_k and top_k + 1), dim
         With top_k = 1 nothing is left to chance. How many stay in yours?
+    softmax_twice: the softmax was taken twice
+        torch.softmax(filter -> torch.softmax(torch.softmax(filter
+        top_k=top_k), dim=-1) -> top_k=top_k), dim=-1) / temperature, dim=-1)
+        [:, -1] / temperature -> [:, -1]
+        Probabilities lie between 0 and 1. What does a softmax make of numbers that are so close together?
+    cut_to_zero: with top_k the logits that are cut became 0
+        filter_logits(logits, top_k=top_k)
+        -> logits if top_k is None else logits.masked_fill(logits < logits.topk(top_k).values[:, -1:], 0.0)
+        A logit of 0 is like any other. Which one leaves a token no probability at all?
+    all_drawn_at_once: all new tokens were drawn from what the model says of the prompt
+        with torch.no_grad(): -> with torch.no_grad():
+        |        if max_new_tokens:
+        |            p = torch.softmax(filter_logits(model(ids[:, -model.block_size :])[:, -1] / temperature, top_k=top_k), dim=-1)
+        |            return torch.cat([ids, torch.multinomial(p, max_new_tokens, True, generator=generator)], dim=1)
+        Each new token changes what comes after it. How often is the model asked in yours?
     one_threshold: with top_k all rows are cut at one threshold
         filter_logits(logits, top_k=top_k)
         -> logits if top_k is None else logits.masked_fill(logits < logits.topk(top_k).values.min(), -math.inf)
@@ -828,13 +952,13 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
     one_token_short: one token too few
         range(max_new_tokens) -> range(max_new_tokens - 1)
         How many tokens come behind the prompt?
-    temperature_ignored: the temperature has no say
+    temperature_ignored: the temperature has no say, or comes behind the softmax, where it makes no difference
         [:, -1] / temperature -> [:, -1]
-        What happens to the logits before the softmax?
+        What does your code divide by it, logits or probabilities? A draw asks only for the ratios of probabilities.
     temperature_multiplied: multiplied by the temperature
         [:, -1] / temperature -> [:, -1] * temperature
         A high temperature makes the choice more even. What does that do to the differences of the logits?
-    top_k_ignored: top_k has no say
+    top_k_ignored: with top_k far too many tokens stay, or all of them
         top_k=top_k), dim -> top_k=None), dim
         Lesson 10 has a function that cuts the unlikely tokens off.
     one_draw_for_all: one token was drawn for all rows

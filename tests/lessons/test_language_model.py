@@ -616,10 +616,10 @@ def test_a_layer_that_brings_nothing_is_not_called_narrow(more, words):
 
 
 @pytest.mark.parametrize("answer", [lambda *args: None, lambda *args: torch.zeros(5, 6), lambda *args: (1, 2, 3)])
-def test_a_batch_that_is_no_pair_is_said_to_have_the_wrong_shape(answer):
+def test_a_batch_that_is_no_pair_is_said_to_be_none(answer):
     args = (torch.arange(900), 6, 5, 3)
     made, _ = check_12.drawn_batches(answer, args, {})
-    assert check_12.batch_behavior(args, {}, made) == {"x and y are LongTensors of shape (5, 6)": False}
+    assert check_12.batch_behavior(args, {}, made) == {"x and y are": "no tensors"}
 
 
 # ---------------------------------------------------------------- what is said of answers
@@ -635,6 +635,202 @@ def key_of(name):
 def judged(name, answer):
     key = key_of(name)
     return decide(key, observe_all(answer, key.cases, Facts(name, "99_test", (), 10.0)))
+
+
+def windows_of(data, starts, block_size, more=1):
+    """x and y from slices."""
+    return tuple(torch.stack([data[s + i : s + i + block_size] for s in starts.tolist()]) for i in (0, more))
+
+
+def batches(last=lambda N, block_size: N - block_size, change=lambda x, y: (x, y)):
+    def get_batch(data, block_size, batch_size, generator):
+        starts = torch.randint(0, last(len(data), block_size), (batch_size,), generator=generator)
+        return change(*windows_of(data, starts, block_size))
+
+    return get_batch
+
+
+def by_unfolding(data, block_size, batch_size, generator):
+    starts = torch.randint(len(data) - block_size + 1, (batch_size,), generator=generator)
+    return data.unfold(0, block_size, 1)[starts], data.unfold(0, block_size, 1)[starts + 1]
+
+
+def one_window(data, block_size, batch_size, generator):
+    start = torch.randint(len(data) - block_size, (1,), generator=generator)
+    return tuple(rows.repeat(batch_size, 1) for rows in windows_of(data, start, block_size))
+
+
+NAMED_BATCHES = {
+    "one_start_too_many": batches(lambda N, block_size: N - block_size + 1),
+    "one_place_beyond": by_unfolding,
+    "not_shifted": batches(change=lambda x, y: (x, x)),
+    "one_window_for_all": one_window,
+    "cut_in_two": batches(change=lambda x, y: (x[:, :-1], x[:, 1:])),
+    "last_answers_alone": batches(change=lambda x, y: (x, y[:, -1])),
+    "columns_for_rows": batches(change=lambda x, y: (x.mT, y.mT)),
+    "int32_ids": batches(change=lambda x, y: (x.to(torch.int32), y.to(torch.int32))),
+}
+
+
+@pytest.mark.parametrize("name", NAMED_BATCHES)
+def test_a_mistake_in_batches_is_named(name):
+    assert judged("get_batch", NAMED_BATCHES[name]).mistake == name
+
+
+def test_what_a_batch_is_instead_is_said():
+    said = as_text(judged("get_batch", batches(change=lambda x, y: (x.float(), y))))
+    assert "yours:    x and y are tensors of shape (5, 6) and dtype float32, and of shape (5, 6)" in said
+
+
+def chances(cost, order_of=lambda order: order, places=lambda n: n):
+    """An n-gram loss by Counters: cost(windows, contexts, gram, V, alpha), None where a place is left out."""
+
+    def ngram_loss(train, test, order, vocab_size, alpha):
+        order = order_of(order)
+        train, test = torch.as_tensor(train).tolist(), torch.as_tensor(test).tolist()
+        grams = list(zip(*(train[i:] for i in range(order)), strict=False))
+        asked = list(zip(*(test[i:] for i in range(order)), strict=False))
+        windows, contexts = Counter(grams), Counter(gram[:-1] for gram in grams)
+        costs = [cost(windows, contexts, gram, vocab_size, alpha, train) for gram in asked]
+        known = [one for one in costs if one is not None]
+        return sum(known) / (len(asked) if places == "all" else max(1, len(known)))
+
+    return ngram_loss
+
+
+def additive(windows, contexts, gram, V, alpha, train):
+    return -math.log((windows[gram] + alpha) / (contexts[gram[:-1]] + alpha * V))
+
+
+def where(known):
+    """Only where a context, or a context with its token, was counted."""
+    return lambda windows, contexts, gram, *rest: (
+        additive(windows, contexts, gram, *rest)
+        if (windows[gram] if known == "token" else contexts[gram[:-1]])
+        else None
+    )
+
+
+def with_shorter_ones(windows, contexts, gram, V, alpha, train):
+    while len(gram) > 1 and not any(
+        gram[:-1] == tuple(train[i : i + len(gram) - 1]) for i in range(len(train) - len(gram) + 1)
+    ):
+        gram = gram[1:]
+    n = len(gram)
+    found = [tuple(train[i : i + n]) for i in range(len(train) - n + 1)]
+    return -math.log((found.count(gram) + alpha) / (sum(g[:-1] == gram[:-1] for g in found) + alpha * V))
+
+
+def alone(windows, contexts, gram, V, alpha, train):
+    known = contexts[gram[:-1]]
+    return -math.log(
+        (windows[gram] + alpha) / (known + alpha * V)
+        if known
+        else (train.count(gram[-1]) + alpha) / (len(train) + alpha * V)
+    )
+
+
+def bare(tiny=0.0):
+    def cost(windows, contexts, gram, V, alpha, train):
+        share = windows[gram] / contexts[gram[:-1]] if contexts[gram[:-1]] else 0.0
+        return -math.log(share + tiny) if share + tiny else math.inf
+
+    return cost
+
+
+NAMED_NGRAMS = {
+    "unseen_cost_nothing": chances(where("context"), places="all"),
+    "unseen_skipped": chances(where("context")),
+    "unseen_tokens_cost_nothing": chances(where("token"), places="all"),
+    "unseen_tokens_skipped": chances(where("token")),
+    "not_smoothed": chances(bare()),
+    "not_smoothed_at_all": chances(lambda w, c, gram, *rest: -math.log(w[gram] / c[gram[:-1]])),
+    "not_smoothed_but_1e-10": chances(bare(1e-10)),
+    "backs_off": chances(with_shorter_ones),
+    "falls_back_on_a_unigram": chances(alone),
+    "divided_by_the_whole_text": chances(lambda w, c, g, V, a, train: -math.log((w[g] + a) / (len(train) + a * V))),
+    "order_is_the_context": chances(additive, order_of=lambda order: order + 1),
+    "order_less_one": chances(additive, order_of=lambda order: max(1, order - 1)),
+}
+
+
+@pytest.mark.parametrize("name", NAMED_NGRAMS)
+def test_a_mistake_in_ngrams_is_named(name):
+    assert judged("ngram_loss", NAMED_NGRAMS[name]).mistake == name
+
+
+def by_exp(logits, targets):
+    e = torch.exp(logits)
+    return -torch.log(torch.gather(e / e.sum(dim=2, keepdim=True), 2, targets.unsqueeze(2))).mean()
+
+
+def by_nll(logits, targets):
+    return F.nll_loss(torch.log(F.softmax(logits, dim=2)).permute(0, 2, 1), targets)
+
+
+NAMED_LOSSES = {
+    "exp_over_sum": by_exp,
+    "logarithm_of_zero": by_nll,
+    "shifted_again": lambda logits, targets: F.cross_entropy(logits[:, :-1].mT, targets[:, 1:]),
+    "shifted_backward": lambda logits, targets: F.cross_entropy(logits[:, 1:].mT, targets[:, :-1]),
+    "targets_rolled": lambda logits, targets: F.cross_entropy(logits.mT, torch.roll(targets, -1, 1)),
+    "mean_over_places_only": lambda logits, targets: sum(
+        F.cross_entropy(a, b) for a, b in zip(logits, targets, strict=True)
+    ),
+    "small_number_added_1e-8": lambda logits, targets: (
+        -torch.log(1e-8 + logits.softmax(2)).gather(2, targets[..., None]).mean()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMED_LOSSES)
+def test_a_mistake_in_the_loss_is_named(name):
+    assert judged("next_token_loss", NAMED_LOSSES[name]).mistake == name
+
+
+@pytest.mark.parametrize("seed", [606, 1, 2])
+def test_a_logarithm_of_zero_and_an_infinite_exp_are_told_apart(seed):
+    exercises = load_answer_key(course(), course().lesson("12_language_model")).exercises
+    (exercise,) = (item for item in exercises if item.name == "next_token_loss")
+    key = make_key("12_language_model", exercise, 10, False, blocks.next_token_loss, seed)
+    for name in ("exp_over_sum", "logarithm_of_zero"):
+        assert decide(key, observe_all(NAMED_LOSSES[name], key.cases, key.facts)).mistake == name
+
+
+def writes(cut=None, spread=lambda logits, t: F.softmax(logits / t, dim=-1), window=lambda ids, size: ids[:, -size:]):
+    """As people write it, with something else in one place."""
+
+    def generate(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
+        for _ in range(max_new_tokens):
+            logits = model(window(ids, model.block_size))[:, -1, :]
+            if top_k is not None:
+                kth = logits.sort(dim=-1, descending=True).values[:, top_k - 1 : top_k]
+                logits = torch.where(logits < kth, -math.inf, logits) if cut is None else cut(logits, kth)
+            ids = torch.cat([ids, torch.multinomial(spread(logits, temperature), 1, generator=generator)], dim=1)
+        return ids
+
+    return generate
+
+
+def all_at_once(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
+    p = F.softmax(blocks.filter_logits(model(ids[:, -model.block_size :])[:, -1] / temperature, top_k=top_k), dim=-1)
+    new = [torch.multinomial(p, 1, generator=generator) for _ in range(max_new_tokens)]
+    return torch.cat([ids, *new], dim=1)
+
+
+NAMED_WRITERS = {
+    "temperature_ignored": writes(spread=lambda logits, t: F.softmax(logits, dim=-1) / t),
+    "softmax_twice": writes(spread=lambda logits, t: F.softmax(F.softmax(logits, dim=-1) / t, dim=-1)),
+    "kth_cut_too": writes(lambda logits, kth: logits.masked_fill(logits <= kth, -math.inf)),
+    "cut_to_zero": writes(lambda logits, kth: torch.where(logits < kth, 0.0, logits)),
+    "not_cropped": writes(window=lambda ids, size: ids),
+    "all_drawn_at_once": all_at_once,
+}
+
+
+@pytest.mark.parametrize("name", NAMED_WRITERS)
+def test_a_mistake_in_writing_is_named(name):
+    assert judged("generate", NAMED_WRITERS[name]).mistake == name
 
 
 def test_targets_rolled_around_are_not_called_the_input_itself():
@@ -688,7 +884,7 @@ def test_windows_drawn_in_a_row_or_seldom_at_the_ends_are_refused():
 
     assert "the next batch is another one" in as_text(judged("get_batch", always_the_first))
     assert "each row is drawn by itself" in as_text(judged("get_batch", in_a_row))
-    assert "starts are drawn about equally often" in as_text(judged("get_batch", rounded))
+    assert "how often starts are drawn: about equally often" in as_text(judged("get_batch", rounded))
 
 
 def test_starts_are_drawn_from_all_places_with_replacement():

@@ -387,12 +387,9 @@ def batch_behavior(args, kwargs, output):
     batch, index = output["batch"], {int(value): i for i, value in enumerate(data)}
     x, y = batch["x"], batch["y"]
     shape = (batch_size, block_size)
-    found = {
-        f"x and y are LongTensors of shape {shape}": all(
-            isinstance(z, torch.Tensor) and z.dtype == torch.int64 and tuple(z.shape) == shape for z in (x, y)
-        )
-    }
-    if not all(found.values()):
+    wanted = f"LongTensors of shape {shape}"
+    found = {"x and y are": _kinds(x, y)}
+    if found["x and y are"] != wanted:
         return found
     rows = [[index.get(value, -1) for value in row] for row in x.tolist()]
     starts = [row[0] for row in rows]
@@ -409,8 +406,8 @@ def batch_behavior(args, kwargs, output):
         far = SPREAD * (each * (1 - 1 / possible)) ** 0.5
         counts = [starts.count(start) for start in range(possible)]
         alike, leaning = max(abs(n - each) for n in counts) <= far, counts[0] - counts[-1]
-        odd = "the first more often than the last" if leaning > far and min(counts) else "not equally often"
-        found["starts are drawn"] = "about equally often" if alike else odd
+        odd = "the first more often than the last" if leaning > far and min(counts) else "some more often than others"
+        found["how often starts are drawn:"] = "about equally often" if alike else odd
     elif possible >= MANY * batch_size:
         found["rows begin at different places"] = len(set(starts)) > batch_size / 2
         steps = {b - a for a, b in zip(starts, starts[1:], strict=False)}
@@ -426,6 +423,20 @@ def batch_behavior(args, kwargs, output):
         )
         found["some start is drawn three times"] = max(Counter(starts).values()) > 2  # of 380 of 400 about 28 are
     return found
+
+
+def _kinds(x, y) -> str:
+    """What x and y are, in words."""
+    if not (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)):
+        return "no tensors"
+    one, other = (
+        f"of shape {tuple(z.shape)}"
+        if z.dtype == torch.int64
+        else f"of shape {tuple(z.shape)} and dtype {str(z.dtype).removeprefix('torch.')}"
+        for z in (x, y)
+    )
+    kind = "LongTensors" if x.dtype == y.dtype == torch.int64 else "tensors"
+    return f"{kind} {one}" if one == other else f"{kind} {one}, and {other}"
 
 
 def _answers(rows, heard, N) -> str:
