@@ -785,7 +785,7 @@ def test_lines_of_values():
     assert value_text({i: 0 for i in range(5)}, {}) == "your dictionary lacks 0, 1, 2, 3 …"
     assert value_text({i: 0 for i in range(4)}, {}) == "your dictionary lacks 0, 1, 2, 3"
     kept = {"on": True, "off": False, "one": True, "two": True, "said": "so"}
-    broken = "this should hold and does not: one"
+    broken = "this should be true of yours and is not: one"
     assert value_text(kept, kept | {"one": False, "two": False, "said": "no"}) == f"{broken}\nyours:    said no"
     want, extra = {"on": True, "off": False}, 'your dictionary should not have "b"'
     assert value_text(want, want | {"b": 1}) == value_text(want, {"on": True, "off": True, "b": 1}) == extra
@@ -794,8 +794,14 @@ def test_lines_of_values():
 
 def test_lines_of_properties():
     case = Case((torch.zeros(9),), view="facts_view")
-    assert value_text(True, False, path=("it is small",), case=case) == "this should hold and does not: it is small"
-    assert value_text(False, True, path=("it is small",), case=case) == "this should not hold, but does: it is small"
+    assert (
+        value_text(True, False, path=("it is small",), case=case)
+        == "this should be true of yours and is not: it is small"
+    )
+    assert (
+        value_text(False, True, path=("it is small",), case=case)
+        == "this should not be true of yours, but is: it is small"
+    )
     assert value_text("3", "4", path=("sum",), case=case) == "expected: sum 3\nyours:    sum 4"
     assert value_text("3", "4", path=(0, "sum"), case=case) == "expected: sum 3\nyours:    sum 4"
     assert value_text("3", "4", path=("sum", 0), case=case) == 'expected "3" at ["sum"][0]\nyours    "4"'
@@ -803,8 +809,11 @@ def test_lines_of_properties():
     seen = value_text(t([1.0, 2.0, 5.0]), t([1.0, 2.0, 8.0]), path=("the sums",), case=case)
     assert seen == "the sums: 1 of 3 numbers differs, at entry 2: expected 5, yours 8"
     assert value_text(3, 4, path=(0,), case=case) == "expected 3 at [0]\nyours    4"
+    no_further = value_text({"sum": "3", "it is small": True}, {"sum": "4"}, case=case)
+    assert no_further == "expected: sum 3\nyours:    sum 4"
+    assert value_text({"sum": "3", "b": 1}, {"sum": "4"}) == 'your dictionary lacks "b"'
     via = Case((1,), via="anything", note="a note")
-    assert value_text(True, False, path=("it",), case=via) == "this should hold and does not: it\nwith a note"
+    assert value_text(True, False, path=("it",), case=via) == "this should be true of yours and is not: it\nwith a note"
     assert value_text(True, False, path=("it",)) == 'expected True at ["it"]\nyours    False'
 
 

@@ -370,14 +370,17 @@ def _value(problem, key) -> str:
             lines[0] = f"{name or 'output' + _at(diff.path)}: {lines[0]}"
         return "\n".join(lines)
     if name and isinstance(want, bool):
-        return f"this should {'hold and does not' if want else 'not hold, but does'}: {name}"
+        return f"this should {'be true of yours and is not' if want else 'not be true of yours, but is'}: {name}"
     if name and isinstance(want, str):
         return f"expected: {name} {want}\nyours:    {name} {got}"
     if isinstance(want, dict) and isinstance(got, dict):
         broken = [words for words, holds in want.items() if holds is True and got.get(words) is False]
         if broken:
             more = [f"yours:    {words} {value}" for words, value in got.items() if isinstance(value, str)]
-            return "\n".join([f"this should hold and does not: {broken[0]}", *more])
+            return "\n".join([f"this should be true of yours and is not: {broken[0]}", *more])
+        told = [words for words, value in want.items() if isinstance(value, str) and got.get(words, value) != value]
+        if told and problem.case.view:  # which has looked no further
+            return f"expected: {told[0]} {want[told[0]]}\nyours:    {told[0]} {got[told[0]]}"
         return _keys_differ(want, got) + _at(diff.path)
     return _two_lines(want, got, _at(diff.path))
 

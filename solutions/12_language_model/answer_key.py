@@ -1,6 +1,7 @@
 """Cases and known mistakes of lesson 12: n-grams, batches, a GPT, and what it writes."""
 
 import torch
+from torch import nn
 
 from helpers import corpus
 from helpers.checking.vocabulary import DTYPE, GRADIENT, Case, Exercise, listed_quizzes
@@ -69,6 +70,8 @@ def cases_ngram_loss(draw):
         base = draw.integers(0, max(2, V - 1), (7,))
         train = torch.where(draw.uniform(N) < 0.7, base.repeat(N // 7 + 1)[:N], draw.integers(0, V, (N,)))
         test = torch.where(draw.uniform(M) < 0.6, base.repeat(M // 7 + 1)[:M], draw.integers(0, V, (M,)))
+        if order == 1:
+            train[:V] = torch.arange(V)  # so that no token is new
         return Case((train, test, order, V, alpha), view="whole_contexts_only", **options)
 
     def two_digits(**options):
@@ -76,18 +79,22 @@ def cases_ngram_loss(draw):
         a context with its next token."""
         a, b = (draw.permutation(17)[:2] + 13).tolist()
         text = [1, 12, a, 11, 2, b, 12, 0, a, 2, 1, b, 0, 12, a, 1, 2, b, 1, 1, 12]
-        return Case((text * 4, text[3:] + [11, 1, 2, 11, 1, 2], 3, 31, 0.3), view="whole_contexts_only", **options)
+        test = text[3:] + [11, 1, 2, 11, 1, 2]
+        note = "order 3, and contexts that look alike when their digits stand in a row, as 1, 12 and 11, 2 do"
+        return Case((text * 4, test, 3, 31, 0.3), view="whole_contexts_only", note=note, **options)
 
     train, test, *_ = case(2, 5, 0.5).args
     return [
         case(2, 5, 0.5, note="a bigram model"),
         case(3, 4, 0.1, note="order 3"),
-        case(1, 6, 1.0, part="order 1"),
-        case(4, 5, 0.01, part=UNSEEN),
-        case(5, 7, 1.0, M=9, part=UNSEEN),
-        case(2, 9, 2.0, part="a large alpha"),
+        case(1, 6, 1.0, part="order 1", note="order 1, no context at all"),
+        case(4, 5, 0.01, part=UNSEEN, note="order 4, an alpha of 0.01"),
+        case(5, 7, 1.0, M=9, part=UNSEEN, note="order 5, an alpha of 1"),
+        case(2, 9, 2.0, part="a large alpha", note="order 2, an alpha of 2"),
         two_digits(part="lists of ids"),
-        Case((train, test, 2, 9, 0.5), view="whole_contexts_only", part=NEVER),
+        Case(
+            (train, test, 2, 9, 0.5), view="whole_contexts_only", part=NEVER, note="a vocabulary of 9, of which 5 came"
+        ),
     ]
 
 
@@ -191,6 +198,73 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
         -> train, test = [int(i) for i in train], [int(i) for i in test]
         |    order = 2
         Which argument says how many tokens a context has?
+    unseen_cost_nothing: places with a context that train never had cost nothing
+        context = tuple(test[t - order + 1 : t])
+        -> context = tuple(test[t - order + 1 : t])
+        |        if context not in contexts:
+        |            continue
+        After an unknown context all V tokens are equally likely. What does such a place cost?
+    unseen_tokens_cost_nothing: tokens that never came after their context cost nothing
+        context = tuple(test[t - order + 1 : t])
+        -> context = tuple(test[t - order + 1 : t])
+        |        if (context, test[t]) not in pairs:
+        |            continue
+        What is a count of 0 worth by the formula, and what does that cost?
+    unseen_tokens_skipped: places were left out whose token never came after its context
+        context = tuple(test[t - order + 1 : t])
+        -> context = tuple(test[t - order + 1 : t])
+        |        if (context, test[t]) not in pairs:
+        |            continue
+        return total / (len(test) - order + 1)
+        -> known = [t for t in range(order - 1, len(test)) if (tuple(test[t - order + 1 : t]), test[t]) in pairs]
+        |    return total / max(1, len(known))
+        What is a count of 0 worth by the formula, and what does that cost?
+    not_smoothed: alpha plays no part, and what was never counted is impossible
+        pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), 0)
+        (contexts.get(context, 0) + alpha * vocab_size)) -> max(contexts.get(context, 0), 1)) if seen else -math.inf
+        In the formula alpha stands twice. Where is it in yours?
+    not_smoothed_at_all: alpha plays no part, and what was never counted has no logarithm
+        pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), 0)
+        contexts.get(context, 0) + alpha * vocab_size) -> contexts.get(context, 0))
+        In the formula alpha stands twice. Where is it in yours?
+    not_smoothed_but_EPS for EPS in 1e-12, 1e-10, 1e-9: a tiny number of your own stands where alpha should
+        pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), 0)
+        math.log(seen / (contexts.get(context, 0) + alpha * vocab_size))
+        -> math.log(seen / max(contexts.get(context, 0), 1) + EPS)
+        In the formula alpha stands twice. Where is it in yours?
+    backs_off: after a context that train never had, shorter ones were asked
+        context = tuple(test[t - order + 1 : t])
+        -> n = order
+        |        while True:
+        |            context = tuple(test[t - n + 1 : t])
+        |            windows = [tuple(train[i : i + n]) for i in range(len(train) - n + 1)]
+        |            contexts = {context: sum(w[:-1] == context for w in windows)}
+        |            pairs = {(context, test[t]): sum(w == (*context, test[t]) for w in windows)}
+        |            if contexts[context] or n == 1:
+        |                break
+        |            n -= 1
+        The formula gives an answer for a context of count 0 as well. Which one?
+    falls_back_on_a_unigram: after a context that train never had, tokens were counted without any context
+        context = tuple(test[t - order + 1 : t])
+        -> context = tuple(test[t - order + 1 : t])
+        |        if context not in contexts:
+        |            chance = (train.count(test[t]) + alpha) / (len(train) + alpha * vocab_size)
+        |            total -= math.log(chance)
+        |            continue
+        The formula gives an answer for a context of count 0 as well. Which one?
+    divided_by_the_whole_text: each count was divided by the length of train
+        contexts.get(context, 0) + alpha * vocab_size) -> len(train) + alpha * vocab_size)
+        Yours says how often context and token come together. How often does the token come once the context is there?
+    short_contexts_in_the_test: the first tokens of the test were asked with contexts that nobody counted
+        range(order - 1, len(test)): -> range(len(test)):
+        context = tuple(test[t - order + 1 : t]) -> context = tuple(test[max(0, t - order + 1) : t])
+        (len(test) - order + 1) -> len(test)
+        Which is the first place of the test that has a whole context?
+    order_less_one: one token of context too few
+        train, test = [int(i) for i in train], [int(i) for i in test]
+        -> train, test = [int(i) for i in train], [int(i) for i in test]
+        |    order = max(order - 1, 1)
+        How many tokens stand before the predicted one in a model of order 3?
     unseen_skipped: places with a context that train never had were left out
         context = tuple(test[t - order + 1 : t])
         -> context = tuple(test[t - order + 1 : t])
@@ -216,16 +290,16 @@ def cases_get_batch(draw):
     def case(N, block_size, batch_size, **options):
         data = draw.permutation(N) * 3 + 7
         args = (data, block_size, batch_size, draw.integer(0, 10_000))
-        note = f"a text of {N} tokens, {batch_size} windows of {block_size}"
+        note = f"a text of {N} tokens, {batch_size} {'window' if batch_size == 1 else 'windows'} of {block_size}"
         return Case(args, via="drawn_batches", view="batch_behavior", note=note, **options)
 
     return [
         case(900, 6, 5),
         case(7, 4, 3000, part="every start is drawn"),  # 7 is no multiple of its 3 starts
         case(12, 8, 400, part="every start is drawn"),
-        case(5, 4, 3, part="a text of block_size + 1 tokens"),
+        case(5, 4, 30, part="a text of block_size + 1 tokens"),
         case(400, 1, 4, part="windows of one token"),
-        case(7, 3, 1, part="a batch of one"),
+        case(40, 3, 1, part="a batch of one"),
         case(403, 3, 380, part="all places alike, with replacement"),  # fewer windows than places
     ]
 
@@ -243,10 +317,13 @@ get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
     last_start_left_out: the last possible start is never drawn
         torch.randint(len(data) - block_size, -> torch.randint(len(data) - block_size - 1,
         The upper end of torch.randint is not included.
-    one_start_too_many: a window may begin one place too late, where its last answer is missing
+    one_start_too_many: a window may begin too late, where its last answer is missing
         starts = torch.randint(len(data) - block_size, -> starts = torch.randint(len(data) - block_size + 1,
         return data[positions], data[positions + 1]
         -> return data[positions], torch.stack([data[s + 1 : s + 1 + block_size] for s in starts])
+        Which place is the last one that leaves room for a window and its last answer?
+    one_place_beyond: a window may begin too late, where its last answer is missing
+        torch.randint(len(data) - block_size, -> torch.randint(len(data) - block_size + 1,
         Which place is the last one that leaves room for a window and its last answer?
     first_ones_preferred: the first starts are drawn more often than the last ones
         torch.randint(len(data) - block_size, (batch_size,), generator=generator)
@@ -256,6 +333,9 @@ get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
     first_start_missing: the first start is never drawn
         torch.randint(len(data) - block_size,
         -> torch.randint(min(1, len(data) - block_size - 1), len(data) - block_size,
+        The text begins at place 0.
+    first_start_left_out: the first start is never drawn
+        torch.randint(len(data) - block_size, -> torch.randint(1, len(data) - block_size,
         The text begins at place 0.
     generator_begins_anew: each call begins anew with the generator's seed
         starts = torch.randint( -> generator.manual_seed(generator.initial_seed())
@@ -303,6 +383,18 @@ get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
         -> others = torch.randint(len(data) - block_size, (batch_size,), generator=generator)[:, None]
         |    return data[positions], data[others + torch.arange(block_size) + 1]
         One start for each row: x and y are the same window, one place apart.
+    cut_in_two: x and y are one token short
+        data[positions], data[positions + 1] -> data[positions[:, 1:] - 1], data[positions[:, 1:]]
+        From how many tokens of the text do block_size questions and their answers come?
+    last_answers_alone: y has one token for each window
+        data[positions + 1] -> data[positions[:, -1] + 1]
+        Every place of a window is asked what comes next. How many answers does that take?
+    columns_for_rows: x and y are transposed
+        data[positions], data[positions + 1] -> data[positions].T, data[positions + 1].T
+        One row for each window: how many windows are asked for, and how long is each?
+    int32_ids: the ids have become int32
+        data[positions], data[positions + 1] -> data[positions].int(), data[positions + 1].int()
+        The text's ids are int64. Where does yours make others of them?
     windows_side_by_side: starts are multiples of the window's length
         starts[:, None] + -> (starts - starts % block_size)[:, None] +
         Windows may overlap: every place is a start.
@@ -315,12 +407,19 @@ def cases_next_token_loss(draw):
     def case(B, T, V, dtype=torch.float32, scale=2.0, **options):
         return Case((draw.normal(B, T, V, dtype=dtype, scale=scale), draw.integers(0, V, (B, T))), **options)
 
+    def far_apart(**options):
+        """Large logits, of which one answer's is by far the largest, and one's the smallest."""
+        logits, targets = draw.normal(3, 2, 6, scale=400.0), draw.integers(0, 6, (3, 2))
+        logits[0, 0, targets[0, 0]] += 3000.0
+        logits[2, 1, targets[2, 1]] -= 3000.0
+        return Case((logits, targets), note="logits in the hundreds and thousands", **options)
+
     return [
         case(3, 4, 7, note="three texts of four tokens"),
         case(2, 7, 5, note="two texts of seven tokens"),
         case(1, 5, 6, part="one text"),
         case(4, 1, 6, part="one token"),
-        case(3, 2, 6, scale=400.0, part="large logits"),
+        far_apart(part="large logits"),
         case(2, 3, 5, torch.float64, part=DTYPE),
         case(2, 3, 5, torch.float64, part=GRADIENT, gradient=True),
     ]
@@ -364,10 +463,21 @@ next_token_loss = Exercise("next_token_loss", cases_next_token_loss).with_mistak
     zero_left_out: places whose answer is token 0 are left out
         targets.flatten()) -> targets.flatten(), ignore_index=0)
         Nothing is filled up here. Which token has the id 0?
-    small_number_added: a small number keeps the probability from 0
+    small_number_added_EPS for EPS in 1e-12, 1e-10, 1e-9, 1e-8: a small number keeps the probability from 0
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-        -> -(logits.softmax(-1).gather(-1, targets[..., None]) + 1e-9).log().mean()
-        A token that was very unlikely costs more than 21 nats. What is the largest loss that yours can have?
+        -> -(logits.softmax(-1).gather(-1, targets[..., None]) + EPS).log().mean()
+        A token may be so unlikely that it costs hundreds of nats. What is the largest loss that yours can have?
+    shifted_backward: each place was asked for the token that stands before its answer
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> F.cross_entropy(logits[:, 1:].flatten(0, 1), targets[:, :-1].flatten())
+        The targets are already the next tokens: get_batch has moved them.
+    targets_rolled: the targets were moved once more, and the first one stands last
+        targets.flatten() -> targets.roll(-1, dims=1).flatten()
+        The targets are already the next tokens: get_batch has moved them.
+    mean_over_places_only: averaged over the places of a text, and summed over the texts
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> F.cross_entropy(logits.flatten(0, 1), targets.flatten()) * targets.shape[0]
+        A batch of twice as many texts should not have twice the loss.
     plain_number: a plain number, from which nothing can be learned
         targets.flatten()) -> targets.flatten()).item()
         A loss is a 0-dim tensor, so that gradients can start from it.
@@ -392,11 +502,53 @@ next_token_loss = Exercise("next_token_loss", cases_next_token_loss).with_mistak
 # ---------------------------------------------------------------- GPT
 
 
+class OwnAttention(nn.Module):
+    """Attention without rotations that does one thing wrong."""
+
+    def __init__(self, d_model, num_heads, wrong):
+        super().__init__()
+        self.num_heads, self.wrong = num_heads, wrong
+        self.W_q, self.W_k, self.W_v = (nn.Linear(d_model, d_model) for _ in range(3))
+        self.W_o = nn.Identity() if wrong == "no output" else nn.Linear(d_model, d_model)
+
+    def forward(self, x, mask):
+        q, k, v = (W(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for W in (self.W_q, self.W_k, self.W_v))
+        if self.wrong == "cut in a row":
+            q, k, v = (z.transpose(1, 2).reshape(z.shape) for z in (q, k, v))
+        k = q if self.wrong == "no keys" else k
+        powers = {"not divided": 0, "no root": 1, "multiplied": -0.5}
+        scores = q @ k.mT / q.shape[-1] ** powers.get(self.wrong, 0.5)  # (B, H, T, T)
+        if self.wrong == "model's width":
+            scores = q @ k.mT / x.shape[-1] ** 0.5
+        if self.wrong == "mask too late":
+            weights = scores.softmax(-1) * mask
+        else:
+            over = {"queries": -2, "heads": 1}.get(self.wrong, -1)
+            weights = scores.masked_fill(~mask.tril(-1 if self.wrong == "not itself" else 0), -torch.inf).softmax(over)
+        out = weights @ v  # (B, H, T, D/H)
+        out = out if self.wrong in ("cut in a row", "run together") else out.transpose(1, 2)
+        return self.W_o(out.reshape(x.shape)), None  # (B, T, D)
+
+
+def attending(wrong):
+    """A GPT with learned positions and such an attention."""
+
+    def gpt(vocab_size, block_size, d_model, num_heads, num_layers):
+        from helpers.blocks import GPT
+
+        model = GPT(vocab_size, block_size, d_model, num_heads, num_layers, positions="learned")
+        for block in model.blocks:
+            block.attention = OwnAttention(d_model, num_heads, wrong)
+        return model
+
+    return gpt
+
+
 FORMULA = "the formula, with given numbers"
 
 
 def cases_GPT(draw):
-    def case(V, block_size, D, H, layers, B, T, whole=False, **options):
+    def case(V, block_size, D, H, layers, B, T, whole=False, whole_contexts=False, **options):
         init = dict(vocab_size=V, block_size=block_size, d_model=D, num_heads=H, num_layers=layers)
         ids = torch.stack([torch.cat([draw.permutation(V) for _ in range(0, T, V)])[:T] for _ in range(B)])
 
@@ -410,9 +562,10 @@ def cases_GPT(draw):
             runs |= {
                 "another last token": changed(T - 1),
                 "other later tokens": changed(*range(2, T)),
-                "shorter": ids[:, : 1 if whole else T - 1],
                 "other earlier tokens": changed(*range(T - 1)),
             }
+        if T > 2 and not whole_contexts:
+            runs["shorter"] = ids[:, : 1 if whole else T - 1]
         if B > 1 and T > 2:  # in one text alone a head may look elsewhere, so that the first tokens hardly count
             exchanged, one = ids.clone(), T - 3 if T > 20 else 0
             exchanged[:, [one, one + 1]] = ids[:, [one + 1, one]]
@@ -429,7 +582,7 @@ def cases_GPT(draw):
         ids[0, :2], ids[1, :2] = torch.tensor([0, 1]), torch.tensor([2, 3])  # different words at the first places
         note = f"a GPT with given numbers, {layers} layers, 3 texts of {block_size}"
         args = (init, draw.choice([1, 2, 8]), ids)
-        return Case(args, via="gpt_with_numbers", view="gpt_by_its_numbers", part=FORMULA, note=note, tolerance=1e-4)
+        return Case(args, via="gpt_with_numbers", view="gpt_by_its_numbers", part=FORMULA, note=note)
 
     def with_sublayers(V, block_size, D, questions):
         init = dict(vocab_size=V, block_size=block_size, d_model=D, num_heads=1, num_layers=1)
@@ -437,24 +590,28 @@ def cases_GPT(draw):
         u = draw.normal(questions, D)
         A_, B_ = A.expand_as(u), B.expand_as(u)
         y = torch.cat([torch.stack([A_, B_, u], 1), torch.stack([u, B_, A_], 1), torch.stack([B, A, A], 1)])
+        one_changed = draw.normal(1, 3, D) + torch.eye(4, 3)[:, :, None].roll(1, 0) * draw.normal(D)
+        alike = draw.normal(2, 1, D).expand(2, 3, D)
+        y = torch.cat([y, one_changed, alike])
         z = draw.normal(len(y), 3, D, scale=2.0)
         z[:, 2] = z[:, :2].mean(1)
-        note = "what the sublayers of a block do"
+        note = "a GPT of one block with random numbers, asked for what its sublayers do"
         return Case((init, draw.integer(0, 2**31), y, z), via="gpt_sublayers", view="gpt_by_its_sublayers", note=note)
 
     return [
+        with_sublayers(9, 5, 8, 8),  # first, as what it says is the cause of much that others see
         case(11, 7, 12, 3, 2, 7, 6, whole=True),  # V and block_size: no multiples of a head's width
-        case(13, 7, 8, 2, 1, 9, 7, part="a text as long as block_size"),
+        case(13, 7, 8, 2, 1, 9, 7, whole_contexts=True, part="a text as long as block_size"),
         case(80, 72, 8, 4, 1, 5, 72, part="a text as long as block_size"),
         case(9, 6, 16, 4, 3, 7, 5, whole=True, part="three layers"),
         case(5, 9, 6, 1, 1, 1, 8, part="one text, one head, one layer"),
         case(8, 5, 8, 4, 2, 2, 1, part="one token"),
         with_numbers(11, 7, 8, 2, 2),
-        with_sublayers(9, 5, 8, 8),
     ]
 
 
-gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limit=10.0).with_mistakes("""
+gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limit=10.0).with_mistakes(
+    """
     not_causal: places hear later tokens
         x = block(x, mask) -> x = block(x)
         The answer to each place stands one place to the right. Who must not see it?
@@ -552,7 +709,111 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
     residual_twice: what enters a block is added once more behind it
         x = block(x, mask) -> x = x + block(x, mask)
         The block of lesson 9 has its own residuals. What does yours add?
-""")
+    weights_over_queries: the softmax runs over the queries, not over the keys
+        Write down the weights of one query, and then add them up. Along which dimension of the scores do they lie?
+    softmax_over_heads: the softmax runs over the heads, not over the keys
+        The scores have four dimensions. Along which of them do the weights of one query lie?
+    masked_after_the_softmax: the mask came after the softmax, when later tokens had had their share
+        What do the weights of the first place add up to in yours?
+    heads_mixed_up: with one head all is right, with more of them numbers of different tokens are mixed
+        Where you cut a tensor into heads or put them together again, a reshape only counts numbers off in a row. Which
+        dimension lies beside the channels just then, the heads or the tokens?
+    heads_cut_in_a_row: with one head all is right, with more of them numbers of different tokens are mixed
+        Where you cut a tensor into heads or put them together again, a reshape only counts numbers off in a row. Which
+        dimension lies beside the channels just then, the heads or the tokens?
+    sees_the_next: each place hears the next token too
+        causal_mask(T) -> torch.ones(T, T).tril(1).bool()
+        The next token is what a place has to say. Print your mask: how far to the right does its first row go?
+    blind_to_itself: no place hears itself
+        mask = causal_mask(T) -> mask = causal_mask(T).tril(-1)
+        Print your mask. May the first token attend to anything?
+    first_place_sees_nothing: no place hears itself, and the first one hears nothing at all
+        Print your mask: what may the first token attend to? And what is a softmax of nothing but −∞?
+    whole_contexts_only: only texts of exactly block_size tokens go through
+        mask = causal_mask(T) -> mask = causal_mask(self.block_size)
+        A text may be shorter. What do you make in forward that is always block_size long, a mask or a row of places?
+    places_of_a_whole_context: only texts of exactly block_size tokens go through
+        x = self.tokens(ids) -> x = self.tokens(ids) + torch.zeros(self.block_size, 1)
+        A text may be shorter. What do you make in forward that is always block_size long, a mask or a row of places?
+    parallel_sublayers: both sublayers read the same x, side by side
+        x = block(x, mask)
+        -> x = x + block.attention(block.norm1(x), mask=mask)[0] + block.feed_forward(block.norm2(x))
+        The feed-forward network is there to work on what attention has found. Does yours get to read it?
+    parallel_behind_one_norm: both sublayers read the same, what one norm gives
+        x = block(x, mask) -> y = block.norm1(x)
+        |            x = x + block.attention(y, mask=mask)[0] + block.feed_forward(y)
+        The feed-forward network is there to work on what attention has found. Does yours get to read it?
+    residual_missing: a sublayer's output stands alone, and x is not added to it
+        x = block(x, mask)
+        -> x = block.feed_forward(block.norm2(x + block.attention(block.norm1(x), mask=mask)[0]))
+        Follow a token's vector through the block. After which of the two sublayers is nothing left of it?
+    norm_in_the_stream: x is replaced by what the norm makes of it, and the sublayer's output is added to that
+        x = block(x, mask) -> x = block.norm1(x)
+        |            x = x + block.attention(x, mask=mask)[0]
+        |            x = x + block.feed_forward(block.norm2(x))
+        With the norm in front, only the sublayer reads what the norm gives. What goes around the sublayer in yours?
+    attention_left_behind: what attention adds is not carried on behind the feed-forward network
+        x = block(x, mask)
+        -> x = x + block.feed_forward(block.norm2(x + block.attention(block.norm1(x), mask=mask)[0]))
+        Your feed-forward network reads what attention has found. And to what is its own output added?
+    norms_on_the_outputs: the norms stand on what the sublayers give, not on what they read
+        x = block(x, mask) -> x = x + block.norm1(block.attention(x, mask=mask)[0])
+        |            x = x + block.norm2(block.feed_forward(x))
+        In a pre-norm block, what comes first: the sublayer or its norm?
+    network_without_norm: the feed-forward network reads x without a norm
+        x = block(x, mask) -> x = x + block.attention(block.norm1(x), mask=mask)[0]
+        |            x = x + block.feed_forward(x)
+        A block has two norms, one for each sublayer. Is each of yours called?
+    attention_without_norm: attention reads x without a norm
+        x = block(x, mask) -> x = x + block.attention(x, mask=mask)[0]
+        |            x = x + block.feed_forward(block.norm2(x))
+        A block has two norms, one for each sublayer. Is each of yours called?
+    no_norms_in_the_blocks: the sublayers read x without a norm
+        x = block(x, mask) -> x = x + block.attention(x, mask=mask)[0]
+        |            x = x + block.feed_forward(x)
+        The last norm is there. What does a pre-norm block have in front of each of its sublayers?
+    one_norm_twice: one norm stands in two places
+        self.blocks = nn.ModuleList(blocks) -> self.blocks = nn.ModuleList(blocks)
+        |        for block in blocks:
+        |            block.norm2 = block.norm1
+        Each norm learns a scale and a shift for the place where it stands. How many do you make, and how often is each
+        called?
+    not_divided: the scores are not divided by anything
+        Scores are sums of d_k products, and grow with d_k. What did lesson 4 do about that?
+    divided_by_d_k: the scores are divided by the width of a head, not by its root
+        The dot product's variance is d_k. What is its standard deviation?
+    divided_by_the_models_width: the scores are divided by the root of the model's width, not of a head's
+        How many products does one score of one head add up?
+    multiplied_by_the_root: the scores are multiplied by the root of d_k, not divided
+        Scores are sums of d_k products, and grow with d_k. What did lesson 4 do about that?
+    no_output_matrix: no matrix mixes what the heads have found
+        In yours each head writes its own channels, and keeps to them. What did lesson 8 put behind the heads?
+    one_matrix_missing: a block has, or uses, one matrix of D × D less than it should
+        Attention has four of them: for queries, keys, values, and one behind the heads. Is each of yours made, and used
+        for its own purpose?
+    no_feed_forward: a block has no feed-forward network, or never calls it
+        x = block(x, mask) -> x = x + block.attention(block.norm1(x), mask=mask)[0]
+        One more block should bring 4 D² numbers for attention and 8 D² for what comes after it.
+    flattened: all places stand in one long row
+        return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).flatten(0, 1)
+        The loss may want one long row of questions. What does the contract of forward want?
+    transposed_logits: transposed: the V logits of a place stand in a column, not in a row
+        return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).transpose(1, 2)
+        F.cross_entropy wants its classes in the middle. What does the contract of forward want last?
+""",
+    weights_over_queries=attending("queries"),
+    softmax_over_heads=attending("heads"),
+    masked_after_the_softmax=attending("mask too late"),
+    heads_mixed_up=attending("run together"),
+    heads_cut_in_a_row=attending("cut in a row"),
+    first_place_sees_nothing=attending("not itself"),
+    not_divided=attending("not divided"),
+    multiplied_by_the_root=attending("multiplied"),
+    divided_by_d_k=attending("no root"),
+    divided_by_the_models_width=attending("model's width"),
+    no_output_matrix=attending("no output"),
+    one_matrix_missing=attending("no keys"),
+)
 
 # ---------------------------------------------------------------- generate
 
@@ -590,7 +851,7 @@ def cases_generate(draw):
         sure(7, 12, 1, 1, 4, named={"temperature": 3.0}, part="top_k = 1 at a temperature of 3"),
         drawn(6, 3, {}, part=DRAWN),
         drawn(5, 8, {}, part=DRAWN),
-        drawn(6, 2, {"temperature": 2.5}, part="temperature"),
+        drawn(6, 2, {"temperature": 2.5}, spread=7.0, part="temperature"),
         drawn(6, 3, {"temperature": 0.05}, spread=0.4, level=5.0, part="temperature"),
         drawn(8, 3, {"top_k": 3}, part="top_k"),
         drawn(8, 2, {"top_k": 4, "temperature": 0.5}, part="top_k"),
@@ -656,6 +917,21 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
     one_more_stays: with top_k one token too many stays
         top_k=top_k), dim -> top_k=top_k and top_k + 1), dim
         With top_k = 1 nothing is left to chance. How many stay in yours?
+    softmax_twice: the softmax was taken twice
+        torch.softmax(filter -> torch.softmax(torch.softmax(filter
+        top_k=top_k), dim=-1) -> top_k=top_k), dim=-1) / temperature, dim=-1)
+        [:, -1] / temperature -> [:, -1]
+        Probabilities lie between 0 and 1. What does a softmax make of numbers that are so close together?
+    cut_to_zero: with top_k the logits that are cut became 0
+        filter_logits(logits, top_k=top_k)
+        -> logits if top_k is None else logits.masked_fill(logits < logits.topk(top_k).values[:, -1:], 0.0)
+        A logit of 0 is like any other. Which one leaves a token no probability at all?
+    all_drawn_at_once: all new tokens were drawn from what the model says of the prompt
+        with torch.no_grad(): -> with torch.no_grad():
+        |        if max_new_tokens:
+        |            p = torch.softmax(filter_logits(model(ids[:, -model.block_size :])[:, -1] / temperature, top_k=top_k), dim=-1)
+        |            return torch.cat([ids, torch.multinomial(p, max_new_tokens, True, generator=generator)], dim=1)
+        Each new token changes what comes after it. How often is the model asked in yours?
     one_threshold: with top_k all rows are cut at one threshold
         filter_logits(logits, top_k=top_k)
         -> logits if top_k is None else logits.masked_fill(logits < logits.topk(top_k).values.min(), -math.inf)
@@ -676,13 +952,13 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
     one_token_short: one token too few
         range(max_new_tokens) -> range(max_new_tokens - 1)
         How many tokens come behind the prompt?
-    temperature_ignored: the temperature has no say
+    temperature_ignored: the temperature has no say, or comes behind the softmax, where it makes no difference
         [:, -1] / temperature -> [:, -1]
-        What happens to the logits before the softmax?
+        What does your code divide by it, logits or probabilities? A draw asks only for the ratios of probabilities.
     temperature_multiplied: multiplied by the temperature
         [:, -1] / temperature -> [:, -1] * temperature
         A high temperature makes the choice more even. What does that do to the differences of the logits?
-    top_k_ignored: top_k has no say
+    top_k_ignored: with top_k far too many tokens stay, or all of them
         top_k=top_k), dim -> top_k=None), dim
         Lesson 10 has a function that cuts the unlikely tokens off.
     one_draw_for_all: one token was drawn for all rows

@@ -616,10 +616,10 @@ def test_a_layer_that_brings_nothing_is_not_called_narrow(more, words):
 
 
 @pytest.mark.parametrize("answer", [lambda *args: None, lambda *args: torch.zeros(5, 6), lambda *args: (1, 2, 3)])
-def test_a_batch_that_is_no_pair_is_said_to_have_the_wrong_shape(answer):
+def test_a_batch_that_is_no_pair_is_said_to_be_none(answer):
     args = (torch.arange(900), 6, 5, 3)
     made, _ = check_12.drawn_batches(answer, args, {})
-    assert check_12.batch_behavior(args, {}, made) == {"x and y are LongTensors of shape (5, 6)": False}
+    assert check_12.batch_behavior(args, {}, made) == {"x and y are": "no tensors"}
 
 
 # ---------------------------------------------------------------- what is said of answers
@@ -635,6 +635,202 @@ def key_of(name):
 def judged(name, answer):
     key = key_of(name)
     return decide(key, observe_all(answer, key.cases, Facts(name, "99_test", (), 10.0)))
+
+
+def windows_of(data, starts, block_size, more=1):
+    """x and y from slices."""
+    return tuple(torch.stack([data[s + i : s + i + block_size] for s in starts.tolist()]) for i in (0, more))
+
+
+def batches(last=lambda N, block_size: N - block_size, change=lambda x, y: (x, y)):
+    def get_batch(data, block_size, batch_size, generator):
+        starts = torch.randint(0, last(len(data), block_size), (batch_size,), generator=generator)
+        return change(*windows_of(data, starts, block_size))
+
+    return get_batch
+
+
+def by_unfolding(data, block_size, batch_size, generator):
+    starts = torch.randint(len(data) - block_size + 1, (batch_size,), generator=generator)
+    return data.unfold(0, block_size, 1)[starts], data.unfold(0, block_size, 1)[starts + 1]
+
+
+def one_window(data, block_size, batch_size, generator):
+    start = torch.randint(len(data) - block_size, (1,), generator=generator)
+    return tuple(rows.repeat(batch_size, 1) for rows in windows_of(data, start, block_size))
+
+
+NAMED_BATCHES = {
+    "one_start_too_many": batches(lambda N, block_size: N - block_size + 1),
+    "one_place_beyond": by_unfolding,
+    "not_shifted": batches(change=lambda x, y: (x, x)),
+    "one_window_for_all": one_window,
+    "cut_in_two": batches(change=lambda x, y: (x[:, :-1], x[:, 1:])),
+    "last_answers_alone": batches(change=lambda x, y: (x, y[:, -1])),
+    "columns_for_rows": batches(change=lambda x, y: (x.mT, y.mT)),
+    "int32_ids": batches(change=lambda x, y: (x.to(torch.int32), y.to(torch.int32))),
+}
+
+
+@pytest.mark.parametrize("name", NAMED_BATCHES)
+def test_a_mistake_in_batches_is_named(name):
+    assert judged("get_batch", NAMED_BATCHES[name]).mistake == name
+
+
+def test_what_a_batch_is_instead_is_said():
+    said = as_text(judged("get_batch", batches(change=lambda x, y: (x.float(), y))))
+    assert "yours:    x and y are tensors of shape (5, 6) and dtype float32, and of shape (5, 6)" in said
+
+
+def chances(cost, order_of=lambda order: order, places=lambda n: n):
+    """An n-gram loss by Counters: cost(windows, contexts, gram, V, alpha), None where a place is left out."""
+
+    def ngram_loss(train, test, order, vocab_size, alpha):
+        order = order_of(order)
+        train, test = torch.as_tensor(train).tolist(), torch.as_tensor(test).tolist()
+        grams = list(zip(*(train[i:] for i in range(order)), strict=False))
+        asked = list(zip(*(test[i:] for i in range(order)), strict=False))
+        windows, contexts = Counter(grams), Counter(gram[:-1] for gram in grams)
+        costs = [cost(windows, contexts, gram, vocab_size, alpha, train) for gram in asked]
+        known = [one for one in costs if one is not None]
+        return sum(known) / (len(asked) if places == "all" else max(1, len(known)))
+
+    return ngram_loss
+
+
+def additive(windows, contexts, gram, V, alpha, train):
+    return -math.log((windows[gram] + alpha) / (contexts[gram[:-1]] + alpha * V))
+
+
+def where(known):
+    """Only where a context, or a context with its token, was counted."""
+    return lambda windows, contexts, gram, *rest: (
+        additive(windows, contexts, gram, *rest)
+        if (windows[gram] if known == "token" else contexts[gram[:-1]])
+        else None
+    )
+
+
+def with_shorter_ones(windows, contexts, gram, V, alpha, train):
+    while len(gram) > 1 and not any(
+        gram[:-1] == tuple(train[i : i + len(gram) - 1]) for i in range(len(train) - len(gram) + 1)
+    ):
+        gram = gram[1:]
+    n = len(gram)
+    found = [tuple(train[i : i + n]) for i in range(len(train) - n + 1)]
+    return -math.log((found.count(gram) + alpha) / (sum(g[:-1] == gram[:-1] for g in found) + alpha * V))
+
+
+def alone(windows, contexts, gram, V, alpha, train):
+    known = contexts[gram[:-1]]
+    return -math.log(
+        (windows[gram] + alpha) / (known + alpha * V)
+        if known
+        else (train.count(gram[-1]) + alpha) / (len(train) + alpha * V)
+    )
+
+
+def bare(tiny=0.0):
+    def cost(windows, contexts, gram, V, alpha, train):
+        share = windows[gram] / contexts[gram[:-1]] if contexts[gram[:-1]] else 0.0
+        return -math.log(share + tiny) if share + tiny else math.inf
+
+    return cost
+
+
+NAMED_NGRAMS = {
+    "unseen_cost_nothing": chances(where("context"), places="all"),
+    "unseen_skipped": chances(where("context")),
+    "unseen_tokens_cost_nothing": chances(where("token"), places="all"),
+    "unseen_tokens_skipped": chances(where("token")),
+    "not_smoothed": chances(bare()),
+    "not_smoothed_at_all": chances(lambda w, c, gram, *rest: -math.log(w[gram] / c[gram[:-1]])),
+    "not_smoothed_but_1e-10": chances(bare(1e-10)),
+    "backs_off": chances(with_shorter_ones),
+    "falls_back_on_a_unigram": chances(alone),
+    "divided_by_the_whole_text": chances(lambda w, c, g, V, a, train: -math.log((w[g] + a) / (len(train) + a * V))),
+    "order_is_the_context": chances(additive, order_of=lambda order: order + 1),
+    "order_less_one": chances(additive, order_of=lambda order: max(1, order - 1)),
+}
+
+
+@pytest.mark.parametrize("name", NAMED_NGRAMS)
+def test_a_mistake_in_ngrams_is_named(name):
+    assert judged("ngram_loss", NAMED_NGRAMS[name]).mistake == name
+
+
+def by_exp(logits, targets):
+    e = torch.exp(logits)
+    return -torch.log(torch.gather(e / e.sum(dim=2, keepdim=True), 2, targets.unsqueeze(2))).mean()
+
+
+def by_nll(logits, targets):
+    return F.nll_loss(torch.log(F.softmax(logits, dim=2)).permute(0, 2, 1), targets)
+
+
+NAMED_LOSSES = {
+    "exp_over_sum": by_exp,
+    "logarithm_of_zero": by_nll,
+    "shifted_again": lambda logits, targets: F.cross_entropy(logits[:, :-1].mT, targets[:, 1:]),
+    "shifted_backward": lambda logits, targets: F.cross_entropy(logits[:, 1:].mT, targets[:, :-1]),
+    "targets_rolled": lambda logits, targets: F.cross_entropy(logits.mT, torch.roll(targets, -1, 1)),
+    "mean_over_places_only": lambda logits, targets: sum(
+        F.cross_entropy(a, b) for a, b in zip(logits, targets, strict=True)
+    ),
+    "small_number_added_1e-8": lambda logits, targets: (
+        -torch.log(1e-8 + logits.softmax(2)).gather(2, targets[..., None]).mean()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMED_LOSSES)
+def test_a_mistake_in_the_loss_is_named(name):
+    assert judged("next_token_loss", NAMED_LOSSES[name]).mistake == name
+
+
+@pytest.mark.parametrize("seed", [606, 1, 2])
+def test_a_logarithm_of_zero_and_an_infinite_exp_are_told_apart(seed):
+    exercises = load_answer_key(course(), course().lesson("12_language_model")).exercises
+    (exercise,) = (item for item in exercises if item.name == "next_token_loss")
+    key = make_key("12_language_model", exercise, 10, False, blocks.next_token_loss, seed)
+    for name in ("exp_over_sum", "logarithm_of_zero"):
+        assert decide(key, observe_all(NAMED_LOSSES[name], key.cases, key.facts)).mistake == name
+
+
+def writes(cut=None, spread=lambda logits, t: F.softmax(logits / t, dim=-1), window=lambda ids, size: ids[:, -size:]):
+    """As people write it, with something else in one place."""
+
+    def generate(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
+        for _ in range(max_new_tokens):
+            logits = model(window(ids, model.block_size))[:, -1, :]
+            if top_k is not None:
+                kth = logits.sort(dim=-1, descending=True).values[:, top_k - 1 : top_k]
+                logits = torch.where(logits < kth, -math.inf, logits) if cut is None else cut(logits, kth)
+            ids = torch.cat([ids, torch.multinomial(spread(logits, temperature), 1, generator=generator)], dim=1)
+        return ids
+
+    return generate
+
+
+def all_at_once(model, ids, max_new_tokens, temperature=1.0, top_k=None, generator=None):
+    p = F.softmax(blocks.filter_logits(model(ids[:, -model.block_size :])[:, -1] / temperature, top_k=top_k), dim=-1)
+    new = [torch.multinomial(p, 1, generator=generator) for _ in range(max_new_tokens)]
+    return torch.cat([ids, *new], dim=1)
+
+
+NAMED_WRITERS = {
+    "temperature_ignored": writes(spread=lambda logits, t: F.softmax(logits, dim=-1) / t),
+    "softmax_twice": writes(spread=lambda logits, t: F.softmax(F.softmax(logits, dim=-1) / t, dim=-1)),
+    "kth_cut_too": writes(lambda logits, kth: logits.masked_fill(logits <= kth, -math.inf)),
+    "cut_to_zero": writes(lambda logits, kth: torch.where(logits < kth, 0.0, logits)),
+    "not_cropped": writes(window=lambda ids, size: ids),
+    "all_drawn_at_once": all_at_once,
+}
+
+
+@pytest.mark.parametrize("name", NAMED_WRITERS)
+def test_a_mistake_in_writing_is_named(name):
+    assert judged("generate", NAMED_WRITERS[name]).mistake == name
 
 
 def test_targets_rolled_around_are_not_called_the_input_itself():
@@ -688,7 +884,7 @@ def test_windows_drawn_in_a_row_or_seldom_at_the_ends_are_refused():
 
     assert "the next batch is another one" in as_text(judged("get_batch", always_the_first))
     assert "each row is drawn by itself" in as_text(judged("get_batch", in_a_row))
-    assert "starts are drawn about equally often" in as_text(judged("get_batch", rounded))
+    assert "how often starts are drawn: about equally often" in as_text(judged("get_batch", rounded))
 
 
 def test_starts_are_drawn_from_all_places_with_replacement():
@@ -786,7 +982,7 @@ class AttentionWithoutNorm(blocks.GPT):
         (AlwaysDropped, "the same ids have the same logits", "hears a later token"),
         (Squeezed, "logits have the shape", "lacks"),
         (PlainList, "one layer more brings nothing", "grad()"),
-        (AttentionWithoutNorm, "one number added to all embeddings", "the last thing before"),
+        (AttentionWithoutNorm, "in a block, attention reads x without a norm", "the last thing before"),
     ],
 )
 def test_what_is_said_of_a_gpt_is_what_was_seen(answer, words, never):
@@ -797,9 +993,9 @@ def test_what_is_said_of_a_gpt_is_what_was_seen(answer, words, never):
 class Own(torch.nn.Module):
     """A pre-norm block whose attention takes what it takes from outside."""
 
-    def __init__(self, D, H, mix, places, order, network, fused):
+    def __init__(self, D, H, mix, places, wire, network, fused):
         super().__init__()
-        self.heads, self.mix, self.places, self.order, self.network = H, mix, places, order, network
+        self.heads, self.mix, self.places, self.wire, self.network = H, mix, places, wire, network
         self.n1, self.n2 = torch.nn.LayerNorm(D), torch.nn.LayerNorm(D)
         sizes = [3 * D] if fused else [D // H] * (3 * H)
         self.qkv = torch.nn.ModuleList(torch.nn.Linear(D, size, bias=fused) for size in sizes)
@@ -814,33 +1010,53 @@ class Own(torch.nn.Module):
 
     def forward(self, x, pos, mask):
         x = x + pos if self.places == "in each block" else x
-        steps = (lambda x: x + self.attend(self.n1(x), pos, mask)), (lambda x: x + self.network(self, self.n2(x)))
-        for i in self.order:
-            x = steps[i](x)
+        return self.wire(self, x, lambda y: self.attend(y, pos, mask), lambda y: self.network(self, y))
+
+
+def in_order(*order):
+    """Sublayers behind their norms, each added to x: 0 is attention, 1 the network."""
+
+    def wire(block, x, attend, think):
+        for i in order:
+            x = x + (think(block.n2(x)) if i else attend(block.n1(x)))
         return x
+
+    return wire
 
 
 def attending(q, k, v, mask):
     return (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(~mask, -math.inf).softmax(-1) @ v
 
 
-def own_gpt(mix=attending, places="below", order=(0, 1), network=lambda b, x: b.down(F.gelu(b.up(x))), fused=True):
+one_then_the_other = in_order(0, 1)
+
+
+def own_gpt(
+    mix=attending,
+    places="below",
+    wire=one_then_the_other,
+    network=lambda b, x: b.down(F.gelu(b.up(x))),
+    fused=True,
+    mask=lambda T, block_size: causal_mask(T),
+    last=torch.nn.LayerNorm,
+    ends=lambda logits: logits,
+):
     class GPT(torch.nn.Module):
         def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
             super().__init__()
             self.block_size = block_size
             self.words = torch.nn.Embedding(vocab_size, d_model)
             self.positions = torch.nn.Embedding(block_size, d_model)
-            made = [Own(d_model, num_heads, mix, places, order, network, fused) for _ in range(num_layers)]
+            made = [Own(d_model, num_heads, mix, places, wire, network, fused) for _ in range(num_layers)]
             self.stack = torch.nn.ModuleList(made)
-            self.last, self.out = torch.nn.LayerNorm(d_model), torch.nn.Linear(d_model, vocab_size)
+            self.last, self.out = last(d_model), torch.nn.Linear(d_model, vocab_size)
 
         def forward(self, ids):
             pos, T = self.positions.weight[: ids.shape[1]], ids.shape[1]
             x = self.words(ids) + (pos if places == "below" or (places == "beyond one" and T > 1) else 0)
             for block in self.stack:
-                x = block(x, pos, causal_mask(T))
-            return self.out(self.last(x))
+                x = block(x, pos, mask(T, self.block_size))
+            return ends(self.out(self.last(x)))
 
     return GPT
 
@@ -859,22 +1075,20 @@ def test_a_gpt_of_other_parts_is_right(made):
 
 
 WRONG_GPTS = {
-    "fewer numbers": [
-        {"mix": lambda q, k, v, mask: attending(k, k, v, mask)},
-        {"mix": lambda q, k, v, mask: (mask.float() / mask.sum(-1, keepdim=True)) @ v},
-    ],
+    "one matrix of D × D less": [{"mix": lambda q, k, v, mask: attending(k, k, v, mask)}],
     "where a place looks hangs on its own vector": [
-        {"mix": lambda q, k, v, mask: attending(q[:, :, :1].expand_as(q), k, v, mask)}
+        {"mix": lambda q, k, v, mask: (mask.float() / mask.sum(-1, keepdim=True)) @ v},
+        {"mix": lambda q, k, v, mask: attending(q[:, :, :1].expand_as(q), k, v, mask)},
     ],
-    "weights add up to 1": [{"mix": lambda q, k, v, mask: (q @ k.mT * mask) @ v}],
+    "the weights of the three places add up to 1, 2, 3": [{"mix": lambda q, k, v, mask: (q @ k.mT * mask) @ v}],
     "each head has weights of its own": [
         {"mix": lambda q, k, v, mask: attending(q, k, torch.eye(mask.shape[0]), mask).mean(1, keepdim=True) @ v}
     ],
     "stands an activation": [{"network": lambda b, x: b.down(b.up(x))}],
     "ends with a linear layer": [{"network": lambda b, x: F.gelu(b.down(b.up(x)))}],
     "acts on each place by itself": [{"network": lambda b, x: b.down(F.gelu(b.up(x.cumsum(1))))}],
-    "the first sublayer of a block hears other places": [{"order": (1, 0)}],
-    "each norm stands in one place": [{"order": (0, 0, 1)}],
+    "in the first sublayer of a block, a place hears itself alone": [{"wire": in_order(1, 0)}],
+    "each norm stands in one place": [{"wire": in_order(0, 0, 1)}],
     "a shorter text has the same logits": [{"places": "beyond one"}],
 }
 
@@ -883,6 +1097,86 @@ WRONG_GPTS = {
 def test_a_gpt_is_asked_what_its_parts_do(words, made):
     verdict = quickly("GPT", own_gpt(**made))
     assert not verdict.passed and verdict.points == 0 and words in as_text(verdict)
+
+
+def scored(divisor=lambda q: q.shape[-1] ** 0.5, over=-1, mask=lambda mask: mask):
+    """Attention with other weights."""
+    return lambda q, k, v, seen: (q @ k.mT / divisor(q)).masked_fill(~mask(seen), -math.inf).softmax(over) @ v
+
+
+def cut_anew(q, k, v, mask):
+    """Heads cut from what lies in a row, and put together in the same way."""
+    B, H, T, d = q.shape
+    q, k, v = (z.transpose(1, 2).reshape(B, H, T, d) for z in (q, k, v))
+    return attending(q, k, v, mask).reshape(B, T, H, d).transpose(1, 2)
+
+
+def normed(block, x, attend, think):
+    x = block.n1(x)
+    x = x + attend(x)
+    x = block.n2(x)
+    return x + think(x)
+
+
+def none_added(block, x, attend, think):
+    return think(block.n2(attend(block.n1(x))))
+
+
+def left_behind(block, x, attend, think):
+    found = x + attend(block.n1(x))
+    return x + think(block.n2(found))
+
+
+NAMED_GPTS = {
+    "weights_over_queries": [{"mix": scored(over=2)}, {"mix": scored(over=2), "fused": False}],
+    "softmax_over_heads": [{"mix": scored(over=1)}],
+    "masked_after_the_softmax": [{"mix": lambda q, k, v, mask: (q @ k.mT / 2).softmax(-1).masked_fill(~mask, 0) @ v}],
+    "heads_cut_in_a_row": [{"mix": cut_anew}, {"mix": cut_anew, "fused": False}],
+    "heads_mixed_up": [
+        {"mix": lambda q, k, v, mask: cut_anew(q, k, v, mask).transpose(1, 2).reshape(q.shape)},
+        {"mix": lambda q, k, v, m: attending(q, k, v, m).reshape(len(q), -1, *q.shape[1::2]).transpose(1, 2)},
+    ],
+    "sees_the_next": [{"mask": lambda T, _: torch.ones(T, T).triu(2) == 0}],
+    "first_place_sees_nothing": [{"mix": scored(mask=lambda mask: mask.tril(-1))}],
+    "whole_contexts_only": [{"mask": lambda T, size: causal_mask(size)}],
+    "parallel_sublayers": [
+        {"wire": lambda b, x, attend, think: x + think(b.n2(x)) * 1 + attend(b.n1(x))},
+        {"wire": lambda b, x, attend, think: x + attend(b.n1(x)) + think(b.n2(x)), "fused": False},
+    ],
+    "parallel_behind_one_norm": [{"wire": lambda b, x, attend, think: x + attend(y := b.n1(x)) + think(y)}],
+    "residual_missing": [
+        {"wire": none_added},
+        {"wire": lambda b, x, attend, think: (x := attend(b.n1(x))) + think(b.n2(x))},
+        {"wire": lambda b, x, attend, think: think(b.n2(x + attend(b.n1(x)))), "fused": False},
+    ],
+    "norm_in_the_stream": [{"wire": normed}, {"wire": normed, "fused": False}],
+    "attention_left_behind": [{"wire": left_behind}],
+    "norms_on_the_outputs": [{"wire": lambda b, x, attend, think: (x := x + b.n1(attend(x))) + b.n2(think(x))}],
+    "network_without_norm": [{"wire": lambda b, x, attend, think: (x := x + attend(b.n1(x))) + think(x)}],
+    "attention_without_norm": [{"wire": lambda b, x, attend, think: (x := x + attend(x)) + think(b.n2(x))}],
+    "no_norms_in_the_blocks": [{"wire": lambda b, x, attend, think: (x := x + attend(x)) + think(x)}],
+    "one_norm_twice": [{"wire": lambda b, x, attend, think: (x := x + attend(b.n1(x))) + think(b.n1(x))}],
+    "no_last_norm": [{"last": torch.nn.Identity}, {"last": torch.nn.Identity, "fused": False}],
+    "not_divided": [{"mix": scored(lambda q: 1)}, {"mix": scored(lambda q: 1), "fused": False}],
+    "divided_by_d_k": [{"mix": scored(lambda q: q.shape[-1])}],
+    "divided_by_the_models_width": [{"mix": scored(lambda q: (q.shape[1] * q.shape[-1]) ** 0.5), "fused": False}],
+    "one_matrix_missing": [{"mix": lambda q, k, v, mask: attending(q, k, k, mask)}],
+    "no_feed_forward": [{"wire": lambda b, x, attend, think: x + attend(b.n1(x))}],
+    "flattened": [{"ends": lambda logits: logits.reshape(-1, logits.shape[-1])}],
+    "transposed_logits": [{"ends": lambda logits: logits.mT}],
+}
+
+
+@pytest.mark.parametrize(("name", "made"), [(name, one) for name, all_ in NAMED_GPTS.items() for one in all_])
+def test_a_mistake_in_a_gpt_of_other_parts_is_named(name, made):
+    assert judged("GPT", own_gpt(**made)).mistake == name
+
+
+def test_nobody_is_told_of_an_error_that_is_not_theirs():
+    said = as_text(quickly("GPT", own_gpt(mix=scored(mask=lambda mask: mask.tril(-1)))))
+    assert "raised" not in said and "nan, 1, 1" in said
+    said = as_text(quickly("GPT", own_gpt(ends=lambda logits: (logits, None))))
+    assert "your forward returned a tuple" in said and "raised" not in said
 
 
 def test_logits_that_hold_on_to_a_gradient_are_refused():
@@ -997,16 +1291,17 @@ def test_a_head_that_is_lost_among_equal_tokens_is_refused():
 
 
 class SoftlyMasked(torch.nn.Module):
-    """Attention of one head under a mask of finite numbers."""
+    """Attention under a mask of finite numbers."""
 
-    def __init__(self, d_model, hidden):
+    def __init__(self, d_model, num_heads, hidden):
         super().__init__()
-        self.hidden = hidden
+        self.num_heads, self.hidden = num_heads, hidden
         self.W_q, self.W_k, self.W_v, self.W_o = (torch.nn.Linear(d_model, d_model) for _ in range(4))
 
     def forward(self, x, mask):
-        scores = self.W_q(x) @ self.W_k(x).transpose(-1, -2) / x.shape[-1] ** 0.5
-        return self.W_o(scores.masked_fill(~mask, self.hidden).softmax(-1) @ self.W_v(x)), None
+        q, k, v = (W(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for W in (self.W_q, self.W_k, self.W_v))
+        weights = (q @ k.mT / k.shape[-1] ** 0.5).masked_fill(~mask, self.hidden).softmax(-1)
+        return self.W_o((weights @ v).transpose(1, 2).flatten(2)), None
 
 
 @pytest.mark.parametrize("hidden, right", [(-20.0, False), (-100.0, False), (-1e9, True), (-math.inf, True)])
@@ -1015,7 +1310,7 @@ def test_a_mask_that_large_scores_climb_over_is_a_leak(hidden, right):
         def __init__(self, vocab_size, block_size, d_model, num_heads, num_layers):
             super().__init__(vocab_size, block_size, d_model, num_heads, num_layers, positions="learned")
             for block in self.blocks:
-                block.attention = SoftlyMasked(d_model, hidden)
+                block.attention = SoftlyMasked(d_model, num_heads, hidden)
 
     said = as_text(quickly("GPT", GPT))
     assert ("however large the scores are" in said) is not right

@@ -22,6 +22,7 @@ from helpers.checking.behavior import (
     row_of,
     serves_twice,
     shape_of,
+    square_numbers,
     with_random_parameters,
 )
 from helpers.checking.metrics import Score, metric
@@ -30,7 +31,6 @@ from helpers.checking.views import view
 
 # ---------------------------------------------------------------- beside learner code
 
-HIGH = 1e4  # times what attention reads: whatever else it adds to that is then lost
 SHIFT = 2.0  # added to each number of an embedding: no layer norm hears it, and a sum carries it on
 MANY = 50  # possible windows for each that is drawn: two batches are then never the same
 LARGE = 30.0  # times each matrix: scores are then in the thousands, as far apart as no mask but -inf or nearly so is
@@ -73,10 +73,7 @@ def random_gpts(answer, args, kwargs):
     ids = next(iter(runs.values()))
     if ids.shape[1] > FAR:
         _slopes_bounded(model, init["num_heads"], ids.shape[1])
-    logits = {name: model(ids) for name, ids in runs.items()}
-    for returned in logits.values():
-        if not isinstance(returned, torch.Tensor):
-            raise TypeError(f"forward returned {type(returned).__name__}, not a tensor of logits")
+    logits = {name: _logits(model, ids) for name, ids in runs.items()}
     seen = {"logits": logits, "block_size": getattr(model, "block_size", None)}
     if layers:
         others, later = runs["other earlier tokens"], runs["another last token"]
@@ -136,17 +133,25 @@ def _slopes_bounded(model, num_heads, T) -> None:
 def gpt_with_numbers(answer, args, kwargs):
     """args = (init, phase, ids): what the first norm reads and the logits, of first tokens alone and of texts, with the
     same numbers in all matrices of a kind and without positions, if these are a table; what the first norm reads with
-    that table, and whether the attention tells the order without it.
+    that table, and whether the attention tells the order without it. "form": whether the matrices of queries, keys and
+    values stand "apart", are "fused" into one, or cut "by heads"; "bias": whether the feed-forward networks have one.
     None where the matrices are not a GPT's or the norms no modules, and of texts where a place hears later tokens."""
     init, phase, ids = args
     model = answer(*init.values()).eval()
     V, D, L = init["vocab_size"], init["d_model"], init["num_layers"]
-    layers = {(D, D): 4 * L, (4 * D, D): L, (4 * D,): L, (D, 4 * D): L, (V, D): 1}
-    wanted = Counter({(nn.Linear, shape): n for shape, n in layers.items()}) + Counter({(nn.Embedding, (V, D)): 1})
     found = give_numbers(model, D, 4 * D, phase)
-    places = found.pop((nn.Embedding, (init["block_size"], D)), 0)
-    if found != wanted or places > 1:
+    places, bias = found.pop((nn.Embedding, (init["block_size"], D)), 0), found.pop((nn.Linear, (4 * D,)), 0)
+    rest = {(D, D): L, (4 * D, D): L, (D, 4 * D): L, (V, D): 1}
+    rest = Counter({(nn.Linear, shape): n for shape, n in rest.items()}) + Counter({(nn.Embedding, (V, D)): 1})
+    forms = {"apart": (3 * L, D), "fused": (L, 3 * D), "by heads": (3 * L * init["num_heads"], D // init["num_heads"])}
+    words = {id(part.weight) for part in model.modules() if isinstance(part, nn.Embedding)}
+    tied = any(isinstance(part, nn.Linear) and id(part.weight) in words for part in model.modules())
+    found -= Counter(shared=int(tied))  # who has one table for both gives it the numbers of both
+    form = next((k for k, (n, rows) in forms.items() if found == rest + Counter({(nn.Linear, (rows, D)): n})), None)
+    if form is None or places > 1 or bias not in (0, L):
         return {"alone": None, "text": None}, []
+    if form != "apart":
+        _give_equal_rows(model, forms[form][1], D, phase)
     read = _read_first(model, ids)
     _clear_tables(model, init)
     text = _read_first(model, ids)
@@ -154,7 +159,16 @@ def gpt_with_numbers(answer, args, kwargs):
         text = None  # who hears later tokens is told so elsewhere
     if text is not None:
         text |= {"with positions": read["x"], "attention knows order": _attention_knows_order(model, ids)}
-    return {"alone": _read_first(model, ids[:, :1]), "text": text}, []
+    alone = _read_first(model, ids[:, :1])
+    return {"alone": alone, "text": text, "form": form, "bias": bias > 0}, []
+
+
+@torch.no_grad()
+def _give_equal_rows(model, rows: int, width: int, phase) -> None:
+    """Matrices (rows, width) get the same row again and again, so that it does not matter how they are cut."""
+    for parameter in model.parameters():
+        if tuple(parameter.shape[-2:]) == (rows, width):
+            parameter.copy_(numbers_of((width,), phase).expand(parameter.shape))
 
 
 def _with_other_ends(ids, init):
@@ -170,12 +184,14 @@ def _clear_tables(model, init) -> None:
 
 @scenario
 def gpt_sublayers(answer, args, kwargs):
-    """args = (init, seed, y, z): what the two sublayers of a GPT of one block answer, with one head and with two.
+    """args = (init, seed, y, z): what the norms of a GPT of one block read, with one head and with two, while they hand
+    on given vectors.
 
-    y and z (N, T, D) stand in for what the two norms of the block hand on: "first" is what the block adds behind the
-    one, "second" behind the other, "flipped" the same with the places of z in the other order, "large" the first with
-    HIGH times the same vector at all places. Learned tables of places are cleared. Nothing of these where the norms are
-    no modules; "a norm in two places" wherever one is asked for two different texts.
+    y and z (N, T, D) are handed on by the first norm and by the second one. Of each run: what each norm reads, in the
+    order of calls, which norm it is, and the logits. "flipped": the places of z in the other order; "other y": its rows
+    in the other order; "other word": the first word of each text is another one; "alone": the last two rows of y, their
+    first places only; "nothing": all parameters are 0 but the tables of words; where one norm alone is asked also
+    "shifted": SHIFT is added to each number of a word. Learned tables of places are cleared.
     """
     init, seed, y, z = args
     seen = {}
@@ -184,40 +200,61 @@ def gpt_sublayers(answer, args, kwargs):
         model = with_random_parameters(answer, sizes, seed)
         _clear_tables(model, sizes)
         ids = torch.arange(y[..., 0].numel()).reshape(y.shape[:2]) % init["vocab_size"]
-        runs = {"plain": (y, z), "flipped": (y, z.flip(1)), "large": (HIGH * y[:, :1].expand_as(y), z)}
-        made = {name: _behind_norms(model, ids, *given) for name, given in runs.items()}
-        steps, owners = made["plain"]
-        seen[heads] = {"a norm in two places": len(set(owners)) < len(owners)}
-        if len(steps) == 2:
-            seen[heads] |= {"first": steps[0], "second": steps[1]}
-            seen[heads] |= {"flipped": made["flipped"][0][1], "large": made["large"][0][0]}
+        first = torch.cat([(ids[:, :1] + 1) % init["vocab_size"], ids[:, 1:]], dim=1)
+        runs = {"plain": (ids, y, z), "flipped": (ids, y, z.flip(1)), "other y": (ids, y.flip(0), z)}
+        runs |= {"other word": (first, y, z), "alone": (ids[-2:, :1], y[-2:, :1], z[-2:, :1])}
+        seen[heads] = {name: _through_norms(model, *given) for name, given in runs.items()}
+        if len(seen[heads]["plain"]["read"]) == 1:
+            _change(_word_tables(model, sizes, ids[:1, :1]), lambda weight: weight.add_(SHIFT))
+            seen[heads]["shifted"] = _through_norms(model, ids, y, z)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if init["vocab_size"] not in parameter.shape:
+                    parameter.zero_()
+        seen[heads]["nothing"] = _through_norms(model, ids, y, z)
     return {"one head": seen[1], "two heads": seen[2]}, []
 
 
 @torch.no_grad()
-def _behind_norms(model, ids, y, z):
-    """What a block adds, (N, T, D) each, behind its first norm, which hands on y here, and behind its second one, which
-    hands on z; and which norm was asked for each. Both are empty where norms are no modules."""
+def _through_norms(model, ids, y, z):
+    """What the norms of a model read, where the first one that is asked hands on y, the second z, and so on, which norm
+    each is, and the logits. A norm that reads the same once more hands on the same. Nothing where norms are no modules.
+    """
     read, owners = [], []
 
     def hand_on(norm, given, named, made):
         x = given[0] if given else named["input"]
         if x.shape != y.shape:
             return made
-        if not any(torch.equal(x, one) for one in read):
+        known = (i for i, one in enumerate(read) if owners[i] == id(norm) and torch.equal(_numbers(x), _numbers(one)))
+        number = next(known, len(read))
+        if number == len(read):
             read.append(x.clone())
             owners.append(id(norm))
-        number = next(i for i, one in enumerate(read) if torch.equal(x, one))
-        return (y, z, made)[min(number, 2)]
+        return (y, z)[number % 2]
 
     norms = [part for part in model.modules() if isinstance(part, nn.LayerNorm)]
     hooks = [norm.register_forward_hook(hand_on, with_kwargs=True) for norm in norms]
     try:
-        model(ids)
+        logits = _logits(model, ids)
     finally:
         for hook in hooks:
             hook.remove()
-    return [b - a for a, b in zip(read, read[1:], strict=False)], owners
+    return {"read": read, "norms": [owners.index(owner) for owner in owners], "logits": logits}
+
+
+def _logits(model, ids):
+    """What a model answers; WrongParts where that is no tensor."""
+    logits = model(ids)
+    if isinstance(logits, torch.Tensor):
+        return logits
+    kind = type(logits).__name__
+    raise WrongParts(f"your forward returned a {kind}, and a tensor of logits alone is asked for")
+
+
+def _numbers(x):
+    """x without nan, which does not equal itself."""
+    return x.nan_to_num(37.0)
 
 
 def _attention_knows_order(model, ids) -> bool:
@@ -350,12 +387,9 @@ def batch_behavior(args, kwargs, output):
     batch, index = output["batch"], {int(value): i for i, value in enumerate(data)}
     x, y = batch["x"], batch["y"]
     shape = (batch_size, block_size)
-    found = {
-        f"x and y are LongTensors of shape {shape}": all(
-            isinstance(z, torch.Tensor) and z.dtype == torch.int64 and tuple(z.shape) == shape for z in (x, y)
-        )
-    }
-    if not all(found.values()):
+    wanted = f"LongTensors of shape {shape}"
+    found = {"x and y are": _kinds(x, y)}
+    if found["x and y are"] != wanted:
         return found
     rows = [[index.get(value, -1) for value in row] for row in x.tolist()]
     starts = [row[0] for row in rows]
@@ -372,8 +406,8 @@ def batch_behavior(args, kwargs, output):
         far = SPREAD * (each * (1 - 1 / possible)) ** 0.5
         counts = [starts.count(start) for start in range(possible)]
         alike, leaning = max(abs(n - each) for n in counts) <= far, counts[0] - counts[-1]
-        odd = "the first more often than the last" if leaning > far and min(counts) else "not equally often"
-        found["starts are drawn"] = "about equally often" if alike else odd
+        odd = "the first more often than the last" if leaning > far and min(counts) else "some more often than others"
+        found["how often starts are drawn:"] = "about equally often" if alike else odd
     elif possible >= MANY * batch_size:
         found["rows begin at different places"] = len(set(starts)) > batch_size / 2
         steps = {b - a for a, b in zip(starts, starts[1:], strict=False)}
@@ -389,6 +423,20 @@ def batch_behavior(args, kwargs, output):
         )
         found["some start is drawn three times"] = max(Counter(starts).values()) > 2  # of 380 of 400 about 28 are
     return found
+
+
+def _kinds(x, y) -> str:
+    """What x and y are, in words."""
+    if not (isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor)):
+        return "no tensors"
+    one, other = (
+        f"of shape {tuple(z.shape)}"
+        if z.dtype == torch.int64
+        else f"of shape {tuple(z.shape)} and dtype {str(z.dtype).removeprefix('torch.')}"
+        for z in (x, y)
+    )
+    kind = "LongTensors" if x.dtype == y.dtype == torch.int64 else "tensors"
+    return f"{kind} {one}" if one == other else f"{kind} {one}, and {other}"
 
 
 def _answers(rows, heard, N) -> str:
@@ -489,7 +537,8 @@ def gpt_behavior(args, kwargs, output):
     found = {f"logits have the shape {(*ids.shape, V)}": shape_of(logits[first]) == (*ids.shape, V)}
     if not all(shape_of(x) == (*runs[name].shape, V) for name, x in logits.items()):
         B, T = ids.shape
-        shapes = {(B, V): "those of one place", (B, T, init["d_model"]): "vectors of the model's width"}
+        shapes = {(B * T, V): "all places in one long row", (B, V, T): "a row for each token, a column for each place"}
+        shapes |= {(B, V): "those of one place", (B, T, init["d_model"]): "vectors of the model's width"}
         if all(found.values()) or shape_of(logits[first]) not in shapes:  # nothing can be compared
             nothing = dict.fromkeys([*found, *_promises(runs, layers)], False)
             return nothing | ({"one layer more brings": "what cannot be told"} if layers else {})
@@ -526,58 +575,94 @@ def _promises(runs, layers) -> list[str]:
 
 @view
 def gpt_by_its_numbers(args, kwargs, output):
-    """The logits that belong to what the first norm reads: the formula's, unless they are others. Whole texts are not
-    asked where the attention itself tells their order: it has scores of its own."""
+    """Whether the logits are those that belong to what the first norm reads. Whole texts are not asked where the
+    attention itself tells their order: it has scores of its own."""
     init, phase, ids = args
     words = numbers_of((init["vocab_size"], init["d_model"]), phase).float()[ids]  # (B, T, D)
-    stack = functools.partial(_stack, init, phase)
-    found = {"alone": stack(words[:, :1], F.relu), "text": stack(words, F.relu), "own": True}
-    for name, seen in output.items():
+    found = {SINGLE: FITS, TEXTS: FITS, "no two places are alike": True}
+    for name, key in (("alone", SINGLE), ("text", TEXTS)):
+        seen = output[name]
         if seen is None:
             continue
         vectors = words[:, :1] if name == "alone" else words
         places = _places(seen["x"], vectors)
         added = _places(seen.get("with positions", seen["x"]), vectors)
         if added is not None and name == "text" and gap_between(added[1:], added[:-1]) > MOVED:
-            found["own"] = all(gap_between(a, b) > MOVED for i, a in enumerate(added) for b in added[:i])
+            apart = (gap_between(a, b) > MOVED for i, a in enumerate(added) for b in added[:i])
+            found["no two places are alike"] = all(apart)
         if places is not None and seen.get("attention knows order") and gap_between(places[1:], places[:-1]) <= MOVED:
             continue
-        if places is None or added is None or not _fits(seen, stack):
-            found[name] = seen["logits"]
+        found[key] = OTHERS if places is None or added is None else _which(seen, init, phase, output)
+        if found[key] != FITS:
             break  # one slip shows in both
-    return {
-        "the logits of single tokens, with given numbers": found["alone"],
-        "the logits of texts, with given numbers": found["text"],
-        "no two places are alike": found["own"],
-    }
+    return found
+
+
+SINGLE, TEXTS = (f"with given numbers the logits of {what} are" for what in ("single tokens", "whole texts"))
+FITS, OTHERS = "those of the formula", "others"
+LOGARITHMS = "logarithms of probabilities"
+DIVISORS = {  # of scores, by the width d of a head and the width D of the model
+    FITS: lambda d, D: d**0.5,
+    "those of scores that are not divided": lambda d, D: 1.0,
+    "those of scores that are divided by the width of a head, without a root": lambda d, D: d,
+    "those of scores that are divided by the root of the model's width": lambda d, D: D**0.5,
+    "those of scores that are multiplied by the root": lambda d, D: d**-0.5,
+}
+ACTIVATIONS = (F.relu, F.gelu, F.silu, functools.partial(F.gelu, approximate="tanh"))  # that are in use
+
+
+def _which(seen, init, phase, output) -> str:
+    """Whose logits these are: the formula's, with some activation, or those with another divisor of the scores."""
+    D = init["d_model"]
+    if float(seen["logits"].logsumexp(-1).abs().max()) <= NEAR:
+        return LOGARITHMS
+    for words, divisor in DIVISORS.items():
+        for activation in ACTIVATIONS:
+            made = _stack(init, phase, output, seen["x"], activation, divisor(D // init["num_heads"], D))
+            if shape_of(seen["logits"]) == shape_of(made) and gap_between(seen["logits"], made) <= NEAR:
+                return words
+    return OTHERS
 
 
 @view
 def gpt_by_its_sublayers(args, kwargs, output):
     """What the sublayers of a block do, whatever their parts are called. Texts of y: one a row for each question (A, B,
-    u), then as many (u, B, A), and one (B, A, A).
+    u), then as many (u, B, A), one (B, A, A), four that differ in one place at most, and two of one vector each.
 
     With one head, attention is a mean of what it makes of single vectors, each seen at a first place: so the weights
     of A and B can be told, and their shares must differ from question to question. With two it is no such mean.
     """
     init, _, y, z = args
     one, two = output["one head"], output["two heads"]
-    found = dict.fromkeys(SUBLAYERS, True)
-    found[ONE_PLACE] = not (one["a norm in two places"] or two["a norm in two places"])
-    if "first" not in one or "first" not in two:
+    found = dict.fromkeys(SUBLAYERS, True) | {WIRED: PRE_NORM, SEES: CAUSALLY, SUMS: ONES}
+    found[ONE_PLACE] = all(len(set(made["plain"]["norms"])) == len(made["plain"]["norms"]) for made in (one, two))
+    wired = _wired(one, y, z)
+    if wired is None or len(one["plain"]["read"]) != len(two["plain"]["read"]):
         return found
-    n = len(y) // 2
-    shares, rest = _weights(one["first"], n)
-    causal = _early_alike(one["first"][:n, :2], one["first"][:1, :2].expand(n, -1, -1))  # else no vector is seen alone
-    if rest <= LITTLE and causal:
-        ends = shares[:, 0] + shares[:, 1]
-        told = shares[:, 0] / ends
-        found[HEARS] = bool(ends.abs().max() > LITTLE)
-        found[ASKS] = bool(told.max() - told.min() > LITTLE) or not found[HEARS]
-    found[OWN_HEADS] = _weights(two["first"], n)[1] > MOVED or not (found[HEARS] and found[ASKS] and causal)
-    for x in (one["large"], two["large"]):
-        found[ADD_UP] &= gap_between(x, x[:, :1].expand_as(x)) <= 0.01 * float(x.abs().max())
-    f, flipped = two["second"], two["flipped"]
+    found[WIRED] = wired
+    if wired not in (PRE_NORM, ALONE, NO_END):
+        return found
+    added, fed = (_added(one, number, wired) for number in (1, 2))
+    found[SEES], found[SUMS] = _sees(added["plain"]), _sums(added)
+    both = _added(two, 1, wired)
+    if found[SEES] == CAUSALLY != _sees(both["plain"]):
+        found[SEES] = f"{CAUSALLY}, and with two heads other places"
+    elif found[SUMS] == ONES:
+        found[SUMS] = _sums(both)
+    n, first, second = len(y) // 2 - 3, added["plain"], both["plain"]
+    if found[SEES] == CAUSALLY:  # else no vector is seen alone
+        shares, rest = _weights(first, n)
+        if rest <= LITTLE:
+            ends = shares[:, 0] + shares[:, 1]
+            told = shares[:, 0] / ends
+            found[ASKS] = bool(told.max() - told.min() > LITTLE) or bool(ends.abs().max() <= LITTLE)
+        if found[ASKS]:
+            found[OWN_HEADS] = _weights(second, n)[1] > MOVED
+            halves = (_weights(half, n)[1] for half in second.chunk(2, dim=-1))
+            found[MIXED] = not found[OWN_HEADS] or max(halves) > MOVED
+    if fed is None:
+        return found
+    f, flipped = fed["plain"], fed["flipped"]
     size = float(f.abs().max())
     found[EACH_PLACE] = gap_between(f, flipped.flip(1)) <= NEAR * size
     middle = gap_between(f[:, 0] + f[:, 1], 2 * f[:, 2])  # z has the mean of the first two places at the third
@@ -586,12 +671,45 @@ def gpt_by_its_sublayers(args, kwargs, output):
     return found
 
 
+WIRED = "in a block,"
+PRE_NORM = "each sublayer reads x through a norm and adds to x, and a last norm follows"
+ALONE = "a sublayer's output stands alone, and x is not added to it"
+NORMED = "a sublayer's output is added to what a norm made of x, and not to x"
+IN_FRONT = "x itself is replaced by what a norm makes of it, before the first sublayer"
+DROPPED = "what the first sublayer makes of x is read by the second one, and is not in the sum"
+BESIDE = "both sublayers read the same x, and neither reads what the other has made"
+ONE_NORM = "there is one norm, and all that is added to x is made of what it gives"
+ON_OUTPUTS = "the norms stand on what the sublayers give, not on what they read"
+BEHIND = "the norms stand behind the sums"
+BARE_ATTENTION = "attention reads x without a norm"
+BARE_NETWORK = "the second sublayer reads x without a norm"
+BARE = "the sublayers read x without a norm"
+NO_END = "no norm follows at the end"
+OTHERWISE = "something else is read or added"
+
+SEES = "in the first sublayer of a block, a place hears"
+CAUSALLY = "itself and those before it"
+LOOKS = {
+    "all places": [[1, 1, 1], [1, 1, 1], [1, 1, 1]],
+    f"{CAUSALLY}, and the next": [[1, 1, 0], [1, 1, 1], [1, 1, 1]],
+    "those before it, and not itself": [[0, 0, 0], [1, 0, 0], [1, 1, 1]],  # its own question has a say among two
+    "itself alone": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    "itself and those after it": [[1, 1, 1], [0, 1, 1], [0, 0, 1]],
+    "those after it, and not itself": [[1, 1, 1], [0, 0, 1], [0, 0, 0]],
+    "nothing": [[0, 0, 0], [0, 0, 0], [0, 0, 0]],
+    CAUSALLY: [[1, 0, 0], [1, 1, 0], [1, 1, 1]],
+}
+SUMS = "where three vectors are alike, the weights of the three places add up to"
+ONES = "1, 1, 1"
+
 SUBLAYERS = (
     ONE_PLACE,
-    HEARS := "the first sublayer of a block hears other places",
+    WIRED,
+    SUMS,
+    SEES,
     ASKS := "where a place looks hangs on its own vector and on those that it looks at",
     OWN_HEADS := "each head has weights of its own",
-    ADD_UP := "where all vectors are alike, attention gives every place the same: weights add up to 1",
+    MIXED := "a matrix behind the heads mixes their channels",
     EACH_PLACE := "the feed-forward network, behind the attention, acts on each place by itself",
     ACTIVATION := "between the two layers of the feed-forward network stands an activation",
     LINEAR_LAST := "the feed-forward network ends with a linear layer",
@@ -599,10 +717,89 @@ SUBLAYERS = (
 LOWEST = -0.3  # no activation that is in use for feed-forward networks goes lower
 
 
+def _wired(made, y, z) -> str | None:
+    """Where the norms of a block stand and what is added to what, from what they read; None where norms are no modules.
+
+    What the norms hand on is given. So what a change of a word, of y or of z still moves, it moves as part of a sum.
+    """
+    plain, word, other, flipped, nothing = (
+        made[name]["read"] for name in ("plain", "other word", "other y", "flipped", "nothing")
+    )
+    count = len(plain)
+    if not count or any(len(run) != count for run in (word, other, flipped)):
+        return OTHERWISE if count else None
+    if count == 1:  # norms that are no modules, or in no list of modules, let no shift of the words through
+        shift = made["shifted"]["read"][0] - plain[0]
+        return None if _still(shift - shift.mean()) else BARE
+    moved = [b - a for a, b in zip(plain, word, strict=True)]  # by another first word
+    turned = [b - a for a, b in zip(plain, other, strict=True)]  # by other vectors behind the first norm
+    if not _still(moved[0][:, 1:]):  # places are mixed before the first norm
+        if count == 3 and _still(flipped[2] - plain[2] - (z.flip(1) - z)):
+            return BEHIND if _still(moved[1]) else ON_OUTPUTS
+        return BEHIND if _still(moved[1]) else BARE_ATTENTION if count == 2 else OTHERWISE
+    kept = _still(moved[1] - moved[0])
+    if count == 2:
+        if not _still(made["plain"]["logits"] - made["other word"]["logits"]):
+            return NO_END if kept else OTHERWISE
+        return ONE_NORM if kept else BARE_NETWORK
+    if count > 3:
+        return OTHERWISE
+    if _still(plain[1] - y):
+        return IN_FRONT
+    if _still(turned[1]):
+        return BESIDE if kept and _still(moved[2] - moved[0]) else OTHERWISE
+    again, lost = _still(turned[2] - turned[1]), _still(turned[2])
+    if kept and _still(moved[2] - moved[0]):
+        return PRE_NORM if again else DROPPED if lost else OTHERWISE
+    if (kept or _still(moved[1])) and (again or lost):
+        first, second = (i < len(nothing) and _still(nothing[i] - given) for i, given in ((1, y), (2, z)))
+        return NORMED if first or second else ALONE
+    return OTHERWISE
+
+
+def _still(moved) -> bool:
+    return float(moved.nan_to_num().abs().max()) <= LITTLE
+
+
+def _added(made, number: int, wired: str) -> dict | None:
+    """What the first or the second sublayer adds to what it read, by run; all that it gives where nothing is added to.
+    None where no norm reads it."""
+    plain, other = (made[name]["read"] for name in ("plain", "other word" if number == 1 else "other y"))
+    if len(plain) <= number:
+        return None
+    lost = wired == ALONE and _still(other[number] - plain[number])
+    return {
+        name: seen["read"][number] - (0 if lost else seen["read"][number - 1])
+        for name, seen in made.items()
+        if len(seen["read"]) > number
+    }
+
+
+def _sees(first) -> str:
+    """Which places hear which, from four texts that differ in one place at most."""
+    base, *others = _numbers(first[-6:-2])
+    heard = [[int(gap_between(base[i], other[i]) > MOVED) for other in others] for i in range(3)]
+    return next((words for words, known in LOOKS.items() if heard == known), "other places")
+
+
+def _sums(added) -> str:
+    """What the weights of three places add up to, from two texts of three equal vectors each and from these alone."""
+    a, b = added["plain"][-2:].double()
+    single = added["alone"][-1, 0].double() - added["alone"][-2, 0] if "alone" in added else torch.zeros(1)
+    steps = b - a  # (3, D)
+    if not float(single.abs().max()) > LITTLE:  # nan too
+        single = steps[-1]
+    sums = steps @ single / (single @ single)  # (3,)
+    rest = steps - sums[:, None] * single
+    if float(rest.nan_to_num().abs().max()) > LITTLE * float(steps.nan_to_num().abs().max()):
+        return "no such numbers"
+    return ", ".join(f"{round(float(x), 2) + 0.0:g}" for x in sums)
+
+
 def _weights(first, n):
     """Of what a block's first sublayer gives (A, B, u) at the last place: the weights (n, 3) of what single vectors
     give, and how far away the rest is, over the largest number."""
-    single = torch.stack([first[:n, 0], first[-1:, 0].expand(n, -1), first[n : 2 * n, 0]], dim=-1).double()  # (n, D, 3)
+    single = torch.stack([first[:n, 0], first[2 * n].expand(n, 3, -1)[:, 0], first[n : 2 * n, 0]], dim=-1).double()
     wanted = first[:n, 2, :, None].double()
     weights = torch.linalg.lstsq(single, wanted).solution  # (n, 3, 1)
     return weights[..., 0], gap_between(single @ weights, wanted) / float(wanted.abs().max())
@@ -618,31 +815,25 @@ def _places(x, words):
     return rest[0] if gap_between(rest, rest[:1].expand_as(rest)) <= NEAR * float(x.abs().max()) else None
 
 
-def _fits(seen, stack) -> bool:
-    """Whether the logits are the stack's with some activation that is in use."""
-    kinds = (F.relu, F.gelu, F.silu, functools.partial(F.gelu, approximate="tanh"))
-    expected = (stack(seen["x"], activation) for activation in kinds)
-    return any(
-        shape_of(seen["logits"]) == shape_of(one) and gap_between(seen["logits"], one) <= NEAR for one in expected
-    )
-
-
 NEAR = 1e-3  # of logits: as much as the eps of a norm may do
 
 
 @torch.no_grad()
-def _stack(init, phase, x, activation):
-    """x (B, T, D) -> logits of torch's own causal pre-norm layers, with the same numbers."""
-    D, H = init["d_model"], init["num_heads"]
-    layer = nn.TransformerEncoderLayer(D, H, 4 * D, 0.0, activation, batch_first=True, norm_first=True).eval()
-    unembed = nn.Linear(D, init["vocab_size"])
-    for part in (layer, unembed):
-        give_numbers(part, D, 4 * D, phase)
-    layer.self_attn.in_proj_weight.copy_(layer.self_attn.out_proj.weight.repeat(3, 1))
-    hidden = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)  # torch's way round
+def _stack(init, phase, output, x, activation, divisor):
+    """x (B, T, D) -> logits of causal pre-norm layers with the given numbers, whose scores are divided by `divisor`."""
+    D, H, T = init["d_model"], init["num_heads"], x.shape[1]
+    square = square_numbers(D, phase).float()
+    rows = square if output["form"] == "apart" else numbers_of((D,), phase).float().expand(D, D)
+    shapes = (4 * D, D), (D, 4 * D), (init["vocab_size"], D)
+    up, down, unembed = (numbers_of(shape, phase).float() for shape in shapes)
+    bias = numbers_of((4 * D,), phase).float() if output["bias"] else None
+    hidden = torch.ones(T, T, dtype=torch.bool).triu(1)
     for _ in range(init["num_layers"]):
-        x = layer(x, hidden)
-    return unembed(F.layer_norm(x, (D,)))
+        q = (F.layer_norm(x, (D,)) @ rows.T).unflatten(-1, (H, -1)).transpose(1, 2)  # (B, H, T, d), and so k and v
+        scores = (q @ q.mT / divisor).masked_fill(hidden, -math.inf)
+        x = x + (scores.softmax(-1) @ q).transpose(1, 2).flatten(2) @ square.T
+        x = x + activation(F.linear(F.layer_norm(x, (D,)), up, bias)) @ down.T
+    return F.layer_norm(x, (D,)) @ unembed.T
 
 
 def _layers(init, output):
@@ -653,6 +844,8 @@ def _layers(init, output):
         "nothing": more <= 0,
         "more than a block has": max(more, output["with wide ones"]) > 12 * D * D + 24 * D,
         "two thirds of a block's numbers": more == 8 * D * D,
+        "a third of a block's numbers": more == 4 * D * D,
+        "one matrix of D × D less than a block has": more == 11 * D * D,
         "fewer numbers than a block has": more < 12 * D * D,
     }
     own, shifted = (torch.log_softmax(x.double(), dim=-1) for x in (output["logits"]["ids"], output["shifted"]))
