@@ -3,6 +3,7 @@
 # ruff: noqa: E501
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import torch
@@ -11,7 +12,7 @@ from helpers.checking import deciding, diagnose
 from helpers.checking.codec import Odd
 from helpers.checking.compare import Difference, difference, gradient_tolerance, output_difference, rounded
 from helpers.checking.facets import agree, differs
-from helpers.checking.key import ExerciseKey, KnownMistake
+from helpers.checking.key import ExerciseKey, KnownMistake, key_from_tree, key_to_tree
 from helpers.checking.metrics import METRICS, Score
 from helpers.checking.observe import NOT_TRIED, Error, Facts, Observation
 from helpers.checking.sketch import sketch
@@ -625,6 +626,28 @@ def test_of_two_mistakes_the_one_that_explains_more_is_named():
     assert judge(dtype, d(1.0), d(2.0)).mistake == "single" and judge(dtype, d(5.0), d(2.0)).mistake == "both"
 
 
+def test_in_parts_that_are_judged_apart_a_mistake_has_its_name_whatever_else_is_wrong():
+    cases = [Case((t(1.0),)), Case((t(2.0),), part="two"), Case((t(3.0),), part="apart"), Case((t(4.0),), part="apart")]
+    right = [t(1.0), t(2.0), t(3.0), t(4.0)]
+    both, outside, inside = [t(5.0), t(6.0), t(7.0), t(8.0)], [t(5.0), t(6.0), *right[2:]], [*right[:2], t(9.0), t(9.0)]
+    key = made_key(cases, right, [("both", both), ("inside", inside)], apart=("apart",))
+    assert key_from_tree(key_to_tree(key)).apart == ("apart",)
+    assert judge(key, *both).mistake == "both" and judge(key, *inside).mistake == "inside"
+    assert judge(key, *both[:2], t(0.0), t(4.0)).mistake == "both"
+    assert judge(key, *both[:2], RAISED, RAISED).mistake == "both"
+    assert judge(key, *right[:2], *both[2:]).mistake == "both"
+    assert judge(key, *right[:2], t(7.0), t(0.0)).mistake is None
+    assert judge(key, t(5.0), t(0.0), *both[2:]).mistake is None, "nothing is said of them while others are wrong"
+    assert judge(key, t(5.0), t(2.0), *right[2:]).mistake is None
+    assert judge(dataclasses.replace(key, apart=()), *both[:2], t(0.0), t(4.0)).mistake is None
+    more = made_key(cases, right, [("both", both), ("outside", outside)], apart=("apart",))
+    for order in (more.mistakes, more.mistakes[::-1]):
+        more = dataclasses.replace(more, mistakes=list(order))
+        assert judge(more, *both[:2], t(0.0), t(4.0)).mistake == "outside" and judge(more, *both).mistake == "both"
+    crash = made_key(cases, right, [("crash", [RAISED, RAISED, *right[2:]])], apart=("apart",))
+    assert judge(crash, RAISED, RAISED, t(0.0), t(4.0)).mistake == "raises"
+
+
 def test_a_picture_shows_a_wrong_matrix():
     want = torch.arange(6.0).reshape(2, 3)
     got = want + torch.tensor([[0.0, 0.0, 1.0], [0.0, 3.0, 0.0]])
@@ -785,7 +808,7 @@ def test_lines_of_values():
     assert value_text({i: 0 for i in range(5)}, {}) == "your dictionary lacks 0, 1, 2, 3 …"
     assert value_text({i: 0 for i in range(4)}, {}) == "your dictionary lacks 0, 1, 2, 3"
     kept = {"on": True, "off": False, "one": True, "two": True, "said": "so"}
-    broken = "this should be true of yours and is not: one"
+    broken = "expected, but not true of yours: one"
     assert value_text(kept, kept | {"one": False, "two": False, "said": "no"}) == f"{broken}\nyours:    said no"
     want, extra = {"on": True, "off": False}, 'your dictionary should not have "b"'
     assert value_text(want, want | {"b": 1}) == value_text(want, {"on": True, "off": True, "b": 1}) == extra
@@ -794,14 +817,8 @@ def test_lines_of_values():
 
 def test_lines_of_properties():
     case = Case((torch.zeros(9),), view="facts_view")
-    assert (
-        value_text(True, False, path=("it is small",), case=case)
-        == "this should be true of yours and is not: it is small"
-    )
-    assert (
-        value_text(False, True, path=("it is small",), case=case)
-        == "this should not be true of yours, but is: it is small"
-    )
+    assert value_text(True, False, path=("it is small",), case=case) == "expected, but not true of yours: it is small"
+    assert value_text(False, True, path=("it is small",), case=case) == "not expected, but true of yours: it is small"
     assert value_text("3", "4", path=("sum",), case=case) == "expected: sum 3\nyours:    sum 4"
     assert value_text("3", "4", path=(0, "sum"), case=case) == "expected: sum 3\nyours:    sum 4"
     assert value_text("3", "4", path=("sum", 0), case=case) == 'expected "3" at ["sum"][0]\nyours    "4"'
@@ -813,7 +830,7 @@ def test_lines_of_properties():
     assert no_further == "expected: sum 3\nyours:    sum 4"
     assert value_text({"sum": "3", "b": 1}, {"sum": "4"}) == 'your dictionary lacks "b"'
     via = Case((1,), via="anything", note="a note")
-    assert value_text(True, False, path=("it",), case=via) == "this should be true of yours and is not: it\nwith a note"
+    assert value_text(True, False, path=("it",), case=via) == "expected, but not true of yours: it\nwith a note"
     assert value_text(True, False, path=("it",)) == 'expected True at ["it"]\nyours    False'
 
 
@@ -907,6 +924,9 @@ def test_batches_are_told_as_much_as_matrices():
     for right in ((0, 1), (0, 2)):
         got = torch.stack([one if index in right else one.flip(0) for index, one in enumerate(three)])
         assert "first item" not in by_values(three, got)
+    one_off = torch.zeros(2, 3, 4).index_put((t([1]).long(), t([2]).long(), t([3]).long()), t([1.0]))
+    many = torch.arange(24.0).reshape(2, 3, 4)
+    assert by_values(many, many + one_off).startswith("1 of 24 numbers differs, at item 1, row 2")
     assert by_values(batch, batch * t([[1.3, 1.0, 0.9], [1.0, 1.2, 1.0]])).startswith("6 of 12 numbers differ")
     blank = torch.stack([x, torch.zeros_like(x)])
     filled = torch.stack([x, x])

@@ -154,7 +154,7 @@ def test_properties_of_a_view_read_as_sentences(named_views):
     text = one_case(1, reference=lambda x: "the token before", answer=lambda x: "the next one", view="words")
     assert "expected: every query looks at the token before\n      yours:    every query looks at the next one" in text
     text = one_case(1, reference=lambda x: 1, answer=lambda x: 2, view="memory")
-    assert "this should be true of yours and is not: every tensor is small" in text
+    assert "expected, but not true of yours: every tensor is small" in text
     for raw in ("not so", "{", "['"):
         assert raw not in text
 
@@ -167,7 +167,7 @@ def test_a_property_that_fails_is_said_before_those_that_could_not_be_looked_at(
 
     text = one_case(1, reference=lambda x: 1, answer=lambda x: 2, view="shapes")
     VIEWS.pop("shapes")
-    assert "this should be true of yours and is not: x has two rows\n      yours:    x is a list" in text
+    assert "expected, but not true of yours: x has two rows\n      yours:    x is a list" in text
     assert "dictionary" not in text and "sorted" not in text
 
 

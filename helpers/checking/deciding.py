@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import torch
 
 from helpers.checking.compare import Difference, difference, gradient_tolerance, output_difference
-from helpers.checking.facets import FACETS, agree
+from helpers.checking.facets import FACETS, agree, differs
 from helpers.checking.key import ExerciseKey, KnownMistake
 from helpers.checking.metrics import METRICS, misfit
 from helpers.checking.observe import TOO_SLOW, Observation, is_not_answered, keeps_promise
@@ -352,29 +352,50 @@ def worst(problems: list[Problem]) -> Problem:
 def _known_mistake(key: ExerciseKey, observations: list[Observation]) -> KnownMistake | None:
     """The known mistake that explains everything that was seen, or None: a name is a promise.
 
-    Of several that do, the one that shows on more than the others do; where there is none such, none is named.
+    Where there is none, the one that explains all that was seen outside of the parts that are judged apart, if
+    something is wrong there, else all that was seen in these.
     """
-    if all(seen.error is not None for seen in observations):
-        return None  # an error alone, on every call, does not say what was meant
     rows = zip(key.cases, key.expected, observations, strict=True)
     right = [{facet: agree(*row, facet) for facet in FACETS} for row in rows]
-    shown = [(mistake, _shown(key, mistake, observations, right)) for mistake in key.mistakes]
+    everywhere = set(range(len(key.cases)))
+    apart = {number for number in everywhere if key.cases[number].part in key.apart}
+    mistake = _most_telling(key, observations, right, everywhere)
+    if mistake is not None or not apart:
+        return mistake
+    others = everywhere - apart
+    wrong = any(False in right[number].values() for number in others)
+    return _most_telling(key, observations, right, others if wrong else apart)
+
+
+def _most_telling(
+    key: ExerciseKey, observations: list[Observation], right: list[dict[str, bool | None]], among: set[int]
+) -> KnownMistake | None:
+    """Of the mistakes that explain all that was seen on these cases, the one that shows on more than the others do; of
+    two that show on the same, the one that shows nowhere else. None where there is none such."""
+    if all(observations[number].error is not None for number in among):
+        return None  # an error alone, on every call, does not say what was meant
+    shown = [(mistake, _shown(key, mistake, observations, right, among)) for mistake in key.mistakes]
     shown = [(mistake, where) for mistake, where in shown if where]
-    for mistake, where in shown:
-        if all(where > other for one, other in shown if one is not mistake):
-            return mistake
-    return None
+    most = [(mistake, where) for mistake, where in shown if all(where >= other for _, other in shown)]
+    if len(most) > 1:
+        most = [(mistake, where) for mistake, where in most if not _shows_beyond(key, mistake, among)]
+    return most[0][0] if len(most) == 1 else None
 
 
 def _shown(
-    key: ExerciseKey, mistake: KnownMistake, observations: list[Observation], right: list[dict[str, bool | None]]
+    key: ExerciseKey,
+    mistake: KnownMistake,
+    observations: list[Observation],
+    right: list[dict[str, bool | None]],
+    among: set[int],
 ) -> set[tuple[int, str]]:
     """The cases (by number) and facets in which the mistake differs from the reference, when the answer shows it in
-    each of them and is right in all others; else nothing. right: where the answer agrees with the reference."""
+    each of them and is right in all others; else nothing. right: where the answer agrees with the reference. Only the
+    cases `among` are looked at."""
     where = set()
-    for number, (case, expected, wrong, seen) in enumerate(
-        zip(key.cases, key.expected, mistake.observations, observations, strict=True)
-    ):
+    for number in sorted(among):
+        case, expected, seen = key.cases[number], key.expected[number], observations[number]
+        wrong = mistake.observations[number]
         for facet in FACETS:
             if agree(case, expected, wrong, facet) is False:
                 if agree(case, wrong, seen, facet) is not True:
@@ -383,3 +404,9 @@ def _shown(
             elif right[number][facet] is False and agree(case, wrong, seen, facet) is not True:
                 return set()
     return where
+
+
+def _shows_beyond(key: ExerciseKey, mistake: KnownMistake, among: set[int]) -> bool:
+    """Whether a mistake differs from the reference on a case that is not `among` these."""
+    rows = enumerate(zip(key.cases, key.expected, mistake.observations, strict=True))
+    return any(differs(*row) for number, row in rows if number not in among)

@@ -17,6 +17,7 @@ from helpers.checking.vocabulary import Case, Stub
 
 MOST_WRITTEN = 8  # numbers of a tensor that is written out
 CLOSE = 0.005  # a share of the expected number
+SCATTERED = 0.1  # as few wrong numbers among all are rounding here and there, and no item that is wrong
 MOST_TEXT = 120  # characters of a string, list or dictionary
 SAID_TOO = ("wrong_shape", "raises", "measured")  # what was seen is said beside a known mistake's words
 
@@ -80,7 +81,8 @@ def called(key, case: Case) -> list[str]:
             first = words.splitlines()[0].rstrip(".")
             name, made = named.get(id(item), item.name), _stub(item).removeprefix(item.name)
             made = f" {made}" if name != item.name and item.args else ""
-            lines.append(f"where {name} is {first[0].lower()}{first[1:]}{made}")
+            subject = "" if first.startswith(f"{name}(") else f"{name} is "  # its signature has the name already
+            lines.append(f"where {subject}{first[0].lower()}{first[1:]}{made}")
     return list(dict.fromkeys(lines))
 
 
@@ -370,14 +372,14 @@ def _value(problem, key) -> str:
             lines[0] = f"{name or 'output' + _at(diff.path)}: {lines[0]}"
         return "\n".join(lines)
     if name and isinstance(want, bool):
-        return f"this should {'be true of yours and is not' if want else 'not be true of yours, but is'}: {name}"
+        return f"{'expected, but not' if want else 'not expected, but'} true of yours: {name}"
     if name and isinstance(want, str):
         return f"expected: {name} {want}\nyours:    {name} {got}"
     if isinstance(want, dict) and isinstance(got, dict):
         broken = [words for words, holds in want.items() if holds is True and got.get(words) is False]
         if broken:
             more = [f"yours:    {words} {value}" for words, value in got.items() if isinstance(value, str)]
-            return "\n".join([f"this should be true of yours and is not: {broken[0]}", *more])
+            return "\n".join([f"expected, but not true of yours: {broken[0]}", *more])
         told = [words for words, value in want.items() if isinstance(value, str) and got.get(words, value) != value]
         if told and problem.case.view:  # which has looked no further
             return f"expected: {told[0]} {want[told[0]]}\nyours:    {told[0]} {got[told[0]]}"
@@ -547,7 +549,7 @@ def _by_values(
     if want.dim() >= 2 and _columns_permuted(want, got):
         return "the right columns in another order", None
     items = wrong.flatten(1).any(1) if want.dim() >= 3 else wrong[:0]
-    if len(items) > 1 and not items[0] and items[1:].all():
+    if len(items) > 1 and not items[0] and items[1:].all() and wrong[1:].double().mean() > SCATTERED:
         return "right for the first item of the batch only", None
     return "", None
 

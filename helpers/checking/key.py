@@ -61,6 +61,7 @@ class ExerciseKey:
     correct: str = ""
     explanations: dict[str, str] = field(default_factory=dict)
     metric: str = ""  # then `expected` holds the truths
+    apart: tuple[str, ...] = ()
 
 
 def key_to_tree(key: ExerciseKey):
@@ -68,6 +69,7 @@ def key_to_tree(key: ExerciseKey):
     tree = {name: getattr(key, name) for name in ("lesson", "name", "points", "bonus", "kind", "instead", "correct")}
     tree |= {"arguments": key.arguments, "axes": list(key.axes), "weights": key.weights}
     tree |= {"explanations": key.explanations} | ({"metric": key.metric} if key.metric else {})
+    tree |= {"apart": list(key.apart)} if key.apart else {}
     tree["forbidden"], tree["time_limit"] = list(key.facts.forbidden), key.facts.time_limit
     tree["cases"] = [case_to_tree(case) for case in key.cases]
     tree["expected"] = _steady(key.cases, key.expected)
@@ -179,6 +181,7 @@ def key_from_tree(tree) -> ExerciseKey:
         tree["correct"],
         tree["explanations"],
         tree.get("metric", ""),
+        tuple(tree.get("apart", ())),
     )
 
 

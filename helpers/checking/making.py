@@ -139,6 +139,7 @@ def _drawn_key(
         tuple(exercise.axes),
         exercise.instead,
         dict(exercise.weights),
+        apart=tuple(exercise.apart),
     )
 
 

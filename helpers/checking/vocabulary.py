@@ -112,6 +112,9 @@ class Exercise:
     forbidden: call names that would be the whole answer (see helpers/checking/forbidden.py); `instead` ends the
     message "torch.softmax is the answer to this exercise; ...".
     weights: how much a part counts, where the default (5 for VALUES, 2 for a corner case's part, else 1) is not right.
+    apart: parts for which people write lines of their own, as pre-norm beside post-norm. A mistake is named as well
+    that explains all that was seen outside of them, or, where all is right there, in them: say nothing in its words
+    that is true of both only.
     metric: the name of a metric (helpers/checking/metrics.py) where the answer is a trained model: it is judged by
     how good it is. Every case has a `truth`, there is no reference, and the solution is no block. `best` returns what a
     perfect answer returns for a case, where that is not its truth; the grader tests itself with it.
@@ -124,6 +127,7 @@ class Exercise:
     forbidden: tuple[str, ...] = ()
     instead: str = "build it from smaller pieces."
     weights: dict[str, int] = field(default_factory=dict)
+    apart: tuple[str, ...] = ()
     time_limit: float = 5.0
     metric: str = ""
     best: Callable[[Case], object] | None = None

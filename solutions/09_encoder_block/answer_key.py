@@ -92,6 +92,12 @@ layer_norm = Exercise(
     sample_deviation_and_eps_outside: the deviation divided by one channel less, and eps added to it
         (variance + eps) ** 0.5 -> (x.std(dim=-1, keepdim=True) + eps)
         Two things at once, and a well-known blog post has both: by which number do you divide, and where does eps stand?
+    sample_root_and_eps_outside: the deviation divided by one channel less, and eps added to it
+        (variance + eps) ** 0.5 -> (x.var(dim=-1, keepdim=True) ** 0.5 + eps)
+        Two things at once, and a well-known blog post has both: by which number do you divide, and where does eps stand?
+    sample_deviation_without_eps: the deviation divided by one channel less, and no eps at all
+        (variance + eps) ** 0.5 -> x.std(dim=-1, keepdim=True)
+        Two things at once: by which number does the formula divide, and what does yours make of a row of equal numbers?
     square_of_mean: the mean of the squares minus the square of the mean
         x.var(dim=-1, correction=0, keepdim=True) -> x.pow(2).mean(dim=-1, keepdim=True) - mean.pow(2)
         On paper that is the variance. Far from 0 it is the difference of two huge numbers, and few digits are left.
@@ -321,6 +327,7 @@ EncoderBlock = Exercise(
     forbidden=("transformer",),
     instead="build it from your attention, your FeedForward and two norms.",
     weights={PRE_NORM: 5},
+    apart=(PRE_NORM,),
 ).with_mistakes(f"""
     residual_normalized: with norm_first the residual is taken from the normalized x
         {PRE_1} -> x = self.norm1(x)
@@ -342,11 +349,11 @@ EncoderBlock = Exercise(
         {POST_1} -> x = self.norm1(self.attention(x, mask=mask)[0])
         {POST_2} -> return self.norm2(self.feed_forward(x))
         If both sublayers gave zeros, what would be left of x?
-    first_residual_dropped: no residual around attention, in both orders
+    first_residual_dropped: no residual around attention
         {PRE_1} -> x = self.attention(self.norm1(x), mask=mask)[0]
         {POST_1} -> x = self.norm1(self.attention(x, mask=mask)[0])
         There has to be one around each sublayer. Look at the first.
-    second_residual_dropped: no residual around the feed-forward network, in both orders
+    second_residual_dropped: no residual around the feed-forward network
         {PRE_2} -> return self.feed_forward(self.norm2(x))
         {POST_2} -> return self.norm2(self.feed_forward(x))
         There has to be one around each sublayer. Look at the second.
@@ -367,7 +374,7 @@ EncoderBlock = Exercise(
     always_post: norm_first changes nothing: always post-norm
         if self.norm_first: -> if False:
         Build the block with norm_first=True. Which line of yours notices?
-    always_pre: always pre-norm
+    always_pre: pre-norm where post-norm is asked for
         if self.norm_first: -> if True:
         The default is the order of the paper. Where does the norm stand there?
     pre_norm_by_default: pre-norm where nothing was asked for
@@ -384,7 +391,7 @@ EncoderBlock = Exercise(
         {PRE_2} -> return x + self.feed_forward(x)
         {POST_1} -> x = x + self.attention(x, mask=mask)[0]
         {POST_2} -> return x + self.feed_forward(x)
-        There are two norms in the block. Where are they used?
+        There are two norms, and each order uses both of them. Where?
     one_norm_twice: norm1 is used twice
         self.norm2(x)) -> self.norm1(x))
         return self.norm2(x + -> return self.norm1(x +
@@ -393,7 +400,7 @@ EncoderBlock = Exercise(
         self.norm1(x), mask=mask) -> self.norm1(x))
         self.attention(x, mask=mask) -> self.attention(x)
         Who needs to know which keys are padding? Does it hear of the mask?
-    mask_as_key: every call with a mask raises an error
+    mask_as_key: calls with a mask raise an error
         self.norm1(x), mask=mask) -> self.norm1(x), mask)
         self.attention(x, mask=mask) -> self.attention(x, mask)
         Attention takes four things, the last of them a boolean mask. What does yours hand on, and in which place?
@@ -407,14 +414,6 @@ EncoderBlock = Exercise(
     norms_exchanged: norm1 and norm2 exchanged
         self.attention(self.norm1(x) -> self.attention(self.norm2(x)
         self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm1(x))
-        x = self.norm1(x + -> x = self.norm2(x +
-        return self.norm2(x + -> return self.norm1(x +
-        Which of the two belongs to attention?
-    norms_exchanged_pre: with norm_first norm1 and norm2 exchanged
-        self.attention(self.norm1(x) -> self.attention(self.norm2(x)
-        self.feed_forward(self.norm2(x)) -> self.feed_forward(self.norm1(x))
-        Which of the two belongs to attention?
-    norms_exchanged_post: in post-norm norm1 and norm2 exchanged
         x = self.norm1(x + -> x = self.norm2(x +
         return self.norm2(x + -> return self.norm1(x +
         Which of the two belongs to attention?
@@ -436,56 +435,56 @@ EncoderBlock = Exercise(
         {PRE_2} -> return x + self.feed_forward(self.norm2(start))
         {POST_2} -> return self.norm2(x + self.feed_forward(start))
         Some models do run them side by side. In this block, what has the feed-forward network to work on?
-    side_by_side_pre: with norm_first both sublayers read the block's input
-        if self.norm_first: -> start = x
-        |        if self.norm_first:
-        {PRE_2} -> return x + self.feed_forward(self.norm2(start))
-        Some models do run them side by side. In this block, what has the feed-forward network to work on?
+    side_by_side_without_norms: both sublayers read the block's input, and nothing is normalized
+        {PRE_1} -> return x + self.attention(x, mask=mask)[0] + self.feed_forward(x)
+        {POST_1} -> return x + self.attention(x, mask=mask)[0] + self.feed_forward(x)
+        The table has two formulas for a block, one below the other. What does the second one begin with, and where are
+        the norms?
+    one_sum_under_NORM for NORM in norm1, norm2: in post-norm one norm on the sum of x and both sublayers
+        {POST_1} -> return self.NORM(x + self.attention(x, mask=mask)[0] + self.feed_forward(x))
+        Post-norm goes step by step: two sums, and each has a norm. What has the feed-forward network to work on?
+    residual_before_the_norm: in post-norm the second residual is the first sum without its norm
+        {POST_1} -> x = x + self.attention(x, mask=mask)[0]
+        {POST_2} -> return self.norm2(x + self.feed_forward(self.norm1(x)))
+        In post-norm the stream itself goes through each norm. Which x is added at the end in yours?
+    one_residual_around_both: one residual around both sublayers together
+        {PRE_1} -> out = self.attention(self.norm1(x), mask=mask)[0]
+        {PRE_2} -> return x + self.feed_forward(self.norm2(out))
+        {POST_1} -> out = self.norm1(self.attention(x, mask=mask)[0])
+        {POST_2} -> return self.norm2(x + self.feed_forward(out))
+        There has to be one around each sublayer. Where does the one around attention end?
     side_by_side_one_norm: with norm_first both sublayers read norm1 of the block's input
         if self.norm_first: -> start = x
         |        if self.norm_first:
         {PRE_2} -> return x + self.feed_forward(self.norm1(start))
         Some models do run them side by side, behind one norm. This block has two. What does the second one read?
-    side_by_side_post: in post-norm both sublayers read the block's input
-        if self.norm_first: -> start = x
-        |        if self.norm_first:
-        {POST_2} -> return self.norm2(x + self.feed_forward(start))
-        Post-norm goes step by step. In the second formula, what has the feed-forward network to work on?
     second_norm_of_attention_alone: the second half works on what attention found, and not on the stream
         {PRE_1} -> out = self.attention(self.norm1(x), mask=mask)[0]
         |            x = x + out
         {PRE_2} -> return x + self.feed_forward(self.norm2(out))
         Attention's output was added to the stream. Which of the two does the second sublayer read?
+    norm_before_and_after: with norm_first the sums are normalized as well
+        {PRE_1} -> x = self.norm1(x + self.attention(self.norm1(x), mask=mask)[0])
+        {PRE_2} -> return self.norm2(x + self.feed_forward(self.norm2(x)))
+        In pre-norm each norm stands on a branch. What meets the stream itself, after the addition?
     keys_not_normalized: with norm_first only the queries are normalized
         self.attention(self.norm1(x), mask=mask) -> self.attention(self.norm1(x), x, mask=mask)
         Self-attention has one input, and that is what the norm gives back.
     norm_on_top: with norm_first another norm at the end
         {PRE_2} -> return self.norm2(x + self.feed_forward(self.norm2(x)))
         In pre-norm the stream leaves the block as it is. A norm on top comes once, behind the last block, if at all.
-    first_residual_dropped_post: in post-norm no residual around attention
-        {POST_1} -> x = self.norm1(self.attention(x, mask=mask)[0])
-        There has to be one around each sublayer. Look at the first one of post-norm.
-    second_residual_dropped_post: in post-norm no residual around the feed-forward network
-        {POST_2} -> return self.norm2(self.feed_forward(x))
-        There has to be one around each sublayer. Look at the second one of post-norm.
-    first_residual_dropped_pre: with norm_first no residual around attention
-        {PRE_1} -> x = self.attention(self.norm1(x), mask=mask)[0]
-        There has to be one around each sublayer. Look at the first one of pre-norm.
-    second_residual_dropped_pre: with norm_first no residual around the feed-forward network
-        {PRE_2} -> return self.feed_forward(self.norm2(x))
-        There has to be one around each sublayer. Look at the second one of pre-norm.
     first_norm_dropped: with norm_first attention sees x without its norm
         {PRE_1} -> x = x + self.attention(x, mask=mask)[0]
         In pre-norm both sublayers get normalized numbers. Does the first one?
     first_norm_dropped_post: in post-norm no norm behind attention
         {POST_1} -> x = x + self.attention(x, mask=mask)[0]
         In post-norm there is a norm on each sum. How many do you call?
+    second_norm_dropped_post: in post-norm no norm behind the feed-forward network
+        {POST_2} -> return x + self.feed_forward(x)
+        In post-norm there is a norm on each sum. How many do you call?
     second_norm_dropped: with norm_first the feed-forward network sees x without its norm
         {PRE_2} -> return x + self.feed_forward(x)
         In pre-norm both sublayers get normalized numbers. Does the second one?
-    norm1_twice_pre: with norm_first norm1 is used twice
-        self.norm2(x)) -> self.norm1(x))
-        Each sublayer has a norm with parameters of its own.
     mask_ignored_pre: with norm_first the mask is not used
         self.norm1(x), mask=mask) -> self.norm1(x))
         Attention stands in your code twice. Does it hear of the mask both times?
@@ -703,6 +702,35 @@ fixed_block = Exercise("fixed_block", cases_fixed_block, axes=("token", "channel
         x = x + out -> start, x = x, x + out
         feed_forward(norm2(x)) -> feed_forward(norm2(start))
         Some models do run them side by side. In this block, what has the feed-forward network to work on?
+    side_by_side_one_norm: both sublayers read norm1 of the block's input
+        x = x + out -> start, x = x, x + out
+        feed_forward(norm2(x)) -> feed_forward(norm1(start))
+        Some models do run them side by side, behind one norm. This block has two. What does the second one read?
+    side_by_side_without_norms: both sublayers read the block's input, and the norms are gone
+        attention(norm1(x), mask=mask) -> attention(x, mask=mask)
+        x = x + out -> start, x = x, x + out
+        feed_forward(norm2(x)) -> feed_forward(start)
+        The norms were not the mistake, and the sublayers come one after the other. What does each of them read?
+    one_residual_around_both: one residual around both sublayers together
+        x = x + out -> start, x = x, out
+        return x + feed -> return start + feed
+        There has to be one around each sublayer. Where does the one around attention end?
+    last_residual_from_the_start: x itself is added at the end only; in between the residual is still the normalized x
+        x = x + out -> start, x = x, norm2(norm1(x) + out)
+        return x + feed_forward(norm2(x)) -> return start + feed_forward(x)
+        Zero sublayers give x back now. But what attention finds should be added to the stream as well. Does it get
+        there?
+    residual_twice: x is added twice
+        x = x + out -> start, x = x, x + out
+        return x + feed -> return start + x + feed
+        Let both sublayers give zeros. How often does x come out?
+    first_norm_behind: attention's output is normalized, and not what attention reads
+        attention(norm1(x), mask=mask) -> attention(x, mask=mask)
+        x = x + out -> x = x + norm1(out)
+        In pre-norm it is what the sublayer reads that is normalized. Look at the first one.
+    keys_not_normalized: only the queries are normalized
+        attention(norm1(x), mask=mask) -> attention(norm1(x), x, mask=mask)
+        Self-attention has one input, and that is what the norm gives back.
     residuals_dropped: the residuals are gone
         x = x + out -> x = out
         return x + feed_forward(norm2(x)) -> return feed_forward(norm2(x))
@@ -850,6 +878,25 @@ token_influence = Exercise(
         -> torch.stack([torch.autograd.grad(f(x)[i].sum(), x)[0] for x in [x.detach().clone().requires_grad_()] for i in range(len(x))])
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.norm(dim=-1)
         Channels that move in opposite directions cancel in a sum. The norm is over all pairs of channels.
+    gradient_of_a_sum_by_backward: the gradient of the sum of each row's outputs
+        torch.autograd.functional.jacobian(f, x)
+        -> torch.stack([copy.grad.norm(dim=-1) for i in range(len(x)) for copy in [x.detach().clone().requires_grad_()] if not f(copy)[i].sum().backward()])
+        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian
+        Channels that move in opposite directions cancel in a sum. The norm is over all pairs of channels.
+    sizes_of_a_summed_gradient: the gradient of the sum of each row's outputs, and of that the absolute values added up
+        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.sum(dim=1).abs().sum(dim=-1)
+        Channels that move in opposite directions cancel in a sum before any size is taken. The norm is over all pairs of
+        channels, and it begins with a square.
+    unused_not_allowed: an error where f does not respond to x
+        torch.autograd.functional.jacobian(f, x)
+        -> torch.stack([torch.stack([torch.autograd.grad(out, x, retain_graph=True)[0] for out in row]) for x in [x.detach().clone().requires_grad_()] for row in f(x)])
+        Where f does not listen to x the entry is 0. What does autograd say of such an f, and what can you tell it to allow?
+    axes_of_the_words_summed: added up over the words, and a table of channels was left
+        sum(dim=(1, 3)) -> sum(dim=(0, 2))
+        Print the shape of the Jacobian: which of its four axes say which word, and which of them say which channel?
+    lengths_added_up: for each output channel a norm, and these added up
+        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.norm(dim=3).sum(dim=1)
+        The Frobenius norm takes one root, at the end. How many do you take in one block?
     signs_cancel: the entries of each block added up with their signs
         jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.sum(dim=(1, 3)).abs()
         Entries of opposite signs cancel in a sum. What does the norm do to each entry first?
@@ -872,6 +919,9 @@ token_influence = Exercise(
         return jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian = jacobian.pow(2).sum(dim=(1, 3)).sqrt()
         |    return jacobian / jacobian.sum(dim=1, keepdim=True)
         Shares are good for a picture. The exercise asks for the norms themselves.
+    mean_of_sizes: the mean of the absolute entries
+        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.abs().mean(dim=(1, 3))
+        The Frobenius norm neither averages nor takes absolute values. What does it do to each entry first?
     averaged: a mean over the block where a sum belongs
         sum(dim=(1, 3)).sqrt() -> mean(dim=(1, 3)).sqrt()
         A block with twice as many entries of the same size has a larger norm.
