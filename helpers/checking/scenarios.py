@@ -49,7 +49,7 @@ def module_called_again(answer, args, kwargs):
     training, last = kwargs.get("training", False), copy.deepcopy(calls[-1])
     built, _ = _loaded(training, answer, Call((), {}, init, state))
     outputs, leaves = called_again(built, calls, {})
-    if training and not _alike(outputs[-1], built(*last)):
+    if training and not alike(outputs[-1], built(*last)):
         raise WrongParts(
             "in training mode, your module gives two results for the same numbers, one call right after the other "
             "(a dropout? something kept from the call before?)"
@@ -57,14 +57,14 @@ def module_called_again(answer, args, kwargs):
     return outputs, leaves
 
 
-def _alike(one, other) -> bool:
+def alike(one, other) -> bool:
     """Whether two outputs hold the same numbers; True where they hold something else."""
     if isinstance(one, (tuple, list)) and isinstance(other, (tuple, list)):
-        return all(map(_alike, one, other))
+        return all(map(alike, one, other))
     if not (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)):
         return True
-    alike = one.shape == other.shape and one.dtype == other.dtype
-    return alike and torch.allclose(one, other, equal_nan=True)
+    fit = one.shape == other.shape and one.dtype == other.dtype
+    return fit and torch.allclose(one, other, equal_nan=True)
 
 
 def module_in(training: bool, answer, args):

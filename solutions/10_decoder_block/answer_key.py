@@ -180,6 +180,7 @@ decoder_block = Exercise(
     forbidden=FORBIDDEN,
     instead=INSTEAD,
     weights={PRE_NORM: 3},
+    apart=(PRE_NORM,),
 ).with_mistakes("""
     memory_normalized: with the norm first, the memory was normalized too
         self.norm2(y), memory -> self.norm2(y), self.norm2(memory)
@@ -213,46 +214,69 @@ decoder_block = Exercise(
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory)
         (y, memory, mask=memory_mask) -> (y, memory)
         Some places of the source are padding. Which of the two attentions looks there?
-    mask_as_key: every call with a self_mask raises an error
+    mask_as_key: calls with a self_mask raise an error
         self.norm1(y), mask=self_mask -> self.norm1(y), self_mask
         (y, mask=self_mask) -> (y, self_mask)
         Attention takes four things, the last of them a boolean mask. What do you hand on to self-attention, and in
         which place?
-    mask_as_value: every call with a memory_mask raises an error
+    mask_as_value: calls with a memory_mask raise an error
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, memory_mask)
         (y, memory, mask=memory_mask) -> (y, memory, memory_mask)
         Attention takes four things, the last of them a boolean mask. What do you hand on to cross-attention, and in
         which place?
-    masks_as_key_and_value: every call with a mask raises an error
+    masks_as_key_and_value: calls with a mask raise an error
         self.norm1(y), mask=self_mask -> self.norm1(y), self_mask
         (y, mask=self_mask) -> (y, self_mask)
         (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, memory_mask)
         (y, memory, mask=memory_mask) -> (y, memory, memory_mask)
         Attention takes four things, the last of them a boolean mask. What do you hand on to each of the two, and in
         which place?
+    keys_of_the_target: in cross-attention the values are the source's, but the keys the target's
+        (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), self.norm2(y), memory, mask=memory_mask)
+        (y, memory, mask=memory_mask) -> (y, y, memory, mask=memory_mask)
+        An entry is found by its key, and what it holds is its value. Whose entries are the keys in yours?
+    no_masks: neither of the two masks is used
+        self.norm1(y), mask=self_mask -> self.norm1(y)
+        (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory)
+        (y, mask=self_mask) -> (y)
+        (y, memory, mask=memory_mask) -> (y, memory)
+        Two masks come in, one for each attention. Which of your calls hears of them?
+    self_mask_for_both: self_mask is used in cross-attention as well
+        self.norm2(y), memory, mask=memory_mask -> self.norm2(y), memory, mask=self_mask
+        (y, memory, mask=memory_mask) -> (y, memory, mask=self_mask)
+        One mask is as wide as the target, the other as wide as the source. Which attention looks where?
+    memory_mask_for_both: memory_mask is used in self-attention as well
+        self.norm1(y), mask=self_mask -> self.norm1(y), mask=memory_mask
+        (y, mask=self_mask) -> (y, mask=memory_mask)
+        One mask is as wide as the target, the other as wide as the source. Which attention looks where?
+    one_attention_for_both: self_attention does both, and cross_attention is never called
+        self.cross_attention(self.norm2(y), memory -> self.self_attention(self.norm2(y), memory
+        self.cross_attention(y, memory -> self.self_attention(y, memory
+        The block has two attentions with numbers of their own. Which of them looks at the source in yours?
+    no_residuals: no residual connections
+        y = y + self.self_attention -> y = self.self_attention
+        y = y + found -> y = found
+        return y + self.feed_forward -> return self.feed_forward
+        self.norm1(y + self.self_attention -> self.norm1(self.self_attention
+        self.norm2(y + found) -> self.norm2(found)
+        self.norm3(y + self -> self.norm3(self
+        If all three sublayers gave zeros, what would be left of y?
+    no_norms: no layer norms
+        self.self_attention(self.norm1(y), -> self.self_attention(y,
+        self.cross_attention(self.norm2(y), -> self.cross_attention(y,
+        self.feed_forward(self.norm3(y)) -> self.feed_forward(y)
+        y = self.norm1(y + self.self_attention(y, mask=self_mask)[0]) -> y = y + self.self_attention(y, mask=self_mask)[0]
+        y = self.norm2(y + found) -> y = y + found
+        return self.norm3(y + self.feed_forward(y)) -> return y + self.feed_forward(y)
+        There are three norms, and each order uses all of them. Where?
     no_residual_at_cross_attention: cross-attention replaces the target's vectors
         y = y + found -> y = found
         self.norm2(y + found) -> self.norm2(found)
-        Each of the three sublayers adds to what is there. Yours starts anew at one of them.
+        Each of the three sublayers adds to what is there. Look at the second one.
     no_residual_at_self_attention: self-attention replaces the target's vectors
         y = y + self.self_attention -> y = self.self_attention
         self.norm1(y + self.self_attention -> self.norm1(self.self_attention
         Each of the three sublayers adds to what is there. Look at the first one.
-    no_residual_at_cross_attention_post: in the paper's order cross-attention replaces the target's vectors
-        self.norm2(y + found) -> self.norm2(found)
-        Each of the three sublayers adds to what is there. Yours starts anew at one of them.
-    no_residual_at_feed_forward_post: in the paper's order the feed-forward network replaces the target's vectors
-        self.norm3(y + self -> self.norm3(self
-        Each of the three sublayers adds to what is there. Look at the last one.
-    no_residual_at_cross_attention_pre: with the norm first, cross-attention replaces the target's vectors
-        y = y + found -> y = found
-        Each of the three sublayers adds to what is there. Yours starts anew at one of them.
-    no_residual_at_self_attention_pre: with the norm first, self-attention replaces the target's vectors
-        y = y + self.self_attention -> y = self.self_attention
-        Each of the three sublayers adds to what is there. Look at the first one.
-    no_residual_at_feed_forward_pre: with the norm first, the feed-forward network replaces the target's vectors
-        return y + self.feed_forward -> return self.feed_forward
-        Each of the three sublayers adds to what is there. Look at the last one.
     cross_before_self: cross-attention stands before self-attention
         y = y + self.self_attention(self.norm1(y), mask=self_mask)[0]  # (B, T_t, D)
         |            found, cross_weights = self.cross_attention(self.norm2(y), memory, mask=memory_mask)
@@ -292,6 +316,12 @@ decoder_block = Exercise(
         |        self_mask = causal if self_mask is None else self_mask & causal
         |        if self.norm_first:
         The block takes its masks from whoever calls it. What should it add to the one that was given?
+    first_norm_missing: in the paper's order the first norm is missing
+        y = self.norm1(y + self.self_attention(y, mask=self_mask)[0]) -> y = y + self.self_attention(y, mask=self_mask)[0]
+        Count the norms in the formulas of the paper's order. Which one is not called?
+    second_norm_missing: in the paper's order the second norm is missing
+        y = self.norm2(y + found) -> y = y + found
+        Count the norms in the formulas of the paper's order. Which one is not called?
     last_norm_missing: in the paper's order the last norm is missing
         return self.norm3(y + self.feed_forward(y)), -> return y + self.feed_forward(y),
         Count the norms in the formulas of the paper's order. Which one is not called?
@@ -304,12 +334,6 @@ decoder_block = Exercise(
         self.norm1(y + self -> self.norm2(y + self
         self.norm2(y + found) -> self.norm1(y + found)
         The norms are counted in the order of the sublayers.
-    self_mask_ignored_post: in the paper's order self_mask is not used
-        (y, mask=self_mask) -> (y)
-        The words of the target may not all see one another. Which of the two attentions needs to know that?
-    memory_mask_ignored_post: in the paper's order memory_mask is not used
-        (y, memory, mask=memory_mask) -> (y, memory)
-        Some places of the source are padding. Which of the two attentions looks there?
     masks_turned_over: both masks are turned over: what may be seen is hidden
         if self.norm_first: -> self_mask = None if self_mask is None else ~self_mask
         |        memory_mask = None if memory_mask is None else ~memory_mask
@@ -323,6 +347,21 @@ decoder_block = Exercise(
     orders_exchanged: the two orders exchanged
         if self.norm_first: -> if not self.norm_first:
         With norm_first=True, what does a sublayer get to see: y, or something else?
+    norm_behind_the_sublayer: with the norm first, it stands behind the sublayer, before the sum
+        self.self_attention(self.norm1(y), mask=self_mask)[0] -> self.norm1(self.self_attention(y, mask=self_mask)[0])
+        self.cross_attention(self.norm2(y), -> self.cross_attention(y,
+        y = y + found -> y = y + self.norm2(found)
+        self.feed_forward(self.norm3(y)) -> self.norm3(self.feed_forward(y))
+        With the norm first, what is normalized: what a sublayer reads, or what it gives?
+    norm_on_top: with the norm first, another norm at the end
+        return y + self.feed_forward(self.norm3(y)) -> return self.norm3(y + self.feed_forward(self.norm3(y)))
+        With the norm first the sum is left as it is. How many norms are there in the last formula?
+    self_attention_not_normalized: with the norm first, self-attention reads vectors without their norm
+        self.self_attention(self.norm1(y), -> self.self_attention(y,
+        With the norm first each sublayer reads normalized vectors. Does the first one?
+    keys_not_normalized: with the norm first, only the queries of self-attention are normalized
+        self.self_attention(self.norm1(y), -> self.self_attention(self.norm1(y), y,
+        Self-attention has one input, and that is what the norm gives back.
     query_not_normalized: with the norm first, cross-attention is asked by vectors without their norm
         self.norm2(y), memory -> y, memory
         With the norm first each sublayer reads normalized vectors. Does the second one?
@@ -336,13 +375,33 @@ decoder_block = Exercise(
     norm_first_ignored: the norm stands behind the sublayers, whatever norm_first says
         if self.norm_first: -> if False:
         With norm_first=True each sublayer reads normalized vectors and the sum is left as it is.
-    always_norm_first: the norm stands before the sublayers, whatever norm_first says
+    always_norm_first: the norm stands before the sublayers where the paper's order is asked for
         if self.norm_first: -> if True:
         The default is the paper's order: first add, then normalize.
-    residual_from_the_norm: with the norm first, the residual was taken behind the norm
+    residuals_from_the_norms: with the norm first, all residuals were taken behind the norms
+        y = y + self.self_attention(self.norm1(y), -> y = self.norm1(y); y = y + self.self_attention(y,
+        found, cross_weights = self.cross_attention(self.norm2(y),
+        -> y = self.norm2(y); found, cross_weights = self.cross_attention(y,
+        return y + self.feed_forward(self.norm3(y)) -> y = self.norm3(y); return y + self.feed_forward(y)
+        That was the bug of lesson 9: the old vector is added as it was.
+    second_residual_from_the_norm: with the norm first, the second residual was taken behind the norm
+        y = y + found -> y = self.norm2(y) + found
+        That was the bug of lesson 9: the old vector is added as it was.
+    last_residual_from_the_norm: with the norm first, the last residual was taken behind the norm
+        return y + self.feed_forward -> return self.norm3(y) + self.feed_forward
+        That was the bug of lesson 9: the old vector is added as it was.
+    residual_from_the_norm: with the norm first, the first residual was taken behind the norm
         y = y + self.self_attention -> y = self.norm1(y) + self.self_attention
         That was the bug of lesson 9: the old vector is added as it was.
-    one_norm_twice: one norm is used in two places
+    norm1_before_its_turn: norm1 is used in two places
+        self.norm2(y), memory -> self.norm1(y), memory
+        self.norm2(y + found) -> self.norm1(y + found)
+        Three sublayers, three norms: each has its own weights.
+    norm1_at_the_end: norm1 is used in two places
+        self.norm3(y)) -> self.norm1(y))
+        self.norm3(y + self -> self.norm1(y + self
+        Three sublayers, three norms: each has its own weights.
+    one_norm_twice: norm2 is used in two places
         self.norm3(y)) -> self.norm2(y))
         self.norm3(y + self -> self.norm2(y + self
         Three sublayers, three norms: each has its own weights.
@@ -373,7 +432,33 @@ decoder_block = Exercise(
         |        found, cross_weights = self.cross_attention(y, memory, mask=memory_mask)
         |        return self.norm3(y + found), cross_weights
         In which order do the three formulas stand?
-    residual_from_the_input: a later residual is taken from the block's input
+    residuals_from_the_input: all residuals are the block's input
+        if self.norm_first: -> start = y
+        |        if self.norm_first:
+        y = y + found -> y = start + found
+        self.norm2(y + found) -> self.norm2(start + found)
+        return y + self.feed_forward -> return start + self.feed_forward
+        self.norm3(y + self -> self.norm3(start + self
+        What each sublayer has added should go on upward. Which y is added in your second and third line?
+    last_residual_from_the_input: the last residual is the block's input
+        if self.norm_first: -> start = y
+        |        if self.norm_first:
+        return y + self.feed_forward -> return start + self.feed_forward
+        self.norm3(y + self -> self.norm3(start + self
+        What both attentions have added should go on upward. Which y is added at the end in yours?
+    last_residual_from_before: the last residual is the vector from before cross-attention
+        y = y + found -> before, y = y, y + found
+        return y + self.feed_forward -> return before + self.feed_forward
+        y = self.norm2(y + found) -> before, y = y, self.norm2(y + found)
+        self.norm3(y + self -> self.norm3(before + self
+        What cross-attention has added should go on upward. Which y is added at the end in yours?
+    feed_forward_reads_from_before: the feed-forward network reads the vector from before cross-attention
+        y = y + found -> before, y = y, y + found
+        self.feed_forward(self.norm3(y)) -> self.feed_forward(self.norm3(before))
+        y = self.norm2(y + found) -> before, y = y, self.norm2(y + found)
+        self.feed_forward(y) -> self.feed_forward(before)
+        Each sublayer reads what the one before it left. In the third formula, is it y₁ or y₂?
+    residual_from_the_input: the second residual is the block's input
         if self.norm_first: -> start = y
         |        if self.norm_first:
         y = y + found -> y = start + found
@@ -393,16 +478,6 @@ decoder_block = Exercise(
         |        if self.norm_first:
         self.norm2(y), memory -> self.norm2(start), memory
         self.cross_attention(y, memory -> self.cross_attention(start, memory
-        Each sublayer reads what the one before it left.
-    cross_asks_with_the_input_post: in the paper's order cross-attention is asked by the block's input
-        if self.norm_first: -> start = y
-        |        if self.norm_first:
-        self.cross_attention(y, memory -> self.cross_attention(start, memory
-        Each sublayer reads what the one before it left. In the second formula, is it y or y₁ that asks?
-    cross_asks_with_the_input_pre: with the norm first, cross-attention is asked by the block's input
-        if self.norm_first: -> start = y
-        |        if self.norm_first:
-        self.norm2(y), memory -> self.norm2(start), memory
         Each sublayer reads what the one before it left. In the second formula, is it y or y₁ that asks?
     masks_exchanged: the two masks exchanged
         self.norm1(y), mask=self_mask -> self.norm1(y), mask=memory_mask
@@ -557,6 +632,7 @@ CAUSAL = "sees no later word"
 LAYERS = "any number of layers"
 HEARS = "every source word is heard, and nothing is kept"
 LOADED = "the formula, with given numbers"
+TRAINING = "the same in training mode"
 
 
 def transformer_state(draw, sizes, dtype):
@@ -643,9 +719,10 @@ def cases_Transformer(draw):
         kept = {name: run for name, run in runs.items() if name == "as it is" or name.startswith(looks)}
         arguments = (settings, draw.integer(0, 10**6), kept, layers)
         sentences = "1 sentence" if B == 1 else f"{B} sentences"
+        words_each = " and ".join(dict.fromkeys(map(str, lengths)))
         padding = "" if len(set(lengths)) == 1 else f", padded with {pad}"
         blocks = f"{L} layer{'s' * (L > 1)}"
-        note = note or f"{sentences} of {' and '.join(map(str, lengths))} words{padding}, {T_t} target words, {blocks}"
+        note = note or f"{sentences} of {words_each} words{padding}, {T_t} target words, {blocks}"
         return Case(arguments, via="random_transformers", view="transformer_behavior", part=part, note=note)
 
     def hearing(L, T_t, T_s):
@@ -679,6 +756,13 @@ def cases_Transformer(draw):
         note = "given numbers, loaded under the lesson's names where the model has them"
         return Case(arguments, via="transformer_loaded", view="transformer_by_its_numbers", part=LOADED, note=note)
 
+    def in_training():
+        src, tgt = words(1, 14, (2, 5), 0), words(1, 11, (2, 4), 0)
+        src[0, 3:] = src[1, :2] = 0
+        arguments = (init(1), draw.integer(0, 10**6), src, tgt)
+        note = "2 padded sentences, first in evaluation mode and then in training mode"
+        return Case(arguments, via="transformer_in_training", view="transformer_alike", part=TRAINING, note=note)
+
     long = dict(src_vocab=60, tgt_vocab=60, max_len=40)
     return [
         case(2, ("another first source", "another last source", "another first target"), note="three sentences"),
@@ -686,6 +770,7 @@ def cases_Transformer(draw):
         hearing(2, 5, 5),
         padded((0, 1), (2, 4), ()),
         loaded(2),
+        in_training(),
         case(2, ("alone",), lengths=(3, 6, 4), part=PADDING),
         case(2, ("alone", "another last source"), lengths=(4, 6, 3), pad_id=3, part=PAD_ID),
         case(1, ("alone", "another last source"), lengths=(3, 4), pad_id=10, part=PAD_ID),
@@ -709,6 +794,45 @@ transformer = Exercise(
     time_limit=10.0,
     weights={HEARS: 4, LOADED: 4},
 ).with_mistakes("""
+    dropout: something is done in training mode only, a dropout perhaps
+        return self.unembed(y) -> return self.unembed(F.dropout(y, 0.1, self.training))
+        The paper's model has it. What does this exercise say of it?
+    memory_replaced: an error wherever num_layers is more than 1
+        y, _ = block( -> y, memory = block(
+        Is it the line with your loop over the blocks? A block gives two things back. Under which names do you keep them,
+        and what does the second block get as its memory?
+    memory_encoded_again: the memory goes through the encoder's blocks once more, one before each decoder block
+        for block in self.blocks: -> for block, inner in zip(self.blocks, self.encoder.blocks):
+        |            memory = inner(memory, real)
+        The memory is finished before the first word is written. What does your loop change besides y?
+    nothing_masked: nothing is masked, neither what comes later nor padding
+        self.encoder(src, real) -> self.encoder(src)
+        block(y, memory, causal, real) -> block(y, memory)
+        Which places may a word of the source look at, and which may one of the target? Who tells attention?
+    attention_not_scaled: attention's scores are not scaled
+        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
+        |        for part in self.modules():
+        |            if isinstance(part, MultiHeadAttention):
+        |                part.W_q.register_forward_hook(lambda _, given, out: out * (d_model // num_heads) ** 0.5)
+        Lesson 4: which number keeps the spread of the scores at 1?
+    attention_scaled_twice: attention's scores are divided by a head's width, not by its square root
+        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
+        |        for part in self.modules():
+        |            if isinstance(part, MultiHeadAttention):
+        |                part.W_q.register_forward_hook(lambda _, given, out: out / (d_model // num_heads) ** 0.5)
+        Lesson 4: which number keeps the spread of the scores at 1?
+    attention_scaled_by_the_model: attention's scores are scaled by the width of the model, not of a head
+        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
+        |        for part in self.modules():
+        |            if isinstance(part, MultiHeadAttention):
+        |                part.W_q.register_forward_hook(lambda _, given, out: out / num_heads**0.5)
+        How many products are added up in one score of one head?
+    attention_without_W_o: attention's heads are not sent through W_o
+        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
+        |        for part in self.modules():
+        |            if isinstance(part, MultiHeadAttention):
+        |                part.W_o.register_forward_hook(lambda _, given, out: given[0])
+        Lesson 8: the heads stand side by side. Which of the four matrices mixes them?
     memory_averaged: all source words are blended into one before the decoder sees them
         T = tgt.shape[1] -> T = tgt.shape[1]
         |        memory = memory.mean(dim=1, keepdim=True).expand_as(memory)
@@ -755,6 +879,27 @@ transformer = Exercise(
     another_width_inside: the decoder's feed-forward networks do not have d_ff numbers inside
         DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, 4 * d_model)
         How wide the inner layer is has an argument of its own. Does it reach the blocks on both sides?
+    positions_through_the_batch: target positions are counted on from sentence to sentence
+        torch.arange(T, device=tgt.device) -> torch.arange(tgt.numel()).view_as(tgt) % len(self.positions.weight)
+        A position says where a word stands in its sentence. Which one does the second sentence begin with in yours?
+    positions_run_out: target positions are counted on from sentence to sentence, beyond the table
+        torch.arange(T, device=tgt.device) -> torch.arange(tgt.numel()).view_as(tgt)
+        A position says where a word stands in its sentence. Which one does the second sentence begin with in yours?
+    source_positions_through_the_batch: source positions are counted on from sentence to sentence
+        return self.encoder(src, real)
+        -> places = torch.arange(src.numel()).view_as(src) % len(self.encoder.positions.weight)
+        |        x = self.encoder.tokens(src) + self.encoder.positions(places)
+        |        for block in self.encoder.blocks:
+        |            x = block(x, real)
+        |        return x
+        A position says where a word stands in its sentence. Which one does the second sentence begin with in yours?
+    positions_of_sentences: all words of a target sentence get the position that their sentence has in the batch
+        self.positions(torch.arange(T, device=tgt.device)) -> self.positions(torch.arange(len(tgt)))[:, None]
+        A position says where a word stands in its sentence. Which axis of tgt do you count along?
+    positions_in_every_block: the target's positions are added before every decoder block
+        block(y, memory, causal, real)
+        -> block(y + (block is not self.blocks[0]) * self.positions(torch.arange(T)), memory, causal, real)
+        The residual stream carries them upward. How often are they needed?
     positions_from_the_end: target positions are counted from the end
         self.positions(torch.arange(T, device=tgt.device)) -> self.positions(torch.arange(T).flip(0))
         Add a word at the end: which position do the earlier ones get then?
@@ -769,6 +914,28 @@ transformer = Exercise(
         DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, norm_first=True)
         d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=True)
         This model is in the paper's order. What is the default of your blocks?
+    norms_before_the_sublayers: the decoder's blocks have their norms first
+        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, 1)
+        This model is in the paper's order. Does a norm stand before the sublayer there, or behind the sum?
+    norms_before_all_sublayers: all blocks have their norms first
+        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, 1)
+        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=1)
+        This model is in the paper's order. Does a norm stand before the sublayer there, or behind the sum?
+    norm_first_in_the_encoder_VALUE for VALUE in True, 1: the encoder's blocks have their norms first
+        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=VALUE)
+        This model is in the paper's order. What is the default of your blocks?
+    norm_first_and_last_VALUE for VALUE in True, 1: all blocks have their norms first, and one more norm stands behind the last
+        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, VALUE)
+        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=VALUE)
+        return self.unembed(y) -> return self.unembed(F.layer_norm(y, y.shape[-1:]))
+        Many models are built like that. This one is in the paper's order. Where does a norm stand there?
+    norm_first_and_last_on_both_sides_VALUE for VALUE in True, 1: all blocks have their norms first, and one more norm stands behind the last of each side
+        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, VALUE)
+        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=VALUE)
+        return self.encoder(src, real) -> memory = self.encoder(src, real)
+        |        return F.layer_norm(memory, memory.shape[-1:])
+        return self.unembed(y) -> return self.unembed(F.layer_norm(y, y.shape[-1:]))
+        Many models are built like that. This one is in the paper's order. Where does a norm stand there?
     last_block_alone_hears_the_source: only the last decoder block looks at the memory
         block(y, memory, causal, real)
         -> block(y, *((memory, causal, real) if block is self.blocks[-1] else (y, causal, causal)))
@@ -801,6 +968,9 @@ transformer = Exercise(
         The paper does that, and in its code embeddings start smaller. How are the two vectors added here?
     positions_shared: one table of positions for both sides
         self.positions = nn.Embedding(max_len, d_model) -> self.positions = self.encoder.positions
+        Place 2 of the English sentence and place 2 of the French one: do they have to mean the same?
+    encoders_positions: one table of positions for both sides
+        self.positions(torch.arange(T -> self.encoder.positions(torch.arange(T
         Place 2 of the English sentence and place 2 of the French one: do they have to mean the same?
     norm_behind_the_blocks: a norm behind the last decoder block
         return self.unembed(y) -> return self.unembed(F.layer_norm(y, y.shape[-1:]))
@@ -887,6 +1057,9 @@ transformer = Exercise(
         y = self.tokens(tgt) -> tgt = torch.cat([tgt[:, :1], tgt[:, :-1]], dim=1)
         |        y = self.tokens(tgt)
         tgt has bos in front already. Who shifts it, the model or whoever makes the batch?
+    shifted_by_forward: the target shifted once more inside the model
+        self.decode(tgt, -> self.decode(shift_right(tgt, 1),
+        tgt has bos in front already. Who shifts it, the model or whoever makes the batch?
     tables_shared: an error where an id of the target is larger than all ids of the source
         self.tokens = nn.Embedding(tgt_vocab, d_model) -> self.tokens = self.encoder.tokens
         Two languages, two lists of ids. Which list does an id of the target belong to?
@@ -902,6 +1075,9 @@ transformer = Exercise(
         self.unembed = nn.Linear(d_model, tgt_vocab)
         -> self.unembed = nn.Linear(d_model, tgt_vocab)
         |        self.unembed.weight = self.tokens.weight
+        Many models do that. The machine of this course does not: under these names it has a matrix of its own.
+    table_in_place_of_the_last_layer: the last layer shares its numbers with the table of target words
+        return self.unembed(y) -> return y @ self.tokens.weight.T
         Many models do that. The machine of this course does not: under these names it has a matrix of its own.
     last_layer_without_bias: the last layer has no bias
         self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab, bias=False)
@@ -922,10 +1098,10 @@ def greedy_path(table, bos_id, eos_id, max_len):
     return path
 
 
-def table_with_length(draw, V, bos_id, eos_id, max_len, low, high, rows=97):
+def table_with_length(draw, V, bos_id, eos_id, max_len, low, high, rows=97, scale=2.0):
     """A table whose greedy path has from low to high words after bos, its last one eos."""
     for _ in range(10_000):
-        table = draw.normal(rows, V, scale=2.0)
+        table = draw.normal(rows, V, scale=scale)
         path = greedy_path(table, bos_id, eos_id, max_len)
         if path[-1] == eos_id and low <= len(path) - 1 <= high and len(set(path)) > 2:
             return table
@@ -955,6 +1131,12 @@ def cases_greedy_decode(draw):
 
     return [
         case(table_with_length(draw, 7, 1, 2, 9, 3, 6), 1, 2, 9, note="eos comes after a few words"),
+        case(
+            table_with_length(draw, 12, 1, 2, 9, 3, 6, rows=31, scale=0.3),
+            *(1, 2, 9),
+            via="written_again_and_again",
+            note="logits that are all about alike, five times the same ones",
+        ),
         case(table_with_length(draw, 6, 0, 5, 8, 3, 6), 0, 5, 8, note="eos comes after a few words"),
         case(table_with_length(draw, 6, 4, 0, 8, 3, 6), 4, 0, 8, part="eos of 0"),
         case(table_with_length(draw, 6, 1, 2, 5, 5, 5), 1, 2, 5, part="eos as the last word allowed"),
@@ -1001,6 +1183,9 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
     least_likely: the least likely word is taken
         argmax() -> argmin()
         A large logit is a likely word.
+    along_the_batch: word 0 every time
+        logits.argmax().item() -> logits.argmax(dim=0)[0].item()
+        The logits are (1, V). Along which of the two axes does yours look for the largest, or take a softmax?
     largest_size: the logit that is largest in size, whatever its sign
         logits.argmax() -> logits.abs().argmax()
         A logit of −60 is very unlikely. Does its sign survive what you do?
@@ -1137,6 +1322,25 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     sign_turned: the sign of the score
         return winner[0], score(winner) -> return winner[0], -score(winner)
         A log-probability is never above 0.
+    probabilities_multiplied: probabilities were multiplied, and no logarithm taken
+        [([bos_id], 0.0)] -> [([bos_id], 1.0)]
+        torch.log_softmax -> torch.softmax
+        log_p + more -> log_p * more
+        The score is a log-probability, so that long sentences do not end at 0. What becomes of a product under a
+        logarithm?
+    eos_dropped: eos is missing at the end
+        return winner[0], -> return [i for i in winner[0] if i != eos_id],
+        Whoever reads the list must be able to see that the sentence is finished.
+    one_prefix_kept: only one prefix is kept at each step, whatever beam_size says
+        reverse=True)[:beam_size] -> reverse=True)[:1]
+        That is greedy decoding. How many prefixes go on to the next step?
+    one_continuation_each: after the first step each prefix goes on with its own likeliest word only
+        for i, more in enumerate(steps)] -> for i, more in enumerate(steps) if len(ids) == 1 or more == max(steps)]
+        One prefix may have two good continuations and another none. Who competes with whom for a place in the beam?
+    never_cut: the best beam_size continuations of each prefix are kept, not of all together
+        for i, more in enumerate(steps)] -> for i, more in sorted(enumerate(steps), key=lambda pair: -pair[1])[:beam_size]]
+        reverse=True)[:beam_size] -> reverse=True)
+        With a beam of 2, how many prefixes do you hold after the second step, and how many after the third?
     last_word_counts: only the last word's log-probability counts
         log_p + more -> more
         A sentence is as likely as all of its words together.
@@ -1152,6 +1356,9 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     no_penalty: length_penalty is not used
         ** length_penalty -> ** 0.0
         Each word costs. What does the penalty divide by, so that long sentences can win?
+    penalty_of_1: divided by the length, whatever length_penalty says
+        ** length_penalty -> ** 1.0
+        The default penalty is 0. What should the score be divided by then?
     bos_counted: bos counts as a word
         (len(ids) - 1) -> len(ids)
         The length counts the words after bos: bos was given.
@@ -1185,6 +1392,22 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
         Two prefixes that end alike are two prefixes: what came before differs, and so does what may follow.
     finished_forgotten: finished sentences are thrown away
         max(finished or beam -> max(beam or finished
+        A sentence that has met eos leaves the beam. Where does it wait for the end?
+    finished_overwritten_until_the_beam_is_empty: what has ended at earlier steps is forgotten
+        grown = [] -> if not beam:
+        |            break
+        |        grown = []
+        finished += [ -> finished = [
+        A sentence that has met eos waits for the end. What does your next step make of those that wait?
+    finished_overwritten: what has ended at earlier steps is forgotten
+        finished += [ -> finished = [
+        A sentence that has met eos waits for the end. What does your next step make of those that wait?
+    finished_thrown_away: finished sentences are thrown away, and where none else is left an error comes
+        finished += [item for item in best if item[0][-1] == eos_id] -> pass
+        A sentence that has met eos leaves the beam. Where does it wait for the end?
+    finished_thrown_away_by_index: finished sentences are thrown away, and where none else is left an error comes
+        finished += [item for item in best if item[0][-1] == eos_id] -> pass
+        max(finished or beam, key=score) -> sorted(beam, key=score)[-1]
         A sentence that has met eos leaves the beam. Where does it wait for the end?
     unfinished_compete: unfinished sentences compete with finished ones
         finished or beam -> finished + beam
