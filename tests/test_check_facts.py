@@ -828,6 +828,11 @@ def test_lines_of_properties():
     assert value_text(3, 4, path=(0,), case=case) == "expected 3 at [0]\nyours    4"
     no_further = value_text({"sum": "3", "it is small": True}, {"sum": "4"}, case=case)
     assert no_further == "expected: sum 3\nyours:    sum 4"
+    for yours in ("2", "4"):
+        seen = value_text(
+            {"a": 1, "b": 2, "sum": "3", "mean": "1", "c": 3}, {"a": 0, "sum": yours, "mean": "0"}, case=case
+        )
+        assert seen == f"expected: sum 3\nyours:    sum {yours}"
     assert value_text({"sum": "3", "b": 1}, {"sum": "4"}) == 'your dictionary lacks "b"'
     via = Case((1,), via="anything", note="a note")
     assert value_text(True, False, path=("it",), case=via) == "expected, but not true of yours: it\nwith a note"
