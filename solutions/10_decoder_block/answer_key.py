@@ -632,6 +632,7 @@ CAUSAL = "sees no later word"
 LAYERS = "any number of layers"
 HEARS = "every source word is heard, and nothing is kept"
 LOADED = "the formula, with given numbers"
+BY_NAME = "numbers under the lesson's names"
 TRAINING = "the same in training mode"
 
 
@@ -726,7 +727,7 @@ def cases_Transformer(draw):
         return Case(arguments, via="random_transformers", view="transformer_behavior", part=part, note=note)
 
     def hearing(L, T_t, T_s):
-        settings = init(L)
+        settings = init(L, 12)  # places for as many as the sentences that are tried at once
         src, tgt = words(1, 14, (2, T_s), 0), words(1, 11, (2, T_t), 0)
         changed = [other(src, [position] * 2, 14, 0) for position in range(T_s)]
         between = words(1, 14, (2, T_s), 0)
@@ -748,13 +749,15 @@ def cases_Transformer(draw):
         note = "padding on the left, in the middle, nowhere, and everywhere"
         return Case(arguments, via="transformer_padded", view="transformer_without_padding", part=PADDING, note=note)
 
-    def loaded(L):
+    def loaded(L, part):
         sizes = dict(src_vocab=8, tgt_vocab=9, d_model=6, num_heads=2, d_ff=5, num_layers=L, max_len=7)
         src, tgt = words(1, 8, (3, 6), 0), words(1, 9, (3, 7), 0)
         src[1, 3:] = src[2, 2:] = 0
-        arguments = (sizes, transformer_state(draw, sizes, torch.float64), src, tgt, draw.choice([1, 2, 8]))
+        state = transformer_state(draw, sizes, torch.float64) if part == BY_NAME else None
+        arguments = (sizes, state, src, tgt, draw.choice([1, 2, 8]))
         note = "given numbers, loaded under the lesson's names where the model has them"
-        return Case(arguments, via="transformer_loaded", view="transformer_by_its_numbers", part=LOADED, note=note)
+        note = note if part == BY_NAME else "given numbers, the same in all matrices of a kind, whatever their names"
+        return Case(arguments, via="transformer_loaded", view="transformer_by_its_numbers", part=part, note=note)
 
     def in_training():
         src, tgt = words(1, 14, (2, 5), 0), words(1, 11, (2, 4), 0)
@@ -769,7 +772,8 @@ def cases_Transformer(draw):
         hearing(1, 4, 6),
         hearing(2, 5, 5),
         padded((0, 1), (2, 4), ()),
-        loaded(2),
+        loaded(2, BY_NAME),
+        loaded(2, LOADED),
         in_training(),
         case(2, ("alone",), lengths=(3, 6, 4), part=PADDING),
         case(2, ("alone", "another last source"), lengths=(4, 6, 3), pad_id=3, part=PAD_ID),
@@ -792,7 +796,8 @@ transformer = Exercise(
     forbidden=FORBIDDEN,
     instead=INSTEAD,
     time_limit=10.0,
-    weights={HEARS: 4, LOADED: 4},
+    weights={HEARS: 4, LOADED: 3, BY_NAME: 3},
+    apart=(BY_NAME,),
 ).with_mistakes("""
     dropout: something is done in training mode only, a dropout perhaps
         return self.unembed(y) -> return self.unembed(F.dropout(y, 0.1, self.training))
