@@ -20,11 +20,13 @@ def with_random_parameters(answer, init, seed):
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"{answer.__name__}(...) made a {type(model).__name__}, not an nn.Module")
     model.eval()
-    generator = torch.Generator().manual_seed(seed)
+    parameters = list(model.parameters())
+    generator, sizes = torch.Generator().manual_seed(seed), [parameter.numel() for parameter in parameters]
     with torch.no_grad():
-        for parameter in model.parameters():
-            low, high = (-0.5, 0.5) if parameter.dim() > 1 else (0.4, 1.6)
-            parameter.copy_(torch.rand(parameter.shape, generator=generator) * (high - low) + low)
+        drawn = torch.rand(sum(sizes), generator=generator)  # at once, as models are small and calls are many
+        of_matrices, of_vectors = (drawn - 0.5).split(sizes), (drawn * (1.6 - 0.4) + 0.4).split(sizes)
+        for parameter, *numbers in zip(parameters, of_vectors, of_matrices, strict=True):
+            parameter.copy_(numbers[parameter.dim() > 1].view(parameter.shape))
     return model
 
 
@@ -107,6 +109,8 @@ def moves_without_gradient(model, *inputs) -> bool:
     """Whether a model's logits move with some parameter that no gradient reaches."""
     logits, parameters = model(*inputs), list(model.parameters())
     unheard = [p for p, heard in zip(parameters, have_a_say(logits, parameters), strict=True) if not heard]
+    if not unheard:
+        return False
     with torch.no_grad():
         for parameter in unheard:
             parameter.mul_(-2.0)

@@ -632,6 +632,7 @@ CAUSAL = "sees no later word"
 LAYERS = "any number of layers"
 HEARS = "every source word is heard, and nothing is kept"
 LOADED = "the formula, with given numbers"
+BY_NAME = "numbers under the lesson's names"
 TRAINING = "the same in training mode"
 
 
@@ -726,7 +727,7 @@ def cases_Transformer(draw):
         return Case(arguments, via="random_transformers", view="transformer_behavior", part=part, note=note)
 
     def hearing(L, T_t, T_s):
-        settings = init(L)
+        settings = init(L, 12)  # places for as many as the sentences that are tried at once
         src, tgt = words(1, 14, (2, T_s), 0), words(1, 11, (2, T_t), 0)
         changed = [other(src, [position] * 2, 14, 0) for position in range(T_s)]
         between = words(1, 14, (2, T_s), 0)
@@ -748,13 +749,16 @@ def cases_Transformer(draw):
         note = "padding on the left, in the middle, nowhere, and everywhere"
         return Case(arguments, via="transformer_padded", view="transformer_without_padding", part=PADDING, note=note)
 
-    def loaded(L):
+    def loaded(L, part):
         sizes = dict(src_vocab=8, tgt_vocab=9, d_model=6, num_heads=2, d_ff=5, num_layers=L, max_len=7)
-        src, tgt = words(1, 8, (3, 6), 0), words(1, 9, (3, 7), 0)
+        T_t = 7 if part == BY_NAME else 6  # as many as source words: a mask at the wrong place is no error there
+        src, tgt = words(1, 8, (3, 6), 0), words(1, 9, (3, T_t), 0)
         src[1, 3:] = src[2, 2:] = 0
-        arguments = (sizes, transformer_state(draw, sizes, torch.float64), src, tgt, draw.choice([1, 2, 8]))
+        state = transformer_state(draw, sizes, torch.float64) if part == BY_NAME else None
+        arguments = (sizes, state, src, tgt, draw.choice([1, 2, 8]))
         note = "given numbers, loaded under the lesson's names where the model has them"
-        return Case(arguments, via="transformer_loaded", view="transformer_by_its_numbers", part=LOADED, note=note)
+        note = note if part == BY_NAME else "given numbers, the same in all matrices of a kind, whatever their names"
+        return Case(arguments, via="transformer_loaded", view="transformer_by_its_numbers", part=part, note=note)
 
     def in_training():
         src, tgt = words(1, 14, (2, 5), 0), words(1, 11, (2, 4), 0)
@@ -769,7 +773,8 @@ def cases_Transformer(draw):
         hearing(1, 4, 6),
         hearing(2, 5, 5),
         padded((0, 1), (2, 4), ()),
-        loaded(2),
+        loaded(2, BY_NAME),
+        loaded(2, LOADED),
         in_training(),
         case(2, ("alone",), lengths=(3, 6, 4), part=PADDING),
         case(2, ("alone", "another last source"), lengths=(4, 6, 3), pad_id=3, part=PAD_ID),
@@ -792,7 +797,8 @@ transformer = Exercise(
     forbidden=FORBIDDEN,
     instead=INSTEAD,
     time_limit=10.0,
-    weights={HEARS: 4, LOADED: 4},
+    weights={HEARS: 4, LOADED: 3, BY_NAME: 3},
+    apart=(BY_NAME,),
 ).with_mistakes("""
     dropout: something is done in training mode only, a dropout perhaps
         return self.unembed(y) -> return self.unembed(F.dropout(y, 0.1, self.training))
@@ -873,6 +879,93 @@ transformer = Exercise(
         |        return -> real = (src != self.pad_id)[:, None, :, None]
         |        return
         A mask has a row for each query and a column for each key. Which of the two is padding here?
+    causal_turned_over: the causal mask is turned over: what a target word may see is hidden
+        causal_mask(T).to -> (~causal_mask(T)).to
+        True means: may attend. Print the mask for three words. How many may the first one see?
+    masks_turned_over: both masks are turned over: what may be seen is hidden
+        self.encoder(src, real) -> self.encoder(src, ~real)
+        block(y, memory, causal, real) -> block(y, memory, ~causal, ~real)
+        True means: may attend. Where are yours True?
+    padding_not_masked: padding is not masked, neither in the encoder nor in cross-attention
+        self.encoder(src, real) -> self.encoder(src)
+        block(y, memory, causal, real) -> block(y, memory, causal)
+        Two kinds of attention look at the places of the source. Who tells them which of these are padding?
+    padding_of_the_target: cross-attention gets a padding mask that is made of tgt
+        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
+        |        causal -> real = (tgt != self.pad_id)[:, None, None, :]
+        |        causal
+        Cross-attention looks at the memory, and its mask hides padding there. Whose words are in the memory?
+    masks_exchanged: the decoder's blocks get their two masks exchanged
+        block(y, memory, causal, real) -> block(y, memory, real, causal)
+        One mask is as wide as the target, the other as wide as the source. In which order does your block take them?
+    padding_mask_for_both: the decoder's self-attention gets the source's padding mask
+        block(y, memory, causal, real) -> block(y, memory, real, real)
+        One mask is as wide as the target, the other as wide as the source. Which attention looks where?
+    mask_without_axes: the padding mask has the shape of src, two axes only
+        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
+        |        return -> real = src != self.pad_id
+        |        return
+        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
+        |        causal -> real = src != self.pad_id
+        |        causal
+        The scores have four axes: sentences, heads, queries, keys. Which of them does your mask have, and where do they
+        have to stand?
+    mask_without_heads: the padding mask has three axes, and none for the heads
+        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
+        |        return -> real = (src != self.pad_id)[:, None, :]
+        |        return
+        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
+        |        causal -> real = (src != self.pad_id)[:, None, :]
+        |        causal
+        The scores have four axes: sentences, heads, queries, keys. Which of them does your mask have, and where do they
+        have to stand?
+    rows_hidden_everywhere: the padding mask lies along the queries, not along the keys
+        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
+        |        return -> real = (src != self.pad_id)[:, None, :, None]
+        |        return
+        real = (src != self.pad_id)[:, None, None, :]  # (B, 1, 1, T_s)
+        |        causal -> real = (src != self.pad_id)[:, None, :, None]
+        |        causal
+        A mask has a row for each query and a column for each key. Which of the two is padding here?
+    forward_gives_probabilities: forward gives probabilities, though decode gives logits
+        return self.decode(tgt, self.encode(src), src) -> return self.decode(tgt, self.encode(src), src).softmax(-1)
+        The loss wants the numbers before softmax. What does forward add to what decode has made?
+    ids_given: ids of the likeliest words instead of logits
+        return self.unembed(y) -> return self.unembed(y).argmax(-1)
+        To choose a word is the business of greedy_decode or beam_search. What do they choose from, and what does the
+        loss need?
+    last_place_only: logits for the last target place only
+        return self.unembed(y) -> return self.unembed(y)[:, -1]
+        In training every place of the target has a next word to say. How many rows of logits does that make?
+    no_last_layer: the vectors of the last block instead of logits
+        return self.unembed(y) -> return y
+        Each place needs a number for each word of the target's vocabulary. Which layer makes them?
+    cut_inside: the last target word is cut off inside the model
+        self.decode(tgt, -> self.decode(tgt[:, :-1],
+        Whoever makes the batch has shifted the target already. How many places has tgt, and how many have your logits?
+    ids_as_positions: the table of positions is read at the words' ids
+        self.positions(torch.arange(T, device=tgt.device)) -> self.positions(tgt)
+        Which row of that table belongs to the first place, whatever word stands there?
+    norm_behind_the_encoder: a norm behind the last encoder block
+        return self.encoder(src, real) -> memory = self.encoder(src, real)
+        |        return F.layer_norm(memory, memory.shape[-1:])
+        Post-norm blocks end with a norm of their own. Does the contract ask for one more?
+    norm_behind_both_sides: a norm behind the last block of each side
+        return self.encoder(src, real) -> memory = self.encoder(src, real)
+        |        return F.layer_norm(memory, memory.shape[-1:])
+        return self.unembed(y) -> return self.unembed(F.layer_norm(y, y.shape[-1:]))
+        Post-norm blocks end with a norm of their own. Does the contract ask for one more?
+    memory_of_each_height: each decoder block looks at the encoder block of its own height, not at the finished memory
+        for block in self.blocks: -> memory = self.encoder.tokens(src) + self.encoder.positions.weight[: src.shape[1]]
+        |        for block, inner in zip(self.blocks, self.encoder.blocks):
+        |            memory = inner(memory, real)
+        Figures often draw the two stacks side by side. Where in the encoder do the arrows to the decoder begin?
+    residual_around_the_blocks: one more residual connection around each decoder block
+        y, _ = block(y, memory, causal, real) -> y = y + block(y, memory, causal, real)[0]
+        Each of the three sublayers inside adds to what is there. What is left to add outside of the block?
+    sizes_of_the_source: the last layer has a row for each word of the source's vocabulary
+        nn.Linear(d_model, tgt_vocab) -> nn.Linear(d_model, src_vocab)
+        Which language does the decoder write? Count the words that it can choose from.
     last_block_left_out: one decoder block has no say
         for block in self.blocks: -> for block in self.blocks[:-1]:
         How many times does your loop run for num_layers = 1?
@@ -969,6 +1062,19 @@ transformer = Exercise(
     positions_shared: one table of positions for both sides
         self.positions = nn.Embedding(max_len, d_model) -> self.positions = self.encoder.positions
         Place 2 of the English sentence and place 2 of the French one: do they have to mean the same?
+    positions_shared_under_another_name: one table of positions for both sides
+        self.positions = nn.Embedding(max_len, d_model) -> self.places = self.encoder.positions
+        self.positions(torch.arange(T -> self.places(torch.arange(T
+        Place 2 of the English sentence and place 2 of the French one: do they have to mean the same?
+    decode_is_not_causal: in decode target words see later ones, though in forward they do not
+        block(y, memory, causal, real) -> block(y, memory, None, real)
+        return self.decode(tgt, self.encode(src), src)
+        -> y = self.tokens(tgt) + self.positions.weight[: tgt.shape[1]]
+        |        for block in self.blocks:
+        |            y = block(y, self.encode(src), causal_mask(tgt.shape[1]), (src != self.pad_id)[:, None, None])[0]
+        |        return self.unembed(y)
+        The two have to say the same of the same words. What does one of yours do that the other does not? Could one of
+        them call the other?
     encoders_positions: one table of positions for both sides
         self.positions(torch.arange(T -> self.encoder.positions(torch.arange(T
         Place 2 of the English sentence and place 2 of the French one: do they have to mean the same?

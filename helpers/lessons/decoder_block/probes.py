@@ -146,7 +146,7 @@ def random_transformers(answer, args, kwargs):
     src, tgt = next(iter(runs.values()))
     seen = {
         "logits": {name: model(*run) for name, run in runs.items()},
-        "memory": {name: model.encode(run[0]) for name, run in runs.items()},
+        "memory": _memories(model, runs),
         "decoded": model.decode(tgt=tgt, memory=model.encode(src=src), src=src),
         "decoded from another memory": model.decode(tgt, -model.encode(src), src),
     }
@@ -170,6 +170,15 @@ def random_transformers(answer, args, kwargs):
         seen["cannot learn"] = moves_without_gradient(model, src, tgt)
         seen["places by heart"] = _knows_places_by_heart(model, src, tgt, init)
     return seen, []
+
+
+def _memories(model, runs) -> dict:
+    """The memory of every run's source, made once where it is the first run's."""
+    name, (src, _) = next(iter(runs.items()))
+    memories = {name: model.encode(src)}
+    for other, (ids, _) in runs.items():
+        memories[other] = memories[name] if torch.equal(ids, src) else model.encode(ids)
+    return memories
 
 
 def _not_learning(model, logits, init, src, tgt) -> bool:
@@ -239,8 +248,8 @@ def transformer_hearing(answer, args, kwargs):
         push[:, 0], push[:, 1] = 1.0, -1.0
         seen = {
             "logits": model(src, tgt),
-            "changed": [model(item, tgt) for item in changed],
-            "changed memory": [model.encode(item) for item in changed],
+            "changed": _one_by_one(model(torch.cat(changed), tgt.repeat(len(changed), 1)), B),
+            "changed memory": _one_by_one(model.encode(torch.cat(changed)), B),
             "memory": memory,
             "prefixes": [model(src, tgt[:, :t]) for t in range(1, T)],
             "another order": model.decode(tgt, memory[:, order], src[:, order]),
@@ -254,6 +263,11 @@ def transformer_hearing(answer, args, kwargs):
         young(src[:, :1], tgt[:, :1])
         seen["after a shorter call"] = young(src, tgt)
     return seen, []
+
+
+def _one_by_one(output, B):
+    """The output of a batch that holds several batches of B sentences, in the order of these."""
+    return list(output.split(B)) if isinstance(output, torch.Tensor) else output
 
 
 def _seeded(answer, init, seed):
@@ -289,25 +303,29 @@ def transformer_in_training(answer, args, kwargs):
 
 @scenario
 def transformer_loaded(answer, args, kwargs):
-    """args = (init, state, src, tgt, phase): the logits with these numbers. Where the names are others, those with the
-    same numbers in all matrices of a kind, or None where these are not the formula's. A last layer of the lesson's name
-    may lack its bias, or be tied: then the numbers do not fit, and the logits show it. The first number of the lesson's
-    name with another shape is told."""
+    """args = (init, state, src, tgt, phase): the logits with given numbers, or None where they do not fit.
+
+    With a state these are its numbers, under the lesson's names. A last layer of the lesson's name may lack its bias,
+    or be tied: then the numbers do not fit, and the logits show it. The first number of the lesson's name with another
+    shape is told. With None as state all matrices of a kind get the same numbers, whatever their names, if their kinds
+    are the formula's."""
     init, state, src, tgt, phase = args
     model = answer(**init).eval()
+    if state is None:
+        fits = give_numbers(model, init["d_model"], init["d_ff"], phase) == _kinds(**init)
+        return {"logits": _logits(model, src, tgt) if fits else None}, []
     own = dict(model.named_parameters(remove_duplicate=False))
-    if set(state) - set(own) <= {"unembed.bias"}:
-        sizes = {name: (tuple(own[name].shape), tuple(state[name].shape)) for name in state if name in own}
-        misfits = [name for name, (size, wanted) in sizes.items() if size != wanted]
-        if not misfits:
-            model.double().load_state_dict(state, strict=False)
-            return {"logits": _logits(model, src, tgt), "by": "names"}, []
-        if misfits[0] in dict(model.named_parameters()):  # else it is a number of another name too
-            size, wanted = sizes[misfits[0]]
-            return {"logits": None, "by": "nothing", "misfit": f"{misfits[0]} is {size}, not {wanted}"}, []
-    if give_numbers(model, init["d_model"], init["d_ff"], phase) != _kinds(**init):
-        return {"logits": None, "by": "nothing"}, []
-    return {"logits": _logits(model, src, tgt), "by": "kinds"}, []
+    if not set(state) - set(own) <= {"unembed.bias"}:
+        return {"logits": None}, []
+    sizes = {name: (tuple(own[name].shape), tuple(state[name].shape)) for name in state if name in own}
+    misfits = [name for name, (size, wanted) in sizes.items() if size != wanted]
+    if not misfits:
+        model.double().load_state_dict(state, strict=False)
+        return {"logits": _logits(model, src, tgt)}, []
+    if misfits[0] not in dict(model.named_parameters()):  # it is a number of another name too
+        return {"logits": None}, []
+    size, wanted = sizes[misfits[0]]
+    return {"logits": None, "misfit": f"{misfits[0]} is {size}, not {wanted}"}, []
 
 
 @torch.no_grad()
@@ -345,18 +363,17 @@ def transformer_behavior(args, kwargs, output):
         raise ValueError("expected a model's logits")
     logits, memory, (first, (src, tgt)) = output["logits"], output["memory"], next(iter(runs.items()))
     B, T_t, T_s, D, V = *tgt.shape, src.shape[1], init["d_model"], init["tgt_vocab"]
-    found = {
-        f"forward gives logits of shape {(B, T_t, V)}": shape_of(logits[first]) == (B, T_t, V),
-        f"encode gives a memory of shape {(B, T_s, D)}": shape_of(memory[first]) == (B, T_s, D),
-        f"decode gives logits of shape {(B, T_t, V)}": shape_of(output["decoded"]) == (B, T_t, V),
-    }
+    right = {FORWARD: (B, T_t, V), ENCODE: (B, T_s, D), DECODE: (B, T_t, V)}
+    found = {FORWARD: _kind(logits[first]), ENCODE: _kind(memory[first]), DECODE: _kind(output["decoded"])}
+    fits = all(found[words] == f"a tensor of shape {shape}" for words, shape in right.items())
     if alone := [name for name in runs if name.startswith("alone ")]:
         found["a single sentence has logits and a memory of 3 axes too"] = all(
             shape_of(logits[name]) == (1, T_t, V) and len(shape_of(memory[name]) or ()) == 3 for name in alone
         )
-    fits = all(shape_of(x) == (*runs[name][1].shape, V) for name, x in logits.items())
+        fits = fits and found["a single sentence has logits and a memory of 3 axes too"]
+    fits = fits and all(shape_of(x) == (*runs[name][1].shape, V) for name, x in logits.items())
     fits = fits and all(shape_of(x) == (*runs[name][0].shape, D) for name, x in memory.items())
-    if not fits or not all(found.values()):  # nothing can be compared, so that nothing holds
+    if not fits:  # nothing can be compared, so that nothing holds
         nothing = dict.fromkeys(_promises(runs, layers, init), False)
         unknown = dict.fromkeys(("one layer more brings", WHOLE), "what cannot be told")
         return found | nothing | (unknown if layers else {})
@@ -428,25 +445,28 @@ def transformer_alike(args, kwargs, output):
 
 @view
 def transformer_by_its_numbers(args, kwargs, output):
-    """The logits with given numbers: the machine's, where nothing could be given, and where they are the machine's up
-    to what the paper leaves open, if the names are others: the activation, and words multiplied by √D."""
+    """The logits with given numbers: the machine's, where nothing could be given, and without the lesson's names also
+    where they are the machine's up to what the paper leaves open: the activation, and words multiplied by √D."""
     init, state, src, tgt, phase = args
-    logits, by = output["logits"], output["by"]
-    if by == "kinds":
-        machine, D = _machine(init), init["d_model"]
-        for words in (1.0, D**0.5):
-            give_numbers(machine, D, init["d_ff"], phase)
-            for table in (machine.encoder.tokens, machine.tokens):
-                table.weight.data.mul_(words)
-            by = "nothing" if any(_fits(logits, other) for other in _with_activations(machine, src, tgt)) else by
-    if by == "nothing":
-        machine = _machine(init).double()
-        machine.load_state_dict(state)
-        logits = _logits(machine, src, tgt)
-    return {
-        "under the lesson's names": output.get("misfit", "all numbers fit"),
-        "the logits with given numbers": logits,
-    }
+    logits, machine = output["logits"], _machine(init)
+    if state is not None:
+        if logits is None:
+            machine.double().load_state_dict(state)
+            logits = _logits(machine, src, tgt)
+        return {
+            "under the lesson's names": output.get("misfit", "all numbers fit"),
+            "the logits with given numbers": logits,
+        }
+    D, wanted = init["d_model"], None
+    for words in (1.0, D**0.5):
+        give_numbers(machine, D, init["d_ff"], phase)
+        for table in (machine.encoder.tokens, machine.tokens):
+            table.weight.data.mul_(words)
+        for other in _with_activations(machine, src, tgt):
+            wanted = other if wanted is None else wanted  # relu, and words as they are
+            if logits is None or _fits(logits, other):
+                return {"the logits with given numbers": wanted}
+    return {"the logits with given numbers": logits}
 
 
 def _machine(init):
@@ -469,6 +489,13 @@ def _fits(logits, expected) -> bool:
 
 
 NEAR = 1e-3  # of logits: the eps of a norm, or one norm more behind another, may be that much
+
+
+FORWARD, ENCODE, DECODE = (f"{method} gives" for method in ("forward", "encode", "decode"))
+
+
+def _kind(x) -> str:
+    return f"a tensor of shape {tuple(x.shape)}" if isinstance(x, torch.Tensor) else f"a {type(x).__name__}"
 
 
 def _promises(runs, layers, init) -> list[str]:
