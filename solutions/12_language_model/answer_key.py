@@ -278,6 +278,30 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
         range(order - 1, len(test)): -> range(order - 1, len(test) - 1):
         (len(test) - order + 1) -> (len(test) - order)
         Which is the last place that has a whole context?
+    first_place_not_asked: the first place of the test that has a whole context is left out
+        range(order - 1, len(test)): -> range(order, len(test)):
+        (len(test) - order + 1) -> (len(test) - order)
+        How many tokens stand before place 1, and how many does a context of order 2 have?
+    first_places_left_out: the first place of the test that has a whole context is left out
+        range(order - 1, len(train)): -> range(order, len(train)):
+        range(order - 1, len(test)): -> range(order, len(test)):
+        (len(test) - order + 1) -> (len(test) - order)
+        How many tokens stand before place 1, and how many does a context of order 2 have?
+    one_for_alpha: 1 was added to each count, whatever alpha is
+        train, test = [int(i) for i in train], [int(i) for i in test]
+        -> train, test = [int(i) for i in train], [int(i) for i in test]
+        |    alpha = 1
+        Which argument says what each count gets?
+    alpha_behind_the_division: alpha was added to the probability, not to the counts
+        pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), 0)
+        math.log(seen / (contexts.get(context, 0) + alpha * vocab_size))
+        -> math.log(seen / max(contexts.get(context, 0), 1) + alpha)
+        What do the V probabilities of a context add up to in yours?
+    times_its_probability: each logarithm was multiplied by its probability
+        total -= math.log(seen / (contexts.get(context, 0) + alpha * vocab_size))
+        -> p = seen / (contexts.get(context, 0) + alpha * vocab_size)
+        |        total -= p * math.log(p)
+        Likely tokens come often by themselves. How much does each place of the test count in a mean over places?
     last_token_of_the_training_text: the last token of train is not counted
         range(order - 1, len(train)): -> range(order - 1, len(train) - 1):
         The end of a range is not included. Which is the last place that you count?
@@ -296,7 +320,7 @@ def cases_get_batch(draw):
     return [
         case(900, 6, 5),
         case(7, 4, 3000, part="every start is drawn"),  # 7 is no multiple of its 3 starts
-        case(12, 8, 400, part="every start is drawn"),
+        case(11, 6, 400, part="every start is drawn"),  # bit by bit, 11 and 6 differ in 13
         case(5, 4, 30, part="a text of block_size + 1 tokens"),
         case(400, 1, 4, part="windows of one token"),
         case(40, 3, 1, part="a batch of one"),
@@ -347,6 +371,9 @@ get_batch = Exercise("get_batch", cases_get_batch).with_mistakes("""
     generator_not_used: the generator has no say
         , generator=generator) -> )
         With the same generator the batch has to be the same. Which argument tells torch.randint?
+    own_generator: every batch is the same, whatever the generator
+        generator=generator) -> generator=torch.Generator().manual_seed(0))
+        A training needs a new batch at each step. Whose dice do you throw, and who sets their seed?
     rolled_around: a window may begin one place too late, so that its last answer is not in the text
         torch.randint(len(data) - block_size, -> torch.randint(len(data) - block_size + 1,
         data[positions + 1] -> data.roll(-1)[positions]
@@ -497,6 +524,30 @@ next_token_loss = Exercise("next_token_loss", cases_next_token_loss).with_mistak
     order_of_targets: the targets stand in another order than the logits
         targets.flatten() -> targets.T.flatten()
         The logits run text by text. Do the targets?
+    order_of_logits: the logits stand in another order than the targets
+        logits.flatten(0, 1) -> logits.transpose(0, 1).flatten(0, 1)
+        The targets run text by text. Do the logits?
+    probabilities_averaged: the probabilities were averaged, without a logarithm
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> F.nll_loss(logits.flatten(0, 1).softmax(-1), targets.flatten())
+        nll_loss wants logarithms of probabilities. Which function gives these?
+    logarithm_of_the_mean: the logarithm of the mean probability, not the mean of the logarithms
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> -logits.softmax(-1).gather(-1, targets[..., None]).mean().log()
+        Which comes first, the logarithm of each place or the mean over places?
+    softmax_over_the_texts: the probabilities of a token add up over the texts, not over the tokens
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> -logits.log_softmax(0).gather(-1, targets[..., None]).mean()
+        What has to add up to 1 at each place: the tokens, or the texts?
+    averaged_over_tokens_too: divided by the size of the vocabulary as well
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> F.cross_entropy(logits.flatten(0, 1), targets.flatten()) / logits.shape[-1]
+        Each place has one right token. How many numbers did you take the mean of?
+    largest_of_all: the largest of all logits was taken away, not the largest of each place
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> (-logits.gather(-1, targets[..., None]) + logits.max()
+        |            + (logits - logits.max()).exp().sum(-1, keepdim=True).log()).mean()
+        At a place whose logits are all far below that, what is left of exp?
 """)
 
 # ---------------------------------------------------------------- GPT
@@ -870,6 +921,9 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
         -> ids = ids[:, -model.block_size :]
         |            logits = model(ids)[:, -1] / temperature
         The model reads the last ids only. What comes back holds all of them.
+    negative_start: of a text shorter than the context the model reads the end alone
+        ids[:, -model.block_size :] -> ids[:, ids.shape[1] - model.block_size :]
+        With 4 ids and a context of 6, at which place does your slice begin?
     texts_cropped: the texts were counted, not their tokens
         ids[:, -model.block_size :] -> ids[-model.block_size :]
         Which dimension of ids are the tokens of a text?
@@ -921,6 +975,9 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
         torch.softmax(filter -> torch.softmax(torch.softmax(filter
         top_k=top_k), dim=-1) -> top_k=top_k), dim=-1) / temperature, dim=-1)
         [:, -1] / temperature -> [:, -1]
+        Probabilities lie between 0 and 1. What does a softmax make of numbers that are so close together?
+    softmax_of_the_softmax: the softmax was taken twice
+        top_k=top_k), dim=-1) -> top_k=top_k), dim=-1).softmax(-1)
         Probabilities lie between 0 and 1. What does a softmax make of numbers that are so close together?
     cut_to_zero: with top_k the logits that are cut became 0
         filter_logits(logits, top_k=top_k)
@@ -1084,6 +1141,9 @@ induction_head = Exercise("induction_head", cases_induction_head).with_mistakes(
     looks_at_the_next: the first layer looks for the token after each one, not for the one before it
         W_q[:, position], W_k[:, position] = -> W_k[:, position], W_q[:, position] =
         A later token is hidden by the mask. Which place does the query of place t have to ask for?
+    looks_at_itself: the first layer looks for the token's own place, not for the one before it
+        previous_token_weights(M) -> torch.eye(M), torch.eye(M)
+        The room beside a token is for the one before. Which place does the query of place t have to ask for?
     answer_elsewhere: the answer does not stand in the last channels
         say[answer, token] -> say[before, token]
         The logits are read from the last V channels.

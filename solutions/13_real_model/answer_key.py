@@ -108,6 +108,30 @@ rename_weights = Exercise("rename_weights", cases_rename_weights).with_mistakes(
     first_layer_only: only the first layer
         name.startswith("encoder.layer.") -> name.startswith("encoder.layer.0.")
         How many layers does the file have?
+    other_beginning: none of your names begins with `blocks.`
+        mine[f"blocks.{i}. -> mine[f"encoder.blocks.{i}.
+        Put the first name of your result beside the first one of the lesson's block. Where do they part?
+    self_kept: `self` is still in the names of the projections
+        "attention.self.query": "attention.W_q" -> "attention.self.query": "attention.self.W_q"
+        "attention.self.key": "attention.W_k" -> "attention.self.key": "attention.self.W_k"
+        "attention.self.value": "attention.W_v" -> "attention.self.value": "attention.self.W_v"
+        How many words stand between the layer's number and W_q in the lesson's table, and how many in yours?
+    feed_forward_left_out: the names of up and down lack the part that they belong to
+        "intermediate.dense": "feed_forward.up" -> "intermediate.dense": "up"
+        "output.dense": "feed_forward.down", -> "output.dense": "down",
+        The block has a feed-forward network, and that has an up. Compare your names with the lesson's table.
+    kind_left_out: the names do not say whether it is a weight or a bias
+        .{kind}"] = tensor -> "] = tensor
+        A layer has two tensors. What becomes of the first one in yours when the second comes?
+    last_layer_missing: the last layer is missing
+        name.startswith("encoder.layer.")
+        -> name.startswith("encoder.layer.") and name.replace(
+        |            f'layer.{name.split(".")[2]}.', f'layer.{int(name.split(".")[2]) + 1}.') in state_dict
+        Layers are counted from 0, and the end of a range is not included. Which is your last one?
+    joined_written_over: attention.output was taken for output, so that two tensors came under one name
+        "attention.W_o" -> "feed_forward.down"
+        "attention.output.LayerNorm": "norm1" -> "attention.output.LayerNorm": "norm2"
+        One of BERT's names ends with another of them. Which has to be asked for first?
 """)
 
 # ---------------------------------------------------------------- bert_embeddings
@@ -204,6 +228,38 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
         -> return (x - x.mean(-1, keepdim=True)) / (x.var(-1, keepdim=True) + 1e-12).sqrt() * gamma + beta
         Lesson 9: a layer norm takes the mean of the squares. What does torch's var do unless you tell it?
+    deviation_by_one_less: the variance was divided by D − 1
+        return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
+        -> return (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-12) * gamma + beta
+        Lesson 9: a layer norm takes the mean of the squares. What does torch's std do unless you tell it?
+    no_eps: ε has no say: it is left out, or it is added behind the root
+        beta, 1e-12) -> beta, 0.0)
+        Under the root of the formula two numbers are added up. Which two?
+    eps_EPS for EPS in 1e-6, 1e-8: the norm's eps is EPS
+        beta, 1e-12) -> beta, EPS)
+        In the real file the vectors are short before the norm. Which ε does BERT use?
+    types_averaged: the mean of both types was added
+        "embeddings.token_type_embeddings.weight"][0] -> "embeddings.token_type_embeddings.weight"].mean(0)
+        All our tokens belong to a first sentence. How many rows of the table speak of those?
+    first_place_everywhere: every token got the vector of place 0
+        [: ids.shape[1]] -> [0]
+        Each token of a sentence stands at a place of its own. How many rows of the position table do you read?
+    root_forgotten: divided by the variance, not by its root
+        return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
+        -> return (x - x.mean(-1, keepdim=True)) / (x.var(-1, False, keepdim=True) + 1e-12) * gamma + beta
+        After a norm the numbers of a vector are of the size of 1. A variance is in which units?
+    mean_not_taken_away: the mean was not taken away
+        return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
+        -> return x / (x.square().mean(-1, keepdim=True) + 1e-12).sqrt() * gamma + beta
+        What does a layer norm of lesson 9 do before it divides?
+    norm_over_tokens: the norm runs over the tokens, not over the channels
+        return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
+        -> calm = (x - x.mean(1, keepdim=True)) / (x.var(1, False, keepdim=True) + 1e-12).sqrt()
+        |    return calm * gamma + beta
+        Each token's vector is normalized by itself. Along which dimension does a vector lie?
+    norm_without_weight: the norm's weight is not used
+        gamma, beta, 1e-12) -> None, beta, 1e-12)
+        The file has two more vectors for the norm. What does each of them do in the formula?
 """)
 
 # ---------------------------------------------------------------- find_head
@@ -307,6 +363,19 @@ find_head = Exercise("find_head", cases_find_head).with_mistakes("""
     first_head_only: only head 0 of each layer
         attention[:, :, query, key] -> attention[:, :1, query, key]
         Which dimension holds the heads?
+    last_layer_only: only the last layer
+        divmod(table.argmax().item(), table.shape[1]) -> len(table) - 1, table[-1].argmax().item()
+        Of how many layers do you have the weights?
+    sharpest_row: the head that looks hardest from this query, at whatever key
+        table = attention[:, :, query, key] -> table = attention[:, :, query].amax(dim=-1)
+        Two positions are given. Where does the second one come in?
+    sharpest_row_and_its_weight: the head that looks hardest from this query, at whatever key
+        table = attention[:, :, query, key] -> table = attention[:, :, query].amax(dim=-1)
+        table[layer, head].item() -> attention[layer, head, query, key].item()
+        Two positions are given. Where does the second one come in?
+    any_query: the largest weight on this key, from whatever query
+        attention[:, :, query, key] -> attention[:, :, :, key].amax(dim=-1)
+        Only one word looks here. Which one?
 """)
 
 # ---------------------------------------------------------------- mean_pool
@@ -386,6 +455,15 @@ mean_pool = Exercise("mean_pool", cases_mean_pool, axes=("sentence", "channel"))
         (x * expanded).sum(dim=1)
         -> (x * (torch.arange(x.shape[1])[:, None] < expanded.sum(dim=1, keepdim=True))).sum(dim=1)
         The kept tokens may stand anywhere. Who says where?
+    padding_in_the_sum: padding is in the sum, though not in the count
+        (x * expanded).sum(dim=1) -> x.sum(dim=1)
+        The count is right. Which rows did you add up?
+    softmax_of_the_mask: the weights are a softmax of the mask
+        return (x * expanded).sum(dim=1) / counts -> return (x * torch.softmax(expanded, dim=1)).sum(dim=1)
+        A softmax gives each 0 its share as well. Which weight should padding have?
+    added_EPS for EPS in 1e-6, 1e-5: a small number was added to the count
+        expanded.sum(dim=1).clamp(min=1) -> (expanded.sum(dim=1) + EPS)
+        If that is to keep 0 out of the denominator: it changes the other rows too.
 """)
 
 # ---------------------------------------------------------------- search
@@ -467,6 +545,24 @@ search = Exercise("search", cases_search).with_mistakes("""
     euclid: distances between the points instead of cosines
         scores = keys @ query / lengths.masked_fill(lengths == 0, 1.0) -> scores = -(keys - query).norm(dim=-1)
         A cosine is about directions. Does the length of a key play a part in yours?
+    nearest_points: distances between the points instead of cosines
+        scores = keys @ query / lengths.masked_fill(lengths == 0, 1.0) -> scores = (keys - query).norm(dim=-1)
+        scores.topk(k) -> scores.topk(k, largest=False)
+        A cosine is about directions. Does the length of a key play a part in yours?
+    scaled_dot_products: dot products over the root of the width instead of cosines
+        lengths = keys.norm(dim=-1) * query.norm() -> lengths = torch.full_like(keys[:, 0], len(query) ** 0.5)
+        That was attention's score. A key that is ten times as long scores ten times as much in it.
+    softmax_of_dot_products: weights of a softmax over dot products instead of cosines
+        scores = keys @ query / lengths.masked_fill(lengths == 0, 1.0) -> scores = torch.softmax(keys @ query, dim=0)
+        That was the soft lookup of lesson 7. Here each score stands by itself.
+    squares_of_lengths: divided by the squares of the lengths
+        keys.norm(dim=-1) * query.norm() -> keys.square().sum(dim=-1) * query.square().sum()
+        A vector's cosine with itself is 1. What does yours give, if the vector is 2 long?
+    columns_normalized: the columns of keys were brought to length 1, not its rows
+        lengths = keys.norm(dim=-1) * query.norm()
+        -> keys = F.normalize(keys, dim=0)
+        |    lengths = query.norm().expand(len(keys))
+        Each key is a row. Which length has to go?
     values_as_keys: a value that comes twice was kept once
         return [(values[i], score) for i, score in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
         -> return sorted(dict(zip(values, scores.tolist(), strict=True)).items(), key=lambda pair: -pair[1])[:k]
@@ -526,6 +622,9 @@ fixed_sentence_vectors = Exercise(
     pad_id_zero: padding is always the id 0
         ids != pad_id -> ids != 0
         Somebody's padding has another id. Where does it go in your code?
+    padding_for_words: the mask is True at padding, and false at the words
+        ids != pad_id -> ids == pad_id
+        True means: may be seen, and is averaged. Which tokens should that be?
     mask_reversed: the mask is the wrong way round for the network
         mask[:, None, None, :]) -> ~mask[:, None, None, :])
         True means: may attend.
@@ -604,6 +703,24 @@ rename_gpt2 = Exercise("rename_gpt2", cases_rename_gpt2).with_mistakes("""
     values_first: values first
         ("attention.W_q", "attention.W_k", "attention.W_v") -> ("attention.W_v", "attention.W_q", "attention.W_k")
         The table tells in which order they stand side by side.
+    keys_and_values_exchanged: keys and values exchanged
+        ("attention.W_q", "attention.W_k", "attention.W_v") -> ("attention.W_q", "attention.W_v", "attention.W_k")
+        The table tells in which order they stand side by side.
+    from_the_end: queries and values exchanged
+        ("attention.W_q", "attention.W_k", "attention.W_v") -> ("attention.W_v", "attention.W_k", "attention.W_q")
+        The table tells in which order they stand side by side.
+    reshaped: the matrices were reshaped, not transposed
+        piece.T if -> piece.reshape(piece.shape[::-1]) if
+        The shapes are right. A reshape deals the same row of numbers anew: where does it put the second one?
+    three_biases_forgotten: the biases of queries, keys and values are missing
+        if part in names -> if part in names and not name.endswith("attn.bias")
+        The mask's table is called `attn.bias`. Which other names of the file end so?
+    other_beginning: none of your names begins with `blocks.`
+        mine[f"blocks.{i}. -> mine[f"transformer.blocks.{i}.
+        Put the first name of your result beside the first one of your block. Where do they part?
+    one_digit: only one digit of the layer's number was read
+        mine[f"blocks.{i}. -> mine[f"blocks.{i[0]}.
+        What becomes of layer 10 in yours?
     norms_exchanged: the two norms exchanged
         "ln_1": ("norm1",) -> "ln_1": ("norm2",)
         "ln_2": ("norm2",) -> "ln_2": ("norm1",)
