@@ -925,6 +925,10 @@ def test_batches_are_told_as_much_as_matrices():
     assert by_values(batch[:, None], torch.stack([x, x.flip(0)])[:, None]) == first
     assert by_values(batch[:, :1], torch.stack([x, x.flip(0)])[:, :1]) == first
     assert by_values(batch[..., :1], torch.stack([x, x.flip(0)])[..., :1]) == first
+    whole_and_padded = t([1.0, 1.0, 1.0, 1.0, 1.0, 0.0]).bool().reshape(2, 1, 3)  # the mask alone tells the two apart
+    for mask, told in ((whole_and_padded, False), (whole_and_padded.flip(0), True), (whole_and_padded[0], True)):
+        for case in (Case((batch, mask)), Case((batch,), {"mask": mask})):
+            assert (by_values(batch, torch.stack([x, x.flip(0)]), case=case) == first) == told
     three = torch.stack([*batch, 3 * x])
     for right in ((0, 1), (0, 2)):
         got = torch.stack([one if index in right else one.flip(0) for index, one in enumerate(three)])

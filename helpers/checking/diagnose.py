@@ -365,7 +365,8 @@ def _value(problem, key) -> str:
     if isinstance(want, torch.Tensor):
         axes = () if name or diff.path else key.axes
         seen, _ = _by_values(want, got, axes, problem.case.tolerance)
-        lines = [seen] if seen else []
+        first_by_mask = seen.startswith("right for the first item") and _first_sees_all(problem.case)
+        lines = [seen] if seen and not first_by_mask else []
         if not seen.startswith(("each row", "right but")):
             lines.append(_largest(want, got, problem.case.tolerance, axes))
         if diff.path:
@@ -552,6 +553,18 @@ def _by_values(
     if len(items) > 1 and not items[0] and items[1:].all() and wrong[1:].double().mean() > SCATTERED:
         return "right for the first item of the batch only", None
     return "", None
+
+
+def _first_sees_all(case: Case) -> bool:
+    """Whether a mask of the case hides something, but nothing from the first item of its batch."""
+
+    def masks(tree):
+        if isinstance(tree, torch.Tensor) and tree.dtype == torch.bool and tree.dim() > 2:
+            yield tree
+        for item in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, (list, tuple)) else ():
+            yield from masks(item)
+
+    return any(bool(mask[:1].all()) and not mask.all() for mask in masks([case.args, case.kwargs]))
 
 
 def _rounding(want: torch.Tensor, got: torch.Tensor) -> str:

@@ -143,6 +143,10 @@ padding_mask = Exercise("padding_mask", cases_padding_mask, axes=("sentence", "t
     one_too_few: one word blocked
         arange(T, -> arange(1, T + 1,
         A sentence of length 2 has its words at places 0 and 1.
+    whole_sentences_blocked: every word of a sentence without padding blocked
+        return torch.arange(T, device=lengths.device) < lengths[:, None]
+        -> return (torch.arange(T, device=lengths.device) < lengths[:, None]) & (lengths < T)[:, None]
+        A slice from -2 takes the last two. From where does yours begin where nothing is to be blocked?
     longest_for_all: the longest sentence's length taken for all of them
         < lengths[:, None] -> < lengths.max().expand(len(lengths), 1)
         Each sentence has a length of its own.
@@ -464,6 +468,35 @@ masked_softmax = Exercise("masked_softmax", cases_masked_softmax, axes=("query",
         torch.softmax({MASKED}, dim=-1)
         -> scores.exp() * mask / (scores.exp() * mask).sum(-1, keepdim=True).clamp(min=1e-30)
         e to the 10000 is infinite in every float. What may be subtracted from a row first?
+    zero_times_infinity: 0 times infinity, which is NaN
+        {MASKED} -> scores + (~mask) * -torch.inf
+        {UNCUT}
+        Where the mask is True you add 0 times infinity. What is that?
+    divided_again_and_patched: the softmax of all scores, then the mask, then rows divided by their sums, and NaN replaced
+        {MASKED} -> scores
+        return {CUT} -> weights = weights * mask
+        |    return (weights / weights.sum(-1, keepdim=True)).nan_to_num(0.0)
+        Where a blocked score is far above, what is left of the visible keys? And in a row with nothing to see, is the
+        gradient a number?
+    powers_divided: exponentials taken of the raw scores
+        torch.softmax({MASKED}, dim=-1) -> scores.exp() * mask / ((scores.exp() * mask).sum(-1, keepdim=True) + 1e-12)
+        {UNCUT}
+        e to the 10000 is infinite in every float, and infinity times 0 is NaN. What may be subtracted from a row first?
+    powers_of_visible_scores: exponentials taken of scores that are not shifted, and a sum of 0 divided by
+        torch.softmax({MASKED}, dim=-1) -> {MASKED}.exp() / {MASKED}.exp().sum(-1, keepdim=True)
+        {UNCUT}
+        e to the 10000 is infinite in every float. And what is the sum of a row with nothing to see?
+    large_number_added: a large number added to blocked scores, and weights left in rows with nothing to see
+        {MASKED} -> scores + (~mask) * -1e9
+        {UNCUT}
+        In such a row every score has moved down by the same amount. What does softmax make of that?
+    blind_table_only: NaN left in rows with nothing to see, unless the whole mask sees nothing
+        {UNCUT} if mask.any() else torch.zeros_like(scores)
+        You ask whether the mask lets anything through at all. Who asks for one row?
+    infinity_added: an added -inf, and NaN left in rows with nothing to see
+        {MASKED} -> scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)
+        {UNCUT}
+        A softmax over only -inf divides 0 by 0. Where could you step in?
     powers_and_blind_rows: exponentials taken of the raw scores, and a sum of 0 divided by
         torch.softmax({MASKED}, dim=-1) -> scores.exp() * mask / (scores.exp() * mask).sum(-1, keepdim=True)
         {UNCUT}

@@ -60,7 +60,12 @@ def cases_rms_norm(draw):
 
 ROOT = "(mean_square + eps) ** 0.5"
 rms_norm = Exercise(
-    "rms_norm", cases_rms_norm, axes=("token", "channel"), forbidden=NORMS, instead="build it from a mean of squares."
+    "rms_norm",
+    cases_rms_norm,
+    axes=("token", "channel"),
+    forbidden=NORMS,
+    instead="build it from a mean of squares.",
+    apart=(DTYPE, GRADIENT, "another eps", "tiny numbers", "a row of zeros", "D = 1"),  # where eps has a say
 ).with_mistakes(f"""
     centered: layer norm: the mean was taken away
         mean_square = -> x = x - x.mean(dim=-1, keepdim=True)
@@ -69,6 +74,13 @@ rms_norm = Exercise(
     variance_instead: divided by the standard deviation
         x.pow(2).mean(dim=-1, keepdim=True) -> x.var(dim=-1, correction=0, keepdim=True)
         A variance is the mean of the squares after something was subtracted.
+    sample_variance: divided by the standard deviation
+        x.pow(2).mean(dim=-1, keepdim=True) -> x.var(dim=-1, keepdim=True)
+        A variance is the mean of the squares after something was subtracted, and torch divides it by D − 1.
+    centered_sample: layer norm: the mean was taken away
+        x.pow(2).mean(dim=-1, keepdim=True) -> x.var(dim=-1, keepdim=True)
+        weight * x / -> weight * (x - x.mean(dim=-1, keepdim=True)) /
+        In the example on paper, (1, 1, 5, 5) keeps four positive numbers. What does yours make of it?
     centered_above_only: the mean was taken away from x, and not from what it is divided by
         weight * x / -> weight * (x - x.mean(dim=-1, keepdim=True)) /
         How many times does a mean of x itself, without squares, stand in the formula?
@@ -87,12 +99,13 @@ rms_norm = Exercise(
     eps_fixed: eps is always 0.000001
         mean_square + eps -> mean_square + 1e-6
         Somebody calls rms_norm with an eps of their own. Where does it go in your code?
-    summed: the sum of the squares where their mean belongs
-        x.pow(2).mean(dim=-1, keepdim=True) -> x.pow(2).sum(dim=-1, keepdim=True)
-        That makes every row as long as 1. By what does the formula divide the sum?
     unit_length: every row was made as long as 1
-        {ROOT} -> (x.norm(dim=-1, keepdim=True) + eps)
-        The example on paper became (0.277, 0.277, 1.387, 1.387). How long is that?
+        x.pow(2).mean(dim=-1, keepdim=True) -> x.pow(2).sum(dim=-1, keepdim=True)
+        The example on paper became (0.277, 0.277, 1.387, 1.387). How long is that? And what does the formula do with the
+        sum of the squares before it takes the root?
+    divided_behind_the_root: the mean was taken behind the root, not under it
+        {ROOT} -> ((mean_square * x.shape[-1] + eps) ** 0.5 / x.shape[-1])
+        For (1, 1, 5, 5) the number to divide by is 3.606. What is yours?
     square_of_the_mean: the square of the mean where the mean of the squares belongs
         x.pow(2).mean(dim=-1, keepdim=True) -> x.mean(dim=-1, keepdim=True).pow(2)
         Take (3, −3): what is the mean of its squares, and what the square of its mean?
@@ -129,7 +142,8 @@ rms_norm = Exercise(
         x.pow(2).mean(dim=-1, keepdim=True) -> x.pow(2).mean(dim=-1, keepdim=True).detach()
         The size depends on x too, and the gradient has to know.
     in_single_precision: numbers of float64 went through float32
-        x.pow(2).mean(dim=-1, keepdim=True) -> x.float().pow(2).mean(dim=-1, keepdim=True).to(x.dtype)
+        weight * x / {ROOT}
+        -> weight * (x.float() * torch.rsqrt(x.float().pow(2).mean(dim=-1, keepdim=True) + eps)).to(x.dtype)
         Published code turns numbers of 16 bits into float32 here. What does that do to a float64?
 """)
 
@@ -323,6 +337,17 @@ rotate_halves = Exercise("rotate_halves", cases_rotate_halves, axes=("token", "c
     one_speed_for_all: every pair turned by the same angle
         base ** (i / half) -> base ** (0 * i)
         The first pair turns fastest. What does i do in the formula?
+    exchanged_in_the_second_half: sine and cosine exchanged in the second half
+        a * sin + b * cos -> a * cos + b * sin
+        Let all places be 0: nothing may move. What becomes of the second half?
+    an_angle_for_each_channel: d angles, one for each channel
+        {TURNED}
+        -> (angles := positions[:, None] / base ** (torch.arange(2 * half, dtype=torch.float64) / (2 * half)),
+        |            x * angles.cos().to(x.dtype) + torch.cat([-b, a], dim=-1) * angles.sin().to(x.dtype))[1]
+        Channel i and channel i + d/2 are one arrow. How many arrows are there, and by how many angles can one turn?
+    partners_not_exchanged: each half multiplied by its own sine, and not its partner
+        {TURNED} -> torch.cat([a * cos - a * sin, b * cos + b * sin], dim=-1)
+        Turn (1, 0) by a quarter of a circle: the second number becomes 1. Where can it have come from?
     added_not_rotated: waves added instead of arrows turned
         {TURNED} -> torch.cat([a + sin, b + cos], dim=-1)
         A vector of zeros, rotated, is what?
@@ -460,6 +485,7 @@ CHECKED = "if d_model % num_heads or num_heads % num_kv_heads:"
 LlamaBlock = Exercise(
     "LlamaBlock",
     cases_LlamaBlock,
+    apart=(MASK, NOTHING, SETTINGS, STATE, REFUSED),
     axes=("token", "channel"),
     forbidden=("transformer", "attention", "rms_norm"),
     instead="build it from your own parts and the blocks of lesson 8.",
@@ -704,7 +730,7 @@ def cases_sliding_window_mask(draw):
         Case((6, 9), {"window": 2}, part=WITH_CACHE),
         Case((T,), {"window": 3, "sinks": 2}, part=SINKS),
         Case((10,), {"window": 2, "sinks": 4}, part=SINKS),
-        Case((4, 9, 2, 3), part=SINKS, note="T_q, T_k, window and sinks by position"),
+        Case((4, 9, 2, 3), part=WITH_CACHE, note="T_q, T_k, window and sinks by position"),
         Case((7,), {"window": 1}, part="a window of one"),
         Case((7,), {"window": 1, "sinks": 1}, part="a window of one"),
         Case((5,), {"window": 9}, part=WIDE),
@@ -715,7 +741,9 @@ def cases_sliding_window_mask(draw):
 
 SEEN = "(behind >= 0) & ((behind < window) | (key < sinks))"
 QUERY = "torch.arange(T_k - T_q, T_k)[:, None]"
-sliding_window_mask = Exercise("sliding_window_mask", cases_sliding_window_mask, axes=("query", "key")).with_mistakes(f"""
+sliding_window_mask = Exercise(
+    "sliding_window_mask", cases_sliding_window_mask, axes=("query", "key"), apart=(WITH_CACHE,)
+).with_mistakes(f"""
     one_too_many: the window is one key too wide
         behind < window -> behind <= window
         A window of 1 is the query's own place, and nothing else.
@@ -728,6 +756,37 @@ sliding_window_mask = Exercise("sliding_window_mask", cases_sliding_window_mask,
     future_seen: a window to both sides
         {SEEN} -> (behind.abs() < window) | (key < sinks)
         A decoder sees nothing that comes after.
+    future_open: the window has one edge only: all that comes after is seen
+        {SEEN} -> (behind < window) | (key < sinks)
+        A decoder sees nothing that comes after. What keeps row 0 of yours from seeing the last key?
+    looks_ahead: the window lies ahead of the query
+        {SEEN} -> (behind <= 0) & ((-behind < window) | (key < sinks))
+        In row 0 of your mask, which keys are seen? Which of them come after place 0?
+    own_place_hidden: the query's own place is not seen
+        {SEEN} -> (behind > 0) & ((behind < window) | (key < sinks))
+        With a window of 1 each query sees one key. How many does yours see?
+    one_place_late: every query stands one place too late
+        {SEEN} -> (behind >= -1) & ((behind < window - 1) | (key < sinks))
+        Where does the last query stand, and where the last key? Print the places of your queries.
+    half_to_each_side: half of the window lies ahead of the query
+        {SEEN} -> (behind.abs() <= window // 2) | (key < sinks)
+        A decoder sees nothing that comes after. Where is the last key of the window?
+    negative_slice: the first rows see too little
+        {SEEN} -> (behind >= 0) & (
+        |        (key >= torch.where((first := behind + key - window + 1) < 0, (first + T_k).clamp_min(0), first)) | (key < sinks))
+        For the first queries the window begins before the text. What does a slice make of a negative beginning?
+    future_without_offset: the future counts queries from 0, and the window does not
+        behind >= 0 -> torch.arange(T_q)[:, None] >= key
+        With more keys than queries, both edges of the window move along.
+    sinks_from_the_end: the last keys were taken for the sinks
+        key < sinks -> key >= T_k - sinks
+        Sinks stand at the beginning of the text. At which end do yours stand?
+    sinks_in_the_window_twice: keys that are sinks and in the window are not seen
+        (behind < window) | (key < sinks) -> (behind < window) ^ (key < sinks)
+        Near the beginning of the text a key is in the window and a sink as well. What do you make of it?
+    numbers_to_add: numbers to add, in place of booleans
+        return {SEEN} -> return torch.zeros(T_q, T_k).masked_fill(~({SEEN}), float("-inf"))
+        A mask of this course is of dtype bool.
     sinks_from_the_future: the sinks are seen before they come
         {SEEN} -> (behind >= 0) & (behind < window) | (key < sinks)
         Which keys may the query at place 0 see, with four sinks?
@@ -783,12 +842,13 @@ sliding_window_mask = Exercise("sliding_window_mask", cases_sliding_window_mask,
 
 # ---------------------------------------------------------------- train_bpe, encode_bpe
 
-TIES, OVERLAP, SPACES, NOT_ASCII, CAPITALS = (
+TIES, OVERLAP, SPACES, NOT_ASCII, CAPITALS, UNKNOWN = (
     "ties",
     "the same byte in a row",
     "pieces and white space",
     "letters of several bytes",
     "capital letters",
+    "what was never learned",
 )
 ALPHABET = "bcdefghijklmnopqrstuvwxyz"
 
@@ -830,7 +890,19 @@ def cases_train_bpe(draw):
 
 FINDALL = 're.findall(r" ?\\S+|\\s", text)'
 BEST = "max(pairs, key=lambda pair: (pairs[pair], pair))"
-train_bpe = Exercise("train_bpe", cases_train_bpe).with_mistakes(f"""
+train_bpe = Exercise("train_bpe", cases_train_bpe, apart=(SPACES, NOT_ASCII, CAPITALS)).with_mistakes(f"""
+    counted_once: pairs are counted once, before the first merge
+        while len(merges) < num_merges: -> for _ in ():
+        return merges
+        -> pairs = Counter()
+        |    for tokens, count in pieces:
+        |        for pair in pairwise(tokens):
+        |            pairs[pair] += count
+        |    return sorted(pairs, key=lambda pair: (pairs[pair], pair), reverse=True)[:num_merges]
+        After a merge there are tokens that were not there before. Which pairs do they make?
+    only_letters: signs that are neither letters nor digits are lost
+        {FINDALL} -> re.findall(r" ?\\w+|\\s", text)
+        What do \\w and \\S stand for? Which of them takes in a comma?
     smaller_of_a_tie: of equally frequent pairs the smaller one
         {BEST} -> min(pairs, key=lambda pair: (-pairs[pair], pair))
         Which of two equally frequent pairs does the spec name?
@@ -944,7 +1016,7 @@ def cases_encode_bpe(draw):
         case(at("AAAAA AAA BAAAA"), at("AAAA AAAA AA"), 2, part=OVERLAP),
         case(at("AB AB  AB\n\nAB\tC AB "), at("AB AB AB C AB\nAB"), 4, part=SPACES),
         case(at("Aé é 東京 👋 A€"), at("Aé Aé Bé 東京 東京 € €"), 8, part=NOT_ASCII),
-        case(at("GH 👋"), at("AB AB CD"), 3, part="what was never learned"),
+        case(at("GH 👋"), at("AB AB CD"), 3, part=UNKNOWN),
         case(at("AB CD"), "", 0, part="no merges"),
         case(at("ABC\nAB\nBC"), at("BC\nBC\nBC\nBC\nABC\nABC\nABC\nAB\nAB"), 3, part="the order of the merges"),
         # (AB, C) is learned before the shorter (C, D).
@@ -955,7 +1027,10 @@ def cases_encode_bpe(draw):
 
 
 APPLIED = "tokens = merge_pair(tokens, pair)"
-encode_bpe = Exercise("encode_bpe", cases_encode_bpe).with_mistakes(f"""
+encode_bpe = Exercise("encode_bpe", cases_encode_bpe, apart=(SPACES, NOT_ASCII, CAPITALS, UNKNOWN)).with_mistakes(f"""
+    only_letters: signs that are neither letters nor digits are lost
+        {FINDALL} -> re.findall(r" ?\\w+|\\s", text)
+        Joined, the tokens must be the bytes of the text. What does \\w leave out?
     last_merge_first: the merges in the opposite order
         for pair in merges: -> for pair in merges[::-1]:
         A late merge needs tokens that the early ones make.
