@@ -1280,6 +1280,12 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
     bos_forgotten_by_step: step always gets bos alone
         torch.tensor([ids]) -> torch.tensor([ids[:1]])
         What was said has to be read again before the next word is chosen.
+    eos_heard_late: one more word is written behind eos
+        ids[-1] == eos_id -> len(ids) > 2 and ids[-2] == eos_id
+        After eos the sentence is over. Which word does yours look at, and when?
+    newest_word_not_read: step gets the ids without the newest one
+        torch.tensor([ids]) -> torch.tensor([ids[:-1] or ids])
+        Print what step gets at its second call. Is the first word that was said among it?
     eos_always_added: eos was put at the end, whatever stands there already
         return ids -> return [*ids, eos_id]
         Where eos has been said it stands in the list already.
@@ -1459,12 +1465,28 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     one_word_short: one word too few at max_len
         range(max_len) -> range(max_len - 1)
         max_len counts the words after bos.
-    no_penalty: length_penalty is not used
+    no_penalty: length_penalty counts neither in the choice of the winner nor in its score
         ** length_penalty -> ** 0.0
         Each word costs. What does the penalty divide by, so that long sentences can win?
     penalty_of_1: divided by the length, whatever length_penalty says
         ** length_penalty -> ** 1.0
         The default penalty is 0. What should the score be divided by then?
+    penalty_subtracted: length_penalty was subtracted for each word
+        log_p / (len(ids) - 1) ** length_penalty -> log_p - length_penalty * (len(ids) - 1)
+        Read the formula of the score aloud. What is done with the length, and where does length_penalty stand?
+    penalty_added: length_penalty was added for each word
+        log_p / (len(ids) - 1) ** length_penalty -> log_p + length_penalty * (len(ids) - 1)
+        Read the formula of the score aloud. What is done with the length, and where does length_penalty stand?
+    length_times_penalty: divided by the length times length_penalty
+        log_p / (len(ids) - 1) ** length_penalty -> log_p / ((len(ids) - 1) * length_penalty or 1)
+        Read the formula of the score aloud. Where does length_penalty stand?
+    normalized_at_each_step: the penalty divides at each step what it has divided before
+        return log_p / (len(ids) - 1) ** length_penalty -> return log_p
+        log_p + more -> (log_p + more) / len(ids) ** length_penalty
+        Two numbers belong to a prefix: its log-probability and its score. Which of them do you hand on to the next step?
+    summed_twice: what a prefix had already was added twice
+        log_p + more -> 2 * log_p + more
+        Write down the sum for a sentence of two words. How often does the first one stand in it?
     bos_counted: bos counts as a word
         (len(ids) - 1) -> len(ids)
         The length counts the words after bos: bos was given.

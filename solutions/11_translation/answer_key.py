@@ -54,6 +54,10 @@ make_batch = Exercise("make_batch", cases_make_batch, axes=("sentence", "place")
     padded_on_the_left: padding stands in front of the words
         [*row, *[pad_id] * (longest - len(row))] -> [*[pad_id] * (longest - len(row)), *row]
         Where does the first word of a short sentence stand in your tensor? Its position counts.
+    transposed: rows and columns have changed places: each sentence fills a column
+        for row in rows])  # (B, T) -> for row in rows]).T  # (T, B)
+        Print the shape of one of your tensors for five short pairs. Which dimension counts the sentences? If a function of
+        torch has padded for you, ask its documentation.
     eos_behind_the_padding: eos stands at the end of the row, behind the padding
         "tgt_out": padded([[*tgt, eos_id] for _, tgt in pairs])
         -> "tgt_out": torch.cat([padded([tgt for _, tgt in pairs]), torch.full((len(pairs), 1), eos_id)], dim=1)
@@ -183,6 +187,15 @@ token_accuracy = Exercise("token_accuracy", cases_token_accuracy, weights={PADDI
     padding_on_the_right: padding is taken to stand on the right
         mask = targets != pad_id -> mask = torch.arange(targets.shape[-1]) < (targets != pad_id).sum(-1, keepdim=True)
         Where the target is pad_id nothing is asked. Does that say on which side padding stands?
+    padding_is_right: padding counts as if it had been said right
+        right[mask].float().mean() -> (right | ~mask).float().mean()
+        At a padded place nobody is asked for anything. In how many places of a batch is somebody asked?
+    padding_on_either_side: places were left out where the target is padding, and also where the model says padding
+        mask = targets != pad_id -> mask = (targets != pad_id) & (logits.argmax(dim=-1) != pad_id)
+        Where a word is asked for and the model says padding, it is wrong. Does yours count it?
+    divided_by_sentences: the right words were divided by the number of sentences
+        return right[mask].float().mean().item() -> return (right & mask).sum().item() / len(targets)
+        A share runs from 0 to 1. Of what is each right word a part?
     eos_left_out: eos was left out as well
         mask = targets != pad_id -> mask = (targets != pad_id) & (targets != 2)
         eos has to be said too, and a model that never says it writes on and on.
@@ -671,6 +684,16 @@ def mean_penalty(candidates, references):
     return whole(candidates, references) / min(1.0, math.exp(1 - wanted / length)) * sum(each) / len(each)
 
 
+def precisions_of_sentences(candidates, references):
+    pairs, score = list(zip(split(candidates), split(references), strict=True)), 1.0
+    for n in range(4):
+        grams = [[Counter(zip(*(words[i:] for i in range(n + 1)), strict=False)) for words in pair] for pair in pairs]
+        shares = [(mine & theirs).total() / mine.total() for mine, theirs in grams if mine]
+        score *= sum(shares) / len(shares) if shares else 0.0
+    length, wanted = (sum(map(len, texts)) for texts in zip(*pairs, strict=True))
+    return 100 * min(1.0, math.exp(1 - wanted / length)) * score**0.25 if length else 0.0
+
+
 corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
     """
     not_clipped: a word said twice is counted twice, though the reference has it once
@@ -735,9 +758,32 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
         math.exp(sum(math.log(f / m) for f, m in zip(found, made, strict=True)) / 4)
         -> sum(f / m for f, m in zip(found, made, strict=True)) / 4
         The mean is geometric: a precision of 0 makes the whole 0.
+    arithmetic_mean_with_zeros: the four precisions were averaged, not multiplied
+        if min(found) == 0: -> if length == 0:
+        math.exp(sum(math.log(f / m) for f, m in zip(found, made, strict=True)) / 4)
+        -> sum(f / max(m, 1) for f, m in zip(found, made, strict=True)) / 4
+        The mean is geometric: a precision of 0 makes the whole 0.
     no_root: the four precisions were multiplied without the root
         zip(found, made, strict=True)) / 4) -> zip(found, made, strict=True)))
         A geometric mean of four numbers ends with a root.
+    divided_by_words: all four precisions were divided by the number of words
+        made[n] += sum(mine.values()) -> made[n] += len(candidate)
+        How many pairs are there in a sentence of three words, and how many triples?
+    at_least_one: a sentence with fewer than n words is counted as if it had one n-gram
+        made[n] += sum(mine.values()) -> made[n] += max(1, sum(mine.values()))
+        Published code guards against a 0 in that way, in each sentence. What does this exercise say of a sentence of fewer
+        than n words?
+    exchanged: candidates and references are exchanged
+        zip(candidates, references, strict=True): -> zip(references, candidates, strict=True):
+        Of all n-grams that the candidate has: how many are right?
+    split_at_one_space: strings were split at each single space
+        text.split() if -> text.split(" ") if
+        What does your code make of two spaces in a row, and what of a tab?
+    precisions_of_sentences: each sentence has precisions of its own, and these were averaged
+        Counts are added over all sentences first, and divided once.
+    penalty_without_exp: the penalty is the quotient of the lengths
+        math.exp(1 - wanted / length) -> length / wanted
+        Both are 1 where the lengths are equal. What stands around the quotient in the formula of the penalty?
     recall: divided by the n-grams of the reference
         made[n] += sum(mine.values()) -> made[n] += sum(theirs.values())
         Of all n-grams that the candidate has: how many are right?
@@ -753,6 +799,7 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
     mean_of_sentences=mean_of_sentences,
     clipped_over_all=clipped_over_all,
     mean_penalty=mean_penalty,
+    precisions_of_sentences=precisions_of_sentences,
 )
 
 

@@ -678,7 +678,7 @@ def test_an_input_of_a_scenario_is_not_given_another_ones_name():
         (PaddedAlone, None),
         (SharedTable, "tables_shared"),
         (OwnMemory, "memory_made_again"),
-        (LastPlace, None),
+        (LastPlace, "last_place_only"),
         (OneVector, "memory_averaged"),
         (OneVectorOfWords, None),
         (FromTheEnd, "positions_from_the_end"),
