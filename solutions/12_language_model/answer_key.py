@@ -559,11 +559,15 @@ class OwnAttention(nn.Module):
     def __init__(self, d_model, num_heads, wrong):
         super().__init__()
         self.num_heads, self.wrong = num_heads, wrong
-        self.W_q, self.W_k, self.W_v = (nn.Linear(d_model, d_model) for _ in range(3))
+        fused = wrong == "averaged, from one matrix"
+        self.into = nn.ModuleList(
+            [nn.Linear(d_model, 3 * d_model)] if fused else [nn.Linear(d_model, d_model) for _ in "qkv"]
+        )
         self.W_o = nn.Identity() if wrong == "no output" else nn.Linear(d_model, d_model)
 
     def forward(self, x, mask):
-        q, k, v = (W(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for W in (self.W_q, self.W_k, self.W_v))
+        made = torch.cat([W(x) for W in self.into], dim=-1).chunk(3, dim=-1)
+        q, k, v = (z.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for z in made)
         if self.wrong == "cut in a row":
             q, k, v = (z.transpose(1, 2).reshape(z.shape) for z in (q, k, v))
         k = q if self.wrong == "no keys" else k
@@ -571,12 +575,19 @@ class OwnAttention(nn.Module):
         scores = q @ k.mT / q.shape[-1] ** powers.get(self.wrong, 0.5)  # (B, H, T, T)
         if self.wrong == "model's width":
             scores = q @ k.mT / x.shape[-1] ** 0.5
+        if self.wrong == "number of heads":
+            scores = q @ k.mT / self.num_heads**0.5
         if self.wrong == "mask too late":
             weights = scores.softmax(-1) * mask
+        elif self.wrong == "no softmax":
+            weights = scores * mask
         else:
             over = {"queries": -2, "heads": 1}.get(self.wrong, -1)
-            weights = scores.masked_fill(~mask.tril(-1 if self.wrong == "not itself" else 0), -torch.inf).softmax(over)
+            seen = mask.tril(-1) if self.wrong in ("not itself", "all at first") else mask
+            hidden = seen if self.wrong == "hidden" else ~seen
+            weights = scores.masked_fill(hidden, -1e9 if self.wrong == "all at first" else -torch.inf).softmax(over)
         out = weights @ v  # (B, H, T, D/H)
+        out = out.mean(1, keepdim=True).expand_as(out) if "averaged" in self.wrong else out
         out = out if self.wrong in ("cut in a row", "run together") else out.transpose(1, 2)
         return self.W_o(out.reshape(x.shape)), None  # (B, T, D)
 
@@ -780,6 +791,24 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
         Print your mask. May the first token attend to anything?
     first_place_sees_nothing: no place hears itself, and the first one hears nothing at all
         Print your mask: what may the first token attend to? And what is a softmax of nothing but −∞?
+    first_place_hears_all: no place hears itself, and the first one, which then has nobody, hears all
+        Print your mask: what may the first token attend to? And what is a softmax of numbers that are all the same?
+    mask_reversed: the later tokens are heard, and those that may be seen are hidden
+        Which places of your scores are filled with −∞: those where the mask is True, or those where it is False?
+    no_softmax: the scores themselves are the weights, without a softmax
+        What do the weights of one place add up to in yours?
+    heads_averaged: the heads' findings were averaged or added up, and do not stand side by side
+        Each head has channels of its own. How many numbers go into the matrix behind the heads, and how many are
+        different in yours?
+    heads_of_one_matrix_averaged: the heads' findings were averaged or added up, and do not stand side by side
+        Each head has channels of its own. How many numbers go into the matrix behind the heads, and how many are
+        different in yours?
+    divided_by_the_number_of_heads: the scores are divided by the root of the number of heads
+        How many products does one score of one head add up?
+    network_first: the feed-forward network comes before attention
+        x = block(x, mask) -> x = x + block.feed_forward(block.norm2(x))
+        |            x = x + block.attention(block.norm1(x), mask=mask)[0]
+        The feed-forward network is there to work on what attention has found. Which of the two comes first in yours?
     whole_contexts_only: only texts of exactly block_size tokens go through
         mask = causal_mask(T) -> mask = causal_mask(self.block_size)
         A text may be shorter. What do you make in forward that is always block_size long, a mask or a row of places?
@@ -864,6 +893,12 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
     divided_by_the_models_width=attending("model's width"),
     no_output_matrix=attending("no output"),
     one_matrix_missing=attending("no keys"),
+    first_place_hears_all=attending("all at first"),
+    mask_reversed=attending("hidden"),
+    no_softmax=attending("no softmax"),
+    heads_averaged=attending("averaged"),
+    heads_of_one_matrix_averaged=attending("averaged, from one matrix"),
+    divided_by_the_number_of_heads=attending("number of heads"),
 )
 
 # ---------------------------------------------------------------- generate

@@ -1084,6 +1084,10 @@ WRONG_GPTS = {
     "each head has weights of its own": [
         {"mix": lambda q, k, v, mask: attending(q, k, torch.eye(mask.shape[0]), mask).mean(1, keepdim=True) @ v}
     ],
+    "stands side by side": [
+        {"mix": lambda q, k, v, mask: attending(q, k, v, mask).mean(1, keepdim=True).expand_as(q)},
+        {"mix": lambda q, k, v, mask: attending(q, k, v, mask).sum(1, keepdim=True).expand_as(q)},
+    ],
     "stands an activation": [{"network": lambda b, x: b.down(b.up(x))}],
     "ends with a linear layer": [{"network": lambda b, x: F.gelu(b.down(b.up(x)))}],
     "acts on each place by itself": [{"network": lambda b, x: b.down(F.gelu(b.up(x.cumsum(1))))}],

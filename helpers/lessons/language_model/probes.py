@@ -660,6 +660,7 @@ def gpt_by_its_sublayers(args, kwargs, output):
             found[OWN_HEADS] = _weights(second, n)[1] > MOVED
             halves = (_weights(half, n)[1] for half in second.chunk(2, dim=-1))
             found[MIXED] = not found[OWN_HEADS] or max(halves) > MOVED
+            found[SIDE_BY_SIDE] = not found[OWN_HEADS] or _rank(second) > second.shape[-1] // 2
     if fed is None:
         return found
     f, flipped = fed["plain"], fed["flipped"]
@@ -710,6 +711,7 @@ SUBLAYERS = (
     ASKS := "where a place looks hangs on its own vector and on those that it looks at",
     OWN_HEADS := "each head has weights of its own",
     MIXED := "a matrix behind the heads mixes their channels",
+    SIDE_BY_SIDE := "what the heads find stands side by side, and is not added up",
     EACH_PLACE := "the feed-forward network, behind the attention, acts on each place by itself",
     ACTIVATION := "between the two layers of the feed-forward network stands an activation",
     LINEAR_LAST := "the feed-forward network ends with a linear layer",
@@ -803,6 +805,13 @@ def _weights(first, n):
     wanted = first[:n, 2, :, None].double()
     weights = torch.linalg.lstsq(single, wanted).solution  # (n, 3, 1)
     return weights[..., 0], gap_between(single @ weights, wanted) / float(wanted.abs().max())
+
+
+def _rank(vectors) -> int:
+    """In how many directions vectors (..., D) differ from their mean, noticeably."""
+    apart = vectors.flatten(0, -2).double()
+    sizes = torch.linalg.svdvals(apart - apart.mean(0))
+    return int((sizes > NEAR * sizes[0]).sum())
 
 
 def _places(x, words):
