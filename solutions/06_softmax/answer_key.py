@@ -85,7 +85,11 @@ softmax = Exercise(
     cases_softmax,
     forbidden=("softmax", "log_softmax"),
     instead="build it from a maximum, exponentials and a sum.",
+    apart=(LARGE, BLOCKED),
 ).with_mistakes(f"""
+    turned_round: the lowest score gets the largest share
+        {SHIFT} -> -({SHIFT})
+        A higher score should get a larger share. Look at the sign in the exponent.
     not_shifted: the exponentials of the raw scores
         {SHIFT} -> x
         {NOT_SHIFTED_HINT}
@@ -185,7 +189,14 @@ log_softmax = Exercise(
     cases_log_softmax,
     forbidden=("softmax", "log_softmax"),
     instead="build it from a maximum, exponentials, a sum and a logarithm.",
+    apart=(LARGE, BLOCKED),
 ).with_mistakes(f"""
+    sum_without_logarithm: the sum taken off without its logarithm
+        return shifted - {LOG_SUM} -> return shifted - shifted.exp().sum(dim=dim, keepdim=True)
+        What is the logarithm of a quotient? Both of its terms are logarithms.
+    sum_added: the logarithm of the sum added, not taken off
+        return shifted - {LOG_SUM} -> return shifted + {LOG_SUM}
+        A logarithm of a share is never above 0. What is the logarithm of a quotient?
     log_of_a_share: the logarithm of a share that was computed first
         return shifted - {LOG_SUM} -> return {SHARE}).log()
         A share far behind the winner becomes 0, and its logarithm −inf. Never form the share.
@@ -314,7 +325,20 @@ cross_entropy = Exercise(
     cases_cross_entropy,
     forbidden=("cross_entropy",),
     instead="take the logarithms of the shares and pick one in each row.",
+    apart=(OTHER_INDEX,),
 ).with_mistakes(f"""
+    negative_ignored: every negative target is ignored, and no other
+        targets != ignore_index -> targets >= 0
+        The caller says which target is ignored, and it may be 0 or 255. Who reads ignore_index?
+    no_logarithm: shares, without a logarithm
+        {LOG_P} -> log_softmax(logits[mask]).exp()
+        A target of share 1 should cost nothing. What does it cost in yours?
+    logarithm_of_the_mean: the logarithm of the mean share
+        picked.mean() -> picked.exp().mean().log()
+        Each target pays for itself first. What comes first in the formula, the logarithm or the sum over places?
+    entropy_of_the_shares: the entropy of the shares, whatever the targets are
+        return -picked.mean() -> return -(log_p.exp() * log_p).sum(dim=-1).mean()
+        Replace the targets by others. What becomes of your loss?
     mean_over_all_places: ignored places counted in the mean
         picked.mean() -> picked.sum() / targets.numel()
         They add nothing to the sum. Do they belong in the count?
@@ -433,9 +457,12 @@ softmax_with_temperature = Exercise("softmax_with_temperature", cases_softmax_wi
     weights_divided: the weights divided, not the scores
         {SCALED} -> softmax(x) / temperature
         Do your weights still add up to 1?
-    ignored: the temperature ignored
+    ignored: a temperature that changes nothing: not used, or added or taken off
         {SCALED} -> softmax(x)
-        The second argument changes nothing.
+        Only differences of scores count. What does yours do to the difference of two scores?
+    error_returned: an error that is returned and not raised
+        raise ValueError( -> return ValueError(
+        Whoever calls your function gets an error in place of weights, and goes on. Which word stops them?
     nothing_refused: no error for temperatures that make no sense
         not temperature > 0 -> False
         What does a division by 0 give, and what does a negative temperature prefer?
@@ -613,6 +640,12 @@ softmax_backward = Exercise(
     plain_mean: the mean of the gradients, without weights
         {AVERAGE} -> grad.mean(dim=-1, keepdim=True)
         The average is taken with the weights p.
+    mean_of_products: the mean of the products, not their sum
+        {AVERAGE} -> (p * grad).mean(dim=-1, keepdim=True)
+        The weights p add up to 1 already. By what do you divide in addition?
+    table_of_ones: a table with 1 on its diagonal, not the weights
+        {MOVED} -> return grad - p * average
+        Open the brackets of the formula: what multiplies the token's own gradient?
     plain_sum: the sum of the gradients, without weights
         {AVERAGE} -> grad.sum(dim=-1, keepdim=True)
         It should be an average of the gradients. With which weights?

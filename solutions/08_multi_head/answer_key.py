@@ -248,7 +248,7 @@ def cases_multi_head_attention(draw):
         case(4, y(3, 5), y(3, 7), y(3, 7), part=VIEW, via="on_views", note=TRANSPOSED),
         case(7, x(3, 5, 7), part=NARROW),
         case(4, y(1, 70), part=ONE_SENTENCE),
-        case(4, y(1, 5), part=ONE_SENTENCE, mask=draw.mask(1, 4, 5, 5), note="one sentence, and a mask (1, H, T, T)"),
+        case(4, y(1, 5), part=BROADCAST, mask=draw.mask(1, 4, 5, 5), note="one sentence, and a mask (1, H, T, T)"),
         case(4, y(3, 1), part=ONE_SENTENCE),
         case(4, y(3, 1), y(3, 7), part=ONE_SENTENCE),
         case(1, x(1, 1, 1), part=ONE_SENTENCE, note=ALL_ONE),
@@ -284,6 +284,7 @@ MultiHeadAttention = Exercise(
     forbidden=("attention",),
     instead="use your own attention of lesson 7.",
     weights={"layers, and num_heads kept": 1, DIVISIBLE: 1},
+    apart=(MASK, BROADCAST, NOTHING, LARGE, AGAIN, DIVISIBLE),
     time_limit=8.0,
 ).with_mistakes(f"""
     one_head_for_all: one head of the whole width, never split
@@ -311,6 +312,16 @@ MultiHeadAttention = Exercise(
         |            weights = weights.masked_fill(~mask, 0.0)
         |        heads = weights @ V
         Each query shares out a weight of 1 among the keys. Along which axis do the keys lie?
+    scores_returned: the scores returned in place of the weights
+        return self.W_o(merge_heads(heads)), weights
+        -> return self.W_o(merge_heads(heads)), Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5
+        Add up a row of your second result. What should a query's weights add up to?
+    values_without_W_v: the values never pass through W_v
+        self.W_v(value) -> value
+        Four layers, and one has nothing to do. What is a value made with?
+    merged_last_axes: the wrong two axes swapped before merging
+        merge_heads(heads) -> heads.transpose(-2, -1).reshape(query.shape)
+        Heads and tokens change places, as they did when the heads were split.
     filled_with_zero: blocked scores set to 0 before the softmax
         {RUN} -> (w := torch.softmax(
         |            (Q @ K.transpose(-2, -1) / Q.shape[-1] ** 0.5).masked_fill(~mask if mask is not None else torch.tensor(False), 0.0),
@@ -707,6 +718,7 @@ fixed_heads = Exercise(
     axes=("token", "channel"),
     forbidden=("attention",),
     instead="use your own attention.",
+    apart=(MASK, NOTHING, LARGE),
 ).with_mistakes("""
     published: the published version, bug and all
         merge_heads(heads) -> heads.reshape(x.shape)
@@ -895,6 +907,7 @@ grouped_query_attention = Exercise(
     axes=("query", "channel"),
     forbidden=("attention",),
     instead="use your own attention.",
+    apart=(MASK, NOTHING, LARGE),
 ).with_mistakes("""
     groups_in_turn: the groups dealt out in turn: head h uses group h % G
         K = K.repeat_interleave(group, dim=1) -> K = K.repeat(1, group, 1, 1)
@@ -910,6 +923,26 @@ grouped_query_attention = Exercise(
     keys_in_turn: values of one group, keys of another
         K = K.repeat_interleave(group, dim=1) -> K = K.repeat(1, group, 1, 1)
         A head finds and gets from the same group.
+    tokens_repeated: the keys of a group repeated token by token, and heads cut from what comes out
+        K = K.repeat_interleave(group, dim=1)
+        -> shape = *Q.shape[:2], *K.shape[2:]; K = K.repeat_interleave(group, dim=2).reshape(shape)
+        V = V.repeat_interleave(group, dim=1) -> V = V.repeat_interleave(group, dim=2).reshape(shape)
+        Keys and values are (B, G, T_k, d_k). Which of the four axes should become longer?
+    outputs_in_turn: the right heads, put back in another order
+        attention(Q, K, V, mask)[0] -> attention(Q, K, V, mask)[0].unflatten(1, (-1, group)).transpose(1, 2).flatten(1, 2)
+        Query head h stays at place h of the output. At which place does your head 1 come out?
+    queries_added: the queries of a group added up
+        attention(Q, K, V, mask)[0]
+        -> attention(Q.unflatten(1, (-1, group)).sum(dim=2).repeat_interleave(group, dim=1), K, V, mask)[0]
+        Each of the H heads keeps a query of its own, and an output of its own.
+    softmax_over_queries: the softmax taken over the queries
+        return attention(Q, K, V, mask)[0]
+        -> weights = torch.softmax(Q @ K.mT / Q.shape[-1] ** 0.5, dim=-2)
+        |    return weights @ V if mask is None else torch.where(mask, weights, 0.0) @ V
+        Each query shares out a weight of 1 among the keys. Along which axis do the keys lie?
+    divided_by_the_width: the scores divided by the width of a head, not by its root
+        attention(Q, K, V, mask) -> attention(Q / Q.shape[-1] ** 0.5, K, V, mask)
+        Lesson 4: which number keeps the spread of the scores at 1?
     first_group_only: the first group for every head
         K = K.repeat_interleave(group, dim=1) -> K = K[:, :1]
         V = V.repeat_interleave(group, dim=1) -> V = V[:, :1]
