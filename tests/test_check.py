@@ -293,10 +293,24 @@ def test_a_module_is_judged_with_given_weights():
         state = {"W.weight": draw.normal(2, 3)}
         return [Case(((3,), state, (draw.normal(4, 3),), {}), via="module", gradient=True)]
 
+    class Listed(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.W, self.V = [nn.Linear(width, 2, bias=False)], nn.Linear(width, 2)
+
+    class Unregistered(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.W = nn.Module()
+            self.W.weight = torch.zeros(2, width)
+
     made = make_key(LESSON, Exercise("Scale", module_cases), 10, False, Scale, 0)
     assert verdict(made, Scale).passed
+    assert "Your W is a plain list, in which PyTorch finds no parameters" in as_text(verdict(made, Listed))
+    assert "it has none. Your W.weight is a plain tensor, in" in as_text(verdict(made, Unregistered))
     assert verdict(made, Frozen).mistake == "detached"
     assert "your module has no parameter W.weight; it has V.weight" in as_text(verdict(made, Renamed))
+    assert "plain" not in as_text(verdict(made, Renamed))
 
 
 def test_a_quiz_explains_every_option_and_pays_for_any():

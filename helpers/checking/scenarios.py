@@ -74,6 +74,17 @@ def module_in(training: bool, answer, args):
     return built(*call.args, **call.kwargs), leaves
 
 
+def _out_of_sight(built: torch.nn.Module, name: str) -> str:
+    """Why a module's parameter is not found, where it lies in something of this name in which PyTorch does not look."""
+    place, parts = built, name.split(".")
+    for number, part in enumerate(parts, start=1):
+        place = getattr(place, part, None)
+        if isinstance(place, (list, tuple, dict, torch.Tensor)) and not isinstance(place, torch.nn.Parameter):
+            kind = "tensor" if isinstance(place, torch.Tensor) else type(place).__name__
+            return f". Your {'.'.join(parts[:number])} is a plain {kind}, in which PyTorch finds no parameters"
+    return ""
+
+
 def _loaded(training: bool, answer, call: Call):
     """The module that a call asks for, with its numbers in it, and the parameters that got them."""
     state, built = call.state, answer(*call.init)
@@ -85,7 +96,7 @@ def _loaded(training: bool, answer, call: Call):
         if name not in own:
             more = f" and {len(own) - MOST_NAMES} more" if len(own) > MOST_NAMES else ""
             names = ", ".join(list(own)[:MOST_NAMES]) or "none"
-            raise WrongParts(f"your module has no parameter {name}; it has {names}{more}")
+            raise WrongParts(f"your module has no parameter {name}; it has {names}{more}{_out_of_sight(built, name)}")
         if own[name].shape != value.shape:
             shapes = f"{tuple(own[name].shape)} instead of {tuple(value.shape)}"
             raise WrongParts(f"your parameter {name} has shape {shapes}")

@@ -906,7 +906,7 @@ fixed_causal_attention = Exercise(
     key_reshaped: the keys given another shape instead of transposed
         K.transpose(-2, -1) -> K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2])
         The shape is right, but whose numbers stand in column 0? Rows and columns have to change places.
-    divided_twice: scores divided by the root of the width twice
+    divided_twice: scores divided by the width, not by its root (or by the root twice)
         Q.shape[-1] ** 0.5 -> Q.shape[-1]
         The product holds Q once and K once. How many roots come off it altogether?
     softmax_over_queries: softmax over the queries instead of the keys

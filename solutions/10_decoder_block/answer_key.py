@@ -1845,9 +1845,9 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
         return out, (k, v) -> attend_with_cache.kept = k, v
         |    return out, (k, v)
         Two searches may go on from one place, each with a cache of its own. Which one does your call read?
-    scaled_twice: the scores were scaled twice
+    scaled_twice: the scores are divided by the width, not by its root (or by the root twice)
         attention(q, k, v, mask) -> attention(q / q.shape[-1] ** 0.5, k, v, mask)
-        attention divides by the root of the width. Who else does so in yours?
+        attention divides by the root of the width, once. What are the scores divided by in yours, all in all?
     kept_the_wrong_way_round: keys and values change places in the cache
         return out, (k, v) -> return out, (v, k)
         The second call reads what the first has kept. In which order does it take the two out?

@@ -1023,7 +1023,7 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
         |        if max_new_tokens:
         |            p = torch.softmax(filter_logits(model(ids[:, -model.block_size :])[:, -1] / temperature, top_k=top_k), dim=-1)
         |            return torch.cat([ids, torch.multinomial(p, max_new_tokens, True, generator=generator)], dim=1)
-        Each new token changes what comes after it. How often is the model asked in yours?
+        Each new token changes what comes after it. Which tokens does the model of yours read before it gives the third one?
     one_threshold: with top_k all rows are cut at one threshold
         filter_logits(logits, top_k=top_k)
         -> logits if top_k is None else logits.masked_fill(logits < logits.topk(top_k).values.min(), -math.inf)

@@ -138,8 +138,8 @@ def random_transformers(answer, args, kwargs):
     init: dict of the constructor's arguments. runs: name -> (src, tgt). Returns logits and memory of every run, the
     first run's logits by way of decode, and those from another memory; with `layers` also how many numbers one layer
     more brings, whether a number moves the logits that no gradient reaches, how many numbers the blocks hold that have
-    a say in the logits, whether a norm stands in two places, whether one table of places serves both sides, the
-    attention modules' head counts and the blocks' orders.
+    a say in the logits, whether a norm stands in two places, whether one table of places, or of words, serves both
+    sides, the attention modules' head counts and the blocks' orders.
     """
     init, seed, runs, layers = args
     model = with_random_parameters(answer, init, seed)
@@ -165,7 +165,9 @@ def random_transformers(answer, args, kwargs):
         norms = 5 * init["num_layers"]
         seen["a norm in two places"] = serves_twice(answer(**init).eval(), lambda m: m(src, tgt), norms)
         seen["heads"] = sorted(heads)
-        seen["one table of places"] = _one_table(model, src, tgt, (init["max_len"], init["d_model"]))
+        seen["one table of places"] = _one_table(model, src, tgt, {(init["max_len"], init["d_model"])})
+        vocabularies = {(init[side], init["d_model"]) for side in ("src_vocab", "tgt_vocab")}
+        seen["one table of words"] = _one_table(model, src, tgt, vocabularies)
         seen["norms first"] = sum(getattr(m, "norm_first", False) is True for m in model.modules())
         seen["cannot learn"] = moves_without_gradient(model, src, tgt)
         seen["places by heart"] = _knows_places_by_heart(model, src, tgt, init)
@@ -221,9 +223,9 @@ def _knows_places_by_heart(model, src, tgt, init) -> bool:
     return any(gap_between(side, side[:, :1]) > SAME for side in sides)
 
 
-def _one_table(model, src, tgt, shape) -> bool:
-    """Whether a table of this shape has a say in the memory, and in the logits of a memory that is there already."""
-    tables = [p for p in model.parameters() if tuple(p.shape[-2:]) == shape]
+def _one_table(model, src, tgt, shapes) -> bool:
+    """Whether a table of one of these shapes has a say in the memory, and in the logits of a memory that is there."""
+    tables = [p for p in model.parameters() if tuple(p.shape[-2:]) in shapes]
     memory = model.encode(src)
     sides = (memory, model.decode(tgt, memory.detach(), src))
     return any(map(all, zip(*(have_a_say(side, tables) for side in sides), strict=True)))
@@ -301,6 +303,14 @@ def transformer_in_training(answer, args, kwargs):
     return {"logits": _logits(model, src, tgt), "in training": _logits(model.train(), src, tgt)}, []
 
 
+@torch.no_grad()
+def _tilt_norms(model, width):
+    """Scale each channel by a number of its own wherever a norm's weights are 1: behind such a norm one more shows."""
+    for parameter in model.parameters():
+        if parameter.shape == (width,) and bool((parameter == 1).all()):
+            parameter.copy_(torch.linspace(0.5, 1.5, width))
+
+
 @scenario
 def transformer_loaded(answer, args, kwargs):
     """args = (init, state, src, tgt, phase): the logits with given numbers, or None where they do not fit.
@@ -313,6 +323,7 @@ def transformer_loaded(answer, args, kwargs):
     model = answer(**init).eval()
     if state is None:
         fits = give_numbers(model, init["d_model"], init["d_ff"], phase) == _kinds(**init)
+        _tilt_norms(model, init["d_model"])
         return {"logits": _logits(model, src, tgt) if fits else None}, []
     own = dict(model.named_parameters(remove_duplicate=False))
     if not set(state) - set(own) <= {"unembed.bias"}:
@@ -458,8 +469,9 @@ def transformer_by_its_numbers(args, kwargs, output):
             "the logits with given numbers": logits,
         }
     D, wanted = init["d_model"], None
+    give_numbers(machine, D, init["d_ff"], phase)
+    _tilt_norms(machine, D)
     for words in (1.0, D**0.5):
-        give_numbers(machine, D, init["d_ff"], phase)
         for table in (machine.encoder.tokens, machine.tokens):
             table.weight.data.mul_(words)
         for other in _with_activations(machine, src, tgt):
@@ -512,6 +524,7 @@ def _promises(runs, layers, init) -> list[str]:
         "each norm stands in one place",
         "places are told apart by numbers that learn",
         "each side has positions of its own",
+        "each side has words of its own",
         "the blocks are in the paper's order",
     ]
     return names + (by_layers if layers else [])
@@ -556,5 +569,6 @@ def _layers(init, output):
         "each norm stands in one place": not output["a norm in two places"],
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
         "each side has positions of its own": not output["one table of places"],
+        "each side has words of its own": not output["one table of words"],
         "the blocks are in the paper's order": output["norms first"] == 0,
     }
