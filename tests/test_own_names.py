@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from helpers.authoring.blocks import load_blocks
@@ -61,6 +62,9 @@ class OwnTransformer(nn.Module):
         self.theirs, self.ours = nn.Embedding(src_vocab, d_model), nn.Embedding(tgt_vocab, d_model)
         self.there, self.here = nn.Embedding(max_len, d_model), nn.Embedding(max_len, d_model)
         sizes = d_model, num_heads, d_ff, self.slip
+        if self.slip == "one table of words":
+            self.ours = self.theirs
+        self.behind = nn.LayerNorm(d_model)
         self.left = nn.ModuleList(Block(*sizes) for _ in range(num_layers))
         self.right = nn.ModuleList(Block(*sizes, looks=2) for _ in range(num_layers))
         self.last = nn.Linear(d_model, tgt_vocab)
@@ -69,7 +73,7 @@ class OwnTransformer(nn.Module):
         x = self.theirs(src) + self.there.weight[: src.shape[1]]
         for block in self.left:
             x = block(x, (src != self.pad)[:, None, None])
-        return x
+        return F.layer_norm(x, x.shape[-1:]) if self.slip == "a memory that is normalized" else x
 
     def decode(self, tgt, memory, src):
         T, words = tgt.shape[1], self.ours(tgt)
@@ -78,7 +82,7 @@ class OwnTransformer(nn.Module):
         for block in self.right:
             hears = block is self.right[-1] or self.slip != "one block hears"
             y = block(y, torch.ones(T, T).tril().bool(), memory, (src != self.pad)[:, None, None], hears)
-        return self.last(y)
+        return self.last(self.behind(y) if self.slip == "a norm behind the last block" else y)
 
     def forward(self, src, tgt):
         return self.decode(tgt, self.encode(src), src)
@@ -156,7 +160,15 @@ def passes(name, answer, slip, parts=FORMULA):
 
 @pytest.mark.parametrize(
     "slip",
-    ["scaled by the model's width", "a running sum", "one block hears", "a norm left out", "a residual left out"],
+    [
+        "scaled by the model's width",
+        "a running sum",
+        "one block hears",
+        "a norm left out",
+        "a residual left out",
+        "a norm behind the last block",
+        "a memory that is normalized",
+    ],
 )
 def test_a_transformer_of_other_names_is_held_to_the_formula(slip):
     assert passes("Transformer", OwnTransformer, "")
@@ -173,6 +185,7 @@ def test_a_gpt_of_other_names_is_held_to_the_formula_and_a_layer_nobody_uses_is_
     ("name", "answer", "slip"),
     [
         ("Transformer", OwnTransformer, "a norm in two places"),
+        ("Transformer", OwnTransformer, "one table of words"),
         ("Transformer", OwnTransformer, "places as far as 31"),
         ("GPT", GPTWithALastLayer, "a norm in two places"),
         ("GPT", GPTWithALastLayer, "a layer too many"),
