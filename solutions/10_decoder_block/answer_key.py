@@ -1150,11 +1150,11 @@ transformer = Exercise(
         self.encoder(src, real) -> self.encoder(src, ~real)
         block(y, memory, causal, real) -> block(y, memory, causal, ~real)
         True means: may attend. Where is yours True?
-    last_block_only: every decoder block gets the word vectors, and only the last one counts
+    last_block_only: only one of the decoder blocks counts
         for block in self.blocks: -> words = y
         |        for block in self.blocks:
         block(y, memory, -> block(words, memory,
-        What does the second block read: the words, or what the first one made of them?
+        What does the second block read, and who reads what it makes?
     shifted_inside: the target shifted once more inside the model
         y = self.tokens(tgt) -> tgt = shift_right(tgt, 1)
         |        y = self.tokens(tgt)
