@@ -11,6 +11,7 @@ from torch import nn
 from helpers.authoring.blocks import load_blocks
 from helpers.checking.making import make_key
 from helpers.checking.observe import observe_all
+from helpers.checking.rendering import as_text
 from helpers.checking.verdict import decide
 from helpers.checking.vocabulary import VALUES
 from helpers.course import course
@@ -67,6 +68,9 @@ class OwnTransformer(nn.Module):
         self.behind = nn.LayerNorm(d_model)
         self.left = nn.ModuleList(Block(*sizes) for _ in range(num_layers))
         self.right = nn.ModuleList(Block(*sizes, looks=2) for _ in range(num_layers))
+        if self.slip == "one attention on both sides":
+            for left, right in zip(self.left, self.right, strict=True):
+                right.looks[0] = left.looks[0]
         self.last = nn.Linear(d_model, tgt_vocab)
 
     def encode(self, src):
@@ -126,6 +130,7 @@ class OwnGPT(nn.Module):
             calm = norms[2 * i](x)
             x = x + look(calm, calm, mask)
             x = x + think(norms[2 * i + 1](x))
+        x = x[:, -1:] if self.slip == "the last place alone" else x
         logits = norms[-1](x) @ self.words.weight.T
         return logits.log_softmax(-1) if self.slip == "log-probabilities" else logits
 
@@ -186,6 +191,7 @@ def test_a_gpt_of_other_names_is_held_to_the_formula_and_a_layer_nobody_uses_is_
     [
         ("Transformer", OwnTransformer, "a norm in two places"),
         ("Transformer", OwnTransformer, "one table of words"),
+        ("Transformer", OwnTransformer, "one attention on both sides"),
         ("Transformer", OwnTransformer, "places as far as 31"),
         ("GPT", GPTWithALastLayer, "a norm in two places"),
         ("GPT", GPTWithALastLayer, "a layer too many"),
@@ -199,3 +205,10 @@ def test_a_whole_of_other_names_is_judged_by_what_it_does(name, answer, slip):
     parts = ("any number of layers", "three layers", "as many words as max_len", "a text as long as block_size")
     assert passes(name, answer, "", parts)
     assert not passes(name, answer, slip, parts)
+
+
+def test_a_gpt_that_answers_for_the_last_place_only_is_told_of_its_shape_and_not_of_norms():
+    key = key_of("GPT", (VALUES,))
+    answer = type("GPT", (OwnGPT,), {"slip": "the last place alone"})
+    said = as_text(decide(key, observe_all(answer, key.cases, key.facts)))
+    assert "logits have the shape" in said and "norm" not in said

@@ -636,6 +636,8 @@ def gpt_by_its_sublayers(args, kwargs, output):
     one, two = output["one head"], output["two heads"]
     found = dict.fromkeys(SUBLAYERS, True) | {WIRED: PRE_NORM, SEES: CAUSALLY, SUMS: ONES}
     found[ONE_PLACE] = all(len(set(made["plain"]["norms"])) == len(made["plain"]["norms"]) for made in (one, two))
+    if one["plain"]["logits"].shape[:2] != y.shape[:2]:  # which is told of by what was asked before
+        return found
     wired = _wired(one, y, z)
     if wired is None or len(one["plain"]["read"]) != len(two["plain"]["read"]):
         return found
