@@ -22,7 +22,7 @@ from helpers.checking.sketch import Sketch, can_be_sketched, sketch
 from helpers.checking.vocabulary import Case, Stub
 from helpers.errors import CourseError
 
-FORMAT = 4
+FORMAT = 5
 SKETCH = "sketch"  # how a Sketch stands in a file
 SKETCHED = ("output", "gradients")
 USUAL = Observation().to_tree()
