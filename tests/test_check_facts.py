@@ -622,6 +622,10 @@ def test_of_two_mistakes_the_one_that_explains_more_is_named():
         assert judge(key, t(1.0), t(6.0)).mistake is None
     same = made_key(cases, [t(1.0), t(2.0)], [more, ("again", more[1])])
     assert judge(same, t(5.0), t(6.0)).mistake is None
+    told = same.mistakes[0]
+    for words, name in (({}, "more"), ({"label": "Another."}, None), ({"hint": "Another?"}, None)):
+        other = dataclasses.replace(told, name="again", **words)
+        assert judge(dataclasses.replace(same, mistakes=[told, other]), t(5.0), t(6.0)).mistake == name
     dtype = made_key(cases, [t(1.0), t(2.0)], [("single", [d(1.0), d(2.0)]), ("both", [d(5.0), d(2.0)])])
     assert judge(dtype, d(1.0), d(2.0)).mistake == "single" and judge(dtype, d(5.0), d(2.0)).mistake == "both"
 

@@ -371,7 +371,8 @@ def _most_telling(
     key: ExerciseKey, observations: list[Observation], right: list[dict[str, bool | None]], among: set[int]
 ) -> KnownMistake | None:
     """Of the mistakes that explain all that was seen on these cases, the one that shows on more than the others do; of
-    two that show on the same, the one that shows nowhere else. None where there is none such."""
+    two that show on the same, the one that shows nowhere else, or the first if they say the same. None where there is
+    none such."""
     if all(observations[number].error is not None for number in among):
         return None  # an error alone, on every call, does not say what was meant
     shown = [(mistake, _shown(key, mistake, observations, right, among)) for mistake in key.mistakes]
@@ -379,7 +380,7 @@ def _most_telling(
     most = [(mistake, where) for mistake, where in shown if all(where >= other for _, other in shown)]
     if len(most) > 1:
         most = [(mistake, where) for mistake, where in most if not _shows_beyond(key, mistake, among)]
-    return most[0][0] if len(most) == 1 else None
+    return most[0][0] if len({(mistake.label, mistake.hint) for mistake, _ in most}) == 1 else None
 
 
 def _shown(
