@@ -116,7 +116,7 @@ def test_a_forbidden_call_of_an_earlier_answer_is_charged_once():
             assert graded["attention"].mistake == "forbidden_call"
             for found in (here, graded["Head"]):
                 assert (found.passed, found.mistake) == ((False, "forbidden_call") if own else (True, None))
-                assert own or "finished attention: what yours calls is a finished one" in found.message
+                assert own or "attention: yours is a finished one too, or calls what is forbidden" in found.message
 
 
 def test_a_right_answer_is_not_asked_what_it_calls():

@@ -60,10 +60,12 @@ def charged_once(first: Verdict, again: Verdict, replaced: list[str], missing: b
     if again.points < first.points:
         return first
     names = " and ".join(replaced)
-    state = f"{'are' if len(replaced) > 1 else 'is'} not {'there' if missing else 'right'} yet"
+    several = len(replaced) > 1
+    state = f"{'are' if several else 'is'} not {'there' if missing else 'right'} yet"
     note = f"Judged with a finished {names} in place of yours, which {state}."
     if forbidden:
-        note = f"Judged with a finished {names}: what yours calls is a finished one already, or uses what it may not."
+        yours = "yours are finished ones too, or call" if several else "yours is a finished one too, or calls"
+        note = f"Judged with a finished {names}: {yours} what is forbidden there. Here that does not count."
     return dataclasses.replace(again, message=f"{again.message}\n{note}" if again.message else note, alone=False)
 
 
