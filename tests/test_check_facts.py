@@ -598,6 +598,19 @@ def test_a_known_mistake_is_named_when_all_that_is_seen_is_its_own():
     assert judge(key, *wrong[:4], d(0.0, 0.0)).mistake is None
 
 
+def test_of_numbers_that_were_drawn_where_nobody_asked_for_them_it_is_said():
+    told = "\nit draws random numbers, which nobody asked for here; is there dropout?"
+    for seen, expected, said in (
+        (True, [False, False], True),
+        (False, [False, False], False),
+        (True, [False, True], False),
+    ):
+        key = made_key([Case(()), Case(())], [Observation(t(1.0), drew=drew) for drew in expected], arguments=["Q"])
+        assert says(problem("value", t(1.0), t(2.0), drew=seen), key).endswith(told) == said
+    key = made_key([Case(())], [t(1.0)])
+    assert "dropout" not in says(problem("wrong_shape", t([1.0]), t(2.0), drew=True), key)
+
+
 def test_a_mistake_that_raises_or_loses_the_shape_says_so_too():
     case = Case((t(1.0),))
     lost = made_key([case], [t(1.0)], [("kept", [t([1.0])])])

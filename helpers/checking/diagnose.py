@@ -47,6 +47,8 @@ def _detailed(part: Part, problems: list[Problem], key) -> Part:
 def text(problem: Problem, key) -> str:
     """What was seen on a problem's case, a line for each fact: expected, yours, the call."""
     lines = _BY_KIND[problem.kind](problem, key).split("\n")
+    if problem.kind == "value" and problem.seen.drew and not any(expected.drew for expected in key.expected):
+        lines.append("it draws random numbers, which nobody asked for here; is there dropout?")
     if problem.kind not in WHOLE:
         lines += called(key, problem.case)
     return "\n".join(lines)

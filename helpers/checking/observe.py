@@ -80,7 +80,7 @@ class Observation:
     parameter; None in it where no gradient arrived; None as a whole where gradients were not asked for.
     changed: positions or names of inputs that the call changed. forbidden: readable names of forbidden calls.
     said: the beginning of what the call for the output printed. left: for the grader, what the call left of its
-    mutable inputs, by position or name.
+    mutable inputs, by position or name. drew: whether that call moved torch's random state, as dropout does.
     """
 
     output: object = None
@@ -93,6 +93,7 @@ class Observation:
     seconds: float = 0.0
     said: str = ""
     left: dict | None = None
+    drew: bool = False
 
     def to_tree(self):
         left = {} if self.left is None else {"left": self.left}
@@ -106,6 +107,7 @@ class Observation:
             "printed": self.printed,
             "seconds": self.seconds,
             "said": self.said,
+            "drew": self.drew,
         }
 
     @staticmethod
@@ -123,6 +125,7 @@ class Observation:
                 seconds=float(tree["seconds"]),
                 said=shortened(str(tree.get("said", ""))),
                 left=tree.get("left"),
+                drew=bool(tree.get("drew")),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"no observation: {error}") from None
@@ -227,6 +230,7 @@ def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True, leave
     with _switches_set(), torch.random.fork_rng(devices=[]), _quiet(sink):
         torch.default_generator.manual_seed(0)  # not torch.manual_seed, which seeds every device and restores none
         args, kwargs = _fresh(case.args), _fresh(case.kwargs)
+        undrawn = torch.default_generator.get_state()
         watch = Watch(facts.forbidden) if facts.forbidden else None
         try:
             with watch or contextlib.nullcontext(), _time_limit(facts.time_limit), torch.enable_grad():
@@ -237,6 +241,7 @@ def observe(answer: Callable, case: Case, facts: Facts, scan: bool = True, leave
         except BaseException as error:  # an answer may raise anything, SystemExit included
             seen.error = describe(error, facts.time_limit, answer)
         seen.said, seen.printed = shortened(sink.text), sink.lines
+        seen.drew = not undrawn.equal(torch.default_generator.get_state())
         call = Call.of(case.via, args, kwargs)
         seen.changed = _changed(case, call)
         if leave:

@@ -55,7 +55,7 @@ def rounded(x: torch.Tensor | Sketch) -> bool:
     """Whether a float64 tensor holds float32 numbers only, as if it had been rounded on the way."""
     if isinstance(x, Sketch):
         return x.rounded
-    return x.dtype == torch.float64 and x.numel() >= 4 and bool((x.float().double() == x).all())
+    return x.dtype == torch.float64 and int(x.count_nonzero()) >= 4 and bool((x.float().double() == x).all())
 
 
 @functools.lru_cache(maxsize=256)

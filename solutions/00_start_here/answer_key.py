@@ -198,6 +198,12 @@ exercises = [
     sign_flipped: mean minus row
         x - x.mean(dim=-1, keepdim=True) -> x.mean(dim=-1, keepdim=True) - x
         A number above its row's mean should come out positive.
+    smallest_taken_away: the smallest number of each row taken away
+        x.mean(dim=-1, keepdim=True) -> x.amin(dim=-1, keepdim=True)
+        Add up a row of yours. What should the sum of a centered row be?
+    middle_taken_away: the median of each row taken away
+        x.mean(dim=-1, keepdim=True) -> x.median(dim=-1, keepdim=True).values
+        Add up a row of yours. What should the sum of a centered row be?
 """),
     Exercise("swap_last_two", cases_swap_last_two, axes=("column of x", "row of x")).with_mistakes("""
     recut: the line of memory was cut anew (view or reshape)

@@ -384,6 +384,10 @@ cosine_similarity = Exercise(
     absolute_values: the sign lost
         unit(a) @ unit(b).T -> (unit(a) @ unit(b).T).abs()
         Opposite directions have cosine -1.
+    product_of_squares: divided by the squared lengths of both
+        unit(a) @ unit(b).T
+        -> a @ b.T / ((a * a).sum(-1)[:, None] * (b * b).sum(-1)).clamp_min(1e-12)
+        A sum of squares is not yet a length.
 """)
 
 
@@ -471,6 +475,9 @@ pull_and_push = Exercise("pull_and_push", cases_pull_and_push, forbidden=("autog
     squeezed: a dimension of size 1 squeezed away
         excess[:, None] * center -> (excess[:, None] * center).squeeze()
         One stranger is still a (1, D) matrix. What does squeeze do to it?
+    mean_of_all_pushes: strangers that push only a K-th as hard
+        torch.sigmoid(negatives @ center) -> torch.sigmoid(negatives @ center) / len(negatives)
+        The loss adds up the K strangers. Is it divided by K anywhere?
 """)
 
 
@@ -540,6 +547,9 @@ fixed_neighbors = Exercise("fixed_neighbors", cases_fixed_neighbors, axes=("word
     squeezed: a dimension of size 1 squeezed away
         topk(k).indices -> topk(k).indices.squeeze()
         One neighbor is a list of one. What does squeeze do to it?
+    nearest_last: the nearest neighbor last
+        topk(k).indices -> topk(k).indices.flip(-1)
+        Does your sorting go up or down? The most similar word comes first.
 """)
 
 
@@ -608,6 +618,10 @@ skipgram_pairs = Exercise("skipgram_pairs", cases_skipgram_pairs).with_mistakes(
     pairs_as_tensor: a tensor instead of a list of pairs
         return pairs -> return torch.tensor(pairs).reshape(-1, 2)
         The spec asks for Python: a list of tuples of ints.
+    by_distance: the neighbors of a position by their distance
+        range(max(0, t - window), min(len(ids), t + window + 1))
+        -> sorted(range(max(0, t - window), min(len(ids), t + window + 1)), key=lambda s: abs(s - t))
+        All pairs are there. In which order should the neighbors of one position stand?
 """)
 
 

@@ -349,6 +349,9 @@ weights_jacobian = Exercise(
     exponentials_overflow: exponentials of the scores as they are
         {WEIGHTS} -> (K @ q / divisor).exp() / (K @ q / divisor).exp().sum()
         What is exp(9000) in float32, and what is inf / inf?
+    divided_twice: divided by the square of the divisor
+        @ K / divisor -> @ K / divisor**2
+        Inside the softmax the scores are divided once. How often does the chain rule meet that factor?
 """)
 
 

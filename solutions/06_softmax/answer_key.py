@@ -163,6 +163,9 @@ softmax = Exercise(
     squeezed: dimensions of size 1 dropped
         e / {SUM} -> (e / {SUM}).squeeze()
         The result has the shape of x, also where a dimension has size 1.
+    one_sum_for_all: one sum for the whole tensor
+        {SUM} -> e.sum()
+        Add up one vector of yours. Each should have a sum of its own.
 """)
 
 
@@ -956,6 +959,9 @@ streaming_softmax = Exercise(
         A right result, from a list that grows with the text. Which three tensors are enough, however many blocks come?
     collected_first: all blocks copied into one tensor first
         A right result. But that tensor is what does not fit into memory.
+    maximum_of_the_block: measured against each block's own maximum, old sums too
+        torch.maximum(top, scores.amax(dim=-1, keepdim=True)) -> scores.amax(dim=-1, keepdim=True)
+        After a block of low scores, how large is exp(top - new_top)? Which maximum can only rise?
 """,
     collected_first=collected,
 )

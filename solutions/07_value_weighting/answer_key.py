@@ -237,6 +237,12 @@ attention = Exercise(
         return weighted_values(weights, V), weights
         -> return weighted_values(weights, V.float()).to(V.dtype), weights.to(V.dtype)
         The inputs were float64. Which of your lines loses half of their digits?
+    causal_without_being_asked: a causal mask where none was handed in
+        torch.softmax(scores, dim=-1)
+        -> torch.softmax(
+        |        scores.masked_fill(torch.ones(scores.shape[-2:]).tril() == 0, float("-inf")) if mask is None else scores, dim=-1
+        |    )
+        Without a mask every query may see every key. Who decides about the future?
 """)
 
 
