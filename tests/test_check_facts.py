@@ -609,6 +609,7 @@ def test_of_numbers_that_were_drawn_where_nobody_asked_for_them_it_is_said():
         assert says(problem("value", t(1.0), t(2.0), drew=seen), key).endswith(told) == said
     key = made_key([Case(())], [t(1.0)])
     assert "dropout" not in says(problem("wrong_shape", t([1.0]), t(2.0), drew=True), key)
+    assert "dropout" not in says(problem("detached", drew=True), key)
 
 
 def test_a_mistake_that_raises_or_loses_the_shape_says_so_too():
@@ -943,7 +944,8 @@ def test_batches_are_told_as_much_as_matrices():
     assert by_values(batch[:, :1], torch.stack([x, x.flip(0)])[:, :1]) == first
     assert by_values(batch[..., :1], torch.stack([x, x.flip(0)])[..., :1]) == first
     whole_and_padded = t([1.0, 1.0, 1.0, 1.0, 1.0, 0.0]).bool().reshape(2, 1, 3)  # the mask alone tells the two apart
-    for mask, told in ((whole_and_padded, False), (whole_and_padded.flip(0), True), (whole_and_padded[0], True)):
+    of_no_batch = (whole_and_padded[0], whole_and_padded[:, 0], whole_and_padded[1, 0])
+    for mask, told in ((whole_and_padded, False), (whole_and_padded.flip(0), True), *((m, True) for m in of_no_batch)):
         for case in (Case((batch, mask)), Case((batch,), {"mask": mask})):
             assert (by_values(batch, torch.stack([x, x.flip(0)]), case=case) == first) == told
     three = torch.stack([*batch, 3 * x])

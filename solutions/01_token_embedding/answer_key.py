@@ -384,10 +384,6 @@ cosine_similarity = Exercise(
     absolute_values: the sign lost
         unit(a) @ unit(b).T -> (unit(a) @ unit(b).T).abs()
         Opposite directions have cosine -1.
-    product_of_squares: divided by the squared lengths of both
-        unit(a) @ unit(b).T
-        -> a @ b.T / ((a * a).sum(-1)[:, None] * (b * b).sum(-1)).clamp_min(1e-12)
-        A sum of squares is not yet a length.
 """)
 
 
@@ -618,10 +614,6 @@ skipgram_pairs = Exercise("skipgram_pairs", cases_skipgram_pairs).with_mistakes(
     pairs_as_tensor: a tensor instead of a list of pairs
         return pairs -> return torch.tensor(pairs).reshape(-1, 2)
         The spec asks for Python: a list of tuples of ints.
-    by_distance: the neighbors of a position by their distance
-        range(max(0, t - window), min(len(ids), t + window + 1))
-        -> sorted(range(max(0, t - window), min(len(ids), t + window + 1)), key=lambda s: abs(s - t))
-        All pairs are there. In which order should the neighbors of one position stand?
 """)
 
 
