@@ -119,6 +119,20 @@ def test_a_forbidden_call_of_an_earlier_answer_is_charged_once():
                 assert own or "attention: yours is a finished one too, or calls what is forbidden" in found.message
 
 
+@pytest.mark.parametrize(("lesson", "name", "earlier"), PAIRS)
+def test_a_finished_block_is_no_answer_though_it_calls_finished_ones(lesson, name, earlier):
+    found = verdict_on(session._keys(lesson)[name], finished_piece(lesson, name))
+    assert (found.passed, found.mistake) == (False, "forbidden_call")
+    assert found.message == f"helpers.blocks.{name} is the course's finished answer to this exercise; build your own."
+
+
+@pytest.mark.parametrize(("lesson", "name", "earlier"), PAIRS)
+def test_an_answer_that_calls_a_finished_block_by_its_name_is_judged_by_what_it_does(lesson, name, earlier):
+    names = notebook(lesson, f"from helpers.blocks import {', '.join(earlier)}\n")
+    found = verdict_on(session._keys(lesson)[name], names[name])
+    assert found.passed and found.message.endswith("what is forbidden there. Here that does not count.")
+
+
 def test_a_right_answer_is_not_asked_what_it_calls():
     names = notebook("04_scaling", FORMS["wrong"].format(name="score_variance"))
     assert verdict_on(session._keys("04_scaling")["scaled_scores"], names["scaled_scores"]).message == ""

@@ -173,11 +173,12 @@ def not_watched(piece: Callable) -> Callable:
         return piece(*args, **kwargs)
 
     _UNSEEN.add(unseen.__code__)
-    return functools.update_wrapper(unseen, piece)
+    functools.update_wrapper(unseen, piece).__module__ = FINISHED
+    return unseen
 
 
 _UNSEEN: set[types.CodeType] = set()
-FINISHED = "finished_block"  # the module in which the grader runs such pieces
+FINISHED = "finished_block"  # the module of such pieces, for the grader and for who reads an answer's source
 
 
 def _by_a_finished_piece() -> bool:

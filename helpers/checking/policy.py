@@ -58,6 +58,8 @@ def judged(
     if missing := [name for name in wrong if not has_piece(name)]:
         return mend_first(first, missing)
     again = tried([*wrong, *others])
+    if again.mistake == "forbidden_call":
+        return worded(key, again)  # whatever else is wrong: this call is its own
     if wrong:
         unanswered = not any(found[name].answered for name in wrong)
         forbidden = all(found[name].mistake == "forbidden_call" for name in wrong)

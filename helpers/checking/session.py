@@ -85,7 +85,7 @@ def verdict_on(key: ExerciseKey, answer) -> Verdict:
             return _observed(key, answer)
         hidden = hidden_builtins(names) if builtins else {}
         with put_in(names, {name: pieces[name] for name in replaced}), put_in(names, hidden, watched=True):
-            return _observed(key, answer, scan=not replaced)
+            return _observed(key, answer)
 
     def earlier() -> dict[str, Verdict]:
         if names is None:
@@ -102,8 +102,8 @@ def verdict_on(key: ExerciseKey, answer) -> Verdict:
     return judged(key, observe, lambda: names is not None and bool(hidden_builtins(names)), earlier, has_piece)
 
 
-def _observed(key: ExerciseKey, answer, scan: bool = True) -> Verdict:
-    observations = observe_all(answer, key.cases, key.facts, scan)
+def _observed(key: ExerciseKey, answer) -> Verdict:
+    observations = observe_all(answer, key.cases, key.facts)
     return dataclasses.replace(decided(key, observations), said=observations[0].said)
 
 
