@@ -126,6 +126,16 @@ def test_a_finished_block_is_no_answer_though_it_calls_finished_ones(lesson, nam
     assert found.message == f"helpers.blocks.{name} is the course's finished answer to this exercise; build your own."
 
 
+@pytest.mark.parametrize(
+    ("lesson", "name"), [("08_multi_head", "MultiHeadAttention"), ("10_decoder_block", "Transformer")]
+)
+@pytest.mark.parametrize("body", ["pass", "def forward(self, *given):\n        return super().forward(*given)"])
+def test_a_class_that_comes_from_a_finished_block_is_no_answer_either(lesson, name, body):
+    own = f"from helpers.blocks import {name}\nclass {name}({name}):\n    {body}\n"
+    found = verdict_on(session._keys(lesson)[name], notebook(lesson, own)[name])
+    assert (found.passed, found.mistake) == (False, "forbidden_call")
+
+
 @pytest.mark.parametrize(("lesson", "name", "earlier"), PAIRS)
 def test_an_answer_that_calls_a_finished_block_by_its_name_is_judged_by_what_it_does(lesson, name, earlier):
     names = notebook(lesson, f"from helpers.blocks import {', '.join(earlier)}\n")

@@ -425,11 +425,12 @@ def in_source(answer, forbidden: tuple[str, ...], lesson: str) -> list[str]:
     """Readable names of what the answer's own source must not use. Looks through the learner's helper functions."""
     names, autograd = banned_names(forbidden), "autograd" in forbidden
     found: list[str] = []
-    number = block_lesson(answer)
-    if number is not None and number >= lesson_number(lesson):
-        return [f"helpers.blocks.{answer.__name__}"]
     while isinstance(answer, functools.partial):
         answer = answer.func
+    for thing in (answer, *_bases(answer)):
+        number = block_lesson(thing)
+        if number is not None and number >= lesson_number(lesson):
+            return [f"helpers.blocks.{thing.__name__}"]
     if part := course_part(answer):
         return [part]
     words_are_free = lesson_number(lesson) >= FREE_FROM
