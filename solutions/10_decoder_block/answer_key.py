@@ -73,25 +73,15 @@ shift_right = Exercise("shift_right", cases_shift_right, axes=("sentence", "plac
     rolled_to_the_left: rolled to the left: the first id came round to the end
         torch.cat([bos, targets[:, :-1]], dim=1) -> targets.roll(-1, 1)
         At place 0 nothing has been said yet. What does the decoder read there?
-    rolled_to_the_left_behind_bos: rolled to the left, with bos in front
-        torch.cat([bos, targets[:, :-1]], dim=1) -> torch.cat([bos, targets.roll(-1, 1)[:, 1:]], dim=1)
-        At place 1 the first word has been said, and the decoder reads it. Which one does it read in yours?
     bos_at_the_end: bos took the place of the last id
         [bos, targets[:, :-1]] -> [targets[:, :-1], bos]
         The last id is dropped, that is right. On which side of the others does bos belong?
-    bos_in_one_row_above_zeros: bos stands in the first row only
-        bos = torch.full_like(targets[:, :1], bos_id) -> bos = torch.zeros_like(targets[:, :1])
-        |    bos[0] = bos_id
-        Each row is a sentence of its own, and each begins in the same way.
     bos_twice: bos stands in front twice
         [bos, targets[:, :-1]] -> [bos, bos, targets[:, :-2]]
         How many places does each word move, and how many in yours?
     bos_twice_cut: bos stands in front twice
         [bos, targets[:, :-1]], dim=1) -> [bos, bos, targets], dim=1)[:, : targets.shape[1]]
         How many places does each word move, and how many in yours?
-    first_word_overwritten: bos stands in front twice, the second time where the first id belongs
-        [bos, targets[:, :-1]], dim=1) -> [bos, bos, targets[:, 1:]], dim=1)[:, : targets.shape[1]]
-        The decoder reads bos, then the first word. From which place on do you fill in the words?
     one_in_front: 1 in front, whatever bos_id is
         torch.full_like(targets[:, :1], bos_id) -> torch.ones_like(targets[:, :1])
         The id of bos is given. Where does it go?
@@ -540,16 +530,9 @@ decoder_block = Exercise(
         y = y + found -> y = y + 0.0
         self.norm2(y + found) -> self.norm2(y)
         The weights are right. What becomes of the vectors that they have picked out of the memory?
-    always_gelu: the activation is always gelu
-        d_ff, activation) -> d_ff, F.gelu)
-        The block is told which activation to use. Who has to hear of it?
     last_norm_behind_the_sum: with the norm first, the last one stands behind the sum
         return y + self.feed_forward(self.norm3(y)), -> return self.norm3(y + self.feed_forward(y)),
         Compare the last formulas of the two orders. Which of them does your branch for norm_first=True end with?
-    second_norm_behind_the_sum: with the norm first, the second one stands behind the sum
-        self.cross_attention(self.norm2(y), -> self.cross_attention(y,
-        y = y + found -> y = self.norm2(y + found)
-        Compare the second formulas of the two orders. Which of them stands in your branch for norm_first=True?
     first_norm_asks_again: with the norm first, cross-attention is asked by the vectors that self-attention has read
         y = y + self.self_attention(self.norm1(y), -> x = self.norm1(y); y = y + self.self_attention(x,
         self.cross_attention(self.norm2(y), -> self.cross_attention(x,
@@ -572,10 +555,6 @@ decoder_block = Exercise(
         y = y + found -> y = self.norm2(y + found)
         return y + self.feed_forward(self.norm3(y)) -> return self.norm3(y + self.feed_forward(self.norm3(y)))
         With the norm first the sum is left as it is. How often does each norm stand in the formulas?
-    weights_detached: the cross-attention weights are cut off from the gradient
-        (self.norm3(y)), cross_weights -> (self.norm3(y)), cross_weights.detach()
-        self.feed_forward(y)), cross_weights -> self.feed_forward(y)), cross_weights.detach()
-        The numbers are right. What keeps the gradient from the second thing that you return?
 """)
 
 
@@ -719,9 +698,6 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
     sign_turned: the sign of the loss
         return cross_entropy( -> return -cross_entropy(
         The logarithm of a probability is never above 0. And a loss, which training makes small?
-    eos_never_said: no sentence is asked for its eos
-        tgt[:, 1:], ignore -> tgt[:, 1:].masked_fill(F.pad(tgt, (0, 1), value=pad_id)[:, 2:] == pad_id, pad_id), ignore
-        When it writes alone the model has to say when it has finished. Where does it learn that?
 """)
 
 PADDING = "blind to padding"
@@ -1046,13 +1022,16 @@ transformer = Exercise(
         self.positions(torch.arange(T, device=tgt.device)) -> self.positions(tgt)
         Which row of that table belongs to the first place, whatever word stands there?
     norm_behind_the_encoder: a norm behind the last encoder block
-        return self.encoder(src, real) -> memory = self.encoder(src, real)
-        |        return F.layer_norm(memory, memory.shape[-1:])
+        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
+        |        self.memory_norm = nn.LayerNorm(d_model)
+        return self.encoder(src, real) -> return self.memory_norm(self.encoder(src, real))
         Post-norm blocks end with a norm of their own. Does the contract ask for one more?
     norm_behind_both_sides: a norm behind the last block of each side
-        return self.encoder(src, real) -> memory = self.encoder(src, real)
-        |        return F.layer_norm(memory, memory.shape[-1:])
-        return self.unembed(y) -> return self.unembed(F.layer_norm(y, y.shape[-1:]))
+        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
+        |        self.norm = nn.LayerNorm(d_model)
+        |        self.memory_norm = nn.LayerNorm(d_model)
+        return self.encoder(src, real) -> return self.memory_norm(self.encoder(src, real))
+        return self.unembed(y) -> return self.unembed(self.norm(y))
         Post-norm blocks end with a norm of their own. Does the contract ask for one more?
     memory_of_each_height: each decoder block looks at the encoder block of its own height, not at the finished memory
         for block in self.blocks: -> memory = self.encoder.tokens(src) + self.encoder.positions.weight[: src.shape[1]]
@@ -1117,16 +1096,26 @@ transformer = Exercise(
         d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=VALUE)
         This model is in the paper's order. What is the default of your blocks?
     norm_first_and_last_VALUE for VALUE in True, 1: all blocks have their norms first, and one more norm stands behind the last
+        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
+        |        self.norm = nn.LayerNorm(d_model)
         DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, VALUE)
         d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=VALUE)
-        return self.unembed(y) -> return self.unembed(F.layer_norm(y, y.shape[-1:]))
+        return self.unembed(y) -> return self.unembed(self.norm(y))
+        Many models are built like that. This one is in the paper's order. Where does a norm stand there?
+    norm_first_and_last_in_the_decoder_VALUE for VALUE in True, 1: the decoder's blocks have their norms first, and one more norm stands behind the last
+        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, VALUE)
+        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
+        |        self.norm = nn.LayerNorm(d_model)
+        return self.unembed(y) -> return self.unembed(self.norm(y))
         Many models are built like that. This one is in the paper's order. Where does a norm stand there?
     norm_first_and_last_on_both_sides_VALUE for VALUE in True, 1: all blocks have their norms first, and one more norm stands behind the last of each side
+        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
+        |        self.norm = nn.LayerNorm(d_model)
+        |        self.memory_norm = nn.LayerNorm(d_model)
         DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, VALUE)
         d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=VALUE)
-        return self.encoder(src, real) -> memory = self.encoder(src, real)
-        |        return F.layer_norm(memory, memory.shape[-1:])
-        return self.unembed(y) -> return self.unembed(F.layer_norm(y, y.shape[-1:]))
+        return self.encoder(src, real) -> return self.memory_norm(self.encoder(src, real))
+        return self.unembed(y) -> return self.unembed(self.norm(y))
         Many models are built like that. This one is in the paper's order. Where does a norm stand there?
     last_block_alone_hears_the_source: only the last decoder block looks at the memory
         block(y, memory, causal, real)
@@ -1178,7 +1167,9 @@ transformer = Exercise(
         self.positions(torch.arange(T -> self.encoder.positions(torch.arange(T
         Place 2 of the English sentence and place 2 of the French one: do they have to mean the same?
     norm_behind_the_blocks: a norm behind the last decoder block
-        return self.unembed(y) -> return self.unembed(F.layer_norm(y, y.shape[-1:]))
+        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
+        |        self.norm = nn.LayerNorm(d_model)
+        return self.unembed(y) -> return self.unembed(self.norm(y))
         Post-norm blocks end with a norm of their own. Does the contract ask for one more?
     counted_padding: padding is taken to stand on the right
         return self.encoder(src, real)
@@ -1297,6 +1288,9 @@ transformer = Exercise(
     one_position_for_all: all target words get position 0
         torch.arange(T, device=tgt.device) -> torch.zeros(T, dtype=torch.long)
         A position says where a word stands in its sentence. Print the ones that you look up.
+    gelu_in_the_decoder: the decoder's blocks have gelu in place of relu
+        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, activation=F.gelu)
+        The machine's numbers were trained with the default of your blocks. Which one is it?
     gelu_in_place_of_relu: gelu in place of relu
         DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, activation=F.gelu)
         d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, activation=F.gelu)
@@ -1414,9 +1408,6 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
     least_likely: the least likely word is taken
         argmax() -> argmin()
         A large logit is a likely word.
-    along_the_batch: word 0 every time
-        logits.argmax().item() -> logits.argmax(dim=0)[0].item()
-        The logits are (1, V). Along which of the two axes does yours look for the largest, or take a softmax?
     largest_size: the logit that is largest in size, whatever its sign
         logits.argmax() -> logits.abs().argmax()
         A logit of −60 is very unlikely. Does its sign survive what you do?
@@ -1447,22 +1438,6 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
     logit_in_place_of_id: the largest logit is taken, not the id of its word
         logits.argmax().item() -> int(logits.max().item())
         How likely is the likeliest word, and which word is it? These are two numbers.
-    begins_with_eos: it begins with eos
-        ids = [bos_id] -> ids = [eos_id]
-        Which of the two marks opens a sentence?
-    bos_put_in_again: step gets bos twice
-        torch.tensor([ids]) -> torch.tensor([[bos_id, *ids]])
-        Print what step gets at its first call. How many ids has it been given?
-    last_word_replaced: the last word was replaced with eos
-        return ids -> return [*ids[:-1], eos_id]
-        If the sentence did not finish, the list says so by its last word.
-    second_likeliest: the second likeliest word is taken
-        logits.argmax() -> logits.topk(2).indices[0, 1]
-        Counting begins at 0. Which entry of the sorted row is the likeliest?
-    new_words_in_front: new words are put in front
-        ids.append(logits.argmax().item()) -> ids.insert(0, logits.argmax().item())
-        ids[-1] == eos_id -> ids[0] == eos_id
-        bos stays first. On which side of the list does a sentence grow?
 """)
 
 COVERING = "a beam that covers everything"
@@ -1722,9 +1697,6 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     along_the_batch: the softmax runs along the batch of one, so that all words are equally likely
         torch.log_softmax(step(torch.tensor([ids]))[0], dim=-1) -> torch.log_softmax(step(torch.tensor([ids])), dim=0)[0]
         The logits are (1, V). Along which of the two axes are the words?
-    last_finished_wins: the last sentence that is finished wins
-        max(finished or beam, key=score) -> finished[-1] if finished else max(beam, key=score)
-        A shorter sentence may be likelier, or win by the penalty.
     finished_without_eos: eos is missing at the end
         finished += [item for -> finished += [(item[0][:-1], item[1]) for
         Whoever reads the list must be able to see that the sentence is finished.
@@ -1886,9 +1858,6 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
     by_their_own_mass_the_other_way: words were cut whose own probability is below 1 − top_p
         above >= top_p -> p < 1 - top_p
         Top-p counts the mass of a word's likelier ones. How likely the word itself is does not decide.
-    min_p: words were cut whose own probability is below top_p times the largest
-        above >= top_p -> p < top_p * p[..., :1]
-        That is another filter, called min-p. Top-p counts the mass of a word's likelier ones.
     mass_of_the_tail: the mass is compared with 1 − top_p
         above >= top_p -> above >= 1 - top_p
         Take words until their mass reaches top_p. At which number does yours stop?
@@ -1904,17 +1873,10 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
     softmax_over_the_rows: softmax over the first axis, not over the words
         torch.softmax(ordered, dim=-1) -> torch.softmax(ordered, dim=0)
         Each row is a choice of its own, and its probabilities add up to 1.
-    summed_over_the_rows: the mass is added up along the first axis, not along the words
-        p.cumsum(dim=-1) - -> p.cumsum(dim=0) -
-        Each row is a choice of its own. Along which axis do its likelier words stand?
     filled_with_the_lowest_number: what is cut became a large negative number
         logits < last, float("-inf") -> logits < last, torch.finfo(logits.dtype).min
         (cut, float("-inf")) -> (cut, torch.finfo(logits.dtype).min)
         Almost zero is not zero: the contract says minus infinity.
-    filled_with_infinity: what is cut became plus infinity
-        logits < last, float("-inf") -> logits < last, float("inf")
-        (cut, float("-inf")) -> (cut, float("inf"))
-        Which logit has probability 0?
 """,
     top_p_first=top_p_first,
 )
@@ -2091,15 +2053,14 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
     mask_turned_over: the mask is turned over: what may be seen is hidden
         attention(q, k, v, mask) -> attention(q, k, v, ~mask)
         True means: may attend. Print the mask for two new tokens behind three.
-    mask_of_the_keys: keys and queries exchanged in the mask: later tokens are seen, earlier ones are not
-        causal_mask(q.shape[-2], k.shape[-2]) -> causal_mask(k.shape[-2], q.shape[-2]).T
-        There is one row for each new query, and one column for each key. Print the mask for two new tokens behind three.
+    mask_turned_over_by_hand: the mask is turned over: what may be seen is hidden
+        out, _ = attention(q, k, v, mask)
+        -> scores = q @ k.mT / q.shape[-1] ** 0.5
+        |    out = scores.masked_fill(mask, float("-inf")).softmax(dim=-1) @ v
+        True means: may attend. Print the mask for two new tokens behind three.
     scaled_by_the_model: the scores are scaled by the width of all heads together
         attention(q, k, v, mask) -> attention(q / q.shape[1] ** 0.5, k, v, mask)
         How many products are added up in one score of one head?
-    scaled_by_the_keys: the scores are scaled by the number of keys
-        attention(q, k, v, mask) -> attention(q * (q.shape[-1] / k.shape[-2]) ** 0.5, k, v, mask)
-        How many products are added up in one score? Does that change with each word?
     multiplied_by_the_root: the scores are multiplied by the root of the width
         attention(q, k, v, mask) -> attention(q * q.shape[-1], k, v, mask)
         Lesson 4: which number keeps the spread of the scores at 1?
@@ -2115,17 +2076,6 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
     keys_and_values_exchanged: the queries meet the values, and the keys are blended
         attention(q, k, v, mask) -> attention(q, v, k, mask)
         Which of the two is looked up, and which is read?
-    first_tokens_twice: the tokens of the first call stand in the cache twice
-        if cache is not None: -> if cache is None:
-        |        cache = k, v
-        |    if cache is not None:
-        What is in the cache when nothing has been said yet? Print the number of keys after one call.
-    two_softmaxes: earlier and new tokens have a softmax each, and the results are added
-        if cache is not None: -> out = attention(q, k, v, causal_mask(q.shape[-2]))[0]
-        |    if cache is not None:
-        |        out = out + attention(q, *cache)[0]
-        out, _ = attention(q, k, v, mask) -> mask = None
-        The weights of a token add up to 1 over all keys, old and new. What do they add up to in yours?
 """,
     cache_grows_in_place=cache_grows_in_place,
     cache_list_grows=cache_list_grows,
