@@ -1295,9 +1295,6 @@ transformer = Exercise(
         DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, activation=F.gelu)
         d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, activation=F.gelu)
         The machine's numbers were trained with the default of your blocks. Which one is it?
-    positions_in_each_block_again: the target's positions are added before every decoder block
-        block(y, memory, causal, real) -> block(y + self.positions(torch.arange(T)), memory, causal, real)
-        The residual stream carries them upward. How often are they needed?
     causal_mask_for_the_source_too: the causal mask hides source words as well
         block(y, memory, causal, real) -> block(y, memory, causal, real & causal_mask(T, src.shape[1]))
         The whole source is there before the first word is written. What is the causal mask for?
@@ -1408,6 +1405,9 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
     least_likely: the least likely word is taken
         argmax() -> argmin()
         A large logit is a likely word.
+    along_the_batch: word 0 every time
+        logits.argmax().item() -> logits.argmax(dim=0)[0].item()
+        The logits are (1, V). Along which of the two axes does yours look for the largest, or take a softmax?
     largest_size: the logit that is largest in size, whatever its sign
         logits.argmax() -> logits.abs().argmax()
         A logit of −60 is very unlikely. Does its sign survive what you do?
@@ -1435,9 +1435,6 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
     one_word_only: one word is written and no more
         if ids[-1] == eos_id: -> if True:
         Only eos ends a sentence early. Look at the line that ends your loop: when does it run?
-    logit_in_place_of_id: the largest logit is taken, not the id of its word
-        logits.argmax().item() -> int(logits.max().item())
-        How likely is the likeliest word, and which word is it? These are two numbers.
 """)
 
 COVERING = "a beam that covers everything"
@@ -1694,9 +1691,6 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     last_word_only: step gets the last word only
         torch.tensor([ids]) -> torch.tensor([ids[-1:]])
         The decoder needs all that was said so far, not only the last word.
-    along_the_batch: the softmax runs along the batch of one, so that all words are equally likely
-        torch.log_softmax(step(torch.tensor([ids]))[0], dim=-1) -> torch.log_softmax(step(torch.tensor([ids])), dim=0)[0]
-        The logits are (1, V). Along which of the two axes are the words?
     finished_without_eos: eos is missing at the end
         finished += [item for -> finished += [(item[0][:-1], item[1]) for
         Whoever reads the list must be able to see that the sentence is finished.
