@@ -64,6 +64,27 @@ shift_right = Exercise("shift_right", cases_shift_right, axes=("sentence", "plac
     float_ids: ids became floating-point numbers
         torch.full_like(targets[:, :1], bos_id) -> torch.full(targets[:, :1].shape, float(bos_id))
         An id is a row number. Which dtype does a new column of ids need?
+    not_shifted: the targets came back as they are
+        return torch.cat([bos, targets[:, :-1]], dim=1) -> return targets
+        At place 0 the decoder has to say the first word. What does it read there in yours?
+    rolled_as_one_row: all ids were rolled as one long row, and bos stands nowhere
+        torch.cat([bos, targets[:, :-1]], dim=1) -> targets.roll(1)
+        Each sentence moves by itself, along one dimension. And what stands in front of it?
+    rolled_to_the_left: rolled to the left: the first id came round to the end
+        torch.cat([bos, targets[:, :-1]], dim=1) -> targets.roll(-1, 1)
+        At place 0 nothing has been said yet. What does the decoder read there?
+    bos_at_the_end: bos took the place of the last id
+        [bos, targets[:, :-1]] -> [targets[:, :-1], bos]
+        The last id is dropped, that is right. On which side of the others does bos belong?
+    bos_twice: bos stands in front twice
+        [bos, targets[:, :-1]] -> [bos, bos, targets[:, :-2]]
+        How many places does each word move, and how many in yours?
+    bos_twice_cut: bos stands in front twice
+        [bos, targets[:, :-1]], dim=1) -> [bos, bos, targets], dim=1)[:, : targets.shape[1]]
+        How many places does each word move, and how many in yours?
+    one_in_front: 1 in front, whatever bos_id is
+        torch.full_like(targets[:, :1], bos_id) -> torch.ones_like(targets[:, :1])
+        The id of bos is given. Where does it go?
 """)
 
 ATTENTION = ("W_q", "W_k", "W_v", "W_o")
@@ -505,6 +526,35 @@ decoder_block = Exercise(
         (self.norm3(y)), cross_weights -> (self.norm3(y))
         self.feed_forward(y)), cross_weights -> self.feed_forward(y))
         Two things come back: the target's new vectors, and where each of them looked.
+    cross_not_added: what cross-attention finds is not added
+        y = y + found -> y = y + 0.0
+        self.norm2(y + found) -> self.norm2(y)
+        The weights are right. What becomes of the vectors that they have picked out of the memory?
+    last_norm_behind_the_sum: with the norm first, the last one stands behind the sum
+        return y + self.feed_forward(self.norm3(y)), -> return self.norm3(y + self.feed_forward(y)),
+        Compare the last formulas of the two orders. Which of them does your branch for norm_first=True end with?
+    first_norm_asks_again: with the norm first, cross-attention is asked by the vectors that self-attention has read
+        y = y + self.self_attention(self.norm1(y), -> x = self.norm1(y); y = y + self.self_attention(x,
+        self.cross_attention(self.norm2(y), -> self.cross_attention(x,
+        Each sublayer reads what the one before it left. In the second formula, what is normalized and asks?
+    memory_mask_turned_over: memory_mask is turned over: what may be seen is hidden
+        (self.norm2(y), memory, mask=memory_mask) -> (self.norm2(y), memory, mask=None if memory_mask is None else ~memory_mask)
+        (y, memory, mask=memory_mask) -> (y, memory, mask=None if memory_mask is None else ~memory_mask)
+        True means: may attend. What does MultiHeadAttention make of a mask, and do you have to change it first?
+    first_residuals_from_the_norms: with the norm first, the first two residuals were taken behind the norms
+        y = y + self.self_attention -> y = self.norm1(y) + self.self_attention
+        y = y + found -> y = self.norm2(y) + found
+        That was the bug of lesson 9: the old vector is added as it was.
+    norm_of_the_residual_alone: in the paper's order only the residual is normalized, not the sum
+        self.norm1(y + self.self_attention(y, mask=self_mask)[0]) -> self.norm1(y) + self.self_attention(y, mask=self_mask)[0]
+        self.norm2(y + found) -> self.norm2(y) + found
+        self.norm3(y + self.feed_forward(y)) -> self.norm3(y) + self.feed_forward(y)
+        The box of the paper is called Add & Norm. Where do the brackets of your norms close?
+    norms_before_and_behind: with the norm first, each stands behind the sum as well
+        y = y + self.self_attention(self.norm1(y), mask=self_mask)[0] -> y = self.norm1(y + self.self_attention(self.norm1(y), mask=self_mask)[0])
+        y = y + found -> y = self.norm2(y + found)
+        return y + self.feed_forward(self.norm3(y)) -> return self.norm3(y + self.feed_forward(self.norm3(y)))
+        With the norm first the sum is left as it is. How often does each norm stand in the formulas?
 """)
 
 
@@ -623,6 +673,31 @@ fixed_loss = Exercise("fixed_loss", cases_fixed_loss).with_mistakes("""
     plain_number: a plain number, from which nothing can be learned
         tgt[:, 1:], ignore_index=pad_id) -> tgt[:, 1:], ignore_index=pad_id).item()
         A loss is a 0-dim tensor, so that gradients can start from it.
+    source_cut_too: src was cut as well
+        model(src, -> model(src[:, :-1],
+        The model reads the whole source before the first word is said. Which of the two sentences has to be shifted?
+    shifted_twice: each place is asked for the word after the next one
+        (logits, tgt[:, 1:] -> (logits[:, :-1], tgt[:, 2:]
+        Place 0 has read bos. Which word does your loss ask for there?
+    first_word_not_asked_for: the model never reads bos, and nobody asks for the first word
+        tgt[:, :-1] -> tgt[:, 1:-1]
+        (logits, tgt[:, 1:] -> (logits, tgt[:, 2:]
+        When it writes alone the model has nothing but bos in front of it. Where does it learn what to say then?
+    padding_in_front: the whole target shifted once more, with padding in front
+        model(src, tgt[:, :-1]) -> model(src, shift_right(tgt, pad_id))
+        tgt[:, 1:] -> tgt
+        These rows have their bos already, and nobody has to say it. What does the model read first in yours?
+    two_bos_read: the model reads bos twice
+        tgt[:, :-1] -> shift_right(tgt, tgt[0, 0].item())
+        (logits, tgt[:, 1:] -> (logits[:, 1:], tgt[:, 1:]
+        These rows have their bos already. What does the model read before the first word in yours?
+    bos_counted: bos counts in the number of words
+        return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id)
+        -> return cross_entropy(logits, tgt[:, 1:], ignore_index=pad_id) * (tgt[:, 1:] != pad_id).sum() / (tgt != pad_id).sum()
+        A mean over the words that have to be said: by how many do you divide?
+    sign_turned: the sign of the loss
+        return cross_entropy( -> return -cross_entropy(
+        The logarithm of a probability is never above 0. And a loss, which training makes small?
 """)
 
 PADDING = "blind to padding"
@@ -947,13 +1022,16 @@ transformer = Exercise(
         self.positions(torch.arange(T, device=tgt.device)) -> self.positions(tgt)
         Which row of that table belongs to the first place, whatever word stands there?
     norm_behind_the_encoder: a norm behind the last encoder block
-        return self.encoder(src, real) -> memory = self.encoder(src, real)
-        |        return F.layer_norm(memory, memory.shape[-1:])
+        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
+        |        self.memory_norm = nn.LayerNorm(d_model)
+        return self.encoder(src, real) -> return self.memory_norm(self.encoder(src, real))
         Post-norm blocks end with a norm of their own. Does the contract ask for one more?
     norm_behind_both_sides: a norm behind the last block of each side
-        return self.encoder(src, real) -> memory = self.encoder(src, real)
-        |        return F.layer_norm(memory, memory.shape[-1:])
-        return self.unembed(y) -> return self.unembed(F.layer_norm(y, y.shape[-1:]))
+        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
+        |        self.norm = nn.LayerNorm(d_model)
+        |        self.memory_norm = nn.LayerNorm(d_model)
+        return self.encoder(src, real) -> return self.memory_norm(self.encoder(src, real))
+        return self.unembed(y) -> return self.unembed(self.norm(y))
         Post-norm blocks end with a norm of their own. Does the contract ask for one more?
     memory_of_each_height: each decoder block looks at the encoder block of its own height, not at the finished memory
         for block in self.blocks: -> memory = self.encoder.tokens(src) + self.encoder.positions.weight[: src.shape[1]]
@@ -1018,16 +1096,26 @@ transformer = Exercise(
         d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=VALUE)
         This model is in the paper's order. What is the default of your blocks?
     norm_first_and_last_VALUE for VALUE in True, 1: all blocks have their norms first, and one more norm stands behind the last
+        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
+        |        self.norm = nn.LayerNorm(d_model)
         DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, VALUE)
         d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=VALUE)
-        return self.unembed(y) -> return self.unembed(F.layer_norm(y, y.shape[-1:]))
+        return self.unembed(y) -> return self.unembed(self.norm(y))
+        Many models are built like that. This one is in the paper's order. Where does a norm stand there?
+    norm_first_and_last_in_the_decoder_VALUE for VALUE in True, 1: the decoder's blocks have their norms first, and one more norm stands behind the last
+        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, VALUE)
+        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
+        |        self.norm = nn.LayerNorm(d_model)
+        return self.unembed(y) -> return self.unembed(self.norm(y))
         Many models are built like that. This one is in the paper's order. Where does a norm stand there?
     norm_first_and_last_on_both_sides_VALUE for VALUE in True, 1: all blocks have their norms first, and one more norm stands behind the last of each side
+        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
+        |        self.norm = nn.LayerNorm(d_model)
+        |        self.memory_norm = nn.LayerNorm(d_model)
         DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, VALUE)
         d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, norm_first=VALUE)
-        return self.encoder(src, real) -> memory = self.encoder(src, real)
-        |        return F.layer_norm(memory, memory.shape[-1:])
-        return self.unembed(y) -> return self.unembed(F.layer_norm(y, y.shape[-1:]))
+        return self.encoder(src, real) -> return self.memory_norm(self.encoder(src, real))
+        return self.unembed(y) -> return self.unembed(self.norm(y))
         Many models are built like that. This one is in the paper's order. Where does a norm stand there?
     last_block_alone_hears_the_source: only the last decoder block looks at the memory
         block(y, memory, causal, real)
@@ -1079,7 +1167,9 @@ transformer = Exercise(
         self.positions(torch.arange(T -> self.encoder.positions(torch.arange(T
         Place 2 of the English sentence and place 2 of the French one: do they have to mean the same?
     norm_behind_the_blocks: a norm behind the last decoder block
-        return self.unembed(y) -> return self.unembed(F.layer_norm(y, y.shape[-1:]))
+        self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab)
+        |        self.norm = nn.LayerNorm(d_model)
+        return self.unembed(y) -> return self.unembed(self.norm(y))
         Post-norm blocks end with a norm of their own. Does the contract ask for one more?
     counted_padding: padding is taken to stand on the right
         return self.encoder(src, real)
@@ -1188,6 +1278,26 @@ transformer = Exercise(
     last_layer_without_bias: the last layer has no bias
         self.unembed = nn.Linear(d_model, tgt_vocab) -> self.unembed = nn.Linear(d_model, tgt_vocab, bias=False)
         The machine's numbers hold unembed.bias. Where would they go in yours?
+    decoder_always_one: the decoder has one block, whatever num_layers says
+        for _ in range(num_layers)) -> for _ in range(1))
+        num_layers counts blocks on both sides. Count yours for two and for three.
+    all_scaled: the sum of word and position was multiplied by the square root of the width
+        y = self.tokens(tgt) + self.positions(torch.arange(T, device=tgt.device))
+        -> y = (self.tokens(tgt) + self.positions(torch.arange(T))) * self.tokens.embedding_dim**0.5
+        The paper multiplies its word vectors, which start smaller. What does this exercise say of the two vectors?
+    one_position_for_all: all target words get position 0
+        torch.arange(T, device=tgt.device) -> torch.zeros(T, dtype=torch.long)
+        A position says where a word stands in its sentence. Print the ones that you look up.
+    gelu_in_the_decoder: the decoder's blocks have gelu in place of relu
+        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, activation=F.gelu)
+        The machine's numbers were trained with the default of your blocks. Which one is it?
+    gelu_in_place_of_relu: gelu in place of relu
+        DecoderBlock(d_model, num_heads, d_ff) -> DecoderBlock(d_model, num_heads, d_ff, activation=F.gelu)
+        d_ff, num_layers, max_len) -> d_ff, num_layers, max_len, activation=F.gelu)
+        The machine's numbers were trained with the default of your blocks. Which one is it?
+    causal_mask_for_the_source_too: the causal mask hides source words as well
+        block(y, memory, causal, real) -> block(y, memory, causal, real & causal_mask(T, src.shape[1]))
+        The whole source is there before the first word is written. What is the causal mask for?
 """)
 
 
@@ -1322,6 +1432,9 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
     eos_forced: eos was put at the end although it never came
         return ids -> return ids if eos_id in ids[1:] else [*ids, eos_id]
         If the sentence did not finish, the list says so by its last word.
+    one_word_only: one word is written and no more
+        if ids[-1] == eos_id: -> if True:
+        Only eos ends a sentence early. Look at the line that ends your loop: when does it run?
 """)
 
 COVERING = "a beam that covers everything"
@@ -1347,7 +1460,7 @@ def eos_again(draw, V, bos_id, eos_id, max_len):
 
 def cut_counts(draw, V, bos_id, eos_id, max_len):
     """A table without eos in which a beam of 2 misses what two words after each prefix, without a common cut, find, and
-    in which it matters that both kept prefixes may end in the same word."""
+    in which it matters in another way that both kept prefixes may end in the same word."""
     for _ in range(10_000):
         table = never(draw.normal(97, V, scale=2.0), eos_id)
         step, found = step_from_table(table), []
@@ -1363,7 +1476,7 @@ def cut_counts(draw, V, bos_id, eos_id, max_len):
                 beam = [*{ids[-1]: (ids, p) for ids, p in reversed(grown)}.values()] if apart else grown
                 beam = sorted(beam, key=lambda item: -item[1])[:kept]
             found.append(beam[0][0])
-        if found[0] not in found[1:]:
+        if len({tuple(ids) for ids in found}) == 3:
             return table
     raise ValueError("no table in which the cut counts")
 
@@ -1558,6 +1671,29 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     without_bos: bos is missing at the front
         return winner[0] -> return winner[0][1:]
         The list that comes back is the whole prefix, as the decoder has read it.
+    one_word_long: one word too many at max_len
+        range(max_len) -> range(max_len + 1)
+        max_len counts the words after bos.
+    eos_not_heard: sentences do not end at eos
+        finished += [item for item in best if item[0][-1] == eos_id] -> pass
+        beam = [item for item in best if item[0][-1] != eos_id] -> beam = best
+        Behind eos nothing is said any more. What becomes of a prefix that ends with it in yours?
+    best_alone_grows: only the best prefix of the beam is grown
+        in beam: -> in beam[:1]:
+        The others were kept for something. Which prefixes does your next step begin with?
+    ended_before_the_cut: what ends with eos is finished without having to be among the best
+        reverse=True)[:beam_size] -> reverse=True)
+        if item[0][-1] != eos_id] -> if item[0][-1] != eos_id][:beam_size]
+        All grown prefixes compete for the places of the beam. Which ones leave yours before they have?
+    worst_wins: the worst finished sentence wins
+        max(finished or beam -> min(finished or beam
+        A log-probability of −1 or of −5: which of the two is more likely?
+    last_word_only: step gets the last word only
+        torch.tensor([ids]) -> torch.tensor([ids[-1:]])
+        The decoder needs all that was said so far, not only the last word.
+    finished_without_eos: eos is missing at the end
+        finished += [item for -> finished += [(item[0][:-1], item[1]) for
+        Whoever reads the list must be able to see that the sentence is finished.
 """)
 
 BOTH = "top_k and top_p together"
@@ -1713,6 +1849,28 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
     probabilities_returned: probabilities instead of logits
         return logits -> return torch.softmax(logits, dim=-1)
         What is kept stays as it was. Softmax is for whoever samples.
+    by_their_own_mass_the_other_way: words were cut whose own probability is below 1 − top_p
+        above >= top_p -> p < 1 - top_p
+        Top-p counts the mass of a word's likelier ones. How likely the word itself is does not decide.
+    mass_of_the_tail: the mass is compared with 1 − top_p
+        above >= top_p -> above >= 1 - top_p
+        Take words until their mass reaches top_p. At which number does yours stop?
+    likeliest_cut: the likeliest words were cut and the others kept
+        above >= top_p -> above < top_p
+        Which side of top_p is kept? Print what you mask for one row.
+    largest_alone: only the largest is kept, whatever top_k says
+        values[..., -1:] -> values[..., :1]
+        topk gives its values in order, the largest first. Which of them is the least that may stay?
+    kth_smallest: the threshold is the k-th smallest, not the k-th largest
+        logits.topk(top_k, dim=-1) -> logits.topk(top_k, dim=-1, largest=False)
+        Sort a row as you do and count: how many are at least as large as your threshold?
+    softmax_over_the_rows: softmax over the first axis, not over the words
+        torch.softmax(ordered, dim=-1) -> torch.softmax(ordered, dim=0)
+        Each row is a choice of its own, and its probabilities add up to 1.
+    filled_with_the_lowest_number: what is cut became a large negative number
+        logits < last, float("-inf") -> logits < last, torch.finfo(logits.dtype).min
+        (cut, float("-inf")) -> (cut, torch.finfo(logits.dtype).min)
+        Almost zero is not zero: the contract says minus infinity.
 """,
     top_p_first=top_p_first,
 )
@@ -1869,6 +2027,49 @@ attend_with_cache = Exercise("attend_with_cache", cases_attend_with_cache, axes=
         causal_mask(q.shape[-2], k.shape[-2]).to(q.device)
         -> causal_mask(q.shape[-2], k.shape[-2]).to(q.device).roll(-1, dims=-1).tril(k.shape[-2] - q.shape[-2] - 1)
         The last query sees every key, its own among them.
+    softmax_over_queries: softmax runs over the new tokens, not over the keys
+        out, _ = attention(q, k, v, mask)
+        -> scores = q @ k.mT / q.shape[-1] ** 0.5
+        |    out = scores.masked_fill(~mask, float("-inf")).softmax(dim=-2) @ v
+        Each new token shares its attention out among the keys. Which of the last two axes are they?
+    filled_with_zero: later tokens have a score of 0
+        out, _ = attention(q, k, v, mask)
+        -> scores = q @ k.mT / q.shape[-1] ** 0.5
+        |    out = scores.masked_fill(~mask, 0.0).softmax(dim=-1) @ v
+        A score of 0 is as good as any. Which score gets the weight 0?
+    masked_behind_the_softmax: the mask comes after the softmax, so that rows add up to less than 1
+        out, _ = attention(q, k, v, mask) -> out = attention(q, k, v)[1].masked_fill(~mask, 0.0) @ v
+        What a hidden token has taken is lost to the others. Where does the mask of lesson 5 stand?
+    one_token_ahead: each new token sees the next one as well
+        causal_mask(q.shape[-2], k.shape[-2]).to(q.device)
+        -> torch.ones(q.shape[-2], k.shape[-2]).tril(k.shape[-2] - q.shape[-2] + 1).bool()
+        Print the mask for two new tokens behind three. How many keys may the first of them see?
+    mask_turned_over: the mask is turned over: what may be seen is hidden
+        attention(q, k, v, mask) -> attention(q, k, v, ~mask)
+        True means: may attend. Print the mask for two new tokens behind three.
+    mask_turned_over_by_hand: the mask is turned over: what may be seen is hidden
+        out, _ = attention(q, k, v, mask)
+        -> scores = q @ k.mT / q.shape[-1] ** 0.5
+        |    out = scores.masked_fill(mask, float("-inf")).softmax(dim=-1) @ v
+        True means: may attend. Print the mask for two new tokens behind three.
+    scaled_by_the_model: the scores are scaled by the width of all heads together
+        attention(q, k, v, mask) -> attention(q / q.shape[1] ** 0.5, k, v, mask)
+        How many products are added up in one score of one head?
+    multiplied_by_the_root: the scores are multiplied by the root of the width
+        attention(q, k, v, mask) -> attention(q * q.shape[-1], k, v, mask)
+        Lesson 4: which number keeps the spread of the scores at 1?
+    keys_in_another_order: keys and values stand in different orders
+        [cache[0], k] -> [k, cache[0]]
+        Weight j belongs to key j. Is value j its own?
+    first_cache_kept: the cache is filled at the first call and never again
+        return out, (k, v) -> return out, (k, v) if cache is None else cache
+        The second call is right, the third is not. What do you hand on?
+    keys_blended: the keys are blended, not the values
+        attention(q, k, v, mask) -> attention(q, k, k, mask)
+        A key says where to look. What is read there?
+    keys_and_values_exchanged: the queries meet the values, and the keys are blended
+        attention(q, k, v, mask) -> attention(q, v, k, mask)
+        Which of the two is looked up, and which is read?
 """,
     cache_grows_in_place=cache_grows_in_place,
     cache_list_grows=cache_list_grows,

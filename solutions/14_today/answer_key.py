@@ -316,6 +316,9 @@ rotate_halves = Exercise("rotate_halves", cases_rotate_halves, axes=("token", "c
     sign_lost: a minus sign lost
         a * cos - b * sin -> a * cos + b * sin
         A rotation changes no length. Compare the norms before and after.
+    minus_in_both_halves: a minus sign too many
+        a * sin + b * cos -> b * cos - a * sin
+        A rotation changes no length. Compare the norms before and after.
     mirrored: arrows mirrored, and not turned
         a * sin + b * cos -> a * sin - b * cos
         Let all places be 0: nothing may move. What becomes of the second half?
@@ -589,6 +592,19 @@ LlamaBlock = Exercise(
     normed_at_the_end: a norm too many, at the end of the block
         {SECOND} -> return self.norm2(x + self.feed_forward(self.norm2(x)))
         In pre-norm the stream is never normalized inside a block. Who has the one last norm?
+    first_norm_forgotten: attention reads what was not normalized
+        y = self.norm1(x) -> y = x
+        Each sublayer has a norm of its own in front.
+    residuals_normalized: both residuals are taken from the normalized x
+        {FIRST} -> x = y + self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask)))
+        {SECOND} -> x = self.norm2(x)
+        |        return x + self.feed_forward(x)
+        The stream should reach the end as it came in. To what are the two outputs added in yours?
+    norms_behind_the_sublayers: the norms stand behind the sublayers, before the sums
+        y = self.norm1(x) -> y = x
+        {FIRST} -> x = x + self.norm1(self.W_o(merge_heads(grouped_query_attention(Q, K, V, mask))))
+        {SECOND} -> return x + self.norm2(self.feed_forward(x))
+        In pre-norm, what is normalized: what a sublayer reads, or what it gives?
     keys_from_the_stream: the keys are made of what was not normalized
         self.W_k(y) -> self.W_k(x)
         Self-attention has one input, and that is what the norm gives.
