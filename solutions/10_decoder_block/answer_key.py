@@ -1738,6 +1738,7 @@ def cases_filter_logits(draw):
         Case((three,), note="no filter"),
         Case((rows(60),), note="no filter, 60 words"),
         Case((uneven(),), {"top_p": 0.58}, part=TOP_P),
+        Case(((torch.tensor([3, 900, 60, 2, 30, 5]) / 1000).log(),), {"top_p": 0.9965}, part=TOP_P),
         case(rows(8, scale=0.2), p=True, part=TOP_P),
         Case((peaked,), {"top_p": 0.5}, part="one word that has more than top_p"),
         case(rows(10), k=6, p=True, part=BOTH),

@@ -894,6 +894,12 @@ def cases_train_bpe(draw):
         case(in_letters(draw, "AB BC AB BC AB BC CD"), 12, part=SPACES),
         case(in_letters(draw, "Aé Aé Bé Cè € € A€"), 7, part=NOT_ASCII),
         case(in_letters(draw, "東京 東 京東 A京"), 8, part=NOT_ASCII),
+        case(
+            in_letters(draw, "AB\u3000AB\u3000C"),
+            4,
+            part=NOT_ASCII,
+            note="a wide space, of three bytes, between the words",
+        ),
         case(in_letters(draw, "ABC"), 9, part="nothing left to merge"),
         case("", 3, part="nothing left to merge", note="an empty text"),
         # (AB, C) and (A, D) stand there twice: as tuples the first is larger, and joined the second.
