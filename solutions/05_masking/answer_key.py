@@ -854,9 +854,9 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
     later_outputs_only: the outputs after t compared instead of those up to t
         {COMPARED} -> after[:, start:], before[:, start:]
         Outputs after t may change: they see what you changed. Which ones must stand still?
-    first_place_left_out: the first place is not tried
+    first_place_left_out: token 1 is never replaced: the first place is not tried
         {POSITIONS} -> range(2, x.shape[1])
-        With two tokens, which t has a future? Do you try it?
+        With two tokens, which one is the future of the other? Does yours ever replace it?
     tolerant_in_both_ways: weak leaks let through
         rtol=0, atol=1e-6 -> atol=1e-3
         A change of 1e-6 counts. What is your threshold? (allclose has two, and adds them.)

@@ -749,7 +749,6 @@ fixed_heads = Exercise(
         split_heads(x @ W_q.T, num_heads) -> (x @ W_q.T).unflatten(-1, (num_heads, -1))
         split_heads(x @ W_k.T, num_heads) -> (x @ W_k.T).unflatten(-1, (num_heads, -1))
         split_heads(x @ W_v.T, num_heads) -> (x @ W_v.T).unflatten(-1, (num_heads, -1))
-        attention(Q, K, V, mask) -> attention(Q, K, V, None)
         merge_heads(heads) -> heads.reshape(x.shape)
         Attention works on the last two axes. Which two are they in yours?
     split_alone_spoiled: heads cut without moving an axis
@@ -1143,9 +1142,12 @@ head_importance = Exercise(
     largest_change: the largest of all changes
         (out - without(x)[0]).norm() -> (out - without(x)[0]).abs().max()
         All B · T · D numbers count, not only the largest.
-    queries_zeroed: the head's queries zeroed, and not what it brings
+    queries_zeroed: the head's queries or keys zeroed, and not what the head brings
         without.W_o.weight[:, own] = 0 -> without.W_q.weight[own] = 0; without.W_q.bias[own] = 0
-        A head whose scores are all 0 looks at every token alike. Does it say nothing?
+        A head that cannot tell tokens apart still looks at some, and brings what it finds there. Where does it fall silent?
+    queries_zeroed_but_for_the_bias: the head's queries or keys zeroed, and not what the head brings
+        without.W_o.weight[:, own] = 0 -> without.W_q.weight[own] = 0
+        A head that cannot tell tokens apart still looks at some, and brings what it finds there. Where does it fall silent?
     relative_change: the change divided by the length of the output
         (out - without(x)[0]).norm() -> (out - without(x)[0]).norm() / out.norm()
         Shares are good for a comparison. The exercise asks for the length of the change itself.

@@ -166,9 +166,9 @@ layer_norm = Exercise(
     length_1: each row of x̂ was made of length 1
         (x - mean) / (variance + eps) ** 0.5 -> F.normalize(x - mean, dim=-1)
         How long is a row of D numbers whose mean square is 1?
-    length_1_not_centered: x divided by its length, and no mean subtracted
-        (x - mean) / (variance + eps) ** 0.5 -> F.normalize(x, dim=-1)
-        Each row of x̂, the third formula, should have mean 0. And how long is a row of D numbers whose mean square is 1?
+    length_1_by_norm: each row of x̂ was made of length 1
+        (x - mean) / (variance + eps) ** 0.5 -> (x - mean) / (x - mean).norm(dim=-1, keepdim=True)
+        How long is a row of D numbers whose mean square is 1? And what becomes of a row of equal numbers?
     mean_deviation: divided by the mean absolute deviation
         (variance + eps) ** 0.5 -> ((x - mean).abs().mean(dim=-1, keepdim=True) + eps)
         The variance does something else than abs to each difference. What, and what undoes it at the end?
@@ -895,9 +895,6 @@ block_multiply_adds = Exercise(
     feed_forward_of_one_token: the feed-forward network for a single token
         2 * T * d_model * d_ff -> 2 * d_model * d_ff
         How many tokens pass through it?
-    softmax_counted: T² more, as for the softmax
-        projections + attention + feed_forward -> projections + attention + feed_forward + T**2
-        Only the matrix products count. Which of yours is none?
 """)
 
 
