@@ -541,10 +541,10 @@ masked_softmax = Exercise("masked_softmax", cases_masked_softmax, axes=("query",
         return {CUT} -> weights = weights * mask
         |    return weights / weights.sum(-1, keepdim=True)
         On paper that is right where something is seen. What is the sum where nothing is, or where a blocked score is far above?
-    not_masked: the mask is not used
+    not_masked: the mask has no effect
         {MASKED} -> scores
         {UNCUT}
-        Two arguments came in. Which of them did you not touch?
+        Blocked keys have their share in yours. Where does the mask meet the scores? (masked_fill gives a new tensor.)
     softmax_twice: softmax before and after the mask
         {MASKED} -> mask_scores(torch.softmax(scores, dim=-1), mask)
         One softmax is enough. Which one comes too early?
@@ -941,7 +941,7 @@ fixed_causal_attention = Exercise(
     self_excluded_zeros: a strict triangle: no token sees itself, and token 0 gets zeros
         {SEEN} -> {SEEN}.tril(-1)
         The present is not the future. What may token 0 see?
-    not_masked: no mask at all
+    not_masked: no mask, or one that has no effect
         {WEIGHTS} -> {PLAIN}
         Who looks ahead?
     not_scaled: scores that are not scaled
