@@ -351,9 +351,9 @@ mask_scores = Exercise("mask_scores", cases_mask_scores, axes=("query", "key")).
     lowest_of_row: the row's lowest score as fill
         {FILL} -> torch.where(mask, scores, scores.detach().amin(-1, keepdim=True))
         The lowest score still gets some weight. Which number gets none?
-    mask_alone: 0 in place of every visible score
-        {FILL} -> torch.zeros_like(scores).masked_fill(~mask, -math.inf)
-        Such a table can be added to scores. Where are the scores in yours?
+    nothing_filled: the scores as they came, blocked ones too
+        {FILL} -> scores
+        masked_fill without an underscore leaves its tensor alone and returns another one. Which of the two goes on in yours?
 """)
 
 
