@@ -1148,9 +1148,6 @@ head_importance = Exercise(
     queries_zeroed_but_for_the_bias: the head's queries or keys zeroed, and not what the head brings
         without.W_o.weight[:, own] = 0 -> without.W_q.weight[own] = 0
         A head that cannot tell tokens apart still looks at some, and brings what it finds there. Where does it fall silent?
-    relative_change: the change divided by the length of the output
-        (out - without(x)[0]).norm() -> (out - without(x)[0]).norm() / out.norm()
-        Shares are good for a comparison. The exercise asks for the length of the change itself.
 """)
 
 exercises = [

@@ -519,7 +519,7 @@ EncoderBlock = Exercise(
         {POST_1} -> x = self.norm1(x + self.feed_forward(x))
         {POST_2} -> return self.norm2(x + self.attention(x, mask=mask)[0])
         First gather, then digest.
-    no_feed_forward: the feed-forward network is not used
+    no_feed_forward: the feed-forward network has no effect
         {PRE_2} -> return x
         {POST_2} -> return x
         A block has two sublayers. What does the second one do in yours?
@@ -679,6 +679,9 @@ Encoder = Exercise(
     one_block_more: one block more than num_layers
         for _ in range(num_layers) -> for _ in range(num_layers + 1)
         Print len(encoder.blocks). How many were asked for?
+    blocks_without_effect: words plus positions, and nothing that the blocks gave
+        x = block(x, mask) -> block(x, mask)
+        Each block gives a new tensor. Where does it go in yours?
     residual_around_blocks: each block's input is added to what it gives
         x = block(x, mask) -> x = x + block(x, mask)
         A block has its residuals inside. What does x become from block to block?
