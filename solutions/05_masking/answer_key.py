@@ -113,6 +113,12 @@ causal_mask = Exercise("causal_mask", cases_causal_mask, axes=("query", "key")).
     to_be_added: 0 and minus infinity, to be added to scores
         {TRIANGLE} -> {TRIANGLE}.float().log()
         {BOOLEAN} Minus infinity comes in later.
+    everything_open: True everywhere
+        .{TRIANGLE} ->
+        Which key may query 0 of three see, and which ones not?
+    next_one_seen_at_the_start: the triangle aligned at the first key, and one key of the future left open
+        {TRIANGLE} -> tril(1)
+        Query 0 of three should see exactly one key. And with a cache, where does the triangle begin?
 """)
 
 
@@ -178,6 +184,15 @@ padding_mask = Exercise("padding_mask", cases_padding_mask, axes=("sentence", "t
         return {REAL} -> real = {REAL}
         |    return real[:, :, None] & real[:, None, :]
         Only the keys are asked here: one entry for each token of each sentence.
+    everything_open: True everywhere
+        {REAL} -> torch.ones(len(lengths), T, dtype=torch.bool)
+        Which of your entries are False, and what decides how many there are?
+    inverted_past_one: True on the padding, but for its first place
+        device) < -> device) >
+        True means: may attend. And a sentence of length 2: at which place does its padding begin?
+    one_too_few_by_slice: one word blocked, and a sentence of length 0 opened
+        {REAL} -> torch.arange(T) < ((lengths - 1) % T)[:, None]
+        A slice that ends with n leaves out place n already. And how much does a slice that ends with -1 take?
 """)
 
 
@@ -249,6 +264,15 @@ combine_masks = Exercise("combine_masks", cases_combine_masks, axes=("sentence",
     one_mask_for_all: one padding for all sentences
         {PADDED} -> padding.all(0).expand(len(padding), 1, 1, -1)
         Each sentence has a length of its own.
+    inverted: True where it should be False
+        {BOTH} -> ~({BOTH})
+        True means: may attend. May a word see itself?
+    both_say_the_same: a key seen where both masks say the same
+        causal & -> causal ==
+        Both must say yes. What does yours make of two that say no?
+    queries_blocked_too_2: padded queries blocked as well as padded keys
+        {PADDED} -> {PADDED} & padding[:, None, : causal.shape[0], None]
+        Padding blocks keys only. What would softmax make of a row with nothing to see?
 """)
 
 
@@ -327,6 +351,9 @@ mask_scores = Exercise("mask_scores", cases_mask_scores, axes=("query", "key")).
     lowest_of_row: the row's lowest score as fill
         {FILL} -> torch.where(mask, scores, scores.detach().amin(-1, keepdim=True))
         The lowest score still gets some weight. Which number gets none?
+    nothing_filled: the scores as they came, blocked ones too
+        {FILL} -> scores
+        masked_fill without an underscore leaves its tensor alone and returns another one. Which of the two goes on in yours?
 """)
 
 
@@ -514,6 +541,13 @@ masked_softmax = Exercise("masked_softmax", cases_masked_softmax, axes=("query",
         return {CUT} -> weights = weights * mask
         |    return weights / weights.sum(-1, keepdim=True)
         On paper that is right where something is seen. What is the sum where nothing is, or where a blocked score is far above?
+    not_masked: the mask has no effect
+        {MASKED} -> scores
+        {UNCUT}
+        Blocked keys have their share in yours. Where does the mask meet the scores? (masked_fill gives a new tensor.)
+    softmax_twice: softmax before and after the mask
+        {MASKED} -> mask_scores(torch.softmax(scores, dim=-1), mask)
+        One softmax is enough. Which one comes too early?
 """)
 
 
@@ -813,6 +847,25 @@ leaks_future = Exercise("leaks_future", cases_leaks_future).with_mistakes(f"""
         {ENDS} -> return torch.tensor(True)
         |    return torch.tensor(False)
         The spec asks for a Python bool.
+    present_changed_at_the_end_too: the token at t changed as well
+        {POSITIONS} -> range(1, x.shape[1] + 1)
+        {FUTURE} -> x[:, : start - 1], other[:, start - 1 :]
+        A word may see itself. From which place on may x change?
+    later_outputs_only: the outputs after t compared instead of those up to t
+        {COMPARED} -> after[:, start:], before[:, start:]
+        Outputs after t may change: they see what you changed. Which ones must stand still?
+    first_place_left_out: token 1 is never replaced: the first place is not tried
+        {POSITIONS} -> range(2, x.shape[1])
+        With two tokens, which one is the future of the other? Does yours ever replace it?
+    tolerant_in_both_ways: weak leaks let through
+        rtol=0, atol=1e-6 -> atol=1e-3
+        A change of 1e-6 counts. What is your threshold? (allclose has two, and adds them.)
+    slopes_of_sums: slopes in place of changes, and those of sums of outputs
+        before, other = f(x), torch.randn_like(x)
+        -> z = x.detach().clone().requires_grad_()
+        |    slopes = [torch.autograd.grad(f(z)[:, t].sum(), z, allow_unused=True)[0] for t in range(x.shape[1])]
+        |    return any(bool((s[:, t + 1 :].abs() > 1e-6).any()) for t, s in enumerate(slopes) if s is not None)
+        A hard choice looks at the future and has no slope anywhere. What would show it?
 """)
 
 
@@ -888,7 +941,7 @@ fixed_causal_attention = Exercise(
     self_excluded_zeros: a strict triangle: no token sees itself, and token 0 gets zeros
         {SEEN} -> {SEEN}.tril(-1)
         The present is not the future. What may token 0 see?
-    not_masked: no mask at all
+    not_masked: no mask, or one that has no effect
         {WEIGHTS} -> {PLAIN}
         Who looks ahead?
     not_scaled: scores that are not scaled
@@ -938,6 +991,23 @@ fixed_causal_attention = Exercise(
         {WEIGHTS} -> (scores - scores.amax()).exp() * {SEEN}
         return weights -> return weights / weights.sum(-1, keepdim=True)
         The largest score of all may stand in another row, or in the future. What is left of a row far below it?
+    divided_again_by_a_little_more: exponentials of all scores, then the mask, then rows divided by their sums
+        {WEIGHTS} -> {PLAIN} * {SEEN}
+        return weights -> return weights / (weights.sum(-1, keepdim=True) + 1e-9)
+        Put the future at +9000 and the past at -9000. What is left of the past's exponentials?
+    zero_scores_then_mask: the future's scores set to 0, and their weights taken out later
+        {WEIGHTS} -> torch.softmax(scores.tril(), dim=-1).tril()
+        The future still has its share in the denominator.
+    next_one_seen: one token of the future left open
+        {WEIGHTS} -> torch.softmax(mask_scores(scores, torch.ones_like(scores).tril(1).bool()), dim=-1)
+        Token 0 may see only itself. How many keys does it see in yours?
+    scaled_by_axis_1: scores divided by the root of axis 1, which is the width only where no batch stands in front
+        Q.shape[-1] ** 0.5 -> Q.shape[1] ** 0.5
+        What is axis 1 of (B, T, d_k)? Leading axes may be any: count from the other end.
+    scaled_behind_the_softmax: the weights divided by the root of the width instead of the scores
+        / Q.shape[-1] ** 0.5 ->
+        return weights -> return weights / Q.shape[-1] ** 0.5
+        Add up a row of your weights. And which numbers does the formula divide?
 """)
 
 

@@ -530,6 +530,9 @@ MultiHeadAttention = Exercise(
     asserted: an assertion instead of a ValueError
         raise ValueError( -> raise AssertionError(
         assert raises AssertionError, and does nothing where Python is started with -O. Raise what the contract names.
+    keys_by_W_v: the keys made with W_v
+        self.W_k(key) -> self.W_v(key)
+        Four layers, and one of them has nothing to do.
 """)
 
 
@@ -669,6 +672,22 @@ attention_parameters = Exercise("attention_parameters", cases_attention_paramete
     a_float: a float instead of a whole number
         4 * (d_model * d_model + d_model) -> 4.0 * (d_model * d_model + d_model)
         A count is an int. Which operation made a float of it?
+    without_output_and_biases: three matrices, without biases
+        4 * (d_model * d_model + d_model) -> 3 * d_model * d_model
+        What stands behind the merged heads? And nn.Linear brings one number more for each output.
+    projections_for_each_head: W_q, W_k and W_v of full size for each head
+        4 * (d_model * d_model + d_model) -> (3 * num_heads + 1) * (d_model * d_model + d_model)
+        The heads share out the D columns; each is D/H wide.
+    square_heads: matrices of a head that are d_k by d_k
+        4 * (d_model * d_model + d_model) -> 4 * (d_model * (d_model // num_heads) + d_model)
+        A head writes D/H channels. How many does it read?
+    square_heads_and_W_o: matrices of a head that are d_k by d_k
+        4 * (d_model * d_model + d_model)
+        -> 3 * (d_model * (d_model // num_heads) + d_model) + d_model * d_model + d_model
+        A head writes D/H channels. How many does it read?
+    output_for_each_head: W_o of full size for each head
+        4 * (d_model * d_model + d_model) -> (3 + num_heads) * (d_model * d_model + d_model)
+        W_o stands behind the merged heads. How many merged rows does a token have?
 """)
 
 
@@ -730,7 +749,6 @@ fixed_heads = Exercise(
         split_heads(x @ W_q.T, num_heads) -> (x @ W_q.T).unflatten(-1, (num_heads, -1))
         split_heads(x @ W_k.T, num_heads) -> (x @ W_k.T).unflatten(-1, (num_heads, -1))
         split_heads(x @ W_v.T, num_heads) -> (x @ W_v.T).unflatten(-1, (num_heads, -1))
-        attention(Q, K, V, mask) -> attention(Q, K, V, None)
         merge_heads(heads) -> heads.reshape(x.shape)
         Attention works on the last two axes. Which two are they in yours?
     split_alone_spoiled: heads cut without moving an axis
@@ -851,6 +869,12 @@ fixed_heads = Exercise(
         heads, _ = -> heads, weights =
         return merge_heads(heads) @ W_o.T -> return merge_heads(heads) @ W_o.T, weights
         Here one tensor is asked for.
+    queries_and_keys_exchanged: queries and keys exchanged
+        attention(Q, K, V, mask) -> attention(K, Q, V, mask)
+        Rows are queries, columns are keys. Whose row is row 0 in yours?
+    one_head_for_all: one head of the whole width, never split
+        attention(Q, K, V, mask) -> attention(merge_heads(Q)[:, None], merge_heads(K)[:, None], merge_heads(V)[:, None], mask)
+        num_heads has to change something. Where do you use it?
 """)
 
 
@@ -1103,6 +1127,27 @@ head_importance = Exercise(
         without = copy.deepcopy(mha) -> without = mha
         Put back what you took, or take it from a copy. Has yours numbers of its own? A slice, .data and copy.copy share
         them with mha.
+    mean_of_sizes: the mean of the absolute changes
+        (out - without(x)[0]).norm() -> (out - without(x)[0]).abs().mean()
+        The Frobenius norm neither averages nor takes absolute values. What does it do to each number first?
+    root_mean_square: a mean of the squares where their sum belongs
+        (out - without(x)[0]).norm() -> (out - without(x)[0]).pow(2).mean().sqrt()
+        Over a longer sentence a norm grows. Does yours?
+    mean_square: the mean of the squares
+        (out - without(x)[0]).norm() -> (out - without(x)[0]).pow(2).mean()
+        The Frobenius norm adds squares up, and something comes last. What?
+    sum_of_sizes: the sum of the absolute changes
+        (out - without(x)[0]).norm() -> (out - without(x)[0]).abs().sum()
+        That is a norm too, but not the Frobenius norm. What does that one do to each number first?
+    largest_change: the largest of all changes
+        (out - without(x)[0]).norm() -> (out - without(x)[0]).abs().max()
+        All B · T · D numbers count, not only the largest.
+    queries_zeroed: the head's queries or keys zeroed, and not what the head brings
+        without.W_o.weight[:, own] = 0 -> without.W_q.weight[own] = 0; without.W_q.bias[own] = 0
+        A head that cannot tell tokens apart still looks at some, and brings what it finds there. Where does it fall silent?
+    queries_zeroed_but_for_the_bias: the head's queries or keys zeroed, and not what the head brings
+        without.W_o.weight[:, own] = 0 -> without.W_q.weight[own] = 0
+        A head that cannot tell tokens apart still looks at some, and brings what it finds there. Where does it fall silent?
 """)
 
 exercises = [

@@ -160,6 +160,22 @@ layer_norm = Exercise(
         x.var(dim=-1, correction=0, keepdim=True) -> x.var(dim=-1, correction=0, keepdim=True).detach()
         The spread depends on x too, and the gradient has to know. Did you detach it, or make a plain number of it on
         the way?
+    one_plus_gamma: 1 was added to gamma
+        gamma * normal + beta -> (1 + gamma) * normal + beta
+        Some models keep gamma - 1 as their parameter. What does the fourth formula multiply with?
+    length_1: each row of x̂ was made of length 1
+        (x - mean) / (variance + eps) ** 0.5 -> F.normalize(x - mean, dim=-1)
+        How long is a row of D numbers whose mean square is 1?
+    length_1_by_norm: each row of x̂ was made of length 1
+        (x - mean) / (variance + eps) ** 0.5 -> (x - mean) / (x - mean).norm(dim=-1, keepdim=True)
+        How long is a row of D numbers whose mean square is 1? And what becomes of a row of equal numbers?
+    mean_deviation: divided by the mean absolute deviation
+        (variance + eps) ** 0.5 -> ((x - mean).abs().mean(dim=-1, keepdim=True) + eps)
+        The variance does something else than abs to each difference. What, and what undoes it at the end?
+    axis_1: the mean along axis 1
+        x.mean(dim=-1, -> x.mean(dim=1,
+        x.var(dim=-1, -> x.var(dim=1,
+        x may have any number of axes. What is axis 1 of (B, T, D), and what of (D,)?
 """)
 
 
@@ -237,6 +253,12 @@ FeedForward = Exercise(
     gelu_by_default: GELU where nothing was asked for
         activation=F.relu -> activation=F.gelu
         BERT and GPT-2 do that. Which default does the signature promise?
+    always_gelu: always GELU, whatever activation was asked for
+        self.activation(self.up(x)) -> F.gelu(self.up(x))
+        Somebody builds the network with another activation. Where does it go in your code?
+    gated: the hidden numbers multiplied by their activation
+        self.activation(self.up(x)) -> self.up(x) * self.activation(self.up(x))
+        Gated networks do such a thing. What alone does the formula hand to the second layer?
 """)
 
 
@@ -497,10 +519,23 @@ EncoderBlock = Exercise(
         {POST_1} -> x = self.norm1(x + self.feed_forward(x))
         {POST_2} -> return self.norm2(x + self.attention(x, mask=mask)[0])
         First gather, then digest.
-    no_feed_forward: the feed-forward network is not used
+    no_feed_forward: the feed-forward network has no effect
         {PRE_2} -> return x
         {POST_2} -> return x
         A block has two sublayers. What does the second one do in yours?
+    feed_forward_first_with_its_norm: the feed-forward network comes before attention
+        {PRE_1} -> x = x + self.feed_forward(self.norm2(x))
+        {PRE_2} -> return x + self.attention(self.norm1(x), mask=mask)[0]
+        {POST_1} -> x = self.norm2(x + self.feed_forward(x))
+        {POST_2} -> return self.norm1(x + self.attention(x, mask=mask)[0])
+        First gather, then digest.
+    mask_transposed: the mask's last two axes exchanged
+        if self.norm_first: -> mask = None if mask is None else mask.mT
+        |        if self.norm_first:
+        Each row of a mask belongs to a query, as each row of the scores does. Whose are the rows of yours?
+    another_eps: norms with another eps
+        nn.LayerNorm(d_model), nn.LayerNorm(d_model) -> nn.LayerNorm(d_model, eps=1e-6), nn.LayerNorm(d_model, eps=1e-6)
+        The contract says how the two norms are made. What does yours say besides?
 """)
 
 V, D, H, F, L, LONGEST = 9, 6, 2, 10, 3, 70
@@ -638,6 +673,21 @@ Encoder = Exercise(
     pre_norm: pre-norm blocks
         d_ff, **options) -> d_ff, True)
         The default of your EncoderBlock is the order of the paper. Which one do you build here?
+    last_block_left_out: the last block is not used
+        for block in self.blocks: -> for block in self.blocks[:-1]:
+        How many blocks does the list hold, and how many does x pass through?
+    one_block_more: one block more than num_layers
+        for _ in range(num_layers) -> for _ in range(num_layers + 1)
+        Print len(encoder.blocks). How many were asked for?
+    blocks_without_effect: words plus positions, and nothing that the blocks gave
+        x = block(x, mask) -> block(x, mask)
+        Each block gives a new tensor. Where does it go in yours?
+    residual_around_blocks: each block's input is added to what it gives
+        x = block(x, mask) -> x = x + block(x, mask)
+        A block has its residuals inside. What does x become from block to block?
+    mask_inverted: the mask was read the other way round
+        block(x, mask) -> block(x, None if mask is None else ~mask)
+        True means may attend, for the blocks as for you.
 """)
 
 
@@ -766,6 +816,17 @@ fixed_block = Exercise("fixed_block", cases_fixed_block, axes=("token", "channel
     mask_ignored: the mask is not passed on
         attention(norm1(x), mask=mask) -> attention(norm1(x))
         The published version passes it. Does yours?
+    feed_forward_first: the feed-forward network comes before attention
+        out, _ = attention(norm1(x), mask=mask) -> out = feed_forward(norm1(x))
+        return x + feed_forward(norm2(x)) -> return x + attention(norm2(x), mask=mask)[0]
+        The published lines have the two sublayers in the right order. Which comes first there?
+    second_half_post_norm: the first half is pre-norm, the second post-norm
+        return x + feed_forward(norm2(x)) -> return norm2(x + feed_forward(x))
+        In pre-norm nothing is normalized after the addition. Look at the second one.
+    first_half_post_norm: the second half is pre-norm, the first post-norm
+        attention(norm1(x), mask=mask) -> attention(x, mask=mask)
+        x = x + out -> x = norm1(x + out)
+        In pre-norm nothing is normalized after the addition. Look at the first one.
 """)
 
 
@@ -825,6 +886,18 @@ block_multiply_adds = Exercise(
     biases_counted: the biases are counted too
         projections + attention + feed_forward -> projections + attention + feed_forward + T * (5 * d_model + d_ff)
         Adding a bias multiplies nothing. Only the matrix products count.
+    one_projection: one projection instead of four
+        4 * T * d_model**2 -> T * d_model**2
+        Queries, keys and values each have a matrix. And what happens to the heads once they stand side by side?
+    attention_as_projections: T times the width squared for each product inside attention too
+        2 * T**2 * d_model -> 2 * T * d_model**2
+        Write the shapes of Q and of K transposed. Which number stands on two of the three sides?
+    projections_of_one_token: the four projections of a single token
+        4 * T * d_model**2 -> 4 * d_model**2
+        How many tokens are projected?
+    feed_forward_of_one_token: the feed-forward network for a single token
+        2 * T * d_model * d_ff -> 2 * d_model * d_ff
+        How many tokens pass through it?
 """)
 
 
@@ -925,6 +998,14 @@ token_influence = Exercise(
     averaged: a mean over the block where a sum belongs
         sum(dim=(1, 3)).sqrt() -> mean(dim=(1, 3)).sqrt()
         A block with twice as many entries of the same size has a larger norm.
+    gradients_pile_up: gradients of earlier rows still in x.grad
+        torch.autograd.functional.jacobian(f, x)
+        -> torch.stack([copy.grad.norm(dim=-1) for copy in [x.detach().clone().requires_grad_()] for i in range(len(x)) if not f(copy)[i].sum().backward()])
+        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian
+        backward adds to what x.grad holds. And channels that move in opposite directions cancel in a sum.
+    reshaped: the Jacobian reshaped to (T, T, ...) without an axis moved
+        jacobian.pow(2).sum(dim=(1, 3)).sqrt() -> jacobian.reshape(len(x), len(x), -1).norm(dim=-1)
+        Its axes are output word, output channel, input word, input channel. Which numbers does your second axis count?
 """)
 
 
