@@ -504,9 +504,6 @@ label_smoothed_loss = Exercise(
         losses[targets != pad_id].mean() -> losses[targets != pad_id].mean().item()
         A loss is a 0-dim tensor, so that gradients can start from it.
     softmax_over_dim_1: the softmax runs over dimension 1, and the words may lie in another one
-        torch.log_softmax(logits, dim=-1) -> torch.log_softmax(logits, dim=1 if logits.dim() > 1 else -1)
-        The V words lie in the last dimension. Which one is that, counted from the front, if there are three?
-    softmax_over_dim_1_always: the softmax runs over dimension 1, and the words may lie in another one
         torch.log_softmax(logits, dim=-1) -> torch.log_softmax(logits, dim=1)
         The V words lie in the last dimension. Which one is that, counted from the front, if there are three?
 """)

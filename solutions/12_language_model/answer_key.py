@@ -575,6 +575,9 @@ class OwnAttention(nn.Module):
         scores = q @ k.mT / q.shape[-1] ** powers.get(self.wrong, 0.5)  # (B, H, T, T)
         if self.wrong == "model's width":
             scores = q @ k.mT / x.shape[-1] ** 0.5
+        if self.wrong == "number for width":
+            q, k, v = (z.unflatten(-1, (-1, self.num_heads)).transpose(1, 2) for z in made)
+            scores = q @ k.mT / q.shape[-1] ** 0.5  # (B, D/H, T, T)
         if self.wrong == "number of heads":
             scores = q @ k.mT / self.num_heads**0.5
         if self.wrong == "mask too late":
@@ -662,13 +665,13 @@ def cases_GPT(draw):
 
     return [
         with_sublayers(9, 5, 8, 8),  # first, as what it says is the cause of much that others see
-        case(11, 7, 12, 3, 2, 7, 6, whole=True),  # V and block_size: no multiples of a head's width
+        case(11, 9, 12, 3, 2, 7, 6, whole=True),  # V, block_size and one more: no multiples of a head's width
         case(13, 7, 8, 2, 1, 9, 7, whole_contexts=True, part="a text as long as block_size"),
         case(80, 72, 8, 4, 1, 5, 72, part="a text as long as block_size"),
         case(9, 6, 16, 4, 3, 7, 5, whole=True, part="three layers"),
         case(5, 9, 6, 1, 1, 1, 8, part="one text, one head, one layer"),
         case(8, 5, 8, 4, 2, 2, 1, part="one token"),
-        with_numbers(11, 7, 8, 2, 2),
+        with_numbers(11, 7, 12, 2, 2),  # 2 heads of 6: a score of 6 heads of 2 is no multiple by a known divisor
     ]
 
 

@@ -700,13 +700,9 @@ fixed_sentence_vectors = Exercise(
     normalized: the vectors were brought to length 1
         mean_pool(x, mask) -> F.normalize(mean_pool(x, mask), dim=-1)
         Many libraries do that afterwards. Here the mean itself is wanted.
-    causal_mask: the mask hides later tokens, and not the padding
+    causal_mask: no word looks at the words behind it
         encode(ids, mask[:, None, None, :]) -> encode(ids, torch.ones(ids.shape[1], ids.shape[1]).tril().bool())
         A causal mask is for a model that writes. Whom may nobody look at here?
-    causal_too: the mask hides later tokens as well as the padding
-        encode(ids, mask[:, None, None, :])
-        -> encode(ids, mask[:, None, None, :] & torch.ones(ids.shape[1], ids.shape[1]).tril().bool())
-        A causal mask is for a model that writes. May a word of a whole sentence look at the words behind it?
     padding_for_words_alone: the mask is True at padding, and false at the words
         ids != pad_id -> ids == pad_id
         mean_pool(x, mask) -> (x * mask.unsqueeze(-1)).sum(dim=1) / mask.sum(dim=1, keepdim=True)

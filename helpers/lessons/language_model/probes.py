@@ -189,9 +189,10 @@ def gpt_sublayers(answer, args, kwargs):
 
     y and z (N, T, D) are handed on by the first norm and by the second one. Of each run: what each norm reads, in the
     order of calls, which norm it is, and the logits. "flipped": the places of z in the other order; "other y": its rows
-    in the other order; "other word": the first word of each text is another one; "alone": the last two rows of y, their
-    first places only; "nothing": all parameters are 0 but the tables of words; where one norm alone is asked also
-    "shifted": SHIFT is added to each number of a word. Learned tables of places are cleared.
+    in the other order; "other word", "other last word": the first or the last word of each text is another one;
+    "once more": nothing is; "alone": the last two rows of y, their first places only; "nothing": all parameters are 0
+    but the tables of words; where one norm alone is asked also "shifted": SHIFT is added to each number of a word.
+    Learned tables of places are cleared. "batch norms": whether there are any.
     """
     init, seed, y, z = args
     seen = {}
@@ -202,7 +203,9 @@ def gpt_sublayers(answer, args, kwargs):
         ids = torch.arange(y[..., 0].numel()).reshape(y.shape[:2]) % init["vocab_size"]
         first = torch.cat([(ids[:, :1] + 1) % init["vocab_size"], ids[:, 1:]], dim=1)
         runs = {"plain": (ids, y, z), "flipped": (ids, y, z.flip(1)), "other y": (ids, y.flip(0), z)}
+        last = torch.cat([ids[:, :-1], (ids[:, -1:] + 1) % init["vocab_size"]], dim=1)
         runs |= {"other word": (first, y, z), "alone": (ids[-2:, :1], y[-2:, :1], z[-2:, :1])}
+        runs |= {"other last word": (last, y, z), "once more": (ids, y, z)}
         seen[heads] = {name: _through_norms(model, *given) for name, given in runs.items()}
         if len(seen[heads]["plain"]["read"]) == 1:
             _change(_word_tables(model, sizes, ids[:1, :1]), lambda weight: weight.add_(SHIFT))
@@ -212,7 +215,8 @@ def gpt_sublayers(answer, args, kwargs):
                 if init["vocab_size"] not in parameter.shape:
                     parameter.zero_()
         seen[heads]["nothing"] = _through_norms(model, ids, y, z)
-    return {"one head": seen[1], "two heads": seen[2]}, []
+    batch_norms = any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in model.modules())
+    return {"one head": seen[1], "two heads": seen[2], "batch norms": batch_norms}, []
 
 
 @torch.no_grad()
@@ -498,7 +502,7 @@ TAKEN_AWAY = (
     " (does one stand in front of each sublayer, and one at the end?)"
 )
 ONE_PLACE = "each norm stands in one place"
-STEADY = "the same ids have the same logits"
+STEADY = "the same ids have the same logits (nothing is left to chance outside of training, dropout neither)"
 LAYERS = (
     STEADY,
     "one layer more brings",
@@ -608,6 +612,7 @@ DIVISORS = {  # of scores, by the width d of a head and the width D of the model
     "those of scores that are divided by the root of the model's width": lambda d, D: D**0.5,
     "those of scores that are multiplied by the root": lambda d, D: d**-0.5,
 }
+EXCHANGED = "those of heads whose number and width are exchanged"
 ACTIVATIONS = (F.relu, F.gelu, F.silu, functools.partial(F.gelu, approximate="tanh"))  # that are in use
 
 
@@ -621,6 +626,12 @@ def _which(seen, init, phase, output) -> str:
             made = _stack(init, phase, output, seen["x"], activation, divisor(D // init["num_heads"], D))
             if shape_of(seen["logits"]) == shape_of(made) and gap_between(seen["logits"], made) <= NEAR:
                 return words
+    H, d = init["num_heads"], D // init["num_heads"]
+    for activation in ACTIVATIONS:
+        for divisor in (H**0.5, d**0.5):
+            made = _stack(init | {"num_heads": d}, phase, output, seen["x"], activation, divisor)
+            if shape_of(seen["logits"]) == shape_of(made) and gap_between(seen["logits"], made) <= NEAR:
+                return EXCHANGED
     return OTHERS
 
 
@@ -638,7 +649,11 @@ def gpt_by_its_sublayers(args, kwargs, output):
     found[ONE_PLACE] = all(len(set(made["plain"]["norms"])) == len(made["plain"]["norms"]) for made in (one, two))
     if one["plain"]["logits"].shape[:2] != y.shape[:2]:  # which is told of by what was asked before
         return found
+    if any(gap_between(*(made[name]["logits"] for name in ("plain", "once more"))) > SAME for made in (one, two)):
+        return found  # calls differ by chance, which is told of by what was asked before
     wired = _wired(one, y, z)
+    if wired in (BARE, OTHERWISE, BARE_ATTENTION, BARE_NETWORK) and output["batch norms"]:
+        return found | {WIRED: BATCHES}
     if wired is None or len(one["plain"]["read"]) != len(two["plain"]["read"]):
         return found
     found[WIRED] = wired
@@ -688,6 +703,9 @@ BARE_ATTENTION = "attention reads x without a norm"
 BARE_NETWORK = "the second sublayer reads x without a norm"
 BARE = "the sublayers read x without a norm"
 NO_END = "no norm follows at the end"
+BATCHES = "a norm stands that takes its means over all places and texts: a batch norm"
+PAST_THE_NORM = "a sublayer reads other places past the norm: its keys, its values or both are made of x itself"
+OWN_PAST_THE_NORM = "a sublayer reads its own place past the norm: its queries are made of x itself"
 OTHERWISE = "something else is read or added"
 
 SEES = "in the first sublayer of a block, a place hears"
@@ -754,7 +772,12 @@ def _wired(made, y, z) -> str | None:
         return BESIDE if kept and _still(moved[2] - moved[0]) else OTHERWISE
     again, lost = _still(turned[2] - turned[1]), _still(turned[2])
     if kept and _still(moved[2] - moved[0]):
+        ends = [b - a for a, b in zip(plain, made["other last word"]["read"], strict=True)]
+        if again and _still(ends[0][:, :-1]) and _still(ends[1][:, :-1]) and not _still(ends[1] - ends[0]):
+            return OWN_PAST_THE_NORM
         return PRE_NORM if again else DROPPED if lost else OTHERWISE
+    if again and _still(moved[2] - moved[1]) and not _still(moved[1][:, 1:]):
+        return PAST_THE_NORM
     if (kept or _still(moved[1])) and (again or lost):
         first, second = (i < len(nothing) and _still(nothing[i] - given) for i, given in ((1, y), (2, z)))
         return NORMED if first or second else ALONE
