@@ -305,6 +305,19 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
     last_token_of_the_training_text: the last token of train is not counted
         range(order - 1, len(train)): -> range(order - 1, len(train) - 1):
         The end of a range is not included. Which is the last place that you count?
+    alpha_above_alone: alpha was given to the counts, and nothing to the row's sum
+        (contexts.get(context, 0) + alpha * vocab_size) -> contexts.get(context, 0)
+        What do the V probabilities of a context add up to in yours?
+    alpha_below_alone: alpha was given to the row's sum, and not to the counts
+        pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), 0)
+        In the formula alpha stands twice. What is the logarithm of a count of 0?
+    token_in_its_context: the predicted token is part of its own context
+        context = tuple(train[t - order + 1 : t]) -> context = tuple(train[t - order + 1 : t + 1])
+        context = tuple(test[t - order + 1 : t]) -> context = tuple(test[t - order + 1 : t + 1])
+        A slice ends before its second number. Which tokens are known when the next one is asked for?
+    first_place_not_counted: the first place of train that has a whole context is not counted
+        range(order - 1, len(train)): -> range(order, len(train)):
+        How many tokens stand before place 1, and how many does a context of order 2 have?
 """)
 
 # ---------------------------------------------------------------- get_batch
@@ -548,6 +561,17 @@ next_token_loss = Exercise("next_token_loss", cases_next_token_loss).with_mistak
         -> (-logits.gather(-1, targets[..., None]) + logits.max()
         |            + (logits - logits.max()).exp().sum(-1, keepdim=True).log()).mean()
         At a place whose logits are all far below that, what is left of exp?
+    transposed_and_flattened: two dimensions change places, and then the numbers are dealt anew into rows of V
+        logits.flatten(0, 1) -> logits.transpose(1, 2).reshape(-1, logits.shape[-1])
+        Once V stands in the middle, which numbers lie side by side? Do the one or the other.
+    last_place_left_out: the last place of each text is left out
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, :-1].flatten())
+        get_batch has an answer for every place. How many questions does a window of T tokens ask?
+    first_place_left_out: the first place of each text is left out
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> F.cross_entropy(logits[:, 1:].flatten(0, 1), targets[:, 1:].flatten())
+        get_batch has an answer for every place. How many questions does a window of T tokens ask?
 """)
 
 # ---------------------------------------------------------------- GPT
@@ -604,6 +628,43 @@ def attending(wrong):
         model = GPT(vocab_size, block_size, d_model, num_heads, num_layers, positions="learned")
         for block in model.blocks:
             block.attention = OwnAttention(d_model, num_heads, wrong)
+        return model
+
+    return gpt
+
+
+def words_times_places(vocab_size, block_size, d_model, num_heads, num_layers):
+    """A GPT with learned positions, which multiply the vectors of the words."""
+    from helpers.blocks import GPT, causal_mask
+
+    class Times(GPT):
+        def forward(self, ids):
+            T = ids.shape[1]
+            x = self.tokens(ids) * self.positions(torch.arange(T))  # (B, T, D)
+            for block in self.blocks:
+                x = block(x, causal_mask(T))  # (B, T, D)
+            return self.unembed(self.norm(x))  # (B, T, V)
+
+    return Times(vocab_size, block_size, d_model, num_heads, num_layers, positions="learned")
+
+
+class TorchAttention(nn.MultiheadAttention):
+    """PyTorch's own attention with a mask that is made of the lessons'."""
+
+    def forward(self, x, mask):
+        return super().forward(x, x, x, attn_mask=self.hidden(mask), need_weights=False)
+
+
+def with_torch_attention(hidden):
+    """A GPT with learned positions and PyTorch's attention, from which hidden(mask) hides what is True."""
+
+    def gpt(vocab_size, block_size, d_model, num_heads, num_layers):
+        from helpers.blocks import GPT
+
+        model = GPT(vocab_size, block_size, d_model, num_heads, num_layers, positions="learned")
+        for block in model.blocks:
+            block.attention = TorchAttention(d_model, num_heads, batch_first=True)
+            block.attention.hidden = hidden
         return model
 
     return gpt
@@ -675,7 +736,9 @@ def cases_GPT(draw):
     ]
 
 
-gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limit=10.0).with_mistakes(
+gpt = Exercise(
+    "GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, apart=(FORMULA,), time_limit=10.0
+).with_mistakes(
     """
     not_causal: places hear later tokens
         x = block(x, mask) -> x = block(x)
@@ -883,6 +946,26 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
     transposed_logits: transposed: the V logits of a place stand in a column, not in a row
         return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).transpose(1, 2)
         F.cross_entropy wants its classes in the middle. What does the contract of forward want last?
+    last_place_kept: only the last place has logits
+        self.unembed(self.norm(x)) -> self.unembed(self.norm(x))[:, -1:]
+        In training every place is asked.
+    last_place_missing: the last place has no logits
+        self.unembed(self.norm(x)) -> self.unembed(self.norm(x))[:, :-1]
+        Who moves the answers by one place, the model or get_batch?
+    shifted_inside: the model reads a text that it has moved to the right by one place
+        x = self.tokens(ids) -> x = self.tokens(torch.cat([torch.zeros_like(ids[:, :1]), ids[:, :-1]], dim=1))
+        The answer to a place is the token that comes next. Who moves the answers by one place, the model or get_batch?
+    masked_in_training_only: in evaluation mode places hear later tokens
+        mask = causal_mask(T).to(ids.device) -> mask = causal_mask(T).to(ids.device) | (not self.training)
+        Whoever measures or writes with the model asks it in evaluation mode. May places hear later tokens there?
+    words_times_places: the vectors of words and places were multiplied, not added
+        What is left of a word at a place whose numbers are nearly 0?
+    heads_exchanged: number and width of the heads are exchanged
+        There are H heads, and each is D / H wide. Which of the two stands where in your view or reshape?
+    torch_mask_of_itself: no place hears itself, and the first one hears nothing at all
+        nn.MultiheadAttention hides what is True in its mask. Print yours: what is False in its first row?
+    torch_mask_reversed: the later tokens are heard, and those that may be seen are hidden
+        nn.MultiheadAttention hides what is True in its mask. Print yours: what is True in its first row?
 """,
     weights_over_queries=attending("queries"),
     softmax_over_heads=attending("heads"),
@@ -902,6 +985,10 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
     heads_averaged=attending("averaged"),
     heads_of_one_matrix_averaged=attending("averaged, from one matrix"),
     divided_by_the_number_of_heads=attending("number of heads"),
+    heads_exchanged=attending("number for width"),
+    words_times_places=words_times_places,
+    torch_mask_reversed=with_torch_attention(lambda mask: mask),
+    torch_mask_of_itself=with_torch_attention(lambda mask: ~mask.tril(-1)),
 )
 
 # ---------------------------------------------------------------- generate
@@ -937,7 +1024,7 @@ def cases_generate(draw):
         sure(8, 3, 1, 5, 4, part=CROP),
         sure(6, 1, 2, 2, 3, part=CROP),
         sure(7, 9, 3, 4, 0, part="nothing to write"),
-        sure(7, 12, 1, 1, 4, named={"temperature": 3.0}, part="top_k = 1 at a temperature of 3"),
+        sure(7, 12, 4, 1, 9, named={"temperature": 3.0}, part="top_k = 1 at a temperature of 3"),
         drawn(6, 3, {}, part=DRAWN),
         drawn(5, 8, {}, part=DRAWN),
         drawn(6, 2, {"temperature": 2.5}, spread=7.0, part="temperature"),
@@ -1063,6 +1150,33 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
     prompt_left_out: the prompt is not in front
         return ids -> return ids[:, -max_new_tokens:] if max_new_tokens else ids[:, :0]
         What comes back begins with what came in.
+    even_among_the_k: with top_k the tokens that stay are drawn with equal chances
+        torch.multinomial(p, 1 -> torch.multinomial((p > 0).to(p.dtype) if top_k else p, 1
+        Among those that stay the likelier one still comes more often. Which numbers do you draw from?
+    even_among_all: the tokens that may come are drawn with equal chances
+        torch.multinomial(p, 1 -> torch.multinomial((p > 0).to(p.dtype), 1
+        A likelier token comes more often. Which numbers do you draw from?
+    softmax_before_the_filter: the softmax was taken twice
+        logits = model(ids[:, -model.block_size :])[:, -1] / temperature
+        -> logits = (model(ids[:, -model.block_size :])[:, -1] / temperature).softmax(-1)
+        Probabilities lie between 0 and 1. What does a softmax make of numbers that are so close together?
+    own_seed_at_each_step: a seed of your own is set at each step, so that the given one has no say
+        drawn = torch -> if generator is not None:
+        |                generator.manual_seed(0)
+        |            drawn = torch
+        A token is drawn anew, whatever the dice said before. Who may set the seed?
+    unlikely_ones_stay: with top_k the k least likely tokens stay
+        filter_logits(logits, top_k=top_k) -> -filter_logits(-logits, top_k=top_k).masked_fill(filter_logits(-logits, top_k=top_k) == -math.inf, math.inf)
+        Which end of the order does topk give you, and what do you keep?
+    one_place_early: drawn from the logits of the last place but one
+        [:, -1] / -> [:, -2] /
+        Which place has read the whole text?
+    temperature_twice: divided by the temperature twice
+        [:, -1] / temperature -> [:, -1] / temperature**2
+        At a temperature of 2 a difference of 4 between two logits becomes 2. What does it become in yours?
+    put_in_front: the new token is put in front of the text
+        torch.cat([ids, drawn], dim=1) -> torch.cat([drawn, ids], dim=1)
+        Where does a text go on?
 """)
 
 # ---------------------------------------------------------------- language_model_logits

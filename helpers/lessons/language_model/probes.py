@@ -649,8 +649,8 @@ def gpt_by_its_sublayers(args, kwargs, output):
     found[ONE_PLACE] = all(len(set(made["plain"]["norms"])) == len(made["plain"]["norms"]) for made in (one, two))
     if one["plain"]["logits"].shape[:2] != y.shape[:2]:  # which is told of by what was asked before
         return found
-    if any(gap_between(*(made[name]["logits"] for name in ("plain", "once more"))) > SAME for made in (one, two)):
-        return found  # calls differ by chance, which is told of by what was asked before
+    if not all(_alike(made["plain"], made["once more"]) for made in (one, two)):
+        return found  # calls differ by chance, which is told of by what is asked later
     wired = _wired(one, y, z)
     if wired in (BARE, OTHERWISE, BARE_ATTENTION, BARE_NETWORK) and output["batch norms"]:
         return found | {WIRED: BATCHES}
@@ -782,6 +782,12 @@ def _wired(made, y, z) -> str | None:
         first, second = (i < len(nothing) and _still(nothing[i] - given) for i, given in ((1, y), (2, z)))
         return NORMED if first or second else ALONE
     return OTHERWISE
+
+
+def _alike(run, again) -> bool:
+    """Whether two runs gave the norms the same to read."""
+    pairs = zip([*run["read"], run["logits"]], [*again["read"], again["logits"]], strict=False)
+    return len(run["read"]) == len(again["read"]) and all(_still(b - a) for a, b in pairs)
 
 
 def _still(moved) -> bool:
