@@ -611,8 +611,8 @@ class OwnAttention(nn.Module):
         else:
             over = {"queries": -2, "heads": 1}.get(self.wrong, -1)
             seen = mask.tril(-1) if self.wrong in ("not itself", "all at first") else mask
-            hidden = seen if self.wrong == "hidden" else ~seen
-            weights = scores.masked_fill(hidden, -1e9 if self.wrong == "all at first" else -torch.inf).softmax(over)
+            hidden = seen if self.wrong in ("hidden", "all at last") else ~seen
+            weights = scores.masked_fill(hidden, -1e9 if self.wrong.startswith("all") else -torch.inf).softmax(over)
         out = weights @ v  # (B, H, T, D/H)
         out = out.mean(1, keepdim=True).expand_as(out) if "averaged" in self.wrong else out
         out = out if self.wrong in ("cut in a row", "run together") else out.transpose(1, 2)
@@ -749,7 +749,7 @@ gpt = Exercise(
     mask_of_the_hidden: the mask says which places are hidden, not which may be seen
         mask = causal_mask(T) -> mask = ~causal_mask(T)
         True means may attend. May a token attend to itself?
-    only_the_first_block: only one of the blocks is used
+    only_the_first_block: only one block is at work, whatever num_layers says
         for block in self.blocks:
         |            x -> for block in self.blocks[:1]:
         |            x
@@ -958,10 +958,13 @@ gpt = Exercise(
     masked_in_training_only: in evaluation mode places hear later tokens
         mask = causal_mask(T).to(ids.device) -> mask = causal_mask(T).to(ids.device) | (not self.training)
         Whoever measures or writes with the model asks it in evaluation mode. May places hear later tokens there?
-    words_times_places: the vectors of words and places were multiplied, not added
-        What is left of a word at a place whose numbers are nearly 0?
+    words_times_places: between the vectors of the words and the first block stands more than a sum
+        A vector of a place is added to that of a word. What else happens to the two before the first block reads them?
     heads_exchanged: number and width of the heads are exchanged
         There are H heads, and each is D / H wide. Which of the two stands where in your view or reshape?
+    mask_reversed_and_all_at_last: the later tokens are heard, and those that may be seen are hidden
+        Which places of your scores are filled with a huge negative number: those where the mask is True, or those where it
+        is False?
     torch_mask_of_itself: no place hears itself, and the first one hears nothing at all
         nn.MultiheadAttention hides what is True in its mask. Print yours: what is False in its first row?
     torch_mask_reversed: the later tokens are heard, and those that may be seen are hidden
@@ -986,6 +989,7 @@ gpt = Exercise(
     heads_of_one_matrix_averaged=attending("averaged, from one matrix"),
     divided_by_the_number_of_heads=attending("number of heads"),
     heads_exchanged=attending("number for width"),
+    mask_reversed_and_all_at_last=attending("all at last"),
     words_times_places=words_times_places,
     torch_mask_reversed=with_torch_attention(lambda mask: mask),
     torch_mask_of_itself=with_torch_attention(lambda mask: ~mask.tril(-1)),
@@ -1150,12 +1154,13 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
     prompt_left_out: the prompt is not in front
         return ids -> return ids[:, -max_new_tokens:] if max_new_tokens else ids[:, :0]
         What comes back begins with what came in.
-    even_among_the_k: with top_k the tokens that stay are drawn with equal chances
+    even_among_the_k: with top_k the chances of the tokens that stay are too even
         torch.multinomial(p, 1 -> torch.multinomial((p > 0).to(p.dtype) if top_k else p, 1
-        Among those that stay the likelier one still comes more often. Which numbers do you draw from?
-    even_among_all: the tokens that may come are drawn with equal chances
+        Among those that stay the likelier one still comes more often. Which numbers go into your filter, and which ones do
+        you draw from?
+    even_among_all: the chances of the tokens that may come are too even
         torch.multinomial(p, 1 -> torch.multinomial((p > 0).to(p.dtype), 1
-        A likelier token comes more often. Which numbers do you draw from?
+        A likelier token comes more often, as the softmax of the logits says. Which numbers do you draw from?
     softmax_before_the_filter: the softmax was taken twice
         logits = model(ids[:, -model.block_size :])[:, -1] / temperature
         -> logits = (model(ids[:, -model.block_size :])[:, -1] / temperature).softmax(-1)

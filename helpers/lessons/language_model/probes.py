@@ -510,6 +510,7 @@ LAYERS = (
     ONE_PLACE,
     "whatever has a say in the logits can learn",
     "a call is not disturbed by those before",
+    SUMMED := "between the vectors of words and places and the first block stands no more than their sum",
     TAKEN_AWAY,
     "each sublayer reads what all before it have added",
     ARRIVES,
@@ -717,6 +718,8 @@ LOOKS = {
     "itself alone": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
     "itself and those after it": [[1, 1, 1], [0, 1, 1], [0, 0, 1]],
     "those after it, and not itself": [[1, 1, 1], [0, 0, 1], [0, 0, 0]],
+    "those before it, and not itself, and the first one all": [[1, 1, 1], [1, 0, 0], [1, 1, 1]],
+    "those after it, and not itself, and the last one all": [[1, 1, 1], [0, 0, 1], [1, 1, 1]],
     "nothing": [[0, 0, 0], [0, 0, 0], [0, 0, 0]],
     CAUSALLY: [[1, 0, 0], [1, 1, 0], [1, 1, 1]],
 }
@@ -889,19 +892,28 @@ def _layers(init, output):
         "fewer numbers than a block has": more < 12 * D * D,
     }
     own, shifted = (torch.log_softmax(x.double(), dim=-1) for x in (output["logits"]["ids"], output["shifted"]))
+    taken_away = gap_between(own, shifted) <= LITTLE
     return {
         "one layer more brings": next((words for words, holds in sizes.items() if holds), "a block"),
         "as many blocks as num_layers says": output["in blocks"] == init["num_layers"] * more,
         ONE_PLACE: not output["a norm in two places"],
         "whatever has a say in the logits can learn": not output["cannot learn"],
         "a call is not disturbed by those before": gap_between(output["asked again"], output["logits"]["ids"]) <= SAME,
-        TAKEN_AWAY: gap_between(own, shifted) <= LITTLE,
+        SUMMED: taken_away or not _changed_on_the_way(output),
+        TAKEN_AWAY: taken_away,
         **_residual_stream(init, output),
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
         "blocks add to the vectors of tokens, however long these are": gap_between(*map(_nats, output["huge"])) <= 0.01,
         TRAINING: _early_alike(*output["in training"]),
         CAUSAL: _early_alike(*output["large"]),
     }
+
+
+def _changed_on_the_way(output) -> bool:
+    """Whether what was added to all embeddings comes to the first norm as something else than one number."""
+    before, after = output["norms"][:1], output["norms shifted"][:1]
+    steps = [b - a for a, b in zip(before, after, strict=True) if a.shape == b.shape]
+    return any(gap_between(step, step.mean().expand_as(step)) > LITTLE for step in steps)
 
 
 def _early_alike(logits, other) -> bool:
@@ -965,6 +977,7 @@ def generation_behavior(args, kwargs, output):
 
     counts, alone = drawn(text), output.get("no generator", text)
     found["tokens are drawn as often as the softmax says"] = fits(counts)
+    found["the draws are"] = AS_WANTED if found["tokens are drawn as often as the softmax says"] else _how(counts / n, p)
     found["without a generator they are drawn as well"] = shape_of(alone) == shape and fits(drawn(alone))
     _, second = chances(torch.cat([ids[:V], torch.arange(V)[:, None]], dim=1))  # (V, V), behind each first token
     pairs = torch.bincount(text[:, T : T + 2].clamp(0, V - 1) @ torch.tensor([V, 1]), minlength=V * V)
@@ -975,6 +988,16 @@ def generation_behavior(args, kwargs, output):
         found["the temperature that fits the draws best"] = max(likely, key=likely.get)
     found["nothing is drawn that was cut"] = not bool((counts[p == 0] > 0).any())
     return found
+
+
+AS_WANTED = "as even as the softmax"
+CLEAR = 0.1  # nats: chance alone moves the entropy of 600 draws by much less
+
+
+def _how(drawn, p) -> str:
+    """What shares of draws are beside the probabilities."""
+    more = float(torch.special.entr(drawn).sum() - torch.special.entr(p).sum())
+    return "more even than the softmax" if more > CLEAR else "less even than the softmax" if more < -CLEAR else AS_WANTED
 
 
 @view
