@@ -867,7 +867,7 @@ def cases_translate(draw):
     english, french = [pair.english for pair in pairs], [pair.french for pair in pairs]
     alone = max(range(SENTENCES), key=lambda i: len(french[i].split()) - len(english[i].split()))
     said, again = scripted(others, 0), scripted(others, 1)
-    truth = {"said": said, "again": again, "asked": True, "begun": True, "memory": True}
+    truth = {"said": said, "again": again, "endless": scripted(others[:2], 2), "asked": True, "begun": True, "memory": True}
     return [
         Case((english,), truth=french),
         Case(([english[alone]],), truth=[french[alone]]),
@@ -897,6 +897,12 @@ translate = Exercise("translate", cases_translate, metric="exact_translations", 
         With another model the translation is another one. What does your code keep from call to call?
     repeats_dropped: a word that the model says twice is written once
         The model chooses each word. What may your code take away from what it says?
+    cut_without_eos: a row that never says eos lacks words at its end
+        Such a row stops when it is MAX_LEN ids long, bos included. Does your slice take away eos, or whatever stands last?
+        And after how many ids does your loop stop?
+    right_alone: a sentence comes out right by itself, and wrong among others
+        What changes for a sentence when longer ones stand beside it? Print its row of `src`: where does its first word
+        stand? And what may the decoder look at, in which sentence's memory?
     another_alone: a sentence comes out otherwise by itself than among others
         Print the shapes for a list of one sentence. Which dimension is not there, or has another size?
     says_too_much: the model says more than the sentence

@@ -1032,7 +1032,7 @@ def cases_generate(draw):
         drawn(6, 3, {}, part=DRAWN),
         drawn(5, 8, {}, part=DRAWN),
         drawn(6, 2, {"temperature": 2.5}, spread=7.0, part="temperature"),
-        drawn(6, 3, {"temperature": 0.05}, spread=0.4, level=5.0, part="temperature"),
+        drawn(6, 3, {"temperature": 0.05}, spread=0.8, level=5.0, part="temperature"),
         drawn(8, 3, {"top_k": 3}, part="top_k"),
         drawn(8, 2, {"top_k": 4, "temperature": 0.5}, part="top_k"),
     ]
