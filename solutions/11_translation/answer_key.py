@@ -867,7 +867,14 @@ def cases_translate(draw):
     english, french = [pair.english for pair in pairs], [pair.french for pair in pairs]
     alone = max(range(SENTENCES), key=lambda i: len(french[i].split()) - len(english[i].split()))
     said, again = scripted(others, 0), scripted(others, 1)
-    truth = {"said": said, "again": again, "endless": scripted(others[:2], 2), "asked": True, "begun": True, "memory": True}
+    truth = {
+        "said": said,
+        "again": again,
+        "endless": scripted(others[:2], 2),
+        "asked": True,
+        "begun": True,
+        "memory": True,
+    }
     return [
         Case((english,), truth=french),
         Case(([english[alone]],), truth=[french[alone]]),

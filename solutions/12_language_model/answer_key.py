@@ -736,9 +736,7 @@ def cases_GPT(draw):
     ]
 
 
-gpt = Exercise(
-    "GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, apart=(FORMULA,), time_limit=10.0
-).with_mistakes(
+gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, apart=(FORMULA,), time_limit=10.0).with_mistakes(
     """
     not_causal: places hear later tokens
         x = block(x, mask) -> x = block(x)

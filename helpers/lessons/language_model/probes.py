@@ -977,7 +977,9 @@ def generation_behavior(args, kwargs, output):
 
     counts, alone = drawn(text), output.get("no generator", text)
     found["tokens are drawn as often as the softmax says"] = fits(counts)
-    found["the draws are"] = AS_WANTED if found["tokens are drawn as often as the softmax says"] else _how(counts / n, p)
+    found["the draws are"] = (
+        AS_WANTED if found["tokens are drawn as often as the softmax says"] else _how(counts / n, p)
+    )
     found["without a generator they are drawn as well"] = shape_of(alone) == shape and fits(drawn(alone))
     _, second = chances(torch.cat([ids[:V], torch.arange(V)[:, None]], dim=1))  # (V, V), behind each first token
     pairs = torch.bincount(text[:, T : T + 2].clamp(0, V - 1) @ torch.tensor([V, 1]), minlength=V * V)
@@ -997,7 +999,9 @@ CLEAR = 0.1  # nats: chance alone moves the entropy of 600 draws by much less
 def _how(drawn, p) -> str:
     """What shares of draws are beside the probabilities."""
     more = float(torch.special.entr(drawn).sum() - torch.special.entr(p).sum())
-    return "more even than the softmax" if more > CLEAR else "less even than the softmax" if more < -CLEAR else AS_WANTED
+    return (
+        "more even than the softmax" if more > CLEAR else "less even than the softmax" if more < -CLEAR else AS_WANTED
+    )
 
 
 @view

@@ -116,7 +116,11 @@ def with_scripts(answer, args, kwargs):
             said.append(written[::-1] if turn == 1 and isinstance(written, list) else written)
         models += others.values()
     seen = {"asked": any(m.asked for m in models), "begun": all(m.begun for m in models)}
-    return {**dict(zip(("said", "again", "endless"), said, strict=True)), **seen, "memory": all(m.own for m in models)}, []
+    return {
+        **dict(zip(("said", "again", "endless"), said, strict=True)),
+        **seen,
+        "memory": all(m.own for m in models),
+    }, []
 
 
 # ---------------------------------------------------------------- only on numbers
@@ -231,7 +235,7 @@ def _fault(truth, seen) -> tuple[str | None, str]:
 
 
 def _endless(truth: list[str], written: list[str]) -> tuple[str | None, str]:
-    """Whether words are missing where eos never comes; one more than fits, or an error as places run out, is no fault."""
+    """Whether words are missing where eos never comes. One more, or an error as places run out, is no fault."""
     for wanted, words in zip(truth, map(_without_marks, written), strict=True):
         if words != NO_END and not f"{words} ".startswith(f"{wanted} "):
             name = "cut_without_eos" if f"{wanted} ".startswith(f"{words} ") else None
@@ -284,6 +288,8 @@ def _what_went_wrong(pairs, asked: bool, fault: str | None, alone: bool) -> str 
         return "cut_short"
     right = sum(a == b for truth, words in said for a, b in zip(truth, words, strict=False))
     if right < 0.1 * sum(len(truth) for truth, _ in said):
-        return fault if fault in ("not_the_likeliest", "first_word_again") else "right_alone" if alone else "not_trained"
+        return (
+            fault if fault in ("not_the_likeliest", "first_word_again") else "right_alone" if alone else "not_trained"
+        )
     fault = None if fault == "cut_short" and len(wrong) > len(said) / 2 else fault
     return fault or ("right_alone" if alone else None)
