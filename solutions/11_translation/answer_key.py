@@ -592,9 +592,6 @@ alignment = Exercise("alignment", cases_alignment, axes=("target word",)).with_m
     averaged_over_targets: averaged over the target places, not over the heads
         cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.mean(dim=1).argmax(dim=-1)
         Which of the three dimensions counts the heads?
-    averaged_over_sources: averaged over the source places, not over the heads
-        cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.mean(dim=-1).argmax(dim=0)
-        Which of the three dimensions counts the heads? And what is the mean of a row of weights?
 """)
 
 # ---------------------------------------------------------------- corpus_bleu

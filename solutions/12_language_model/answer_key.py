@@ -568,10 +568,6 @@ next_token_loss = Exercise("next_token_loss", cases_next_token_loss).with_mistak
         F.cross_entropy(logits.flatten(0, 1), targets.flatten())
         -> F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, :-1].flatten())
         get_batch has an answer for every place. How many questions does a window of T tokens ask?
-    first_place_left_out: the first place of each text is left out
-        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-        -> F.cross_entropy(logits[:, 1:].flatten(0, 1), targets[:, 1:].flatten())
-        get_batch has an answer for every place. How many questions does a window of T tokens ask?
 """)
 
 # ---------------------------------------------------------------- GPT

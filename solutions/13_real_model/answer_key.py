@@ -135,8 +135,8 @@ rename_weights = Exercise("rename_weights", cases_rename_weights).with_mistakes(
     weights_for_both: weights and biases come under one name
         .{kind}"] = tensor -> .weight"] = tensor
         A layer has two tensors. What becomes of the first one in yours when the second comes?
-    first_COUNT_layers for COUNT in 6, 12: no layer behind the first COUNT
-        name.startswith("encoder.layer.") -> name.startswith("encoder.layer.") and int(name.split(".")[2]) < COUNT
+    six_layers: no layer behind the first six
+        name.startswith("encoder.layer.") -> name.startswith("encoder.layer.") and int(name.split(".")[2]) < 6
         Who says how many layers there are, your code or the names of the file?
     layer_kept: `layer` is still in the names
         mine[f"blocks.{i}. -> mine[f"blocks.layer.{i}.
@@ -279,9 +279,6 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
         return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
         -> return F.layer_norm(x, x.shape[1:], None, None, 1e-12) * gamma + beta
         Each token's vector is normalized by itself. How many numbers go into one mean of yours?
-    weight_and_bias_alone: the norm's weight and bias are there, and nothing was normalized
-        return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12) -> return x * gamma + beta
-        What does a layer norm of lesson 9 do before its weight comes in?
 """)
 
 # ---------------------------------------------------------------- find_head
@@ -402,9 +399,6 @@ find_head = Exercise("find_head", cases_find_head).with_mistakes("""
         table = attention[:, :, query, key] -> table = attention.amax(dim=(2, 3))
         table[layer, head].item() -> attention[layer, head, query, key].item()
         First take out what belongs to the pair.
-    first_layer_only: only the first layer
-        divmod(table.argmax().item(), table.shape[1]) -> 0, table[0].argmax().item()
-        Of how many layers do you have the weights?
 """)
 
 # ---------------------------------------------------------------- mean_pool
@@ -614,10 +608,6 @@ search = Exercise("search", cases_search).with_mistakes("""
     one_too_many: one value too many, where there is one more
         scores.topk(k) -> scores.topk(min(k + 1, len(values)))
         How many did the caller ask for?
-    ordered_by_size: ordered by the size of the score, whatever its sign
-        best = scores.topk(k) -> best = scores.abs().topk(k)
-        [(values[i], score) -> [(values[i], scores[i].item())
-        A key that points the other way is no good answer.
     ordered_by_dot_products: ordered by dot products, though the scores are cosines
         best = scores.topk(k) -> best = (keys @ query).topk(k)
         [(values[i], score) -> [(values[i], scores[i].item())
@@ -840,9 +830,6 @@ rename_gpt2 = Exercise("rename_gpt2", cases_rename_gpt2).with_mistakes("""
     prefix_everywhere: no block was found in a file whose names do not begin with `transformer.`
         name.removeprefix("transformer.") -> name[len("transformer.") :]
         Some files begin every name with a word more, and some do not.
-    joined_taken_for_down: mlp.c_proj was taken for attn.c_proj
-        "mlp.c_proj": ("feed_forward.down",) -> "mlp.c_proj": ("attention.W_o",)
-        Two matrices of a block are called c_proj. What stands before it?
 """)
 
 # ---------------------------------------------------------------- quizzes
