@@ -722,7 +722,7 @@ def cases_GPT(draw):
 
     return [
         with_sublayers(9, 5, 8, 8),  # first, as what it says is the cause of much that others see
-        case(11, 9, 12, 3, 2, 7, 6, whole=True),  # V, block_size and one more: no multiples of a head's width
+        case(13, 9, 12, 3, 2, 7, 6, whole=True),  # V, block_size and one more: no multiples of a head's width
         case(13, 7, 8, 2, 1, 9, 7, whole_contexts=True, part="a text as long as block_size"),
         case(80, 72, 8, 4, 1, 5, 72, part="a text as long as block_size"),
         case(9, 6, 16, 4, 3, 7, 5, whole=True, part="three layers"),
@@ -943,7 +943,7 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, apart=(FO
     last_place_kept: only the last place has logits
         self.unembed(self.norm(x)) -> self.unembed(self.norm(x))[:, -1:]
         In training every place is asked.
-    last_place_missing: the last place has no logits
+    last_place_missing: one place of each text has no logits
         self.unembed(self.norm(x)) -> self.unembed(self.norm(x))[:, :-1]
         Who moves the answers by one place, the model or get_batch?
     shifted_inside: the model reads a text that it has moved to the right by one place
@@ -1155,7 +1155,7 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
     even_among_all: the chances of the tokens that may come are too even
         torch.multinomial(p, 1 -> torch.multinomial((p > 0).to(p.dtype), 1
         A likelier token comes more often, as the softmax of the logits says. Which numbers do you draw from?
-    softmax_before_the_filter: the softmax was taken twice
+    softmax_before_the_filter: the chances are too even, as after a second softmax
         logits = model(ids[:, -model.block_size :])[:, -1] / temperature
         -> logits = (model(ids[:, -model.block_size :])[:, -1] / temperature).softmax(-1)
         Probabilities lie between 0 and 1. What does a softmax make of numbers that are so close together?
@@ -1170,7 +1170,7 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
     one_place_early: drawn from the logits of the last place but one
         [:, -1] / -> [:, -2] /
         Which place has read the whole text?
-    temperature_twice: divided by the temperature twice
+    temperature_twice: the temperature acts too strongly, as if it divided twice
         [:, -1] / temperature -> [:, -1] / temperature**2
         At a temperature of 2 a difference of 4 between two logits becomes 2. What does it become in yours?
     put_in_front: the new token is put in front of the text

@@ -544,6 +544,7 @@ def gpt_behavior(args, kwargs, output):
         B, T = ids.shape
         shapes = {(B * T, V): "all places in one long row", (B, V, T): "a row for each token, a column for each place"}
         shapes |= {(B, V): "those of one place", (B, T, init["d_model"]): "vectors of the model's width"}
+        shapes |= {(B, T - 1, V): "those of one place less", (B, 1, V): "those of one place"}
         if all(found.values()) or shape_of(logits[first]) not in shapes:  # nothing can be compared
             nothing = dict.fromkeys([*found, *_promises(runs, layers)], False)
             return nothing | ({"one layer more brings": "what cannot be told"} if layers else {})
