@@ -126,6 +126,10 @@ make_batch = Exercise("make_batch", cases_make_batch, axes=("sentence", "place")
     one_width_for_all: source and target were padded to one common width
         longest = max(len(row) for row in rows) -> longest = max(max(len(s), len(t) + 1) for s, t in pairs)
         Source and target are tensors of their own, each as wide as its own longest row.
+    cut_before_eos: the target never says eos
+        padded([[bos_id, *tgt] for _, tgt in pairs]) -> padded([[bos_id, *tgt] for _, tgt in pairs])[:, :-1]
+        padded([[*tgt, eos_id] for _, tgt in pairs]) -> padded([[bos_id, *tgt] for _, tgt in pairs])[:, 1:]
+        How would the decoder learn to stop?
 """)
 
 # ---------------------------------------------------------------- token_accuracy
@@ -246,6 +250,14 @@ token_accuracy = Exercise("token_accuracy", cases_token_accuracy, weights={PADDI
         right = logits.argmax(dim=-1) == targets
         -> right = torch.softmax(logits, dim=-1).gather(-1, targets[..., None])[..., 0]
         Accuracy asks only which word is the likeliest, not how likely.
+    above_the_pad_id: only ids above pad_id are taken for words
+        targets != pad_id -> targets > pad_id
+        Padding may have any id. On which side of it do the words stand?
+    shifted_again: logits and targets were shifted against each other
+        logits.argmax(dim=-1) == targets
+        -> (logits[..., :-1, :].argmax(dim=-1) == targets[..., 1:]) if targets.shape[-1] > 1 else targets < 0
+        mask = targets != pad_id -> mask = targets[..., 1:] != pad_id
+        tgt_out is shifted already. Which place of the logits answers to which target?
 """)
 
 # ---------------------------------------------------------------- noam_rate
@@ -325,6 +337,25 @@ noam_rate = Exercise("noam_rate", cases_noam_rate).with_mistakes("""
     divided_by_the_width: the width acts without its square root
         d_model**-0.5 -> d_model**-1.0
         It is the square root again, as in lesson 4.
+    width_power_cut: the power of the width was taken first and halved afterwards
+        d_model**-0.5 -> d_model**-1 / 2
+        Python takes powers before it divides: 4**-1/2 is 0.125.
+    step_and_warm_up_power_cut: the powers of step and warm-up were taken first and divided afterwards
+        min(step**-0.5, step * warmup**-1.5) -> min(step**-1 / 2, step * warmup**-3 / 2)
+        Python takes powers before it divides: 4**-1/2 is 0.125.
+    width_in_one_arm: the width stands inside the minimum, in the falling arm alone
+        d_model**-0.5 * min(step**-0.5, step * warmup**-1.5) -> min(d_model**-0.5 * step**-0.5, step * warmup**-1.5)
+        What stands outside of the brackets in the formula acts on both arms.
+    warm_up_outside: the power of the warm-up stands outside of the minimum
+        min(step**-0.5, step * warmup**-1.5) -> min(step**-0.5, step) * warmup**-1.5
+        Long after the warm-up the rate hangs on width and step alone. Does yours?
+    power_turned_over: the power of the warm-up is −2/3, not −3/2
+        warmup**-1.5 -> warmup ** (-2 / 3)
+        At step = warmup both arms must give the same. Which power of warmup does that?
+    over_the_step: behind the warm-up the rate is divided by the step, not by its root
+        d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+        -> d_model**-0.5 * (step * warmup**-1.5 if step < warmup else 1 / step)
+        Four times the step, half of the rate. And at step = warmup both arms must give the same.
 """)
 
 # ---------------------------------------------------------------- label_smoothed_loss
@@ -472,6 +503,9 @@ label_smoothed_loss = Exercise(
     plain_number: a plain number, from which nothing can be learned
         losses[targets != pad_id].mean() -> losses[targets != pad_id].mean().item()
         A loss is a 0-dim tensor, so that gradients can start from it.
+    softmax_over_dim_1: the softmax runs over dimension 1, and the words may lie in another one
+        torch.log_softmax(logits, dim=-1) -> torch.log_softmax(logits, dim=1)
+        The V words lie in the last dimension. Which one is that, counted from the front, if there are three?
 """)
 
 # ---------------------------------------------------------------- alignment
@@ -555,6 +589,9 @@ alignment = Exercise("alignment", cases_alignment, axes=("target word",)).with_m
     list_returned: a list instead of a LongTensor
         .argmax(dim=-1) -> .argmax(dim=-1).tolist()
         You have the right places, as Python numbers.
+    averaged_over_targets: averaged over the target places, not over the heads
+        cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.mean(dim=1).argmax(dim=-1)
+        Which of the three dimensions counts the heads?
 """)
 
 # ---------------------------------------------------------------- corpus_bleu
@@ -795,6 +832,15 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
         for n in range(4) -> for n in range(3)
         zip(found, made, strict=True)) / 4) -> zip(found, made, strict=True)) / 3)
         BLEU-4 counts n-grams of one, two, three and four words.
+    joined: all sentences were joined into one
+        for pair in zip(candidates, references, strict=True):
+        -> lists = [[text.split() if isinstance(text, str) else list(text) for text in texts] for texts in (candidates, references)]
+        |    for pair in [[[word for text in texts for word in text] for texts in lists]]:
+        Do the last word of a sentence and the first one of the next make a pair?
+    root_cut: the product was taken first and divided by four afterwards
+        math.exp(sum(math.log(f / m) for f, m in zip(found, made, strict=True)) / 4)
+        -> math.exp(sum(math.log(f / m) for f, m in zip(found, made, strict=True))) / 4
+        Python takes powers before it divides: 16**1/4 is 4.
 """,
     mean_of_sentences=mean_of_sentences,
     clipped_over_all=clipped_over_all,
@@ -818,7 +864,14 @@ def cases_translate(draw):
     english, french = [pair.english for pair in pairs], [pair.french for pair in pairs]
     alone = max(range(SENTENCES), key=lambda i: len(french[i].split()) - len(english[i].split()))
     said, again = scripted(others, 0), scripted(others, 1)
-    truth = {"said": said, "again": again, "asked": True, "begun": True, "memory": True}
+    truth = {
+        "said": said,
+        "again": again,
+        "endless": scripted(others[:2], 2),
+        "asked": True,
+        "begun": True,
+        "memory": True,
+    }
     return [
         Case((english,), truth=french),
         Case(([english[alone]],), truth=[french[alone]]),
@@ -848,6 +901,12 @@ translate = Exercise("translate", cases_translate, metric="exact_translations", 
         With another model the translation is another one. What does your code keep from call to call?
     repeats_dropped: a word that the model says twice is written once
         The model chooses each word. What may your code take away from what it says?
+    cut_without_eos: a row that never says eos lacks words at its end
+        Such a row stops when it is MAX_LEN ids long, bos included. Does your slice take away eos, or whatever stands last?
+        And after how many ids does your loop stop?
+    right_alone: a sentence comes out right by itself, and wrong among others
+        What changes for a sentence when longer ones stand beside it? Print its row of `src`: where does its first word
+        stand? And what may the decoder look at, in which sentence's memory?
     another_alone: a sentence comes out otherwise by itself than among others
         Print the shapes for a list of one sentence. Which dimension is not there, or has another size?
     says_too_much: the model says more than the sentence

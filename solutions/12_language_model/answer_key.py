@@ -305,6 +305,19 @@ ngram_loss = Exercise("ngram_loss", cases_ngram_loss).with_mistakes("""
     last_token_of_the_training_text: the last token of train is not counted
         range(order - 1, len(train)): -> range(order - 1, len(train) - 1):
         The end of a range is not included. Which is the last place that you count?
+    alpha_above_alone: alpha was given to the counts, and nothing to the row's sum
+        (contexts.get(context, 0) + alpha * vocab_size) -> contexts.get(context, 0)
+        What do the V probabilities of a context add up to in yours?
+    alpha_below_alone: alpha was given to the row's sum, and not to the counts
+        pairs.get((context, test[t]), 0) + alpha -> pairs.get((context, test[t]), 0)
+        In the formula alpha stands twice. What is the logarithm of a count of 0?
+    token_in_its_context: the predicted token is part of its own context
+        context = tuple(train[t - order + 1 : t]) -> context = tuple(train[t - order + 1 : t + 1])
+        context = tuple(test[t - order + 1 : t]) -> context = tuple(test[t - order + 1 : t + 1])
+        A slice ends before its second number. Which tokens are known when the next one is asked for?
+    first_place_not_counted: the first place of train that has a whole context is not counted
+        range(order - 1, len(train)): -> range(order, len(train)):
+        How many tokens stand before place 1, and how many does a context of order 2 have?
 """)
 
 # ---------------------------------------------------------------- get_batch
@@ -548,6 +561,13 @@ next_token_loss = Exercise("next_token_loss", cases_next_token_loss).with_mistak
         -> (-logits.gather(-1, targets[..., None]) + logits.max()
         |            + (logits - logits.max()).exp().sum(-1, keepdim=True).log()).mean()
         At a place whose logits are all far below that, what is left of exp?
+    transposed_and_flattened: two dimensions change places, and then the numbers are dealt anew into rows of V
+        logits.flatten(0, 1) -> logits.transpose(1, 2).reshape(-1, logits.shape[-1])
+        Once V stands in the middle, which numbers lie side by side? Do the one or the other.
+    last_place_left_out: the last place of each text is left out
+        F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        -> F.cross_entropy(logits[:, :-1].flatten(0, 1), targets[:, :-1].flatten())
+        get_batch has an answer for every place. How many questions does a window of T tokens ask?
 """)
 
 # ---------------------------------------------------------------- GPT
@@ -575,6 +595,9 @@ class OwnAttention(nn.Module):
         scores = q @ k.mT / q.shape[-1] ** powers.get(self.wrong, 0.5)  # (B, H, T, T)
         if self.wrong == "model's width":
             scores = q @ k.mT / x.shape[-1] ** 0.5
+        if self.wrong == "number for width":
+            q, k, v = (z.unflatten(-1, (-1, self.num_heads)).transpose(1, 2) for z in made)
+            scores = q @ k.mT / q.shape[-1] ** 0.5  # (B, D/H, T, T)
         if self.wrong == "number of heads":
             scores = q @ k.mT / self.num_heads**0.5
         if self.wrong == "mask too late":
@@ -584,8 +607,8 @@ class OwnAttention(nn.Module):
         else:
             over = {"queries": -2, "heads": 1}.get(self.wrong, -1)
             seen = mask.tril(-1) if self.wrong in ("not itself", "all at first") else mask
-            hidden = seen if self.wrong == "hidden" else ~seen
-            weights = scores.masked_fill(hidden, -1e9 if self.wrong == "all at first" else -torch.inf).softmax(over)
+            hidden = seen if self.wrong in ("hidden", "all at last") else ~seen
+            weights = scores.masked_fill(hidden, -1e9 if self.wrong.startswith("all") else -torch.inf).softmax(over)
         out = weights @ v  # (B, H, T, D/H)
         out = out.mean(1, keepdim=True).expand_as(out) if "averaged" in self.wrong else out
         out = out if self.wrong in ("cut in a row", "run together") else out.transpose(1, 2)
@@ -601,6 +624,43 @@ def attending(wrong):
         model = GPT(vocab_size, block_size, d_model, num_heads, num_layers, positions="learned")
         for block in model.blocks:
             block.attention = OwnAttention(d_model, num_heads, wrong)
+        return model
+
+    return gpt
+
+
+def words_times_places(vocab_size, block_size, d_model, num_heads, num_layers):
+    """A GPT with learned positions, which multiply the vectors of the words."""
+    from helpers.blocks import GPT, causal_mask
+
+    class Times(GPT):
+        def forward(self, ids):
+            T = ids.shape[1]
+            x = self.tokens(ids) * self.positions(torch.arange(T))  # (B, T, D)
+            for block in self.blocks:
+                x = block(x, causal_mask(T))  # (B, T, D)
+            return self.unembed(self.norm(x))  # (B, T, V)
+
+    return Times(vocab_size, block_size, d_model, num_heads, num_layers, positions="learned")
+
+
+class TorchAttention(nn.MultiheadAttention):
+    """PyTorch's own attention with a mask that is made of the lessons'."""
+
+    def forward(self, x, mask):
+        return super().forward(x, x, x, attn_mask=self.hidden(mask), need_weights=False)
+
+
+def with_torch_attention(hidden):
+    """A GPT with learned positions and PyTorch's attention, from which hidden(mask) hides what is True."""
+
+    def gpt(vocab_size, block_size, d_model, num_heads, num_layers):
+        from helpers.blocks import GPT
+
+        model = GPT(vocab_size, block_size, d_model, num_heads, num_layers, positions="learned")
+        for block in model.blocks:
+            block.attention = TorchAttention(d_model, num_heads, batch_first=True)
+            block.attention.hidden = hidden
         return model
 
     return gpt
@@ -662,17 +722,17 @@ def cases_GPT(draw):
 
     return [
         with_sublayers(9, 5, 8, 8),  # first, as what it says is the cause of much that others see
-        case(11, 7, 12, 3, 2, 7, 6, whole=True),  # V and block_size: no multiples of a head's width
+        case(13, 9, 12, 3, 2, 7, 6, whole=True),  # V, block_size and one more: no multiples of a head's width
         case(13, 7, 8, 2, 1, 9, 7, whole_contexts=True, part="a text as long as block_size"),
         case(80, 72, 8, 4, 1, 5, 72, part="a text as long as block_size"),
         case(9, 6, 16, 4, 3, 7, 5, whole=True, part="three layers"),
         case(5, 9, 6, 1, 1, 1, 8, part="one text, one head, one layer"),
         case(8, 5, 8, 4, 2, 2, 1, part="one token"),
-        with_numbers(11, 7, 8, 2, 2),
+        with_numbers(11, 7, 12, 2, 2),  # 2 heads of 6: a score of 6 heads of 2 is no multiple by a known divisor
     ]
 
 
-gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limit=10.0).with_mistakes(
+gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, apart=(FORMULA,), time_limit=10.0).with_mistakes(
     """
     not_causal: places hear later tokens
         x = block(x, mask) -> x = block(x)
@@ -683,7 +743,7 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
     mask_of_the_hidden: the mask says which places are hidden, not which may be seen
         mask = causal_mask(T) -> mask = ~causal_mask(T)
         True means may attend. May a token attend to itself?
-    only_the_first_block: only one of the blocks is used
+    only_the_first_block: only one block is at work, whatever num_layers says
         for block in self.blocks:
         |            x -> for block in self.blocks[:1]:
         |            x
@@ -880,6 +940,29 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
     transposed_logits: transposed: the V logits of a place stand in a column, not in a row
         return self.unembed(self.norm(x)) -> return self.unembed(self.norm(x)).transpose(1, 2)
         F.cross_entropy wants its classes in the middle. What does the contract of forward want last?
+    last_place_kept: only the last place has logits
+        self.unembed(self.norm(x)) -> self.unembed(self.norm(x))[:, -1:]
+        In training every place is asked.
+    last_place_missing: one place of each text has no logits
+        self.unembed(self.norm(x)) -> self.unembed(self.norm(x))[:, :-1]
+        Who moves the answers by one place, the model or get_batch?
+    shifted_inside: the model reads a text that it has moved to the right by one place
+        x = self.tokens(ids) -> x = self.tokens(torch.cat([torch.zeros_like(ids[:, :1]), ids[:, :-1]], dim=1))
+        The answer to a place is the token that comes next. Who moves the answers by one place, the model or get_batch?
+    masked_in_training_only: in evaluation mode places hear later tokens
+        mask = causal_mask(T).to(ids.device) -> mask = causal_mask(T).to(ids.device) | (not self.training)
+        Whoever measures or writes with the model asks it in evaluation mode. May places hear later tokens there?
+    words_times_places: between the vectors of the words and the first block stands more than a sum
+        A vector of a place is added to that of a word. What else happens to the two before the first block reads them?
+    heads_exchanged: number and width of the heads are exchanged
+        There are H heads, and each is D / H wide. Which of the two stands where in your view or reshape?
+    mask_reversed_and_all_at_last: the later tokens are heard, and those that may be seen are hidden
+        Which places of your scores are filled with a huge negative number: those where the mask is True, or those where it
+        is False?
+    torch_mask_of_itself: no place hears itself, and the first one hears nothing at all
+        nn.MultiheadAttention hides what is True in its mask. Print yours: what is False in its first row?
+    torch_mask_reversed: the later tokens are heard, and those that may be seen are hidden
+        nn.MultiheadAttention hides what is True in its mask. Print yours: what is True in its first row?
 """,
     weights_over_queries=attending("queries"),
     softmax_over_heads=attending("heads"),
@@ -899,6 +982,11 @@ gpt = Exercise("GPT", cases_GPT, forbidden=FORBIDDEN, instead=INSTEAD, time_limi
     heads_averaged=attending("averaged"),
     heads_of_one_matrix_averaged=attending("averaged, from one matrix"),
     divided_by_the_number_of_heads=attending("number of heads"),
+    heads_exchanged=attending("number for width"),
+    mask_reversed_and_all_at_last=attending("all at last"),
+    words_times_places=words_times_places,
+    torch_mask_reversed=with_torch_attention(lambda mask: mask),
+    torch_mask_of_itself=with_torch_attention(lambda mask: ~mask.tril(-1)),
 )
 
 # ---------------------------------------------------------------- generate
@@ -934,11 +1022,11 @@ def cases_generate(draw):
         sure(8, 3, 1, 5, 4, part=CROP),
         sure(6, 1, 2, 2, 3, part=CROP),
         sure(7, 9, 3, 4, 0, part="nothing to write"),
-        sure(7, 12, 1, 1, 4, named={"temperature": 3.0}, part="top_k = 1 at a temperature of 3"),
+        sure(7, 12, 4, 1, 9, named={"temperature": 3.0}, part="top_k = 1 at a temperature of 3"),
         drawn(6, 3, {}, part=DRAWN),
         drawn(5, 8, {}, part=DRAWN),
         drawn(6, 2, {"temperature": 2.5}, spread=7.0, part="temperature"),
-        drawn(6, 3, {"temperature": 0.05}, spread=0.4, level=5.0, part="temperature"),
+        drawn(6, 3, {"temperature": 0.05}, spread=0.8, level=5.0, part="temperature"),
         drawn(8, 3, {"top_k": 3}, part="top_k"),
         drawn(8, 2, {"top_k": 4, "temperature": 0.5}, part="top_k"),
     ]
@@ -1060,6 +1148,34 @@ generate = Exercise("generate", cases_generate, time_limit=10.0).with_mistakes("
     prompt_left_out: the prompt is not in front
         return ids -> return ids[:, -max_new_tokens:] if max_new_tokens else ids[:, :0]
         What comes back begins with what came in.
+    even_among_the_k: with top_k the chances of the tokens that stay are too even
+        torch.multinomial(p, 1 -> torch.multinomial((p > 0).to(p.dtype) if top_k else p, 1
+        Among those that stay the likelier one still comes more often. Which numbers go into your filter, and which ones do
+        you draw from?
+    even_among_all: the chances of the tokens that may come are too even
+        torch.multinomial(p, 1 -> torch.multinomial((p > 0).to(p.dtype), 1
+        A likelier token comes more often, as the softmax of the logits says. Which numbers do you draw from?
+    softmax_before_the_filter: the chances are too even, as after a second softmax
+        logits = model(ids[:, -model.block_size :])[:, -1] / temperature
+        -> logits = (model(ids[:, -model.block_size :])[:, -1] / temperature).softmax(-1)
+        Probabilities lie between 0 and 1. What does a softmax make of numbers that are so close together?
+    own_seed_at_each_step: a seed of your own is set at each step, so that the given one has no say
+        drawn = torch -> if generator is not None:
+        |                generator.manual_seed(0)
+        |            drawn = torch
+        A token is drawn anew, whatever the dice said before. Who may set the seed?
+    unlikely_ones_stay: with top_k the k least likely tokens stay
+        filter_logits(logits, top_k=top_k) -> -filter_logits(-logits, top_k=top_k).masked_fill(filter_logits(-logits, top_k=top_k) == -math.inf, math.inf)
+        Which end of the order does topk give you, and what do you keep?
+    one_place_early: drawn from the logits of the last place but one
+        [:, -1] / -> [:, -2] /
+        Which place has read the whole text?
+    temperature_twice: the temperature acts too strongly, as if it divided twice
+        [:, -1] / temperature -> [:, -1] / temperature**2
+        At a temperature of 2 a difference of 4 between two logits becomes 2. What does it become in yours?
+    put_in_front: the new token is put in front of the text
+        torch.cat([ids, drawn], dim=1) -> torch.cat([drawn, ids], dim=1)
+        Where does a text go on?
 """)
 
 # ---------------------------------------------------------------- language_model_logits

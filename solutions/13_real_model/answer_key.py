@@ -132,6 +132,15 @@ rename_weights = Exercise("rename_weights", cases_rename_weights).with_mistakes(
         "attention.W_o" -> "feed_forward.down"
         "attention.output.LayerNorm": "norm1" -> "attention.output.LayerNorm": "norm2"
         One of BERT's names ends with another of them. Which has to be asked for first?
+    weights_for_both: weights and biases come under one name
+        .{kind}"] = tensor -> .weight"] = tensor
+        A layer has two tensors. What becomes of the first one in yours when the second comes?
+    six_layers: no layer behind the first six
+        name.startswith("encoder.layer.") -> name.startswith("encoder.layer.") and int(name.split(".")[2]) < 6
+        Who says how many layers there are, your code or the names of the file?
+    layer_kept: `layer` is still in the names
+        mine[f"blocks.{i}. -> mine[f"blocks.layer.{i}.
+        What stands between `blocks` and the layer's number in the lesson's names, and what in yours?
 """)
 
 # ---------------------------------------------------------------- bert_embeddings
@@ -260,6 +269,16 @@ bert_embeddings = Exercise("bert_embeddings", cases_bert_embeddings, axes=("toke
     norm_without_weight: the norm's weight is not used
         gamma, beta, 1e-12) -> None, beta, 1e-12)
         The file has two more vectors for the norm. What does each of them do in the formula?
+    places_by_word: the position table was read at the ids of the words
+        [: ids.shape[1]] -> [ids]
+        A position counts the tokens of a sentence. Does it hang on which word stands there?
+    places_one_on: positions counted from 1
+        [: ids.shape[1]] -> [torch.arange(ids.shape[1]) + 1]
+        The first token stands at place 0.
+    norm_over_the_sentence: the norm runs over all numbers of a sentence together
+        return F.layer_norm(x, gamma.shape, gamma, beta, 1e-12)
+        -> return F.layer_norm(x, x.shape[1:], None, None, 1e-12) * gamma + beta
+        Each token's vector is normalized by itself. How many numbers go into one mean of yours?
 """)
 
 # ---------------------------------------------------------------- find_head
@@ -376,6 +395,10 @@ find_head = Exercise("find_head", cases_find_head).with_mistakes("""
     any_query: the largest weight on this key, from whatever query
         attention[:, :, query, key] -> attention[:, :, :, key].amax(dim=-1)
         Only one word looks here. Which one?
+    head_of_the_largest_of_all: the head with the largest weight anywhere, whatever its query and key
+        table = attention[:, :, query, key] -> table = attention.amax(dim=(2, 3))
+        table[layer, head].item() -> attention[layer, head, query, key].item()
+        First take out what belongs to the pair.
 """)
 
 # ---------------------------------------------------------------- mean_pool
@@ -461,9 +484,16 @@ mean_pool = Exercise("mean_pool", cases_mean_pool, axes=("sentence", "channel"))
     softmax_of_the_mask: the weights are a softmax of the mask
         return (x * expanded).sum(dim=1) / counts -> return (x * torch.softmax(expanded, dim=1)).sum(dim=1)
         A softmax gives each 0 its share as well. Which weight should padding have?
-    added_EPS for EPS in 1e-6, 1e-5: a small number was added to the count
+    added_EPS for EPS in 1e-6, 1e-5, 1e-3: a small number was added to the count
         expanded.sum(dim=1).clamp(min=1) -> (expanded.sum(dim=1) + EPS)
         If that is to keep 0 out of the denominator: it changes the other rows too.
+    mean_of_each_alone: 0 divided by 0 where nothing is kept
+        return (x * expanded).sum(dim=1) / counts
+        -> return torch.stack([row[kept].mean(dim=0) for row, kept in zip(x, mask, strict=True)])
+        A row without tokens gives zeros. Of how many numbers does your code take the mean there?
+    one_mean_for_all: one mean for the whole batch
+        return (x * expanded).sum(dim=1) / counts -> return x[mask].mean(dim=0).expand(len(x), -1)
+        Each sentence has a vector of its own. What is left of the sentences once the mask has picked its rows?
 """)
 
 # ---------------------------------------------------------------- search
@@ -571,6 +601,20 @@ search = Exercise("search", cases_search).with_mistakes("""
         return [(values[i], score) for i, score in zip(best.indices.tolist(), best.values.tolist(), strict=True)]
         -> return sorted(zip(values, scores.tolist(), strict=True), reverse=True)[:k]
         Pairs are sorted by what stands first in them.
+    order_of_the_list: the right ones, in the order in which they stand in the list
+        zip(best.indices.tolist(), best.values.tolist(), strict=True)]
+        -> sorted(zip(best.indices.tolist(), best.values.tolist(), strict=True))]
+        Best first. What orders the pairs in yours, the score or the place?
+    one_too_many: one value too many, where there is one more
+        scores.topk(k) -> scores.topk(min(k + 1, len(values)))
+        How many did the caller ask for?
+    ordered_by_dot_products: ordered by dot products, though the scores are cosines
+        best = scores.topk(k) -> best = (keys @ query).topk(k)
+        [(values[i], score) -> [(values[i], scores[i].item())
+        Which numbers decide who comes first in yours, and which ones are handed out?
+    negative_ones_left_out: values with a negative score are left out
+        best.values.tolist(), strict=True)] -> best.values.tolist(), strict=True) if score > 0]
+        The k best are asked for, however bad they are.
 """)
 
 # ---------------------------------------------------------------- fixed_sentence_vectors
@@ -646,6 +690,16 @@ fixed_sentence_vectors = Exercise(
     normalized: the vectors were brought to length 1
         mean_pool(x, mask) -> F.normalize(mean_pool(x, mask), dim=-1)
         Many libraries do that afterwards. Here the mean itself is wanted.
+    causal_mask: no word looks at the words behind it
+        encode(ids, mask[:, None, None, :]) -> encode(ids, torch.ones(ids.shape[1], ids.shape[1]).tril().bool())
+        A causal mask is for a model that writes. Whom may nobody look at here?
+    padding_for_words_alone: the mask is True at padding, and false at the words
+        ids != pad_id -> ids == pad_id
+        mean_pool(x, mask) -> (x * mask.unsqueeze(-1)).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+        True means: may be seen, and is averaged. Which tokens should that be?
+    padding_in_the_sum: padding is in the sum, though not in the count
+        mean_pool(x, mask) -> x.sum(dim=1) / mask.sum(dim=1, keepdim=True)
+        The count is right. Which rows did you add up?
 """)
 
 # ---------------------------------------------------------------- rename_gpt2
@@ -757,6 +811,25 @@ rename_gpt2 = Exercise("rename_gpt2", cases_rename_gpt2).with_mistakes("""
     mask_taken_for_a_bias: the table of the mask is among the entries
         "ln_2": ("norm2",), -> "ln_2": ("norm2",), "attn": ("attention",),
         `attn.bias` looks like a bias by its name only. What is its shape?
+    up_and_down_exchanged: mlp.c_fc and mlp.c_proj exchanged
+        "mlp.c_fc": ("feed_forward.up",) -> "mlp.c_fc": ("feed_forward.down",)
+        "mlp.c_proj": ("feed_forward.down",) -> "mlp.c_proj": ("feed_forward.up",)
+        Which of the two makes the vector wider? In the file a matrix is (in, out).
+    up_and_down_by_shape: mlp.c_fc and mlp.c_proj exchanged
+        "mlp.c_fc": ("feed_forward.up",) -> "mlp.c_fc": ("feed_forward.down",)
+        "mlp.c_proj": ("feed_forward.down",) -> "mlp.c_proj": ("feed_forward.up",)
+        if piece.dim() == 2 else -> if piece.dim() == 2 and "mlp" not in part else
+        Which of the two makes the vector wider? In the file a matrix is (in, out).
+    three_alone_transposed: only attn.c_attn was transposed
+        if piece.dim() == 2 else -> if piece.dim() == 2 and part == "attn.c_attn" else
+        Every matrix of the file is (in, out). How many of a block's four did you turn?
+    cut_along_the_first_axis: c_attn was cut along its first axis
+        pieces = tensor.chunk(len(names[part]), dim=-1) -> pieces = tensor.chunk(len(names[part]), dim=0)
+        names[part], pieces, strict=True -> names[part], pieces, strict=False
+        The three stand side by side in a matrix of D rows. Along which axis is it three times as long?
+    prefix_everywhere: no block was found in a file whose names do not begin with `transformer.`
+        name.removeprefix("transformer.") -> name[len("transformer.") :]
+        Some files begin every name with a word more, and some do not.
 """)
 
 # ---------------------------------------------------------------- quizzes

@@ -189,9 +189,10 @@ def gpt_sublayers(answer, args, kwargs):
 
     y and z (N, T, D) are handed on by the first norm and by the second one. Of each run: what each norm reads, in the
     order of calls, which norm it is, and the logits. "flipped": the places of z in the other order; "other y": its rows
-    in the other order; "other word": the first word of each text is another one; "alone": the last two rows of y, their
-    first places only; "nothing": all parameters are 0 but the tables of words; where one norm alone is asked also
-    "shifted": SHIFT is added to each number of a word. Learned tables of places are cleared.
+    in the other order; "other word", "other last word": the first or the last word of each text is another one;
+    "once more": nothing is; "alone": the last two rows of y, their first places only; "nothing": all parameters are 0
+    but the tables of words; where one norm alone is asked also "shifted": SHIFT is added to each number of a word.
+    Learned tables of places are cleared. "batch norms": whether there are any.
     """
     init, seed, y, z = args
     seen = {}
@@ -202,7 +203,9 @@ def gpt_sublayers(answer, args, kwargs):
         ids = torch.arange(y[..., 0].numel()).reshape(y.shape[:2]) % init["vocab_size"]
         first = torch.cat([(ids[:, :1] + 1) % init["vocab_size"], ids[:, 1:]], dim=1)
         runs = {"plain": (ids, y, z), "flipped": (ids, y, z.flip(1)), "other y": (ids, y.flip(0), z)}
+        last = torch.cat([ids[:, :-1], (ids[:, -1:] + 1) % init["vocab_size"]], dim=1)
         runs |= {"other word": (first, y, z), "alone": (ids[-2:, :1], y[-2:, :1], z[-2:, :1])}
+        runs |= {"other last word": (last, y, z), "once more": (ids, y, z)}
         seen[heads] = {name: _through_norms(model, *given) for name, given in runs.items()}
         if len(seen[heads]["plain"]["read"]) == 1:
             _change(_word_tables(model, sizes, ids[:1, :1]), lambda weight: weight.add_(SHIFT))
@@ -212,7 +215,8 @@ def gpt_sublayers(answer, args, kwargs):
                 if init["vocab_size"] not in parameter.shape:
                     parameter.zero_()
         seen[heads]["nothing"] = _through_norms(model, ids, y, z)
-    return {"one head": seen[1], "two heads": seen[2]}, []
+    batch_norms = any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in model.modules())
+    return {"one head": seen[1], "two heads": seen[2], "batch norms": batch_norms}, []
 
 
 @torch.no_grad()
@@ -498,7 +502,7 @@ TAKEN_AWAY = (
     " (does one stand in front of each sublayer, and one at the end?)"
 )
 ONE_PLACE = "each norm stands in one place"
-STEADY = "the same ids have the same logits"
+STEADY = "the same ids have the same logits (nothing is left to chance outside of training, dropout neither)"
 LAYERS = (
     STEADY,
     "one layer more brings",
@@ -506,6 +510,7 @@ LAYERS = (
     ONE_PLACE,
     "whatever has a say in the logits can learn",
     "a call is not disturbed by those before",
+    SUMMED := "between the vectors of words and places and the first block stands no more than their sum",
     TAKEN_AWAY,
     "each sublayer reads what all before it have added",
     ARRIVES,
@@ -539,6 +544,7 @@ def gpt_behavior(args, kwargs, output):
         B, T = ids.shape
         shapes = {(B * T, V): "all places in one long row", (B, V, T): "a row for each token, a column for each place"}
         shapes |= {(B, V): "those of one place", (B, T, init["d_model"]): "vectors of the model's width"}
+        shapes |= {(B, T - 1, V): "those of one place less", (B, 1, V): "those of one place"}
         if all(found.values()) or shape_of(logits[first]) not in shapes:  # nothing can be compared
             nothing = dict.fromkeys([*found, *_promises(runs, layers)], False)
             return nothing | ({"one layer more brings": "what cannot be told"} if layers else {})
@@ -608,6 +614,7 @@ DIVISORS = {  # of scores, by the width d of a head and the width D of the model
     "those of scores that are divided by the root of the model's width": lambda d, D: D**0.5,
     "those of scores that are multiplied by the root": lambda d, D: d**-0.5,
 }
+EXCHANGED = "those of heads whose number and width are exchanged"
 ACTIVATIONS = (F.relu, F.gelu, F.silu, functools.partial(F.gelu, approximate="tanh"))  # that are in use
 
 
@@ -621,6 +628,12 @@ def _which(seen, init, phase, output) -> str:
             made = _stack(init, phase, output, seen["x"], activation, divisor(D // init["num_heads"], D))
             if shape_of(seen["logits"]) == shape_of(made) and gap_between(seen["logits"], made) <= NEAR:
                 return words
+    H, d = init["num_heads"], D // init["num_heads"]
+    for activation in ACTIVATIONS:
+        for divisor in (H**0.5, d**0.5):
+            made = _stack(init | {"num_heads": d}, phase, output, seen["x"], activation, divisor)
+            if shape_of(seen["logits"]) == shape_of(made) and gap_between(seen["logits"], made) <= NEAR:
+                return EXCHANGED
     return OTHERS
 
 
@@ -638,7 +651,11 @@ def gpt_by_its_sublayers(args, kwargs, output):
     found[ONE_PLACE] = all(len(set(made["plain"]["norms"])) == len(made["plain"]["norms"]) for made in (one, two))
     if one["plain"]["logits"].shape[:2] != y.shape[:2]:  # which is told of by what was asked before
         return found
+    if not all(_alike(made["plain"], made["once more"]) for made in (one, two)):
+        return found  # calls differ by chance, which is told of by what is asked later
     wired = _wired(one, y, z)
+    if wired in (BARE, OTHERWISE, BARE_ATTENTION, BARE_NETWORK) and output["batch norms"]:
+        return found | {WIRED: BATCHES}
     if wired is None or len(one["plain"]["read"]) != len(two["plain"]["read"]):
         return found
     found[WIRED] = wired
@@ -688,6 +705,9 @@ BARE_ATTENTION = "attention reads x without a norm"
 BARE_NETWORK = "the second sublayer reads x without a norm"
 BARE = "the sublayers read x without a norm"
 NO_END = "no norm follows at the end"
+BATCHES = "a norm stands that takes its means over all places and texts: a batch norm"
+PAST_THE_NORM = "a sublayer reads other places past the norm: its keys, its values or both are made of x itself"
+OWN_PAST_THE_NORM = "a sublayer reads its own place past the norm: its queries are made of x itself"
 OTHERWISE = "something else is read or added"
 
 SEES = "in the first sublayer of a block, a place hears"
@@ -699,6 +719,8 @@ LOOKS = {
     "itself alone": [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
     "itself and those after it": [[1, 1, 1], [0, 1, 1], [0, 0, 1]],
     "those after it, and not itself": [[1, 1, 1], [0, 0, 1], [0, 0, 0]],
+    "those before it, and not itself, and the first one all": [[1, 1, 1], [1, 0, 0], [1, 1, 1]],
+    "those after it, and not itself, and the last one all": [[1, 1, 1], [0, 0, 1], [1, 1, 1]],
     "nothing": [[0, 0, 0], [0, 0, 0], [0, 0, 0]],
     CAUSALLY: [[1, 0, 0], [1, 1, 0], [1, 1, 1]],
 }
@@ -754,11 +776,22 @@ def _wired(made, y, z) -> str | None:
         return BESIDE if kept and _still(moved[2] - moved[0]) else OTHERWISE
     again, lost = _still(turned[2] - turned[1]), _still(turned[2])
     if kept and _still(moved[2] - moved[0]):
+        ends = [b - a for a, b in zip(plain, made["other last word"]["read"], strict=True)]
+        if again and _still(ends[0][:, :-1]) and _still(ends[1][:, :-1]) and not _still(ends[1] - ends[0]):
+            return OWN_PAST_THE_NORM
         return PRE_NORM if again else DROPPED if lost else OTHERWISE
+    if again and _still(moved[2] - moved[1]) and not _still(moved[1][:, 1:]):
+        return PAST_THE_NORM
     if (kept or _still(moved[1])) and (again or lost):
         first, second = (i < len(nothing) and _still(nothing[i] - given) for i, given in ((1, y), (2, z)))
         return NORMED if first or second else ALONE
     return OTHERWISE
+
+
+def _alike(run, again) -> bool:
+    """Whether two runs gave the norms the same to read."""
+    pairs = zip([*run["read"], run["logits"]], [*again["read"], again["logits"]], strict=False)
+    return len(run["read"]) == len(again["read"]) and all(_still(b - a) for a, b in pairs)
 
 
 def _still(moved) -> bool:
@@ -860,19 +893,28 @@ def _layers(init, output):
         "fewer numbers than a block has": more < 12 * D * D,
     }
     own, shifted = (torch.log_softmax(x.double(), dim=-1) for x in (output["logits"]["ids"], output["shifted"]))
+    taken_away = gap_between(own, shifted) <= LITTLE
     return {
         "one layer more brings": next((words for words, holds in sizes.items() if holds), "a block"),
         "as many blocks as num_layers says": output["in blocks"] == init["num_layers"] * more,
         ONE_PLACE: not output["a norm in two places"],
         "whatever has a say in the logits can learn": not output["cannot learn"],
         "a call is not disturbed by those before": gap_between(output["asked again"], output["logits"]["ids"]) <= SAME,
-        TAKEN_AWAY: gap_between(own, shifted) <= LITTLE,
+        SUMMED: taken_away or not _changed_on_the_way(output),
+        TAKEN_AWAY: taken_away,
         **_residual_stream(init, output),
         "num_heads is kept": output["heads"] in ([], [init["num_heads"]]),
         "blocks add to the vectors of tokens, however long these are": gap_between(*map(_nats, output["huge"])) <= 0.01,
         TRAINING: _early_alike(*output["in training"]),
         CAUSAL: _early_alike(*output["large"]),
     }
+
+
+def _changed_on_the_way(output) -> bool:
+    """Whether what was added to all embeddings comes to the first norm as something else than one number."""
+    before, after = output["norms"][:1], output["norms shifted"][:1]
+    steps = [b - a for a, b in zip(before, after, strict=True) if a.shape == b.shape]
+    return any(gap_between(step, step.mean().expand_as(step)) > LITTLE for step in steps)
 
 
 def _early_alike(logits, other) -> bool:
@@ -936,6 +978,9 @@ def generation_behavior(args, kwargs, output):
 
     counts, alone = drawn(text), output.get("no generator", text)
     found["tokens are drawn as often as the softmax says"] = fits(counts)
+    found["the draws are"] = (
+        AS_WANTED if found["tokens are drawn as often as the softmax says"] else _how(counts / n, p)
+    )
     found["without a generator they are drawn as well"] = shape_of(alone) == shape and fits(drawn(alone))
     _, second = chances(torch.cat([ids[:V], torch.arange(V)[:, None]], dim=1))  # (V, V), behind each first token
     pairs = torch.bincount(text[:, T : T + 2].clamp(0, V - 1) @ torch.tensor([V, 1]), minlength=V * V)
@@ -946,6 +991,18 @@ def generation_behavior(args, kwargs, output):
         found["the temperature that fits the draws best"] = max(likely, key=likely.get)
     found["nothing is drawn that was cut"] = not bool((counts[p == 0] > 0).any())
     return found
+
+
+AS_WANTED = "as even as the softmax"
+CLEAR = 0.1  # nats: chance alone moves the entropy of 600 draws by much less
+
+
+def _how(drawn, p) -> str:
+    """What shares of draws are beside the probabilities."""
+    more = float(torch.special.entr(drawn).sum() - torch.special.entr(p).sum())
+    return (
+        "more even than the softmax" if more > CLEAR else "less even than the softmax" if more < -CLEAR else AS_WANTED
+    )
 
 
 @view

@@ -18,6 +18,7 @@ from helpers.checking.views import view
 PAD, BOS, EOS = 0, 1, 2
 SURE = 50.0  # a logit that no search passes by
 LONGEST = 22  # words that fit between bos and eos into a row of MAX_LEN ids
+NO_END = "<no end>"  # what is written where eos never comes and the answer stops with an error, as places run out
 BEHIND = 0.3  # the logit of the second likeliest word, the last one everywhere and in no script, is lower by so much
 
 
@@ -32,17 +33,19 @@ def script(row: int, sentence: str, turn: int) -> list[int]:
     """The French ids that a model says for the sentence in this row: in row 0 three words more than it has, or with eos
     as many as there are positions, none in row 1, in the others two words up to as many as it has, so that rows end at
     different times; the first word comes twice, and bos is said once in row 0. turn: with another one everything is
-    different."""
+    different, and with turn 2 each sentence has more words than there are positions."""
     length, known = len(sentence.split()), len(_words()[1])
     words = (LONGEST if turn else length + 3) if row == 0 else 0 if row == 1 else 2 + (row + turn) % (length - 1)
+    words = 2 * LONGEST if turn == 2 else words
     says = [EOS + 1 + (23 * row + 7 * max(1, place) + 91 * turn) % (known - EOS - 2) for place in range(words)]
-    return [BOS if (row, place) == (0, 4) else word for place, word in enumerate(says)]
+    return [BOS if (row, place, turn == 2) == (0, 4, False) else word for place, word in enumerate(says)]
 
 
 def scripted(sentences: list[str], turn: int) -> list[str]:
     """What a model with scripts says for `sentences`, of which the first is the longest, without marks."""
     _, french = _words()
-    return [" ".join(french[i] for i in script(row, text, turn) if i > EOS) for row, text in enumerate(sentences)]
+    said = (script(row, text, turn)[: LONGEST + 1] for row, text in enumerate(sentences))
+    return [" ".join(french[i] for i in ids if i > EOS) for ids in said]
 
 
 class _SaysElse(torch.nn.Module):
@@ -87,12 +90,14 @@ def _is_of(memory, right, src) -> bool:
 @scenario
 def with_scripts(answer, args, kwargs):
     """What the answer writes when every model that it knows says what a script has, and once more with another script
-    for the sentences turned round (`again`, turned back), whether one was asked, and whether each always read bos first
-    and the memory of its own sentences."""
+    for the sentences turned round (`again`, turned back), what it writes for two of them when eos never comes
+    (`endless`), whether a model was asked, and whether each always read bos first and the memory of its own sentences.
+    """
     (sentences,) = args
     names = namespace(answer) or {}
     models, said, (english, _) = [], [], _words()
-    for turn in range(2):
+    for turn in range(3):
+        sentences = sentences[:2] if turn == 2 else sentences
         scripts = {
             tuple(english[word] for word in text.split()): script(row, text, turn) for row, text in enumerate(sentences)
         }
@@ -102,11 +107,20 @@ def with_scripts(answer, args, kwargs):
             if isinstance(thing, torch.nn.Module) and hasattr(thing, "encode") and hasattr(thing, "decode")
         }
         with put_in(names, others, watched=True):
-            written = answer(list(sentences)[:: 1 - 2 * turn], **kwargs)
-            said.append(written[::-1] if turn and isinstance(written, list) else written)
+            try:
+                written = answer(list(sentences)[:: -1 if turn == 1 else 1], **kwargs)
+            except (IndexError, RuntimeError):
+                if turn < 2:
+                    raise
+                written = [NO_END] * len(sentences)
+            said.append(written[::-1] if turn == 1 and isinstance(written, list) else written)
         models += others.values()
     seen = {"asked": any(m.asked for m in models), "begun": all(m.begun for m in models)}
-    return {"said": said[0], "again": said[1], **seen, "memory": all(m.own for m in models)}, []
+    return {
+        **dict(zip(("said", "again", "endless"), said, strict=True)),
+        **seen,
+        "memory": all(m.own for m in models),
+    }, []
 
 
 # ---------------------------------------------------------------- only on numbers
@@ -139,6 +153,7 @@ def exact_translations(truths, outputs):
     pairs = [(a, _one_space(b)) for a, b in zip(truths[0], outputs[0], strict=True)]
     right, total = sum(a == b for a, b in pairs), len(pairs)
     share = min(1.0, max(0.0, (right / total - LEAST) / (FULL - LEAST)))
+    alone = _right_alone_only(pairs, truths[1:-1], outputs[1:-1])
     passed = right / total >= ENOUGH
     words = f"{right} of {total} unseen sentences exactly right"
     fault, seen = _fault(truths[-1], outputs[-1])
@@ -161,7 +176,7 @@ def exact_translations(truths, outputs):
         words += f" ({100 * ENOUGH:g} % are asked for)"
     truth, output = next((a, b) for a, b in pairs if a != b)
     asked = isinstance(outputs[-1], dict) and outputs[-1]["asked"]
-    return Score(share, False, f"{words}; {_both(truth, output)}", _what_went_wrong(pairs, asked, fault))
+    return Score(share, False, f"{words}; {_both(truth, output)}", _what_went_wrong(pairs, asked, fault, alone))
 
 
 def _both(wanted: str, written: str) -> str:
@@ -200,7 +215,9 @@ def _fault(truth, seen) -> tuple[str | None, str]:
     if not wrong:
         if not seen["begun"]:
             return "does_not_begin_with_bos", "but the first id that the decoder was given is not bos"
-        return (None, "") if seen["memory"] else ("memory_kept", "but the decoder was given another sentence's memory")
+        if not seen["memory"]:
+            return "memory_kept", "but the decoder was given another sentence's memory"
+        return _endless(truth["endless"], seen["endless"])
     shown = f"with another model {_both(*(' '.join(words) for words in min(wrong, key=lambda pair: len(pair[0]))))}"
     if _most(set(words) == set(wanted[:1]) and len(words) > len(wanted) for wanted, words in wrong):
         return "first_word_again", shown
@@ -215,6 +232,15 @@ def _fault(truth, seen) -> tuple[str | None, str]:
     if all([word for word, _ in groupby(wanted)] == words for wanted, words in wrong):
         return "repeats_dropped", shown
     return None, shown
+
+
+def _endless(truth: list[str], written: list[str]) -> tuple[str | None, str]:
+    """Whether words are missing where eos never comes. One more, or an error as places run out, is no fault."""
+    for wanted, words in zip(truth, map(_without_marks, written), strict=True):
+        if words != NO_END and not f"{words} ".startswith(f"{wanted} "):
+            name = "cut_without_eos" if f"{wanted} ".startswith(f"{words} ") else None
+            return name, f"with a model that never says eos {_both(wanted, words)}"
+    return None, ""
 
 
 def _without_marks(text: str) -> str:
@@ -232,7 +258,14 @@ def _most(which) -> bool:
     return sum(which) > len(which) / 2
 
 
-def _what_went_wrong(pairs, asked: bool, fault: str | None) -> str | None:
+def _right_alone_only(pairs, truths, outputs) -> bool:
+    """Whether a sentence comes out right by itself, and wrong among others."""
+    in_batch = dict(pairs)
+    alone = ((wanted, _one_space(output)) for (wanted,), (output,) in zip(truths, outputs, strict=True))
+    return any(written == wanted != in_batch.get(wanted, wanted) for wanted, written in alone)
+
+
+def _what_went_wrong(pairs, asked: bool, fault: str | None, alone: bool) -> str | None:
     said = [(truth.split(), output.split()) for truth, output in pairs]
     if sum(any(mark in words for mark in MARKS) for _, words in said) > len(said) / 2:
         return "marks_left_in"
@@ -255,5 +288,8 @@ def _what_went_wrong(pairs, asked: bool, fault: str | None) -> str | None:
         return "cut_short"
     right = sum(a == b for truth, words in said for a, b in zip(truth, words, strict=False))
     if right < 0.1 * sum(len(truth) for truth, _ in said):
-        return fault if fault in ("not_the_likeliest", "first_word_again") else "not_trained"
-    return None if fault == "cut_short" and len(wrong) > len(said) / 2 else fault
+        return (
+            fault if fault in ("not_the_likeliest", "first_word_again") else "right_alone" if alone else "not_trained"
+        )
+    fault = None if fault == "cut_short" and len(wrong) > len(said) / 2 else fault
+    return fault or ("right_alone" if alone else None)
