@@ -446,7 +446,17 @@ def measured_cases():
 
 
 def written(
-    sentences, steps=24, cut=True, least=0, keep=False, once=False, beside=0, squeezed=False, hold=False, bar=()
+    sentences,
+    steps=24,
+    cut=True,
+    least=0,
+    keep=False,
+    once=False,
+    beside=0,
+    squeezed=False,
+    hold=False,
+    bar=(),
+    tail=False,
 ):
     """Greedy translations by `machine`, as the lesson asks for, or with one of the mistakes that a learner made."""
     if keep and all(text in KNOWN for text in sentences):
@@ -462,6 +472,7 @@ def written(
         following = logits.topk(beside + 1).indices[:, -1:]
         tgt = torch.cat([tgt, following], dim=1)
     rows = (tgt.squeeze() if squeezed else tgt)[:, 1:].tolist()
+    rows = [row if EOS in row or not tail else row[:-1] for row in rows]
     rows = [row[: [*row, EOS].index(EOS)] if cut else [i for i in row if i > EOS] for row in rows]
     rows = [[i for k, i in enumerate(row) if not once or row[k - 1 : k] != [i]] for row in rows]
     french = list(translator.french)
@@ -481,6 +492,7 @@ def written(
         ({"hold": True}, 0.5, "memory_kept"),
         ({"steps": -1}, 0.5, "cut_short"),
         ({"steps": 20}, 0.5, "cut_short"),
+        ({"tail": True}, 0.5, "cut_without_eos"),
         ({"once": True}, 0.5, "repeats_dropped"),
         ({"keep": True}, 0.5, "answers_kept"),
         ({"beside": 1}, 0, "not_the_likeliest"),
@@ -508,6 +520,10 @@ def test_a_sentence_by_itself_comes_out_as_among_others(monkeypatch):
     for alone, mistake in ((truth[0], None), (truth[0].rpartition(" ")[0], "cut_short"), ("non", "another_alone")):
         score = check_11.exact_translations(whole[0], [whole[1], [alone], whole[2]])
         assert (score.passed, score.mistake) == (mistake is None, mistake)
+    for among, mistake in (("le", "right_alone"), (truth[0], "not_trained")):
+        others = [among if wanted == truth[0] else "le" for wanted in cases[0].truth]
+        score = check_11.exact_translations(whole[0], [others, truth, whole[2]])
+        assert (score.passed, score.mistake) == (False, mistake)
     with pytest.raises(IndexError):
         written([text], squeezed=True)
 
