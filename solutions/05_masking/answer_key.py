@@ -193,6 +193,9 @@ padding_mask = Exercise("padding_mask", cases_padding_mask, axes=("sentence", "t
     one_too_few_by_slice: one word blocked, and a sentence of length 0 opened
         {REAL} -> torch.arange(T) < ((lengths - 1) % T)[:, None]
         A slice that ends with n leaves out place n already. And how much does a slice that ends with -1 take?
+    last_word_only: True at the last word of each sentence alone
+        < lengths[:, None] -> == lengths[:, None] - 1
+        Every real word may be seen, not only the last one. How do place and length compare there?
 """)
 
 
@@ -273,6 +276,9 @@ combine_masks = Exercise("combine_masks", cases_combine_masks, axes=("sentence",
     queries_blocked_too_2: padded queries blocked as well as padded keys
         {PADDED} -> {PADDED} & padding[:, None, : causal.shape[0], None]
         Padding blocks keys only. What would softmax make of a row with nothing to see?
+    batch_and_heads_exchanged: the axes of the sentences and of the heads exchanged
+        causal & padding[:, None, None, :] -> (causal & padding[:, None, :])[None]
+        Sentences come first, then the heads. Where does the axis of size 1 belong?
 """)
 
 
@@ -548,6 +554,10 @@ masked_softmax = Exercise("masked_softmax", cases_masked_softmax, axes=("query",
     softmax_twice: softmax before and after the mask
         {MASKED} -> mask_scores(torch.softmax(scores, dim=-1), mask)
         One softmax is enough. Which one comes too early?
+    zero_scores_and_blind_rows: blocked scores set to 0
+        {MASKED} -> scores * mask
+        {UNCUT}.masked_fill(~mask.expand(weights.shape).any(dim=-1, keepdim=True), 0.0)
+        e to the power of 0 is 1, not 0.
 """)
 
 

@@ -131,6 +131,9 @@ merge_heads = Exercise("merge_heads", cases_merge_heads, axes=("token", "channel
     tokens_last: tokens in the last axis
         .reshape(B, T, H * d_head) -> .reshape(B, T, H * d_head).transpose(1, 2)
         One row for each token: (B, T, D).
+    channels_for_heads: the axes of the heads and of the channels exchanged
+        x.transpose(1, 2) -> x.transpose(1, 3)
+        The heads should come to stand beside their channels. Which axis has to move out of between?
 """)
 
 
@@ -688,6 +691,10 @@ attention_parameters = Exercise("attention_parameters", cases_attention_paramete
     output_for_each_head: W_o of full size for each head
         4 * (d_model * d_model + d_model) -> (3 + num_heads) * (d_model * d_model + d_model)
         W_o stands behind the merged heads. How many merged rows does a token have?
+    full_size_for_each_head: matrices of full size for each head, in front of a W_o that reads them all
+        4 * (d_model * d_model + d_model)
+        -> num_heads * 3 * (d_model**2 + d_model) + num_heads * d_model**2 + d_model
+        How wide is one head, if all of them together are as wide as the model?
 """)
 
 

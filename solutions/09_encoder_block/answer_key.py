@@ -176,6 +176,11 @@ layer_norm = Exercise(
         x.mean(dim=-1, -> x.mean(dim=1,
         x.var(dim=-1, -> x.var(dim=1,
         x may have any number of axes. What is axis 1 of (B, T, D), and what of (D,)?
+    whole_sentence_but_for_one_vector: one mean and one variance for the whole sentence
+        mean = x.mean(dim=-1, -> axes = (-2, -1) if x.dim() > 1 else (-1,)
+        |    mean = x.mean(dim=axes,
+        x.var(dim=-1, -> x.var(dim=axes,
+        Then every word depends on all the others. How many means does a sentence of 5 words have?
 """)
 
 

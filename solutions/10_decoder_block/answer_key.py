@@ -85,6 +85,9 @@ shift_right = Exercise("shift_right", cases_shift_right, axes=("sentence", "plac
     one_in_front: 1 in front, whatever bos_id is
         torch.full_like(targets[:, :1], bos_id) -> torch.ones_like(targets[:, :1])
         The id of bos is given. Where does it go?
+    bos_everywhere: bos in every place
+        torch.cat([bos, targets[:, :-1]], dim=1) -> bos.repeat(1, targets.shape[1])
+        If a loop copies one place to the next, what has it just written over?
 """)
 
 ATTENTION = ("W_q", "W_k", "W_v", "W_o")
@@ -1435,6 +1438,9 @@ greedy_decode = Exercise("greedy_decode", cases_greedy_decode).with_mistakes("""
     one_word_only: one word is written and no more
         if ids[-1] == eos_id: -> if True:
         Only eos ends a sentence early. Look at the line that ends your loop: when does it run?
+    logit_for_id: the largest logit itself taken for an id
+        logits.argmax().item() -> int(logits.max())
+        A logit says how likely a word is. What says which word?
 """)
 
 COVERING = "a beam that covers everything"
@@ -1694,6 +1700,11 @@ beam_search = Exercise("beam_search", cases_beam_search).with_mistakes("""
     finished_without_eos: eos is missing at the end
         finished += [item for -> finished += [(item[0][:-1], item[1]) for
         Whoever reads the list must be able to see that the sentence is finished.
+    finished_ones_grow: sentences that have said eos go on growing
+        finished += [item for item in best if item[0][-1] == eos_id] -> pass
+        beam = [item for item in best if item[0][-1] != eos_id] -> beam = best
+        max(finished or beam, -> max([item for item in beam if item[0][-1] == eos_id] or beam,
+        Behind eos nothing comes. What has to be taken out of the beam, and when?
 """)
 
 BOTH = "top_k and top_p together"
@@ -1872,6 +1883,9 @@ filter_logits = Exercise("filter_logits", cases_filter_logits, axes=("row", "wor
         logits < last, float("-inf") -> logits < last, torch.finfo(logits.dtype).min
         (cut, float("-inf")) -> (cut, torch.finfo(logits.dtype).min)
         Almost zero is not zero: the contract says minus infinity.
+    beside_the_likeliest: each word measured against the likeliest one, as min-p does
+        above >= top_p) -> p < top_p * p[..., :1])
+        top_p looks at the mass of all likelier words together.
 """,
     top_p_first=top_p_first,
 )

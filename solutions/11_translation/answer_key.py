@@ -592,6 +592,9 @@ alignment = Exercise("alignment", cases_alignment, axes=("target word",)).with_m
     averaged_over_targets: averaged over the target places, not over the heads
         cross_weights.mean(dim=0).argmax(dim=-1) -> cross_weights.mean(dim=1).argmax(dim=-1)
         Which of the three dimensions counts the heads?
+    one_row_late: each target place has the answer of the one after
+        .argmax(dim=-1) -> .argmax(dim=-1)[[*range(1, cross_weights.shape[1]), -1]]
+        Row t of the weights already belongs to word t of the target.
 """)
 
 # ---------------------------------------------------------------- corpus_bleu
@@ -841,6 +844,10 @@ corpus_bleu = Exercise("corpus_bleu", cases_corpus_bleu).with_mistakes(
         math.exp(sum(math.log(f / m) for f, m in zip(found, made, strict=True)) / 4)
         -> math.exp(sum(math.log(f / m) for f, m in zip(found, made, strict=True))) / 4
         Python takes powers before it divides: 16**1/4 is 4.
+    fourth_root_of_three: the longest n-grams are missing
+        if min(found) == 0: -> if min(found[:3]) == 0:
+        zip(found, made, strict=True)) / 4) -> zip(found[:3], made[:3], strict=True)) / 4)
+        BLEU-4 counts n-grams of one, two, three and four words.
 """,
     mean_of_sentences=mean_of_sentences,
     clipped_over_all=clipped_over_all,
@@ -913,7 +920,7 @@ translate = Exercise("translate", cases_translate, metric="exact_translations", 
         Your loop hears eos, but the model says it too late. What may it not look at when short sentences are padded, and
         who tells `decode`?
     cut_short: sentences lack their end
-        Does your loop stop too early, or does the model say eos too early? How many words may yours get? Leave that to
+        Does your loop stop too early, as when one row is done and others are not? Or at a number of words? Leave that to
         the model: a translation may be longer than its source.
     goes_on_after_the_end: the sentence goes on after its end
         Rows of a batch end at different times. What is said after a row's first eos belongs to nobody.

@@ -57,6 +57,12 @@ bits_per_token = Exercise("bits_per_token", cases_bits_per_token).with_mistakes(
     unchanged: nats, as they came
         loss / math.log(2) -> float(loss)
         A fair coin has 1 bit and 0.693 nats.
+    rounded_up: whole bits, rounded up
+        loss / math.log(2) -> float(math.ceil(loss / math.log(2)))
+        A mean may lie between two whole numbers, and so may a number of bits.
+    bytes: bytes, not bits
+        loss / math.log(2) -> loss / math.log(2) / 8
+        A byte has eight bits. Which of the two is asked for?
 """)
 
 # ---------------------------------------------------------------- ngram_loss
@@ -1298,6 +1304,16 @@ induction_head = Exercise("induction_head", cases_induction_head).with_mistakes(
     answer_elsewhere: the answer does not stand in the last channels
         say[answer, token] -> say[before, token]
         The logits are read from the last V channels.
+    soft_in_the_first_layer: not quite sharp enough: the heads look at a mixture of places
+        sharp = 3 * V + M, 100.0 * (V + M) ** 0.5 -> sharp = 3 * V + M, 10.0
+        The scores are divided by the root of d, and a place is one among M. How do both grow with V and M?
+    values_turned_over: what the layers carry on is read and written the wrong way round
+        copy[before, token] -> copy[token, before]
+        say[answer, token] -> say[token, answer]
+        W_v stands on the left of a vector: its rows are the channels that it writes, and its columns those that it reads.
+    second_query_and_key_exchanged: in the second layer query and key are exchanged
+        (sharp * match, keys, say) -> (sharp * keys, match, say)
+        The token that is here asks for a place with the same token beside it. Which of the two is the query?
 """)
 
 exercises = [

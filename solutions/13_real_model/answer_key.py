@@ -399,6 +399,9 @@ find_head = Exercise("find_head", cases_find_head).with_mistakes("""
         table = attention[:, :, query, key] -> table = attention.amax(dim=(2, 3))
         table[layer, head].item() -> attention[layer, head, query, key].item()
         First take out what belongs to the pair.
+    last_head: always the last of all heads
+        table.argmax().item() -> table.numel() - 1
+        What has to be remembered of the best head so far, so that the next one can be compared with it?
 """)
 
 # ---------------------------------------------------------------- mean_pool
@@ -484,7 +487,7 @@ mean_pool = Exercise("mean_pool", cases_mean_pool, axes=("sentence", "channel"))
     softmax_of_the_mask: the weights are a softmax of the mask
         return (x * expanded).sum(dim=1) / counts -> return (x * torch.softmax(expanded, dim=1)).sum(dim=1)
         A softmax gives each 0 its share as well. Which weight should padding have?
-    added_EPS for EPS in 1e-6, 1e-5, 1e-3: a small number was added to the count
+    added_EPS for EPS in 1e-6, 1e-5, 1e-4, 1e-3: a small number was added to the count
         expanded.sum(dim=1).clamp(min=1) -> (expanded.sum(dim=1) + EPS)
         If that is to keep 0 out of the denominator: it changes the other rows too.
     mean_of_each_alone: 0 divided by 0 where nothing is kept
@@ -615,6 +618,9 @@ search = Exercise("search", cases_search).with_mistakes("""
     negative_ones_left_out: values with a negative score are left out
         best.values.tolist(), strict=True)] -> best.values.tolist(), strict=True) if score > 0]
         The k best are asked for, however bad they are.
+    score_first: value and score exchanged in each pair
+        (values[i], score) -> (score, values[i])
+        What does the caller want to read first?
 """)
 
 # ---------------------------------------------------------------- fixed_sentence_vectors
@@ -830,6 +836,13 @@ rename_gpt2 = Exercise("rename_gpt2", cases_rename_gpt2).with_mistakes("""
     prefix_everywhere: no block was found in a file whose names do not begin with `transformer.`
         name.removeprefix("transformer.") -> name[len("transformer.") :]
         Some files begin every name with a word more, and some do not.
+    bias_not_cut: the bias of c_attn stands whole in each of the three
+        pieces = tensor.chunk(len(names[part]), dim=-1)
+        -> pieces = tensor.chunk(len(names[part]), dim=-1) if tensor.dim() == 2 else [tensor] * len(names[part])
+        W_q, W_k and W_v lie side by side in c_attn, and so do their biases.
+    one_c_proj: both c_proj have the same new name
+        ("attention.W_o",) -> ("feed_forward.down",)
+        GPT-2 has two layers called c_proj in a block. What stands in front of the name?
 """)
 
 # ---------------------------------------------------------------- quizzes
