@@ -1535,7 +1535,7 @@ def cases_beam_search(draw):
         case(eos_again(draw, 6, 1, 2, 6), 1, 2, 6, 1, part=AFTER_EOS),
         case(always(table(5), 3), 0, 3, 6, 1, part="eos at once"),
         # said again, it would win by the penalty; no other sentence would, so published versions agree
-        case(leaning(coarse(draw, 97, 310), 300, 16.0), 1, 300, 3, 1, 3.0, part="eos at once"),
+        case(leaning(always(coarse(draw, 97, 310), 300), 300, -10.0), 1, 300, 3, 1, 3.0, part="eos at once"),
         Case(
             (Stub("step_from_table", (table(3),)),),
             {"bos_id": 0, "eos_id": 1, "max_len": 3, "beam_size": 100, "length_penalty": 0.5},
