@@ -13,7 +13,7 @@ from safetensors.torch import load
 
 from helpers import blocks, translator
 from helpers.checking.forbidden import block_lesson
-from helpers.translator import GIVEN, evaluation, given, trained, training
+from helpers.translator import GIVEN, evaluation, given, pictures, trained, training
 
 PATH = Path(trained.__file__).with_name(trained.WEIGHTS)
 
@@ -308,3 +308,13 @@ def test_an_answer_that_calls_what_draws_or_moves_in_the_lessons_is_refused():
     assert in_source(streams, (), "09_encoder_block") and in_source(all_pairs, (), "01_token_embedding")
     assert "course's own code" in forbidden_text("helpers.lessons.scaling.figures.largest_slope", None)
     assert not in_source(honest, (), "09_encoder_block")
+
+
+def test_of_weights_that_are_all_alike_none_is_said_to_be_the_largest():
+    words = ["jane", "visits", "africa"]
+    weights = torch.tensor([[0.3334, 0.3333, 0.3333], [0.2, 0.5, 0.3], [0.336, 0.332, 0.332]])
+    said = pictures.all_heads(weights[None, None], [[0.0]], words).alt
+    assert "jane looks at all alike, 0.33; visits looks most at visits, 0.50; africa looks at all alike, 0.34" in said
+    weights[2, 0] = 0.338
+    assert "africa looks most at jane, 0.34" in pictures.all_heads(weights[None, None], [[0.0]], words).alt
+    assert "jane looks most at jane, 1.00" in pictures.all_heads(torch.ones(1, 1, 1, 1), [[0.0]], words[:1]).alt

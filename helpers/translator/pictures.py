@@ -94,6 +94,9 @@ def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: i
     return Picture(figure, f"Raw scores of block {layer + 1}, head {head + 1}: {said}.")
 
 
+EVEN = 0.005  # which of shares as close as this is the largest, rounding decides
+
+
 def temperature_curve(points: list[tuple[float, float]]) -> Picture:
     """Loss against the temperature of attention's softmax."""
     figure, ax = new_figure(5.6, 2.8)
@@ -133,6 +136,10 @@ def all_heads(seen: torch.Tensor, moves: list[list[float]], words: list[str]) ->
 
 
 def _strongest(matrix, rows: list[str], columns: list[str]) -> str:
-    values, indices = matrix.nan_to_num().max(dim=-1)
-    pairs = zip(rows, indices.tolist(), values.tolist(), strict=False)
-    return "; ".join(f"{row} looks most at {columns[index]}, {value:.2f}" for row, index, value in pairs) + "."
+    """Where each row is largest; of one whose numbers are as good as equal, only that."""
+    said = []
+    for name, row in zip(rows, matrix.nan_to_num(), strict=False):
+        alike = len(columns) > 1 and row.max() - row.min() < EVEN
+        where = "at all alike" if alike else f"most at {columns[int(row.argmax())]}"
+        said.append(f"{name} looks {where}, {row.max():.2f}")
+    return "; ".join(said) + "."
