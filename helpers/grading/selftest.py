@@ -120,13 +120,18 @@ def perfect_answers(lesson, keys: dict[str, ExerciseKey], seed: int) -> str:
     described, source = reference.answer_key(lesson) if measured else {}, ""
     for name in measured:
         cases = described[name].cases(Draw(seed))
-        best = zip(cases, best_outputs(described[name], cases), strict=True)
+        best = best_outputs(described[name], cases)
         # A scenario may add what it saw.
-        outputs = [output["said"] if isinstance(output, dict) and "said" in output else output for _, output in best]
+        outputs = [output["said"] if isinstance(output, dict) and "said" in output else output for output in best]
         asked = [[list(case.args), case.kwargs] for case in keys[name].cases]
         table = [[inputs, output] for inputs, output in zip(asked, outputs, strict=True)]
         # Or ask for the same sentences turned round.
         lists = [(args, kwargs, out) for (args, kwargs), out in table if type(args[0]) is type(out) is list]
         table += [[[[args[0][::-1]], kwargs], out[::-1]] for args, kwargs, out in lists]
+        # Or for the first ones alone, with a model that never ends.
+        endless = [out["endless"] if isinstance(out, dict) and "endless" in out else [] for out in best]
+        table += [
+            [[[inputs[0][0][: len(out)]], inputs[1]], out] for inputs, out in zip(asked, endless, strict=True) if out
+        ]
         source += PERFECT.format(name=name, table=base64.b64encode(zlib.compress(dumps(table))).decode())
     return source

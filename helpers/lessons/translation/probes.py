@@ -291,5 +291,4 @@ def _what_went_wrong(pairs, asked: bool, fault: str | None, alone: bool) -> str 
         return (
             fault if fault in ("not_the_likeliest", "first_word_again") else "right_alone" if alone else "not_trained"
         )
-    fault = None if fault == "cut_short" and len(wrong) > len(said) / 2 else fault
-    return fault or ("right_alone" if alone else None)
+    return None if fault == "cut_short" and len(wrong) > len(said) / 2 else fault
