@@ -94,9 +94,6 @@ def scores_and_edges(scores: torch.Tensor, words: list[str], layer: int, head: i
     return Picture(figure, f"Raw scores of block {layer + 1}, head {head + 1}: {said}.")
 
 
-EVEN = 0.005  # which of shares as close as this is the largest, rounding decides
-
-
 def temperature_curve(points: list[tuple[float, float]]) -> Picture:
     """Loss against the temperature of attention's softmax."""
     figure, ax = new_figure(5.6, 2.8)
@@ -133,6 +130,9 @@ def all_heads(seen: torch.Tensor, moves: list[list[float]], words: list[str]) ->
         for h in range(heads)
     )
     return Picture(figure, f"All {layers * heads} heads of the encoder. {said}")
+
+
+EVEN = 0.005  # which of shares as close as this is the largest, rounding decides
 
 
 def _strongest(matrix, rows: list[str], columns: list[str]) -> str:
